@@ -1,0 +1,2 @@
+//! The `tympan` command.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Tympan's runtime: everything that waits.

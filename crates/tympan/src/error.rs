@@ -1,0 +1,281 @@
+//! The engine's one error type.
+
+use std::fmt;
+
+use crate::diagnostic::Diagnostic;
+use crate::source::{LineColumn, SourceFile, Span};
+
+/// The result of anything in Tympan that can fail.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// The family an error belongs to; bindings map it to their language's own exceptions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// A file is not there.
+    FileNotFound,
+    /// The prompt or its inputs are at fault.
+    Value,
+    /// A provider could not be reached.
+    Connection,
+    /// Something went wrong while running.
+    Runtime,
+    /// Nothing is registered for a name.
+    Invoker,
+}
+
+impl Class {
+    /// The name that the Prompty specification uses.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::FileNotFound => "FileNotFoundError",
+            Self::Value => "ValueError",
+            Self::Connection => "ConnectionError",
+            Self::Runtime => "RuntimeError",
+            Self::Invoker => "InvokerError",
+        }
+    }
+}
+
+/// Declares the kinds of errors in one table: name, code, class, and how its message reads.
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $name:ident $code:literal $class:ident $pattern:literal,)*) => {
+        /// What went wrong.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Kind { $($(#[$doc])* $name,)* }
+
+        impl Kind {
+            /// Every kind there is, in the order of the pipeline's stages.
+            pub const ALL: &[Self] = &[$(Self::$name,)*];
+
+            /// A short stable name for programs.
+            pub const fn code(self) -> &'static str {
+                match self { $(Self::$name => $code,)* }
+            }
+
+            /// The family it belongs to.
+            pub const fn class(self) -> Class {
+                match self { $(Self::$name => Class::$class,)* }
+            }
+
+            /// How its message reads; `{}` stands for the details.
+            pub const fn pattern(self) -> &'static str {
+                match self { $(Self::$name => $pattern,)* }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// The prompt file is not there.
+    FileNotFound "file_not_found" FileNotFound "Prompty file not found: {}",
+    /// The prompt file cannot be read as text.
+    UnreadableFile "unreadable_file" Value "Cannot read the file: {}",
+    /// The front matter is not valid YAML, or is not closed.
+    InvalidFrontmatter "invalid_frontmatter" Value "Invalid frontmatter YAML: {}",
+    /// A field of the prompt has the wrong shape.
+    InvalidDocument "invalid_document" Value "Invalid prompt: {}",
+    /// `${env:NAME}` names a variable that is not set.
+    EnvNotSet "env_not_set" Value "Environment variable '{}' not set",
+    /// `${env:NAME}` names a variable that the host does not allow.
+    EnvNotAllowed "env_not_allowed" Value "Environment variable '{}' is not allowed by the host",
+    /// `${file:path}` names a file that is not there.
+    ReferencedFileNotFound "referenced_file_not_found" FileNotFound "Referenced file not found: {}",
+    /// `${file:path}` leads outside the prompt's directory and the host's allowed roots.
+    FileOutsideRoot "file_outside_root" Value "Referenced file is outside the allowed directories: {}",
+    /// `${file:path}` names something that is not a regular file of acceptable size and content.
+    InvalidReferencedFile "invalid_referenced_file" Value "Referenced file cannot be used: {}",
+    /// A required input was not given and has no default.
+    MissingInput "missing_input" Value "Missing required input: {}",
+    /// An input has a value that cannot be used as what it is declared to be.
+    InvalidInput "invalid_input" Value "Invalid input: {}",
+    /// A thread's value is not a list of messages.
+    InvalidThread "invalid_thread" Value "Invalid thread: {}",
+    /// A template does not parse.
+    TemplateSyntax "template_syntax" Value "Template syntax error: {}",
+    /// A template uses a feature that prompts do not have.
+    ExcludedFeature "excluded_feature" Value "Excluded template feature: {}",
+    /// A template names a variable that has no value.
+    UndefinedVariable "undefined_variable" Value "Undefined template variable: {}",
+    /// A template names a filter that does not exist.
+    UnknownFilter "unknown_filter" Value "Unknown filter: {}",
+    /// A template names a test that does not exist.
+    UnknownTest "unknown_test" Value "Unknown test: {}",
+    /// A template calls a function or method that does not exist.
+    UnknownFunction "unknown_function" Value "Unknown function: {}",
+    /// A template does something with a value that the value cannot do.
+    InvalidOperation "invalid_operation" Value "Invalid operation: {}",
+    /// A thread, image, file or audio input is used as if it were text.
+    RichInputMisused "rich_input_misused" Value "Rich input misused: {}",
+    /// A render went past its budget.
+    LimitExceeded "limit_exceeded" Value "Limit exceeded: {}",
+    /// A rich input needs a nonce, and the host gave no source of randomness.
+    NoEntropy "no_entropy" Runtime "No source of randomness: {}",
+    /// Strict mode found a role marker that the author did not write.
+    NonceMismatch "nonce_mismatch" Value "Role marker nonce mismatch (possible injection){}",
+    /// Nothing is registered for a kind of renderer, parser, …
+    NotRegistered "not_registered" Invoker "No {}",
+}
+
+/// An error: what, where, and what to do about it.
+///
+/// No value of an input ever appears in its text.
+#[derive(Clone)]
+pub struct Error(Box<Inner>);
+
+#[derive(Clone)]
+struct Inner {
+    kind: Kind,
+    message: String,
+    help: Option<String>,
+    span: Option<Span>,
+    source: Option<SourceFile>,
+    others: Vec<Diagnostic>,
+}
+
+impl Error {
+    /// An error whose message is the kind's pattern with these details.
+    pub fn new(kind: Kind, details: impl fmt::Display) -> Self {
+        let message = kind.pattern().replacen("{}", &details.to_string(), 1);
+        Self(Box::new(Inner { kind, message, help: None, span: None, source: None, others: Vec::new() }))
+    }
+
+    /// No renderer, parser, … is registered for a key.
+    pub fn not_registered(component: &str, key: &str) -> Self {
+        Self::new(Kind::NotRegistered, format_args!("{component} registered for key: {key}"))
+    }
+
+    /// Adds what to do about it.
+    #[must_use]
+    pub fn with_help(mut self, help: impl Into<String>) -> Self {
+        self.0.help = Some(help.into());
+        self
+    }
+
+    /// Says where it happened, unless that is known already: the innermost place is the best one.
+    #[must_use]
+    pub fn at(mut self, span: Span) -> Self {
+        self.0.span.get_or_insert(span);
+        self
+    }
+
+    /// Says which source the span points into, `offset` bytes further on than it says.
+    #[must_use]
+    pub fn in_source(mut self, source: &SourceFile, offset: usize) -> Self {
+        if self.0.source.is_none() {
+            self.0.span = self.0.span.map(|span| span.shifted(offset));
+            self.0.source = Some(source.clone());
+        }
+        self
+    }
+
+    /// Adds findings that came up together with this one.
+    #[must_use]
+    pub fn with_others(mut self, others: Vec<Diagnostic>) -> Self {
+        self.0.others = others;
+        self
+    }
+
+    /// What went wrong.
+    pub fn kind(&self) -> Kind {
+        self.0.kind
+    }
+
+    /// The short stable name of what went wrong.
+    pub fn code(&self) -> &'static str {
+        self.0.kind.code()
+    }
+
+    /// The family it belongs to.
+    pub fn class(&self) -> Class {
+        self.0.kind.class()
+    }
+
+    /// What was expected and what was found, without the place.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// What to do about it.
+    pub fn help(&self) -> Option<&str> {
+        self.0.help.as_deref()
+    }
+
+    /// The place, as byte offsets into [`Error::source_file`].
+    pub fn span(&self) -> Option<Span> {
+        self.0.span
+    }
+
+    /// The source that the place is in.
+    pub fn source_file(&self) -> Option<&SourceFile> {
+        self.0.source.as_ref()
+    }
+
+    /// The place as line and column, both from 1.
+    pub fn line_column(&self) -> Option<LineColumn> {
+        Some(self.0.source.as_ref()?.line_column(self.0.span?.start))
+    }
+
+    /// Findings that came up together with this one.
+    pub fn others(&self) -> &[Diagnostic] {
+        &self.0.others
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)?;
+        if let Some(source) = &self.0.source {
+            write!(f, " ({}", source.name())?;
+            if let Some(place) = self.line_column() {
+                write!(f, ":{}:{}", place.line, place.column)?;
+            }
+            f.write_str(")")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Error")
+            .field("kind", &self.0.kind)
+            .field("message", &self.0.message)
+            .field("span", &self.0.span)
+            .field("help", &self.0.help)
+            .finish()
+    }
+}
+
+impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_read_as_the_specification_says() {
+        let cases = [
+            (Error::new(Kind::FileNotFound, "a.prompty"), "FileNotFoundError", "Prompty file not found: a.prompty"),
+            (Error::new(Kind::InvalidFrontmatter, "x"), "ValueError", "Invalid frontmatter YAML: x"),
+            (Error::new(Kind::EnvNotSet, "A"), "ValueError", "Environment variable 'A' not set"),
+            (Error::new(Kind::ReferencedFileNotFound, "b"), "FileNotFoundError", "Referenced file not found: b"),
+            (Error::new(Kind::UndefinedVariable, "q"), "ValueError", "Undefined template variable: q"),
+            (Error::new(Kind::TemplateSyntax, "x"), "ValueError", "Template syntax error: x"),
+            (Error::new(Kind::NonceMismatch, ""), "ValueError", "Role marker nonce mismatch (possible injection)"),
+            (Error::new(Kind::MissingInput, "q"), "ValueError", "Missing required input: q"),
+            (Error::not_registered("renderer", "erb"), "InvokerError", "No renderer registered for key: erb"),
+        ];
+        for (error, class, message) in cases {
+            assert_eq!((error.class().as_str(), error.message()), (class, message));
+        }
+    }
+
+    #[test]
+    fn codes_are_unique() {
+        let mut codes: Vec<_> = Kind::ALL.iter().map(|kind| kind.code()).collect();
+        codes.sort_unstable();
+        codes.dedup();
+        assert_eq!(codes.len(), Kind::ALL.len());
+    }
+}

@@ -1,0 +1,191 @@
+//! Chat messages, as plain data.
+
+use std::ops::{Deref, DerefMut, Range};
+use std::sync::Arc;
+
+use serde::ser::SerializeSeq;
+use serde::{Serialize, Serializer};
+use smallvec::SmallVec;
+
+use crate::rendered::RichInput;
+
+/// An ordered map from names to JSON values.
+pub type JsonMap = serde_json::Map<String, serde_json::Value>;
+
+/// Who speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Instructions of the application.
+    System,
+    /// Instructions of the developer (newer name for `System` with some providers).
+    Developer,
+    /// The person.
+    User,
+    /// The model.
+    Assistant,
+    /// The result of a tool call; only in threads.
+    Tool,
+}
+
+impl Role {
+    /// Roles that a marker line in a prompt file can name.
+    pub const IN_MARKERS: [Self; 4] = [Self::System, Self::User, Self::Assistant, Self::Developer];
+
+    /// The role's name in lower case.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::Developer => "developer",
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::Tool => "tool",
+        }
+    }
+
+    /// The role with exactly this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::System, Self::Developer, Self::User, Self::Assistant, Self::Tool]
+            .into_iter()
+            .find(|role| role.as_str() == name)
+    }
+}
+
+impl Serialize for Role {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+/// One message of a conversation.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Message {
+    /// Who speaks.
+    pub role: Role,
+    /// What is said, as a list of parts; never empty in a message that was split from a prompt.
+    pub content: Content,
+    /// Attributes of the role marker, or what a thread's message carried besides its content.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<JsonMap>,
+}
+
+impl Message {
+    /// A message with one text part.
+    pub fn text(role: Role, value: impl Into<String>) -> Self {
+        Self { role, content: Content::text(value), metadata: None }
+    }
+
+    /// The text parts joined, for people who only want to read it.
+    pub fn to_text(&self) -> String {
+        self.content.iter().filter_map(ContentPart::as_text).collect()
+    }
+}
+
+/// The parts of a message. Most messages have one, which then needs no allocation of its own.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Content(SmallVec<[ContentPart; 1]>);
+
+impl Content {
+    /// One text part.
+    pub fn text(value: impl Into<String>) -> Self {
+        Self::one(ContentPart::Text(TextPart { value: value.into(), anchors: Vec::new() }))
+    }
+
+    /// One part.
+    pub fn one(part: ContentPart) -> Self {
+        let mut parts = SmallVec::new();
+        parts.push(part);
+        Self(parts)
+    }
+
+    /// Adds a part at the end.
+    pub fn push(&mut self, part: ContentPart) {
+        self.0.push(part);
+    }
+}
+
+impl Deref for Content {
+    type Target = [ContentPart];
+    fn deref(&self) -> &[ContentPart] {
+        &self.0
+    }
+}
+
+impl DerefMut for Content {
+    fn deref_mut(&mut self) -> &mut [ContentPart] {
+        &mut self.0
+    }
+}
+
+impl FromIterator<ContentPart> for Content {
+    fn from_iter<I: IntoIterator<Item = ContentPart>>(parts: I) -> Self {
+        Self(parts.into_iter().collect())
+    }
+}
+
+impl Serialize for Content {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut list = serializer.serialize_seq(Some(self.0.len()))?;
+        for part in &self.0 {
+            list.serialize_element(part)?;
+        }
+        list.end()
+    }
+}
+
+/// A piece of a message's content.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum ContentPart {
+    /// Text.
+    Text(TextPart),
+    /// A picture.
+    Image(MediaPart),
+    /// Sound.
+    Audio(MediaPart),
+    /// A document.
+    File(MediaPart),
+}
+
+impl ContentPart {
+    /// The text of a text part.
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text(part) => Some(&part.value),
+            _ => None,
+        }
+    }
+}
+
+/// Text, and where in it pictures, sound or documents stand.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TextPart {
+    /// The text; a rich input stands in it as its nonce.
+    pub value: String,
+    /// Where rich inputs stand. A place, not a search for the nonce, decides: text that merely
+    /// looks like a nonce is only text.
+    #[serde(skip)]
+    pub anchors: Vec<Anchor>,
+}
+
+/// A rich input inside a text part.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Anchor {
+    /// The bytes of the text that its nonce takes up.
+    pub range: Range<usize>,
+    /// The input.
+    pub input: Arc<RichInput>,
+}
+
+/// A picture, sound or document: by address or as base64 data.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MediaPart {
+    /// An address, or base64 data.
+    pub value: String,
+    /// The MIME type.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub media_type: Option<String>,
+    /// How closely to look: `auto`, `low` or `high`; pictures only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+}

@@ -1,0 +1,270 @@
+//! Rendered text that remembers who wrote which part of it.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::message::{JsonMap, Message};
+use crate::origin::Origin;
+use crate::schema::PropertyKind;
+
+/// What the engine knows about an input of a template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InputInfo {
+    /// Its name.
+    pub name: String,
+    /// Whether its text counts as the author's own.
+    pub trusted: bool,
+    /// Whether text in it that looks like a role marker is an error.
+    pub strict: bool,
+}
+
+/// The inputs of a template, in the order of their indexes in an [`Origin`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct InputTable {
+    inputs: Vec<InputInfo>,
+    untrusted: Origin,
+    strict: Origin,
+}
+
+impl InputTable {
+    /// A table of these inputs.
+    pub fn new(inputs: Vec<InputInfo>) -> Self {
+        let mut table = Self { inputs, ..Self::default() };
+        for (index, input) in table.inputs.iter().enumerate() {
+            if !input.trusted {
+                table.untrusted |= Origin::input(index);
+            }
+            if input.strict {
+                table.strict |= Origin::input(index);
+            }
+        }
+        table
+    }
+
+    /// The inputs, in order.
+    pub fn inputs(&self) -> &[InputInfo] {
+        &self.inputs
+    }
+
+    /// Whether text of this origin counts as the author's own. Inputs that share a bit are only
+    /// trusted if all of them are.
+    pub fn is_trusted(&self, origin: Origin) -> bool {
+        !origin.intersects(self.untrusted)
+    }
+
+    /// Whether an untrusted input whose declaration says `strict` had a part in it.
+    pub fn is_strict(&self, origin: Origin) -> bool {
+        origin.intersects(self.strict) && !self.is_trusted(origin)
+    }
+
+    /// The names of the inputs that had a part in text of this origin.
+    pub fn names(&self, origin: Origin) -> impl Iterator<Item = &str> {
+        let named = self.inputs.iter().enumerate();
+        named.filter(move |(index, _)| origin.contains(*index)).map(|(_, input)| input.name.as_str())
+    }
+}
+
+/// Text in pieces that each know their origin. The pieces follow each other without gaps.
+///
+/// Neighbouring text of the author is one piece. Every interpolation of an input is a piece of
+/// its own, also when it is empty: that an input stood there matters even if it wrote nothing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TracedText {
+    text: String,
+    pieces: Vec<Piece>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Piece {
+    end: usize,
+    origin: Origin,
+}
+
+impl TracedText {
+    /// Empty text with room for this many bytes and pieces.
+    pub fn with_capacity(bytes: usize, pieces: usize) -> Self {
+        Self { text: String::with_capacity(bytes), pieces: Vec::with_capacity(pieces) }
+    }
+
+    /// Text that all comes from one origin.
+    pub fn whole(text: impl Into<String>, origin: Origin) -> Self {
+        let text = text.into();
+        let piece = Piece { end: text.len(), origin };
+        Self { text, pieces: vec![piece] }
+    }
+
+    /// Adds text at the end.
+    #[inline]
+    pub fn push(&mut self, text: &str, origin: Origin) {
+        self.text.push_str(text);
+        self.close_piece(origin);
+    }
+
+    /// Adds text at the end, as `write` writes it.
+    pub(crate) fn push_with(&mut self, origin: Origin, write: impl FnOnce(&mut String)) {
+        write(&mut self.text);
+        self.close_piece(origin);
+    }
+
+    /// Gives the text behind the last piece its origin.
+    #[inline]
+    fn close_piece(&mut self, origin: Origin) {
+        let end = self.text.len();
+        if origin.is_author() {
+            match self.pieces.last_mut() {
+                Some(last) if last.origin.is_author() => last.end = end,
+                Some(last) if last.end == end => {}
+                None if end == 0 => {}
+                _ => self.pieces.push(Piece { end, origin }),
+            }
+        } else {
+            self.pieces.push(Piece { end, origin });
+        }
+    }
+
+    /// Adds traced text at the end, each of its pieces with its own origin and `also`.
+    pub fn push_traced(&mut self, other: &Self, also: Origin) {
+        for (text, origin) in other.pieces() {
+            self.push(text, origin | also);
+        }
+    }
+
+    /// The text without its origins.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The pieces, in order.
+    pub fn pieces(&self) -> impl Iterator<Item = (&str, Origin)> {
+        self.ranges().map(|(range, origin)| (&self.text[range], origin))
+    }
+
+    /// The byte ranges of the pieces, in order.
+    pub fn ranges(&self) -> impl Iterator<Item = (Range<usize>, Origin)> {
+        let mut start = 0;
+        self.pieces.iter().map(move |piece| {
+            let range = start..piece.end;
+            start = piece.end;
+            (range, piece.origin)
+        })
+    }
+
+    /// All origins together.
+    pub fn origin(&self) -> Origin {
+        self.pieces.iter().fold(Origin::AUTHOR, |all, piece| all | piece.origin)
+    }
+}
+
+/// A thread, image, file or audio input, and the nonce that stands for it in the text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RichInput {
+    /// The input's name.
+    pub name: String,
+    /// Its kind.
+    pub kind: PropertyKind,
+    /// `__PROMPTY_THREAD_<16 hex digits>_<name>__`, new for every render.
+    pub nonce: String,
+    /// Its value.
+    pub value: RichValue,
+}
+
+/// The value of a rich input.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RichValue {
+    /// The messages of a thread.
+    Thread(Vec<Message>),
+    /// A picture, sound or document, as the caller gave it.
+    Media(serde_json::Value),
+}
+
+/// A place in rendered text where a rich input stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RichPlace {
+    /// The bytes that its nonce takes up.
+    pub range: Range<usize>,
+    /// The input.
+    pub input: Arc<RichInput>,
+}
+
+/// A rendered prompt: the text, who wrote which part of it, and the rich inputs in it.
+#[derive(Clone, PartialEq)]
+pub struct Rendered {
+    pub(crate) traced: TracedText,
+    pub(crate) inputs: Arc<InputTable>,
+    pub(crate) rich: Vec<RichPlace>,
+    pub(crate) strict: bool,
+}
+
+/// A part of a rendered text that one interpolation, or the author, wrote.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Segment<'a> {
+    /// The bytes of the text.
+    pub range: Range<usize>,
+    /// The text.
+    pub text: &'a str,
+    /// Which inputs wrote it.
+    pub origin: Origin,
+}
+
+impl Rendered {
+    /// Text that a renderer outside the engine made, with what it knows of its origins.
+    pub fn new(traced: TracedText, inputs: Arc<InputTable>) -> Self {
+        Self { traced, inputs, rich: Vec::new(), strict: false }
+    }
+
+    /// The text; a rich input stands in it as its nonce.
+    pub fn text(&self) -> &str {
+        self.traced.as_str()
+    }
+
+    /// The text, without a copy.
+    pub fn into_text(self) -> String {
+        self.traced.text
+    }
+
+    /// The text in segments that each know their origin, in order and without gaps.
+    pub fn segments(&self) -> impl Iterator<Item = Segment<'_>> {
+        let text = self.text();
+        self.traced.ranges().map(move |(range, origin)| Segment { text: &text[range.clone()], range, origin })
+    }
+
+    /// The inputs that origins refer to.
+    pub fn inputs(&self) -> &InputTable {
+        &self.inputs
+    }
+
+    /// Where rich inputs stand, in order.
+    pub fn rich_places(&self) -> &[RichPlace] {
+        &self.rich
+    }
+
+    /// The rich inputs that stand in the text, by nonce.
+    pub fn nonces(&self) -> impl Iterator<Item = (&str, &RichInput)> {
+        self.rich.iter().map(|place| (place.input.nonce.as_str(), &*place.input))
+    }
+
+    /// Whether a segment counts as the author's own text.
+    pub fn is_trusted(&self, segment: &Segment<'_>) -> bool {
+        self.inputs.is_trusted(segment.origin)
+    }
+}
+
+impl fmt::Display for Rendered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
+}
+
+impl fmt::Debug for Rendered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rendered")
+            .field("bytes", &self.text().len())
+            .field("segments", &self.traced.pieces.len())
+            .field("rich", &self.rich.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The inputs of a render: names and JSON values.
+pub type Inputs = JsonMap;
