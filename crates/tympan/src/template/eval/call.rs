@@ -1,0 +1,299 @@
+//! Calls: macros, functions, methods, and loops that call themselves.
+
+use std::rc::Rc;
+
+use super::super::tree::{CallExpr, Callee, Expr, Function, MacroDef};
+use super::super::value::{Dict, ListKind, LoopState, MacroValue, Repr, Value, ValueKind};
+use super::super::{methods, ops, print};
+use super::Eval;
+use super::expr::{Arguments, shallow};
+use crate::error::{Error, Kind, Result};
+use crate::origin::Origin;
+
+/// The most elements that a range may have, as in minijinja.
+const MAX_RANGE: i128 = 100_000;
+
+impl<'a> Eval<'a> {
+    /// A macro, with the values that it takes from the macro around it.
+    pub(super) fn make_macro(&mut self, def: &'a MacroDef, own_slot: Option<usize>) -> Value<'a> {
+        let captured = def.captures.iter().map(|(slot, _)| self.frame[*slot].clone()).collect();
+        Value::author(Repr::Macro(Rc::new(MacroValue { def, captured, own_slot })))
+    }
+
+    /// Writes what a call of a macro or of a loop gives straight to the output. Returns whether
+    /// it was such a call.
+    pub(super) fn emit_call(&mut self, call: &'a CallExpr, expr: &'a Expr) -> Result<bool> {
+        let Callee::Name(callee, _) = &call.callee else { return Ok(false) };
+        if self.escape != super::Escape::None {
+            return Ok(false);
+        }
+        match self.eval(callee)?.repr {
+            Repr::Macro(value) => {
+                let args = self.arguments(&call.args)?;
+                self.run_macro(&value, args).map_err(|error| error.at(expr.place.into()))?;
+            }
+            Repr::Loop(state) => {
+                let args = self.arguments(&call.args)?;
+                self.recurse(&state, &args).map_err(|error| error.at(expr.place.into()))?;
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    pub(super) fn call(&mut self, call: &'a CallExpr, expr: &'a Expr) -> Result<Value<'a>> {
+        match &call.callee {
+            Callee::Name(callee, name) => {
+                let function = self.eval(callee)?;
+                if function.is_undefined() {
+                    return Err(unknown_function(name).at(callee.place.into()));
+                }
+                let args = self.arguments(&call.args)?;
+                self.call_value(&function, args)
+            }
+            Callee::Method(value, name) => {
+                let value = self.defined(value)?;
+                if value.is_undefined() {
+                    return Err(self.undefined(expr));
+                }
+                let args = self.arguments(&call.args)?;
+                self.call_method(&value, name, args)
+            }
+            Callee::Value(callee) => {
+                let function = self.defined(callee)?;
+                let args = self.arguments(&call.args)?;
+                self.call_value(&function, args)
+            }
+        }
+    }
+
+    fn call_value(&mut self, function: &Value<'a>, args: Arguments<'a>) -> Result<Value<'a>> {
+        match &function.repr {
+            Repr::Macro(value) => {
+                let value = value.clone();
+                Ok(self.capture(|eval| eval.run_macro(&value, args))?.0)
+            }
+            Repr::Loop(state) => {
+                let state = state.clone();
+                Ok(self.capture(|eval| eval.recurse(&state, &args))?.0)
+            }
+            Repr::Function(Function::Range) => self.range(&args),
+            Repr::Function(Function::Dict) => self.make_dict(args),
+            Repr::Function(Function::Namespace) => self.make_namespace(args),
+            _ => Err(Error::new(Kind::InvalidOperation, format_args!("{} cannot be called", function.kind().name()))),
+        }
+    }
+
+    fn call_method(&mut self, value: &Value<'a>, name: &str, args: Arguments<'a>) -> Result<Value<'a>> {
+        let attribute = match &value.repr {
+            Repr::Loop(state) => return loop_method(self, state, name, args),
+            Repr::Namespace(index) => self.namespaces[*index].get_str(name).cloned(),
+            Repr::Rich(_) => return Err(print::rich_in_text()),
+            _ => super::access::entry(value, name),
+        };
+        match attribute {
+            Some(function) if matches!(function.repr, Repr::Macro(_) | Repr::Function(_)) => {
+                self.call_value(&function, args)
+            }
+            _ => methods::call(self, value, name, args),
+        }
+    }
+
+    /// Runs a macro's body; its text goes to the output.
+    fn run_macro(&mut self, value: &Rc<MacroValue<'a>>, args: Arguments<'a>) -> Result<()> {
+        let def = value.def;
+        let mut frame = vec![Value::UNSET; def.frame_size];
+        bind_arguments(def, args, &mut frame)?;
+        for ((outer, inner), captured) in def.captures.iter().zip(&value.captured) {
+            let is_itself = Some(*outer) == value.own_slot;
+            frame[*inner] = if is_itself { Value::author(Repr::Macro(value.clone())) } else { captured.clone() };
+        }
+        self.calls += 1;
+        self.budget.call(self.calls)?;
+        self.frames_made += 1;
+        let frame_id = std::mem::replace(&mut self.frame_id, self.frames_made);
+        let caller_frame = std::mem::replace(&mut self.frame, frame);
+        let is_outermost = frame_id == 0;
+        let caller_frame = if is_outermost {
+            self.outer = caller_frame;
+            Vec::new()
+        } else {
+            caller_frame
+        };
+        let result = self.macro_body(def);
+        self.frame = if is_outermost { std::mem::take(&mut self.outer) } else { caller_frame };
+        self.frame_id = frame_id;
+        self.calls -= 1;
+        result
+    }
+
+    fn macro_body(&mut self, def: &'a MacroDef) -> Result<()> {
+        for (slot, param) in def.params.iter().enumerate() {
+            if self.frame[slot].is_undefined()
+                && let Some(default) = &param.default
+            {
+                self.frame[slot] = self.eval(default)?;
+            }
+        }
+        self.block(&def.body)?;
+        Ok(())
+    }
+
+    /// Runs a recursive loop again, over other items.
+    fn recurse(&mut self, state: &Rc<LoopState<'a>>, args: &Arguments<'a>) -> Result<()> {
+        let Some(node) = state.recursion.filter(|_| state.frame_id == self.frame_id) else {
+            let error = Error::new(Kind::InvalidOperation, "only a recursive loop can be called, and only in its body");
+            return Err(error.with_help("write {% for … recursive %}"));
+        };
+        let [value] = args.positional.as_slice() else {
+            return Err(Error::new(Kind::InvalidOperation, "loop() takes one argument: what to loop over"));
+        };
+        let items = self.iterate(value)?;
+        self.calls += 1;
+        self.budget.call(self.calls)?;
+        let kept = self.frame[node.all.clone()].to_vec();
+        let result = self.run_loop(node, items, state.depth + 1);
+        self.frame[node.all.clone()].clone_from_slice(&kept);
+        self.calls -= 1;
+        result
+    }
+
+    fn range(&mut self, args: &Arguments<'a>) -> Result<Value<'a>> {
+        no_names("range", args)?;
+        let origin = args.positional.iter().fold(Origin::AUTHOR, |all, arg| all | arg.origin);
+        let numbers: Option<Vec<i128>> = args
+            .positional
+            .iter()
+            .map(|arg| arg.as_int().filter(|int| i64::try_from(*int).is_ok() && arg.kind() == ValueKind::Number))
+            .collect();
+        let (start, stop, step) = match numbers.as_deref() {
+            Some([stop]) => (0, *stop, 1),
+            Some([start, stop]) => (*start, *stop, 1),
+            Some([start, stop, step]) if *step != 0 => (*start, *stop, *step),
+            _ => {
+                let error =
+                    Error::new(Kind::InvalidOperation, "range takes one to three whole numbers, and no step of 0");
+                return Err(error.with_help("range(stop), range(start, stop) or range(start, stop, step)"));
+            }
+        };
+        let distance = if step > 0 { stop - start } else { start - stop };
+        let len = (distance.max(0) + step.abs() - 1) / step.abs();
+        if len > MAX_RANGE {
+            let details = format!("a range has at most {MAX_RANGE} elements");
+            return Err(Error::new(Kind::LimitExceeded, details));
+        }
+        let len = len as usize;
+        self.budget.make_list(len)?;
+        let items = (0..len).map(|index| Value::int(start + index as i128 * step, Origin::AUTHOR)).collect();
+        Ok(Value::list(items, ListKind::Iterable, origin))
+    }
+
+    fn make_dict(&mut self, args: Arguments<'a>) -> Result<Value<'a>> {
+        let mut dict = self.base_dict("dict", &args)?;
+        let mut meter = self.budget.meter();
+        for (name, value) in args.named {
+            dict.insert(Value::string(name, Origin::AUTHOR), value, &mut meter);
+        }
+        self.budget.pay(&meter)?;
+        shallow(Value::dict(dict, Origin::AUTHOR))
+    }
+
+    fn make_namespace(&mut self, args: Arguments<'a>) -> Result<Value<'a>> {
+        let Repr::Dict(dict) = self.make_dict(args)?.repr else {
+            return Ok(Value::UNDEFINED);
+        };
+        self.budget.make_list(4)?;
+        self.namespaces.push(Dict { entries: dict.entries.clone(), depth: 0 });
+        Ok(Value::author(Repr::Namespace(self.namespaces.len() - 1)))
+    }
+
+    fn base_dict(&mut self, function: &str, args: &Arguments<'a>) -> Result<Dict<'a>> {
+        let base = match args.positional.as_slice() {
+            [] => return Ok(Dict::default()),
+            [base] if base.is_undefined() => return Ok(Dict::default()),
+            [base] => self.entries(base)?,
+            _ => None,
+        };
+        let Some(entries) = base else {
+            let details = format!("{function} takes a map, or named values");
+            return Err(Error::new(Kind::InvalidOperation, details));
+        };
+        Ok(Dict { entries, depth: 0 })
+    }
+}
+
+/// Puts arguments where a macro's parameters are.
+fn bind_arguments<'a>(def: &MacroDef, args: Arguments<'a>, frame: &mut [Value<'a>]) -> Result<()> {
+    let fail = |details: String| Err(Error::new(Kind::InvalidOperation, details));
+    if args.positional.len() > def.params.len() {
+        return fail(format!(
+            "macro `{}` takes at most {} arguments, not {}",
+            def.name,
+            def.params.len(),
+            args.positional.len()
+        ));
+    }
+    let given = args.positional.len();
+    for (slot, value) in args.positional.into_iter().enumerate() {
+        frame[slot] = value;
+    }
+    for slot in given..def.params.len() {
+        frame[slot] = Value::UNDEFINED;
+    }
+    frame[def.caller_slot] = Value::UNDEFINED;
+    for (name, value) in args.named {
+        match def.params.iter().position(|param| *param.name == *name) {
+            Some(slot) if slot < given => return fail(format!("macro `{}` is given `{name}` twice", def.name)),
+            Some(slot) => frame[slot] = value,
+            None if name == "caller" => frame[def.caller_slot] = value,
+            None => return fail(format!("macro `{}` has no parameter of that name", def.name)),
+        }
+    }
+    Ok(())
+}
+
+fn loop_method<'a>(
+    eval: &mut Eval<'a>,
+    state: &Rc<LoopState<'a>>,
+    name: &str,
+    args: Arguments<'a>,
+) -> Result<Value<'a>> {
+    match name {
+        "cycle" => {
+            let index = state.index.get().checked_rem(args.positional.len()).unwrap_or(0);
+            Ok(args.positional.into_iter().nth(index).unwrap_or(Value::UNDEFINED))
+        }
+        "changed" => {
+            let mut meter = eval.budget.meter();
+            let mut last = state.last_changed.borrow_mut();
+            let same = last.as_ref().is_some_and(|last| {
+                last.len() == args.positional.len()
+                    && last.iter().zip(&args.positional).all(|(a, b)| ops::equal(a, b, &mut meter))
+            });
+            eval.budget.pay(&meter)?;
+            let origin = args.positional.iter().fold(Origin::AUTHOR, |all, arg| all | arg.whole_origin());
+            if !same && !state.ended.get() {
+                *last = Some(args.positional);
+            }
+            Ok(Value::bool(!same, origin))
+        }
+        _ => Err(Error::new(Kind::UnknownFunction, format_args!("loop.{name}"))
+            .with_help("a loop has the methods cycle and changed")),
+    }
+}
+
+fn no_names(function: &str, args: &Arguments<'_>) -> Result<()> {
+    if args.named.is_empty() {
+        return Ok(());
+    }
+    Err(Error::new(Kind::InvalidOperation, format_args!("{function} takes no named arguments")))
+}
+
+fn unknown_function(name: &str) -> Error {
+    let error = Error::new(Kind::UnknownFunction, name);
+    let close = ["range", "dict", "namespace"].into_iter().find(|known| strsim::jaro_winkler(known, name) > 0.8);
+    match close {
+        Some(known) => error.with_help(format!("did you mean `{known}`?")),
+        None => error.with_help("templates have range, dict and namespace, and the macros that they define"),
+    }
+}

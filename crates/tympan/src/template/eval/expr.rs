@@ -1,0 +1,378 @@
+//! Expressions.
+
+use super::super::limits::Meter;
+use super::super::tree::{Arg, Args, BinaryOp, Expr, ExprKind, Local, Lookup, NamedArg};
+use super::super::value::{Dict, ListKind, Repr, Value, json_get};
+use super::super::{filters, ops, predicates, print};
+use super::Eval;
+use crate::error::{Error, Kind, Result};
+use crate::origin::Origin;
+use crate::rendered::TracedText;
+use serde_json::Value as Json;
+
+/// The arguments of a call, evaluated.
+#[derive(Debug, Default)]
+pub(crate) struct Arguments<'a> {
+    pub(crate) positional: Vec<Value<'a>>,
+    pub(crate) named: Vec<(String, Value<'a>)>,
+}
+
+impl<'a> Eval<'a> {
+    pub(super) fn eval(&mut self, expr: &'a Expr) -> Result<Value<'a>> {
+        match &expr.kind {
+            ExprKind::Input(index) => Ok(self.inputs[*index].clone()),
+            ExprKind::Local(local) => match self.frame[local.slot].repr {
+                Repr::Unset => self.otherwise(local),
+                _ => Ok(self.frame[local.slot].clone()),
+            },
+            ExprKind::Attr(value, name) => {
+                if let Some((json, origin)) = self.json(value)
+                    && let Json::Object(map) = json
+                {
+                    return Ok(match json_get(map, name) {
+                        Some(item) => Value::json(item, origin),
+                        None => Value::new(Repr::Undefined, origin),
+                    });
+                }
+                let parent = self.eval(value)?;
+                self.attr(&parent, name, value).map_err(|error| error.at(expr.place.into()))
+            }
+            ExprKind::Const(constant) => Ok(Value::constant(constant)),
+            _ => self.eval_other(expr).map_err(|error| error.at(expr.place.into())),
+        }
+    }
+
+    /// A value of the caller's, by the path that leads to it, without a detour.
+    #[inline]
+    fn json(&self, expr: &'a Expr) -> Option<(&'a Json, Origin)> {
+        match &expr.kind {
+            ExprKind::Input(index) => match self.given.get(*index) {
+                Some(super::InputValue::Json(json)) => Some((json, Origin::input(*index))),
+                _ => None,
+            },
+            ExprKind::Attr(value, name) => match self.json(value)? {
+                (Json::Object(map), origin) => Some((json_get(map, name)?, origin)),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    #[inline(never)]
+    fn otherwise(&mut self, local: &'a Local) -> Result<Value<'a>> {
+        match &local.otherwise {
+            Some(expr) => self.eval(expr),
+            None => Ok(Value::UNDEFINED),
+        }
+    }
+
+    #[inline(never)]
+    fn eval_other(&mut self, expr: &'a Expr) -> Result<Value<'a>> {
+        match &expr.kind {
+            ExprKind::Filter(named) => {
+                let value = self.eval(&named.value)?;
+                let args = self.arguments(&named.args)?;
+                self.filter(&named.name, value, args, &named.value)
+            }
+            ExprKind::Test(named) => {
+                let value = self.eval(&named.value)?;
+                let args = self.arguments(&named.args)?;
+                self.test(&named.name, &value, &args)
+            }
+            ExprKind::Call(call) => self.call(call, expr),
+            ExprKind::Binary(op, left, right) => self.binary(*op, left, right),
+            ExprKind::Concat(parts) => self.concat(parts),
+            ExprKind::And(left, right) => {
+                let value = self.eval(left)?;
+                if value.is_true() { self.eval(right) } else { Ok(value) }
+            }
+            ExprKind::Or(left, right) => {
+                let value = self.eval(left)?;
+                if value.is_true() { Ok(value) } else { self.eval(right) }
+            }
+            ExprKind::Not(value) => {
+                let value = self.eval(value)?;
+                Ok(Value::bool(!value.is_true(), value.origin))
+            }
+            ExprKind::Ternary(ternary) => {
+                if self.eval(&ternary.condition)?.is_true() {
+                    return self.eval(&ternary.then);
+                }
+                match &ternary.or_else {
+                    Some(expr) => self.eval(expr),
+                    None => Ok(Value::author(Repr::Silent)),
+                }
+            }
+            ExprKind::Outer(local) => {
+                let value = self.outer.get(local.slot).filter(|value| !matches!(value.repr, Repr::Unset));
+                match value.cloned() {
+                    Some(value) => Ok(value),
+                    None => self.otherwise(local),
+                }
+            }
+            ExprKind::Item(value, index) => {
+                let parent = self.eval(value)?;
+                let index = self.eval(index)?;
+                self.item(&parent, &index, value)
+            }
+            _ => self.eval_rare(expr),
+        }
+    }
+
+    #[inline(never)]
+    fn eval_rare(&mut self, expr: &'a Expr) -> Result<Value<'a>> {
+        match &expr.kind {
+            ExprKind::Slice(slice) => self.slice(slice),
+            ExprKind::Neg(value) => {
+                let operand = self.defined(value)?;
+                ops::negate(&operand)
+            }
+            ExprKind::Chain(first, rest) => self.chain(first, rest),
+            ExprKind::List(items) => self.list(items, ListKind::List),
+            ExprKind::Tuple(items) => self.list(items, ListKind::Tuple),
+            ExprKind::Dict(pairs) => self.dict(pairs),
+            ExprKind::Captured => Ok(self.captured.last().cloned().unwrap_or(Value::UNDEFINED)),
+            ExprKind::Function(function) => Ok(Value::author(Repr::Function(*function))),
+            ExprKind::Caller(def) => Ok(self.make_macro(def, None)),
+            ExprKind::Lookup(lookup) => Ok(self.lookup(lookup)),
+            _ => self.eval(expr),
+        }
+    }
+
+    /// An operand that must have a value.
+    pub(super) fn defined(&mut self, expr: &'a Expr) -> Result<Value<'a>> {
+        let value = self.eval(expr)?;
+        self.require_defined(&value, expr)?;
+        Ok(value)
+    }
+
+    fn require_defined(&self, value: &Value<'a>, expr: &'a Expr) -> Result<()> {
+        match value.repr {
+            Repr::Undefined | Repr::Unset if !self.lenient => Err(self.undefined(expr)),
+            _ => Ok(()),
+        }
+    }
+
+    fn binary(&mut self, op: BinaryOp, left: &'a Expr, right: &'a Expr) -> Result<Value<'a>> {
+        let left = self.defined(left)?;
+        let right = self.defined(right)?;
+        match op {
+            BinaryOp::Eq
+            | BinaryOp::Ne
+            | BinaryOp::Lt
+            | BinaryOp::Le
+            | BinaryOp::Gt
+            | BinaryOp::Ge
+            | BinaryOp::In
+            | BinaryOp::NotIn => {
+                let holds = self.compare(op, &left, &right)?;
+                Ok(Value::bool(holds, left.whole_origin() | right.whole_origin()))
+            }
+            _ => ops::arithmetic(op, &left, &right, &mut self.budget),
+        }
+    }
+
+    fn compare(&mut self, op: BinaryOp, left: &Value<'a>, right: &Value<'a>) -> Result<bool> {
+        let mut meter = self.budget.meter();
+        let holds = compare(op, left, right, &mut meter)?;
+        self.budget.pay(&meter)?;
+        Ok(holds)
+    }
+
+    fn chain(&mut self, first: &'a Expr, rest: &'a [(BinaryOp, Expr)]) -> Result<Value<'a>> {
+        let mut left = self.defined(first)?;
+        let mut origin = left.whole_origin();
+        for (op, expr) in rest {
+            let right = self.defined(expr)?;
+            origin |= right.whole_origin();
+            if !self.compare(*op, &left, &right)? {
+                return Ok(Value::bool(false, origin));
+            }
+            left = right;
+        }
+        Ok(Value::bool(true, origin))
+    }
+
+    fn concat(&mut self, parts: &'a [Expr]) -> Result<Value<'a>> {
+        let mut text = TracedText::default();
+        for part in parts {
+            let value = self.defined(part)?;
+            let len = value.as_str().map_or(0, str::len);
+            if text.as_str().len() + len > 4096 {
+                self.budget.make(text.as_str().len() + len)?;
+            }
+            print::print(&value, &mut text)?;
+        }
+        self.budget.make(text.as_str().len())?;
+        Ok(Value::traced(text, Origin::AUTHOR))
+    }
+
+    fn list(&mut self, items: &'a [Expr], kind: ListKind) -> Result<Value<'a>> {
+        let items = items.iter().map(|item| self.eval(item)).collect::<Result<Vec<_>>>()?;
+        self.budget.make_list(items.len())?;
+        shallow(Value::list(items, kind, Origin::AUTHOR))
+    }
+
+    fn dict(&mut self, pairs: &'a [(Expr, Expr)]) -> Result<Value<'a>> {
+        self.budget.make_list(2 * pairs.len())?;
+        let mut dict = Dict::default();
+        for (key, value) in pairs {
+            let key = self.eval(key)?;
+            let value = self.eval(value)?;
+            let mut meter = self.budget.meter();
+            dict.insert(key, value, &mut meter);
+            self.budget.pay(&meter)?;
+        }
+        shallow(Value::dict(dict, Origin::AUTHOR))
+    }
+
+    /// Looks a Mustache name up: in the contexts around it, innermost first, then in the inputs.
+    fn lookup(&mut self, lookup: &'a Lookup) -> Value<'a> {
+        let first: &str = &lookup.first;
+        let in_context = lookup.contexts.iter().find_map(|&slot| {
+            let context = &self.frame[slot];
+            if first.is_empty() {
+                return Some(context.clone());
+            }
+            super::access::entry(context, first)
+        });
+        let mut value = match in_context {
+            Some(value) => value,
+            None => self.inputs.get(lookup.input).cloned().unwrap_or(Value::UNDEFINED),
+        };
+        for name in &lookup.rest {
+            value = super::access::entry(&value, name).unwrap_or(Value::new(Repr::Undefined, value.origin));
+        }
+        value
+    }
+
+    pub(super) fn arguments(&mut self, args: &'a Args) -> Result<Arguments<'a>> {
+        let mut arguments = Arguments::default();
+        for arg in &args.positional {
+            match arg {
+                Arg::One(value) => arguments.positional.push(self.eval(value)?),
+                Arg::All(list) => {
+                    let list = self.defined(list)?;
+                    let items = self.iterate(&list)?;
+                    self.budget.make_list(items.len())?;
+                    arguments.positional.extend(items.iter());
+                }
+            }
+        }
+        for arg in &args.named {
+            match arg {
+                NamedArg::One(name, value) => arguments.named.push(((**name).into(), self.eval(value)?)),
+                NamedArg::All(map) => {
+                    let map = self.defined(map)?;
+                    let pairs = ops::pairs(&map).ok_or_else(|| {
+                        Error::new(Kind::InvalidOperation, format_args!("`**` needs a map, not {}", map.kind().name()))
+                    })?;
+                    self.budget.make_list(pairs.len())?;
+                    for (key, value) in pairs {
+                        arguments.named.push((print::to_plain_string(&key)?, value));
+                    }
+                }
+            }
+        }
+        Ok(arguments)
+    }
+
+    /// Applies a filter.
+    pub(crate) fn filter(
+        &mut self,
+        name: &str,
+        value: Value<'a>,
+        args: Arguments<'a>,
+        source: &'a Expr,
+    ) -> Result<Value<'a>> {
+        let tolerant = filters::accepts_undefined(name);
+        if !tolerant {
+            self.require_defined(&value, source)?;
+        }
+        filters::apply(self, name, value, args)
+    }
+
+    fn test(&mut self, name: &str, value: &Value<'a>, args: &Arguments<'a>) -> Result<Value<'a>> {
+        predicates::apply(self, name, value, args)
+    }
+
+    /// The error for a value that is undefined: it names what the template asked for.
+    #[cold]
+    pub(super) fn undefined(&self, expr: &'a Expr) -> Error {
+        let error = Error::new(Kind::UndefinedVariable, self.describe(expr)).at(expr.place.into());
+        error.with_help(self.undefined_help(expr))
+    }
+
+    fn undefined_help(&self, expr: &'a Expr) -> String {
+        let fallback = "give it a value, or a fallback with `| default(\"…\")`; \
+                        `undefined: lenient` renders undefined variables as nothing";
+        match self.guess(expr) {
+            Some(guess) => format!("did you mean `{guess}`? Otherwise {fallback}"),
+            None => fallback.to_owned(),
+        }
+    }
+
+    /// The name that was probably meant by one that has no value. Only names of variables are
+    /// candidates: what is in the inputs is not for error messages.
+    fn guess(&self, expr: &'a Expr) -> Option<String> {
+        let wanted = match &expr.kind {
+            ExprKind::Input(index) => &*self.tree.inputs[*index].name,
+            ExprKind::Local(local) | ExprKind::Outer(local) => &*local.name,
+            ExprKind::Lookup(lookup) if lookup.rest.is_empty() => &*lookup.first,
+            ExprKind::Attr(value, _) | ExprKind::Item(value, _) => return self.guess(value),
+            _ => return None,
+        };
+        let given = self.tree.inputs.iter().zip(self.given);
+        let given = given.filter(|(_, value)| !matches!(value, super::InputValue::Missing));
+        given
+            .map(|(input, _)| (strsim::jaro_winkler(wanted, &input.name), &input.name))
+            .filter(|(likeness, _)| *likeness > 0.8)
+            .max_by(|a, b| a.0.total_cmp(&b.0))
+            .map(|(_, name)| name.to_string())
+    }
+
+    /// What an expression is called in an error message.
+    fn describe(&self, expr: &'a Expr) -> String {
+        match &expr.kind {
+            ExprKind::Input(index) => self.tree.inputs[*index].name.to_string(),
+            ExprKind::Local(local) | ExprKind::Outer(local) => local.name.to_string(),
+            ExprKind::Attr(value, name) => format!("{}.{name}", self.describe(value)),
+            ExprKind::Item(value, index) => match &index.kind {
+                ExprKind::Const(super::super::tree::Const::Str(key)) => format!("{}[\"{key}\"]", self.describe(value)),
+                ExprKind::Const(super::super::tree::Const::Int(key)) => format!("{}[{key}]", self.describe(value)),
+                _ => format!("{}[…]", self.describe(value)),
+            },
+            ExprKind::Filter(named) => format!("{} | {}", self.describe(&named.value), named.name),
+            ExprKind::Lookup(lookup) => {
+                let rest = lookup.rest.iter().map(|name| format!(".{name}")).collect::<String>();
+                format!("{}{rest}", lookup.first)
+            }
+            ExprKind::Call(call) => match &call.callee {
+                super::super::tree::Callee::Name(_, name) => format!("{name}(…)"),
+                super::super::tree::Callee::Method(value, name) => format!("{}.{name}(…)", self.describe(value)),
+                super::super::tree::Callee::Value(value) => format!("{}(…)", self.describe(value)),
+            },
+            _ => "this expression".to_owned(),
+        }
+    }
+}
+
+/// Compares two values with an operator.
+pub(crate) fn compare(op: BinaryOp, left: &Value<'_>, right: &Value<'_>, meter: &mut Meter) -> Result<bool> {
+    Ok(match op {
+        BinaryOp::Eq => ops::equal(left, right, meter),
+        BinaryOp::Ne => !ops::equal(left, right, meter),
+        BinaryOp::Lt => ops::compare(left, right, meter).is_lt(),
+        BinaryOp::Le => ops::compare(left, right, meter).is_le(),
+        BinaryOp::Gt => ops::compare(left, right, meter).is_gt(),
+        BinaryOp::Ge => ops::compare(left, right, meter).is_ge(),
+        BinaryOp::In => ops::contains(right, left, meter)?,
+        BinaryOp::NotIn => !ops::contains(right, left, meter)?,
+        _ => false,
+    })
+}
+
+/// The value, unless its containers are nested too deeply.
+pub(crate) fn shallow(value: Value<'_>) -> Result<Value<'_>> {
+    if value.is_too_deep() { Err(print::too_deep()) } else { Ok(value) }
+}

@@ -1,0 +1,445 @@
+//! Runs a compiled template.
+
+pub(crate) mod access;
+mod call;
+pub(crate) mod expr;
+
+use std::cell::{Cell, RefCell};
+use std::ops::Range;
+use std::rc::Rc;
+
+use super::limits::{Budget, Limits};
+use super::print;
+use super::tree::{Block, Capture, Expr, ExprKind, For, Node, Section, Target, Tree, With};
+use super::value::{Dict, Items, LoopState, Repr, Text, Value, ValueKind};
+use crate::error::{Error, Kind, Result};
+use crate::origin::Origin;
+use crate::rendered::TracedText;
+
+/// What a template is given for one of its inputs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum InputValue<'a> {
+    Missing,
+    Json(&'a serde_json::Value),
+    /// A rich input, and the text that stands for it.
+    Rich(&'a str),
+}
+
+/// How to render.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct EvalOptions {
+    /// Whether undefined values render as nothing.
+    pub(crate) lenient: bool,
+    pub(crate) limits: Limits,
+}
+
+/// What a render gives.
+#[derive(Debug)]
+pub(crate) struct Output {
+    pub(crate) traced: TracedText,
+    /// Where rich inputs stand, and which.
+    pub(crate) rich: Vec<(Range<usize>, usize)>,
+}
+
+/// Renders a template.
+pub(crate) fn render<'a>(tree: &'a Tree, inputs: &'a [InputValue<'a>], options: EvalOptions) -> Result<Output> {
+    let mut capacity = tree.literal_bytes;
+    for &index in &tree.plain_inputs {
+        if let Some(InputValue::Json(serde_json::Value::String(text))) = inputs.get(index) {
+            capacity += text.len();
+        }
+    }
+    let mut eval = Eval {
+        tree,
+        inputs: inputs.iter().enumerate().map(|(index, input)| input_value(index, *input)).collect(),
+        given: inputs,
+        frame: vec![Value::UNSET; tree.frame_size],
+        outer: Vec::new(),
+        frame_id: 0,
+        frames_made: 0,
+        namespaces: Vec::new(),
+        captured: Vec::new(),
+        out: TracedText::with_capacity(capacity.min(options.limits.output_bytes), 2 * tree.interpolations + 2),
+        captures: 0,
+        rich: Vec::new(),
+        budget: Budget::new(options.limits),
+        lenient: options.lenient,
+        escape: Escape::None,
+        calls: 0,
+        sections: Vec::new(),
+    };
+    eval.block(&tree.body)?;
+    Ok(Output { traced: eval.out, rich: eval.rich })
+}
+
+fn input_value(index: usize, input: InputValue<'_>) -> Value<'_> {
+    let origin = Origin::input(index);
+    match input {
+        InputValue::Json(json) => Value::json(json, origin),
+        InputValue::Missing => Value::new(Repr::Undefined, origin),
+        InputValue::Rich(_) => Value::new(Repr::Rich(index), origin),
+    }
+}
+
+/// How text is escaped on its way out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Escape {
+    None,
+    Html,
+    Json,
+}
+
+/// What a statement does to the loop around it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Flow {
+    Next,
+    Break,
+    Continue,
+}
+
+pub(crate) struct Eval<'a> {
+    tree: &'a Tree,
+    inputs: Vec<Value<'a>>,
+    given: &'a [InputValue<'a>],
+    /// The current frame, and the template's own while a macro runs.
+    frame: Vec<Value<'a>>,
+    outer: Vec<Value<'a>>,
+    frame_id: usize,
+    frames_made: usize,
+    namespaces: Vec<Dict<'a>>,
+    /// Texts of the captures whose filters are being evaluated.
+    captured: Vec<Value<'a>>,
+    out: TracedText,
+    /// How many captures the output is in.
+    captures: usize,
+    rich: Vec<(Range<usize>, usize)>,
+    pub(crate) budget: Budget,
+    pub(crate) lenient: bool,
+    escape: Escape,
+    calls: usize,
+    /// Slots of the sections around, for Mustache.
+    sections: Vec<usize>,
+}
+
+impl<'a> Eval<'a> {
+    fn block(&mut self, nodes: &'a Block) -> Result<Flow> {
+        for node in nodes {
+            self.budget.step(1)?;
+            let flow = match node {
+                Node::Text(text) => {
+                    self.out.push(text, Origin::AUTHOR);
+                    self.budget.output(self.out.as_str().len())?;
+                    Flow::Next
+                }
+                Node::Emit(expr) => {
+                    self.emit(expr)?;
+                    Flow::Next
+                }
+                Node::If(branches, or_else) => self.branches(branches, or_else)?,
+                Node::For(node) => {
+                    self.for_loop(node)?;
+                    Flow::Next
+                }
+                other => self.statement(other)?,
+            };
+            if flow != Flow::Next {
+                return Ok(flow);
+            }
+        }
+        Ok(Flow::Next)
+    }
+
+    /// Statements that are not worth a place in the innermost loop.
+    #[inline(never)]
+    fn statement(&mut self, node: &'a Node) -> Result<Flow> {
+        match node {
+            Node::With(node) => return self.with(node),
+            Node::Set(target, value) => {
+                let value = self.eval(value)?;
+                self.assign(target, value)?;
+            }
+            Node::SetBlock(capture) | Node::FilterBlock(capture) => return self.capture_block(capture),
+            Node::AutoEscape(mode, body) => return self.auto_escape(mode, body),
+            Node::Macro(slot, def) => {
+                let value = self.make_macro(def, Some(*slot));
+                self.frame[*slot] = value;
+            }
+            Node::Do(call) => {
+                self.eval(call)?;
+            }
+            Node::Section(section) => return self.section(section),
+            Node::Break => return Ok(Flow::Break),
+            Node::Continue => return Ok(Flow::Continue),
+            Node::Text(_) | Node::Emit(_) | Node::If(..) | Node::For(_) => {}
+        }
+        Ok(Flow::Next)
+    }
+
+    fn branches(&mut self, branches: &'a [(Expr, Block)], or_else: &'a Block) -> Result<Flow> {
+        for (condition, body) in branches {
+            if self.eval(condition)?.is_true() {
+                return self.block(body);
+            }
+        }
+        self.block(or_else)
+    }
+
+    fn emit(&mut self, expr: &'a Expr) -> Result<()> {
+        if let ExprKind::Call(call) = &expr.kind
+            && self.emit_call(call, expr)?
+        {
+            return Ok(());
+        }
+        let value = self.eval(expr)?;
+        self.write(&value, expr)
+    }
+
+    /// Writes a value to the output.
+    #[inline]
+    fn write(&mut self, value: &Value<'a>, expr: &'a Expr) -> Result<()> {
+        match &value.repr {
+            Repr::Str(text) if self.escape == Escape::None => {
+                self.budget.output(self.out.as_str().len() + text.len())?;
+                self.out.push(text, value.origin);
+                Ok(())
+            }
+            Repr::Undefined | Repr::Unset if !self.lenient => Err(self.undefined(expr)),
+            Repr::Rich(index) => self.write_rich(*index, expr),
+            _ if self.escape != Escape::None => self.write_escaped(value),
+            _ => {
+                if let Repr::Text(text) = &value.repr {
+                    self.budget.output(self.out.as_str().len() + text.traced.as_str().len())?;
+                }
+                print::print(value, &mut self.out)?;
+                self.budget.output(self.out.as_str().len())
+            }
+        }
+    }
+
+    fn write_rich(&mut self, index: usize, expr: &'a Expr) -> Result<()> {
+        if self.captures > 0 {
+            return Err(print::rich_in_text().at(expr.place.into()));
+        }
+        let start = self.out.as_str().len();
+        if let Some(InputValue::Rich(text)) = self.given.get(index) {
+            self.out.push(text, Origin::input(index));
+            self.rich.push((start..self.out.as_str().len(), index));
+        }
+        Ok(())
+    }
+
+    fn write_escaped(&mut self, value: &Value<'a>) -> Result<()> {
+        let escaped = self.escaped(value)?;
+        self.out.push_traced(&escaped, Origin::AUTHOR);
+        self.budget.output(self.out.as_str().len())
+    }
+
+    /// A value as the current escaping mode writes it.
+    fn escaped(&mut self, value: &Value<'a>) -> Result<TracedText> {
+        let mut text = TracedText::default();
+        if self.escape == Escape::Json {
+            super::filters::print_json(value, &mut text)?;
+            return Ok(text);
+        }
+        print::print(value, &mut text)?;
+        let is_plain = matches!(value.kind(), ValueKind::Bool | ValueKind::Number | ValueKind::None);
+        if value.is_safe() || is_plain {
+            return Ok(text);
+        }
+        Ok(super::filters::escape_html(&text))
+    }
+
+    /// Runs something with its output caught, and returns what it wrote.
+    fn capture<T>(&mut self, run: impl FnOnce(&mut Self) -> Result<T>) -> Result<(Value<'a>, T)> {
+        let out = std::mem::take(&mut self.out);
+        self.captures += 1;
+        let result = run(self);
+        self.captures -= 1;
+        let traced = std::mem::replace(&mut self.out, out);
+        let result = result?;
+        self.budget.make(traced.as_str().len())?;
+        let safe = self.escape != Escape::None;
+        Ok((Value::author(Repr::Text(Rc::new(Text { traced, safe }))), result))
+    }
+
+    fn capture_block(&mut self, capture: &'a Capture) -> Result<Flow> {
+        let (text, flow) = self.capture(|eval| eval.block(&capture.body))?;
+        self.captured.push(text);
+        let value = self.eval(&capture.filter);
+        self.captured.pop();
+        let value = value?;
+        match &capture.target {
+            Some(target) => self.assign(target, value)?,
+            None => self.write(&value, &capture.filter)?,
+        }
+        Ok(flow)
+    }
+
+    fn auto_escape(&mut self, mode: &'a Expr, body: &'a Block) -> Result<Flow> {
+        let mode = self.eval(mode)?;
+        let escape = match (mode.as_str(), &mode.repr) {
+            (Some("html"), _) | (None, Repr::Bool(true)) => Escape::Html,
+            (Some("json"), _) => Escape::Json,
+            (Some("none"), _) | (None, _) => Escape::None,
+            _ => return Err(Error::new(Kind::InvalidOperation, "autoescape takes true, false, \"html\" or \"json\"")),
+        };
+        let before = std::mem::replace(&mut self.escape, escape);
+        let flow = self.block(body);
+        self.escape = before;
+        flow
+    }
+
+    fn with(&mut self, node: &'a With) -> Result<Flow> {
+        self.frame[node.own.clone()].fill(Value::UNSET);
+        for (target, value) in &node.assignments {
+            let value = self.eval(value)?;
+            self.assign(target, value)?;
+        }
+        self.block(&node.body)
+    }
+
+    fn assign(&mut self, target: &'a Target, value: Value<'a>) -> Result<()> {
+        match target {
+            Target::Slot(slot) => {
+                self.frame[*slot] = value;
+                Ok(())
+            }
+            Target::Unpack(targets, place) => self.unpack(targets, &value).map_err(|error| error.at((*place).into())),
+            Target::Attr(namespace, name) => self.assign_attr(namespace, name, value),
+        }
+    }
+
+    fn assign_attr(&mut self, namespace: &'a Expr, name: &'a str, value: Value<'a>) -> Result<()> {
+        let Repr::Namespace(index) = self.eval(namespace)?.repr else {
+            let error = Error::new(Kind::InvalidOperation, "only attributes of a namespace can be set");
+            return Err(error.at(namespace.place.into()).with_help("make one with {% set ns = namespace() %}"));
+        };
+        if value.is_too_deep() {
+            return Err(print::too_deep());
+        }
+        let mut meter = self.budget.meter();
+        self.namespaces[index].insert(Value::author(Repr::Str(name)), value, &mut meter);
+        self.budget.pay(&meter)
+    }
+
+    fn unpack(&mut self, targets: &'a [Target], value: &Value<'a>) -> Result<()> {
+        let items = match value.kind() {
+            ValueKind::String => None,
+            _ => self.iterate(value).ok(),
+        };
+        let Some(items) = items else {
+            let details = format!("{} cannot be unpacked into {} names", value.kind().name(), targets.len());
+            return Err(Error::new(Kind::InvalidOperation, details));
+        };
+        if items.len() != targets.len() {
+            let details = format!("{} values cannot be unpacked into {} names", items.len(), targets.len());
+            return Err(Error::new(Kind::InvalidOperation, details));
+        }
+        for (target, item) in targets.iter().zip(items.iter()) {
+            self.assign(target, item)?;
+        }
+        Ok(())
+    }
+
+    fn for_loop(&mut self, node: &'a For) -> Result<()> {
+        let iterable = self.eval(&node.iter)?;
+        if matches!(iterable.repr, Repr::Undefined | Repr::Unset) && !self.lenient {
+            return Err(self.undefined(&node.iter));
+        }
+        let items = self.iterate(&iterable).map_err(|error| error.at(node.iter.place.into()))?;
+        self.run_loop(node, items, 0)
+    }
+
+    /// Runs a loop over these items, `depth` calls of itself deep.
+    fn run_loop(&mut self, node: &'a For, items: Items<'a>, depth: usize) -> Result<()> {
+        let items = match &node.filter {
+            Some(filter) => self.select(node, filter, &items)?,
+            None => items,
+        };
+        let state = node.loop_slot.map(|slot| {
+            let state = Rc::new(LoopState {
+                items: items.clone(),
+                index: Cell::new(0),
+                depth,
+                last_changed: RefCell::new(None),
+                ended: Cell::new(false),
+                recursion: node.recursive.then_some(node),
+                frame_id: self.frame_id,
+            });
+            (slot, state)
+        });
+        let result = self.passes(node, &items, state.as_ref());
+        if let Some((_, state)) = state {
+            state.ended.set(true);
+            state.last_changed.take();
+        }
+        result?;
+        if items.len() == 0 {
+            self.block(&node.or_else)?;
+        }
+        Ok(())
+    }
+
+    fn passes(&mut self, node: &'a For, items: &Items<'a>, state: Option<&(usize, Rc<LoopState<'a>>)>) -> Result<()> {
+        for index in 0..items.len() {
+            self.budget.step(1)?;
+            let Some(item) = items.get(index) else { break };
+            if !node.own.is_empty() {
+                self.frame[node.own.clone()].fill(Value::UNSET);
+            }
+            if let Some((slot, state)) = state {
+                state.index.set(index);
+                self.frame[*slot] = Value::author(Repr::Loop(state.clone()));
+            }
+            match &node.target {
+                Target::Slot(slot) => self.frame[*slot] = item,
+                target => self.assign(target, item)?,
+            }
+            if self.block(&node.body)? == Flow::Break {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The items that pass a loop's inline `if`.
+    fn select(&mut self, node: &'a For, filter: &'a Expr, items: &Items<'a>) -> Result<Items<'a>> {
+        self.budget.make_list(items.len())?;
+        let mut selected = Vec::new();
+        for item in items.iter() {
+            self.assign(&node.target, item.clone())?;
+            if self.eval(filter)?.is_true() {
+                selected.push(item);
+            }
+        }
+        let list = Value::list(selected, super::value::ListKind::List, Origin::AUTHOR);
+        self.iterate(&list)
+    }
+
+    fn section(&mut self, section: &'a Section) -> Result<Flow> {
+        let value = self.eval(&section.value)?;
+        if section.inverted {
+            return if value.is_true() { Ok(Flow::Next) } else { self.block(&section.body) };
+        }
+        if !value.is_true() {
+            return Ok(Flow::Next);
+        }
+        self.sections.push(section.slot);
+        let result = self.section_passes(section, value);
+        self.sections.pop();
+        result
+    }
+
+    fn section_passes(&mut self, section: &'a Section, value: Value<'a>) -> Result<Flow> {
+        let Some(items) = super::ops::sequence(&value) else {
+            self.frame[section.slot] = value;
+            return self.block(&section.body);
+        };
+        for item in items.iter() {
+            self.budget.step(1)?;
+            self.frame[section.slot] = item;
+            self.block(&section.body)?;
+        }
+        Ok(Flow::Next)
+    }
+}

@@ -1,0 +1,173 @@
+//! Filters that are minijinja's own functions, run on an empty state so that they can read nothing
+//! but their arguments. Their results have the union of all origins.
+
+use minijinja::value::{Kwargs, Value as MjValue};
+use minijinja::{Environment, ErrorKind};
+use serde_json::Value as Json;
+
+use super::super::eval::Eval;
+use super::super::eval::expr::Arguments;
+use super::super::limits::MAX_VALUE_DEPTH;
+use super::super::print;
+use super::super::value::{Repr, Value};
+use crate::error::{Error, Kind, Result};
+use crate::origin::Origin;
+use crate::rendered::TracedText;
+
+pub(super) fn apply<'a>(eval: &mut Eval<'a>, name: &str, value: Value<'a>, args: Arguments<'a>) -> Result<Value<'a>> {
+    let mut origin = value.whole_origin();
+    for argument in args.positional.iter().chain(args.named.iter().map(|(_, value)| value)) {
+        origin |= argument.whole_origin();
+    }
+    if name == "format" {
+        check_format(eval, &value, &args)?;
+    }
+    let mut arguments = vec![convert(&value, 0)?];
+    for argument in &args.positional {
+        arguments.push(convert(argument, 0)?);
+    }
+    if !args.named.is_empty() {
+        let named = args.named.iter().map(|(name, value)| Ok((name.as_str(), convert(value, 0)?)));
+        arguments.push(named.collect::<Result<Vec<_>>>()?.into_iter().collect::<Kwargs>().into());
+    }
+    let result = call(name, &arguments)?;
+    let text = result.to_string();
+    eval.budget.make(text.len())?;
+    let text = Value::string(text, origin);
+    if name == "tojson" { Ok(mark_safe(&text)) } else { Ok(text) }
+}
+
+fn mark_safe<'a>(text: &Value<'a>) -> Value<'a> {
+    let mut traced = TracedText::default();
+    text.push_pieces(&mut traced);
+    Value::author(Repr::Text(std::rc::Rc::new(super::super::value::Text { traced, safe: true })))
+}
+
+/// Adds a value to traced text as the JSON escaping mode prints it.
+pub(crate) fn print_json(value: &Value<'_>, out: &mut TracedText) -> Result<()> {
+    if value.is_safe() {
+        value.push_pieces(out);
+        return Ok(());
+    }
+    let json = call("tojson", &[convert(value, 0)?])?;
+    out.push(&json.to_string(), value.whole_origin());
+    Ok(())
+}
+
+/// Rounds a number.
+pub(super) fn round<'a>(value: &Value<'a>, precision: i32, method: &str, origin: Origin) -> Result<Value<'a>> {
+    let result = call("round", &[convert(value, 0)?, precision.into(), method.into()])?;
+    if result.is_integer() {
+        return Ok(Value::int(i128::try_from(result).unwrap_or_default(), origin));
+    }
+    Ok(Value::float(f64::try_from(result).unwrap_or(f64::NAN), origin))
+}
+
+/// Calls a filter of minijinja. Its error texts may quote values, so they go no further.
+fn call(name: &str, arguments: &[MjValue]) -> Result<MjValue> {
+    let environment = Environment::new();
+    environment.empty_state().apply_filter(name, arguments).map_err(|error| {
+        let reason = match error.kind() {
+            ErrorKind::TooManyArguments => "is given an argument that it does not take",
+            ErrorKind::MissingArgument => "lacks an argument",
+            _ => "cannot be applied to these values",
+        };
+        Error::new(Kind::InvalidOperation, format_args!("the filter `{name}` {reason}"))
+    })
+}
+
+/// Calls Python's `str.format`, as minijinja has it.
+pub(crate) fn str_format<'a>(eval: &mut Eval<'a>, value: &Value<'a>, args: &Arguments<'a>) -> Result<Value<'a>> {
+    check_format(eval, value, args)?;
+    let mut origin = value.whole_origin();
+    let mut arguments = Vec::new();
+    for argument in &args.positional {
+        origin |= argument.whole_origin();
+        arguments.push(convert(argument, 0)?);
+    }
+    if !args.named.is_empty() {
+        let mut named = Vec::new();
+        for (name, argument) in &args.named {
+            origin |= argument.whole_origin();
+            named.push((name.as_str(), convert(argument, 0)?));
+        }
+        arguments.push(named.into_iter().collect::<Kwargs>().into());
+    }
+    let style = minijinja::formatting::FormatStyle::StrFormat;
+    let text = minijinja::formatting::format(style, value.as_str().unwrap_or_default(), &arguments)
+        .map_err(|_| Error::new(Kind::InvalidOperation, "`format` cannot be applied to these values"))?;
+    Ok(Value::string(text, origin))
+}
+
+/// Formatting allocates what widths and precisions ask for, so they are paid for first.
+fn check_format(eval: &mut Eval<'_>, format: &Value<'_>, args: &Arguments<'_>) -> Result<()> {
+    let format = format.as_str().unwrap_or_default();
+    let mut wanted = format.len();
+    for digits in format.split(|char: char| !char.is_ascii_digit()).filter(|digits| !digits.is_empty()) {
+        wanted = wanted.saturating_add(digits.parse().unwrap_or(usize::MAX));
+    }
+    if format.contains('*') {
+        for int in args.positional.iter().filter_map(Value::as_int) {
+            wanted = wanted.saturating_add(usize::try_from(int.unsigned_abs()).unwrap_or(usize::MAX));
+        }
+    }
+    let placeholders = format.matches(['%', '{']).count().max(1);
+    let longest = args.positional.iter().chain(args.named.iter().map(|(_, value)| value));
+    let longest = longest.filter_map(|value| value.as_str().map(str::len)).max().unwrap_or(0);
+    eval.budget.make(wanted.saturating_add(longest.saturating_mul(placeholders)))
+}
+
+/// A value in minijinja's terms.
+fn convert(value: &Value<'_>, depth: u16) -> Result<MjValue> {
+    if depth > MAX_VALUE_DEPTH {
+        return Err(print::too_deep());
+    }
+    Ok(match &value.repr {
+        Repr::Unset | Repr::Undefined | Repr::Silent => MjValue::UNDEFINED,
+        Repr::None => MjValue::from(()),
+        Repr::Bool(flag) => MjValue::from(*flag),
+        Repr::Int(int) => MjValue::from(*int),
+        Repr::Big(int) => MjValue::from(**int),
+        Repr::Float(float) => MjValue::from(*float),
+        Repr::Str(text) => MjValue::from(*text),
+        Repr::Text(text) if text.safe => MjValue::from_safe_string(text.traced.as_str().to_owned()),
+        Repr::Text(text) => MjValue::from(text.traced.as_str()),
+        Repr::JsonList(items) => {
+            items.iter().map(|item| convert_json(item, depth + 1)).collect::<Result<Vec<_>>>()?.into()
+        }
+        Repr::JsonMap(map) => convert_json_map(map, depth)?,
+        Repr::List(list) => list.items.iter().map(|item| convert(item, depth + 1)).collect::<Result<Vec<_>>>()?.into(),
+        Repr::Dict(dict) => {
+            let mut entries = Vec::with_capacity(dict.entries.len());
+            for (key, value) in &dict.entries {
+                entries.push((convert(key, depth + 1)?, convert(value, depth + 1)?));
+            }
+            MjValue::from_pairs(entries)
+        }
+        Repr::Rich(_) => return Err(print::rich_in_text()),
+        Repr::Namespace(_) | Repr::Loop(_) | Repr::Macro(_) | Repr::Function(_) => {
+            MjValue::from(print::to_plain_string(value)?)
+        }
+    })
+}
+
+fn convert_json(json: &Json, depth: u16) -> Result<MjValue> {
+    if depth > MAX_VALUE_DEPTH {
+        return Err(print::too_deep());
+    }
+    match json {
+        Json::Array(items) => {
+            Ok(items.iter().map(|item| convert_json(item, depth + 1)).collect::<Result<Vec<_>>>()?.into())
+        }
+        Json::Object(map) => convert_json_map(map, depth),
+        scalar => convert(&Value::json(scalar, Origin::AUTHOR), depth),
+    }
+}
+
+fn convert_json_map(map: &crate::message::JsonMap, depth: u16) -> Result<MjValue> {
+    let mut entries = Vec::with_capacity(map.len());
+    for (key, value) in map {
+        entries.push((MjValue::from(key.as_str()), convert_json(value, depth + 1)?));
+    }
+    Ok(MjValue::from_pairs(entries))
+}

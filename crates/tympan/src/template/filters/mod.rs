@@ -1,0 +1,144 @@
+//! Filters.
+//!
+//! Filters on text keep the origins of its pieces apart where they can; filters on lists leave
+//! every element its own. What is left to minijinja's own functions gives the union of all
+//! origins, and so does everything here that computes something new.
+
+mod borrowed;
+mod list;
+mod number;
+mod params;
+mod sort;
+pub(crate) mod text;
+
+pub(crate) use borrowed::{print_json, str_format};
+pub(crate) use list::join_with;
+pub(crate) use text::escape_html;
+
+use super::eval::Eval;
+use super::eval::expr::Arguments;
+use super::ops;
+use super::value::{Repr, Value};
+use crate::error::{Error, Kind, Result};
+use crate::origin::Origin;
+use params::Params;
+
+/// All filters, for suggestions and for the test `is filter`.
+pub(crate) const NAMES: &[&str] = &[
+    "abs",
+    "attr",
+    "batch",
+    "bool",
+    "capitalize",
+    "chain",
+    "count",
+    "d",
+    "default",
+    "dictsort",
+    "e",
+    "escape",
+    "first",
+    "float",
+    "format",
+    "groupby",
+    "indent",
+    "int",
+    "items",
+    "join",
+    "last",
+    "length",
+    "lines",
+    "list",
+    "lower",
+    "map",
+    "max",
+    "min",
+    "pprint",
+    "reject",
+    "rejectattr",
+    "replace",
+    "reverse",
+    "round",
+    "safe",
+    "select",
+    "selectattr",
+    "slice",
+    "sort",
+    "split",
+    "string",
+    "sum",
+    "title",
+    "tojson",
+    "trim",
+    "unique",
+    "upper",
+    "urlencode",
+    "zip",
+];
+
+/// Whether a filter knows what to do with a value that is undefined.
+pub(crate) fn accepts_undefined(name: &str) -> bool {
+    matches!(name, "default" | "d" | "bool")
+}
+
+/// Applies a filter.
+pub(crate) fn apply<'a>(eval: &mut Eval<'a>, name: &str, value: Value<'a>, args: Arguments<'a>) -> Result<Value<'a>> {
+    let work = ops::weight(&value) + args.positional.iter().map(ops::weight).sum::<usize>();
+    eval.budget.step(work)?;
+    let is_default = matches!(name, "default" | "d");
+    if matches!(value.repr, Repr::Rich(_)) && !is_default {
+        return Err(super::print::rich_in_text());
+    }
+    if !is_default && !eval.lenient {
+        reject_undefined(name, &args)?;
+    }
+    let mut params = Params::new(name, args);
+    let result = match name {
+        "default" | "d" => default(value, &mut params),
+        "upper" | "lower" | "capitalize" | "replace" | "trim" | "indent" | "escape" | "e" | "safe" | "string"
+        | "split" | "lines" => text::apply(eval, name, value, &mut params),
+        "abs" | "int" | "float" | "round" | "bool" => number::apply(name, &value, &mut params),
+        "title" | "urlencode" | "tojson" | "pprint" | "format" => {
+            return borrowed::apply(eval, name, value, params.into_arguments());
+        }
+        _ => list::apply(eval, name, value, &mut params),
+    }?;
+    params.finish()?;
+    super::eval::expr::shallow(result)
+}
+
+fn default<'a>(value: Value<'a>, params: &mut Params<'a>) -> Result<Value<'a>> {
+    let other = params.next("default_value").unwrap_or(Value::author(Repr::Str("")));
+    let also_false = params.next("boolean").is_some_and(|flag| flag.is_true());
+    Ok(if value.is_undefined() || (also_false && !value.is_true()) { other } else { value })
+}
+
+fn reject_undefined(filter: &str, args: &Arguments<'_>) -> Result<()> {
+    let all = args.positional.iter().chain(args.named.iter().map(|(_, value)| value));
+    if all.into_iter().any(|value| matches!(value.repr, Repr::Undefined | Repr::Unset)) {
+        let details = format!("an argument of the filter `{filter}`");
+        return Err(Error::new(Kind::UndefinedVariable, details));
+    }
+    Ok(())
+}
+
+/// The error for a filter that does not exist. Its name is only shown if the author wrote it.
+pub(crate) fn unknown(name: &str, origin: Origin) -> Error {
+    unknown_name(Kind::UnknownFilter, name, origin, NAMES)
+}
+
+pub(crate) fn unknown_name(kind: Kind, name: &str, origin: Origin, known: &[&str]) -> Error {
+    if !origin.is_author() {
+        return Error::new(kind, "an input names one that does not exist");
+    }
+    let likely = known
+        .iter()
+        .map(|known| (strsim::jaro_winkler(known, name), known))
+        .filter(|(likeness, _)| *likeness > 0.8)
+        .max_by(|a, b| a.0.total_cmp(&b.0));
+    let error = Error::new(kind, name);
+    match likely {
+        Some((_, likely)) => error.with_help(format!("did you mean `{likely}`?")),
+        None => error.with_help(format!("there are: {}", known.join(", "))),
+    }
+}

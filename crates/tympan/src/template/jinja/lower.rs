@@ -1,0 +1,583 @@
+//! From minijinja's syntax tree to ours.
+
+use minijinja::Value as MjValue;
+use minijinja::machinery::{Span as MjSpan, ast};
+use minijinja::value::ValueKind;
+
+use super::super::tree::{
+    Arg, Args, BinaryOp, Block, CallExpr, Callee, Capture, Const, Expr, ExprKind, For, Function, MacroDef, Name, Named,
+    NamedArg, Node, Param, Place, SliceExpr, Target, TernaryExpr, Tree, With,
+};
+use super::Options;
+use super::scope::Frames;
+use crate::error::{Error, Kind, Result};
+
+pub(super) fn lower(template: &ast::Stmt<'_>, source: &str, options: Options<'_>) -> Result<Tree> {
+    let mut lowering = Lowering {
+        source,
+        frames: Frames::new(),
+        inputs: options.declared.iter().map(|name| Name { name: (*name).into(), span: Place::default() }).collect(),
+        declared: options.declared.len(),
+        newlines: Newlines::new(source, options.protected),
+        literal_bytes: 0,
+        plain_inputs: Vec::new(),
+        interpolations: 0,
+    };
+    let ast::Stmt::Template(template) = template else {
+        return Err(Error::new(Kind::TemplateSyntax, "expected a template"));
+    };
+    let body = lowering.scope_body(&template.children)?;
+    Ok(Tree {
+        body,
+        inputs: lowering.inputs,
+        frame_size: lowering.frames.root_size(),
+        literal_bytes: lowering.literal_bytes,
+        plain_inputs: lowering.plain_inputs,
+        interpolations: lowering.interpolations,
+    })
+}
+
+struct Lowering<'s> {
+    source: &'s str,
+    frames: Frames,
+    inputs: Vec<Name>,
+    declared: usize,
+    newlines: Newlines<'s>,
+    literal_bytes: usize,
+    plain_inputs: Vec<usize>,
+    interpolations: usize,
+}
+
+impl<'s> Lowering<'s> {
+    /// The body of a scope: names that it assigns anywhere get their slots first, so that a macro
+    /// can refer to what is only set further down.
+    fn scope_body(&mut self, statements: &[ast::Stmt<'s>]) -> Result<Block> {
+        let mut names = Vec::new();
+        assigned_names(statements, &mut names);
+        for name in names {
+            self.frames.declare(name, false);
+        }
+        self.block(statements)
+    }
+
+    fn block(&mut self, statements: &[ast::Stmt<'s>]) -> Result<Block> {
+        let mut block = Block::with_capacity(statements.len());
+        for statement in statements {
+            self.statement(statement, &mut block)?;
+        }
+        Ok(block)
+    }
+
+    fn statement(&mut self, statement: &ast::Stmt<'s>, block: &mut Block) -> Result<()> {
+        if let ast::Stmt::EmitRaw(text) = statement {
+            let text = self.newlines.restore(text.raw);
+            self.push_text(&text, block);
+            return Ok(());
+        }
+        let lost = self.newlines.before(start_of(statement));
+        self.push_text(&lost, block);
+        let node = match statement {
+            ast::Stmt::EmitExpr(emit) => self.emit(&emit.expr)?,
+            ast::Stmt::ForLoop(node) => self.for_loop(node)?,
+            ast::Stmt::IfCond(node) => self.if_chain(node)?,
+            ast::Stmt::WithBlock(node) => self.with(node)?,
+            ast::Stmt::Set(node) => {
+                let value = self.expr(&node.expr)?;
+                Node::Set(self.target(&node.target, false)?, value)
+            }
+            ast::Stmt::SetBlock(node) => {
+                let body = self.block(&node.body)?;
+                let filter = self.capture_filter(node.filter.as_ref(), node.span())?;
+                let target = Some(self.target(&node.target, false)?);
+                Node::SetBlock(Box::new(Capture { body, filter, target }))
+            }
+            ast::Stmt::FilterBlock(node) => {
+                let body = self.block(&node.body)?;
+                let filter = self.capture_filter(Some(&node.filter), node.span())?;
+                Node::FilterBlock(Box::new(Capture { body, filter, target: None }))
+            }
+            ast::Stmt::AutoEscape(node) => Node::AutoEscape(self.expr(&node.enabled)?, self.block(&node.body)?),
+            ast::Stmt::Macro(node) => {
+                let slot = self.frames.declare(node.name, false);
+                Node::Macro(slot, Box::new(self.macro_def(node)?))
+            }
+            ast::Stmt::CallBlock(node) => {
+                let caller = self.macro_def(&node.macro_decl)?;
+                let caller = Expr::new(ExprKind::Caller(Box::new(caller)), place(node.span()));
+                Node::Emit(self.call(&node.call, Some(caller), node.call.span())?)
+            }
+            ast::Stmt::Do(node) => Node::Do(self.call(&node.call, None, node.call.span())?),
+            ast::Stmt::Continue(_) => Node::Continue,
+            ast::Stmt::Break(_) => Node::Break,
+            ast::Stmt::Block(node) => return Err(excluded("block", node.span())),
+            ast::Stmt::Import(node) => return Err(excluded("import", node.span())),
+            ast::Stmt::FromImport(node) => return Err(excluded("import", node.span())),
+            ast::Stmt::Extends(node) => return Err(excluded("extends", node.span())),
+            ast::Stmt::Include(node) => return Err(excluded("include", node.span())),
+            ast::Stmt::Template(_) | ast::Stmt::EmitRaw(_) => {
+                return Err(Error::new(Kind::TemplateSyntax, "a template inside a template"));
+            }
+        };
+        block.push(node);
+        Ok(())
+    }
+
+    fn push_text(&mut self, text: &str, block: &mut Block) {
+        if text.is_empty() {
+            return;
+        }
+        self.literal_bytes += text.len();
+        block.push(Node::Text(text.into()));
+    }
+
+    fn emit(&mut self, expr: &ast::Expr<'s>) -> Result<Node> {
+        let expr = self.expr(expr)?;
+        self.interpolations += 1;
+        if let ExprKind::Input(index) = expr.kind {
+            self.plain_inputs.push(index);
+        }
+        Ok(Node::Emit(expr))
+    }
+
+    /// An `if` with its `elif`s, which the parser nests, as one list. (An `if` that is all there is
+    /// in an `else` means the same.)
+    fn if_chain(&mut self, first: &ast::IfCond<'s>) -> Result<Node> {
+        let mut branches = Vec::new();
+        let mut current = first;
+        loop {
+            branches.push((self.expr(&current.expr)?, self.block(&current.true_body)?));
+            match current.false_body.as_slice() {
+                [ast::Stmt::IfCond(next)] => current = next,
+                otherwise => return Ok(Node::If(branches, self.block(otherwise)?)),
+            }
+        }
+    }
+
+    fn for_loop(&mut self, node: &ast::Spanned<ast::ForLoop<'s>>) -> Result<Node> {
+        let iter = self.expr(&node.iter)?;
+        self.frames.push_scope();
+        let target = self.target(&node.target, true)?;
+        let filter = node.filter_expr.as_ref().map(|filter| self.expr(filter)).transpose()?;
+        self.frames.set_loop(true);
+        let first_own = self.frames.next_slot();
+        let mut names = Vec::new();
+        assigned_names(&node.body, &mut names);
+        for name in names {
+            self.frames.declare(name, false);
+        }
+        let own = first_own..self.frames.next_slot();
+        let body = self.block(&node.body)?;
+        let loop_slot = self.frames.loop_slot();
+        let all = self.frames.pop_scope();
+        let or_else = self.block(&node.else_body)?;
+        let span = place(node.span());
+        let recursive = node.recursive;
+        Ok(Node::For(Box::new(For { target, iter, filter, body, or_else, recursive, loop_slot, own, all, span })))
+    }
+
+    fn with(&mut self, node: &ast::WithBlock<'s>) -> Result<Node> {
+        self.frames.push_scope();
+        let first_own = self.frames.next_slot();
+        let mut names = Vec::new();
+        for (target, _) in &node.assignments {
+            target_names(target, &mut names);
+        }
+        assigned_names(&node.body, &mut names);
+        for name in names {
+            self.frames.declare(name, false);
+        }
+        let own = first_own..self.frames.next_slot();
+        let mut assignments = Vec::with_capacity(node.assignments.len());
+        for (target, value) in &node.assignments {
+            let value = self.expr(value)?;
+            assignments.push((self.target(target, false)?, value));
+        }
+        let body = self.block(&node.body)?;
+        self.frames.pop_scope();
+        Ok(Node::With(Box::new(With { assignments, body, own })))
+    }
+
+    fn capture_filter(&mut self, filter: Option<&ast::Expr<'s>>, span: MjSpan) -> Result<Expr> {
+        match filter {
+            Some(filter) => self.expr(filter),
+            None => Ok(Expr::new(ExprKind::Captured, place(span))),
+        }
+    }
+
+    fn macro_def(&mut self, node: &ast::Macro<'s>) -> Result<MacroDef> {
+        self.frames.push_frame();
+        for param in &node.args {
+            if let ast::Expr::Var(var) = param {
+                self.frames.declare(var.id, true);
+            }
+        }
+        let caller_slot = self.frames.declare("caller", true);
+        let first_default = node.args.len() - node.defaults.len().min(node.args.len());
+        let mut params = Vec::with_capacity(node.args.len());
+        for (index, param) in node.args.iter().enumerate() {
+            let name = if let ast::Expr::Var(var) = param { var.id } else { "" };
+            let default = index.checked_sub(first_default).and_then(|index| node.defaults.get(index));
+            let default = default.map(|default| self.expr(default)).transpose()?;
+            params.push(Param { name: name.into(), default });
+        }
+        let body = self.scope_body(&node.body)?;
+        let (frame_size, captures) = self.frames.pop_frame();
+        Ok(MacroDef { name: node.name.into(), params, caller_slot, captures, body, frame_size })
+    }
+
+    fn target(&mut self, target: &ast::Expr<'s>, always_set: bool) -> Result<Target> {
+        match target {
+            ast::Expr::Var(var) => Ok(Target::Slot(self.frames.declare(var.id, always_set))),
+            ast::Expr::List(list) => self.unpack(&list.items, list.span(), always_set),
+            ast::Expr::Tuple(tuple) => self.unpack(&tuple.items, tuple.span(), always_set),
+            ast::Expr::GetAttr(attr) => {
+                let namespace = self.expr(&attr.expr)?;
+                Ok(Target::Attr(Box::new(namespace), attr.name.into()))
+            }
+            other => {
+                let details = format!("cannot assign to a {}", other.description());
+                Err(Error::new(Kind::TemplateSyntax, details).at(place(other.span()).into()))
+            }
+        }
+    }
+
+    fn unpack(&mut self, items: &[ast::Expr<'s>], span: MjSpan, always_set: bool) -> Result<Target> {
+        let items = items.iter().map(|item| self.target(item, always_set)).collect::<Result<_>>()?;
+        Ok(Target::Unpack(items, place(span)))
+    }
+
+    fn exprs(&mut self, exprs: &[ast::Expr<'s>]) -> Result<Vec<Expr>> {
+        exprs.iter().map(|expr| self.expr(expr)).collect()
+    }
+
+    fn boxed(&mut self, expr: &ast::Expr<'s>) -> Result<Box<Expr>> {
+        Ok(Box::new(self.expr(expr)?))
+    }
+
+    fn optional(&mut self, expr: Option<&ast::Expr<'s>>) -> Result<Option<Expr>> {
+        expr.map(|expr| self.expr(expr)).transpose()
+    }
+
+    fn expr(&mut self, expr: &ast::Expr<'s>) -> Result<Expr> {
+        let mut at = place(expr.span());
+        let kind = match expr {
+            ast::Expr::Var(var) => self.variable(var.id, at),
+            ast::Expr::Const(constant) => ExprKind::Const(constant_of(&constant.value)),
+            ast::Expr::Slice(slice) => ExprKind::Slice(Box::new(SliceExpr {
+                value: self.expr(&slice.expr)?,
+                start: self.optional(slice.start.as_ref())?,
+                stop: self.optional(slice.stop.as_ref())?,
+                step: self.optional(slice.step.as_ref())?,
+            })),
+            ast::Expr::UnaryOp(unary) => match unary.op {
+                ast::UnaryOpKind::Not => ExprKind::Not(self.boxed(&unary.expr)?),
+                ast::UnaryOpKind::Neg => ExprKind::Neg(self.boxed(&unary.expr)?),
+            },
+            ast::Expr::BinOp(binary) => self.binary(binary)?,
+            ast::Expr::Compare(compare) => {
+                let first = self.boxed(&compare.expr)?;
+                let mut rest = Vec::with_capacity(compare.ops.len());
+                for op in &compare.ops {
+                    rest.push((compare_op(op.op), self.expr(&op.expr)?));
+                }
+                ExprKind::Chain(first, rest)
+            }
+            ast::Expr::IfExpr(ternary) => ExprKind::Ternary(Box::new(TernaryExpr {
+                condition: self.expr(&ternary.test_expr)?,
+                then: self.expr(&ternary.true_expr)?,
+                or_else: self.optional(ternary.false_expr.as_ref())?,
+            })),
+            ast::Expr::Filter(filter) => {
+                let value = match &filter.expr {
+                    Some(value) => self.expr(value)?,
+                    None => Expr::new(ExprKind::Captured, at),
+                };
+                let args = self.args(&filter.args)?;
+                ExprKind::Filter(Box::new(Named { name: filter.name.into(), value, args }))
+            }
+            ast::Expr::Test(test) => {
+                let value = self.expr(&test.expr)?;
+                let args = self.args(&test.args)?;
+                ExprKind::Test(Box::new(Named { name: test.name.into(), value, args }))
+            }
+            ast::Expr::GetAttr(attr) => {
+                let value = self.boxed(&attr.expr)?;
+                at = self.place_of_name(attr.name, at);
+                ExprKind::Attr(value, attr.name.into())
+            }
+            ast::Expr::GetItem(item) => {
+                let value = self.boxed(&item.expr)?;
+                ExprKind::Item(value, self.boxed(&item.subscript_expr)?)
+            }
+            ast::Expr::Call(call) => return self.call(call, None, call.span()),
+            ast::Expr::List(list) => ExprKind::List(self.exprs(&list.items)?),
+            ast::Expr::Tuple(tuple) => ExprKind::Tuple(self.exprs(&tuple.items)?),
+            ast::Expr::Map(map) => {
+                let mut pairs = Vec::with_capacity(map.keys.len());
+                for (key, value) in map.keys.iter().zip(&map.values) {
+                    pairs.push((self.expr(key)?, self.expr(value)?));
+                }
+                ExprKind::Dict(pairs)
+            }
+        };
+        Ok(Expr::new(kind, at))
+    }
+
+    /// The span of an attribute's name: the parser's span of the whole begins too early or too
+    /// late, but it ends with the name.
+    fn place_of_name(&self, name: &str, at: Place) -> Place {
+        let start = (at.end as usize).saturating_sub(name.len());
+        if self.source.get(start..at.end as usize) == Some(name) { Place { start: start as u32, ..at } } else { at }
+    }
+
+    fn variable(&mut self, name: &str, at: Place) -> ExprKind {
+        let builtin = Function::from_name(name).filter(|_| !self.is_declared(name));
+        if let Some(function) = builtin.filter(|_| !self.frames.knows(name)) {
+            return ExprKind::Function(function);
+        }
+        let (inputs, frames) = (&mut self.inputs, &mut self.frames);
+        frames.read(name, at, || match builtin {
+            Some(function) => ExprKind::Function(function),
+            None => ExprKind::Input(input_index(inputs, name, at)),
+        })
+    }
+
+    fn is_declared(&self, name: &str) -> bool {
+        self.inputs[..self.declared].iter().any(|input| &*input.name == name)
+    }
+
+    fn binary(&mut self, binary: &ast::BinOp<'s>) -> Result<ExprKind> {
+        let op = match binary.op {
+            ast::BinOpKind::ScAnd => return Ok(ExprKind::And(self.boxed(&binary.left)?, self.boxed(&binary.right)?)),
+            ast::BinOpKind::ScOr => return Ok(ExprKind::Or(self.boxed(&binary.left)?, self.boxed(&binary.right)?)),
+            ast::BinOpKind::Concat => return self.concat(binary),
+            ast::BinOpKind::Eq => BinaryOp::Eq,
+            ast::BinOpKind::Ne => BinaryOp::Ne,
+            ast::BinOpKind::Lt => BinaryOp::Lt,
+            ast::BinOpKind::Lte => BinaryOp::Le,
+            ast::BinOpKind::Gt => BinaryOp::Gt,
+            ast::BinOpKind::Gte => BinaryOp::Ge,
+            ast::BinOpKind::Add => BinaryOp::Add,
+            ast::BinOpKind::Sub => BinaryOp::Sub,
+            ast::BinOpKind::Mul => BinaryOp::Mul,
+            ast::BinOpKind::Div => BinaryOp::Div,
+            ast::BinOpKind::FloorDiv => BinaryOp::FloorDiv,
+            ast::BinOpKind::Rem => BinaryOp::Rem,
+            ast::BinOpKind::Pow => BinaryOp::Pow,
+            ast::BinOpKind::In => BinaryOp::In,
+        };
+        Ok(ExprKind::Binary(op, self.boxed(&binary.left)?, self.boxed(&binary.right)?))
+    }
+
+    fn concat(&mut self, binary: &ast::BinOp<'s>) -> Result<ExprKind> {
+        let left = self.expr(&binary.left)?;
+        let right = self.expr(&binary.right)?;
+        Ok(ExprKind::Concat(match left.kind {
+            ExprKind::Concat(mut parts) => {
+                parts.push(right);
+                parts
+            }
+            _ => vec![left, right],
+        }))
+    }
+
+    fn call(&mut self, call: &ast::Call<'s>, caller: Option<Expr>, span: MjSpan) -> Result<Expr> {
+        let at = place(span);
+        let callee = match &call.expr {
+            ast::Expr::Var(var) => {
+                let at = place(var.span());
+                Callee::Name(Expr::new(self.variable(var.id, at), at), var.id.into())
+            }
+            ast::Expr::GetAttr(attr) => Callee::Method(self.expr(&attr.expr)?, attr.name.into()),
+            other => Callee::Value(self.expr(other)?),
+        };
+        let mut args = self.args(&call.args)?;
+        if let Some(caller) = caller {
+            args.named.push(NamedArg::One("caller".into(), caller));
+        }
+        Ok(Expr::new(ExprKind::Call(Box::new(CallExpr { callee, args })), at))
+    }
+
+    fn args(&mut self, args: &[ast::CallArg<'s>]) -> Result<Args> {
+        let mut lowered = Args::default();
+        for arg in args {
+            match arg {
+                ast::CallArg::Pos(value) => lowered.positional.push(Arg::One(self.expr(value)?)),
+                ast::CallArg::PosSplat(value) => lowered.positional.push(Arg::All(self.expr(value)?)),
+                ast::CallArg::Kwarg(name, value) => {
+                    lowered.named.push(NamedArg::One((*name).into(), self.expr(value)?));
+                }
+                ast::CallArg::KwargSplat(value) => lowered.named.push(NamedArg::All(self.expr(value)?)),
+            }
+        }
+        Ok(lowered)
+    }
+}
+
+/// Newlines that begin or end a protected line, and what has become of them.
+///
+/// White space control removes text before the parser sees it, so what is missing is found by
+/// the places of the pieces that are left.
+struct Newlines<'s> {
+    source: &'s str,
+    /// Offsets of protected newlines, ascending.
+    offsets: Vec<usize>,
+    /// How many of them have been dealt with.
+    done: usize,
+}
+
+impl<'s> Newlines<'s> {
+    fn new(source: &'s str, protected: &[std::ops::Range<usize>]) -> Self {
+        let bytes = source.as_bytes();
+        let mut offsets = Vec::new();
+        for line in protected {
+            if let Some(before) = line.start.checked_sub(1).filter(|&at| bytes[at] == b'\n') {
+                offsets.push(before);
+            }
+            if bytes.get(line.end) == Some(&b'\n') {
+                offsets.push(line.end);
+            }
+        }
+        offsets.dedup();
+        Self { source, offsets, done: 0 }
+    }
+
+    /// A piece of literal text, with the protected newlines that were cut off its ends.
+    fn restore(&mut self, text: &str) -> String {
+        let start = text.as_ptr() as usize - self.source.as_ptr() as usize;
+        let end = start + text.len();
+        let mut restored = self.before(start);
+        restored.push_str(text);
+        while self.next().is_some_and(|at| at < end) {
+            self.done += 1;
+        }
+        while let Some(at) = self.next() {
+            if !self.source[end..at].chars().all(char::is_whitespace) {
+                break;
+            }
+            restored.push('\n');
+            self.done += 1;
+        }
+        restored
+    }
+
+    /// Newlines before an offset that no text contained.
+    fn before(&mut self, offset: usize) -> String {
+        let mut lost = String::new();
+        while self.next().is_some_and(|at| at < offset) {
+            lost.push('\n');
+            self.done += 1;
+        }
+        lost
+    }
+
+    fn next(&self) -> Option<usize> {
+        self.offsets.get(self.done).copied()
+    }
+}
+
+fn place(span: MjSpan) -> Place {
+    Place { start: span.start_offset, end: span.end_offset }
+}
+
+fn start_of(statement: &ast::Stmt<'_>) -> usize {
+    let span = match statement {
+        ast::Stmt::Template(node) => node.span(),
+        ast::Stmt::EmitExpr(node) => node.span(),
+        ast::Stmt::EmitRaw(node) => node.span(),
+        ast::Stmt::ForLoop(node) => node.span(),
+        ast::Stmt::IfCond(node) => node.span(),
+        ast::Stmt::WithBlock(node) => node.span(),
+        ast::Stmt::Set(node) => node.span(),
+        ast::Stmt::SetBlock(node) => node.span(),
+        ast::Stmt::AutoEscape(node) => node.span(),
+        ast::Stmt::FilterBlock(node) => node.span(),
+        ast::Stmt::Block(node) => node.span(),
+        ast::Stmt::Import(node) => node.span(),
+        ast::Stmt::FromImport(node) => node.span(),
+        ast::Stmt::Extends(node) => node.span(),
+        ast::Stmt::Include(node) => node.span(),
+        ast::Stmt::Macro(node) => node.span(),
+        ast::Stmt::CallBlock(node) => node.span(),
+        ast::Stmt::Continue(node) => node.span(),
+        ast::Stmt::Break(node) => node.span(),
+        ast::Stmt::Do(node) => node.span(),
+    };
+    span.start_offset as usize
+}
+
+fn excluded(feature: &str, span: MjSpan) -> Error {
+    let details = format!("`{feature}`");
+    Error::new(Kind::ExcludedFeature, details)
+        .at(place(span).into())
+        .with_help("a prompt is one file: write the text here, or hand it in as an input that is declared trusted")
+}
+
+fn input_index(inputs: &mut Vec<Name>, name: &str, span: Place) -> usize {
+    if let Some(index) = inputs.iter().position(|input| &*input.name == name) {
+        if inputs[index].span == Place::default() {
+            inputs[index].span = span;
+        }
+        return index;
+    }
+    inputs.push(Name { name: name.into(), span });
+    inputs.len() - 1
+}
+
+fn compare_op(op: ast::CompareOpKind) -> BinaryOp {
+    match op {
+        ast::CompareOpKind::Eq => BinaryOp::Eq,
+        ast::CompareOpKind::Ne => BinaryOp::Ne,
+        ast::CompareOpKind::Lt => BinaryOp::Lt,
+        ast::CompareOpKind::Lte => BinaryOp::Le,
+        ast::CompareOpKind::Gt => BinaryOp::Gt,
+        ast::CompareOpKind::Gte => BinaryOp::Ge,
+        ast::CompareOpKind::In => BinaryOp::In,
+        ast::CompareOpKind::NotIn => BinaryOp::NotIn,
+    }
+}
+
+/// The parser only makes constants of these kinds.
+fn constant_of(value: &MjValue) -> Const {
+    match value.kind() {
+        ValueKind::Bool => Const::Bool(value.is_true()),
+        ValueKind::String => Const::Str(value.as_str().unwrap_or_default().into()),
+        ValueKind::Number if value.is_integer() => match value.as_i64() {
+            Some(int) => Const::Int(int),
+            None => i128::try_from(value.clone()).map_or(Const::Float(f64::INFINITY), Const::Big),
+        },
+        ValueKind::Number => f64::try_from(value.clone()).map_or(Const::None, Const::Float),
+        _ => Const::None,
+    }
+}
+
+/// Names that statements assign in their own scope.
+fn assigned_names<'s>(statements: &[ast::Stmt<'s>], names: &mut Vec<&'s str>) {
+    for statement in statements {
+        match statement {
+            ast::Stmt::Set(node) => target_names(&node.target, names),
+            ast::Stmt::SetBlock(node) => {
+                target_names(&node.target, names);
+                assigned_names(&node.body, names);
+            }
+            ast::Stmt::Macro(node) => names.push(node.name),
+            ast::Stmt::IfCond(node) => {
+                assigned_names(&node.true_body, names);
+                assigned_names(&node.false_body, names);
+            }
+            ast::Stmt::FilterBlock(node) => assigned_names(&node.body, names),
+            ast::Stmt::AutoEscape(node) => assigned_names(&node.body, names),
+            ast::Stmt::ForLoop(node) => assigned_names(&node.else_body, names),
+            _ => {}
+        }
+    }
+}
+
+fn target_names<'s>(target: &ast::Expr<'s>, names: &mut Vec<&'s str>) {
+    match target {
+        ast::Expr::Var(var) => names.push(var.id),
+        ast::Expr::List(list) => list.items.iter().for_each(|item| target_names(item, names)),
+        ast::Expr::Tuple(tuple) => tuple.items.iter().for_each(|item| target_names(item, names)),
+        _ => {}
+    }
+}

@@ -1,0 +1,51 @@
+//! The Jinja syntax, by way of minijinja's parser.
+//!
+//! Nothing outside this module touches minijinja's syntax tree, which is not a stable interface.
+
+mod bounds;
+mod lower;
+mod scope;
+
+use std::ops::Range;
+
+use minijinja::machinery;
+use minijinja::syntax::SyntaxConfig;
+
+use super::tree::Tree;
+use crate::error::{Error, Kind, Result};
+use crate::source::Span;
+
+/// What the compiler has to know besides the source.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Options<'a> {
+    /// Names that the caller declares: they come first in the list of inputs, and they hide
+    /// built-in functions of the same name.
+    pub(crate) declared: &'a [&'a str],
+    /// Lines of the source whose line ends white space control must leave alone.
+    pub(crate) protected: &'a [Range<usize>],
+    /// Whether one newline at the very end is dropped.
+    pub(crate) drop_last_newline: bool,
+}
+
+/// Compiles a template.
+pub(crate) fn compile(source: &str, options: Options<'_>) -> Result<Tree> {
+    let syntax = syntax_config(options)?;
+    bounds::check(source, &syntax)?;
+    let template = machinery::parse(source, "template", syntax).map_err(|error| syntax_error(&error, source))?;
+    lower::lower(&template, source, options)
+}
+
+fn syntax_config(options: Options<'_>) -> Result<SyntaxConfig> {
+    SyntaxConfig::builder()
+        .keep_trailing_newline(!options.drop_last_newline)
+        .build()
+        .map_err(|error| Error::new(Kind::TemplateSyntax, error))
+}
+
+/// A syntax error in our words. minijinja's own texts quote the template only, never a value.
+fn syntax_error(error: &minijinja::Error, source: &str) -> Error {
+    let details = error.detail().unwrap_or("the template does not parse");
+    let range = error.range().unwrap_or(0..0);
+    let span = Span::new(range.start.min(source.len()), range.end.min(source.len()));
+    Error::new(Kind::TemplateSyntax, details).at(span)
+}

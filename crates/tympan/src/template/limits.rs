@@ -1,0 +1,141 @@
+//! What a render may cost.
+
+use crate::error::{Error, Kind, Result};
+
+/// How deep containers may be nested that a template makes, and values that it prints.
+pub(crate) const MAX_VALUE_DEPTH: u16 = 100;
+
+/// The budget of one render. The host sets it, never the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Statements executed, passes of loops, and elements looked at by filters.
+    pub steps: u64,
+    /// Bytes of the rendered text.
+    pub output_bytes: usize,
+    /// Bytes that any one operation may make: a repetition, a join, a list, …
+    pub operation_bytes: usize,
+    /// Bytes that all operations together may make.
+    pub total_bytes: usize,
+    /// How deep calls of macros and recursive loops may nest.
+    pub call_depth: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            steps: 2_000_000,
+            output_bytes: 16 << 20,
+            operation_bytes: 16 << 20,
+            total_bytes: 64 << 20,
+            call_depth: 40,
+        }
+    }
+}
+
+/// What is left of a budget.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    limits: Limits,
+    steps: u64,
+    bytes: usize,
+}
+
+impl Budget {
+    pub(crate) fn new(limits: Limits) -> Self {
+        Self { limits, steps: limits.steps, bytes: limits.total_bytes }
+    }
+
+    /// Pays for a number of steps.
+    #[inline]
+    pub(crate) fn step(&mut self, steps: usize) -> Result<()> {
+        match self.steps.checked_sub(steps as u64) {
+            Some(left) => {
+                self.steps = left;
+                Ok(())
+            }
+            None => Err(exceeded("steps", self.limits.steps)),
+        }
+    }
+
+    /// Begins to measure work whose amount is only known when it is done.
+    pub(crate) fn meter(&self) -> Meter {
+        Meter { left: usize::try_from(self.steps).unwrap_or(usize::MAX), spent: 0, depth: 0 }
+    }
+
+    /// Pays for the work that was measured.
+    pub(crate) fn pay(&mut self, meter: &Meter) -> Result<()> {
+        self.step(meter.spent)
+    }
+
+    /// Pays for bytes that an operation is about to make.
+    pub(crate) fn make(&mut self, bytes: usize) -> Result<()> {
+        if bytes > self.limits.operation_bytes {
+            return Err(exceeded("bytes made by one operation", self.limits.operation_bytes as u64));
+        }
+        match self.bytes.checked_sub(bytes) {
+            Some(left) => {
+                self.bytes = left;
+                Ok(())
+            }
+            None => Err(exceeded("bytes made by all operations", self.limits.total_bytes as u64)),
+        }
+    }
+
+    /// Pays for a list of values that an operation is about to make.
+    pub(crate) fn make_list(&mut self, len: usize) -> Result<()> {
+        self.step(len)?;
+        self.make(len.saturating_mul(size_of::<super::value::Value<'_>>()))
+    }
+
+    /// Checks the length of the output.
+    #[inline]
+    pub(crate) fn output(&self, bytes: usize) -> Result<()> {
+        if bytes <= self.limits.output_bytes {
+            return Ok(());
+        }
+        Err(exceeded("bytes of output", self.limits.output_bytes as u64))
+    }
+
+    /// Checks how deep calls are nested.
+    pub(crate) fn call(&self, depth: usize) -> Result<()> {
+        if depth <= self.limits.call_depth {
+            return Ok(());
+        }
+        Err(exceeded("nested calls", self.limits.call_depth as u64))
+    }
+}
+
+/// Measures work in steps. Once it has used up what is left of the budget, or gone too deep, it
+/// says that nothing more is to be done; paying for it then fails.
+#[derive(Debug)]
+pub(crate) struct Meter {
+    left: usize,
+    spent: usize,
+    depth: u16,
+}
+
+impl Meter {
+    /// Whether work that costs this much may still be done.
+    pub(crate) fn spend(&mut self, steps: usize) -> bool {
+        self.spent = self.spent.saturating_add(steps);
+        self.spent <= self.left
+    }
+
+    /// Does work one level deeper, if there is still room.
+    pub(crate) fn deeper<T>(&mut self, otherwise: T, work: impl FnOnce(&mut Self) -> T) -> T {
+        if self.depth >= MAX_VALUE_DEPTH {
+            self.spent = usize::MAX;
+            return otherwise;
+        }
+        self.depth += 1;
+        let result = work(self);
+        self.depth -= 1;
+        result
+    }
+}
+
+#[cold]
+fn exceeded(what: &str, limit: u64) -> Error {
+    Error::new(Kind::LimitExceeded, format_args!("the render needs more than {limit} {what}"))
+        .with_help("the host can raise the limits of a render; a prompt file cannot")
+}

@@ -1,0 +1,184 @@
+//! The methods of Python's strings, dicts and lists that templates use.
+
+use super::eval::Eval;
+use super::eval::expr::Arguments;
+use super::filters::{self, text};
+use super::ops;
+use super::value::{ListKind, Repr, Value, ValueKind};
+use crate::error::{Error, Kind, Result};
+use crate::origin::Origin;
+
+/// Calls a method of a value.
+pub(crate) fn call<'a>(eval: &mut Eval<'a>, value: &Value<'a>, name: &str, args: Arguments<'a>) -> Result<Value<'a>> {
+    eval.budget.step(1 + ops::weight(value) + args.positional.iter().map(ops::weight).sum::<usize>())?;
+    let result = match value.kind() {
+        ValueKind::String => string_method(eval, value, name, &args)?,
+        ValueKind::Map => map_method(eval, value, name, &args)?,
+        ValueKind::Sequence => list_method(eval, value, name, &args)?,
+        _ => None,
+    };
+    result.ok_or_else(|| unknown(value, name))
+}
+
+/// The name of a method is the author's own text; the value is not shown.
+fn unknown(value: &Value<'_>, name: &str) -> Error {
+    let details = format!("{name}, as a method of {}", value.kind().name());
+    Error::new(Kind::UnknownFunction, details)
+}
+
+fn string_method<'a>(
+    eval: &mut Eval<'a>,
+    value: &Value<'a>,
+    name: &str,
+    args: &Arguments<'a>,
+) -> Result<Option<Value<'a>>> {
+    let text = value.as_str().unwrap_or_default();
+    let origin = args.positional.iter().fold(value.whole_origin(), |all, arg| all | arg.whole_origin());
+    let first = args.positional.first().filter(|arg| !arg.is_none());
+    let flag = |flag: bool| Ok(Some(Value::bool(flag, origin)));
+    let all = |test: fn(char) -> bool| !text.is_empty() && text.chars().all(test);
+    match name {
+        "upper" | "lower" | "capitalize" | "title" => {
+            let none = Arguments { positional: args.positional.clone(), named: Vec::new() };
+            filters::apply(eval, name, value.clone(), none).map(Some)
+        }
+        "islower" => flag(text.chars().any(char::is_lowercase) && !text.chars().any(char::is_uppercase)),
+        "isupper" => flag(text.chars().any(char::is_uppercase) && !text.chars().any(char::is_lowercase)),
+        "isspace" => flag(all(char::is_whitespace)),
+        "isdigit" | "isnumeric" => flag(all(char::is_numeric)),
+        "isalnum" => flag(all(char::is_alphanumeric)),
+        "isalpha" => flag(all(char::is_alphabetic)),
+        "isascii" => flag(text.is_ascii()),
+        "strip" => Ok(Some(text::trim(value, first, true, true))),
+        "lstrip" => Ok(Some(text::trim(value, first, true, false))),
+        "rstrip" => Ok(Some(text::trim(value, first, false, true))),
+        "replace" => {
+            let (from, to) = (string_arg(name, args, 0)?, string_arg(name, args, 1)?);
+            let limit = args.positional.get(2).and_then(Value::as_int).and_then(|limit| usize::try_from(limit).ok());
+            text::replace(eval, value, from, to, limit.unwrap_or(usize::MAX)).map(Some)
+        }
+        "split" => {
+            let limit = args.positional.get(1).and_then(Value::as_int).and_then(|limit| usize::try_from(limit).ok());
+            text::split(eval, value, first, limit).map(Some)
+        }
+        "splitlines" => split_lines(eval, value, first.is_some_and(Value::is_true)).map(Some),
+        "count" => {
+            let count = text.matches(plain(string_arg(name, args, 0)?)).count();
+            Ok(Some(Value::int(count as i128, origin)))
+        }
+        "find" => found(text, text.find(plain(string_arg(name, args, 0)?)), origin),
+        "rfind" => found(text, text.rfind(plain(string_arg(name, args, 0)?)), origin),
+        "startswith" => flag(any_affix(eval, name, args, |affix| text.starts_with(affix))?),
+        "endswith" => flag(any_affix(eval, name, args, |affix| text.ends_with(affix))?),
+        "join" => {
+            let items = args.positional.first().ok_or_else(|| lacks(name))?;
+            filters::join_with(eval, items, Some(value), None).map(Some)
+        }
+        "format" => filters::str_format(eval, value, args).map(Some),
+        _ => Ok(None),
+    }
+}
+
+fn plain<'v>(value: &'v Value<'_>) -> &'v str {
+    value.as_str().unwrap_or_default()
+}
+
+fn lacks(method: &str) -> Error {
+    Error::new(Kind::InvalidOperation, format_args!("the method `{method}` lacks an argument"))
+}
+
+fn string_arg<'v, 'a>(method: &str, args: &'v Arguments<'a>, index: usize) -> Result<&'v Value<'a>> {
+    let argument = args.positional.get(index).ok_or_else(|| lacks(method))?;
+    if argument.kind() == ValueKind::String {
+        return Ok(argument);
+    }
+    let details = format!("the method `{method}` takes a string, not {}", argument.kind().name());
+    Err(Error::new(Kind::InvalidOperation, details))
+}
+
+/// The place of a byte offset in characters, or -1.
+fn found<'a>(text: &str, at: Option<usize>, origin: Origin) -> Result<Option<Value<'a>>> {
+    let at = at.map_or(-1, |at| text[..at].chars().count() as i128);
+    Ok(Some(Value::int(at, origin)))
+}
+
+fn any_affix<'a>(
+    eval: &mut Eval<'a>,
+    method: &str,
+    args: &Arguments<'a>,
+    mut matches: impl FnMut(&str) -> bool,
+) -> Result<bool> {
+    let argument = args.positional.first().ok_or_else(|| lacks(method))?;
+    if let Some(affix) = argument.as_str() {
+        return Ok(matches(affix));
+    }
+    let items = eval.iterate(argument)?;
+    eval.budget.step(items.len())?;
+    for item in items.iter() {
+        let Some(affix) = item.as_str() else {
+            let details = format!("the method `{method}` takes strings, not {}", item.kind().name());
+            return Err(Error::new(Kind::InvalidOperation, details));
+        };
+        if matches(affix) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn split_lines<'a>(eval: &mut Eval<'a>, value: &Value<'a>, keep_ends: bool) -> Result<Value<'a>> {
+    if !keep_ends {
+        return filters::apply(eval, "lines", value.clone(), Arguments::default());
+    }
+    let text = value.as_str().unwrap_or_default();
+    let mut start = 0;
+    let mut lines = Vec::new();
+    for line in text.split_inclusive('\n') {
+        lines.push(text::slice(value, start..start + line.len()));
+        start += line.len();
+    }
+    eval.budget.make_list(lines.len())?;
+    eval.budget.make(text.len())?;
+    Ok(Value::list(lines, ListKind::List, Origin::AUTHOR))
+}
+
+fn map_method<'a>(
+    eval: &mut Eval<'a>,
+    value: &Value<'a>,
+    name: &str,
+    args: &Arguments<'a>,
+) -> Result<Option<Value<'a>>> {
+    let list = |items: Vec<Value<'a>>| Ok(Some(Value::list(items, ListKind::Iterable, Origin::AUTHOR)));
+    match name {
+        "keys" => list(eval.entries(value)?.unwrap_or_default().into_iter().map(|(key, _)| key).collect()),
+        "values" => list(eval.entries(value)?.unwrap_or_default().into_iter().map(|(_, value)| value).collect()),
+        "items" => filters::apply(eval, "items", value.clone(), Arguments::default()).map(Some),
+        "get" => {
+            let key = args.positional.first().ok_or_else(|| lacks(name))?;
+            let pairs = eval.entries(value)?.unwrap_or_default();
+            let mut meter = eval.budget.meter();
+            let found = pairs.into_iter().find(|(name, _)| ops::equal(name, key, &mut meter));
+            eval.budget.pay(&meter)?;
+            let default = || args.positional.get(1).cloned().unwrap_or(Value::author(Repr::None));
+            Ok(Some(found.map_or_else(default, |(_, value)| value).also(key.whole_origin())))
+        }
+        _ => Ok(None),
+    }
+}
+
+fn list_method<'a>(
+    eval: &mut Eval<'a>,
+    value: &Value<'a>,
+    name: &str,
+    args: &Arguments<'a>,
+) -> Result<Option<Value<'a>>> {
+    if name != "count" {
+        return Ok(None);
+    }
+    let wanted = args.positional.first().ok_or_else(|| lacks(name))?;
+    let items = eval.iterate(value)?;
+    let mut meter = eval.budget.meter();
+    let count = items.iter().filter(|item| ops::equal(item, wanted, &mut meter)).count();
+    eval.budget.pay(&meter)?;
+    Ok(Some(Value::int(count as i128, value.whole_origin() | wanted.whole_origin())))
+}

@@ -1,0 +1,352 @@
+//! Arithmetic, comparison and containment, as minijinja does them.
+
+use std::cmp::Ordering;
+use std::rc::Rc;
+
+use serde_json::Value as Json;
+
+use super::limits::{Budget, Meter};
+use super::tree::BinaryOp;
+use super::value::{Items, ListKind, Repr, Value, ValueKind, json_get};
+use crate::error::{Error, Kind, Result};
+use crate::origin::Origin;
+use crate::rendered::TracedText;
+
+/// How many bytes of text are looked at for the price of one step.
+pub(crate) const BYTES_PER_STEP: usize = 64;
+
+/// Two numbers made alike.
+enum Numbers {
+    Ints(i128, i128),
+    Floats(f64, f64),
+}
+
+fn numbers(left: &Value<'_>, right: &Value<'_>) -> Option<Numbers> {
+    if matches!(left.repr, Repr::Float(_)) || matches!(right.repr, Repr::Float(_)) {
+        return Some(Numbers::Floats(left.as_float()?, right.as_float()?));
+    }
+    Some(Numbers::Ints(left.as_int()?, right.as_int()?))
+}
+
+/// Applies an operator that computes a value.
+pub(crate) fn arithmetic<'a>(
+    op: BinaryOp,
+    left: &Value<'a>,
+    right: &Value<'a>,
+    budget: &mut Budget,
+) -> Result<Value<'a>> {
+    match op {
+        BinaryOp::Add => add(left, right, budget),
+        BinaryOp::Mul => multiply(left, right, budget),
+        BinaryOp::Div => divide(left, right),
+        _ => numeric(op, left, right),
+    }
+}
+
+fn numeric<'a>(op: BinaryOp, left: &Value<'a>, right: &Value<'a>) -> Result<Value<'a>> {
+    let origin = left.origin | right.origin;
+    let result = match numbers(left, right).ok_or_else(|| unsupported(op, left, right))? {
+        Numbers::Ints(a, b) => match op {
+            BinaryOp::Add => a.checked_add(b),
+            BinaryOp::Sub => a.checked_sub(b),
+            BinaryOp::Mul => a.checked_mul(b),
+            BinaryOp::FloorDiv => floor_div_rem(a, b).map(|(quotient, _)| quotient),
+            BinaryOp::Rem => floor_div_rem(a, b).map(|(_, remainder)| remainder),
+            BinaryOp::Pow if b < 0 && a != 0 => return Ok(Value::float((a as f64).powf(b as f64), origin)),
+            BinaryOp::Pow => u32::try_from(b).ok().and_then(|b| a.checked_pow(b)),
+            _ => None,
+        }
+        .map(|int| Value::int(int, origin)),
+        Numbers::Floats(a, b) => match op {
+            BinaryOp::Add => Some(a + b),
+            BinaryOp::Sub => Some(a - b),
+            BinaryOp::Mul => Some(a * b),
+            BinaryOp::FloorDiv if b != 0.0 => Some(float_floor_div_rem(a, b).0),
+            BinaryOp::Rem if b != 0.0 => Some(float_floor_div_rem(a, b).1),
+            BinaryOp::Pow if !(a == 0.0 && b < 0.0) => Some(a.powf(b)),
+            _ => None,
+        }
+        .map(|float| Value::float(float, origin)),
+    };
+    result.ok_or_else(|| impossible(op))
+}
+
+fn floor_div_rem(a: i128, b: i128) -> Option<(i128, i128)> {
+    let (quotient, remainder) = (a.checked_div(b)?, a.checked_rem(b)?);
+    if remainder != 0 && (remainder < 0) != (b < 0) {
+        return Some((quotient.checked_sub(1)?, remainder.checked_add(b)?));
+    }
+    Some((quotient, remainder))
+}
+
+/// Floor division the way Python does it for floats, signs of zeros included.
+fn float_floor_div_rem(a: f64, b: f64) -> (f64, f64) {
+    let mut remainder = a % b;
+    let mut quotient = (a - remainder) / b;
+    if remainder == 0.0 {
+        remainder = 0.0_f64.copysign(b);
+    } else if (remainder < 0.0) != (b < 0.0) {
+        remainder += b;
+        quotient -= 1.0;
+    }
+    if quotient == 0.0 {
+        return (0.0_f64.copysign(a / b), remainder);
+    }
+    let floor = quotient.floor();
+    (if quotient - floor > 0.5 { floor + 1.0 } else { floor }, remainder)
+}
+
+fn divide<'a>(left: &Value<'a>, right: &Value<'a>) -> Result<Value<'a>> {
+    let (Some(a), Some(b)) = (left.as_float(), right.as_float()) else {
+        return Err(unsupported(BinaryOp::Div, left, right));
+    };
+    if b == 0.0 {
+        return Err(impossible(BinaryOp::Div));
+    }
+    Ok(Value::float(a / b, left.origin | right.origin))
+}
+
+fn add<'a>(left: &Value<'a>, right: &Value<'a>, budget: &mut Budget) -> Result<Value<'a>> {
+    if let (Some(a), Some(b)) = (left.as_str(), right.as_str()) {
+        budget.make(a.len() + b.len())?;
+        let mut text = TracedText::with_capacity(a.len() + b.len(), 2);
+        left.push_pieces(&mut text);
+        right.push_pieces(&mut text);
+        return Ok(Value::traced(text, Origin::AUTHOR));
+    }
+    let (Some(a), Some(b)) = (sequence(left), sequence(right)) else {
+        return numeric(BinaryOp::Add, left, right);
+    };
+    let kind = match (is_tuple(left), is_tuple(right)) {
+        (true, true) => ListKind::Tuple,
+        (false, false) => ListKind::List,
+        _ => return Err(unsupported(BinaryOp::Add, left, right)),
+    };
+    budget.make_list(a.len() + b.len())?;
+    Ok(Value::list(a.iter().chain(b.iter()).collect(), kind, Origin::AUTHOR))
+}
+
+fn is_tuple(value: &Value<'_>) -> bool {
+    matches!(&value.repr, Repr::List(list) if list.kind == ListKind::Tuple)
+}
+
+/// The elements of a list of any sort.
+pub(crate) fn sequence<'a>(value: &Value<'a>) -> Option<Items<'a>> {
+    match &value.repr {
+        Repr::JsonList(items) => Some(Items::Json(items, value.origin)),
+        Repr::List(list) => Some(Items::List(list.clone(), value.origin)),
+        _ => None,
+    }
+}
+
+fn multiply<'a>(left: &Value<'a>, right: &Value<'a>, budget: &mut Budget) -> Result<Value<'a>> {
+    for (repeated, times) in [(left, right), (right, left)] {
+        if let Some(text) = repeated.as_str() {
+            let times = repetitions(times)?;
+            let bytes = text.len().saturating_mul(times);
+            budget.make(bytes)?;
+            let origin = times_origin(left, right);
+            if let Repr::Str(text) = repeated.repr {
+                return Ok(Value::string(text.repeat(times), origin));
+            }
+            budget.step(times)?;
+            let mut traced = TracedText::with_capacity(bytes, times);
+            for _ in 0..times {
+                repeated.push_pieces(&mut traced);
+            }
+            return Ok(Value::traced(traced, origin));
+        }
+    }
+    for (repeated, times) in [(left, right), (right, left)] {
+        if let Some(items) = sequence(repeated) {
+            let times = repetitions(times)?;
+            budget.make_list(items.len().saturating_mul(times))?;
+            let kind = if is_tuple(repeated) { ListKind::Tuple } else { ListKind::List };
+            let items = (0..times).flat_map(|_| items.iter()).collect();
+            return Ok(Value::list(items, kind, times_origin(left, right)));
+        }
+    }
+    numeric(BinaryOp::Mul, left, right)
+}
+
+fn times_origin(left: &Value<'_>, right: &Value<'_>) -> Origin {
+    left.origin | right.origin
+}
+
+fn repetitions(times: &Value<'_>) -> Result<usize> {
+    times.as_int().filter(|_| times.kind() != ValueKind::String).and_then(|int| usize::try_from(int).ok()).ok_or_else(
+        || {
+            let details =
+                format!("only a whole number of times can something be repeated, not {}", times.kind().name());
+            Error::new(Kind::InvalidOperation, details)
+        },
+    )
+}
+
+pub(crate) fn negate<'a>(value: &Value<'a>) -> Result<Value<'a>> {
+    match &value.repr {
+        Repr::Float(float) => Ok(Value::float(-float, value.origin)),
+        Repr::Int(_) | Repr::Big(_) => value
+            .as_int()
+            .and_then(i128::checked_neg)
+            .map(|int| Value::int(int, value.origin))
+            .ok_or_else(|| impossible(BinaryOp::Sub)),
+        _ => Err(Error::new(Kind::InvalidOperation, format_args!("{} cannot be negated", value.kind().name()))),
+    }
+}
+
+/// Compares for equality. Numbers compare by value, whatever their type.
+pub(crate) fn equal(left: &Value<'_>, right: &Value<'_>, meter: &mut Meter) -> bool {
+    if let (Some(a), Some(b)) = (left.as_str(), right.as_str()) {
+        return a.len() == b.len() && meter.spend(1 + a.len() / BYTES_PER_STEP) && a == b;
+    }
+    match (left.kind(), right.kind()) {
+        (ValueKind::None, ValueKind::None) | (ValueKind::Undefined, ValueKind::Undefined) => return true,
+        (ValueKind::Bool | ValueKind::Number, ValueKind::Bool | ValueKind::Number) => {
+            return match numbers(left, right) {
+                Some(Numbers::Ints(a, b)) => a == b,
+                Some(Numbers::Floats(a, b)) => a == b,
+                None => false,
+            };
+        }
+        _ => {}
+    }
+    match (&left.repr, &right.repr) {
+        (Repr::Namespace(a), Repr::Namespace(b)) => return a == b,
+        (Repr::Function(a), Repr::Function(b)) => return a == b,
+        (Repr::Rich(a), Repr::Rich(b)) => return a == b,
+        (Repr::Macro(a), Repr::Macro(b)) => return Rc::as_ptr(a).cast::<()>() == Rc::as_ptr(b).cast(),
+        (Repr::Loop(a), Repr::Loop(b)) => return Rc::as_ptr(a).cast::<()>() == Rc::as_ptr(b).cast(),
+        _ => {}
+    }
+    if let (Some(a), Some(b)) = (sequence(left), sequence(right)) {
+        if is_tuple(left) != is_tuple(right) || a.len() != b.len() || !meter.spend(a.len()) {
+            return false;
+        }
+        return meter.deeper(false, |meter| a.iter().zip(b.iter()).all(|(a, b)| equal(&a, &b, meter)));
+    }
+    if left.kind() != ValueKind::Map || left.len().is_none() || left.len() != right.len() {
+        return false;
+    }
+    match pairs(left) {
+        Some(a) if meter.spend(a.len()) => meter.deeper(false, |meter| {
+            a.iter().all(|(key, value)| map_get(right, key, meter).is_some_and(|other| equal(value, &other, meter)))
+        }),
+        _ => false,
+    }
+}
+
+/// The entries of a map.
+pub(crate) fn pairs<'a>(value: &Value<'a>) -> Option<Vec<(Value<'a>, Value<'a>)>> {
+    let origin = value.origin;
+    match &value.repr {
+        Repr::JsonMap(map) => Some(
+            map.iter().map(|(key, item)| (Value::new(Repr::Str(key), origin), Value::json(item, origin))).collect(),
+        ),
+        Repr::Dict(dict) => {
+            Some(dict.entries.iter().map(|(key, item)| (key.clone().also(origin), item.clone().also(origin))).collect())
+        }
+        _ => None,
+    }
+}
+
+/// What a map holds for a key.
+pub(crate) fn map_get<'a>(map: &Value<'a>, key: &Value<'_>, meter: &mut Meter) -> Option<Value<'a>> {
+    match &map.repr {
+        Repr::JsonMap(entries) => json_get(entries, key.as_str()?).map(|item: &'a Json| Value::json(item, map.origin)),
+        Repr::Dict(dict) => dict.get(key, meter).map(|item| item.clone().also(map.origin)),
+        _ => None,
+    }
+}
+
+/// Orders values: first by kind, then within the kind.
+pub(crate) fn compare(left: &Value<'_>, right: &Value<'_>, meter: &mut Meter) -> Ordering {
+    let by_kind = left.kind().cmp(&right.kind());
+    if by_kind != Ordering::Equal {
+        return by_kind;
+    }
+    if let (Some(a), Some(b)) = (left.as_str(), right.as_str()) {
+        meter.spend(1 + a.len().min(b.len()) / BYTES_PER_STEP);
+        return a.cmp(b);
+    }
+    match numbers(left, right) {
+        Some(Numbers::Ints(a, b)) => return a.cmp(&b),
+        Some(Numbers::Floats(a, b)) => return a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan())),
+        None => {}
+    }
+    if let (Some(a), Some(b)) = (sequence(left), sequence(right)) {
+        let by_sort = is_tuple(left).cmp(&is_tuple(right));
+        return by_sort.then_with(|| compare_all(a.iter(), b.iter(), meter));
+    }
+    match (pairs(left), pairs(right)) {
+        (Some(a), Some(b)) => {
+            let (a, b) = (a.into_iter().flat_map(<[_; 2]>::from), b.into_iter().flat_map(<[_; 2]>::from));
+            compare_all(a, b, meter)
+        }
+        _ => Ordering::Equal,
+    }
+}
+
+fn compare_all<'a, 'b>(
+    a: impl Iterator<Item = Value<'a>>,
+    b: impl Iterator<Item = Value<'b>>,
+    meter: &mut Meter,
+) -> Ordering {
+    meter.deeper(Ordering::Equal, |meter| {
+        let (mut a, mut b) = (a, b);
+        while meter.spend(1) {
+            let by_item = match (a.next(), b.next()) {
+                (Some(a), Some(b)) => compare(&a, &b, meter),
+                (None, None) => return Ordering::Equal,
+                (None, Some(_)) => return Ordering::Less,
+                (Some(_), None) => return Ordering::Greater,
+            };
+            if by_item != Ordering::Equal {
+                return by_item;
+            }
+        }
+        Ordering::Equal
+    })
+}
+
+/// Whether a container holds a value.
+pub(crate) fn contains(container: &Value<'_>, value: &Value<'_>, meter: &mut Meter) -> Result<bool> {
+    if container.is_undefined() {
+        return Ok(false);
+    }
+    if let Some(text) = container.as_str() {
+        meter.spend(1 + text.len() / BYTES_PER_STEP);
+        return Ok(match value.as_str() {
+            Some(part) => text.contains(part),
+            None => text.contains(super::print::to_plain_string(value)?.as_str()),
+        });
+    }
+    if let Some(items) = sequence(container) {
+        return Ok(items.iter().any(|item| meter.spend(1) && equal(&item, value, meter)));
+    }
+    if container.kind() == ValueKind::Map {
+        return Ok(map_get(container, value, meter).is_some());
+    }
+    let details = format!("`in` needs a string, a list or a map on its right, not {}", container.kind().name());
+    Err(Error::new(Kind::InvalidOperation, details))
+}
+
+/// How much work it is to look at a value once, without what is in its elements.
+pub(crate) fn weight(value: &Value<'_>) -> usize {
+    match &value.repr {
+        Repr::Str(_) | Repr::Text(_) => value.as_str().map_or(0, |text| text.len() / BYTES_PER_STEP),
+        Repr::JsonList(_) | Repr::JsonMap(_) | Repr::List(_) | Repr::Dict(_) => value.len().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+fn unsupported(op: BinaryOp, left: &Value<'_>, right: &Value<'_>) -> Error {
+    let details = format!("`{}` cannot be used on {} and {}", op.symbol(), left.kind().name(), right.kind().name());
+    Error::new(Kind::InvalidOperation, details)
+}
+
+/// The operands have the right types, but there is no result. Their values are not for others to
+/// read.
+fn impossible(op: BinaryOp) -> Error {
+    Error::new(Kind::InvalidOperation, format_args!("`{}` has no result for these numbers", op.symbol()))
+}

@@ -1,0 +1,178 @@
+//! Tests: `x is odd`.
+
+use super::eval::Eval;
+use super::eval::expr::{Arguments, compare};
+use super::filters;
+use super::ops;
+use super::tree::BinaryOp;
+use super::value::{Repr, Value, ValueKind};
+use crate::error::{Error, Kind, Result};
+use crate::origin::Origin;
+
+/// All tests, for suggestions and for the test `is test`.
+pub(crate) const NAMES: &[&str] = &[
+    "!=",
+    "<",
+    "<=",
+    "==",
+    ">",
+    ">=",
+    "boolean",
+    "defined",
+    "divisibleby",
+    "endingwith",
+    "eq",
+    "equalto",
+    "escaped",
+    "even",
+    "false",
+    "filter",
+    "float",
+    "ge",
+    "greaterthan",
+    "gt",
+    "in",
+    "int",
+    "integer",
+    "iterable",
+    "le",
+    "lessthan",
+    "lower",
+    "lt",
+    "mapping",
+    "ne",
+    "none",
+    "number",
+    "odd",
+    "safe",
+    "sameas",
+    "sequence",
+    "startingwith",
+    "string",
+    "test",
+    "true",
+    "undefined",
+    "upper",
+];
+
+/// Applies a test that the author named.
+pub(crate) fn apply<'a>(eval: &mut Eval<'a>, name: &str, value: &Value<'a>, args: &Arguments<'a>) -> Result<Value<'a>> {
+    let origin = args.positional.iter().fold(value.whole_origin(), |all, arg| all | arg.whole_origin());
+    Ok(Value::bool(check(eval, name, Origin::AUTHOR, value, args)?, origin))
+}
+
+/// Applies a test; `named_by` is where its name comes from.
+pub(crate) fn check<'a>(
+    eval: &mut Eval<'a>,
+    name: &str,
+    named_by: Origin,
+    value: &Value<'a>,
+    args: &Arguments<'a>,
+) -> Result<bool> {
+    eval.budget.step(1 + ops::weight(value))?;
+    let is_rich = matches!(value.repr, Repr::Rich(_));
+    if is_rich && !matches!(name, "defined" | "undefined" | "none") {
+        return Err(super::print::rich_in_text());
+    }
+    if let Some(op) = comparison(name) {
+        let other = argument(name, args)?;
+        let mut meter = eval.budget.meter();
+        let holds =
+            if op == BinaryOp::In && !is_container(other) { false } else { compare(op, value, other, &mut meter)? };
+        eval.budget.pay(&meter)?;
+        return Ok(holds);
+    }
+    Ok(match name {
+        "defined" => !value.is_undefined(),
+        "undefined" => value.is_undefined(),
+        "none" => value.is_none(),
+        "safe" | "escaped" => value.is_safe(),
+        "boolean" => value.kind() == ValueKind::Bool,
+        "true" => matches!(value.repr, Repr::Bool(true)),
+        "false" => matches!(value.repr, Repr::Bool(false)),
+        "odd" => value.as_int().is_some_and(|int| int % 2 != 0),
+        "even" => value.as_int().is_some_and(|int| int % 2 == 0),
+        "number" => matches!(value.kind(), ValueKind::Number | ValueKind::Bool),
+        "integer" | "int" => value.is_integer(),
+        "float" => matches!(value.repr, Repr::Float(_)),
+        "string" => value.kind() == ValueKind::String,
+        "sequence" => value.is_undefined() || value.kind() == ValueKind::Sequence,
+        "mapping" => value.kind() == ValueKind::Map,
+        "iterable" => is_container(value) || value.is_undefined(),
+        "lower" => value.as_str().is_some_and(|text| has_only_case(text, char::is_lowercase)),
+        "upper" => value.as_str().is_some_and(|text| has_only_case(text, char::is_uppercase)),
+        "startingwith" => text_pair(value, name, args)?.is_some_and(|(text, start)| text.starts_with(&start)),
+        "endingwith" => text_pair(value, name, args)?.is_some_and(|(text, end)| text.ends_with(&end)),
+        "divisibleby" => divisible(value, argument(name, args)?),
+        "sameas" => same(eval, value, argument(name, args)?),
+        "filter" => value.as_str().is_some_and(|name| filters::NAMES.contains(&name)),
+        "test" => value.as_str().is_some_and(|name| NAMES.contains(&name)),
+        _ => return Err(filters::unknown_name(Kind::UnknownTest, name, named_by, NAMES)),
+    })
+}
+
+fn comparison(name: &str) -> Option<BinaryOp> {
+    Some(match name {
+        "eq" | "equalto" | "==" => BinaryOp::Eq,
+        "ne" | "!=" => BinaryOp::Ne,
+        "lt" | "lessthan" | "<" => BinaryOp::Lt,
+        "le" | "<=" => BinaryOp::Le,
+        "gt" | "greaterthan" | ">" => BinaryOp::Gt,
+        "ge" | ">=" => BinaryOp::Ge,
+        "in" => BinaryOp::In,
+        _ => return None,
+    })
+}
+
+fn argument<'v, 'a>(test: &str, args: &'v Arguments<'a>) -> Result<&'v Value<'a>> {
+    args.positional.first().ok_or_else(|| {
+        Error::new(Kind::InvalidOperation, format_args!("the test `{test}` needs something to compare with"))
+    })
+}
+
+fn is_container(value: &Value<'_>) -> bool {
+    let kind = value.kind();
+    matches!(kind, ValueKind::String | ValueKind::Sequence | ValueKind::Map | ValueKind::Iterable)
+}
+
+/// Whether a text has letters, and all of them have this case.
+fn has_only_case(text: &str, wanted: fn(char) -> bool) -> bool {
+    let mut found = false;
+    for char in text.chars() {
+        let is_cased = char.is_lowercase() || char.is_uppercase();
+        if is_cased && !wanted(char) {
+            return false;
+        }
+        found |= is_cased;
+    }
+    found
+}
+
+fn text_pair(value: &Value<'_>, test: &str, args: &Arguments<'_>) -> Result<Option<(String, String)>> {
+    let other = argument(test, args)?;
+    Ok(Some((super::print::to_plain_string(value)?, super::print::to_plain_string(other)?)))
+}
+
+fn divisible(value: &Value<'_>, by: &Value<'_>) -> bool {
+    match (value.as_int(), by.as_int()) {
+        (Some(value), Some(by)) => value.checked_rem(by) == Some(0),
+        _ => match (value.as_float(), by.as_float()) {
+            (Some(value), Some(by)) => value % by == 0.0,
+            _ => false,
+        },
+    }
+}
+
+fn same<'a>(eval: &mut Eval<'a>, a: &Value<'a>, b: &Value<'a>) -> bool {
+    match (&a.repr, &b.repr) {
+        (Repr::JsonList(a), Repr::JsonList(b)) => std::ptr::eq(*a, *b),
+        (Repr::JsonMap(a), Repr::JsonMap(b)) => std::ptr::eq(*a, *b),
+        (Repr::List(a), Repr::List(b)) => std::rc::Rc::ptr_eq(a, b),
+        (Repr::Dict(a), Repr::Dict(b)) => std::rc::Rc::ptr_eq(a, b),
+        _ => {
+            let mut meter = eval.budget.meter();
+            let same_type = a.kind() == b.kind() && a.is_integer() == b.is_integer();
+            same_type && ops::equal(a, b, &mut meter) && eval.budget.pay(&meter).is_ok()
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! How values print: as JSON does, but strings bare and none as nothing.
+
+use serde_json::Value as Json;
+
+use super::limits::MAX_VALUE_DEPTH;
+use super::value::{Repr, Value};
+use crate::error::{Error, Kind, Result};
+use crate::origin::Origin;
+use crate::rendered::TracedText;
+
+/// Adds a value to traced text, each part with its own origin.
+pub(crate) fn print(value: &Value<'_>, out: &mut TracedText) -> Result<()> {
+    if value.push_pieces(out) {
+        return Ok(());
+    }
+    let origin = value.origin;
+    match &value.repr {
+        Repr::Unset | Repr::Undefined | Repr::Silent | Repr::None => out.push("", origin),
+        Repr::Int(int) => out.push(itoa::Buffer::new().format(*int), origin),
+        Repr::Bool(true) => out.push("true", origin),
+        Repr::Bool(false) => out.push("false", origin),
+        Repr::Float(float) => out.push_with(origin, |text| push_float(*float, text)),
+        Repr::Big(int) => out.push(itoa::Buffer::new().format(**int), origin),
+        _ => print_nested(value, Origin::AUTHOR, 0, out)?,
+    }
+    Ok(())
+}
+
+/// The printed text alone.
+pub(crate) fn to_plain_string(value: &Value<'_>) -> Result<String> {
+    if let Some(text) = value.as_str() {
+        return Ok(text.to_owned());
+    }
+    let mut out = TracedText::default();
+    print(value, &mut out)?;
+    Ok(out.as_str().to_owned())
+}
+
+/// A value inside a container, as JSON.
+fn print_nested(value: &Value<'_>, outer: Origin, depth: u16, out: &mut TracedText) -> Result<()> {
+    if depth > MAX_VALUE_DEPTH {
+        return Err(too_deep());
+    }
+    let origin = value.origin | outer;
+    match &value.repr {
+        Repr::Unset | Repr::Undefined | Repr::Silent | Repr::None => out.push("null", origin),
+        Repr::Str(text) => out.push_with(origin, |out| push_json_string(text, out)),
+        Repr::Text(text) => {
+            out.push("\"", outer);
+            for (piece, piece_origin) in text.traced.pieces() {
+                out.push_with(piece_origin | origin, |out| push_json_escaped(piece, out));
+            }
+            out.push("\"", outer);
+        }
+        Repr::JsonList(items) => {
+            let mut text = String::from("[");
+            for (index, item) in items.iter().enumerate() {
+                text.push_str(if index > 0 { ", " } else { "" });
+                push_json(item, depth + 1, &mut text)?;
+            }
+            text.push(']');
+            out.push(&text, origin);
+        }
+        Repr::JsonMap(map) => {
+            let mut text = String::new();
+            push_json_map(map, depth, &mut text)?;
+            out.push(&text, origin);
+        }
+        Repr::List(list) => {
+            out.push("[", origin);
+            for (index, item) in list.items.iter().enumerate() {
+                if index > 0 {
+                    out.push(", ", origin);
+                }
+                print_nested(item, origin, depth + 1, out)?;
+            }
+            out.push("]", origin);
+        }
+        Repr::Dict(dict) => print_dict(&dict.entries, origin, depth, out)?,
+        Repr::Namespace(_) => out.push("<namespace>", origin),
+        Repr::Loop(_) => out.push("<loop>", origin),
+        Repr::Macro(value) => out.push_with(origin, |out| {
+            out.push_str("<macro ");
+            out.push_str(&value.def.name);
+            out.push('>');
+        }),
+        Repr::Function(function) => out.push(function.name(), origin),
+        Repr::Rich(_) => return Err(rich_in_text()),
+        Repr::Bool(_) | Repr::Int(_) | Repr::Big(_) | Repr::Float(_) => print(&value.clone().also(outer), out)?,
+    }
+    Ok(())
+}
+
+fn print_dict(entries: &[(Value<'_>, Value<'_>)], origin: Origin, depth: u16, out: &mut TracedText) -> Result<()> {
+    out.push("{", origin);
+    for (index, (key, value)) in entries.iter().enumerate() {
+        if index > 0 {
+            out.push(", ", origin);
+        }
+        // JSON's keys are strings, whatever the template used.
+        if key.as_str().is_some() {
+            print_nested(key, origin, depth + 1, out)?;
+        } else {
+            out.push("\"", origin);
+            print_nested(key, origin, depth + 1, out)?;
+            out.push("\"", origin);
+        }
+        out.push(": ", origin);
+        print_nested(value, origin, depth + 1, out)?;
+    }
+    out.push("}", origin);
+    Ok(())
+}
+
+pub(crate) fn rich_in_text() -> Error {
+    Error::new(Kind::RichInputMisused, "a thread, image, file or audio input cannot become part of a text")
+        .with_help("interpolate it on its own, as {{ name }}; test it with {% if name %}")
+}
+
+pub(crate) fn too_deep() -> Error {
+    Error::new(Kind::LimitExceeded, format_args!("a value is nested deeper than {MAX_VALUE_DEPTH} levels"))
+}
+
+fn push_json(json: &Json, depth: u16, out: &mut String) -> Result<()> {
+    if depth > MAX_VALUE_DEPTH {
+        return Err(too_deep());
+    }
+    match json {
+        Json::Null => out.push_str("null"),
+        Json::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
+        Json::String(text) => push_json_string(text, out),
+        Json::Number(number) => match number.as_f64().filter(|_| number.is_f64()) {
+            Some(float) => push_float(float, out),
+            None => out.push_str(&number.to_string()),
+        },
+        Json::Array(items) => {
+            out.push('[');
+            for (index, item) in items.iter().enumerate() {
+                out.push_str(if index > 0 { ", " } else { "" });
+                push_json(item, depth + 1, out)?;
+            }
+            out.push(']');
+        }
+        Json::Object(map) => push_json_map(map, depth, out)?,
+    }
+    Ok(())
+}
+
+fn push_json_map(map: &crate::message::JsonMap, depth: u16, out: &mut String) -> Result<()> {
+    out.push('{');
+    for (index, (key, value)) in map.iter().enumerate() {
+        out.push_str(if index > 0 { ", " } else { "" });
+        push_json_string(key, out);
+        out.push_str(": ");
+        push_json(value, depth + 1, out)?;
+    }
+    out.push('}');
+    Ok(())
+}
+
+/// Shortest digits that read back as the same number, always recognisable as a float.
+pub(crate) fn push_float(float: f64, out: &mut String) {
+    if float.is_nan() {
+        out.push_str("NaN");
+    } else if float.is_infinite() {
+        out.push_str(if float < 0.0 { "-inf" } else { "inf" });
+    } else {
+        out.push_str(zmij::Buffer::new().format_finite(float));
+    }
+}
+
+fn push_json_string(text: &str, out: &mut String) {
+    out.push('"');
+    push_json_escaped(text, out);
+    out.push('"');
+}
+
+fn push_json_escaped(text: &str, out: &mut String) {
+    let mut copied = 0;
+    for (at, byte) in text.bytes().enumerate() {
+        let escape = match byte {
+            b'"' => "\\\"",
+            b'\\' => "\\\\",
+            b'\n' => "\\n",
+            b'\r' => "\\r",
+            b'\t' => "\\t",
+            0x08 => "\\b",
+            0x0c => "\\f",
+            0x00..=0x1f => "",
+            _ => continue,
+        };
+        out.push_str(&text[copied..at]);
+        if escape.is_empty() {
+            out.push_str(&format!("\\u{byte:04x}"));
+        } else {
+            out.push_str(escape);
+        }
+        copied = at + 1;
+    }
+    out.push_str(&text[copied..]);
+}

@@ -1,0 +1,345 @@
+//! The tree that templates of every syntax compile to.
+//!
+//! Names are resolved while it is built: an expression says which slot of which frame it reads,
+//! so rendering never looks a variable up by name. There is one frame for the template itself and
+//! a new one for every call of a macro.
+
+use crate::source::Span;
+
+/// A compiled template.
+#[derive(Debug, Default)]
+pub(crate) struct Tree {
+    pub(crate) body: Block,
+    /// Names that the template reads and does not define itself: its inputs.
+    pub(crate) inputs: Vec<Name>,
+    /// How many slots the template's own frame has.
+    pub(crate) frame_size: usize,
+    /// How many bytes of literal text there are, and which inputs are interpolated as they are:
+    /// what the size of the output can be guessed from.
+    pub(crate) literal_bytes: usize,
+    pub(crate) plain_inputs: Vec<usize>,
+    pub(crate) interpolations: usize,
+}
+
+/// A name and where it is first mentioned.
+#[derive(Debug, Clone)]
+pub(crate) struct Name {
+    pub(crate) name: Box<str>,
+    pub(crate) span: Place,
+}
+
+pub(crate) type Block = Vec<Node>;
+
+/// A span in half the space; templates are shorter than 4 GiB.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+}
+
+impl From<Place> for Span {
+    fn from(place: Place) -> Self {
+        Self::new(place.start as usize, place.end as usize)
+    }
+}
+
+/// A statement.
+#[derive(Debug)]
+pub(crate) enum Node {
+    Text(Box<str>),
+    Emit(Expr),
+    /// Conditions with their bodies, and what to do if none holds.
+    If(Vec<(Expr, Block)>, Block),
+    For(Box<For>),
+    With(Box<With>),
+    Set(Target, Expr),
+    SetBlock(Box<Capture>),
+    FilterBlock(Box<Capture>),
+    AutoEscape(Expr, Block),
+    Macro(usize, Box<MacroDef>),
+    Do(Expr),
+    /// A section of the Mustache syntax.
+    Section(Box<Section>),
+    Break,
+    Continue,
+}
+
+/// Text that is rendered aside, filtered, and then emitted or stored.
+#[derive(Debug)]
+pub(crate) struct Capture {
+    pub(crate) body: Block,
+    /// An expression in which [`ExprKind::Captured`] stands for the text.
+    pub(crate) filter: Expr,
+    /// Where it goes; `None` means to the output.
+    pub(crate) target: Option<Target>,
+}
+
+#[derive(Debug)]
+pub(crate) struct For {
+    pub(crate) target: Target,
+    pub(crate) iter: Expr,
+    pub(crate) filter: Option<Expr>,
+    pub(crate) body: Block,
+    pub(crate) or_else: Block,
+    pub(crate) recursive: bool,
+    /// The slot of `loop`, if the body mentions it.
+    pub(crate) loop_slot: Option<usize>,
+    /// Slots of the names that the body sets; each pass begins without them.
+    pub(crate) own: std::ops::Range<usize>,
+    /// All slots of the loop and of what is in it, to be kept aside while it recurses.
+    pub(crate) all: std::ops::Range<usize>,
+    pub(crate) span: Place,
+}
+
+#[derive(Debug)]
+pub(crate) struct With {
+    pub(crate) assignments: Vec<(Target, Expr)>,
+    pub(crate) body: Block,
+    /// Slots of the names that it introduces; it begins without them.
+    pub(crate) own: std::ops::Range<usize>,
+}
+
+/// A Mustache section: `{{#x}}…{{/x}}` or, inverted, `{{^x}}…{{/x}}`.
+#[derive(Debug)]
+pub(crate) struct Section {
+    pub(crate) value: Expr,
+    pub(crate) inverted: bool,
+    /// The slot of the section's own context.
+    pub(crate) slot: usize,
+    pub(crate) body: Block,
+}
+
+/// What an assignment assigns to.
+#[derive(Debug)]
+pub(crate) enum Target {
+    Slot(usize),
+    /// An attribute of a namespace.
+    Attr(Box<Expr>, Box<str>),
+    Unpack(Vec<Target>, Place),
+}
+
+#[derive(Debug)]
+pub(crate) struct MacroDef {
+    pub(crate) name: Box<str>,
+    /// Parameters; they take the first slots of the macro's frame, in order.
+    pub(crate) params: Vec<Param>,
+    /// The slot of `caller`.
+    pub(crate) caller_slot: usize,
+    /// Slots of an enclosing macro's frame, and the slots here that get their values when the
+    /// macro is declared.
+    pub(crate) captures: Vec<(usize, usize)>,
+    pub(crate) body: Block,
+    pub(crate) frame_size: usize,
+}
+
+#[derive(Debug)]
+pub(crate) struct Param {
+    pub(crate) name: Box<str>,
+    pub(crate) default: Option<Expr>,
+}
+
+/// An expression and where it stands.
+#[derive(Debug)]
+pub(crate) struct Expr {
+    pub(crate) kind: ExprKind,
+    pub(crate) place: Place,
+}
+
+#[derive(Debug)]
+pub(crate) enum ExprKind {
+    Const(Const),
+    /// An input, by its index.
+    Input(usize),
+    /// A slot of the current frame.
+    Local(Local),
+    /// A slot of the template's own frame, read from inside a macro.
+    Outer(Local),
+    /// The text of the capture whose filter this is.
+    Captured,
+    /// A function that every template has.
+    Function(Function),
+    Attr(Box<Expr>, Box<str>),
+    Item(Box<Expr>, Box<Expr>),
+    Slice(Box<SliceExpr>),
+    Not(Box<Expr>),
+    Neg(Box<Expr>),
+    Binary(BinaryOp, Box<Expr>, Box<Expr>),
+    /// `a ~ b ~ c`, as one operation, so that a long chain is neither deep nor quadratic.
+    Concat(Vec<Expr>),
+    And(Box<Expr>, Box<Expr>),
+    Or(Box<Expr>, Box<Expr>),
+    /// `a < b <= c`: each operand is evaluated once.
+    Chain(Box<Expr>, Vec<(BinaryOp, Expr)>),
+    Ternary(Box<TernaryExpr>),
+    List(Vec<Expr>),
+    Tuple(Vec<Expr>),
+    Dict(Vec<(Expr, Expr)>),
+    Filter(Box<Named>),
+    Test(Box<Named>),
+    Call(Box<CallExpr>),
+    /// A macro without a name: the body of a `call` block.
+    Caller(Box<MacroDef>),
+    /// A dotted Mustache name: the first part is looked up in the contexts, innermost first.
+    Lookup(Box<Lookup>),
+}
+
+/// Functions that every template has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Function {
+    Range,
+    Dict,
+    Namespace,
+}
+
+impl Function {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "range" => Self::Range,
+            "dict" => Self::Dict,
+            "namespace" => Self::Namespace,
+            _ => return None,
+        })
+    }
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Range => "range",
+            Self::Dict => "dict",
+            Self::Namespace => "namespace",
+        }
+    }
+}
+
+/// A constant of the template.
+#[derive(Debug, Clone)]
+pub(crate) enum Const {
+    None,
+    Bool(bool),
+    Int(i64),
+    Big(i128),
+    Float(f64),
+    Str(Box<str>),
+}
+
+/// A slot, and what its name means while nothing is stored in it.
+#[derive(Debug)]
+pub(crate) struct Local {
+    pub(crate) slot: usize,
+    pub(crate) name: Box<str>,
+    pub(crate) otherwise: Option<Box<Expr>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct SliceExpr {
+    pub(crate) value: Expr,
+    pub(crate) start: Option<Expr>,
+    pub(crate) stop: Option<Expr>,
+    pub(crate) step: Option<Expr>,
+}
+
+#[derive(Debug)]
+pub(crate) struct TernaryExpr {
+    pub(crate) condition: Expr,
+    pub(crate) then: Expr,
+    pub(crate) or_else: Option<Expr>,
+}
+
+/// A filter or a test, applied.
+#[derive(Debug)]
+pub(crate) struct Named {
+    pub(crate) name: Box<str>,
+    pub(crate) value: Expr,
+    pub(crate) args: Args,
+}
+
+#[derive(Debug)]
+pub(crate) struct CallExpr {
+    pub(crate) callee: Callee,
+    pub(crate) args: Args,
+}
+
+#[derive(Debug)]
+pub(crate) enum Callee {
+    /// A function by name: a macro, a value, or a built-in.
+    Name(Expr, Box<str>),
+    Method(Expr, Box<str>),
+    Value(Expr),
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Args {
+    pub(crate) positional: Vec<Arg>,
+    pub(crate) named: Vec<NamedArg>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Arg {
+    One(Expr),
+    /// `*list`
+    All(Expr),
+}
+
+#[derive(Debug)]
+pub(crate) enum NamedArg {
+    One(Box<str>, Expr),
+    /// `**dict`
+    All(Expr),
+}
+
+/// See [`ExprKind::Lookup`].
+#[derive(Debug)]
+pub(crate) struct Lookup {
+    /// Slots of the enclosing sections, innermost first.
+    pub(crate) contexts: Vec<usize>,
+    /// The input that the first part names, if no context has it.
+    pub(crate) input: usize,
+    pub(crate) first: Box<str>,
+    pub(crate) rest: Vec<Box<str>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BinaryOp {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    FloorDiv,
+    Rem,
+    Pow,
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+    In,
+    NotIn,
+}
+
+impl BinaryOp {
+    pub(crate) const fn symbol(self) -> &'static str {
+        match self {
+            Self::Add => "+",
+            Self::Sub => "-",
+            Self::Mul => "*",
+            Self::Div => "/",
+            Self::FloorDiv => "//",
+            Self::Rem => "%",
+            Self::Pow => "**",
+            Self::Eq => "==",
+            Self::Ne => "!=",
+            Self::Lt => "<",
+            Self::Le => "<=",
+            Self::Gt => ">",
+            Self::Ge => ">=",
+            Self::In => "in",
+            Self::NotIn => "not in",
+        }
+    }
+}
+
+impl Expr {
+    pub(crate) fn new(kind: ExprKind, place: Place) -> Self {
+        Self { kind, place }
+    }
+}
