@@ -1,1 +1,18 @@
 //! Tympan's runtime: everything that waits.
+//!
+//! Files, the environment and randomness come in here; the pure engine is the crate `tympan`.
+//! The free functions use one default [`Runtime`]; a host with renderers or limits of its own
+//! makes another.
+#![warn(missing_docs)]
+
+mod foreign;
+mod pipeline;
+mod runtime;
+
+pub use pipeline::{
+    default_runtime, parse, parse_async, prepare, prepare_async, render, render_async, validate_inputs,
+};
+pub use runtime::{Parser, Renderer, Runtime, RuntimeOptions};
+pub use tympan::chat::{ParseTextOptions, parse_text};
+pub use tympan::marker::pre_render;
+pub use tympan::{Error, Inputs, Kind, Message, Prompt, Rendered, Result};

@@ -75,10 +75,11 @@ pub struct TracedText {
     pieces: Vec<Piece>,
 }
 
+/// A piece: it begins where the one before it ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Piece {
-    end: usize,
-    origin: Origin,
+pub(crate) struct Piece {
+    pub(crate) end: usize,
+    pub(crate) origin: Origin,
 }
 
 impl TracedText {
@@ -128,6 +129,11 @@ impl TracedText {
         for (text, origin) in other.pieces() {
             self.push(text, origin | also);
         }
+    }
+
+    /// The ends of the pieces, with their origins.
+    pub(crate) fn piece_ends(&self) -> &[Piece] {
+        &self.pieces
     }
 
     /// The text without its origins.

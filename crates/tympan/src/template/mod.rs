@@ -19,6 +19,7 @@ use std::ops::Range;
 pub use limits::Limits;
 
 pub(crate) use eval::{EvalOptions, InputValue, Output};
+pub(crate) use value::json_get;
 
 use crate::error::Result;
 use crate::source::Span;
@@ -71,6 +72,11 @@ impl Template {
     /// indexes in an [`Origin`](crate::origin::Origin), and where each is first mentioned.
     pub fn inputs(&self) -> impl Iterator<Item = (&str, Span)> {
         self.tree.inputs.iter().map(|input| (&*input.name, input.span.into()))
+    }
+
+    /// Whether the template reads the input with this index at all.
+    pub(crate) fn mentions(&self, index: usize) -> bool {
+        self.tree.inputs.get(index).is_some_and(|input| input.span != tree::Place::default())
     }
 
     /// Renders the template with these values, one for each of [`Template::inputs`].

@@ -1,0 +1,77 @@
+//! Renderers that the host brings, kept to the same safety as our own.
+//!
+//! Such a renderer returns a bare string. Who wrote which part of it is not known, so all of it
+//! counts as untrusted but for the role markers of the template, which are known by a nonce that
+//! no input can have foreseen.
+
+use std::sync::Arc;
+
+use tympan::marker::pre_render;
+use tympan::origin::Origin;
+use tympan::prompt::RenderOptions;
+use tympan::rendered::{InputInfo, InputTable, TracedText};
+use tympan::{Error, Inputs, Kind, Prompt, Rendered, Result};
+
+use crate::runtime::{Renderer, system_entropy};
+
+/// The name under which everything that the renderer wrote appears in segments.
+const UNKNOWN: &str = "(renderer)";
+
+pub(crate) fn render(
+    renderer: &dyn Renderer,
+    prompt: &Prompt,
+    inputs: &Inputs,
+    options: &RenderOptions<'_>,
+) -> Result<Rendered> {
+    let spec = prompt.spec();
+    if let Some(rich) = spec.inputs.iter().find(|input| input.kind.is_rich() && inputs.contains_key(&input.name)) {
+        let details = format!("`{}` cannot be used with the renderer `{}`", rich.name, spec.template.format);
+        return Err(Error::new(Kind::RichInputMisused, details)
+            .with_help("only the formats jinja2 and mustache know threads, images, files and audio"));
+    }
+    let inputs = prompt.validate_inputs(inputs)?;
+    if spec.template.parser != "prompty" {
+        let text = renderer.render(&spec.instructions, &inputs)?;
+        return Ok(Rendered::new(TracedText::whole(text, Origin::input(0)), unknown_inputs()));
+    }
+    let nonce = format!("{:016x}", system_entropy()?);
+    let text = renderer.render(&pre_render(&spec.instructions, &nonce), &inputs)?;
+    let strict = options.strict.unwrap_or(spec.template.strict);
+    trace(&text, &nonce).with_strict(strict)
+}
+
+fn unknown_inputs() -> Arc<InputTable> {
+    Arc::new(InputTable::new(vec![InputInfo { name: UNKNOWN.to_owned(), trusted: false, strict: false }]))
+}
+
+/// Gives the marked lines, and the line ends around them, to the author, and the rest to nobody.
+fn trace(text: &str, nonce: &str) -> Rendered {
+    let mark = format!("[nonce={nonce}");
+    let mut traced = TracedText::default();
+    let mut content = String::new();
+    for line in text.split_inclusive('\n') {
+        let marker = line.split_once(mark.as_str()).filter(|(role, _)| role.chars().all(char::is_alphanumeric));
+        match marker {
+            Some((role, rest)) => {
+                push_content(&mut traced, &std::mem::take(&mut content));
+                let attributes = rest.strip_prefix(", ").map(|rest| format!("[{rest}"));
+                let line = attributes.unwrap_or_else(|| rest.strip_prefix(']').unwrap_or(rest).to_owned());
+                traced.push(&format!("{role}{line}"), Origin::AUTHOR);
+            }
+            None => content.push_str(line),
+        }
+    }
+    push_content(&mut traced, &content);
+    Rendered::new(traced, unknown_inputs())
+}
+
+fn push_content(traced: &mut TracedText, content: &str) {
+    let body = content.trim_start_matches(['\n', '\r']);
+    let start = content.len() - body.len();
+    let end = start + body.trim_end_matches(['\n', '\r']).len();
+    traced.push(&content[..start], Origin::AUTHOR);
+    if start < end {
+        traced.push(&content[start..end], Origin::input(0));
+    }
+    traced.push(&content[end.max(start)..], Origin::AUTHOR);
+}
