@@ -271,22 +271,25 @@ pub(crate) fn source_lines(source: &str) -> Vec<(Range<usize>, Marker)> {
 /// is nothing.
 fn mask_tags(line: &str) -> Parts<'_> {
     let mut parts = Parts::new();
-    let mut rest = line;
-    while let Some(at) = rest.find("{{").into_iter().chain(rest.find("{%")).chain(rest.find("{#")).min() {
-        parts.push(Part::Author(&rest[..at]));
-        let tag = &rest[at..];
-        let close = match &tag[..2] {
-            "{{" => "}}",
-            "{%" => "%}",
-            _ => "#}",
+    let (mut copied, mut from) = (0, 0);
+    while let Some(at) = memchr::memchr(b'{', &line.as_bytes()[from..]).map(|at| from + at) {
+        let close = match line.as_bytes().get(at + 1) {
+            Some(b'{') => "}}",
+            Some(b'%') => "%}",
+            Some(b'#') => "#}",
+            _ => {
+                from = at + 1;
+                continue;
+            }
         };
-        let end = tag[2..].find(close).map_or(tag.len(), |end| end + 4);
+        let end = line[at + 2..].find(close).map_or(line.len(), |end| at + 2 + end + close.len());
+        parts.push(Part::Author(&line[copied..at]));
         if close == "}}" {
-            parts.push(Part::Atom(&tag[..end]));
+            parts.push(Part::Atom(&line[at..end]));
         }
-        rest = &tag[end..];
+        (copied, from) = (end, end);
     }
-    parts.push(Part::Author(rest));
+    parts.push(Part::Author(&line[copied..]));
     parts
 }
 

@@ -29,6 +29,26 @@ pub(crate) struct Options<'a> {
 
 /// Compiles a template.
 pub(crate) fn compile(source: &str, options: Options<'_>) -> Result<Tree> {
+    if !has_long_line(source) {
+        return parse(source, options);
+    }
+    // minijinja counts columns in 16 bits. Where arithmetic is checked, reporting an error beyond
+    // them panics; everything up to there is pure, so nothing is left half done.
+    std::panic::catch_unwind(|| parse(source, options)).unwrap_or_else(|_| {
+        let details = "the template does not parse, in a line of more than 65,534 characters";
+        Err(Error::new(Kind::TemplateSyntax, details).with_help("break the line up to see where"))
+    })
+}
+
+fn has_long_line(source: &str) -> bool {
+    let mut start = 0;
+    memchr::memchr_iter(b'\n', source.as_bytes()).chain([source.len()]).any(|end| {
+        let length = end - std::mem::replace(&mut start, end);
+        length >= usize::from(u16::MAX)
+    })
+}
+
+fn parse(source: &str, options: Options<'_>) -> Result<Tree> {
     let syntax = syntax_config(options)?;
     bounds::check(source, &syntax)?;
     let template = machinery::parse(source, "template", syntax).map_err(|error| syntax_error(&error, source))?;

@@ -1,0 +1,69 @@
+//! Test data beside the checkout that this project did not write. Tests that use it pass without
+//! doing anything where it is absent.
+#![allow(dead_code, reason = "each test uses a part of it")]
+
+use std::path::PathBuf;
+
+use serde_json::{Map, Value, json};
+use tympan::schema::{Property, PropertyKind};
+use tympan::spec::PromptSpec;
+use tympan::{Inputs, Prompt};
+
+/// The cases of a file of the shared data, if it is there.
+pub fn cases(file: &str) -> Vec<Value> {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared").join(file);
+    let Ok(text) = std::fs::read_to_string(&path) else { return Vec::new() };
+    let cases: Value = serde_json::from_str(&text).expect("shared data is JSON");
+    cases.as_array().cloned().expect("shared data is a list of cases")
+}
+
+/// Replaces the corpus's value generators by what they generate.
+pub fn expand(value: &Value) -> Value {
+    match value {
+        Value::Object(map) if map.len() == 1 => {
+            let (name, args) = map.iter().next().expect("it has one entry");
+            match (name.as_str(), args) {
+                ("$repeat", Value::Array(args)) => json!(text(&expand(&args[0])).repeat(count(&args[1]))),
+                ("$concat", Value::Array(parts)) => json!(parts.iter().map(|part| text(&expand(part))).collect::<String>()),
+                ("$list", Value::Array(args)) => Value::Array(vec![expand(&args[0]); count(&args[1])]),
+                ("$nest", Value::Array(args)) => {
+                    let (open, close) = (text(&args[0]), text(&args[2]));
+                    let times = count(&args[3]);
+                    json!(format!("{}{}{}", open.repeat(times), text(&args[1]), close.repeat(times)))
+                }
+                _ => Value::Object(expand_map(map)),
+            }
+        }
+        Value::Object(map) => Value::Object(expand_map(map)),
+        Value::Array(items) => Value::Array(items.iter().map(expand).collect()),
+        other => other.clone(),
+    }
+}
+
+fn expand_map(map: &Map<String, Value>) -> Map<String, Value> {
+    map.iter().map(|(name, value)| (name.clone(), expand(value))).collect()
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().expect("a generator's argument is a string").to_owned()
+}
+
+fn count(value: &Value) -> usize {
+    value.as_u64().and_then(|count| usize::try_from(count).ok()).expect("a generator's argument is a count")
+}
+
+/// The prompt and the inputs of a case that gives its template as text.
+pub fn prompt(case: &Value) -> (Prompt, Inputs) {
+    let inputs = expand(&case["inputs"]).as_object().cloned().unwrap_or_default();
+    let mut spec = PromptSpec { instructions: text(&expand(&case["template"])), ..PromptSpec::default() };
+    if let Some(engine) = case["engine"].as_str() {
+        spec.template.format = engine.to_owned();
+    }
+    for name in inputs.keys() {
+        let kind = case["input_kinds"][name].as_str().and_then(PropertyKind::from_name).unwrap_or_default();
+        let mut property = Property::new(name, kind);
+        property.trusted = case["trust"][name].as_bool().unwrap_or(false);
+        spec.inputs.push(property);
+    }
+    (Prompt::from_spec(spec), inputs)
+}
