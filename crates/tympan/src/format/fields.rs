@@ -148,7 +148,7 @@ pub(super) fn integer(node: &Node<'_>, what: &str, report: &mut Report) -> Optio
         (value.fract() == 0.0 && value.abs() < 9e15).then_some(value as i64)
     });
     if whole.is_none() {
-        report.push(wrong(node, what, "a whole number"));
+        report.push(invalid(node.span, format_args!("`{what}` has to be a whole number")));
     }
     whole
 }

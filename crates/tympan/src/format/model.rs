@@ -1,6 +1,6 @@
 //! The model of a prompt, how to reach it, and how it should answer.
 
-use super::fields::{self, Fields};
+use super::fields::{self, Fields, text, wrong};
 use super::property::warn_misspelt;
 use super::report::{LEGACY_KEY, Report};
 use super::yaml::{Entry, Node, Value};
@@ -29,6 +29,10 @@ pub(super) fn read_model<'s>(node: Node<'s>, report: &mut Report) -> Option<Mode
         reading.model.id = Some(id.into_owned());
         return Some(reading);
     }
+    if !matches!(node.value, Value::Map(_)) {
+        report.push(wrong(&node, "model", "a name or a map"));
+        return None;
+    }
     let mut fields = Fields::of(node, "model", report)?;
     let model = &mut reading.model;
     model.id = fields.string("id", report);
@@ -44,12 +48,12 @@ pub(super) fn read_model<'s>(node: Node<'s>, report: &mut Report) -> Option<Mode
     if let Some(node) = fields.value("options") {
         read_options(node, false, &mut reading, report);
     }
-    if let Some(entry) = fields.take_renamed("parameters", &[], "model.", report) {
+    if let Some(entry) = fields.take("parameters") {
         report.renamed(entry.key_span, "model.parameters", "model.options");
         read_options(entry.value, true, &mut reading, report);
     }
     if let Some(entry) = fields.get("response") {
-        report.moved(entry.key_span, "model.response", "remove it: the host decides what it wants of a response");
+        report.moved(entry.key_span, "`model.response`", "remove it: the host decides what it wants of a response");
     }
     warn_misspelt(&fields, &["id", "provider", "apiType", "connection", "options"], report);
     reading.model.extra = fields.rest().into();
@@ -84,13 +88,15 @@ struct Reading {
 }
 
 fn read(node: Node<'_>, span: Span, old_key: bool, owner: &str, report: &mut Report) -> Option<Reading> {
-    if let Value::String(name) = node.value {
+    if text(&node).is_some() {
+        let quote = node.quote();
         report.moved(
             span,
-            &format!("{owner}.connection: {name}"),
-            &format!("write `connection: {{kind: reference, name: {name}}}`"),
+            &format!("`{owner}.connection: {quote}`"),
+            &format!("write `connection: {{kind: reference, name: {quote}}}`"),
         );
-        let connection = Connection { name: Some(name.into_owned()), ..empty(ConnectionKind::Reference) };
+        let name = fields::string(node, "connection", report);
+        let connection = Connection { name, ..empty(ConnectionKind::Reference) };
         return Some(Reading { connection: Some(connection), ..Reading::default() });
     }
     let mut fields = Fields::of(node, "connection", report)?;
@@ -111,10 +117,13 @@ fn read(node: Node<'_>, span: Span, old_key: bool, owner: &str, report: &mut Rep
 fn read_kindless(mut fields: Fields<'_>, span: Span, old_key: bool, owner: &str, report: &mut Report) -> Reading {
     let old = old_key || fields.has("type") || fields.keys().any(|key| key.contains('_'));
     let mut new_spelling = Vec::new();
-    let id = take_first(&mut fields, &OLD_IDS, report);
+    let id = OLD_IDS.iter().find_map(|key| fields.value(key));
+    new_spelling.extend(id.as_ref().map(|id| format!("id: {}", id.quote())));
+    let id = id.and_then(|node| fields::string(node, "id", report));
     let provider = fields.string("type", report).map(|name| provider_name(&name).to_owned());
-    new_spelling.extend(id.as_ref().map(|id| format!("id: {id}")));
-    new_spelling.extend(provider.as_ref().map(|provider| format!("provider: {provider}")));
+    // Of the names of providers, only our own are sure not to come from a reference.
+    let known = provider.as_deref().map(|name| if ["azure", "openai", "foundry"].contains(&name) { name } else { "…" });
+    new_spelling.extend(known.map(|name| format!("provider: {name}")));
 
     let name = take_first(&mut fields, &["connection", "name"], report);
     let endpoint = take_first(&mut fields, &OLD_ENDPOINTS, report);
@@ -133,11 +142,12 @@ fn read_kindless(mut fields: Fields<'_>, span: Span, old_key: bool, owner: &str,
         new_spelling.push(format!("connection: {{{}}}", spelling(&connection)));
     }
     let help = format!("write `{owner}: {{{}}}`", new_spelling.join(", "));
-    if old {
-        let key = if old_key { "configuration" } else { "connection" };
-        report.moved(span, &format!("{owner}.{key} without a kind"), &help);
-    } else {
-        report.push(Diagnostic::warning("missing_kind", span, "this connection has no kind").with_help(help));
+    match (old_key, old) {
+        (true, _) => report.moved(span, &format!("`{owner}.configuration`"), &help),
+        (false, true) => report.moved(span, &format!("`{owner}.connection` without a kind"), &help),
+        (false, false) => {
+            report.push(Diagnostic::warning("missing_kind", span, "this connection has no kind").with_help(help));
+        }
     }
     Reading { connection: (!says_nothing).then_some(connection), id, provider }
 }
@@ -169,15 +179,18 @@ fn read_options<'s>(node: Node<'s>, old: bool, reading: &mut ModelReading<'s>, r
     let Some(mut fields) = Fields::of(node, "options", report) else { return };
     for key in ["tools", "functions"] {
         if let Some(entry) = fields.take(key) {
-            report.moved(entry.key_span, key, "write `tools` at the top level");
+            report.moved(entry.key_span, &format!("`{key}` here"), "write `tools` at the top level");
             reading.tools = reading.tools.take().or(Some(entry.value));
         }
     }
-    if reading.model.id.is_none()
-        && let Some(entry) = OLD_IDS.iter().find_map(|key| fields.take(key))
-    {
-        report.moved(entry.key_span, &entry.key, "write `id` under `model`");
-        reading.model.id = fields::string(entry.value, "id", report);
+    for entry in OLD_IDS.iter().filter_map(|key| fields.take(key)) {
+        report.moved(entry.key_span, &format!("`{}`", entry.key), "write `id` under `model`");
+        if reading.model.id.is_none() {
+            reading.model.id = fields::string(entry.value, "id", report);
+        } else {
+            // It must not reach the provider, who would not know it.
+            reading.model.options.extra.insert(entry.key.into_owned(), entry.value.into_json());
+        }
     }
     let options = &mut reading.model.options;
     read_known_options(&mut fields, options, report);
@@ -192,7 +205,7 @@ fn read_options<'s>(node: Node<'s>, old: bool, reading: &mut ModelReading<'s>, r
     }
     let names: Vec<_> = fields.keys().map(str::to_owned).collect();
     if let Some(first) = names.first().and_then(|name| fields.get(name)) {
-        let message = format!("{} are options of one provider", names.join(", "));
+        let message = format!("some options belong to one provider alone: {}", names.join(", "));
         report.push(
             Diagnostic::warning(LEGACY_KEY, first.key_span, message)
                 .with_help("write them under `model.options.additionalProperties`"),
@@ -239,7 +252,7 @@ fn read_known_options(fields: &mut Fields<'_>, options: &mut ModelOptions, repor
 /// How a connection is written today, without its values.
 fn spelling(connection: &Connection) -> String {
     let mut parts = vec![format!("kind: {}", connection.kind.as_str())];
-    parts.extend(connection.name.as_ref().map(|name| format!("name: {name}")));
+    parts.extend(connection.name.as_ref().map(|_| "name: …".to_owned()));
     parts.extend(connection.endpoint.as_ref().map(|_| "endpoint: …".to_owned()));
     parts.extend(connection.api_key.as_ref().map(|_| "apiKey: …".to_owned()));
     parts.extend(connection.extra.keys().map(|key| format!("{key}: …")));

@@ -100,7 +100,11 @@ fn read_metadata(fields: &mut Fields<'_>, report: &mut Report) -> crate::message
     let mut metadata = node.and_then(|node| Fields::of(node, "metadata", report)).map(Fields::rest).unwrap_or_default();
     for key in OLD_METADATA {
         if let Some(entry) = fields.take(key) {
-            report.moved(entry.key_span, key, &format!("write `{key}` under `metadata`"));
+            report.moved(
+                entry.key_span,
+                &format!("`{key}` at the top level"),
+                &format!("write `{key}` under `metadata`"),
+            );
             metadata.entry(key).or_insert(entry.value.into_json());
         }
     }
@@ -115,8 +119,7 @@ fn read_sample(entry: Entry<'_>, inputs: &mut Vec<Property>, report: &mut Report
     match node.value {
         Value::Null => None,
         Value::Map(samples) => {
-            let names: Vec<_> = samples.iter().map(|sample| format!("{}: {{example: …}}", sample.key)).collect();
-            report.moved(key_span, "sample", &format!("write `inputs: {{{}}}`", names.join(", ")));
+            report.moved(key_span, "`sample`", "write an `example` for each input: `inputs: {question: {example: …}}`");
             for (name, example) in into_json_map(samples) {
                 add_example(name, example, key_span, inputs);
             }
@@ -124,7 +127,7 @@ fn read_sample(entry: Entry<'_>, inputs: &mut Vec<Property>, report: &mut Report
         }
         _ => {
             let help = match &node.value {
-                Value::String(path) => format!("if it names a file, write `sample: ${{file:{path}}}`"),
+                Value::String(_) => format!("if it names a file, write `sample: ${{file:{}}}`", node.quote()),
                 _ => "write an `example` for each input".to_owned(),
             };
             let message = "`sample` has to be a map of examples, so this is kept, but not used";

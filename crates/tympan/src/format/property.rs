@@ -87,12 +87,22 @@ fn read_styled(node: Node<'_>, what: &str, style: Style, report: &mut Report) ->
             .map(|entry| read_named(entry.key.into_owned(), entry.key_span, entry.value, style, report))
             .collect(),
         _ => {
-            report.push(wrong(&node, &format!("{what}s"), "a list or a map"));
+            report.push(wrong(&node, plural(what), "a list or a map"));
             Vec::new()
         }
     };
     report_duplicates(&properties, what, report);
     properties
+}
+
+/// The key that holds several of them.
+fn plural(what: &str) -> &str {
+    match what {
+        "input" => "inputs",
+        "output" => "outputs",
+        "parameter" => "parameters",
+        _ => "properties",
+    }
 }
 
 /// An item of a list: a map with a name, or only a name.
@@ -189,11 +199,11 @@ fn take_styled<'s>(
 fn read_kind(fields: &mut Fields<'_>, style: Style, report: &mut Report) -> Option<PropertyKind> {
     let node = take_styled(fields, "kind", "type", style, report)?;
     match &node.value {
-        Value::String(name) => Some(parse_kind(name, node.span, style, report)),
+        Value::String(name) => Some(parse_kind(name, node.quote(), node.span, style, report)),
         // JSON Schema writes "may be null" this way.
         Value::List(items) if style == Style::Schema => {
             let mut names = items.iter().filter_map(text).filter(|name| *name != "null");
-            names.next().map(|name| parse_kind(name, node.span, style, report))
+            names.next().map(|name| parse_kind(name, "…", node.span, style, report))
         }
         _ => {
             report.push(wrong(&node, "kind", "text"));
@@ -202,7 +212,8 @@ fn read_kind(fields: &mut Fields<'_>, style: Style, report: &mut Report) -> Opti
     }
 }
 
-fn parse_kind(name: &str, span: Span, style: Style, report: &mut Report) -> PropertyKind {
+/// The kind of this name; `quote` is how messages may show it.
+fn parse_kind(name: &str, quote: &str, span: Span, style: Style, report: &mut Report) -> PropertyKind {
     if let Some(kind) = PropertyKind::from_name(name) {
         return kind;
     }
@@ -212,7 +223,7 @@ fn parse_kind(name: &str, span: Span, style: Style, report: &mut Report) -> Prop
         if style == Style::Prompt {
             let meant = kind.as_str();
             report.push(
-                Diagnostic::warning(LEGACY_KEY, span, format!("`{name}` is another format's name for `{meant}`"))
+                Diagnostic::warning(LEGACY_KEY, span, format!("`{quote}` is another format's name for `{meant}`"))
                     .with_help(format!("write `{meant}` instead"))
                     .with_fix(meant),
             );
@@ -221,7 +232,7 @@ fn parse_kind(name: &str, span: Span, style: Style, report: &mut Report) -> Prop
     }
     let names = PropertyKind::ALL.map(PropertyKind::as_str);
     let known = names.join(", ");
-    report.push(invalid(span, format_args!("`{name}` is not a kind")).with_help(match guess(name, names) {
+    report.push(invalid(span, format_args!("`{quote}` is not a kind")).with_help(match guess(name, names) {
         Some(meant) => format!("did you mean `{meant}`? The kinds are {known}"),
         None => format!("the kinds are {known}"),
     }));
@@ -245,7 +256,7 @@ fn read_nested(fields: &mut Fields<'_>, style: Style, report: &mut Report) -> Ve
 fn read_items(node: Node<'_>, style: Style, report: &mut Report) -> Option<Property> {
     let span = node.span;
     if let Value::String(kind) = &node.value {
-        let kind = parse_kind(kind, span, style, report);
+        let kind = parse_kind(kind, node.quote(), span, style, report);
         return Some(Property { span: Some(span), ..Property::new("", kind) });
     }
     let mut fields = Fields::of(node, "items", report)?;

@@ -40,7 +40,7 @@ impl Report {
     /// Something of an older format that has moved; `new` shows what to write.
     pub(crate) fn moved(&mut self, span: Span, old: &str, new: &str) {
         self.push(
-            Diagnostic::warning(LEGACY_KEY, span, format!("`{old}` belongs to an older version of the format"))
+            Diagnostic::warning(LEGACY_KEY, span, format!("{old} belongs to an older version of the format"))
                 .with_help(new),
         );
     }

@@ -70,7 +70,7 @@ fn unwrap_function<'s>(mut fields: Fields<'s>, report: &mut Report) -> Fields<'s
     let kind = fields.take("type").or_else(|| fields.take("kind"));
     report.moved(
         kind.map_or(entry.key_span, |kind| kind.key_span),
-        "{type: function, function: {…}}",
+        "`{type: function, function: {…}}`",
         "write `kind: function` beside the function's own fields: `{name: …, kind: function, parameters: […]}`",
     );
     let mut entries = vec![Entry { key: "kind".into(), key_span: span, value: text_node("function", span) }];
@@ -141,15 +141,14 @@ fn read_kind(kind: &str, fields: &mut Fields<'_>, report: &mut Report) -> ToolKi
 
 fn read_mode(fields: &mut Fields<'_>, report: &mut Report) -> Option<String> {
     let node = fields.value("mode")?;
-    let span = node.span;
-    let mode = fields::string(node, "mode", report)?;
-    if !matches!(mode.as_str(), "single" | "agentic") {
+    if !matches!(text(&node), Some("single" | "agentic")) {
         report.push(
-            invalid(span, format_args!("`{mode}` is not a mode of a prompty tool"))
+            invalid(node.span, format_args!("`{}` is not a mode of a prompty tool", node.quote()))
                 .with_help("write `single` for one call, or `agentic` for a loop with the other prompt's tools"),
         );
+        return None;
     }
-    Some(mode)
+    fields::string(node, "mode", report)
 }
 
 /// Reads bindings: a map by parameter, or a list of `{name, input}`.

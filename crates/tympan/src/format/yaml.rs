@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use serde_json::{Number, Value as Json};
-use serde_saphyr::granit_parser::{Event, Parser, ScalarStyle, ScanError, Span as Range, Tag};
+use serde_saphyr::granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Span as Range, Tag};
 
 use super::scalar;
 use crate::message::JsonMap;
@@ -64,6 +64,14 @@ impl<'s> Node<'s> {
             Value::String(_) => "text",
             Value::List(_) => "a list",
             Value::Map(_) => "a map",
+        }
+    }
+
+    /// Its text, for messages: only what stands in the file itself, since what a reference brought in may be secret.
+    pub(crate) fn quote(&self) -> &str {
+        match &self.value {
+            Value::String(Cow::Borrowed(text)) => text,
+            _ => "…",
         }
     }
 
@@ -337,6 +345,9 @@ impl<'s> Builder<'s> {
 
     fn scan_problem(&self, error: &ScanError) -> Problem {
         let at = self.offset + error.marker().byte_offset().unwrap_or(0).min(self.text.len());
+        if matches!(error.kind(), ErrorKind::RecursionLimitExceeded) {
+            return too_deep(Span::new(at, at));
+        }
         Problem { span: Span::new(at, at), message: error.info(), help: None }
     }
 }
