@@ -183,7 +183,8 @@ fn read_options<'s>(node: Node<'s>, old: bool, reading: &mut ModelReading<'s>, r
             reading.tools = reading.tools.take().or(Some(entry.value));
         }
     }
-    for entry in OLD_IDS.iter().filter_map(|key| fields.take(key)) {
+    let old_ids: Vec<_> = OLD_IDS.iter().filter_map(|key| fields.take(key)).collect();
+    for entry in old_ids.into_iter().filter(|entry| entry.value.value != Value::Null) {
         report.moved(entry.key_span, &format!("`{}`", entry.key), "write `id` under `model`");
         if reading.model.id.is_none() {
             reading.model.id = fields::string(entry.value, "id", report);

@@ -127,7 +127,9 @@ fn read_sample(entry: Entry<'_>, inputs: &mut Vec<Property>, report: &mut Report
         }
         _ => {
             let help = match &node.value {
-                Value::String(_) => format!("if it names a file, write `sample: ${{file:{}}}`", node.quote()),
+                Value::String(text) if !text.contains('\n') => {
+                    format!("if it names a file, write `sample: ${{file:{}}}`", node.quote())
+                }
                 _ => "write an `example` for each input".to_owned(),
             };
             let message = "`sample` has to be a map of examples, so this is kept, but not used";

@@ -29,6 +29,9 @@ const KEYS: [&str; 14] = [
     "name",
 ];
 
+/// The keys that hardly anybody would give to an object of their own.
+const TELLING_KEYS: [&str; 7] = ["description", "required", "default", "example", "sample", "enumValues", "enum"];
+
 /// The keys of a JSON Schema that wraps properties.
 const SCHEMA_KEYS: [&str; 10] = [
     "type",
@@ -146,13 +149,14 @@ fn read_named(name: String, span: Span, node: Node<'_>, style: Style, report: &m
 
 /// `question: string` says that the default is the word "string", which is rarely meant.
 fn warn_about_kind_as_default(name: &str, node: &Node<'_>, report: &mut Report) {
-    if let Some(kind) = text(node).and_then(PropertyKind::from_name) {
+    let word = text(node).unwrap_or_default();
+    if let Some(kind) = PropertyKind::from_name(word).or_else(|| kind_alias(word)) {
         let kind = kind.as_str();
         report.push(
             Diagnostic::warning(
                 "kind_as_default",
                 node.span,
-                format!("this makes the word `{kind}` the default of `{name}`"),
+                format!("this makes the word `{word}` the default of `{name}`"),
             )
             .with_help(format!("to declare its kind, write `{name}: {{kind: {kind}}}`"))
             .with_fix(format!("{{kind: {kind}}}")),
@@ -218,8 +222,7 @@ fn parse_kind(name: &str, quote: &str, span: Span, style: Style, report: &mut Re
         return kind;
     }
     let lower = name.to_ascii_lowercase();
-    let alias = KIND_ALIASES.iter().find(|(alias, _)| *alias == lower).map(|(_, kind)| *kind);
-    if let Some(kind) = alias.or_else(|| PropertyKind::from_name(&lower)) {
+    if let Some(kind) = kind_alias(&lower).or_else(|| PropertyKind::from_name(&lower)) {
         if style == Style::Prompt {
             let meant = kind.as_str();
             report.push(
@@ -237,6 +240,10 @@ fn parse_kind(name: &str, quote: &str, span: Span, style: Style, report: &mut Re
         None => format!("the kinds are {known}"),
     }));
     PropertyKind::default()
+}
+
+fn kind_alias(name: &str) -> Option<PropertyKind> {
+    KIND_ALIASES.iter().find(|(alias, _)| *alias == name).map(|(_, kind)| *kind)
 }
 
 fn read_enum(node: Node<'_>, report: &mut Report) -> Option<Vec<Json>> {
@@ -306,9 +313,10 @@ fn is_schema(entries: &[Entry<'_>]) -> bool {
 
 /// Whether a map describes a property, and is not an object that serves as a default.
 fn is_property(entries: &[Entry<'_>]) -> bool {
+    let is_known = |entry: &Entry<'_>| KEYS.contains(&entry.key.as_ref());
+    let is_telling = |entry: &Entry<'_>| TELLING_KEYS.contains(&entry.key.as_ref());
     let names_kind = |entry: &Entry<'_>| entry.key == "kind" || (entry.key == "type" && text(&entry.value).is_some());
-    entries.iter().any(names_kind)
-        || (!entries.is_empty() && entries.iter().all(|entry| KEYS.contains(&entry.key.as_ref())))
+    entries.iter().any(names_kind) || (entries.iter().any(is_telling) && entries.iter().all(is_known))
 }
 
 /// The kind of a value.

@@ -240,6 +240,12 @@ impl<'s> Builder<'s> {
                     help: Some("write the keys out, or quote it if a key of this name is meant"),
                 });
             }
+            if tag.is_some_and(|tag| tag.core_suffix() != Some("str")) {
+                return Err(Problem { span, message: "a key cannot have a tag".into(), help: Some("remove the tag") });
+            }
+            if anchor != 0 {
+                self.anchors.insert(anchor, Node { value: Value::String(text.clone()), span });
+            }
             *key = Some((text, span));
             return Ok(());
         }
@@ -316,6 +322,9 @@ impl<'s> Builder<'s> {
                         help: Some("keep one of the two"),
                     });
                 } else {
+                    if !seen.is_empty() {
+                        seen.insert(key.clone());
+                    }
                     entries.push(Entry { key, key_span, value: node });
                 }
             }
@@ -352,14 +361,14 @@ impl<'s> Builder<'s> {
     }
 }
 
-fn is_duplicate<'s>(entries: &[Entry<'s>], seen: &mut HashSet<Cow<'s, str>>, key: &Cow<'s, str>) -> bool {
+fn is_duplicate<'s>(entries: &[Entry<'s>], seen: &mut HashSet<Cow<'s, str>>, key: &str) -> bool {
     if entries.len() < SMALL_MAP {
         return entries.iter().any(|entry| entry.key == *key);
     }
     if seen.is_empty() {
         seen.extend(entries.iter().map(|entry| entry.key.clone()));
     }
-    !seen.insert(key.clone())
+    seen.contains(key)
 }
 
 fn check_collection_tag(tag: Option<&Tag>, expected: &str, span: Span) -> Result<(), Problem> {
