@@ -117,7 +117,11 @@ fn read(node: Node<'_>, span: Span, old_key: bool, owner: &str, report: &mut Rep
 fn read_kindless(mut fields: Fields<'_>, span: Span, old_key: bool, owner: &str, report: &mut Report) -> Reading {
     let old = old_key || fields.has("type") || fields.keys().any(|key| key.contains('_'));
     let mut new_spelling = Vec::new();
-    let id = OLD_IDS.iter().find_map(|key| fields.value(key));
+    let mut id = OLD_IDS.iter().find_map(|key| fields.value(key));
+    if old && id.is_none() {
+        // OpenAI's configuration named the model so.
+        id = fields.value("name");
+    }
     new_spelling.extend(id.as_ref().map(|id| format!("id: {}", id.quote())));
     let id = id.and_then(|node| fields::string(node, "id", report));
     let provider = fields.string("type", report).map(|name| provider_name(&name).to_owned());
