@@ -1,8 +1,8 @@
 //! `${env:NAME}`, `${env:NAME:default}` and `${file:path}` in the strings of a front matter.
 //!
-//! Every string is scanned once, and what a reference stands for is never scanned again: neither the text of a file, nor
-//! the value of a variable, nor a default. A reference ends at the brace that closes it, counting the braces inside, so
-//! `${env:A:${env:B}}` is one reference to `A`, whose default is the text `${env:B}`.
+//! Every string is scanned once, and what a reference stands for is never scanned again: neither the text of a file,
+//! nor the value of a variable, nor a default. A reference ends at the brace that closes it, counting the braces
+//! inside, so `${env:A:${env:B}}` is one reference to `A`, whose default is the text `${env:B}`.
 
 use std::borrow::Cow;
 
