@@ -6,9 +6,11 @@
 #![warn(missing_docs)]
 
 mod foreign;
+pub mod load;
 mod pipeline;
 mod runtime;
 
+pub use load::{EnvPolicy, LoadOptions, LoadedDocument, load_document, load_document_str};
 pub use pipeline::{
     default_runtime, parse, parse_async, prepare, prepare_async, render, render_async, validate_inputs,
 };

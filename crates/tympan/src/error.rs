@@ -145,6 +145,13 @@ impl Error {
         Self::new(Kind::NotRegistered, format_args!("{component} registered for key: {key}"))
     }
 
+    /// A finding as an error; its code says which kind it is.
+    pub fn from_diagnostic(diagnostic: Diagnostic) -> Self {
+        let Diagnostic { code, span, message, help, .. } = diagnostic;
+        let kind = Kind::ALL.iter().copied().find(|kind| kind.code() == code).unwrap_or(Kind::InvalidDocument);
+        Self(Box::new(Inner { kind, message, help, span, source: None, others: Vec::new() }))
+    }
+
     /// Adds what to do about it.
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> Self {

@@ -23,6 +23,7 @@
 pub mod chat;
 pub mod diagnostic;
 pub mod error;
+pub mod format;
 pub mod hash;
 pub mod marker;
 pub mod message;
@@ -32,6 +33,7 @@ pub mod rendered;
 pub mod schema;
 pub mod source;
 pub mod spec;
+mod spec_json;
 mod strict;
 pub mod template;
 pub mod thread;

@@ -1,10 +1,16 @@
 //! What a prompt file says, as plain data: the one shape that all formats become.
 
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+
+use serde_json::{Number, Value as Json};
+
 use crate::message::JsonMap;
 use crate::schema::Property;
+use crate::source::Span;
 
 /// The declarations and the template of a prompt.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 pub struct PromptSpec {
     /// The prompt's name.
     pub name: Option<String>,
@@ -14,16 +20,38 @@ pub struct PromptSpec {
     pub description: Option<String>,
     /// Whatever the author wants to keep with it.
     pub metadata: JsonMap,
+    /// The model it was written for, and how to reach it.
+    pub model: Option<Model>,
     /// Declared inputs, in order.
     pub inputs: Vec<Property>,
     /// Declared outputs, in order.
     pub outputs: Vec<Property>,
+    /// Tools that the model may call, in order.
+    pub tools: Vec<Tool>,
     /// How the template is rendered and split.
     pub template: TemplateSpec,
-    /// The template itself.
+    /// The template itself, exactly as it stands in the file.
     pub instructions: String,
     /// Top-level keys that Tympan does not know, kept as they were written.
     pub extra: JsonMap,
+}
+
+impl fmt::Debug for PromptSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PromptSpec")
+            .field("name", &self.name)
+            .field("display_name", &self.display_name)
+            .field("description", &self.description)
+            .field("metadata", &Redacted(&self.metadata))
+            .field("model", &self.model)
+            .field("inputs", &self.inputs)
+            .field("outputs", &self.outputs)
+            .field("tools", &self.tools)
+            .field("template", &self.template)
+            .field("instructions", &self.instructions)
+            .field("extra", &Redacted(&self.extra))
+            .finish()
+    }
 }
 
 /// Which renderer and which parser a prompt wants.
@@ -41,6 +69,8 @@ pub struct TemplateSpec {
     pub format_options: JsonMap,
     /// Further options of the parser, for parsers that the host has registered.
     pub parser_options: JsonMap,
+    /// Keys that Tympan does not know, kept as they were written.
+    pub extra: JsonMap,
 }
 
 impl Default for TemplateSpec {
@@ -52,6 +82,352 @@ impl Default for TemplateSpec {
             lenient: false,
             format_options: JsonMap::new(),
             parser_options: JsonMap::new(),
+            extra: JsonMap::new(),
         }
+    }
+}
+
+/// A model, and how it wants to be called.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Model {
+    /// The model's name at its provider; for Azure, the deployment's.
+    pub id: Option<String>,
+    /// Who serves it: `openai`, `azure`, `anthropic`, …
+    pub provider: Option<String>,
+    /// Which of the provider's interfaces: `chat`, `responses`, `embedding`, `image`. None means `chat`.
+    pub api_type: Option<String>,
+    /// How to reach it.
+    pub connection: Option<Connection>,
+    /// How it should answer.
+    pub options: ModelOptions,
+    /// Keys that Tympan does not know, kept as they were written.
+    pub extra: Extra,
+}
+
+/// How a model should answer; numbers are kept as they were written.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ModelOptions {
+    /// How freely it chooses words.
+    pub temperature: Option<Number>,
+    /// The most tokens it may write.
+    pub max_output_tokens: Option<i64>,
+    /// It chooses among the words that make up this share of probability.
+    pub top_p: Option<Number>,
+    /// It chooses among this many words.
+    pub top_k: Option<i64>,
+    /// How much it avoids words that it has used often.
+    pub frequency_penalty: Option<Number>,
+    /// How much it avoids words that it has used at all.
+    pub presence_penalty: Option<Number>,
+    /// Where its randomness starts.
+    pub seed: Option<i64>,
+    /// It stops before it writes one of these.
+    pub stop_sequences: Option<Vec<String>>,
+    /// Whether it may ask for several tools at once.
+    pub allow_multiple_tool_calls: Option<bool>,
+    /// Options of one provider, passed on as they are.
+    pub additional_properties: Extra,
+    /// Keys that Tympan does not know, kept as they were written.
+    pub extra: Extra,
+}
+
+impl ModelOptions {
+    /// Whether nothing is set.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// How a connection proves who is calling.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ConnectionKind {
+    /// With an API key.
+    Key,
+    /// By a name that the host has registered.
+    Reference,
+    /// Through a service that holds the credentials.
+    Remote,
+    /// Not at all.
+    Anonymous,
+    /// As a Microsoft Foundry project.
+    Foundry,
+    /// With OAuth.
+    OAuth,
+    /// In some other way, which the host may know.
+    Other(String),
+}
+
+impl ConnectionKind {
+    /// The name that prompt files use.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Key => "key",
+            Self::Reference => "reference",
+            Self::Remote => "remote",
+            Self::Anonymous => "anonymous",
+            Self::Foundry => "foundry",
+            Self::OAuth => "oauth",
+            Self::Other(name) => name,
+        }
+    }
+
+    /// The kind with this name.
+    pub fn from_name(name: &str) -> Self {
+        match name {
+            "key" => Self::Key,
+            "reference" => Self::Reference,
+            "remote" => Self::Remote,
+            "anonymous" => Self::Anonymous,
+            "foundry" => Self::Foundry,
+            "oauth" => Self::OAuth,
+            _ => Self::Other(name.to_owned()),
+        }
+    }
+}
+
+/// How to reach a model or a tool.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Connection {
+    /// How it proves who is calling.
+    pub kind: ConnectionKind,
+    /// The name that the host has registered, for `reference`.
+    pub name: Option<String>,
+    /// The address.
+    pub endpoint: Option<String>,
+    /// The API key.
+    pub api_key: Option<Secret>,
+    /// Every other field, kept as it was written; what looks like a credential is never printed.
+    pub extra: Extra,
+}
+
+/// A tool that the model may call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tool {
+    /// Its name.
+    pub name: String,
+    /// What it is for.
+    pub description: Option<String>,
+    /// What it is.
+    pub kind: ToolKind,
+    /// Parameters that the model neither sees nor sets.
+    pub bindings: Vec<Binding>,
+    /// Keys that Tympan does not know, kept as they were written.
+    pub extra: Extra,
+    /// Where it is declared.
+    pub span: Option<Span>,
+}
+
+/// What a tool is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ToolKind {
+    /// A function of the host.
+    Function {
+        /// What it takes, in order.
+        parameters: Vec<Property>,
+        /// Whether the provider should hold the model to the parameters' schema.
+        strict: Option<bool>,
+    },
+    /// A Model Context Protocol server.
+    Mcp {
+        /// How to reach it.
+        connection: Option<Connection>,
+        /// What the server is called.
+        server_name: Option<String>,
+        /// Which of its calls need a person's consent.
+        approval_mode: Option<Json>,
+        /// The only tools of the server that may be called.
+        allowed_tools: Option<Vec<String>>,
+    },
+    /// A service that an OpenAPI document describes.
+    OpenApi {
+        /// How to reach it.
+        connection: Option<Connection>,
+        /// The document: a path, an address, or the document itself.
+        specification: Option<Json>,
+    },
+    /// Another prompt file.
+    Prompty {
+        /// The file, relative to this one.
+        path: Option<String>,
+        /// `single` for one call, `agentic` for a whole loop. None means `single`.
+        mode: Option<String>,
+    },
+    /// Anything else, which the host may know.
+    Custom {
+        /// The kind as it was written.
+        kind: String,
+        /// How to reach it.
+        connection: Option<Connection>,
+        /// Its settings.
+        options: Extra,
+    },
+}
+
+impl ToolKind {
+    /// The name that prompt files use.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Function { .. } => "function",
+            Self::Mcp { .. } => "mcp",
+            Self::OpenApi { .. } => "openapi",
+            Self::Prompty { .. } => "prompty",
+            Self::Custom { kind, .. } => kind,
+        }
+    }
+}
+
+/// A parameter that is filled in without the model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Binding {
+    /// The parameter's name.
+    pub parameter: String,
+    /// What fills it.
+    pub value: BindingValue,
+}
+
+/// What fills a bound parameter.
+#[derive(Clone, PartialEq)]
+pub enum BindingValue {
+    /// The value of this input.
+    Input(String),
+    /// This value.
+    Static(Json),
+}
+
+impl fmt::Debug for BindingValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Input(name) => f.debug_tuple("Input").field(name).finish(),
+            // People bind session tokens and the like.
+            Self::Static(_) => write!(f, "Static({REDACTED})"),
+        }
+    }
+}
+
+/// What stands in the place of a secret wherever people look.
+pub const REDACTED: &str = "[REDACTED]";
+
+/// A credential. It is never printed: what needs it asks by name.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Hides a credential.
+    pub fn new(value: impl Into<String>) -> Self {
+        Self(value.into())
+    }
+
+    /// The credential itself.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(REDACTED)
+    }
+}
+
+/// Keys that are kept as they were written, credentials among them, which are never printed.
+#[derive(Clone, Default, PartialEq)]
+pub struct Extra(pub JsonMap);
+
+impl Deref for Extra {
+    type Target = JsonMap;
+
+    fn deref(&self) -> &JsonMap {
+        &self.0
+    }
+}
+
+impl DerefMut for Extra {
+    fn deref_mut(&mut self) -> &mut JsonMap {
+        &mut self.0
+    }
+}
+
+impl From<JsonMap> for Extra {
+    fn from(map: JsonMap) -> Self {
+        Self(map)
+    }
+}
+
+impl fmt::Debug for Extra {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Redacted(&self.0).fmt(f)
+    }
+}
+
+/// Prints a map without its credentials.
+struct Redacted<'a>(&'a JsonMap);
+
+impl fmt::Debug for Redacted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut copy = Json::Object(self.0.clone());
+        redact(&mut copy);
+        copy.fmt(f)
+    }
+}
+
+/// Hides every value whose key names a credential.
+pub(crate) fn redact(json: &mut Json) {
+    match json {
+        Json::Array(items) => items.iter_mut().for_each(redact),
+        Json::Object(map) => {
+            for (key, value) in map.iter_mut() {
+                if is_credential(key) && !value.is_null() && !value.is_boolean() {
+                    *value = Json::String(REDACTED.into());
+                } else {
+                    redact(value);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Whether a key names a credential: `apiKey`, `client_secret`, `Authorization`, … but not `maxTokens` or `authors`.
+pub fn is_credential(key: &str) -> bool {
+    const PARTS: [&str; 13] = [
+        "secret",
+        "password",
+        "passwd",
+        "passphrase",
+        "apikey",
+        "accesskey",
+        "privatekey",
+        "subscriptionkey",
+        "accountkey",
+        "credential",
+        "cookie",
+        "authorization",
+        "connectionstring",
+    ];
+    let name: String =
+        key.chars().filter(char::is_ascii_alphanumeric).map(|character| character.to_ascii_lowercase()).collect();
+    matches!(name.as_str(), "auth" | "bearer" | "pwd")
+        || name.ends_with("token")
+        || PARTS.iter().any(|part| name.contains(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_are_known_by_their_names() {
+        for key in ["apiKey", "api_key", "clientSecret", "PASSWORD", "access_token", "Authorization", "Set-Cookie"] {
+            assert!(is_credential(key), "{key}");
+        }
+        for key in ["maxOutputTokens", "max_tokens", "authors", "authenticationMode", "endpoint", "key", "keywords"] {
+            assert!(!is_credential(key), "{key}");
+        }
+    }
+
+    #[test]
+    fn nothing_prints_a_credential() {
+        let extra = Extra(serde_json::from_str(r#"{"headers": {"Api-Key": "hidden"}, "n": 1}"#).expect("it is JSON"));
+        assert_eq!(format!("{:?} {extra:?}", Secret::new("hidden")).matches("hidden").count(), 0);
     }
 }

@@ -1,0 +1,154 @@
+//! Loading prompt files, with the environment and the files that they refer to.
+
+mod environment;
+mod files;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use tympan::diagnostic::Diagnostic;
+use tympan::format::{Document, ReferencedFile, Resolve, prompty};
+use tympan::source::{SourceFile, Span};
+use tympan::{Error, Kind, Result};
+
+pub use environment::EnvPolicy;
+use files::Files;
+
+/// The most bytes that a prompt file, or a file that it refers to, may have unless the host says otherwise.
+pub const DEFAULT_MAX_FILE_BYTES: u64 = 8 * 1024 * 1024;
+
+/// What a prompt file may reach while it is loaded.
+#[derive(Clone)]
+pub struct LoadOptions {
+    /// Which environment variables `${env:NAME}` may name.
+    pub env: EnvPolicy,
+    /// Variables to use in place of the process's environment.
+    pub env_vars: Option<HashMap<String, String>>,
+    /// Directories besides the prompt's own that `${file:path}` may read from.
+    pub file_roots: Vec<PathBuf>,
+    /// The most bytes that any file may have.
+    pub max_file_bytes: u64,
+}
+
+impl Default for LoadOptions {
+    fn default() -> Self {
+        Self {
+            env: EnvPolicy::default(),
+            env_vars: None,
+            file_roots: Vec::new(),
+            max_file_bytes: DEFAULT_MAX_FILE_BYTES,
+        }
+    }
+}
+
+impl fmt::Debug for LoadOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LoadOptions")
+            .field("env", &self.env)
+            // Variables hold credentials: their names are enough.
+            .field("env_vars", &self.env_vars.as_ref().map(|vars| vars.keys().collect::<Vec<_>>()))
+            .field("file_roots", &self.file_roots)
+            .field("max_file_bytes", &self.max_file_bytes)
+            .finish()
+    }
+}
+
+/// What a file says, its source, and what is worth knowing about it.
+pub type LoadedDocument = (SourceFile, Document, Vec<Diagnostic>);
+
+/// Reads a `.prompty` file.
+///
+/// # Errors
+///
+/// The first mistake in the file, with all others in [`Error::others`]; or why it cannot be read.
+pub fn load_document(path: impl AsRef<Path>, options: &LoadOptions) -> Result<LoadedDocument> {
+    let path = path.as_ref();
+    let source = read_prompt_file(path, options.max_file_bytes)?;
+    parse(source, directory_of(path), options)
+}
+
+/// Reads the text of a `.prompty` file that is called `name` in messages and whose references start at `base_dir`.
+///
+/// # Errors
+///
+/// The first mistake in the text, with all others in [`Error::others`].
+pub fn load_document_str(
+    text: &str,
+    name: &str,
+    base_dir: impl AsRef<Path>,
+    options: &LoadOptions,
+) -> Result<LoadedDocument> {
+    parse(SourceFile::new(name, text), base_dir.as_ref(), options)
+}
+
+fn parse(source: SourceFile, base_dir: &Path, options: &LoadOptions) -> Result<LoadedDocument> {
+    let mut host = Host { options, files: Files::new(base_dir, &options.file_roots, options.max_file_bytes) };
+    let (document, mut diagnostics) = prompty::parse(&source, &mut host);
+    if let Some(document) = document {
+        return Ok((source, document, diagnostics));
+    }
+    // There is an error among the findings, or there would be a document.
+    let first = diagnostics.iter().position(Diagnostic::is_error).map(|at| diagnostics.remove(at));
+    let error = first.map_or_else(|| Error::new(Kind::InvalidDocument, "it cannot be read"), Error::from_diagnostic);
+    Err(error.in_source(&source, 0).with_others(diagnostics))
+}
+
+/// Where the references of a prompt file start.
+fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+fn read_prompt_file(path: &Path, max_bytes: u64) -> Result<SourceFile> {
+    let name = path.display().to_string();
+    let unreadable = |reason: &dyn fmt::Display| Error::new(Kind::UnreadableFile, format_args!("{name}: {reason}"));
+    let mut file = std::fs::File::open(path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => Error::new(Kind::FileNotFound, &name),
+        _ => unreadable(&error),
+    })?;
+    if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
+        return Err(unreadable(&"it is a directory"));
+    }
+    let mut bytes = Vec::new();
+    file.by_ref().take(max_bytes.saturating_add(1)).read_to_end(&mut bytes).map_err(|error| unreadable(&error))?;
+    if bytes.len() as u64 > max_bytes {
+        return Err(unreadable(&format_args!("it has more than {max_bytes} bytes"))
+            .with_help("the host sets this bound: LoadOptions::max_file_bytes"));
+    }
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(SourceFile::new(name, text)),
+        Err(error) => Err(not_utf8(&name, &error)),
+    }
+}
+
+/// Says where the first byte is that cannot be read.
+fn not_utf8(name: &str, error: &std::string::FromUtf8Error) -> Error {
+    let at = error.utf8_error().valid_up_to();
+    let byte = error.as_bytes().get(at).copied().unwrap_or_default();
+    // The text before that byte is the same in both, and so is its place.
+    let source = SourceFile::new(name, String::from_utf8_lossy(error.as_bytes()).into_owned());
+    Error::new(Kind::UnreadableFile, format_args!("{name}: byte {at} (0x{byte:02x}) is not UTF-8"))
+        .with_help("save the file as UTF-8")
+        .at(Span::new(at, at))
+        .in_source(&source, 0)
+}
+
+/// The host's side of a prompt's references.
+struct Host<'o> {
+    options: &'o LoadOptions,
+    files: Files<'o>,
+}
+
+impl Resolve for Host<'_> {
+    fn env(&mut self, name: &str) -> Result<Option<String>> {
+        environment::read(name, &self.options.env, self.options.env_vars.as_ref())
+    }
+
+    fn file(&mut self, path: &str) -> Result<ReferencedFile> {
+        self.files.read(path).map(|text| ReferencedFile { text })
+    }
+}

@@ -1,0 +1,186 @@
+//! Reading the files that a prompt refers to, and no others.
+//!
+//! A file is opened beneath a directory that the prompt may read from, in one step that no link can leave; whether it is
+//! a regular file of acceptable size is then asked of the open file, and its text is read from the same one. Nothing is
+//! decided about a path that could mean another file a moment later.
+
+use std::io::{ErrorKind, Read};
+use std::path::{Component, Path, PathBuf};
+
+use cap_fs_ext::OpenOptionsSyncExt;
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, File, OpenOptions};
+use tympan::{Error, Kind, Result};
+
+/// The directories that one prompt may read from.
+pub(super) struct Files<'o> {
+    base: &'o Path,
+    roots: &'o [PathBuf],
+    max_bytes: u64,
+    /// The prompt's own directory, opened when it is first needed.
+    base_dir: Option<Dir>,
+}
+
+/// What became of opening a path beneath a directory.
+enum Opened {
+    File(File),
+    /// The path, or a link on it, leads out of the directory.
+    Outside,
+    Failed(Error),
+}
+
+impl<'o> Files<'o> {
+    pub(super) fn new(base: &'o Path, roots: &'o [PathBuf], max_bytes: u64) -> Self {
+        Self { base, roots, max_bytes, base_dir: None }
+    }
+
+    /// The text of the file at a path as a prompt writes it.
+    pub(super) fn read(&mut self, path: &str) -> Result<String> {
+        check_path(path)?;
+        let target = Path::new(path);
+        let file = if target.is_absolute() || climbs_out(target) {
+            self.open_in_roots(&self.base.join(target), path)?
+        } else {
+            self.open_relative(path)?
+        };
+        self.read_text(file, path)
+    }
+
+    fn open_relative(&mut self, path: &str) -> Result<File> {
+        let dir = match self.base_dir.take() {
+            Some(dir) => dir,
+            None => Dir::open_ambient_dir(self.base, ambient_authority()).map_err(|error| failure(path, &error))?,
+        };
+        let opened = open_beneath(&dir, Path::new(path), path);
+        self.base_dir = Some(dir);
+        match opened {
+            Opened::File(file) => Ok(file),
+            Opened::Failed(error) => Err(error),
+            Opened::Outside => self.open_in_roots(&self.base.join(path), path),
+        }
+    }
+
+    /// Opens a path if it lies, after links are followed, inside the prompt's directory or a root of the host's.
+    fn open_in_roots(&self, target: &Path, written: &str) -> Result<File> {
+        // Where the path leads now is only a hint at the root to look in: the root's handle decides.
+        let Ok(target) = target.canonicalize().or_else(|_| absolute(target).ok_or(())) else {
+            return Err(outside(written));
+        };
+        for root in self.roots.iter().map(PathBuf::as_path).chain([self.base]) {
+            let Ok(canonical) = root.canonicalize() else { continue };
+            let Ok(relative) = target.strip_prefix(&canonical) else { continue };
+            let Ok(dir) = Dir::open_ambient_dir(&canonical, ambient_authority()) else { continue };
+            match open_beneath(&dir, relative, written) {
+                Opened::File(file) => return Ok(file),
+                Opened::Failed(error) => return Err(error),
+                Opened::Outside => {}
+            }
+        }
+        Err(outside(written))
+    }
+
+    fn read_text(&self, file: File, path: &str) -> Result<String> {
+        let unusable = |reason: &str| Error::new(Kind::InvalidReferencedFile, format_args!("{path}: {reason}"));
+        let metadata = file.metadata().map_err(|error| failure(path, &error))?;
+        if metadata.is_dir() {
+            return Err(unusable("it is a directory"));
+        }
+        if !metadata.is_file() {
+            return Err(unusable("it is not a regular file"));
+        }
+        let mut bytes = Vec::with_capacity(metadata.len().min(self.max_bytes) as usize);
+        file.take(self.max_bytes.saturating_add(1)).read_to_end(&mut bytes).map_err(|error| failure(path, &error))?;
+        if bytes.len() as u64 > self.max_bytes {
+            let reason = format!("it has more than {} bytes", self.max_bytes);
+            return Err(unusable(&reason).with_help("the host sets this bound: LoadOptions::max_file_bytes"));
+        }
+        String::from_utf8(bytes).map_err(|error| {
+            unusable(&format!("byte {} is not UTF-8", error.utf8_error().valid_up_to()))
+                .with_help("only text can stand in a prompt: save it as UTF-8")
+        })
+    }
+}
+
+/// Opens a path beneath a directory; a pipe or a device does not make us wait.
+fn open_beneath(dir: &Dir, path: &Path, written: &str) -> Opened {
+    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    match dir.open_with(path, OpenOptions::new().read(true).nonblock(true)) {
+        Ok(file) => Opened::File(file),
+        // The system's own refusals carry its error number; this one is cap-std's.
+        Err(error) if error.kind() == ErrorKind::PermissionDenied && error.raw_os_error().is_none() => Opened::Outside,
+        Err(error) => Opened::Failed(failure(written, &error)),
+    }
+}
+
+/// Refuses paths that mean something else on another system, or that people expect a shell or a browser to read.
+fn check_path(path: &str) -> Result<()> {
+    let unusable = |reason: &str, help: &str| {
+        Err(Error::new(Kind::InvalidReferencedFile, format_args!("{path}: {reason}")).with_help(help))
+    };
+    if path.is_empty() {
+        return Err(Error::new(Kind::InvalidReferencedFile, "the reference names no file")
+            .with_help("write the path of a file, as in `${file:examples.json}`"));
+    }
+    if path.starts_with("//") || path.starts_with(r"\\") {
+        return Err(outside(path));
+    }
+    if path.contains('\0') {
+        let details = format_args!("{}: a path cannot contain a NUL character", path.escape_debug());
+        return Err(Error::new(Kind::InvalidReferencedFile, details));
+    }
+    if path.starts_with('~') {
+        return unusable("`~` is not expanded", "write a path that is relative to the prompt file");
+    }
+    if path.contains(':') {
+        return unusable(
+            "a path cannot contain a colon",
+            "only local files can be referred to, without a drive letter",
+        );
+    }
+    if path.contains('\\') {
+        return unusable("a path cannot contain a backslash", "separate directories with `/`, on every system");
+    }
+    Ok(())
+}
+
+/// Whether the path leaves the directory it starts in, read as text: also if what it names on the way is not there.
+fn climbs_out(path: &Path) -> bool {
+    let mut depth = 0_usize;
+    for component in path.components() {
+        match component {
+            Component::ParentDir if depth == 0 => return true,
+            Component::ParentDir => depth -= 1,
+            Component::Normal(_) => depth += 1,
+            _ => {}
+        }
+    }
+    false
+}
+
+/// A path without `.` and `..`, for a file that is not there to be asked.
+fn absolute(path: &Path) -> Option<PathBuf> {
+    let mut result = PathBuf::new();
+    for component in std::path::absolute(path).ok()?.components() {
+        match component {
+            Component::ParentDir => {
+                result.pop();
+            }
+            other => result.push(other),
+        }
+    }
+    Some(result)
+}
+
+fn outside(path: &str) -> Error {
+    Error::new(Kind::FileOutsideRoot, path)
+        .with_help("move the file below the prompt's directory, or let the host add a root: LoadOptions::file_roots")
+}
+
+fn failure(path: &str, error: &std::io::Error) -> Error {
+    match error.kind() {
+        ErrorKind::NotFound | ErrorKind::NotADirectory => {
+            Error::new(Kind::ReferencedFileNotFound, path).with_help("paths are relative to the prompt file")
+        }
+        _ => Error::new(Kind::InvalidReferencedFile, format_args!("{path}: {error}")),
+    }
+}

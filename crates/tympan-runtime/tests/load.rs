@@ -1,0 +1,88 @@
+//! Every prompt file in `fixtures/load`, with what it becomes or why it is refused.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use tympan::Error;
+use tympan::diagnostic::Diagnostic;
+use tympan::source::SourceFile;
+use tympan_runtime::{EnvPolicy, LoadOptions, load_document};
+
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/load")
+}
+
+/// The only environment that fixtures see.
+fn options() -> LoadOptions {
+    let vars = [
+        ("TEST_REGION", "north"),
+        ("TEST_EMPTY", ""),
+        ("TEST_SECRET", "s3cr3t"),
+        ("TEST_USER", "user-7"),
+        ("TEST_ENDPOINT", "https://azure.example.com"),
+        ("TEST_TEMPERATURE", "0.7"),
+        ("TEST_REFERENCE", "${env:TEST_SECRET} ${file:data/notes.txt}"),
+        ("HOME", "/home/someone"),
+    ];
+    let vars: HashMap<_, _> = vars.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+    LoadOptions { env: EnvPolicy::allow(["TEST_*"]), env_vars: Some(vars), ..LoadOptions::default() }
+}
+
+fn describe(path: &Path) -> String {
+    let mut text = String::new();
+    match load_document(path, &options()) {
+        Ok((source, document, diagnostics)) => {
+            assert_eq!(source.slice(document.body), document.spec.instructions, "the body's place is exact");
+            text.push_str(&serde_json::to_string_pretty(&document.spec.to_json()).expect("it is JSON"));
+            text.push('\n');
+            diagnostics.iter().for_each(|diagnostic| describe_diagnostic(&mut text, diagnostic, &source));
+        }
+        Err(error) => describe_error(&mut text, &error),
+    }
+    text
+}
+
+fn describe_error(text: &mut String, error: &Error) {
+    let place = error.line_column().map(|place| format!(" {}:{}", place.line, place.column)).unwrap_or_default();
+    let message = error.message().replace(&format!("{}/", fixtures().display()), "");
+    writeln!(text, "{} {}{place}\n  {message}", error.class().as_str(), error.code()).expect("it writes");
+    if let Some(help) = error.help() {
+        writeln!(text, "  help: {help}").expect("it writes");
+    }
+    if let Some(source) = error.source_file() {
+        error.others().iter().for_each(|other| describe_diagnostic(text, other, source));
+    }
+}
+
+fn describe_diagnostic(text: &mut String, diagnostic: &Diagnostic, source: &SourceFile) {
+    let place = source.line_column(diagnostic.span.expect("every finding has a place").start);
+    let Diagnostic { code, severity, message, help, fix, .. } = diagnostic;
+    writeln!(text, "{} {code} {}:{}\n  {message}", severity.as_str(), place.line, place.column).expect("it writes");
+    for (name, value) in [("help", help), ("fix", fix)] {
+        if let Some(value) = value {
+            writeln!(text, "  {name}: {value}").expect("it writes");
+        }
+    }
+}
+
+#[test]
+fn fixtures_load_as_their_snapshots_say() {
+    let mut paths: Vec<_> = std::fs::read_dir(fixtures())
+        .expect("the fixtures are there")
+        .map(|entry| entry.expect("the directory can be read").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "prompty"))
+        .collect();
+    paths.sort();
+    assert!(paths.len() >= 60, "the fixtures were found");
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path(fixtures().join("snapshots"));
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| {
+        for path in paths {
+            let name = path.file_stem().expect("it has a name").to_string_lossy().into_owned();
+            insta::assert_snapshot!(name, describe(&path));
+        }
+    });
+}

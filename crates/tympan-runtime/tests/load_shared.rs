@@ -1,0 +1,187 @@
+//! Conformance vectors and attacks that others wrote, where they are at hand: `../shared`, beside the repository.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::Value as Json;
+use tympan::Result;
+use tympan_runtime::{EnvPolicy, LoadOptions, LoadedDocument, load_document, load_document_str};
+
+/// The cases of a shared file, or nothing where it is absent.
+fn shared(path: &str) -> Vec<Json> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared").join(path);
+    match fs::read_to_string(path) {
+        Ok(text) => serde_json::from_str(&text).expect("it is a list of cases"),
+        Err(_) => Vec::new(),
+    }
+}
+
+/// Whether `actual` says all that `expected` says; maps may say more.
+fn covers(actual: &Json, expected: &Json) -> bool {
+    match (actual, expected) {
+        (Json::Object(actual), Json::Object(expected)) => {
+            expected.iter().all(|(key, value)| actual.get(key).is_some_and(|actual| covers(actual, value)))
+        }
+        (Json::Array(actual), Json::Array(expected)) => {
+            actual.len() == expected.len()
+                && actual.iter().zip(expected).all(|(actual, expected)| covers(actual, expected))
+        }
+        _ => actual == expected,
+    }
+}
+
+fn load_case(case: &Json, dir: &Path) -> Result<LoadedDocument> {
+    let options = LoadOptions::default();
+    if let Some(fixture) = case["input"]["fixture"].as_str() {
+        let path = dir.join(fixture);
+        if let Some(text) = case["fixture_text"].as_str() {
+            fs::write(&path, text).expect("a file");
+        }
+        return load_document(path, &options);
+    }
+    // JSON is YAML.
+    let text = format!("---\n{}\n---\n", serde_json::to_string_pretty(&case["input"]["frontmatter"]).expect("JSON"));
+    load_document_str(&text, "case.prompty", dir, &options)
+}
+
+#[test]
+fn conformance_vectors_hold() {
+    let dir = tempfile::tempdir().expect("a directory");
+    for case in shared("conformance/prompty.json") {
+        // `template: jinja2` as a bare string: the specification's own text accepts it, and so do we.
+        if case["operation"] != "load" || case["name"] == "template_string_invalid" {
+            continue;
+        }
+        let expected = &case["expected"];
+        match (load_case(&case, dir.path()), expected.get("error")) {
+            (Ok((_, document, _)), None) => {
+                let json = document.spec.to_json();
+                assert!(covers(&json, expected), "{}: {json:#}", case["name"]);
+            }
+            (Err(error), Some(class)) => assert_eq!(error.class().as_str(), class, "{}", case["name"]),
+            (outcome, _) => panic!("{}: {outcome:?}", case["name"]),
+        }
+    }
+}
+
+/// A text that may be written with a generator.
+fn generate(value: &Json) -> String {
+    if let Some(text) = value.as_str() {
+        return text.to_owned();
+    }
+    if let Some(parts) = value["$concat"].as_array() {
+        return parts.iter().map(generate).collect();
+    }
+    let repeat = value["$repeat"].as_array().expect("the generators of this surface are $concat and $repeat");
+    generate(&repeat[0]).repeat(repeat[1].as_u64().expect("a number") as usize)
+}
+
+/// Lays out `prompts` with the case's files, and `outside/secret.txt` beside it.
+fn lay_out(case: &Json, dir: &Path) -> PathBuf {
+    let prompts = dir.join("prompts");
+    fs::create_dir_all(&prompts).and_then(|()| fs::create_dir_all(dir.join("outside"))).expect("directories");
+    fs::write(dir.join("outside/secret.txt"), "OUTSIDE-SECRET").expect("a file");
+    for (name, what) in case["files"].as_object().into_iter().flatten() {
+        let path = prompts.join(name);
+        if let Some(text) = what["text"].as_str() {
+            fs::write(path, text).expect("a file");
+        } else if what["dir"] == true {
+            fs::create_dir(path).expect("a directory");
+        } else if let Some(_target) = what["symlink"].as_str().or(what["race"][1].as_str()) {
+            // The race itself is run in `load_files.rs`; here its worst moment stands still.
+            #[cfg(unix)]
+            std::os::unix::fs::symlink(_target, path).expect("a link");
+        }
+    }
+    prompts
+}
+
+/// The attacks on the environment are about a file that nobody trusts, so its host allows it nothing but what the case
+/// names; an unset variable is allowed, or its own error could not be seen.
+fn options(case: &Json) -> LoadOptions {
+    let vars: HashMap<String, String> = case["env"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(name, value)| (name.clone(), value.as_str().unwrap_or_default().to_owned()))
+        .collect();
+    let mut allowed: Vec<String> = vec!["NOT_SET_VAR".into(), "NOPE".into()];
+    allowed.extend(case["policy"]["env_allow"].as_array().into_iter().flatten().map(generate));
+    LoadOptions { env: EnvPolicy::AllowList(allowed), env_vars: Some(vars), ..LoadOptions::default() }
+}
+
+/// Everything that anybody could see of an outcome.
+fn visible(outcome: &Result<LoadedDocument>) -> String {
+    match outcome {
+        Ok((_, document, diagnostics)) => format!("{} {document:?} {diagnostics:?}", document.spec.to_json()),
+        Err(error) => format!("{error} {error:?} {:?} {:?}", error.help(), error.others()),
+    }
+}
+
+fn check_attack(case: &Json) {
+    let id = case["id"].as_str().expect("it has an id");
+    let dir = tempfile::tempdir().expect("a directory");
+    let prompts = lay_out(case, dir.path());
+    let inputs = &case["inputs"];
+    let front_matter = generate(&inputs["frontmatter"]);
+    let end = if front_matter.ends_with('\n') { "" } else { "\n" };
+    let text = format!("---\n{front_matter}{end}---\n{}", generate(&inputs["body"]));
+
+    let start = Instant::now();
+    let outcome = load_document_str(&text, "attack.prompty", &prompts, &options(case));
+    assert!(
+        start.elapsed() < Duration::from_millis(case["expect"]["max_ms"].as_u64().unwrap_or(1000)),
+        "{id}: too slow"
+    );
+
+    let expect = &case["expect"];
+    for canary in [&expect["no_leak"], &expect["canary"]].into_iter().filter_map(Json::as_str) {
+        assert!(!visible(&outcome).contains(canary), "{id} leaks: {outcome:?}");
+    }
+    match expect["kind"].as_str().expect("it expects something") {
+        "error" => {
+            let error = outcome.expect_err(id);
+            if let Some(code) = expect["code"].as_str() {
+                assert_eq!(error.code(), code, "{id}");
+            }
+        }
+        // No host opts in to any of these.
+        "error_or_policy" => assert!(outcome.is_err(), "{id}"),
+        "error_or_inside" => assert!(!visible(&outcome).contains("OUTSIDE-SECRET"), "{id}"),
+        // YAML 1.2's core schema, by which `yes` is text and `010` is ten.
+        "ok" | "same_as_spec" => assert!(outcome.is_ok(), "{id}: {outcome:?}"),
+        "no_leak" => {}
+        other => panic!("{id}: nobody knows how to check {other}"),
+    }
+}
+
+#[test]
+fn attacks_on_loading_fail() {
+    for case in shared("attacks/attacks.json").iter().filter(|case| case["surface"] == "load") {
+        check_attack(case);
+    }
+}
+
+#[test]
+fn deep_nesting_does_not_overflow_a_small_stack() {
+    let deep = |open: &str, close: &str| format!("---\nmetadata: {}{}\n---\n", open.repeat(5000), close.repeat(5000));
+    let texts = [deep("[", "]"), deep("{a: ", "}"), format!("---\nmetadata:\n{}\n---\n", "- ".repeat(5000))];
+    let nested = format!("---\nmetadata: {{a: {}1{}}}\n---\n", "[".repeat(60), "]".repeat(60));
+    std::thread::Builder::new()
+        .stack_size(512 * 1024)
+        .spawn(move || {
+            for text in texts {
+                let error =
+                    load_document_str(&text, "deep.prompty", ".", &LoadOptions::default()).expect_err("too deep");
+                assert_eq!(error.code(), "invalid_frontmatter");
+            }
+            let (_, document, _) =
+                load_document_str(&nested, "nested.prompty", ".", &LoadOptions::default()).expect("deep enough");
+            drop((document.clone(), document.spec.to_json_redacted()));
+        })
+        .expect("a thread")
+        .join()
+        .expect("no overflow");
+}

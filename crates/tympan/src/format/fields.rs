@@ -1,0 +1,184 @@
+//! Taking the fields of a map one by one, so that what nobody takes can be kept.
+
+use std::borrow::Cow;
+
+use serde_json::Number;
+
+use super::report::{Report, invalid};
+use super::scalar;
+use super::yaml::{Entry, Node, Value, into_json_map};
+use crate::diagnostic::Diagnostic;
+use crate::message::JsonMap;
+use crate::source::Span;
+
+/// The fields of a map that nobody has taken yet.
+pub(super) struct Fields<'s> {
+    entries: Vec<Entry<'s>>,
+    /// Where the map stands.
+    pub(super) span: Span,
+}
+
+impl<'s> Fields<'s> {
+    pub(super) fn new(entries: Vec<Entry<'s>>, span: Span) -> Self {
+        Self { entries, span }
+    }
+
+    /// The fields of a value that has to be a map; anything else is reported.
+    pub(super) fn of(node: Node<'s>, what: &str, report: &mut Report) -> Option<Self> {
+        match node.value {
+            Value::Map(entries) => Some(Self::new(entries, node.span)),
+            Value::Null => None,
+            _ => {
+                report.push(wrong(&node, what, "a map"));
+                None
+            }
+        }
+    }
+
+    pub(super) fn get(&self, key: &str) -> Option<&Entry<'s>> {
+        self.entries.iter().find(|entry| entry.key == key)
+    }
+
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.get(key).is_some()
+    }
+
+    pub(super) fn keys(&self) -> impl Iterator<Item = &str> {
+        self.entries.iter().map(|entry| entry.key.as_ref())
+    }
+
+    pub(super) fn take(&mut self, key: &str) -> Option<Entry<'s>> {
+        let at = self.entries.iter().position(|entry| entry.key == key)?;
+        Some(self.entries.remove(at))
+    }
+
+    /// Takes a value, whatever it is; null counts as absent.
+    pub(super) fn value(&mut self, key: &str) -> Option<Node<'s>> {
+        self.take(key).map(|entry| entry.value).filter(|node| node.value != Value::Null)
+    }
+
+    /// Takes a field under its name or an older one, which is reported.
+    pub(super) fn take_renamed(
+        &mut self,
+        key: &str,
+        old: &[&str],
+        path: &str,
+        report: &mut Report,
+    ) -> Option<Entry<'s>> {
+        let mut found = self.take(key);
+        for name in old {
+            if found.is_none()
+                && let Some(entry) = self.take(name)
+            {
+                report.renamed(entry.key_span, &format!("{path}{name}"), &format!("{path}{key}"));
+                found = Some(entry);
+            }
+        }
+        found
+    }
+
+    pub(super) fn string(&mut self, key: &str, report: &mut Report) -> Option<String> {
+        let node = self.value(key)?;
+        string(node, key, report)
+    }
+
+    pub(super) fn boolean(&mut self, key: &str, report: &mut Report) -> Option<bool> {
+        let node = self.value(key)?;
+        boolean(&node, key, report)
+    }
+
+    /// What is left, in the order it was written.
+    pub(super) fn rest(self) -> JsonMap {
+        into_json_map(self.entries)
+    }
+
+    pub(super) fn into_entries(self) -> Vec<Entry<'s>> {
+        self.entries
+    }
+}
+
+/// Text; a number or boolean that somebody forgot to quote is taken with a warning.
+pub(super) fn string(node: Node<'_>, what: &str, report: &mut Report) -> Option<String> {
+    let text = match node.value {
+        Value::String(text) => return Some(text.into_owned()),
+        Value::Number(number) => number.to_string(),
+        Value::Bool(value) => value.to_string(),
+        _ => {
+            report.push(wrong(&node, what, "text"));
+            return None;
+        }
+    };
+    report.push(
+        Diagnostic::warning("unquoted_text", node.span, format!("`{what}` is text, but YAML reads this otherwise"))
+            .with_help("put it in quotes")
+            .with_fix(format!("\"{text}\"")),
+    );
+    Some(text)
+}
+
+pub(super) fn boolean(node: &Node<'_>, what: &str, report: &mut Report) -> Option<bool> {
+    match &node.value {
+        Value::Bool(value) => Some(*value),
+        // An environment variable is always text.
+        Value::String(text) if text == "true" || text == "false" => Some(text == "true"),
+        _ => {
+            report.push(wrong(node, what, "true or false"));
+            None
+        }
+    }
+}
+
+pub(super) fn number(node: &Node<'_>, what: &str, report: &mut Report) -> Option<Number> {
+    let found = match &node.value {
+        Value::Number(number) => Some(number.clone()),
+        // An environment variable is always text.
+        Value::String(text) => scalar::number(text.trim()),
+        _ => None,
+    };
+    if found.is_none() {
+        report.push(wrong(node, what, "a number"));
+    }
+    found
+}
+
+pub(super) fn integer(node: &Node<'_>, what: &str, report: &mut Report) -> Option<i64> {
+    let number = number(node, what, report)?;
+    let whole = number.as_i64().or_else(|| {
+        let value = number.as_f64()?;
+        (value.fract() == 0.0 && value.abs() < 9e15).then_some(value as i64)
+    });
+    if whole.is_none() {
+        report.push(invalid(node.span, format_args!("`{what}` has to be a whole number")));
+    }
+    whole
+}
+
+/// A list of texts; a single text stands for a list of one.
+pub(super) fn strings(node: Node<'_>, what: &str, report: &mut Report) -> Option<Vec<String>> {
+    match node.value {
+        Value::List(items) => Some(items.into_iter().filter_map(|item| string(item, what, report)).collect()),
+        Value::String(text) => Some(vec![text.into_owned()]),
+        _ => {
+            report.push(wrong(&node, what, "a list of texts"));
+            None
+        }
+    }
+}
+
+/// The text of a value that is text.
+pub(super) fn text<'n>(node: &'n Node<'_>) -> Option<&'n str> {
+    match &node.value {
+        Value::String(text) => Some(text),
+        _ => None,
+    }
+}
+
+/// A text value at a place, for what a shorthand stands for.
+pub(super) fn text_node(text: &'static str, span: Span) -> Node<'static> {
+    Node { value: Value::String(Cow::Borrowed(text)), span }
+}
+
+/// A value of the wrong shape.
+pub(super) fn wrong(node: &Node<'_>, what: &str, expected: &str) -> Diagnostic {
+    invalid(node.span, format_args!("`{what}` has to be {expected}, but this is {}", node.describe()))
+}

@@ -1,0 +1,177 @@
+//! `.prompty` files: YAML front matter, then a template.
+//!
+//! Files of older versions are read too. What has a new place is put there, with a warning that shows the new spelling.
+
+use serde_json::Value as Json;
+
+use super::fields::Fields;
+use super::frontmatter::split;
+use super::model::read_model;
+use super::property::{infer, read_properties, warn_misspelt};
+use super::reference::resolve_tree;
+use super::report::{Report, error, invalid};
+use super::template::read_template;
+use super::tool::read_tools;
+use super::yaml::{Entry, Node, Value, into_json_map, parse as parse_yaml};
+use super::{Document, Resolve};
+use crate::diagnostic::Diagnostic;
+use crate::error::Kind;
+use crate::schema::Property;
+use crate::source::{SourceFile, Span};
+use crate::spec::PromptSpec;
+
+/// The keys of a front matter.
+const KEYS: [&str; 9] =
+    ["name", "displayName", "description", "metadata", "model", "inputs", "outputs", "tools", "template"];
+
+/// Keys that older files have at the top level, and that belong to the metadata.
+const OLD_METADATA: [&str; 3] = ["authors", "tags", "version"];
+
+/// Reads a `.prompty` file, and says everything that is wrong with it, in the order of the file.
+///
+/// There is a document exactly when no finding is an error.
+pub fn parse(source: &SourceFile, resolve: &mut dyn Resolve) -> (Option<Document>, Vec<Diagnostic>) {
+    let split = match split(source.text()) {
+        Ok(split) => split,
+        Err(diagnostic) => return (None, vec![diagnostic]),
+    };
+    let mut report = Report::default();
+    let mut spec = match split.front_matter {
+        Some(span) => read_front_matter(source, span, resolve, &mut report),
+        None => PromptSpec::default(),
+    };
+    spec.instructions = source.slice(split.body).to_owned();
+    let document = Document { spec, body: split.body, front_matter: split.front_matter };
+    ((!report.has_errors()).then_some(document), report.into_diagnostics())
+}
+
+fn read_front_matter(source: &SourceFile, span: Span, resolve: &mut dyn Resolve, report: &mut Report) -> PromptSpec {
+    let (root, problems) = parse_yaml(source.slice(span), span.start);
+    for problem in problems {
+        let diagnostic = error(Kind::InvalidFrontmatter, problem.span, problem.message);
+        report.push(match problem.help {
+            Some(help) => diagnostic.with_help(help),
+            None => diagnostic,
+        });
+    }
+    let Some(mut root) = root else { return PromptSpec::default() };
+    resolve_tree(&mut root, source, resolve, report);
+    match root.value {
+        Value::Map(entries) => read_spec(Fields::new(entries, root.span), report),
+        Value::Null => PromptSpec::default(),
+        _ => {
+            let details = format!("the front matter has to be a map, but this is {}", root.describe());
+            report.push(
+                error(Kind::InvalidFrontmatter, root.span, details)
+                    .with_help("write `key: value` lines, as in `name: greeting`"),
+            );
+            PromptSpec::default()
+        }
+    }
+}
+
+fn read_spec(mut fields: Fields<'_>, report: &mut Report) -> PromptSpec {
+    let mut spec = PromptSpec::default();
+    report_case_twins(&fields, report);
+    spec.name = fields.string("name", report);
+    spec.display_name = fields.string("displayName", report);
+    spec.description = fields.string("description", report);
+    spec.metadata = read_metadata(&mut fields, report);
+    let mut old_tools = None;
+    if let Some(reading) = fields.value("model").and_then(|node| read_model(node, report)) {
+        spec.model = Some(reading.model);
+        old_tools = reading.tools;
+    }
+    spec.inputs = fields.value("inputs").map_or_else(Vec::new, |node| read_properties(node, "input", report));
+    spec.outputs = fields.value("outputs").map_or_else(Vec::new, |node| read_properties(node, "output", report));
+    spec.tools = fields.value("tools").or(old_tools).map_or_else(Vec::new, |node| read_tools(node, report));
+    spec.template = fields.value("template").map(|node| read_template(node, report)).unwrap_or_default();
+    if let Some(entry) = fields.take("sample") {
+        spec.extra.extend(read_sample(entry, &mut spec.inputs, report));
+    }
+    drop_what_the_file_decides(&mut fields, report);
+    warn_misspelt(&fields, &KEYS, report);
+    spec.extra.extend(fields.rest());
+    spec
+}
+
+fn read_metadata(fields: &mut Fields<'_>, report: &mut Report) -> crate::message::JsonMap {
+    let node = fields.value("metadata");
+    let mut metadata = node.and_then(|node| Fields::of(node, "metadata", report)).map(Fields::rest).unwrap_or_default();
+    for key in OLD_METADATA {
+        if let Some(entry) = fields.take(key) {
+            report.moved(
+                entry.key_span,
+                &format!("`{key}` at the top level"),
+                &format!("write `{key}` under `metadata`"),
+            );
+            metadata.entry(key).or_insert(entry.value.into_json());
+        }
+    }
+    metadata
+}
+
+/// Older files give sample values apart from the inputs. They are examples, and never defaults.
+///
+/// Returns what cannot be understood, to be kept.
+fn read_sample(entry: Entry<'_>, inputs: &mut Vec<Property>, report: &mut Report) -> Option<(String, Json)> {
+    let Entry { key_span, value: node, .. } = entry;
+    match node.value {
+        Value::Null => None,
+        Value::Map(samples) => {
+            report.moved(key_span, "`sample`", "write an `example` for each input: `inputs: {question: {example: …}}`");
+            for (name, example) in into_json_map(samples) {
+                add_example(name, example, key_span, inputs);
+            }
+            None
+        }
+        _ => {
+            let help = match &node.value {
+                Value::String(text) if !text.contains('\n') => {
+                    format!("if it names a file, write `sample: ${{file:{}}}`", node.quote())
+                }
+                _ => "write an `example` for each input".to_owned(),
+            };
+            let message = "`sample` has to be a map of examples, so this is kept, but not used";
+            report.push(Diagnostic::warning("unusable_sample", node.span, message).with_help(help));
+            Some(("sample".to_owned(), node.into_json()))
+        }
+    }
+}
+
+fn add_example(name: String, example: Json, span: Span, inputs: &mut Vec<Property>) {
+    let kind = infer(&example);
+    match inputs.iter_mut().find(|input| input.name == name) {
+        Some(input) => {
+            input.example.get_or_insert(example);
+        }
+        None => inputs.push(Property { example: Some(example), span: Some(span), ..Property::new(name, kind) }),
+    }
+}
+
+/// `kind` and `instructions` follow from what the file is: its front matter cannot say otherwise.
+fn drop_what_the_file_decides(fields: &mut Fields<'_>, report: &mut Report) {
+    if let Some(entry) = fields.take("kind")
+        && !matches!(&entry.value, Node { value: Value::String(kind), .. } if kind == "prompt")
+    {
+        let message = "a .prompty file is always of kind `prompt`, so this says nothing";
+        report.push(Diagnostic::warning("ignored_key", entry.key_span, message).with_help("remove it"));
+    }
+    if let Some(entry) = fields.take("instructions") {
+        let message = "the template stands after the front matter, so this is not used";
+        report.push(Diagnostic::warning("ignored_key", entry.key_span, message).with_help("move it there"));
+    }
+}
+
+/// Two spellings of a key that differ only in case leave open which one counts.
+fn report_case_twins(fields: &Fields<'_>, report: &mut Report) {
+    for known in KEYS.into_iter().filter(|known| fields.has(known)) {
+        let twins = fields.keys().filter(|key| *key != known && key.eq_ignore_ascii_case(known));
+        for entry in twins.filter_map(|key| fields.get(key)) {
+            report.push(
+                invalid(entry.key_span, format_args!("`{}` and `{known}` differ only in case", entry.key))
+                    .with_help(format!("keep `{known}`")),
+            );
+        }
+    }
+}

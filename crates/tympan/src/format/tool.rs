@@ -1,0 +1,198 @@
+//! The tools that a prompt's model may call.
+
+use std::collections::HashSet;
+
+use super::fields::{self, Fields, text, text_node, wrong};
+use super::model::read_connection;
+use super::property::read_properties;
+use super::report::{Report, invalid};
+use super::yaml::{Entry, Node, Value};
+use crate::diagnostic::Diagnostic;
+use crate::source::Span;
+use crate::spec::{Binding, BindingValue, Tool, ToolKind};
+
+/// Reads `tools`: a list, or a map by name.
+pub(super) fn read_tools(node: Node<'_>, report: &mut Report) -> Vec<Tool> {
+    let tools: Vec<Tool> = match node.value {
+        Value::Null => Vec::new(),
+        Value::List(items) => items.into_iter().filter_map(|item| read_tool(None, item, report)).collect(),
+        Value::Map(entries) => entries
+            .into_iter()
+            .filter_map(|entry| read_tool(Some((entry.key.into_owned(), entry.key_span)), entry.value, report))
+            .collect(),
+        _ => {
+            report.push(wrong(&node, "tools", "a list or a map"));
+            Vec::new()
+        }
+    };
+    let mut seen = HashSet::new();
+    for tool in &tools {
+        if !seen.insert(tool.name.as_str()) {
+            report.push(
+                invalid(tool.span.unwrap_or_default(), format_args!("the tool `{}` is declared twice", tool.name))
+                    .with_help("keep one of the two, or rename one"),
+            );
+        }
+    }
+    tools
+}
+
+fn read_tool(name: Option<(String, Span)>, node: Node<'_>, report: &mut Report) -> Option<Tool> {
+    let span = node.span;
+    let mut fields = unwrap_function(Fields::of(node, "tool", report)?, report);
+    let (name, place) = match name {
+        Some(name) => name,
+        None => read_name(&mut fields, span, report)?,
+    };
+    let kind = read_kind_name(&mut fields, &name, place, report)?;
+    let description = fields.string("description", report);
+    let bindings = fields.value("bindings").map_or_else(Vec::new, |node| read_bindings(node, report));
+    let kind = read_kind(&kind, &mut fields, report);
+    Some(Tool { name, description, kind, bindings, extra: fields.rest().into(), span: Some(place) })
+}
+
+fn read_name(fields: &mut Fields<'_>, span: Span, report: &mut Report) -> Option<(String, Span)> {
+    let Some(entry) = fields.take_renamed("name", &["id"], "tool.", report) else {
+        report.push(invalid(span, "this tool has no name").with_help("give it a `name`"));
+        return None;
+    };
+    let place = entry.value.span;
+    Some((fields::string(entry.value, "name", report)?, place))
+}
+
+/// OpenAI's wire format keeps a function's fields one level down.
+fn unwrap_function<'s>(mut fields: Fields<'s>, report: &mut Report) -> Fields<'s> {
+    if !matches!(fields.get("function"), Some(Entry { value: Node { value: Value::Map(_), .. }, .. })) {
+        return fields;
+    }
+    let span = fields.span;
+    let Some(entry) = fields.take("function") else { return fields };
+    let kind = fields.take("type").or_else(|| fields.take("kind"));
+    report.moved(
+        kind.map_or(entry.key_span, |kind| kind.key_span),
+        "`{type: function, function: {…}}`",
+        "write `kind: function` beside the function's own fields: `{name: …, kind: function, parameters: […]}`",
+    );
+    let mut entries = vec![Entry { key: "kind".into(), key_span: span, value: text_node("function", span) }];
+    if let Value::Map(inner) = entry.value.value {
+        entries.extend(inner);
+    }
+    entries.extend(fields.into_entries());
+    Fields::new(entries, span)
+}
+
+fn read_kind_name(fields: &mut Fields<'_>, name: &str, span: Span, report: &mut Report) -> Option<String> {
+    if let Some(entry) = fields.take_renamed("kind", &["type"], "tool.", report) {
+        return fields::string(entry.value, "kind", report);
+    }
+    let telling =
+        [("parameters", "function"), ("specification", "openapi"), ("serverName", "mcp"), ("path", "prompty")];
+    let Some((key, kind)) = telling.into_iter().find(|(key, _)| fields.has(key)) else {
+        report.push(
+            invalid(span, format_args!("the tool `{name}` has no kind"))
+                .with_help("the kinds are function, mcp, openapi, prompty, or one that the host knows"),
+        );
+        return None;
+    };
+    report.push(
+        Diagnostic::warning(
+            "missing_kind",
+            span,
+            format!("the tool `{name}` has no kind; its `{key}` makes it a {kind}"),
+        )
+        .with_help(format!("add `kind: {kind}`")),
+    );
+    Some(kind.to_owned())
+}
+
+fn read_kind(kind: &str, fields: &mut Fields<'_>, report: &mut Report) -> ToolKind {
+    let mut connection =
+        |fields: &mut Fields<'_>| fields.take("connection").and_then(|entry| read_connection(entry, report));
+    match kind {
+        "function" => ToolKind::Function {
+            parameters: fields
+                .value("parameters")
+                .map_or_else(Vec::new, |node| read_properties(node, "parameter", report)),
+            strict: fields.boolean("strict", report),
+        },
+        "mcp" => ToolKind::Mcp {
+            connection: connection(fields),
+            server_name: fields.string("serverName", report),
+            approval_mode: fields.value("approvalMode").map(Node::into_json),
+            allowed_tools: fields.value("allowedTools").and_then(|node| fields::strings(node, "allowedTools", report)),
+        },
+        "openapi" => ToolKind::OpenApi {
+            connection: connection(fields),
+            specification: fields.value("specification").map(Node::into_json),
+        },
+        "prompty" => ToolKind::Prompty { path: fields.string("path", report), mode: read_mode(fields, report) },
+        _ => ToolKind::Custom {
+            kind: kind.to_owned(),
+            connection: connection(fields),
+            options: fields
+                .value("options")
+                .and_then(|node| Fields::of(node, "options", report))
+                .map(Fields::rest)
+                .unwrap_or_default()
+                .into(),
+        },
+    }
+}
+
+fn read_mode(fields: &mut Fields<'_>, report: &mut Report) -> Option<String> {
+    let node = fields.value("mode")?;
+    if !matches!(text(&node), Some("single" | "agentic")) {
+        report.push(
+            invalid(node.span, format_args!("`{}` is not a mode of a prompty tool", node.quote()))
+                .with_help("write `single` for one call, or `agentic` for a loop with the other prompt's tools"),
+        );
+        return None;
+    }
+    fields::string(node, "mode", report)
+}
+
+/// Reads bindings: a map by parameter, or a list of `{name, input}`.
+fn read_bindings(node: Node<'_>, report: &mut Report) -> Vec<Binding> {
+    match node.value {
+        Value::Map(entries) => entries
+            .into_iter()
+            .map(|entry| Binding { parameter: entry.key.into_owned(), value: read_binding(entry.value) })
+            .collect(),
+        Value::List(items) => items.into_iter().filter_map(|item| read_listed_binding(item, report)).collect(),
+        _ => {
+            report.push(wrong(&node, "bindings", "a map"));
+            Vec::new()
+        }
+    }
+}
+
+/// `{input: name}` stands for an input; anything else is the value itself.
+fn read_binding(node: Node<'_>) -> BindingValue {
+    if let Value::Map(entries) = &node.value
+        && let [Entry { key, value, .. }] = entries.as_slice()
+        && key == "input"
+        && let Some(name) = text(value)
+    {
+        return BindingValue::Input(name.to_owned());
+    }
+    BindingValue::Static(node.into_json())
+}
+
+fn read_listed_binding(node: Node<'_>, report: &mut Report) -> Option<Binding> {
+    let span = node.span;
+    let mut fields = Fields::of(node, "binding", report)?;
+    let Some(parameter) = fields.string("name", report) else {
+        report.push(invalid(span, "this binding has no name").with_help("give the parameter's name as `name`"));
+        return None;
+    };
+    let value = match (fields.string("input", report), fields.value("value")) {
+        (Some(input), _) => BindingValue::Input(input),
+        (None, Some(value)) => BindingValue::Static(value.into_json()),
+        (None, None) => {
+            report
+                .push(invalid(span, format_args!("the binding of `{parameter}` has neither an `input` nor a `value`")));
+            return None;
+        }
+    };
+    Some(Binding { parameter, value })
+}
