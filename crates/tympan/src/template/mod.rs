@@ -8,6 +8,7 @@ mod filters;
 mod jinja;
 mod limits;
 mod methods;
+mod mustache;
 mod ops;
 mod predicates;
 mod print;
@@ -22,6 +23,8 @@ pub(crate) use eval::{EvalOptions, InputValue, Output};
 pub(crate) use value::json_get;
 
 use crate::error::Result;
+use crate::message::JsonMap;
+use crate::rendered::TracedText;
 use crate::source::Span;
 
 /// The syntax of a template.
@@ -59,11 +62,11 @@ impl Template {
     /// # Errors
     /// The source does not parse, uses an excluded feature, or nests too deeply.
     pub fn compile(source: &str, options: CompileOptions<'_>) -> Result<Self> {
-        let tree = match options.syntax {
-            Syntax::Jinja | Syntax::Mustache => {
-                let CompileOptions { declared, protected, drop_last_newline, .. } = options;
-                jinja::compile(source, jinja::Options { declared, protected, drop_last_newline })?
-            }
+        let CompileOptions { syntax, declared, protected, drop_last_newline } = options;
+        let options = jinja::Options { declared, protected, drop_last_newline };
+        let tree = match syntax {
+            Syntax::Jinja => jinja::compile(source, options)?,
+            Syntax::Mustache => mustache::compile(source, options)?,
         };
         Ok(Self { tree })
     }
@@ -77,6 +80,32 @@ impl Template {
     /// Whether the template reads the input with this index at all.
     pub(crate) fn mentions(&self, index: usize) -> bool {
         self.tree.inputs.get(index).is_some_and(|input| input.span != tree::Place::default())
+    }
+
+    /// Renders the template with JSON values by name, within the default limits: the simplest way
+    /// to use a template alone. Values that the template does not ask for are ignored. `lenient`
+    /// renders undefined variables as nothing.
+    ///
+    /// ```
+    /// use tympan::origin::Origin;
+    /// use tympan::template::{CompileOptions, Template};
+    ///
+    /// let template = Template::compile("Hello, {{ name }}!", CompileOptions::default())?;
+    /// let inputs = serde_json::json!({"name": "Ada"});
+    /// let text = template.render_json(inputs.as_object().expect("an object"), false)?;
+    /// assert_eq!(text.as_str(), "Hello, Ada!");
+    /// assert_eq!(text.pieces().nth(1), Some(("Ada", Origin::input(0))));
+    /// # Ok::<(), tympan::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A variable is undefined, an operation is impossible, or the render needs more than the
+    /// limits allow.
+    pub fn render_json(&self, inputs: &JsonMap, lenient: bool) -> Result<TracedText> {
+        let value = |name: &str| inputs.get(name).map_or(InputValue::Missing, InputValue::Json);
+        let values: Vec<_> = self.tree.inputs.iter().map(|input| value(&input.name)).collect();
+        let options = EvalOptions { lenient, limits: Limits::default() };
+        Ok(self.render(&values, options)?.traced)
     }
 
     /// Renders the template with these values, one for each of [`Template::inputs`].

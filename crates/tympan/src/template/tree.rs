@@ -289,10 +289,12 @@ pub(crate) enum NamedArg {
 /// See [`ExprKind::Lookup`].
 #[derive(Debug)]
 pub(crate) struct Lookup {
-    /// Slots of the enclosing sections, innermost first.
-    pub(crate) contexts: Vec<usize>,
+    /// How many sections around have a context: the innermost one is in the last of that many
+    /// slots.
+    pub(crate) contexts: usize,
     /// The input that the first part names, if no context has it.
-    pub(crate) input: usize,
+    pub(crate) input: Option<usize>,
+    /// Empty for the innermost context itself.
     pub(crate) first: Box<str>,
     pub(crate) rest: Vec<Box<str>>,
 }

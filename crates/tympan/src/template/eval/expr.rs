@@ -134,7 +134,7 @@ impl<'a> Eval<'a> {
             ExprKind::Captured => Ok(self.captured.last().cloned().unwrap_or(Value::UNDEFINED)),
             ExprKind::Function(function) => Ok(Value::author(Repr::Function(*function))),
             ExprKind::Caller(def) => Ok(self.make_macro(def, None)),
-            ExprKind::Lookup(lookup) => Ok(self.lookup(lookup)),
+            ExprKind::Lookup(lookup) => self.lookup(lookup),
             _ => self.eval(expr),
         }
     }
@@ -227,23 +227,29 @@ impl<'a> Eval<'a> {
     }
 
     /// Looks a Mustache name up: in the contexts around it, innermost first, then in the inputs.
-    fn lookup(&mut self, lookup: &'a Lookup) -> Value<'a> {
-        let first: &str = &lookup.first;
-        let in_context = lookup.contexts.iter().find_map(|&slot| {
-            let context = &self.frame[slot];
-            if first.is_empty() {
-                return Some(context.clone());
-            }
-            super::access::entry(context, first)
-        });
+    /// The other parts of the name are looked up each in what the one before it gave, nowhere else.
+    fn lookup(&mut self, lookup: &'a Lookup) -> Result<Value<'a>> {
+        self.budget.step(lookup.contexts + lookup.rest.len())?;
+        let mut contexts = self.frame[..lookup.contexts].iter().rev();
+        let in_context = match &*lookup.first {
+            "" => contexts.next().cloned(),
+            first => contexts.find_map(|context| super::access::entry(context, first)),
+        };
         let mut value = match in_context {
             Some(value) => value,
-            None => self.inputs.get(lookup.input).cloned().unwrap_or(Value::UNDEFINED),
+            None => lookup.input.and_then(|index| self.inputs.get(index)).cloned().unwrap_or(Value::UNDEFINED),
         };
         for name in &lookup.rest {
-            value = super::access::entry(&value, name).unwrap_or(Value::new(Repr::Undefined, value.origin));
+            value = match super::access::entry(&value, name) {
+                Some(value) => value,
+                None if matches!(value.repr, Repr::Rich(_)) => {
+                    let help = "interpolate it on its own, as {{name}}; test it with {{#name}}";
+                    return Err(print::rich_in_text().with_help(help));
+                }
+                None => return Ok(Value::new(Repr::Undefined, value.origin)),
+            };
         }
-        value
+        Ok(value)
     }
 
     pub(super) fn arguments(&mut self, args: &'a Args) -> Result<Arguments<'a>> {
@@ -304,8 +310,13 @@ impl<'a> Eval<'a> {
     }
 
     fn undefined_help(&self, expr: &'a Expr) -> String {
-        let fallback = "give it a value, or a fallback with `| default(\"…\")`; \
-                        `undefined: lenient` renders undefined variables as nothing";
+        let fallback = if matches!(expr.kind, ExprKind::Lookup(_)) {
+            "give it a value, or put it into a section of its own name, which needs none; \
+             `undefined: lenient` renders undefined variables as nothing"
+        } else {
+            "give it a value, or a fallback with `| default(\"…\")`; \
+             `undefined: lenient` renders undefined variables as nothing"
+        };
         match self.guess(expr) {
             Some(guess) => format!("did you mean `{guess}`? Otherwise {fallback}"),
             None => fallback.to_owned(),
@@ -316,6 +327,8 @@ impl<'a> Eval<'a> {
     /// candidates: what is in the inputs is not for error messages.
     fn guess(&self, expr: &'a Expr) -> Option<String> {
         let wanted = match &expr.kind {
+            // What has a value is not what was misspelt.
+            ExprKind::Input(index) if !matches!(self.given[*index], super::InputValue::Missing) => return None,
             ExprKind::Input(index) => &*self.tree.inputs[*index].name,
             ExprKind::Local(local) | ExprKind::Outer(local) => &*local.name,
             ExprKind::Lookup(lookup) if lookup.rest.is_empty() => &*lookup.first,

@@ -66,7 +66,6 @@ pub(crate) fn render<'a>(tree: &'a Tree, inputs: &'a [InputValue<'a>], options: 
         lenient: options.lenient,
         escape: Escape::None,
         calls: 0,
-        sections: Vec::new(),
     };
     eval.block(&tree.body)?;
     Ok(Output { traced: eval.out, rich: eval.rich })
@@ -117,8 +116,6 @@ pub(crate) struct Eval<'a> {
     pub(crate) lenient: bool,
     escape: Escape,
     calls: usize,
-    /// Slots of the sections around, for Mustache.
-    sections: Vec<usize>,
 }
 
 impl<'a> Eval<'a> {
@@ -418,16 +415,13 @@ impl<'a> Eval<'a> {
 
     fn section(&mut self, section: &'a Section) -> Result<Flow> {
         let value = self.eval(&section.value)?;
-        if section.inverted {
-            return if value.is_true() { Ok(Flow::Next) } else { self.block(&section.body) };
+        // In Mustache an object is true, whatever is in it.
+        let holds = value.is_true() || value.kind() == ValueKind::Map;
+        match (holds, section.inverted) {
+            (true, false) => self.section_passes(section, value),
+            (false, true) => self.block(&section.body),
+            _ => Ok(Flow::Next),
         }
-        if !value.is_true() {
-            return Ok(Flow::Next);
-        }
-        self.sections.push(section.slot);
-        let result = self.section_passes(section, value);
-        self.sections.pop();
-        result
     }
 
     fn section_passes(&mut self, section: &'a Section, value: Value<'a>) -> Result<Flow> {
