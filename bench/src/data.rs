@@ -86,13 +86,10 @@ pub fn workloads() -> Result<Vec<Workload>> {
 
 /// One value of 1 MiB put into a short template: what remains is the copying.
 pub fn large() -> Workload {
-    let line = "The tide turned at 05:40, and the ferry to Ærø left with “three” crates of café cups. ";
+    let line = "The tide turned at 05:40, and the ferry to Ærø left with “three” crates of café cups.\n";
     let mut value = String::with_capacity(1 << 20);
     while value.len() + line.len() < 1 << 20 {
         value.push_str(line);
-        if value.len() % 11 == 0 {
-            value.push('\n');
-        }
     }
     value.extend(std::iter::repeat_n('.', (1 << 20) - value.len()));
 

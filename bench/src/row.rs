@@ -31,7 +31,11 @@ pub struct Entry {
 
 impl Entry {
     /// An operation of a library.
-    pub const fn new(library: &'static str, operation: &'static str, ready: fn(&Workload) -> Result<Operation>) -> Entry {
+    pub const fn new(
+        library: &'static str,
+        operation: &'static str,
+        ready: fn(&Workload) -> Result<Operation>,
+    ) -> Entry {
         Entry { name: RowName { library, operation }, ready }
     }
 
@@ -40,7 +44,9 @@ impl Entry {
         let (name, on) = (self.name, &workload.name);
         let operation = (self.ready)(workload).map_err(|e| format!("{name} on {on}: {e}"))?;
         match &operation.text {
-            Some(text) if *text != workload.expected => Err(difference(&format!("{name} on {on}"), text, workload).into()),
+            Some(text) if *text != workload.expected => {
+                Err(difference(&format!("{name} on {on}"), text, workload).into())
+            }
             _ => Ok(Row { name, operation }),
         }
     }

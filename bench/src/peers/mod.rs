@@ -12,7 +12,8 @@ use crate::row::{Entry, Row};
 
 /// All operations of all libraries, in the order of the table.
 pub fn entries() -> Vec<Entry> {
-    [tympan::entries(), prompty::entries(), prompting_press::entries(), minijinja::entries(), askama::entries()].concat()
+    [tympan::entries(), prompty::entries(), prompting_press::entries(), minijinja::entries(), askama::entries()]
+        .concat()
 }
 
 /// Every library's operations on a workload, each known to produce the expected text.
