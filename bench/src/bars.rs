@@ -33,12 +33,17 @@ impl Bar {
             Some(true) => Outcome::Pass,
             Some(false) => Outcome::Fail,
         };
-        Bar { what, bar, measured: value.map(|v| format!("{v:.2} {unit}")), outcome }
+        Bar { what, bar, measured: value.map(|v| format!("{} {unit}", number(v))), outcome }
     }
 
     fn at_least(what: String, least: f64, value: Option<f64>, unit: &str) -> Bar {
         Bar::new(what, format!("at least {least} {unit}"), value, unit, |v| v >= least)
     }
+}
+
+/// With enough digits to tell on which side of a bar it is.
+fn number(v: f64) -> String {
+    if v < 10.0 { format!("{v:.3}") } else { format!("{v:.1}") }
 }
 
 /// Tympan's operation, whose it is compared with, and by how much it must be faster on w1, w2 and w3.
@@ -70,4 +75,25 @@ pub fn bars(results: &Results) -> Vec<Bar> {
     let scaling = results.scaling("tympan render");
     bars.push(Bar::at_least("w2: tympan render, two threads".to_owned(), TWICE, scaling, "× one"));
     bars
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::Timing;
+    use crate::report::Measured;
+    use crate::row::RowName;
+
+    fn measured(library: &'static str, ns: f64) -> Measured {
+        let name = RowName { library, operation: "prepare" };
+        Measured { name, timing: Timing { ns, spread: 0.0 }, instructions: None }
+    }
+
+    #[test]
+    fn a_bar_is_met_from_its_value_on() {
+        let rows = |ours| vec![measured("tympan", ours), measured("prompty", 4000.0)];
+        let workloads = vec![("w1".to_owned(), rows(100.0)), ("w2".to_owned(), rows(201.0))];
+        let outcomes: Vec<_> = bars(&Results { workloads, ..Results::default() }).iter().map(|b| b.outcome).collect();
+        assert_eq!(outcomes[..3], [Outcome::Pass, Outcome::Fail, Outcome::NotMeasured]);
+    }
 }

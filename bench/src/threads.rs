@@ -7,7 +7,8 @@ use crate::row::Row;
 use std::thread;
 use std::time::{Duration, Instant};
 
-const ATTEMPT: Duration = Duration::from_millis(40);
+/// Short, so that some attempts find the machine quiet; long beside the start of a thread.
+const ATTEMPT: Duration = Duration::from_millis(15);
 
 /// How many times as much two threads get done as one, for a row that takes about `ns`.
 pub fn scaling(row: &Row, ns: f64, attempts: u32) -> f64 {
