@@ -71,8 +71,8 @@ struct Run<'a> {
 
 impl<'a> Run<'a> {
     fn new(arguments: &'a Arguments) -> Result<Run<'a>> {
-        let (rounds, large_rounds, thread_attempts) = if arguments.quick { (20, 10, 5) } else { (200, 40, 40) };
-        let batch = Duration::from_millis(1);
+        let (rounds, large_rounds, thread_attempts) = if arguments.quick { (10, 10, 5) } else { (80, 40, 40) };
+        let batch = Duration::from_millis(5);
         let mut notes = vec!["every row pays for ordered keys, which Tympan asks for: see bench/src/lib.rs".to_owned()];
         let counter = if arguments.no_instructions {
             None
@@ -164,5 +164,5 @@ impl<'a> Run<'a> {
 }
 
 /// A count of a row, and its turn with two threads, take about as long as so many rounds of timing.
-const COUNT_TICKS: u64 = 100;
-const THREAD_TICKS: u64 = 50;
+const COUNT_TICKS: u64 = 25;
+const THREAD_TICKS: u64 = 25;

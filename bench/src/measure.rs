@@ -7,6 +7,9 @@ use crate::row::Row;
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 
+/// Before a batch is timed, one of so many parts of it is run untimed.
+const WARM_UP: u64 = 8;
+
 /// How much to measure.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
@@ -32,6 +35,8 @@ pub fn time(rows: &[Row], effort: Effort, tick: impl Fn()) -> Vec<Timing> {
     for round in 0..effort.rounds as usize {
         // Each round begins with another row, so that none always follows the same one.
         for i in (0..rows.len()).map(|i| (i + round) % rows.len()) {
+            // The row before has had the caches: without this, a row of few repetitions would pay for that most.
+            rows[i].run(repetitions[i].div_ceil(WARM_UP));
             let spent = cpu_time_of(|| rows[i].run(repetitions[i]));
             samples[i].push(spent.as_nanos() as f64 / repetitions[i] as f64);
         }
