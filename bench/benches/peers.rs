@@ -1,0 +1,168 @@
+//! `make bench`: measures Tympan and its peers in one run, prints the ratios, and writes `target/bench.json`.
+
+use clap::Parser;
+use indicatif::{ProgressBar, ProgressStyle};
+use std::path::Path;
+use std::time::Duration;
+use tympan_bench::count::Counter;
+use tympan_bench::data::{self, Workload};
+use tympan_bench::measure::{Effort, time};
+use tympan_bench::memory::{Peaks, peaks};
+use tympan_bench::report::{Large, Measured, Results};
+use tympan_bench::row::{Row, RowName};
+use tympan_bench::{Result, peers, threads};
+
+/// Measures Tympan beside its peers.
+#[derive(Parser)]
+struct Arguments {
+    /// Only rows whose names contain this; `target/bench.json` is then left alone
+    filter: Option<String>,
+    /// A rough answer soon
+    #[arg(long)]
+    quick: bool,
+    /// Do not count instructions
+    #[arg(long)]
+    no_instructions: bool,
+    /// Repeat a row and do nothing else: how the benchmark runs itself under valgrind
+    #[arg(long, num_args = 3, value_names = ["WORKLOAD", "ROW", "TIMES"], hide = true)]
+    count: Option<Vec<String>>,
+    /// Given by `cargo bench`
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    if let Some([workload, row, times]) = arguments.count.as_deref() {
+        peers::row(&Workload::named(workload)?, row)?.run(times.parse()?);
+        return Ok(());
+    }
+    let run = Run::new(&arguments)?;
+    let results = run.all()?;
+    print!("workloads: {}\n\n{}", data::DIR, results.to_text());
+    for note in &run.notes {
+        println!("note: {note}");
+    }
+    if arguments.filter.is_none() {
+        let path = data::repository().join("target/bench.json");
+        write_json(&path, &results)?;
+        println!("written: {}", path.display());
+    }
+    Ok(())
+}
+
+fn write_json(path: &Path, results: &Results) -> Result<()> {
+    path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+    let json = serde_json::to_string_pretty(&results.to_json())?;
+    Ok(std::fs::write(path, json + "\n")?)
+}
+
+/// One run of everything.
+struct Run<'a> {
+    filter: &'a str,
+    effort: Effort,
+    /// The large value takes milliseconds; its median needs fewer of them.
+    large_effort: Effort,
+    thread_attempts: u32,
+    counter: Option<Counter>,
+    notes: Vec<String>,
+    progress: ProgressBar,
+}
+
+impl<'a> Run<'a> {
+    fn new(arguments: &'a Arguments) -> Result<Run<'a>> {
+        let (rounds, large_rounds, thread_attempts) = if arguments.quick { (10, 10, 5) } else { (80, 40, 40) };
+        let batch = Duration::from_millis(5);
+        let mut notes = vec!["every row pays for ordered keys, which Tympan asks for: see bench/src/lib.rs".to_owned()];
+        let counter = if arguments.no_instructions {
+            None
+        } else {
+            Counter::new().map_err(|e| notes.push(format!("no instruction counts: {e}"))).ok()
+        };
+        Ok(Run {
+            filter: arguments.filter.as_deref().unwrap_or_default(),
+            effort: Effort { rounds, batch },
+            large_effort: Effort { rounds: large_rounds, batch },
+            thread_attempts,
+            counter,
+            notes,
+            // Drawn on standard error, and only if that is a terminal.
+            progress: ProgressBar::no_length().with_style(ProgressStyle::with_template(
+                "{bar:30} {percent:>3}%  {msg}  {elapsed} of about {duration}",
+            )?),
+        })
+    }
+
+    fn all(&self) -> Result<Results> {
+        let workloads = data::workloads()?;
+        let rows = peers::entries().iter().filter(|entry| entry.name.to_string().contains(self.filter)).count() as u64;
+        let counts = if self.counter.is_some() { rows } else { 0 };
+        let each = u64::from(self.effort.rounds) + counts * COUNT_TICKS;
+        self.progress
+            .set_length(each * workloads.len() as u64 + u64::from(self.large_effort.rounds) + rows * THREAD_TICKS);
+
+        let mut results = Results::default();
+        for workload in &workloads {
+            results.workloads.push((workload.name.clone(), self.workload(workload)?));
+        }
+        results.large = self.large()?;
+        results.threads = self.threads(&results)?;
+        self.progress.finish_and_clear();
+        Ok(results)
+    }
+
+    fn rows(&self, workload: &Workload) -> Result<Vec<Row>> {
+        let mut rows = peers::rows(workload)?;
+        rows.retain(|row| row.name.to_string().contains(self.filter));
+        Ok(rows)
+    }
+
+    fn workload(&self, workload: &Workload) -> Result<Vec<Measured>> {
+        self.progress.set_message(format!("{}: time", workload.name));
+        let rows = self.rows(workload)?;
+        let timings = time(&rows, self.effort, || self.progress.inc(1));
+        self.progress.set_message(format!("{}: instructions", workload.name));
+        let measured = rows.iter().zip(timings).map(|(row, timing)| {
+            let instructions = match &self.counter {
+                Some(counter) => Some(counter.count(&workload.name, row.name, timing.ns)?),
+                None => None,
+            };
+            self.progress.inc(if self.counter.is_some() { COUNT_TICKS } else { 0 });
+            Ok(Measured { name: row.name, timing, instructions })
+        });
+        measured.collect()
+    }
+
+    /// What the large value says: throughput, and memory. Loading does not see the value.
+    fn large(&self) -> Result<Vec<Large>> {
+        self.progress.set_message("1 MiB: time and memory");
+        let workload = data::large();
+        let mut rows = self.rows(&workload)?;
+        rows.retain(|row| row.name.operation != "load");
+        let timings = time(&rows, self.large_effort, || self.progress.inc(1));
+        let peaks: Peaks = peaks(Path::new(env!("CARGO_BIN_EXE_peak")))?;
+        let large = rows.iter().zip(timings).map(|(row, timing)| Large {
+            name: row.name,
+            megabytes_per_second: workload.expected.len() as f64 * 1e3 / timing.ns,
+            peak: peaks.get(&row.name.to_string()).copied(),
+        });
+        Ok(large.collect())
+    }
+
+    fn threads(&self, results: &Results) -> Result<Vec<(RowName, f64)>> {
+        self.progress.set_message("two threads");
+        let mut scaling = Vec::new();
+        for row in self.rows(&Workload::named("w2")?)? {
+            let ns = results.ns("w2", &row.name.to_string()).filter(|_| row.name.operation != "load");
+            if let Some(ns) = ns {
+                scaling.push((row.name, threads::scaling(&row, ns, self.thread_attempts)));
+            }
+            self.progress.inc(THREAD_TICKS);
+        }
+        Ok(scaling)
+    }
+}
+
+/// A count of a row, and its turn with two threads, take about as long as so many rounds of timing.
+const COUNT_TICKS: u64 = 25;
+const THREAD_TICKS: u64 = 25;

@@ -1,0 +1,99 @@
+//! What has to hold.
+
+use crate::report::Results;
+
+/// A bar, and what was measured against it.
+#[derive(Debug)]
+pub struct Bar {
+    /// What is measured.
+    pub what: String,
+    /// The bar, for people.
+    pub bar: String,
+    /// What was measured, for people; none if it was not.
+    pub measured: Option<String>,
+    /// How it went.
+    pub outcome: Outcome,
+}
+
+/// How a bar was met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It holds.
+    Pass,
+    /// It does not.
+    Fail,
+    /// Nobody knows.
+    NotMeasured,
+}
+
+impl Bar {
+    fn new(what: String, bar: String, value: Option<f64>, unit: &str, holds: impl FnOnce(f64) -> bool) -> Bar {
+        let outcome = match value.map(holds) {
+            None => Outcome::NotMeasured,
+            Some(true) => Outcome::Pass,
+            Some(false) => Outcome::Fail,
+        };
+        Bar { what, bar, measured: value.map(|v| format!("{} {unit}", number(v))), outcome }
+    }
+
+    fn at_least(what: String, least: f64, value: Option<f64>, unit: &str) -> Bar {
+        Bar::new(what, format!("at least {least} {unit}"), value, unit, |v| v >= least)
+    }
+}
+
+/// With enough digits to tell on which side of a bar it is.
+fn number(v: f64) -> String {
+    if v < 10.0 { format!("{v:.3}") } else { format!("{v:.1}") }
+}
+
+/// Tympan's operation, whose it is compared with, and by how much it must be faster on w1, w2 and w3.
+const FASTER: [(&str, &str, [f64; 3]); 3] = [
+    ("tympan prepare", "prompty prepare", [40.0, 20.0, 12.0]),
+    ("tympan render", "minijinja render", [3.0, 5.0, 6.0]),
+    ("tympan load", "prompty load", [1.0, 1.0, 1.0]),
+];
+
+/// Two threads are to do twice as much as one. No two minutes on a shared machine are alike, hence the margin.
+const TWICE: f64 = 1.9;
+
+/// Every bar, whether it could be measured or not.
+pub fn bars(results: &Results) -> Vec<Bar> {
+    let mut bars = Vec::new();
+    for (ours, theirs, least) in FASTER {
+        for (workload, least) in crate::data::NAMES.into_iter().zip(least) {
+            let ratio =
+                results.ns(workload, theirs).zip(results.ns(workload, ours)).map(|(theirs, ours)| theirs / ours);
+            bars.push(Bar::at_least(format!("{workload}: {ours}, against {theirs}"), least, ratio, "×"));
+        }
+    }
+    let large = results.large("tympan render");
+    let rate = large.map(|large| large.megabytes_per_second);
+    bars.push(Bar::at_least("1 MiB value: tympan render".to_owned(), 500.0, rate, "MB/s"));
+    let peak = large.and_then(|large| large.peak);
+    let what = "1 MiB value: tympan render, peak allocation".to_owned();
+    bars.push(Bar::new(what, "at most 2 × the output".to_owned(), peak, "× the output", |v| v <= 2.0));
+    let scaling = results.scaling("tympan render");
+    bars.push(Bar::at_least("w2: tympan render, two threads".to_owned(), TWICE, scaling, "× one"));
+    bars
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::Timing;
+    use crate::report::Measured;
+    use crate::row::RowName;
+
+    fn measured(library: &'static str, ns: f64) -> Measured {
+        let name = RowName { library, operation: "prepare" };
+        Measured { name, timing: Timing { ns, spread: 0.0 }, instructions: None }
+    }
+
+    #[test]
+    fn a_bar_is_met_from_its_value_on() {
+        let rows = |ours| vec![measured("tympan", ours), measured("prompty", 4000.0)];
+        let workloads = vec![("w1".to_owned(), rows(100.0)), ("w2".to_owned(), rows(201.0))];
+        let outcomes: Vec<_> = bars(&Results { workloads, ..Results::default() }).iter().map(|b| b.outcome).collect();
+        assert_eq!(outcomes[..3], [Outcome::Pass, Outcome::Fail, Outcome::NotMeasured]);
+    }
+}

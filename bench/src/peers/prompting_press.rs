@@ -1,0 +1,33 @@
+//! prompting-press: prompt definitions with content hashes, over minijinja 2.
+
+use crate::Result;
+use crate::data::Workload;
+use crate::row::{Entry, Operation};
+use ::prompting_press::{GuardConfig, Prompt};
+use garde::Validate;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+pub(super) fn entries() -> Vec<Entry> {
+    vec![Entry::new("prompting-press", "load", load), Entry::new("prompting-press", "render", render)]
+}
+
+fn load(workload: &Workload) -> Result<Operation> {
+    let definition = workload.press.clone();
+    Ok(Operation::new(move || Prompt::from_yaml(&definition), |_| None).map_err(|e| e.to_string())?)
+}
+
+/// It always hashes the template and the text: that is part of what it returns.
+fn render(workload: &Workload) -> Result<Operation> {
+    let prompt = Prompt::from_yaml(&workload.press).map_err(|e| e.to_string())?;
+    let inputs = Inputs(workload.inputs.clone());
+    let guard = GuardConfig::default();
+    let operate = move || prompt.render(&inputs, None, &guard, false);
+    Ok(Operation::new(operate, |rendered| Some(rendered.text)).map_err(|e| e.to_string())?)
+}
+
+/// JSON inputs with nothing to validate, so that validation costs nothing.
+#[derive(Serialize, Validate)]
+#[serde(transparent)]
+#[garde(allow_unvalidated)]
+struct Inputs(Map<String, Value>);

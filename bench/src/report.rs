@@ -1,0 +1,223 @@
+//! What was measured: as tables for people, and as JSON for programs.
+
+use crate::bars::{Bar, Outcome, bars};
+use crate::measure::Timing;
+use crate::row::RowName;
+use console::style;
+use serde_json::{Map, Value, json};
+use std::fmt::Write;
+
+/// Everything that was measured.
+#[derive(Debug, Default)]
+pub struct Results {
+    /// By workload, in order.
+    pub workloads: Vec<(String, Vec<Measured>)>,
+    /// The large value.
+    pub large: Vec<Large>,
+    /// By row, how many times as much two threads get done as one.
+    pub threads: Vec<(RowName, f64)>,
+}
+
+/// One row on one workload.
+#[derive(Debug)]
+pub struct Measured {
+    /// Which row.
+    pub name: RowName,
+    /// Its time.
+    pub timing: Timing,
+    /// Its instructions, if they could be counted.
+    pub instructions: Option<u64>,
+}
+
+/// One row on the large value.
+#[derive(Debug)]
+pub struct Large {
+    /// Which row.
+    pub name: RowName,
+    /// Output, by time.
+    pub megabytes_per_second: f64,
+    /// The most that was allocated at a time, in multiples of the output.
+    pub peak: Option<f64>,
+}
+
+impl Results {
+    fn measured(&self, workload: &str, row: &str) -> Option<&Measured> {
+        let (_, rows) = self.workloads.iter().find(|(name, _)| name == workload)?;
+        rows.iter().find(|measured| measured.name.to_string() == row)
+    }
+
+    /// Nanoseconds of a row on a workload.
+    pub fn ns(&self, workload: &str, row: &str) -> Option<f64> {
+        self.measured(workload, row).map(|measured| measured.timing.ns)
+    }
+
+    /// A row on the large value.
+    pub fn large(&self, row: &str) -> Option<&Large> {
+        self.large.iter().find(|large| large.name.to_string() == row)
+    }
+
+    /// How many times as much two threads get done as one.
+    pub fn scaling(&self, row: &str) -> Option<f64> {
+        self.threads.iter().find(|(name, _)| name.to_string() == row).map(|(_, scaling)| *scaling)
+    }
+
+    /// `{"<workload>": {"<library> <operation>": {"ns": …, "instructions": …}}}`
+    pub fn to_json(&self) -> Value {
+        let workloads = self.workloads.iter().map(|(workload, rows)| {
+            let rows = rows.iter().map(|row| {
+                let ns = (row.timing.ns * 10.0).round() / 10.0;
+                (row.name.to_string(), json!({ "ns": ns, "instructions": row.instructions }))
+            });
+            (workload.clone(), Value::Object(rows.collect()))
+        });
+        Value::Object(workloads.collect::<Map<_, _>>())
+    }
+
+    /// The tables.
+    pub fn to_text(&self) -> String {
+        let mut text = String::new();
+        for (workload, rows) in &self.workloads {
+            text += &self.workload_table(workload, rows);
+        }
+        text += &self.large_table();
+        text += &self.threads_table();
+        text += &bars_table(&bars(self));
+        text
+    }
+
+    /// How often Tympan's own operation of that kind fits into a row's time, and into its instructions.
+    fn workload_table(&self, workload: &str, rows: &[Measured]) -> String {
+        let mut table = Table::new([workload, "ns", "±", "instructions", "× tympan", "× by instructions"]);
+        for row in rows {
+            let ours = self.measured(workload, &format!("tympan {}", row.name.operation));
+            let counts = row.instructions.zip(ours.and_then(|ours| ours.instructions));
+            table.row([
+                row.name.to_string(),
+                thousands(row.timing.ns),
+                format!("{:.0}%", 100.0 * row.timing.spread),
+                row.instructions.map_or_else(absent, |n| thousands(n as f64)),
+                ours.map_or_else(absent, |ours| format!("{:.2}", row.timing.ns / ours.timing.ns)),
+                counts.map_or_else(absent, |(theirs, ours)| format!("{:.2}", theirs as f64 / ours as f64)),
+            ]);
+        }
+        table.finish()
+    }
+
+    fn large_table(&self) -> String {
+        let mut table = Table::new(["a 1 MiB value", "MB/s", "peak allocation / output"]);
+        for large in &self.large {
+            let peak = large.peak.map_or_else(absent, |peak| format!("{peak:.2}"));
+            table.row([large.name.to_string(), thousands(large.megabytes_per_second), peak]);
+        }
+        table.finish()
+    }
+
+    fn threads_table(&self) -> String {
+        let mut table = Table::new(["two threads, w2", "× one thread"]);
+        for (name, scaling) in &self.threads {
+            table.row([name.to_string(), format!("{scaling:.2}")]);
+        }
+        table.finish()
+    }
+}
+
+fn bars_table(bars: &[Bar]) -> String {
+    let mut table = Table::new(["bars", "measured", "required", ""]);
+    for bar in bars {
+        let mark = match bar.outcome {
+            Outcome::Pass => style("✓ pass").green(),
+            Outcome::Fail => style("✗ FAIL").red().bold(),
+            Outcome::NotMeasured => style("? not measured").yellow(),
+        };
+        let measured = bar.measured.clone().unwrap_or_else(absent);
+        table.row([bar.what.clone(), measured, bar.bar.clone(), mark.to_string()]);
+    }
+    table.finish()
+}
+
+fn absent() -> String {
+    "-".to_owned()
+}
+
+/// `12,345`, or `81.2` where a digit more says something.
+fn thousands(n: f64) -> String {
+    if n < 100.0 {
+        return format!("{n:.1}");
+    }
+    let digits = format!("{n:.0}");
+    let mut text = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Aligned columns: the first to the left, the others to the right.
+struct Table<const N: usize> {
+    head: [String; N],
+    rows: Vec<[String; N]>,
+}
+
+impl<const N: usize> Table<N> {
+    fn new(head: [&str; N]) -> Table<N> {
+        Table { head: head.map(str::to_owned), rows: Vec::new() }
+    }
+
+    fn row(&mut self, cells: [String; N]) {
+        self.rows.push(cells);
+    }
+
+    /// The table and a blank line; nothing at all if it has no rows.
+    fn finish(self) -> String {
+        let mut text = String::new();
+        if self.rows.is_empty() {
+            return text;
+        }
+        let widths: [usize; N] = std::array::from_fn(|column| {
+            let cells = std::iter::once(&self.head).chain(&self.rows).map(|row| &row[column]);
+            cells.map(|cell| console::measure_text_width(cell)).max().unwrap_or(0)
+        });
+        let line = |cells: &[String; N]| {
+            let mut line = String::new();
+            for (column, cell) in cells.iter().enumerate() {
+                let padding = " ".repeat(widths[column] - console::measure_text_width(cell));
+                // Writing to a string cannot fail.
+                let _ = if column == 0 { write!(line, "{cell}{padding}") } else { write!(line, "  {padding}{cell}") };
+            }
+            line
+        };
+        let head = line(&self.head);
+        let _ = writeln!(text, "{}", style(&head).bold());
+        let _ = writeln!(text, "{}", "─".repeat(console::measure_text_width(&head)));
+        for row in &self.rows {
+            let _ = writeln!(text, "{}", line(row));
+        }
+        text.push('\n');
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped() {
+        assert_eq!(thousands(81.25), "81.2");
+        assert_eq!(thousands(812.5), "812");
+        assert_eq!(thousands(12_345.0), "12,345");
+        assert_eq!(thousands(1_234_567.0), "1,234,567");
+    }
+
+    #[test]
+    fn programs_get_workload_row_and_both_measures() {
+        let name = RowName { library: "minijinja", operation: "render" };
+        let timing = Timing { ns: 800.04, spread: 0.0 };
+        let rows = vec![Measured { name, timing, instructions: None }];
+        let results = Results { workloads: vec![("w1".to_owned(), rows)], ..Results::default() };
+        assert_eq!(results.to_json().to_string(), r#"{"w1":{"minijinja render":{"ns":800.0,"instructions":null}}}"#);
+    }
+}
