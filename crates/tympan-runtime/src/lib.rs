@@ -7,10 +7,12 @@
 
 mod foreign;
 pub mod load;
+mod load_prompt;
 mod pipeline;
 mod runtime;
 
 pub use load::{EnvPolicy, LoadOptions, LoadedDocument, load_document, load_document_str};
+pub use load_prompt::{load, load_async, load_str};
 pub use pipeline::{
     default_runtime, parse, parse_async, prepare, prepare_async, render, render_async, validate_inputs,
 };

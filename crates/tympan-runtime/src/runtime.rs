@@ -9,6 +9,7 @@ use tympan::thread::ThreadRoles;
 use tympan::{Error, Inputs, Kind, Message, Prompt, Rendered, Result, chat};
 
 use crate::foreign;
+use crate::load::LoadOptions;
 
 /// A template engine that the host brings.
 ///
@@ -33,7 +34,7 @@ pub trait Parser: Send + Sync {
 }
 
 /// What a host decides for all prompts.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct RuntimeOptions {
     /// What a render may cost.
     pub limits: Limits,
@@ -43,6 +44,8 @@ pub struct RuntimeOptions {
     pub lenient: Option<bool>,
     /// Whether role markers in untrusted inputs are errors; `None` leaves it to the prompt.
     pub strict: Option<bool>,
+    /// What prompt files may reach while they are loaded.
+    pub load: LoadOptions,
 }
 
 /// Registries and options. Cheap to make, and safe to share between threads.
@@ -132,7 +135,7 @@ impl Runtime {
     }
 
     fn render_options(&self) -> RenderOptions<'static> {
-        let RuntimeOptions { limits, thread_roles, lenient, strict } = self.options;
+        let RuntimeOptions { limits, thread_roles, lenient, strict, .. } = self.options;
         RenderOptions { lenient, strict, limits, thread_roles, entropy: Some(&system_entropy) }
     }
 }

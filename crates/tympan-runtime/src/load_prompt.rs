@@ -1,0 +1,73 @@
+//! Prompts from files.
+
+use std::path::Path;
+
+use tympan::{Error, Kind, Prompt, Result};
+
+use crate::load::{LoadedDocument, load_document, load_document_str};
+use crate::pipeline::default_runtime;
+use crate::runtime::Runtime;
+
+impl Runtime {
+    /// Loads a prompt file.
+    ///
+    /// # Errors
+    /// The first mistake in the file, with all others in [`Error::others`]; or why it cannot be read.
+    #[tracing::instrument(name = "load", level = "info", skip_all)]
+    pub fn load(&self, path: impl AsRef<Path>) -> Result<Prompt> {
+        load_document(path, &self.options().load).map(prompt)
+    }
+
+    /// The async twin of [`Runtime::load`]: inside a tokio runtime, files are read where waiting is allowed.
+    ///
+    /// # Errors
+    /// As [`Runtime::load`].
+    pub async fn load_async(&self, path: impl AsRef<Path>) -> Result<Prompt> {
+        let path = path.as_ref();
+        let Ok(tokio) = tokio::runtime::Handle::try_current() else { return self.load(path) };
+        let (owned, options) = (path.to_owned(), self.options().load.clone());
+        let span = tracing::info_span!("load");
+        let loading = tokio.spawn_blocking(move || span.in_scope(|| load_document(owned, &options).map(prompt)));
+        loading.await.unwrap_or_else(|failure| {
+            Err(Error::new(Kind::UnreadableFile, format_args!("{}: {failure}", path.display())))
+        })
+    }
+
+    /// Loads a prompt from the text of a prompt file, which is called `name` in messages and whose references start
+    /// at `base_dir`.
+    ///
+    /// # Errors
+    /// The first mistake in the text, with all others in [`Error::others`].
+    #[tracing::instrument(name = "load", level = "info", skip_all)]
+    pub fn load_str(&self, text: &str, name: &str, base_dir: impl AsRef<Path>) -> Result<Prompt> {
+        load_document_str(text, name, base_dir, &self.options().load).map(prompt)
+    }
+}
+
+fn prompt((source, document, warnings): LoadedDocument) -> Prompt {
+    Prompt::new(document.spec, source, document.body.start, warnings)
+}
+
+/// Loads a prompt file. See [`Runtime::load`].
+///
+/// # Errors
+/// As [`Runtime::load`].
+pub fn load(path: impl AsRef<Path>) -> Result<Prompt> {
+    default_runtime().load(path)
+}
+
+/// The async twin of [`load`].
+///
+/// # Errors
+/// As [`load`].
+pub async fn load_async(path: impl AsRef<Path>) -> Result<Prompt> {
+    default_runtime().load_async(path).await
+}
+
+/// Loads a prompt from the text of a prompt file. See [`Runtime::load_str`].
+///
+/// # Errors
+/// As [`Runtime::load_str`].
+pub fn load_str(text: &str, name: &str, base_dir: impl AsRef<Path>) -> Result<Prompt> {
+    default_runtime().load_str(text, name, base_dir)
+}
