@@ -81,7 +81,7 @@ impl<'r> Splitter<'r> {
         let has_thread = places.iter().any(|place| place.input.kind == PropertyKind::Thread);
         if !has_thread {
             if !is_preamble || self.has_content(&range) {
-                let range = self.trim(range, is_newline);
+                let range = self.trim_newlines(range);
                 messages.push(message(role, self.part(range, &places), attributes));
             }
             return;
@@ -121,6 +121,9 @@ impl<'r> Splitter<'r> {
     /// there counts, even if it wrote nothing: how many messages there are does not depend on
     /// what inputs hold.
     fn has_content(&self, range: &Range<usize>) -> bool {
+        if range.end == 0 {
+            return false;
+        }
         self.pieces(range).any(|(text, trusted)| !trusted || !text.trim().is_empty())
     }
 
@@ -136,6 +139,13 @@ impl<'r> Splitter<'r> {
             let is_inside = start >= range.start || piece.start < piece.end;
             (is_inside && piece.start <= piece.end).then(|| (&self.text[piece], self.is_trusted(pieces[index].origin)))
         })
+    }
+
+    /// Takes line ends of the author's off both ends of a range.
+    fn trim_newlines(&self, range: Range<usize>) -> Range<usize> {
+        let bytes = &self.text.as_bytes()[range.clone()];
+        let is_ragged = |byte: Option<&u8>| matches!(byte, Some(b'\n' | b'\r'));
+        if is_ragged(bytes.first()) || is_ragged(bytes.last()) { self.trim(range, is_newline) } else { range }
     }
 
     /// Takes characters of the author's off both ends of a range; text of inputs stays as it is.
@@ -183,39 +193,71 @@ fn thread_of(input: Arc<RichInput>) -> Vec<Message> {
 /// Calls `found` for each role marker, with the bytes of its line.
 pub(crate) fn for_each_marker(rendered: &Rendered, mut found: impl FnMut(Range<usize>, Marker)) {
     let text = rendered.text();
-    // Parts of a line that began in an earlier piece.
-    let mut open = Parts::new();
-    let mut line_start = 0;
+    let mut line = OpenLine::default();
     let mut start = 0;
     for piece in rendered.traced.piece_ends() {
         let (piece_start, end) = (start, piece.end);
         start = end;
         if !rendered.inputs.is_trusted(piece.origin) {
-            open.push(Part::Atom(&text[piece_start..end]));
+            line.add_atom(&text[piece_start..end]);
             continue;
         }
         let mut at = piece_start;
         for newline in memchr::memchr_iter(b'\n', &text.as_bytes()[piece_start..end]) {
             let newline = piece_start + newline;
-            let marker = if open.is_empty() {
-                marker::match_line(&text[at..newline])
-            } else {
-                open.push(Part::Author(&text[at..newline]));
-                marker::match_parts(&open)
-            };
-            if let Some(marker) = marker {
-                found(line_start..newline, marker);
+            if let Some(marker) = line.close(&text[at..newline]) {
+                found(line.start..newline, marker);
             }
-            open.clear();
             at = newline + 1;
-            line_start = at;
+            line.start = at;
         }
         if at < end {
-            open.push(Part::Author(&text[at..end]));
+            line.add_author(&text[at..end]);
         }
     }
-    if let Some(marker) = marker::match_parts(&open) {
-        found(line_start..text.len(), marker);
+    if let Some(marker) = line.close("") {
+        found(line.start..text.len(), marker);
+    }
+}
+
+/// A line that goes on in the next piece.
+#[derive(Default)]
+struct OpenLine<'t> {
+    start: usize,
+    parts: Parts<'t>,
+    /// Whether it has begun in a way that no marker does.
+    is_text: bool,
+}
+
+impl<'t> OpenLine<'t> {
+    /// Adds text of an input. A marker never begins with one.
+    fn add_atom(&mut self, text: &'t str) {
+        self.is_text |= self.parts.is_empty();
+        if !self.is_text {
+            self.parts.push(Part::Atom(text));
+        }
+    }
+
+    fn add_author(&mut self, text: &'t str) {
+        self.is_text |= self.parts.is_empty() && !marker::may_be_begun_by(text);
+        if !self.is_text {
+            self.parts.push(Part::Author(text));
+        }
+    }
+
+    /// Ends the line with this text of the author's, and tells whether it is a marker.
+    fn close(&mut self, rest: &'t str) -> Option<Marker> {
+        if std::mem::take(&mut self.is_text) {
+            self.parts.clear();
+            return None;
+        }
+        if self.parts.is_empty() {
+            return marker::match_line(rest);
+        }
+        self.parts.push(Part::Author(rest));
+        let marker = marker::match_parts(&self.parts);
+        self.parts.clear();
+        marker
     }
 }
 

@@ -34,25 +34,61 @@ pub(crate) struct Marker {
 /// Matches a line that is all the author's.
 #[inline]
 pub(crate) fn match_line(line: &str) -> Option<Marker> {
-    if !may_be_marker(line) {
-        return None;
+    match first_look(line) {
+        Look::NoMarker => None,
+        Look::Plain(role) => Some(Marker { role, attributes: None, nonce: None }),
+        Look::Unclear => match_parts(&[Part::Author(line)]),
     }
-    match_parts(&[Part::Author(line)])
 }
 
-/// A cheap look that turns nearly every line away.
+/// What a cheap look at a line tells.
+enum Look {
+    NoMarker,
+    Plain(Role),
+    /// It has attributes, or white space outside ASCII.
+    Unclear,
+}
+
+/// Turns nearly every line away after a byte or two.
 #[inline]
-fn may_be_marker(line: &str) -> bool {
-    let start = line.bytes().find(|byte| !matches!(byte, b' ' | b'\t' | b'\r' | b'#'));
-    match start {
-        Some(b's' | b'S' | b'u' | b'U' | b'a' | b'A' | b'd' | b'D') => {
-            let end = line.bytes().rev().find(|byte| !matches!(byte, b' ' | b'\t' | b'\r'));
-            end == Some(b':') || end.is_some_and(|byte| byte >= 0x80)
-        }
-        // White space outside ASCII is left to the full match.
-        Some(byte) => byte >= 0x80 || byte.is_ascii_whitespace() || byte == 0x0b,
-        None => false,
+fn first_look(line: &str) -> Look {
+    let bytes = line.trim_ascii_start().as_bytes();
+    match may_begin(bytes) {
+        Some(false) => return Look::NoMarker,
+        None => return Look::Unclear,
+        Some(true) => {}
     }
+    let bytes = bytes.strip_prefix(b"#").map_or(bytes, <[u8]>::trim_ascii_start).trim_ascii_end();
+    let role = match bytes.split_last() {
+        Some((b':', role)) if !role.ends_with(b"]") => role.trim_ascii_end(),
+        Some((b':', _)) => return Look::Unclear,
+        Some((last, _)) if last.is_ascii() => return Look::NoMarker,
+        _ => return Look::Unclear,
+    };
+    let found = Role::IN_MARKERS.into_iter().find(|known| role.eq_ignore_ascii_case(known.as_str().as_bytes()));
+    match found {
+        Some(role) => Look::Plain(role),
+        None if role.iter().all(|byte| byte.is_ascii_alphabetic()) => Look::NoMarker,
+        None => Look::Unclear,
+    }
+}
+
+/// Whether a line that begins so, after white space, may be a marker; `None` if it takes a closer
+/// look.
+#[inline]
+fn may_begin(bytes: &[u8]) -> Option<bool> {
+    match bytes.first() {
+        Some(b's' | b'S' | b'u' | b'U' | b'a' | b'A' | b'd' | b'D' | b'#') => Some(true),
+        Some(0x0b | 0x80..) => None,
+        _ => Some(false),
+    }
+}
+
+/// Whether a line may be a marker whose first part is this text of the author's.
+#[inline]
+pub(crate) fn may_be_begun_by(text: &str) -> bool {
+    let text = text.trim_ascii_start();
+    text.is_empty() || may_begin(text.as_bytes()) != Some(false)
 }
 
 /// Matches a line in parts.

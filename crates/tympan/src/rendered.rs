@@ -58,6 +58,11 @@ impl InputTable {
         origin.intersects(self.strict) && !self.is_trusted(origin)
     }
 
+    /// Whether any input's declaration says `strict`.
+    pub fn has_strict(&self) -> bool {
+        !self.strict.is_author()
+    }
+
     /// The names of the inputs that had a part in text of this origin.
     pub fn names(&self, origin: Origin) -> impl Iterator<Item = &str> {
         let named = self.inputs.iter().enumerate();

@@ -20,6 +20,9 @@ impl Rendered {
 
     /// Fails if strict mode is on and an input holds a role marker, or completes one.
     pub(crate) fn check_strict(&self) -> Result<()> {
+        if !self.strict && !self.inputs.has_strict() {
+            return Ok(());
+        }
         let is_suspect = |origin| {
             let untrusted = !self.inputs.is_trusted(origin);
             untrusted && (self.strict || self.inputs.is_strict(origin))

@@ -10,7 +10,7 @@ use tympan::spec::PromptSpec;
 use tympan::{Inputs, Prompt};
 
 /// The cases of a file of the shared data, if it is there.
-pub fn cases(file: &str) -> Vec<Value> {
+pub(crate) fn cases(file: &str) -> Vec<Value> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared").join(file);
     let Ok(text) = std::fs::read_to_string(&path) else { return Vec::new() };
     let cases: Value = serde_json::from_str(&text).expect("shared data is JSON");
@@ -18,13 +18,15 @@ pub fn cases(file: &str) -> Vec<Value> {
 }
 
 /// Replaces the corpus's value generators by what they generate.
-pub fn expand(value: &Value) -> Value {
+pub(crate) fn expand(value: &Value) -> Value {
     match value {
         Value::Object(map) if map.len() == 1 => {
             let (name, args) = map.iter().next().expect("it has one entry");
             match (name.as_str(), args) {
                 ("$repeat", Value::Array(args)) => json!(text(&expand(&args[0])).repeat(count(&args[1]))),
-                ("$concat", Value::Array(parts)) => json!(parts.iter().map(|part| text(&expand(part))).collect::<String>()),
+                ("$concat", Value::Array(parts)) => {
+                    json!(parts.iter().map(|part| text(&expand(part))).collect::<String>())
+                }
                 ("$list", Value::Array(args)) => Value::Array(vec![expand(&args[0]); count(&args[1])]),
                 ("$nest", Value::Array(args)) => {
                     let (open, close) = (text(&args[0]), text(&args[2]));
@@ -53,7 +55,7 @@ fn count(value: &Value) -> usize {
 }
 
 /// The prompt and the inputs of a case that gives its template as text.
-pub fn prompt(case: &Value) -> (Prompt, Inputs) {
+pub(crate) fn prompt(case: &Value) -> (Prompt, Inputs) {
     let inputs = expand(&case["inputs"]).as_object().cloned().unwrap_or_default();
     let mut spec = PromptSpec { instructions: text(&expand(&case["template"])), ..PromptSpec::default() };
     if let Some(engine) = case["engine"].as_str() {

@@ -4,6 +4,8 @@
 //! so rendering never looks a variable up by name. There is one frame for the template itself and
 //! a new one for every call of a macro.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use crate::source::Span;
 
 /// A compiled template.
@@ -19,6 +21,33 @@ pub(crate) struct Tree {
     pub(crate) literal_bytes: usize,
     pub(crate) plain_inputs: Vec<usize>,
     pub(crate) interpolations: usize,
+    pub(crate) hint: SizeHint,
+}
+
+/// How large the last output was, so that the next one is allocated once. It decides nothing but
+/// capacities, and no more than [`SizeHint::MAX_BYTES`] of them.
+#[derive(Debug, Default)]
+pub(crate) struct SizeHint {
+    bytes: AtomicUsize,
+    pieces: AtomicUsize,
+}
+
+impl SizeHint {
+    const MAX_BYTES: usize = 64 << 10;
+    const MAX_PIECES: usize = 4 << 10;
+
+    pub(crate) fn get(&self) -> (usize, usize) {
+        (self.bytes.load(Ordering::Relaxed), self.pieces.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn set(&self, bytes: usize, pieces: usize) {
+        // Writing only what changes keeps threads from fighting over the memory.
+        let (bytes, pieces) = (bytes.min(Self::MAX_BYTES), pieces.min(Self::MAX_PIECES));
+        if self.get() != (bytes, pieces) {
+            self.bytes.store(bytes, Ordering::Relaxed);
+            self.pieces.store(pieces, Ordering::Relaxed);
+        }
+    }
 }
 
 /// A name and where it is first mentioned.
@@ -88,7 +117,6 @@ pub(crate) struct For {
     pub(crate) own: std::ops::Range<usize>,
     /// All slots of the loop and of what is in it, to be kept aside while it recurses.
     pub(crate) all: std::ops::Range<usize>,
-    pub(crate) span: Place,
 }
 
 #[derive(Debug)]
@@ -248,8 +276,29 @@ pub(crate) struct TernaryExpr {
 #[derive(Debug)]
 pub(crate) struct Named {
     pub(crate) name: Box<str>,
+    /// Whether it is one of the filters that are worth a short cut.
+    pub(crate) shortcut: Option<Shortcut>,
     pub(crate) value: Expr,
     pub(crate) args: Args,
+}
+
+/// Filters that nearly every template uses, given at most one argument, by place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shortcut {
+    Default,
+    Join,
+}
+
+impl Shortcut {
+    pub(crate) fn of(name: &str, args: &Args) -> Option<Self> {
+        let is_simple = args.named.is_empty() && args.positional.len() <= 1;
+        match name {
+            _ if !is_simple || matches!(args.positional.first(), Some(Arg::All(_))) => None,
+            "default" | "d" => Some(Self::Default),
+            "join" => Some(Self::Join),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Debug)]

@@ -102,7 +102,7 @@ impl<'a> Eval<'a> {
     /// Runs a macro's body; its text goes to the output.
     fn run_macro(&mut self, value: &Rc<MacroValue<'a>>, args: Arguments<'a>) -> Result<()> {
         let def = value.def;
-        let mut frame = vec![Value::UNSET; def.frame_size];
+        let mut frame: super::Frame<'a> = smallvec::smallvec![Value::UNSET; def.frame_size];
         bind_arguments(def, args, &mut frame)?;
         for ((outer, inner), captured) in def.captures.iter().zip(&value.captured) {
             let is_itself = Some(*outer) == value.own_slot;
@@ -116,7 +116,7 @@ impl<'a> Eval<'a> {
         let is_outermost = frame_id == 0;
         let caller_frame = if is_outermost {
             self.outer = caller_frame;
-            Vec::new()
+            super::Frame::new()
         } else {
             caller_frame
         };

@@ -1,11 +1,12 @@
 //! Expressions.
 
 use super::super::limits::Meter;
-use super::super::tree::{Arg, Args, BinaryOp, Expr, ExprKind, Local, Lookup, NamedArg};
+use super::super::tree::{Arg, Args, BinaryOp, Expr, ExprKind, Local, Lookup, NamedArg, Shortcut};
 use super::super::value::{Dict, ListKind, Repr, Value, json_get};
 use super::super::{filters, ops, predicates, print};
 use super::Eval;
 use crate::error::{Error, Kind, Result};
+use crate::message::JsonMap;
 use crate::origin::Origin;
 use crate::rendered::TracedText;
 use serde_json::Value as Json;
@@ -26,9 +27,7 @@ impl<'a> Eval<'a> {
                 _ => Ok(self.frame[local.slot].clone()),
             },
             ExprKind::Attr(value, name) => {
-                if let Some((json, origin)) = self.json(value)
-                    && let Json::Object(map) = json
-                {
+                if let Some((map, origin)) = self.json_map(value) {
                     return Ok(match json_get(map, name) {
                         Some(item) => Value::json(item, origin),
                         None => Value::new(Repr::Undefined, origin),
@@ -42,18 +41,23 @@ impl<'a> Eval<'a> {
         }
     }
 
-    /// A value of the caller's, by the path that leads to it, without a detour.
+    /// A map of the caller's, by the path that leads to it, without a detour.
     #[inline]
-    fn json(&self, expr: &'a Expr) -> Option<(&'a Json, Origin)> {
-        match &expr.kind {
-            ExprKind::Input(index) => match self.given.get(*index) {
-                Some(super::InputValue::Json(json)) => Some((json, Origin::input(*index))),
-                _ => None,
-            },
-            ExprKind::Attr(value, name) => match self.json(value)? {
-                (Json::Object(map), origin) => Some((json_get(map, name)?, origin)),
-                _ => None,
-            },
+    fn json_map(&self, expr: &'a Expr) -> Option<(&'a JsonMap, Origin)> {
+        let value = match &expr.kind {
+            ExprKind::Input(index) => &self.inputs[*index],
+            ExprKind::Local(local) => &self.frame[local.slot],
+            ExprKind::Attr(value, name) => {
+                let (map, origin) = self.json_map(value)?;
+                return match json_get(map, name)? {
+                    Json::Object(map) => Some((map, origin)),
+                    _ => None,
+                };
+            }
+            _ => return None,
+        };
+        match value.repr {
+            Repr::JsonMap(map) => Some((map, value.origin)),
             _ => None,
         }
     }
@@ -69,6 +73,14 @@ impl<'a> Eval<'a> {
     #[inline(never)]
     fn eval_other(&mut self, expr: &'a Expr) -> Result<Value<'a>> {
         match &expr.kind {
+            ExprKind::Filter(named) if named.shortcut == Some(Shortcut::Default) => {
+                let value = self.eval(&named.value)?;
+                match named.args.positional.first() {
+                    _ if !value.is_undefined() => Ok(value),
+                    Some(Arg::One(default)) => self.eval(default),
+                    _ => Ok(Value::author(Repr::Str(""))),
+                }
+            }
             ExprKind::Filter(named) => {
                 let value = self.eval(&named.value)?;
                 let args = self.arguments(&named.args)?;

@@ -8,9 +8,11 @@ use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::rc::Rc;
 
+use smallvec::SmallVec;
+
 use super::limits::{Budget, Limits};
 use super::print;
-use super::tree::{Block, Capture, Expr, ExprKind, For, Node, Section, Target, Tree, With};
+use super::tree::{Arg, Block, Capture, Expr, ExprKind, For, Named, Node, Section, Shortcut, Target, Tree, With};
 use super::value::{Dict, Items, LoopState, Repr, Text, Value, ValueKind};
 use crate::error::{Error, Kind, Result};
 use crate::origin::Origin;
@@ -43,23 +45,18 @@ pub(crate) struct Output {
 
 /// Renders a template.
 pub(crate) fn render<'a>(tree: &'a Tree, inputs: &'a [InputValue<'a>], options: EvalOptions) -> Result<Output> {
-    let mut capacity = tree.literal_bytes;
-    for &index in &tree.plain_inputs {
-        if let Some(InputValue::Json(serde_json::Value::String(text))) = inputs.get(index) {
-            capacity += text.len();
-        }
-    }
+    let (bytes, pieces) = expected_size(tree, inputs);
     let mut eval = Eval {
         tree,
         inputs: inputs.iter().enumerate().map(|(index, input)| input_value(index, *input)).collect(),
         given: inputs,
-        frame: vec![Value::UNSET; tree.frame_size],
-        outer: Vec::new(),
+        frame: smallvec::smallvec![Value::UNSET; tree.frame_size],
+        outer: Frame::new(),
         frame_id: 0,
         frames_made: 0,
         namespaces: Vec::new(),
         captured: Vec::new(),
-        out: TracedText::with_capacity(capacity.min(options.limits.output_bytes), 2 * tree.interpolations + 2),
+        out: TracedText::with_capacity(bytes.min(options.limits.output_bytes), pieces),
         captures: 0,
         rich: Vec::new(),
         budget: Budget::new(options.limits),
@@ -68,7 +65,22 @@ pub(crate) fn render<'a>(tree: &'a Tree, inputs: &'a [InputValue<'a>], options: 
         calls: 0,
     };
     eval.block(&tree.body)?;
+    tree.hint.set(eval.out.as_str().len(), eval.out.piece_ends().len());
     Ok(Output { traced: eval.out, rich: eval.rich })
+}
+
+/// About how many bytes and pieces the output will have: at least what is interpolated as it is,
+/// and about as much as the last time.
+fn expected_size(tree: &Tree, inputs: &[InputValue<'_>]) -> (usize, usize) {
+    let mut plain = tree.literal_bytes;
+    for &index in &tree.plain_inputs {
+        if let Some(InputValue::Json(serde_json::Value::String(text))) = inputs.get(index) {
+            plain += text.len();
+        }
+    }
+    let (bytes, pieces) = tree.hint.get();
+    let slack = bytes / 16;
+    (plain.max(bytes + slack), pieces.max(2 * tree.interpolations + 2))
 }
 
 fn input_value(index: usize, input: InputValue<'_>) -> Value<'_> {
@@ -96,13 +108,16 @@ enum Flow {
     Continue,
 }
 
+/// Slots with their values; few enough, most of the time, to need no allocation.
+type Frame<'a> = SmallVec<[Value<'a>; 8]>;
+
 pub(crate) struct Eval<'a> {
     tree: &'a Tree,
-    inputs: Vec<Value<'a>>,
+    inputs: Frame<'a>,
     given: &'a [InputValue<'a>],
     /// The current frame, and the template's own while a macro runs.
-    frame: Vec<Value<'a>>,
-    outer: Vec<Value<'a>>,
+    frame: Frame<'a>,
+    outer: Frame<'a>,
     frame_id: usize,
     frames_made: usize,
     namespaces: Vec<Dict<'a>>,
@@ -182,13 +197,46 @@ impl<'a> Eval<'a> {
     }
 
     fn emit(&mut self, expr: &'a Expr) -> Result<()> {
-        if let ExprKind::Call(call) = &expr.kind
-            && self.emit_call(call, expr)?
-        {
-            return Ok(());
+        match &expr.kind {
+            ExprKind::Call(call) if self.emit_call(call, expr)? => return Ok(()),
+            ExprKind::Filter(named) if self.escape == Escape::None && self.emit_filter(named, expr)? => return Ok(()),
+            _ => {}
         }
         let value = self.eval(expr)?;
         self.write(&value, expr)
+    }
+
+    /// Writes the result of a filter straight to the output, if there is a short cut for it.
+    #[inline]
+    fn emit_filter(&mut self, named: &'a Named, expr: &'a Expr) -> Result<bool> {
+        match named.shortcut {
+            Some(Shortcut::Join) => self.emit_join(named).map_err(|error| error.at(expr.place.into())),
+            _ => Ok(false),
+        }
+    }
+
+    /// Writes the elements of a list with something between them: what the filter `join` makes,
+    /// without making it.
+    fn emit_join(&mut self, named: &'a Named) -> Result<bool> {
+        let value = self.defined(&named.value)?;
+        let Some(items) = super::ops::sequence(&value) else { return Ok(false) };
+        let joiner = match named.args.positional.first() {
+            Some(Arg::One(joiner)) => Some(self.defined(joiner)?),
+            _ => None,
+        };
+        self.budget.step(items.len())?;
+        let start = self.out.as_str().len();
+        for (index, item) in items.iter().enumerate() {
+            if let Some(joiner) = joiner.as_ref().filter(|_| index > 0) {
+                print::print(joiner, &mut self.out)?;
+            }
+            print::print(&item, &mut self.out)?;
+            self.budget.output(self.out.as_str().len())?;
+        }
+        if self.out.as_str().len() == start {
+            self.out.push("", value.whole_origin());
+        }
+        Ok(true)
     }
 
     /// Writes a value to the output.

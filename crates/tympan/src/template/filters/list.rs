@@ -20,7 +20,7 @@ pub(super) fn apply<'a>(
     eval: &mut Eval<'a>,
     name: &str,
     value: Value<'a>,
-    params: &mut Params<'a>,
+    params: &mut Params<'_, 'a>,
 ) -> Result<Value<'a>> {
     match name {
         "length" | "count" => match value.len() {
@@ -79,7 +79,7 @@ fn attribute<'a>(value: &Value<'a>, path: Option<&Value<'a>>) -> Value<'a> {
     found.unwrap_or(Value::new(Repr::Undefined, value.origin)).also(path.whole_origin())
 }
 
-pub(crate) fn join<'a>(eval: &mut Eval<'a>, value: &Value<'a>, params: &mut Params<'a>) -> Result<Value<'a>> {
+pub(crate) fn join<'a>(eval: &mut Eval<'a>, value: &Value<'a>, params: &mut Params<'_, 'a>) -> Result<Value<'a>> {
     let joiner = params.next("d").filter(|joiner| !joiner.is_none());
     let path = params.next("attribute");
     join_with(eval, value, joiner.as_ref(), path.as_ref())
@@ -123,7 +123,7 @@ fn end<'a>(eval: &mut Eval<'a>, name: &str, value: &Value<'a>) -> Result<Value<'
     Ok(items.get(index).unwrap_or(Value::new(Repr::Undefined, value.origin)))
 }
 
-fn reverse<'a>(eval: &mut Eval<'a>, value: &Value<'a>, params: &Params<'a>) -> Result<Value<'a>> {
+fn reverse<'a>(eval: &mut Eval<'a>, value: &Value<'a>, params: &Params<'_, 'a>) -> Result<Value<'a>> {
     if let Some(text) = value.as_str() {
         eval.budget.make(text.len())?;
         return Ok(Value::string(text.chars().rev().collect::<String>(), value.whole_origin()));
@@ -149,7 +149,7 @@ fn compare_keys(a: &Value<'_>, b: &Value<'_>, case_sensitive: bool, meter: &mut 
 }
 
 /// Filters that need an order.
-fn ordered<'a>(eval: &mut Eval<'a>, name: &str, value: &Value<'a>, params: &mut Params<'a>) -> Result<Value<'a>> {
+fn ordered<'a>(eval: &mut Eval<'a>, name: &str, value: &Value<'a>, params: &mut Params<'_, 'a>) -> Result<Value<'a>> {
     let mut meter = eval.budget.meter();
     let case_sensitive = params.named_flag("case_sensitive");
     let mut compare = |a: &Value<'a>, b: &Value<'a>| compare_keys(a, b, case_sensitive, &mut meter);
@@ -261,7 +261,7 @@ fn groups<'a>(keyed: Vec<(Value<'a>, Value<'a>)>, compare: Compare<'_, 'a>) -> V
     groups.into_iter().map(group).collect()
 }
 
-fn chunks<'a>(eval: &mut Eval<'a>, name: &str, value: &Value<'a>, params: &mut Params<'a>) -> Result<Value<'a>> {
+fn chunks<'a>(eval: &mut Eval<'a>, name: &str, value: &Value<'a>, params: &mut Params<'_, 'a>) -> Result<Value<'a>> {
     let count = params.count("count")?.filter(|count| as_count(count) > 0);
     let count = count.ok_or_else(|| params.fail("needs a count of at least 1"))?;
     let origin = count.origin;
@@ -291,7 +291,7 @@ fn chunks<'a>(eval: &mut Eval<'a>, name: &str, value: &Value<'a>, params: &mut P
     Ok(list(slices).also(origin))
 }
 
-fn map<'a>(eval: &mut Eval<'a>, value: &Value<'a>, params: &mut Params<'a>) -> Result<Value<'a>> {
+fn map<'a>(eval: &mut Eval<'a>, value: &Value<'a>, params: &mut Params<'_, 'a>) -> Result<Value<'a>> {
     if let Some(path) = params.named("attribute") {
         let default = params.named("default");
         let items = elements(eval, value)?.into_iter().map(|item| {
@@ -314,7 +314,7 @@ fn map<'a>(eval: &mut Eval<'a>, value: &Value<'a>, params: &mut Params<'a>) -> R
     Ok(Value::list(mapped, ListKind::List, Origin::AUTHOR))
 }
 
-fn select<'a>(eval: &mut Eval<'a>, name: &str, value: &Value<'a>, params: &mut Params<'a>) -> Result<Value<'a>> {
+fn select<'a>(eval: &mut Eval<'a>, name: &str, value: &Value<'a>, params: &mut Params<'_, 'a>) -> Result<Value<'a>> {
     let wanted = name.starts_with("select");
     let path = if name.ends_with("attr") { Some(params.required("attribute")?) } else { None };
     let test = params.next("test").filter(|test| !test.is_none());
@@ -336,7 +336,7 @@ fn select<'a>(eval: &mut Eval<'a>, name: &str, value: &Value<'a>, params: &mut P
     Ok(Value::list(selected, ListKind::List, Origin::AUTHOR))
 }
 
-fn sum<'a>(eval: &mut Eval<'a>, value: &Value<'a>, params: &mut Params<'a>) -> Result<Value<'a>> {
+fn sum<'a>(eval: &mut Eval<'a>, value: &Value<'a>, params: &mut Params<'_, 'a>) -> Result<Value<'a>> {
     let path = params.next("attribute").filter(|path| !path.is_none());
     let mut total = params.next("start").unwrap_or(Value::author(Repr::Int(0)));
     for item in elements(eval, value)? {
@@ -352,7 +352,7 @@ fn sum<'a>(eval: &mut Eval<'a>, value: &Value<'a>, params: &mut Params<'a>) -> R
     Ok(total)
 }
 
-fn chain<'a>(eval: &mut Eval<'a>, value: Value<'a>, params: &mut Params<'a>) -> Result<Value<'a>> {
+fn chain<'a>(eval: &mut Eval<'a>, value: Value<'a>, params: &mut Params<'_, 'a>) -> Result<Value<'a>> {
     let mut all = vec![value];
     all.extend(params.rest());
     if all.iter().all(|value| value.kind() == ValueKind::Map) {
@@ -374,7 +374,7 @@ fn chain<'a>(eval: &mut Eval<'a>, value: Value<'a>, params: &mut Params<'a>) -> 
     Ok(Value::list(items, if is_list { ListKind::List } else { ListKind::Iterable }, Origin::AUTHOR))
 }
 
-fn zip<'a>(eval: &mut Eval<'a>, value: Value<'a>, params: &mut Params<'a>) -> Result<Value<'a>> {
+fn zip<'a>(eval: &mut Eval<'a>, value: Value<'a>, params: &mut Params<'_, 'a>) -> Result<Value<'a>> {
     let mut columns = vec![elements(eval, &value)?];
     for other in params.rest() {
         columns.push(elements(eval, &other)?);

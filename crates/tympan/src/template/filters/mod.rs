@@ -107,7 +107,7 @@ pub(crate) fn apply<'a>(eval: &mut Eval<'a>, name: &str, value: Value<'a>, args:
     super::eval::expr::shallow(result)
 }
 
-fn default<'a>(value: Value<'a>, params: &mut Params<'a>) -> Result<Value<'a>> {
+fn default<'a>(value: Value<'a>, params: &mut Params<'_, 'a>) -> Result<Value<'a>> {
     let other = params.next("default_value").unwrap_or(Value::author(Repr::Str("")));
     let also_false = params.next("boolean").is_some_and(|flag| flag.is_true());
     Ok(if value.is_undefined() || (also_false && !value.is_true()) { other } else { value })

@@ -5,7 +5,7 @@ use super::params::Params;
 use crate::error::Result;
 use crate::origin::Origin;
 
-pub(super) fn apply<'a>(name: &str, value: &Value<'a>, params: &mut Params<'a>) -> Result<Value<'a>> {
+pub(super) fn apply<'a>(name: &str, value: &Value<'a>, params: &mut Params<'_, 'a>) -> Result<Value<'a>> {
     let origin = value.whole_origin();
     match name {
         "abs" => match &value.repr {
@@ -23,11 +23,11 @@ pub(super) fn apply<'a>(name: &str, value: &Value<'a>, params: &mut Params<'a>) 
     }
 }
 
-fn not_a_number(params: &Params<'_>, value: &Value<'_>) -> crate::error::Error {
+fn not_a_number(params: &Params<'_, '_>, value: &Value<'_>) -> crate::error::Error {
     params.fail(format_args!("needs a number, not {}", value.kind().name()))
 }
 
-fn int<'a>(value: &Value<'a>, origin: Origin, params: &mut Params<'a>) -> Result<Value<'a>> {
+fn int<'a>(value: &Value<'a>, origin: Origin, params: &mut Params<'_, 'a>) -> Result<Value<'a>> {
     let default = params.next("default");
     let base = params.next("base").and_then(|base| base.as_int()).unwrap_or(10);
     let parsed = match &value.repr {
@@ -71,7 +71,7 @@ fn parse_int(text: &str, base: i128) -> Option<i128> {
     text.parse::<f64>().ok().map(|float| float as i128)
 }
 
-fn float<'a>(value: &Value<'a>, origin: Origin, params: &mut Params<'a>) -> Result<Value<'a>> {
+fn float<'a>(value: &Value<'a>, origin: Origin, params: &mut Params<'_, 'a>) -> Result<Value<'a>> {
     let default = params.next("default");
     let parsed = match &value.repr {
         Repr::None | Repr::Undefined | Repr::Silent => return Ok(default.unwrap_or(Value::float(0.0, origin))),
@@ -85,7 +85,7 @@ fn float<'a>(value: &Value<'a>, origin: Origin, params: &mut Params<'a>) -> Resu
     }
 }
 
-fn round<'a>(value: &Value<'a>, origin: Origin, params: &mut Params<'a>) -> Result<Value<'a>> {
+fn round<'a>(value: &Value<'a>, origin: Origin, params: &mut Params<'_, 'a>) -> Result<Value<'a>> {
     let precision = match params.next("precision").filter(|precision| !precision.is_none()) {
         Some(precision) => precision
             .as_int()

@@ -5,24 +5,24 @@ use super::super::value::{Value, ValueKind};
 use crate::error::{Error, Kind, Result};
 
 /// Takes arguments one after the other and notices what is left over.
-pub(super) struct Params<'a> {
-    filter: String,
-    positional: std::collections::VecDeque<Value<'a>>,
+pub(super) struct Params<'f, 'a> {
+    filter: &'f str,
+    positional: std::vec::IntoIter<Value<'a>>,
     named: Vec<(String, Value<'a>)>,
 }
 
-impl<'a> Params<'a> {
-    pub(super) fn new(filter: &str, args: Arguments<'a>) -> Self {
-        Self { filter: filter.to_owned(), positional: args.positional.into(), named: args.named }
+impl<'f, 'a> Params<'f, 'a> {
+    pub(super) fn new(filter: &'f str, args: Arguments<'a>) -> Self {
+        Self { filter, positional: args.positional.into_iter(), named: args.named }
     }
 
     pub(super) fn into_arguments(self) -> Arguments<'a> {
-        Arguments { positional: self.positional.into(), named: self.named }
+        Arguments { positional: self.positional.collect(), named: self.named }
     }
 
     /// The next argument, given by place or by this name.
     pub(super) fn next(&mut self, name: &str) -> Option<Value<'a>> {
-        self.positional.pop_front().or_else(|| self.named(name))
+        self.positional.next().or_else(|| self.named(name))
     }
 
     /// An argument that can only be given by name.
@@ -33,7 +33,7 @@ impl<'a> Params<'a> {
 
     /// Everything that is left, given by place.
     pub(super) fn rest(&mut self) -> Vec<Value<'a>> {
-        self.positional.drain(..).collect()
+        self.positional.by_ref().collect()
     }
 
     /// Everything that is left, given by name.
@@ -70,7 +70,7 @@ impl<'a> Params<'a> {
 
     /// Fails if something is left.
     pub(super) fn finish(self) -> Result<()> {
-        if self.positional.is_empty() && self.named.is_empty() {
+        if self.positional.len() == 0 && self.named.is_empty() {
             return Ok(());
         }
         Err(self.fail("is given an argument that it does not take"))

@@ -15,7 +15,7 @@ pub(super) fn apply<'a>(
     eval: &mut Eval<'a>,
     name: &str,
     value: Value<'a>,
-    params: &mut Params<'a>,
+    params: &mut Params<'_, 'a>,
 ) -> Result<Value<'a>> {
     let value = if name == "string" && value.kind() == ValueKind::String { value } else { text(eval, value)? };
     match name {
@@ -231,7 +231,7 @@ fn split_white_space(text: &str, limit: usize) -> Vec<Range<usize>> {
     ranges
 }
 
-fn indent<'a>(eval: &mut Eval<'a>, value: &Value<'a>, params: &mut Params<'a>) -> Result<Value<'a>> {
+fn indent<'a>(eval: &mut Eval<'a>, value: &Value<'a>, params: &mut Params<'_, 'a>) -> Result<Value<'a>> {
     let width = params.count("width")?;
     let (first, blank) = (params.flag("first"), params.flag("blank"));
     let width_origin = width.as_ref().map_or(Origin::AUTHOR, |width| width.origin);

@@ -6,7 +6,7 @@ use minijinja::value::ValueKind;
 
 use super::super::tree::{
     Arg, Args, BinaryOp, Block, CallExpr, Callee, Capture, Const, Expr, ExprKind, For, Function, MacroDef, Name, Named,
-    NamedArg, Node, Param, Place, SliceExpr, Target, TernaryExpr, Tree, With,
+    NamedArg, Node, Param, Place, Shortcut, SizeHint, SliceExpr, Target, TernaryExpr, Tree, With,
 };
 use super::Options;
 use super::scope::Frames;
@@ -34,6 +34,7 @@ pub(super) fn lower(template: &ast::Stmt<'_>, source: &str, options: Options<'_>
         literal_bytes: lowering.literal_bytes,
         plain_inputs: lowering.plain_inputs,
         interpolations: lowering.interpolations,
+        hint: SizeHint::default(),
     })
 }
 
@@ -170,9 +171,8 @@ impl<'s> Lowering<'s> {
         let loop_slot = self.frames.loop_slot();
         let all = self.frames.pop_scope();
         let or_else = self.block(&node.else_body)?;
-        let span = place(node.span());
         let recursive = node.recursive;
-        Ok(Node::For(Box::new(For { target, iter, filter, body, or_else, recursive, loop_slot, own, all, span })))
+        Ok(Node::For(Box::new(For { target, iter, filter, body, or_else, recursive, loop_slot, own, all })))
     }
 
     fn with(&mut self, node: &ast::WithBlock<'s>) -> Result<Node> {
@@ -293,12 +293,13 @@ impl<'s> Lowering<'s> {
                     None => Expr::new(ExprKind::Captured, at),
                 };
                 let args = self.args(&filter.args)?;
-                ExprKind::Filter(Box::new(Named { name: filter.name.into(), value, args }))
+                let shortcut = Shortcut::of(filter.name, &args);
+                ExprKind::Filter(Box::new(Named { name: filter.name.into(), shortcut, value, args }))
             }
             ast::Expr::Test(test) => {
                 let value = self.expr(&test.expr)?;
                 let args = self.args(&test.args)?;
-                ExprKind::Test(Box::new(Named { name: test.name.into(), value, args }))
+                ExprKind::Test(Box::new(Named { name: test.name.into(), shortcut: None, value, args }))
             }
             ast::Expr::GetAttr(attr) => {
                 let value = self.boxed(&attr.expr)?;
