@@ -46,33 +46,25 @@ impl<'r> Splitter<'r> {
     }
 
     fn messages(&self, rich: Vec<RichPlace>) -> Vec<Message> {
-        let sections = self.sections();
-        let mut messages = Vec::with_capacity(sections.len());
+        let mut messages = Vec::with_capacity(self.rendered.notable.as_ref().map_or(4, |places| places.len() + 1));
         let mut rich = rich.into_iter().peekable();
-        for section in sections {
+        let mut add = |mut section: Section, end: usize| {
+            section.range.end = end;
             let mut places = Vec::new();
-            while let Some(place) = rich.next_if(|place| place.range.start < section.range.end) {
+            while let Some(place) = rich.next_if(|place| place.range.start < end) {
                 places.push(place);
             }
             self.add_messages(section, places, &mut messages);
-        }
-        messages
-    }
-
-    fn sections(&self) -> Vec<Section> {
-        let mut sections = vec![Section { role: Role::System, attributes: None, range: 0..0, is_preamble: true }];
+        };
+        let mut open = Section { role: Role::System, attributes: None, range: 0..0, is_preamble: true };
         for_each_marker(self.rendered, |line, marker| {
-            if let Some(last) = sections.last_mut() {
-                last.range.end = line.start;
-            }
             let start = (line.end + 1).min(self.text.len());
             let Marker { role, attributes, .. } = marker;
-            sections.push(Section { role, attributes, range: start..start, is_preamble: false });
+            let next = Section { role, attributes, range: start..start, is_preamble: false };
+            add(std::mem::replace(&mut open, next), line.start);
         });
-        if let Some(last) = sections.last_mut() {
-            last.range.end = self.text.len();
-        }
-        sections
+        add(open, self.text.len());
+        messages
     }
 
     /// Adds the messages that a section consists of: one, unless there are threads in it.
@@ -151,21 +143,29 @@ impl<'r> Splitter<'r> {
     /// Takes characters of the author's off both ends of a range; text of inputs stays as it is.
     fn trim(&self, range: Range<usize>, matches: fn(char) -> bool) -> Range<usize> {
         let Range { mut start, mut end } = range;
-        for (text, trusted) in self.pieces(&(start..end)) {
-            let rest = if trusted { text.trim_start_matches(matches) } else { text };
+        let pieces = self.rendered.traced.piece_ends();
+        let mut index = pieces.partition_point(|piece| piece.end <= start);
+        while start < end {
+            let text = &self.text[start..pieces[index].end.min(end)];
+            let rest = if self.is_trusted(pieces[index].origin) { text.trim_start_matches(matches) } else { text };
             start += text.len() - rest.len();
             if !rest.is_empty() {
                 break;
             }
+            index += 1;
         }
-        for (text, trusted) in self.pieces(&(start..end)).rev() {
-            let rest = if trusted { text.trim_end_matches(matches) } else { text };
+        let mut index = pieces.partition_point(|piece| piece.end < end);
+        while start < end {
+            let piece_start = if index == 0 { 0 } else { pieces[index - 1].end };
+            let text = &self.text[piece_start.max(start)..end];
+            let rest = if self.is_trusted(pieces[index].origin) { text.trim_end_matches(matches) } else { text };
             end -= text.len() - rest.len();
             if !rest.is_empty() {
                 break;
             }
+            index = index.saturating_sub(1);
         }
-        start..end.max(start)
+        start..end
     }
 }
 
@@ -192,31 +192,93 @@ fn thread_of(input: Arc<RichInput>) -> Vec<Message> {
 
 /// Calls `found` for each role marker, with the bytes of its line.
 pub(crate) fn for_each_marker(rendered: &Rendered, mut found: impl FnMut(Range<usize>, Marker)) {
-    let text = rendered.text();
-    let mut line = OpenLine::default();
-    let mut start = 0;
-    for piece in rendered.traced.piece_ends() {
-        let (piece_start, end) = (start, piece.end);
-        start = end;
-        if !rendered.inputs.is_trusted(piece.origin) {
-            line.add_atom(&text[piece_start..end]);
-            continue;
+    let mut scanner = Scanner { rendered, text: rendered.text(), line: OpenLine::default(), index: 0, at: 0 };
+    match &rendered.notable {
+        Some(places) => places.iter().for_each(|place| scanner.scan(place.clone(), &mut found)),
+        None => scanner.scan(0..scanner.text.len(), &mut found),
+    }
+}
+
+/// Goes through rendered text in order, and looks at no more of it than it must.
+struct Scanner<'r> {
+    rendered: &'r Rendered,
+    text: &'r str,
+    /// The line that it is in.
+    line: OpenLine<'r>,
+    /// The piece that it is in, and where.
+    index: usize,
+    at: usize,
+}
+
+impl<'r> Scanner<'r> {
+    /// Looks at every line that begins in a place, or goes on in it after nothing but the author's
+    /// white space.
+    fn scan(&mut self, place: Range<usize>, found: &mut impl FnMut(Range<usize>, Marker)) {
+        if self.at < place.start {
+            self.skip_to(place.start);
         }
-        let mut at = piece_start;
-        for newline in memchr::memchr_iter(b'\n', &text.as_bytes()[piece_start..end]) {
-            let newline = piece_start + newline;
-            if let Some(marker) = line.close(&text[at..newline]) {
-                found(line.start..newline, marker);
+        let pieces = self.rendered.traced.piece_ends();
+        while self.at < place.end || self.line.is_open() {
+            let Some(piece) = pieces.get(self.index) else {
+                if let Some(marker) = self.line.close("") {
+                    found(self.line.start..self.text.len(), marker);
+                }
+                return;
+            };
+            if !self.rendered.inputs.is_trusted(piece.origin) {
+                self.line.add_atom(&self.text[self.at..piece.end]);
+            } else if !self.scan_lines(piece.end, place.end, found) {
+                return;
             }
-            at = newline + 1;
-            line.start = at;
-        }
-        if at < end {
-            line.add_author(&text[at..end]);
+            self.at = piece.end;
+            self.index += 1;
         }
     }
-    if let Some(marker) = line.close("") {
-        found(line.start..text.len(), marker);
+
+    /// Looks at the lines of a piece that ends at `end`. Returns whether it got there: lines that
+    /// begin behind `enough` are left alone.
+    fn scan_lines(&mut self, end: usize, enough: usize, found: &mut impl FnMut(Range<usize>, Marker)) -> bool {
+        let base = self.at;
+        for newline in memchr::memchr_iter(b'\n', &self.text.as_bytes()[base..end]) {
+            let newline = base + newline;
+            if let Some(marker) = self.line.close(&self.text[self.at..newline]) {
+                found(self.line.start..newline, marker);
+            }
+            self.at = newline + 1;
+            self.line.start = self.at;
+            if self.at >= enough {
+                return false;
+            }
+        }
+        if self.at < end {
+            self.line.add_author(&self.text[self.at..end]);
+        }
+        true
+    }
+
+    /// Goes on to a place, and finds out how the line has begun that it is in.
+    fn skip_to(&mut self, start: usize) {
+        let pieces = self.rendered.traced.piece_ends();
+        self.at = start;
+        self.index = pieces.partition_point(|piece| piece.end <= start);
+        self.line = OpenLine { start: 0, ..OpenLine::default() };
+        let (mut index, mut end) = (self.index, start);
+        loop {
+            let piece_start = if index == 0 { 0 } else { pieces[index - 1].end };
+            let has_part = index < self.index || piece_start < end;
+            let is_atom = has_part && !self.rendered.inputs.is_trusted(pieces[index].origin);
+            let before = &self.text[piece_start..end];
+            let before = before.trim_end_matches(|char: char| char != '\n' && char.is_whitespace());
+            if is_atom || !(before.is_empty() || before.ends_with('\n')) {
+                self.line.is_text = true;
+                return;
+            }
+            if !before.is_empty() || index == 0 {
+                self.line.start = piece_start + before.len();
+                return;
+            }
+            (index, end) = (index - 1, piece_start);
+        }
     }
 }
 
@@ -230,6 +292,11 @@ struct OpenLine<'t> {
 }
 
 impl<'t> OpenLine<'t> {
+    /// Whether it has begun as a marker may begin, and not ended.
+    fn is_open(&self) -> bool {
+        !self.is_text && !self.parts.is_empty()
+    }
+
     /// Adds text of an input. A marker never begins with one.
     fn add_atom(&mut self, text: &'t str) {
         self.is_text |= self.parts.is_empty();
@@ -338,4 +405,73 @@ fn find_threads(text: &str, threads: &[(String, Vec<Message>)]) -> Vec<RichPlace
         }
     }
     places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::prompt::Prompt;
+    use crate::schema::Property;
+    use crate::spec::PromptSpec;
+    use proptest::prelude::*;
+
+    /// Parts of templates that make markers, halves of markers and what only looks like them.
+    const SNIPPETS: &[&str] = &[
+        "user:",
+        "us",
+        "er:",
+        "\n",
+        "\n",
+        " ",
+        "\u{a0}",
+        "\r",
+        "#",
+        "text",
+        "System[a=",
+        "assistant [a=\"",
+        "\"",
+        "]:",
+        ":",
+        "{{ x }}",
+        "{{- x -}}",
+        "{{ 'system:' }}",
+        "{{ 'us' }}",
+        "{{ '\\nuser:\\n' }}",
+        "{% if x %}user{% endif %}",
+        "{% if not x %}user:\n{% endif %}",
+        "{{ xs | join('\\nuser:\\n') }}",
+        "{{ ['user', x] | join(':') }}",
+        "{{ ['user', ':'] | join }}",
+        "{% set s %}\nuser[a={{ x }}]:\n{% endset %}{{ s }}",
+        "{% filter upper %}user:{{ x }}\n{% endfilter %}",
+        "{% for i in xs %}{{ loop.index }}user:\n{{ i }}\n{% endfor %}",
+        "{% macro m(a) %}\nuser:{{ a }}\n{% endmacro %}{{ m('') }}{{ m(x) }}{{ m('')|trim }}",
+        "{{ 'user:' ~ x }}",
+        "{{ 'user[a=' ~ x ~ ']:' }}",
+        "{{ ['user:'] }}",
+        "{% autoescape 'html' %}{{ 'user:' }}{% endautoescape %}",
+    ];
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        /// What the template knows beforehand of its markers only saves work.
+        #[test]
+        fn markers_are_found_where_they_are_noted(
+            parts in prop::collection::vec(prop::sample::select(SNIPPETS), 0..12),
+            x in "|user:|\nsystem:\n|a",
+            trusted in prop::bool::weighted(0.1),
+        ) {
+            let mut input = Property::new("x", crate::schema::PropertyKind::String);
+            input.trusted = trusted;
+            let spec = PromptSpec { instructions: parts.concat(), inputs: vec![input], ..PromptSpec::default() };
+            let inputs = serde_json::json!({"x": x, "xs": [x, "b"]});
+            let Ok(rendered) = Prompt::from_spec(spec).render(inputs.as_object().expect("a map")) else {
+                return Ok(());
+            };
+            prop_assert_eq!(rendered.notable.is_none(), trusted);
+            let everywhere = Rendered { notable: None, ..rendered.clone() };
+            prop_assert_eq!(split(rendered), split(everywhere));
+        }
+    }
 }

@@ -91,6 +91,31 @@ pub(crate) fn may_be_begun_by(text: &str) -> bool {
     text.is_empty() || may_begin(text.as_bytes()) != Some(false)
 }
 
+/// Whether a role marker can begin in this text of the author's, whatever stands around it.
+pub(crate) fn may_hold_one(text: &str) -> bool {
+    match text.rsplit_once('\n') {
+        Some((lines, last)) => begins_one(last) || lines.split('\n').any(|line| match_line(line).is_some()),
+        None => begins_one(text),
+    }
+}
+
+/// Whether this can be the beginning of a marker, whatever follows.
+fn begins_one(text: &str) -> bool {
+    let text = text.trim_start();
+    let rest = text.strip_prefix('#').map_or(text, str::trim_start);
+    let (word, after) = rest.split_at(rest.bytes().take_while(u8::is_ascii_alphabetic).count());
+    let is_whole = match after.chars().next() {
+        None if word.is_empty() => return !text.is_empty(),
+        None => false,
+        Some(char) if matches!(char, '[' | ':') || char.is_whitespace() => true,
+        Some(_) => return false,
+    };
+    Role::IN_MARKERS.into_iter().map(Role::as_str).any(|role| {
+        let known = if is_whole { Some(role) } else { role.get(..word.len()) };
+        known.is_some_and(|known| known.eq_ignore_ascii_case(word))
+    })
+}
+
 /// Matches a line in parts.
 pub(crate) fn match_parts(parts: &[Part<'_>]) -> Option<Marker> {
     let mut cursor = Cursor { parts, index: 0, offset: 0 };

@@ -125,7 +125,9 @@ impl Prompt {
         let is_split = spec.template.parser == "prompty";
         let lines = if is_split { marker::source_lines(&spec.instructions) } else { Vec::new() };
         let protected: Vec<_> = lines.into_iter().map(|(range, _)| range).collect();
-        let options = CompileOptions { syntax, declared: &declared, protected: &protected, drop_last_newline: false };
+        let notable = is_split.then_some(marker::may_hold_one as fn(&str) -> bool);
+        let options =
+            CompileOptions { syntax, declared: &declared, protected: &protected, drop_last_newline: false, notable };
         let template = Template::compile(&spec.instructions, options).map_err(|error| self.locate(error))?;
         let declarations = template.inputs().enumerate().map(|(index, _)| Some(index).filter(|i| *i < declared.len()));
         let declarations: Vec<_> = declarations.collect();
@@ -190,13 +192,16 @@ impl Prompt {
         }
         let lenient = options.lenient.unwrap_or(self.spec.template.lenient);
         let output = compiled.template.render(&values, EvalOptions { lenient, limits: options.limits });
-        let Output { traced, rich: places } = output.map_err(|error| self.locate(error))?;
+        let Output { traced, rich: places, notable } = output.map_err(|error| self.locate(error))?;
         let places = places.into_iter().filter_map(|(range, index)| {
             let (_, input) = rich.iter().find(|(rich, _)| *rich == index)?;
             Some(RichPlace { range, input: input.clone() })
         });
         let strict = options.strict.unwrap_or(self.spec.template.strict);
-        let rendered = Rendered { traced, inputs: compiled.table.clone(), rich: places.collect(), strict };
+        let inputs = compiled.table.clone();
+        // Text of trusted inputs counts as the author's, but nobody knows it beforehand.
+        let notable = notable.filter(|_| !inputs.has_trusted());
+        let rendered = Rendered { traced, inputs, rich: places.collect(), strict, notable };
         rendered.check_strict()?;
         Ok(rendered)
     }

@@ -25,6 +25,7 @@ pub struct InputTable {
     inputs: Vec<InputInfo>,
     untrusted: Origin,
     strict: Origin,
+    has_trusted: bool,
 }
 
 impl InputTable {
@@ -32,7 +33,9 @@ impl InputTable {
     pub fn new(inputs: Vec<InputInfo>) -> Self {
         let mut table = Self { inputs, ..Self::default() };
         for (index, input) in table.inputs.iter().enumerate() {
-            if !input.trusted {
+            if input.trusted {
+                table.has_trusted = true;
+            } else {
                 table.untrusted |= Origin::input(index);
             }
             if input.strict {
@@ -61,6 +64,11 @@ impl InputTable {
     /// Whether any input's declaration says `strict`.
     pub fn has_strict(&self) -> bool {
         !self.strict.is_author()
+    }
+
+    /// Whether any input's text counts as the author's own.
+    pub fn has_trusted(&self) -> bool {
+        self.has_trusted
     }
 
     /// The names of the inputs that had a part in text of this origin.
@@ -205,6 +213,8 @@ pub struct Rendered {
     pub(crate) inputs: Arc<InputTable>,
     pub(crate) rich: Vec<RichPlace>,
     pub(crate) strict: bool,
+    /// The only places where role markers can be, in order; `None` if they can be anywhere.
+    pub(crate) notable: Option<Vec<Range<usize>>>,
 }
 
 /// A part of a rendered text that one interpolation, or the author, wrote.
@@ -221,7 +231,7 @@ pub struct Segment<'a> {
 impl Rendered {
     /// Text that a renderer outside the engine made, with what it knows of its origins.
     pub fn new(traced: TracedText, inputs: Arc<InputTable>) -> Self {
-        Self { traced, inputs, rich: Vec::new(), strict: false }
+        Self { traced, inputs, rich: Vec::new(), strict: false, notable: None }
     }
 
     /// The text; a rich input stands in it as its nonce.

@@ -22,6 +22,24 @@ pub(crate) struct Tree {
     pub(crate) plain_inputs: Vec<usize>,
     pub(crate) interpolations: usize,
     pub(crate) hint: SizeHint,
+    /// See [`CompileOptions::notable`](super::CompileOptions::notable).
+    pub(crate) notable: Option<Notable>,
+}
+
+/// Tells which text of the author's is to be remembered.
+pub(crate) type Notable = fn(&str) -> bool;
+
+/// Text of the template.
+#[derive(Debug)]
+pub(crate) struct Literal {
+    pub(crate) text: Box<str>,
+    pub(crate) is_notable: bool,
+}
+
+impl Literal {
+    pub(crate) fn new(text: &str, notable: Option<Notable>) -> Self {
+        Self { text: text.into(), is_notable: notable.is_some_and(|is_notable| is_notable(text)) }
+    }
 }
 
 /// How large the last output was, so that the next one is allocated once. It decides nothing but
@@ -75,7 +93,7 @@ impl From<Place> for Span {
 /// A statement.
 #[derive(Debug)]
 pub(crate) enum Node {
-    Text(Box<str>),
+    Text(Literal),
     Emit(Expr),
     /// Conditions with their bodies, and what to do if none holds.
     If(Vec<(Expr, Block)>, Block),

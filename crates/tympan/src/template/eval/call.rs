@@ -102,7 +102,7 @@ impl<'a> Eval<'a> {
     /// Runs a macro's body; its text goes to the output.
     fn run_macro(&mut self, value: &Rc<MacroValue<'a>>, args: Arguments<'a>) -> Result<()> {
         let def = value.def;
-        let mut frame: super::Frame<'a> = smallvec::smallvec![Value::UNSET; def.frame_size];
+        let mut frame: super::Frame<'a> = vec![Value::UNSET; def.frame_size];
         bind_arguments(def, args, &mut frame)?;
         for ((outer, inner), captured) in def.captures.iter().zip(&value.captured) {
             let is_itself = Some(*outer) == value.own_slot;

@@ -5,8 +5,8 @@ use minijinja::machinery::{Span as MjSpan, ast};
 use minijinja::value::ValueKind;
 
 use super::super::tree::{
-    Arg, Args, BinaryOp, Block, CallExpr, Callee, Capture, Const, Expr, ExprKind, For, Function, MacroDef, Name, Named,
-    NamedArg, Node, Param, Place, Shortcut, SizeHint, SliceExpr, Target, TernaryExpr, Tree, With,
+    Arg, Args, BinaryOp, Block, CallExpr, Callee, Capture, Const, Expr, ExprKind, For, Function, Literal, MacroDef,
+    Name, Named, NamedArg, Node, Notable, Param, Place, Shortcut, SizeHint, SliceExpr, Target, TernaryExpr, Tree, With,
 };
 use super::Options;
 use super::scope::Frames;
@@ -22,6 +22,7 @@ pub(super) fn lower(template: &ast::Stmt<'_>, source: &str, options: Options<'_>
         literal_bytes: 0,
         plain_inputs: Vec::new(),
         interpolations: 0,
+        notable: options.notable,
     };
     let ast::Stmt::Template(template) = template else {
         return Err(Error::new(Kind::TemplateSyntax, "expected a template"));
@@ -35,6 +36,7 @@ pub(super) fn lower(template: &ast::Stmt<'_>, source: &str, options: Options<'_>
         plain_inputs: lowering.plain_inputs,
         interpolations: lowering.interpolations,
         hint: SizeHint::default(),
+        notable: options.notable,
     })
 }
 
@@ -47,6 +49,7 @@ struct Lowering<'s> {
     literal_bytes: usize,
     plain_inputs: Vec<usize>,
     interpolations: usize,
+    notable: Option<Notable>,
 }
 
 impl<'s> Lowering<'s> {
@@ -128,7 +131,7 @@ impl<'s> Lowering<'s> {
             return;
         }
         self.literal_bytes += text.len();
-        block.push(Node::Text(text.into()));
+        block.push(Node::Text(Literal::new(text, self.notable)));
     }
 
     fn emit(&mut self, expr: &ast::Expr<'s>) -> Result<Node> {

@@ -11,7 +11,7 @@ use std::ops::Range;
 use minijinja::machinery;
 use minijinja::syntax::SyntaxConfig;
 
-use super::tree::Tree;
+use super::tree::{Notable, Tree};
 use crate::error::{Error, Kind, Result};
 use crate::source::Span;
 
@@ -25,6 +25,8 @@ pub(crate) struct Options<'a> {
     pub(crate) protected: &'a [Range<usize>],
     /// Whether one newline at the very end is dropped.
     pub(crate) drop_last_newline: bool,
+    /// Which text of the author's is to be remembered.
+    pub(crate) notable: Option<Notable>,
 }
 
 /// Compiles a template.
