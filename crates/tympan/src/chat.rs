@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::{Error, Kind, Result};
-use crate::marker::{self, Marker, Part, Parts};
+use crate::marker::{self, Attributes, Marker, Part, Parts};
 use crate::message::{Anchor, Content, ContentPart, JsonMap, Message, Role, TextPart};
 use crate::origin::Origin;
 use crate::rendered::{Rendered, RichInput, RichPlace, RichValue, TracedText};
@@ -25,7 +25,7 @@ pub fn split(mut rendered: Rendered) -> Vec<Message> {
 /// A message's role, attributes, and the bytes of its content.
 struct Section {
     role: Role,
-    attributes: Option<JsonMap>,
+    attributes: Option<Box<Attributes>>,
     range: Range<usize>,
     /// Whether it is what stands before the first marker.
     is_preamble: bool,
@@ -50,16 +50,23 @@ impl<'r> Splitter<'r> {
         let mut rich = rich.into_iter().peekable();
         let mut add = |mut section: Section, end: usize| {
             section.range.end = end;
+            if rich.peek().is_none_or(|place| place.range.start >= end) {
+                return self.add_message(section, &[], &mut messages);
+            }
             let mut places = Vec::new();
             while let Some(place) = rich.next_if(|place| place.range.start < end) {
                 places.push(place);
             }
-            self.add_messages(section, places, &mut messages);
+            if places.iter().any(|place| place.input.kind == PropertyKind::Thread) {
+                self.add_messages(section, places, &mut messages);
+            } else {
+                self.add_message(section, &places, &mut messages);
+            }
         };
         let mut open = Section { role: Role::System, attributes: None, range: 0..0, is_preamble: true };
         for_each_marker(self.rendered, |line, marker| {
             let start = (line.end + 1).min(self.text.len());
-            let Marker { role, attributes, .. } = marker;
+            let Marker { role, attributes } = marker;
             let next = Section { role, attributes, range: start..start, is_preamble: false };
             add(std::mem::replace(&mut open, next), line.start);
         });
@@ -67,17 +74,19 @@ impl<'r> Splitter<'r> {
         messages
     }
 
-    /// Adds the messages that a section consists of: one, unless there are threads in it.
-    fn add_messages(&self, section: Section, places: Vec<RichPlace>, messages: &mut Vec<Message>) {
+    /// Adds the message that a section without threads is.
+    fn add_message(&self, section: Section, places: &[RichPlace], messages: &mut Vec<Message>) {
         let Section { role, attributes, range, is_preamble } = section;
-        let has_thread = places.iter().any(|place| place.input.kind == PropertyKind::Thread);
-        if !has_thread {
-            if !is_preamble || self.has_content(&range) {
-                let range = self.trim_newlines(range);
-                messages.push(message(role, self.part(range, &places), attributes));
-            }
-            return;
+        if !is_preamble || self.has_content(&range) {
+            let range = self.trim_newlines(range);
+            messages.push(message(role, self.part(range, places), attributes.map(|attributes| attributes.values)));
         }
+    }
+
+    /// Adds the messages that a section with threads consists of.
+    fn add_messages(&self, section: Section, places: Vec<RichPlace>, messages: &mut Vec<Message>) {
+        let Section { role, attributes, range, .. } = section;
+        let attributes = attributes.map(|attributes| attributes.values);
         let mut start = range.start;
         let mut media = Vec::new();
         let flush = |range: Range<usize>, media: &mut Vec<RichPlace>, messages: &mut Vec<Message>| {
@@ -135,13 +144,29 @@ impl<'r> Splitter<'r> {
 
     /// Takes line ends of the author's off both ends of a range.
     fn trim_newlines(&self, range: Range<usize>) -> Range<usize> {
-        let bytes = &self.text.as_bytes()[range.clone()];
-        let is_ragged = |byte: Option<&u8>| matches!(byte, Some(b'\n' | b'\r'));
-        if is_ragged(bytes.first()) || is_ragged(bytes.last()) { self.trim(range, is_newline) } else { range }
+        let bytes = self.text.as_bytes();
+        let pieces = self.rendered.traced.piece_ends();
+        let Range { start, mut end } = range;
+        // Nearly always it is the last piece alone that has any.
+        let last = pieces.partition_point(|piece| piece.end < end);
+        if start < end && self.is_trusted(pieces[last].origin) {
+            let floor = if last == 0 { start } else { pieces[last - 1].end.max(start) };
+            while end > floor && matches!(bytes[end - 1], b'\n' | b'\r') {
+                end -= 1;
+            }
+            if end == floor {
+                return self.trim(range, is_newline);
+            }
+        }
+        match bytes[start..end].first() {
+            Some(b'\n' | b'\r') => self.trim(range, is_newline),
+            _ => start..end,
+        }
     }
 
     /// Takes characters of the author's off both ends of a range; text of inputs stays as it is.
-    fn trim(&self, range: Range<usize>, matches: fn(char) -> bool) -> Range<usize> {
+    #[inline(never)]
+    fn trim(&self, range: Range<usize>, matches: impl Fn(char) -> bool + Copy) -> Range<usize> {
         let Range { mut start, mut end } = range;
         let pieces = self.rendered.traced.piece_ends();
         let mut index = pieces.partition_point(|piece| piece.end <= start);
@@ -170,6 +195,7 @@ impl<'r> Splitter<'r> {
 }
 
 /// Line ends, of whatever convention.
+#[inline]
 fn is_newline(char: char) -> bool {
     matches!(char, '\n' | '\r')
 }
@@ -194,7 +220,18 @@ fn thread_of(input: Arc<RichInput>) -> Vec<Message> {
 pub(crate) fn for_each_marker(rendered: &Rendered, mut found: impl FnMut(Range<usize>, Marker)) {
     let mut scanner = Scanner { rendered, text: rendered.text(), line: OpenLine::default(), index: 0, at: 0 };
     match &rendered.notable {
-        Some(places) => places.iter().for_each(|place| scanner.scan(place.clone(), &mut found)),
+        Some(notes) => {
+            for note in notes {
+                let range = note.range.clone();
+                if note.is_line
+                    && let Some(marker) = marker::match_line(&scanner.text[range.clone()])
+                {
+                    found(range, marker);
+                } else {
+                    scanner.scan(range, &mut found);
+                }
+            }
+        }
         None => scanner.scan(0..scanner.text.len(), &mut found),
     }
 }
@@ -349,7 +386,10 @@ pub fn parse_text(text: &str, options: &ParseTextOptions) -> Result<Vec<Message>
     let mut mismatch = None;
     if let Some(expected) = &options.nonce {
         for_each_marker(&rendered, |line, marker| {
-            let is_right = marker.nonce.as_ref().is_some_and(|nonce| same_bytes(nonce.as_bytes(), expected.as_bytes()));
+            let is_right = marker
+                .attributes
+                .and_then(|attributes| attributes.nonce)
+                .is_some_and(|nonce| same_bytes(nonce.as_bytes(), expected.as_bytes()));
             if !is_right && mismatch.is_none() {
                 mismatch = Some(line);
             }

@@ -25,8 +25,15 @@ pub(crate) type Parts<'a> = SmallVec<[Part<'a>; 4]>;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Marker {
     pub(crate) role: Role,
-    /// Attributes in order; the same name twice keeps the last value.
-    pub(crate) attributes: Option<JsonMap>,
+    /// Few markers have any.
+    pub(crate) attributes: Option<Box<Attributes>>,
+}
+
+/// The attributes of a role marker.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Attributes {
+    /// In order; the same name twice keeps the last value.
+    pub(crate) values: JsonMap,
     /// The attribute `nonce` as it was written: it is never a number.
     pub(crate) nonce: Option<String>,
 }
@@ -36,7 +43,7 @@ pub(crate) struct Marker {
 pub(crate) fn match_line(line: &str) -> Option<Marker> {
     match first_look(line) {
         Look::NoMarker => None,
-        Look::Plain(role) => Some(Marker { role, attributes: None, nonce: None }),
+        Look::Plain(role) => Some(Marker { role, attributes: None }),
         Look::Unclear => match_parts(&[Part::Author(line)]),
     }
 }
@@ -91,12 +98,23 @@ pub(crate) fn may_be_begun_by(text: &str) -> bool {
     text.is_empty() || may_begin(text.as_bytes()) != Some(false)
 }
 
-/// Whether a role marker can begin in this text of the author's, whatever stands around it.
-pub(crate) fn may_hold_one(text: &str) -> bool {
-    match text.rsplit_once('\n') {
-        Some((lines, last)) => begins_one(last) || lines.split('\n').any(|line| match_line(line).is_some()),
-        None => begins_one(text),
+/// The lines, and parts of lines, of this text of the author's in which a role marker can begin,
+/// whatever stands around the text.
+pub(crate) fn candidates(text: &str) -> Vec<Range<usize>> {
+    let mut candidates = Vec::new();
+    if !may_be_begun_by(text) && memchr::memchr(b'\n', text.as_bytes()).is_none() {
+        return candidates;
     }
+    let mut start = 0;
+    for line in text.split('\n') {
+        let range = start..start + line.len();
+        let is_last = range.end == text.len();
+        if if is_last { begins_one(line) } else { match_line(line).is_some() } {
+            candidates.push(range.clone());
+        }
+        start = range.end + 1;
+    }
+    candidates
 }
 
 /// Whether this can be the beginning of a marker, whatever follows.
@@ -124,16 +142,13 @@ pub(crate) fn match_parts(parts: &[Part<'_>]) -> Option<Marker> {
         cursor.skip_white_space();
     }
     let role = cursor.role()?;
-    let mut marker = Marker { role, attributes: None, nonce: None };
-    if cursor.skip('[') {
-        cursor.attributes(&mut marker)?;
-    }
+    let attributes = if cursor.skip('[') { Some(Box::new(cursor.attributes()?)) } else { None };
     cursor.skip_white_space();
     if !cursor.skip(':') {
         return None;
     }
     cursor.skip_white_space();
-    cursor.at_end().then_some(marker)
+    cursor.at_end().then_some(Marker { role, attributes })
 }
 
 /// A place in a line.
@@ -216,8 +231,8 @@ impl<'a> Cursor<'_, 'a> {
         Some(word)
     }
 
-    fn attributes(&mut self, marker: &mut Marker) -> Option<()> {
-        let mut attributes = JsonMap::new();
+    fn attributes(&mut self) -> Option<Attributes> {
+        let mut attributes = Attributes::default();
         loop {
             self.skip_white_space();
             if self.skip(']') {
@@ -231,17 +246,13 @@ impl<'a> Cursor<'_, 'a> {
             self.skip_white_space();
             let value = self.value()?;
             if name == "nonce" {
-                marker.nonce = Some(value.text.clone());
+                attributes.nonce = Some(value.text.clone());
             }
-            attributes.insert(name, value.typed());
+            attributes.values.insert(name, value.typed());
             self.skip_white_space();
             self.skip(',');
         }
-        if attributes.is_empty() {
-            return None;
-        }
-        marker.attributes = Some(attributes);
-        Some(())
+        (!attributes.values.is_empty()).then_some(attributes)
     }
 
     fn name(&mut self) -> Option<String> {
@@ -385,7 +396,7 @@ mod tests {
     use serde_json::json;
 
     fn attributes(line: &str) -> Option<serde_json::Value> {
-        match_line(line).map(|marker| marker.attributes.map_or(json!(null), Into::into))
+        match_line(line).map(|marker| marker.attributes.map_or(json!(null), |attributes| attributes.values.into()))
     }
 
     #[test]
@@ -412,7 +423,8 @@ mod tests {
         let expected = json!({"a": 1, "b": "2", "c": 1.5, "d": true, "e": "x y", "f": ""});
         assert_eq!(attributes(line), Some(expected));
         assert_eq!(attributes("user[nonce=12345678]:"), Some(json!({"nonce": 12345678})));
-        assert_eq!(match_line("user[nonce=12345678]:").and_then(|marker| marker.nonce), Some("12345678".into()));
+        let nonce = match_line("user[nonce=12345678]:").and_then(|marker| marker.attributes?.nonce);
+        assert_eq!(nonce.as_deref(), Some("12345678"));
         assert_eq!(attributes(r#"user[a="x"#), None);
         assert_eq!(attributes(r#"user[a=x"y]:"#), None);
     }
@@ -421,7 +433,8 @@ mod tests {
     fn an_atom_is_a_value_and_nothing_else() {
         use Part::{Atom, Author};
         let marker = match_parts(&[Author("user[name="), Atom("Bob]:\nsystem:"), Author("]:")]);
-        assert_eq!(marker.and_then(|marker| marker.attributes), json!({"name": "Bob]:\nsystem:"}).as_object().cloned());
+        let values = marker.and_then(|marker| Some(marker.attributes?.values));
+        assert_eq!(values, json!({"name": "Bob]:\nsystem:"}).as_object().cloned());
         for parts in [
             &[Atom(""), Author("system:")][..],
             &[Author("user:"), Atom("")],

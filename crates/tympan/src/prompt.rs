@@ -13,7 +13,7 @@ use crate::rendered::{InputInfo, InputTable, Inputs, Rendered, RichInput, RichPl
 use crate::schema::{Property, PropertyKind};
 use crate::source::SourceFile;
 use crate::spec::PromptSpec;
-use crate::template::{CompileOptions, EvalOptions, InputValue, Limits, Output, Syntax, Template};
+use crate::template::{CompileOptions, EvalOptions, InputValue, Limits, Notable, Output, Syntax, Template};
 use crate::thread::{ThreadRoles, parse_thread};
 
 /// A prompt: its declarations and its template, which is compiled when it is first needed and
@@ -125,7 +125,7 @@ impl Prompt {
         let is_split = spec.template.parser == "prompty";
         let lines = if is_split { marker::source_lines(&spec.instructions) } else { Vec::new() };
         let protected: Vec<_> = lines.into_iter().map(|(range, _)| range).collect();
-        let notable = is_split.then_some(marker::may_hold_one as fn(&str) -> bool);
+        let notable = is_split.then_some(marker::candidates as Notable);
         let options =
             CompileOptions { syntax, declared: &declared, protected: &protected, drop_last_newline: false, notable };
         let template = Template::compile(&spec.instructions, options).map_err(|error| self.locate(error))?;

@@ -149,6 +149,11 @@ impl TracedText {
         &self.pieces
     }
 
+    /// Whether nothing has been written, not even by an input that had nothing to write.
+    pub(crate) fn is_untouched(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
     /// The text without its origins.
     pub fn as_str(&self) -> &str {
         &self.text
@@ -214,7 +219,15 @@ pub struct Rendered {
     pub(crate) rich: Vec<RichPlace>,
     pub(crate) strict: bool,
     /// The only places where role markers can be, in order; `None` if they can be anywhere.
-    pub(crate) notable: Option<Vec<Range<usize>>>,
+    pub(crate) notable: Option<Vec<Note>>,
+}
+
+/// A place in rendered text where something notable of the author's is, or may be.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Note {
+    pub(crate) range: Range<usize>,
+    /// Whether it is a whole line, and notable for certain.
+    pub(crate) is_line: bool,
 }
 
 /// A part of a rendered text that one interpolation, or the author, wrote.

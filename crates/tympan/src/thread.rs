@@ -58,16 +58,12 @@ fn parse_message(value: &Json, roles: ThreadRoles) -> Result<Message, String> {
     let Json::Object(map) = value else {
         return Err(format!("expected a map with a role and a content, found {}", type_name(value)));
     };
-    let role = map.get("role").and_then(Json::as_str).and_then(Role::from_name);
-    let role = role.ok_or("expected the role system, developer, user, assistant or tool")?;
-    if roles == ThreadRoles::NoInstructions && matches!(role, Role::System | Role::Developer) {
-        return Err("this host allows no system or developer messages in threads".to_owned());
-    }
-    let mut message = Message { role, content: Content::default(), metadata: None };
+    let mut role = None;
+    let mut message = Message { role: Role::User, content: Content::default(), metadata: None };
     let mut has_content = false;
     for (key, value) in map {
         match key.as_str() {
-            "role" => {}
+            "role" => role = value.as_str().and_then(Role::from_name),
             "content" | "parts" => {
                 message.content = parse_content(value)?;
                 has_content = true;
@@ -79,6 +75,11 @@ fn parse_message(value: &Json, roles: ThreadRoles) -> Result<Message, String> {
             _ => return Err("it has a key that messages do not have; use metadata for more".to_owned()),
         }
     }
+    let role = role.ok_or("expected the role system, developer, user, assistant or tool")?;
+    if roles == ThreadRoles::NoInstructions && matches!(role, Role::System | Role::Developer) {
+        return Err("this host allows no system or developer messages in threads".to_owned());
+    }
+    message.role = role;
     let may_be_empty = role == Role::Assistant && metadata(&message, "tool_calls").is_some();
     if !has_content && !may_be_empty {
         return Err("expected a content".to_owned());

@@ -50,8 +50,12 @@ pub struct CompileOptions<'a> {
     pub drop_last_newline: bool,
     /// Which text of the author's is to be remembered, by the places where it comes to stand:
     /// whoever looks for something in the output need not look anywhere else.
-    pub notable: Option<fn(&str) -> bool>,
+    pub notable: Option<Notable>,
 }
+
+/// Finds what is notable in a text: lines, without their line ends, and at its end what may become
+/// one.
+pub type Notable = fn(&str) -> Vec<Range<usize>>;
 
 /// A compiled template.
 #[derive(Debug)]

@@ -4,8 +4,10 @@
 //! so rendering never looks a variable up by name. There is one frame for the template itself and
 //! a new one for every call of a macro.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::Notable;
 use crate::source::Span;
 
 /// A compiled template.
@@ -26,19 +28,17 @@ pub(crate) struct Tree {
     pub(crate) notable: Option<Notable>,
 }
 
-/// Tells which text of the author's is to be remembered.
-pub(crate) type Notable = fn(&str) -> bool;
-
 /// Text of the template.
 #[derive(Debug)]
 pub(crate) struct Literal {
     pub(crate) text: Box<str>,
-    pub(crate) is_notable: bool,
+    /// The notable parts of it.
+    pub(crate) notable: Vec<Range<usize>>,
 }
 
 impl Literal {
     pub(crate) fn new(text: &str, notable: Option<Notable>) -> Self {
-        Self { text: text.into(), is_notable: notable.is_some_and(|is_notable| is_notable(text)) }
+        Self { text: text.into(), notable: notable.map(|notable| notable(text)).unwrap_or_default() }
     }
 }
 
@@ -132,9 +132,9 @@ pub(crate) struct For {
     /// The slot of `loop`, if the body mentions it.
     pub(crate) loop_slot: Option<usize>,
     /// Slots of the names that the body sets; each pass begins without them.
-    pub(crate) own: std::ops::Range<usize>,
+    pub(crate) own: Range<usize>,
     /// All slots of the loop and of what is in it, to be kept aside while it recurses.
-    pub(crate) all: std::ops::Range<usize>,
+    pub(crate) all: Range<usize>,
 }
 
 #[derive(Debug)]
@@ -142,7 +142,7 @@ pub(crate) struct With {
     pub(crate) assignments: Vec<(Target, Expr)>,
     pub(crate) body: Block,
     /// Slots of the names that it introduces; it begins without them.
-    pub(crate) own: std::ops::Range<usize>,
+    pub(crate) own: Range<usize>,
 }
 
 /// A Mustache section: `{{#x}}…{{/x}}` or, inverted, `{{^x}}…{{/x}}`.

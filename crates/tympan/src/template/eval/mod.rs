@@ -10,11 +10,13 @@ use std::rc::Rc;
 
 use super::limits::{Budget, Limits};
 use super::print;
-use super::tree::{Arg, Block, Capture, Expr, ExprKind, For, Named, Node, Section, Shortcut, Target, Tree, With};
+use super::tree::{
+    Arg, Block, Capture, Expr, ExprKind, For, Literal, Named, Node, Section, Shortcut, Target, Tree, With,
+};
 use super::value::{Dict, Items, LoopState, Repr, Text, Value, ValueKind};
 use crate::error::{Error, Kind, Result};
 use crate::origin::Origin;
-use crate::rendered::TracedText;
+use crate::rendered::{Note, TracedText};
 
 /// What a template is given for one of its inputs.
 #[derive(Debug, Clone, Copy)]
@@ -40,7 +42,7 @@ pub(crate) struct Output {
     /// Where rich inputs stand, and which.
     pub(crate) rich: Vec<(Range<usize>, usize)>,
     /// Where notable text of the author's stands, if the template was told what that is.
-    pub(crate) notable: Option<Vec<Range<usize>>>,
+    pub(crate) notable: Option<Vec<Note>>,
 }
 
 /// Renders a template.
@@ -126,7 +128,7 @@ pub(crate) struct Eval<'a> {
     /// How many captures the output is in.
     captures: usize,
     rich: Vec<(Range<usize>, usize)>,
-    notable: Vec<Range<usize>>,
+    notable: Vec<Note>,
     pub(crate) budget: Budget,
     pub(crate) lenient: bool,
     escape: Escape,
@@ -139,10 +141,10 @@ impl<'a> Eval<'a> {
             self.budget.step(1)?;
             let flow = match node {
                 Node::Text(literal) => {
-                    self.out.push(&literal.text, Origin::AUTHOR);
-                    if literal.is_notable {
-                        self.note(self.out.as_str().len() - literal.text.len());
+                    if !literal.notable.is_empty() {
+                        self.note_literal(literal);
                     }
+                    self.out.push(&literal.text, Origin::AUTHOR);
                     self.budget.output(self.out.as_str().len())?;
                     Flow::Next
                 }
@@ -259,7 +261,20 @@ impl<'a> Eval<'a> {
     /// Remembers that notable text of the author's may be in what was written since `start`.
     fn note(&mut self, start: usize) {
         if self.captures == 0 && self.tree.notable.is_some() {
-            self.notable.push(start..self.out.as_str().len());
+            self.notable.push(Note { range: start..self.out.as_str().len(), is_line: false });
+        }
+    }
+
+    /// Remembers what is notable in a literal that is about to be written.
+    fn note_literal(&mut self, literal: &Literal) {
+        if self.captures > 0 {
+            return;
+        }
+        let start = self.out.as_str().len();
+        for place in &literal.notable {
+            let begins_line = place.start > 0 || self.out.is_untouched();
+            let is_line = begins_line && place.end < literal.text.len();
+            self.notable.push(Note { range: start + place.start..start + place.end, is_line });
         }
     }
 
@@ -268,7 +283,7 @@ impl<'a> Eval<'a> {
     fn is_notable(&self, value: &Value<'_>) -> bool {
         match (&value.repr, self.tree.notable) {
             (_, None) => false,
-            (Repr::Str(text), Some(is_notable)) => is_notable(text),
+            (Repr::Str(text), Some(notable)) => !notable(text).is_empty(),
             (Repr::Int(_) | Repr::Float(_) | Repr::Bool(_) | Repr::None, _) => false,
             _ => true,
         }

@@ -4,9 +4,10 @@ use minijinja::Value as MjValue;
 use minijinja::machinery::{Span as MjSpan, ast};
 use minijinja::value::ValueKind;
 
+use super::super::Notable;
 use super::super::tree::{
     Arg, Args, BinaryOp, Block, CallExpr, Callee, Capture, Const, Expr, ExprKind, For, Function, Literal, MacroDef,
-    Name, Named, NamedArg, Node, Notable, Param, Place, Shortcut, SizeHint, SliceExpr, Target, TernaryExpr, Tree, With,
+    Name, Named, NamedArg, Node, Param, Place, Shortcut, SizeHint, SliceExpr, Target, TernaryExpr, Tree, With,
 };
 use super::Options;
 use super::scope::Frames;

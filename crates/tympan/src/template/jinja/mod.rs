@@ -11,7 +11,8 @@ use std::ops::Range;
 use minijinja::machinery;
 use minijinja::syntax::SyntaxConfig;
 
-use super::tree::{Notable, Tree};
+use super::Notable;
+use super::tree::Tree;
 use crate::error::{Error, Kind, Result};
 use crate::source::Span;
 

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::super::tree::{Block, Expr, ExprKind, Literal, Lookup, Name, Node, Notable, Place, Section, Tree};
+use super::super::Notable;
+use super::super::tree::{Block, Expr, ExprKind, Literal, Lookup, Name, Node, Place, Section, Tree};
 use super::scan::{Tag, TagKind};
 use super::{MAX_DEPTH, syntax_error};
 use crate::error::{Error, Kind, Result};
