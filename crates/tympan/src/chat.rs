@@ -19,7 +19,24 @@ use crate::schema::PropertyKind;
 /// text before and after them becomes messages of its own.
 pub fn split(mut rendered: Rendered) -> Vec<Message> {
     let rich = std::mem::take(&mut rendered.rich);
-    Splitter::new(&rendered).messages(rich)
+    Splitter::new(&rendered).messages(rich, |_| {})
+}
+
+/// Where a message came from: bytes of the rendered text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The message's text is the text of these bytes.
+    Text(Range<usize>),
+    /// The message belongs to the thread whose nonce stands here.
+    Thread(Range<usize>),
+}
+
+/// As [`split`], and says of each message where it came from, so that the origin of each of its bytes can be looked up
+/// in [`Rendered::segments`].
+pub fn split_with_places(rendered: &Rendered) -> Vec<(Message, Place)> {
+    let mut places = Vec::new();
+    let messages = Splitter::new(rendered).messages(rendered.rich.clone(), |place| places.push(place));
+    messages.into_iter().zip(places).collect()
 }
 
 /// A message's role, attributes, and the bytes of its content.
@@ -45,7 +62,8 @@ impl<'r> Splitter<'r> {
         self.rendered.inputs.is_trusted(origin)
     }
 
-    fn messages(&self, rich: Vec<RichPlace>) -> Vec<Message> {
+    /// The messages; `placed` is called for each of them, in order.
+    fn messages(&self, rich: Vec<RichPlace>, mut placed: impl FnMut(Place)) -> Vec<Message> {
         let sections = self.sections();
         let mut messages = Vec::with_capacity(sections.len());
         let mut rich = rich.into_iter().peekable();
@@ -54,7 +72,7 @@ impl<'r> Splitter<'r> {
             while let Some(place) = rich.next_if(|place| place.range.start < section.range.end) {
                 places.push(place);
             }
-            self.add_messages(section, places, &mut messages);
+            self.add_messages(section, places, &mut messages, &mut placed);
         }
         messages
     }
@@ -76,12 +94,19 @@ impl<'r> Splitter<'r> {
     }
 
     /// Adds the messages that a section consists of: one, unless there are threads in it.
-    fn add_messages(&self, section: Section, places: Vec<RichPlace>, messages: &mut Vec<Message>) {
+    fn add_messages(
+        &self,
+        section: Section,
+        places: Vec<RichPlace>,
+        messages: &mut Vec<Message>,
+        placed: &mut impl FnMut(Place),
+    ) {
         let Section { role, attributes, range, is_preamble } = section;
         let has_thread = places.iter().any(|place| place.input.kind == PropertyKind::Thread);
         if !has_thread {
             if !is_preamble || self.has_content(&range) {
                 let range = self.trim_newlines(range);
+                placed(Place::Text(range.clone()));
                 messages.push(message(role, self.part(range, &places), attributes));
             }
             return;
@@ -90,21 +115,25 @@ impl<'r> Splitter<'r> {
         let mut media = Vec::new();
         let flush = |range: Range<usize>, media: &mut Vec<RichPlace>, messages: &mut Vec<Message>| {
             let places = std::mem::take(media);
-            if self.has_content(&range) {
-                let range = self.trim(range, char::is_whitespace);
-                messages.push(message(role, self.part(range, &places), attributes.clone()));
+            if !self.has_content(&range) {
+                return None;
             }
+            let range = self.trim(range, char::is_whitespace);
+            messages.push(message(role, self.part(range.clone(), &places), attributes.clone()));
+            Some(Place::Text(range))
         };
         for place in places {
             if place.input.kind != PropertyKind::Thread {
                 media.push(place);
                 continue;
             }
-            flush(start..place.range.start, &mut media, messages);
+            flush(start..place.range.start, &mut media, messages).into_iter().for_each(&mut *placed);
             start = place.range.end;
+            let before = messages.len();
             messages.extend(thread_of(place.input));
+            messages[before..].iter().for_each(|_| placed(Place::Thread(place.range.clone())));
         }
-        flush(start..range.end, &mut media, messages);
+        flush(start..range.end, &mut media, messages).into_iter().for_each(placed);
     }
 
     /// The text of a range as a part, with the rich inputs in it.

@@ -92,6 +92,11 @@ impl Prompt {
         &self.source
     }
 
+    /// Where in the source the template begins.
+    pub fn template_offset(&self) -> usize {
+        self.offset
+    }
+
     /// What was worth knowing when the prompt was read.
     pub fn warnings(&self) -> &[Diagnostic] {
         &self.warnings
