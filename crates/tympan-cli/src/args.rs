@@ -10,7 +10,7 @@ use clap_complete::Shell;
 /// Tympan reads a `.prompty` file, renders its template with your inputs, and splits the result into chat messages
 /// that no input can forge.
 #[derive(Debug, Parser)]
-#[command(name = "tympan", version, about, long_about)]
+#[command(name = "tympan", version)]
 #[command(after_long_help = "Examples:
   tympan render greeting.prompty --set name=Ada
   tympan messages support.prompty --sample
@@ -160,22 +160,21 @@ pub(crate) struct RenderArgs {
 
 /// Where inputs come from. `--set` wins over `--inputs`, and `--inputs` over `--sample`.
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Inputs")]
 pub(crate) struct InputArgs {
     /// Set an input; `NAME=@FILE` takes the value from a file
     ///
     /// The value is read as the kind that the prompt declares: a number, `true` or `false`, a list or a map as JSON.
     /// Text is taken as it is. An input that is not declared is text. Write `@@` for a value that begins with `@`.
     /// Can be given many times.
-    #[arg(long, value_name = "NAME=VALUE", action = ArgAction::Append, value_parser = parse_setting)]
+    #[arg(long, help_heading = "Inputs", value_name = "NAME=VALUE", action = ArgAction::Append, value_parser = parse_setting)]
     pub(crate) set: Vec<(String, String)>,
 
     /// Take inputs from a file that holds a JSON or YAML map; `-` reads standard input
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, help_heading = "Inputs", value_name = "FILE")]
     pub(crate) inputs: Option<PathBuf>,
 
     /// Use the examples that the prompt declares
-    #[arg(long)]
+    #[arg(long, help_heading = "Inputs")]
     pub(crate) sample: bool,
 }
 

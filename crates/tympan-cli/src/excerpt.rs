@@ -1,6 +1,6 @@
 //! A finding with the line of the source that it is about, as compilers show it.
 
-use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use tympan::Error;
 use tympan::diagnostic::{Diagnostic, Severity};
 use tympan::source::{SourceFile, Span};
@@ -57,19 +57,24 @@ impl<'a> Finding<'a> {
             Severity::Error => Level::ERROR,
             Severity::Warning => Level::WARNING,
         };
-        let message = visible_line(self.message);
-        let mut group = Group::with_title(level.primary_title(message).id(self.code));
-        if let Some(source) = self.source {
-            group = match self.span {
-                Some(span) => group.element(snippet(source, span)),
-                None => group.element(Origin::path(visible_line(source.name()))),
-            };
-        }
+        let renderer = if colours { Renderer::styled() } else { Renderer::plain() };
+        let mut group = Group::with_title(level.primary_title(visible_line(self.message)).id(self.code));
+        let Some((source, span)) = self.source.zip(self.span) else {
+            return renderer.render(&[group]) + "\n" + &self.rest_without_place();
+        };
+        group = group.element(snippet(source, span));
         if let Some(help) = self.help {
             group = group.element(Level::HELP.message(visible(help).into_owned()));
         }
-        let renderer = if colours { Renderer::styled() } else { Renderer::plain() };
         renderer.render(&[group]) + "\n"
+    }
+
+    /// The file, unless the message has named it, and the help.
+    fn rest_without_place(&self) -> String {
+        let file = self.source.map(SourceFile::name).filter(|name| !self.message.contains(name));
+        let file = file.map_or_else(String::new, |name| format!(" --> {}\n", visible_line(name)));
+        let help = self.help.map_or_else(String::new, |help| format!("  = help: {}\n", visible(help)));
+        file + &help
     }
 }
 

@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::path::Path;
 
+use tympan::source::SourceFile;
 use tympan::{Error, Kind, Prompt};
 use tympan_runtime::{LoadOptions, Runtime, RuntimeOptions};
 
@@ -43,7 +44,14 @@ pub(crate) fn load(runtime: &Runtime, path: &Path) -> Result<Prompt, Error> {
     if is_stdin(path) {
         return runtime.load_str(&read_stdin()?, "<stdin>", ".");
     }
-    runtime.load(path)
+    // A file that cannot be opened has no source, but it has a name.
+    let name = path.display().to_string();
+    runtime.load(path).map_err(|error| error.in_source(&SourceFile::new(name, ""), 0))
+}
+
+/// An error that has no place is still about this prompt.
+pub(crate) fn in_prompt(error: Error, prompt: &Prompt) -> Error {
+    if error.span().is_some() { error } else { error.in_source(prompt.source(), 0) }
 }
 
 /// Loads a prompt file and shows what is worth knowing about it.

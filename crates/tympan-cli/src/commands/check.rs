@@ -85,9 +85,9 @@ fn unknown_parser(prompt: &Prompt) -> Option<Error> {
 
 fn to_json(path: &Path, finding: &Finding<'_>) -> Json {
     let mut object = finding_json(finding);
-    // A file that is not there has no source.
-    object["file"] =
-        json!(finding.source.map_or_else(|| path.display().to_string(), |source| source.name().to_owned()));
+    // What is known of every finding, whether it has a source or not.
+    let file = finding.source.map_or_else(|| path.display().to_string(), |source| source.name().to_owned());
+    object["file"] = json!(file);
     object["severity"] = json!(finding.severity.as_str());
     object
 }

@@ -82,10 +82,10 @@ fn compact(value: &Json) -> String {
 }
 
 fn model(model: &Json) -> Option<String> {
-    let mut words = vec![model["id"].as_str()?.to_owned()];
+    let mut words: Vec<_> = model["id"].as_str().map(str::to_owned).into_iter().collect();
     words.extend(model["provider"].as_str().map(|provider| format!("by {provider}")));
     words.extend(model["apiType"].as_str().map(|api| format!("({api})")));
-    Some(words.join(" "))
+    Some(words.join(" ")).filter(|words| !words.is_empty())
 }
 
 fn connection(connection: &Json) -> Option<String> {

@@ -8,13 +8,14 @@ use crate::args::RenderArgs;
 use crate::colour::{self, HEADING, Writer, paint, parts, styled};
 use crate::escape::visible_line;
 use crate::output::Looks;
+use crate::prompt_file::in_prompt;
 use crate::report::Failure;
 use crate::{json, output};
 
 pub(super) fn run(args: &RenderArgs, quiet: bool) -> Result<(), Failure> {
     let (prompt, rendered) = render(args, quiet)?;
     // The parser that the prompt asks for decides; this fails if nobody knows it.
-    let messages = tympan_runtime::parse(&prompt, &rendered)?;
+    let messages = tympan_runtime::parse(&prompt, &rendered).map_err(|error| in_prompt(error, &prompt))?;
     if args.json {
         return Ok(output::print(&(json::pretty(&messages) + "\n"))?);
     }

@@ -36,7 +36,8 @@ fn read_threads(source: &tympan::source::SourceFile) -> Result<Vec<(String, Vec<
             Error::new(Kind::InvalidThread, format_args!("{} is no JSON object", source.name())).with_help(HELP)
         );
     };
-    map.into_iter().map(|(nonce, thread)| Ok((nonce, parse_thread(&thread, ThreadRoles::Any)?))).collect()
+    let read = |thread| parse_thread(thread, ThreadRoles::Any).map_err(|error| error.in_source(source, 0));
+    map.iter().map(|(nonce, thread)| Ok((nonce.clone(), read(thread)?))).collect()
 }
 
 const HELP: &str = "write an object from nonces to lists of messages";

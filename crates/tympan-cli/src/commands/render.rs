@@ -41,7 +41,7 @@ pub(super) fn render(args: &RenderArgs, quiet: bool) -> Result<(Prompt, Rendered
     let runtime = prompt_file::runtime(&args.file, args.strict, args.lenient, quiet);
     let prompt = prompt_file::load_and_warn(&runtime, &args.file, quiet)?;
     let inputs = inputs::collect(&args.inputs, &prompt)?;
-    let rendered = runtime.render(&prompt, &inputs)?;
+    let rendered = runtime.render(&prompt, &inputs).map_err(|error| prompt_file::in_prompt(error, &prompt))?;
     Ok((prompt, rendered))
 }
 
