@@ -158,7 +158,7 @@ fn defaults_of_the_environment_never_take_the_place_of_a_variable() {
     let vars =
         |pairs: &[(&str, &str)]| pairs.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
     let options = LoadOptions {
-        env: tympan_runtime::EnvPolicy::allow(["A", "B", "C"]),
+        env: tympan_runtime::EnvPolicy::allow(["A", "B", "C", "E"]),
         env_vars: Some(vars(&[("A", "set"), ("B", "")])),
         env_defaults: vars(&[("A", "default"), ("B", "default"), ("C", "default"), ("D", "hidden-default")]),
         ..LoadOptions::default()
