@@ -5,6 +5,7 @@ use std::ops::Range;
 use anstyle::{AnsiColor, Style};
 use tympan::Rendered;
 use tympan::origin::Origin;
+use tympan::rendered::Segment;
 
 use crate::escape::{is_unsafe, written};
 use crate::output::Looks;
@@ -59,7 +60,8 @@ pub(crate) fn paint(out: &mut String, text: &str, writer: Writer, looks: Looks) 
     for line in text.split_inclusive('\n') {
         // A style that is closed before the line ends does not run into what comes next.
         let (line, newline) = line.strip_suffix('\n').map_or((line, ""), |line| (line, "\n"));
-        let mut rest = line;
+        // Before a line end a carriage return does nothing, and files from Windows are full of them.
+        let mut rest = if newline.is_empty() { line } else { line.strip_suffix('\r').unwrap_or(line) };
         while let Some(at) = rest.find(is_unsafe) {
             styled(out, &rest[..at], style);
             let char = rest[at..].chars().next().unwrap_or_default();
@@ -78,16 +80,19 @@ pub(crate) fn styled(out: &mut String, text: &str, style: Style) {
     }
 }
 
-/// The parts of a range of rendered text, each with who wrote it.
-pub(crate) fn parts<'r>(rendered: &'r Rendered, range: &Range<usize>) -> Vec<(&'r str, Writer)> {
-    let mut parts = Vec::new();
-    for segment in rendered.segments() {
+/// The parts of a range of rendered text, each with who wrote it. The segments are all of the text's, in order.
+pub(crate) fn parts<'r>(
+    rendered: &'r Rendered,
+    segments: &[Segment<'r>],
+    range: &Range<usize>,
+) -> Vec<(&'r str, Writer)> {
+    let first = segments.partition_point(|segment| segment.range.end <= range.start);
+    let inside = segments[first..].iter().take_while(|segment| segment.range.start < range.end);
+    let parts = inside.map(|segment| {
         let part = segment.range.start.max(range.start)..segment.range.end.min(range.end);
-        if part.start < part.end {
-            parts.push((&rendered.text()[part], Writer::of(rendered, segment.origin)));
-        }
-    }
-    parts
+        (&rendered.text()[part], Writer::of(rendered, segment.origin))
+    });
+    parts.filter(|(text, _)| !text.is_empty()).collect()
 }
 
 #[cfg(test)]
@@ -107,6 +112,7 @@ mod tests {
         for writer in [Writer::Author, Writer::Trusted, Writer::Untrusted] {
             assert_eq!(painted(text, writer, false, true), "a\\u{1b}[31mb\nc");
         }
+        assert_eq!(painted("a\rb\r\nc\r", Writer::Author, false, true), "a\\rb\nc\\r");
         let coloured = painted(text, Writer::Untrusted, true, true);
         assert!(coloured.contains(r"\u{1b}") && !coloured.contains("\u{1b}[31m"), "{coloured:?}");
     }

@@ -124,6 +124,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn any_span_can_be_shown() {
+        let source = SourceFile::new("x", "é\u{1b}\r\n\n\ta € b\u{202e}\n");
+        let length = source.text().len() + 2;
+        for start in 0..length {
+            for end in 0..length {
+                let diagnostic = Diagnostic::error("code", Span::new(start, end), "message");
+                let shown = Finding::of_diagnostic(&diagnostic, Some(&source)).show(false);
+                assert!(shown.contains('^') && !shown.contains(is_unsafe), "{start}..{end}: {shown}");
+            }
+        }
+    }
+
+    #[test]
     fn the_source_line_cannot_drive_a_terminal() {
         let source = SourceFile::new("a\u{1b}.prompty", "one\ntwo \u{1b}]0;x\u{7} {{ y }}\nthree");
         let at = source.text().find("{{").expect("there is a tag");

@@ -20,7 +20,10 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
-    let args = args::Args::parse();
+    let args = match args::Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => return report::usage(&error),
+    };
     args.color.write_global();
     let form = if args.command.is_json() { report::Form::Json } else { report::Form::Human };
     match commands::run(&args) {

@@ -8,6 +8,7 @@ use tympan::diagnostic::{Diagnostic, Severity};
 use tympan::source::SourceFile;
 use tympan::{Class, Error};
 
+use crate::escape::{is_unsafe, visible};
 use crate::excerpt::Finding;
 use crate::{json, output};
 
@@ -50,6 +51,25 @@ pub(crate) fn failure(failure: &Failure, form: Form) -> ExitCode {
     };
     output::print_error(&text);
     ExitCode::from(status)
+}
+
+/// Reports what is wrong with the command line, or shows the help or the version that it asks for.
+pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+    let text = error.render().to_string();
+    if error.exit_code() != 0 && std::env::args_os().any(|argument| argument == "--json") {
+        // What comes after the first blank line is advice for people.
+        let lines = text.lines().take_while(|line| !line.is_empty()).map(str::trim);
+        let message = lines.collect::<Vec<_>>().join(" ");
+        let message = message.strip_prefix("error: ").unwrap_or(&message).to_owned();
+        return failure(&Failure::Usage(message), Form::Json);
+    }
+    if text.contains(is_unsafe) {
+        output::print_error(&visible(&text));
+    } else {
+        // A terminal that cannot be written to is no reason to fail.
+        let _ = error.print();
+    }
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }
 
 fn engine_error(error: &Error, form: Form) -> String {

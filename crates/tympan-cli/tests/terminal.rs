@@ -73,6 +73,10 @@ fn a_value_cannot_drive_a_terminal() {
             assert!(!shown.contains("\u{1b}]") && !shown.contains(['\u{7}', '\u{9b}', '\u{202e}', '\r']), "{shown:?}");
         }
     }
+    let setting = format!("n={HOSTILE}");
+    let output = tympan(&["messages", "-", "--set", &setting, "--color", "always"], "user[name={{ n }}]:\nhi", &[]);
+    assert!(text(&output.stdout).contains(r"\u{9b}2J\u{202e}y"), "{}", text(&output.stdout));
+    assert!(!text(&output.stdout).contains(['\u{7}', '\u{9b}', '\u{202e}', '\r']));
     let output = tympan(&["parse", "--color", "always"], &format!("user:\n{HOSTILE}\n"), &[]);
     assert!(!text(&output.stdout).contains(['\u{7}', '\u{9b}', '\u{202e}', '\r']));
 }
@@ -90,7 +94,9 @@ fn a_program_gets_exact_bytes() {
 
 #[test]
 fn an_error_cannot_drive_a_terminal() {
-    let cases: [(&[&str], &str); 4] = [
+    let cases: [(&[&str], &str); 6] = [
+        (&["dan\u{1b}[2Jce"], ""),
+        (&["render", "-", "--set", "no\u{9b}2J"], ""),
         (&["render", "-"], "user:\n\u{1b}]0;owned\u{7} {{ x"),
         (&["check", "-"], "---\nname: [\u{9b}2J\u{202e}\n---\n"),
         (&["render", "no\u{1b}[2Jsuch.prompty"], ""),
@@ -157,4 +163,21 @@ fn every_command_and_option_is_explained() {
             }
         }
     }
+}
+
+#[test]
+fn every_example_works_with_its_own_examples() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let mut count = 0;
+    for entry in std::fs::read_dir(examples).expect("there are examples") {
+        let path = entry.expect("an entry").path();
+        let path = path.to_str().expect("a path of ours");
+        if path.ends_with(".prompty") {
+            let output = tympan(&["messages", path, "--sample"], "", &[]);
+            assert_eq!((text(&output.stderr), output.status.code()), ("", Some(0)), "{path}");
+            assert!(!output.stdout.is_empty(), "{path}");
+            count += 1;
+        }
+    }
+    assert!(count >= 6, "only {count} examples were found");
 }

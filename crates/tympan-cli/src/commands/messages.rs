@@ -1,6 +1,9 @@
 //! `tympan messages`: what a model would get.
 
+use std::borrow::Cow;
+
 use tympan::chat::{Place, split_with_places};
+use tympan::rendered::Segment;
 use tympan::{Message, Rendered};
 
 use super::render::render;
@@ -20,8 +23,9 @@ pub(super) fn run(args: &RenderArgs, quiet: bool) -> Result<(), Failure> {
         return Ok(output::print(&(json::pretty(&messages) + "\n"))?);
     }
     let looks = output::looks();
-    let shown: Vec<_> =
-        split_with_places(&rendered).into_iter().map(|(m, place)| Shown::new(m, &place, &rendered)).collect();
+    let segments: Vec<_> = rendered.segments().collect();
+    let placed = split_with_places(&rendered).into_iter();
+    let shown: Vec<_> = placed.map(|(message, place)| Shown::new(message, &place, &rendered, &segments)).collect();
     output::print(&show(&shown, looks))?;
     if looks.colours && !quiet {
         output::print_error(&colour::legend());
@@ -32,18 +36,18 @@ pub(super) fn run(args: &RenderArgs, quiet: bool) -> Result<(), Failure> {
 /// A message, and its text in parts by who wrote them.
 pub(super) struct Shown<'r> {
     message: Message,
-    parts: Vec<(std::borrow::Cow<'r, str>, Writer)>,
+    parts: Vec<(Cow<'r, str>, Writer)>,
 }
 
 impl<'r> Shown<'r> {
-    fn new(message: Message, place: &Place, rendered: &'r Rendered) -> Self {
+    fn new(message: Message, place: &Place, rendered: &'r Rendered, segments: &[Segment<'r>]) -> Self {
         let parts = match place {
             Place::Text(range) => {
-                parts(rendered, range).into_iter().map(|(text, writer)| (text.into(), writer)).collect()
+                parts(rendered, segments, range).into_iter().map(|(text, writer)| (text.into(), writer)).collect()
             }
             Place::Thread(range) => {
                 // All of a thread comes from the input whose nonce stands there.
-                let writer = parts(rendered, range).first().map_or(Writer::Untrusted, |(_, writer)| *writer);
+                let writer = parts(rendered, segments, range).first().map_or(Writer::Untrusted, |(_, writer)| *writer);
                 vec![(describe(&message).into(), writer)]
             }
         };
@@ -87,7 +91,7 @@ pub(super) fn show(messages: &[Shown<'_>], looks: Looks) -> String {
     out
 }
 
-fn show_text(out: &mut String, parts: &[(std::borrow::Cow<'_, str>, Writer)], looks: Looks) {
+fn show_text(out: &mut String, parts: &[(Cow<'_, str>, Writer)], looks: Looks) {
     let mut at_line_start = true;
     for (text, writer) in parts {
         for line in text.split_inclusive('\n') {

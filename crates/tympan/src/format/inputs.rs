@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 
-use super::report::{error, invalid};
+use super::report::error;
 use super::yaml::parse;
 use crate::diagnostic::Diagnostic;
 use crate::error::{Error, Kind, Result};
@@ -64,6 +64,6 @@ fn parse_yaml(text: &str, offset: usize) -> Result<Json> {
     match (findings.next(), root) {
         (Some(first), _) => Err(Error::from_diagnostic(first).with_others(findings.collect())),
         (None, Some(root)) => Ok(root.into_json()),
-        (None, None) => Err(Error::from_diagnostic(invalid(Span::new(offset, offset), "it cannot be read"))),
+        (None, None) => Err(Error::new(Kind::InvalidInput, "it is neither JSON nor YAML")),
     }
 }
