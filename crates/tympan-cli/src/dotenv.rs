@@ -5,7 +5,6 @@
 //! are threads. Here a file is only read, and the runtime gets what it says.
 
 use std::collections::HashMap;
-use std::io::ErrorKind;
 use std::path::Path;
 
 /// Variables, and what could not be read, in words.
@@ -20,6 +19,10 @@ pub(crate) fn load(directories: &[&Path]) -> Loaded {
     let mut loaded = Loaded::default();
     for directory in directories {
         let path = directory.join(".env");
+        // Some people call a directory so; and a pipe or a device would make us wait.
+        if !path.is_file() {
+            continue;
+        }
         match std::fs::read_to_string(&path) {
             Ok(text) => {
                 for line in parse(&text, &mut loaded.variables) {
@@ -28,8 +31,6 @@ pub(crate) fn load(directories: &[&Path]) -> Loaded {
                     loaded.warnings.push(format!("{place}: expected NAME=value; the line is ignored"));
                 }
             }
-            // Some people call a directory so.
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::IsADirectory) => {}
             Err(error) => loaded.warnings.push(format!("{}: cannot be read: {error}", path.display())),
         }
     }

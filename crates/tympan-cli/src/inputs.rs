@@ -29,6 +29,21 @@ pub(crate) fn collect(args: &InputArgs, prompt: &Prompt) -> Result<Inputs, Failu
     Ok(inputs)
 }
 
+/// What is worth knowing about settings: a name that nothing uses is likely a typing mistake.
+pub(crate) fn warnings(args: &InputArgs, prompt: &Prompt) -> Vec<String> {
+    // A template that does not compile says so itself.
+    let Ok(template) = prompt.template() else { return Vec::new() };
+    let known: Vec<&str> = template.inputs().map(|(name, _)| name).collect();
+    let unknown = args.set.iter().map(|(name, _)| name.as_str()).filter(|name| !known.contains(name));
+    let warning = |name: &str| {
+        let allowed = (name.chars().count() / 3).min(2);
+        let near = known.iter().find(|known| strsim::damerau_levenshtein(name, known) <= allowed);
+        let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+        format!("--set: the prompt has no input `{name}`{hint}")
+    };
+    unknown.map(warning).collect()
+}
+
 /// The examples that a prompt declares.
 fn examples(prompt: &Prompt) -> Inputs {
     let declared = prompt.spec().inputs.iter();

@@ -7,7 +7,7 @@ use tympan::{Prompt, Rendered};
 use crate::args::RenderArgs;
 use crate::colour::{self, Writer, paint};
 use crate::report::Failure;
-use crate::{inputs, json, output, prompt_file};
+use crate::{inputs, json, output, prompt_file, report};
 
 pub(super) fn run(args: &RenderArgs, quiet: bool) -> Result<(), Failure> {
     let (prompt, rendered) = render(args, quiet)?;
@@ -41,6 +41,11 @@ pub(super) fn render(args: &RenderArgs, quiet: bool) -> Result<(Prompt, Rendered
     let runtime = prompt_file::runtime(&args.file, args.strict, args.lenient, quiet);
     let prompt = prompt_file::load_and_warn(&runtime, &args.file, quiet)?;
     let inputs = inputs::collect(&args.inputs, &prompt)?;
+    if !quiet {
+        inputs::warnings(&args.inputs, &prompt)
+            .iter()
+            .for_each(|warning| report::warn_plainly("unknown_input", warning));
+    }
     let rendered = runtime.render(&prompt, &inputs).map_err(|error| prompt_file::in_prompt(error, &prompt))?;
     Ok((prompt, rendered))
 }
