@@ -19,7 +19,37 @@ use crate::schema::PropertyKind;
 /// text before and after them becomes messages of its own.
 pub fn split(mut rendered: Rendered) -> Vec<Message> {
     let rich = std::mem::take(&mut rendered.rich);
-    Splitter::new(&rendered).messages(rich)
+    Splitter::new(&rendered).messages(rich, |_| {})
+}
+
+/// Where a message came from: bytes of the rendered text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The message's text is the text of these bytes.
+    Text(Range<usize>),
+    /// The message belongs to the thread whose nonce stands here.
+    Thread(Range<usize>),
+}
+
+/// As [`split`], and says of each message where it came from, so that the origin of each of its
+/// bytes can be looked up in [`Rendered::segments`].
+pub fn split_with_places(rendered: &Rendered) -> Vec<(Message, Place)> {
+    let mut places = Vec::new();
+    let messages = Splitter::new(rendered).messages(rendered.rich.clone(), |place| places.push(place));
+    messages.into_iter().zip(places).collect()
+}
+
+/// The messages so far; whoever wants to know is told where each came from.
+struct Said<P> {
+    messages: Vec<Message>,
+    placed: P,
+}
+
+impl<P: FnMut(Place)> Said<P> {
+    fn add(&mut self, message: Message, place: Place) {
+        (self.placed)(place);
+        self.messages.push(message);
+    }
 }
 
 /// A message's role, attributes, and the bytes of its content.
@@ -45,22 +75,24 @@ impl<'r> Splitter<'r> {
         self.rendered.inputs.is_trusted(origin)
     }
 
-    fn messages(&self, rich: Vec<RichPlace>) -> Vec<Message> {
-        let mut messages = Vec::with_capacity(self.rendered.notable.as_ref().map_or(4, |places| places.len() + 1));
+    /// The messages; `placed` is called for each of them, in order.
+    fn messages(&self, rich: Vec<RichPlace>, placed: impl FnMut(Place)) -> Vec<Message> {
+        let expected = self.rendered.notable.as_ref().map_or(4, |notes| notes.len() + 1);
+        let mut said = Said { messages: Vec::with_capacity(expected), placed };
         let mut rich = rich.into_iter().peekable();
         let mut add = |mut section: Section, end: usize| {
             section.range.end = end;
             if rich.peek().is_none_or(|place| place.range.start >= end) {
-                return self.add_message(section, &[], &mut messages);
+                return self.add_message(section, &[], &mut said);
             }
             let mut places = Vec::new();
             while let Some(place) = rich.next_if(|place| place.range.start < end) {
                 places.push(place);
             }
             if places.iter().any(|place| place.input.kind == PropertyKind::Thread) {
-                self.add_messages(section, places, &mut messages);
+                self.add_messages(section, places, &mut said);
             } else {
-                self.add_message(section, &places, &mut messages);
+                self.add_message(section, &places, &mut said);
             }
         };
         let mut open = Section { role: Role::System, attributes: None, range: 0..0, is_preamble: true };
@@ -71,41 +103,54 @@ impl<'r> Splitter<'r> {
             add(std::mem::replace(&mut open, next), line.start);
         });
         add(open, self.text.len());
-        messages
+        said.messages
     }
 
     /// Adds the message that a section without threads is.
-    fn add_message(&self, section: Section, places: &[RichPlace], messages: &mut Vec<Message>) {
+    fn add_message(&self, section: Section, places: &[RichPlace], said: &mut Said<impl FnMut(Place)>) {
         let Section { role, attributes, range, is_preamble } = section;
         if !is_preamble || self.has_content(&range) {
             let range = self.trim_newlines(range);
-            messages.push(message(role, self.part(range, places), attributes.map(|attributes| attributes.values)));
+            let part = self.part(range.clone(), places);
+            said.add(message(role, part, attributes.map(|attributes| attributes.values)), Place::Text(range));
         }
     }
 
     /// Adds the messages that a section with threads consists of.
-    fn add_messages(&self, section: Section, places: Vec<RichPlace>, messages: &mut Vec<Message>) {
+    fn add_messages(&self, section: Section, places: Vec<RichPlace>, said: &mut Said<impl FnMut(Place)>) {
         let Section { role, attributes, range, .. } = section;
         let attributes = attributes.map(|attributes| attributes.values);
         let mut start = range.start;
         let mut media = Vec::new();
-        let flush = |range: Range<usize>, media: &mut Vec<RichPlace>, messages: &mut Vec<Message>| {
-            let places = std::mem::take(media);
-            if self.has_content(&range) {
-                let range = self.trim(range, char::is_whitespace);
-                messages.push(message(role, self.part(range, &places), attributes.clone()));
-            }
-        };
         for place in places {
             if place.input.kind != PropertyKind::Thread {
                 media.push(place);
                 continue;
             }
-            flush(start..place.range.start, &mut media, messages);
+            self.add_text_between(role, &attributes, start..place.range.start, &media, said);
+            media.clear();
             start = place.range.end;
-            messages.extend(thread_of(place.input));
+            for message in thread_of(place.input) {
+                said.add(message, Place::Thread(place.range.clone()));
+            }
         }
-        flush(start..range.end, &mut media, messages);
+        self.add_text_between(role, &attributes, start..range.end, &media, said);
+    }
+
+    /// Adds the message that the text between two threads is, if there is any.
+    fn add_text_between(
+        &self,
+        role: Role,
+        attributes: &Option<JsonMap>,
+        range: Range<usize>,
+        media: &[RichPlace],
+        said: &mut Said<impl FnMut(Place)>,
+    ) {
+        if self.has_content(&range) {
+            let range = self.trim(range, char::is_whitespace);
+            let part = self.part(range.clone(), media);
+            said.add(message(role, part, attributes.clone()), Place::Text(range));
+        }
     }
 
     /// The text of a range as a part, with the rich inputs in it.
@@ -129,7 +174,7 @@ impl<'r> Splitter<'r> {
     }
 
     /// The pieces of a range: their text, and whether it counts as the author's.
-    fn pieces(&self, range: &Range<usize>) -> impl DoubleEndedIterator<Item = (&'r str, bool)> {
+    fn pieces(&self, range: &Range<usize>) -> impl Iterator<Item = (&'r str, bool)> {
         let pieces = self.rendered.traced.piece_ends();
         let first = pieces.partition_point(|piece| piece.end < range.start);
         let last = pieces.partition_point(|piece| piece.end < range.end);

@@ -339,6 +339,11 @@ pub(crate) fn source_lines(source: &str) -> Vec<(Range<usize>, Marker)> {
     lines
 }
 
+/// The role markers that stand in a template's source: where the line of each begins, and its role.
+pub fn source_roles(source: &str) -> impl Iterator<Item = (usize, Role)> {
+    source_lines(source).into_iter().map(|(range, marker)| (range.start, marker.role))
+}
+
 /// A line of a template with its tags masked: an expression is an atom, a statement or a comment
 /// is nothing.
 fn mask_tags(line: &str) -> Parts<'_> {

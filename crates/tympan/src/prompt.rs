@@ -92,6 +92,11 @@ impl Prompt {
         &self.source
     }
 
+    /// Where in the source the template begins.
+    pub fn template_offset(&self) -> usize {
+        self.offset
+    }
+
     /// What was worth knowing when the prompt was read.
     pub fn warnings(&self) -> &[Diagnostic] {
         &self.warnings
@@ -156,7 +161,7 @@ impl Prompt {
     pub fn validate_inputs(&self, inputs: &Inputs) -> Result<Inputs> {
         let mut validated = inputs.clone();
         for input in &self.spec.inputs {
-            if let Some(value) = resolve(input, inputs)?
+            if let Some(value) = resolve(input, inputs).map_err(|error| self.in_input(error, input))?
                 && !inputs.contains_key(&input.name)
             {
                 validated.insert(input.name.clone(), value.clone());
@@ -182,7 +187,8 @@ impl Prompt {
         let rich;
         let mut values: SmallVec<[InputValue<'_>; 16]> = SmallVec::with_capacity(compiled.declarations.len());
         for input in &self.spec.inputs {
-            values.push(resolve(input, inputs)?.map_or(InputValue::Missing, InputValue::Json));
+            let value = resolve(input, inputs).map_err(|error| self.in_input(error, input))?;
+            values.push(value.map_or(InputValue::Missing, InputValue::Json));
         }
         let undeclared = compiled.template.inputs().skip(values.len());
         values.extend(undeclared.map(|(name, _)| inputs.get(name).map_or(InputValue::Missing, InputValue::Json)));
