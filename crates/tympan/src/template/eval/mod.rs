@@ -149,7 +149,7 @@ impl<'a> Eval<'a> {
                     Flow::Next
                 }
                 Node::Emit(expr) => {
-                    self.emit(expr)?;
+                    self.emit(expr).map_err(|error| error.at(expr.place.into()))?;
                     Flow::Next
                 }
                 Node::If(branches, or_else) => self.branches(branches, or_else)?,
