@@ -130,7 +130,9 @@ impl<'r> Splitter<'r> {
             self.add_text_between(role, &attributes, start..place.range.start, &media, said);
             media.clear();
             start = place.range.end;
-            for message in thread_of(place.input) {
+            let thread = thread_of(place.input);
+            said.messages.reserve(thread.len() + 1);
+            for message in thread {
                 said.add(message, Place::Thread(place.range.clone()));
             }
         }
@@ -192,19 +194,23 @@ impl<'r> Splitter<'r> {
         let bytes = self.text.as_bytes();
         let pieces = self.rendered.traced.piece_ends();
         let Range { start, mut end } = range;
-        // Nearly always it is the last piece alone that has any.
-        let last = pieces.partition_point(|piece| piece.end < end);
-        if start < end && self.is_trusted(pieces[last].origin) {
+        let mut last = pieces.partition_point(|piece| piece.end < end);
+        while start < end {
             let floor = if last == 0 { start } else { pieces[last - 1].end.max(start) };
-            while end > floor && matches!(bytes[end - 1], b'\n' | b'\r') {
+            if floor < end && !self.is_trusted(pieces[last].origin) {
+                break;
+            }
+            while floor < end && matches!(bytes[end - 1], b'\n' | b'\r') {
                 end -= 1;
             }
-            if end == floor {
-                return self.trim(range, is_newline);
+            if floor < end || last == 0 {
+                break;
             }
+            last -= 1;
         }
+        // A section begins behind a line end, so that it seldom begins with one.
         match bytes[start..end].first() {
-            Some(b'\n' | b'\r') => self.trim(range, is_newline),
+            Some(b'\n' | b'\r') => self.trim(start..end, is_newline),
             _ => start..end,
         }
     }
