@@ -4,7 +4,8 @@ set -eu
 tympan=$1
 cd "$(dirname "$0")/.."
 
-say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
+if [ -t 1 ]; then bold=$(printf '\033[1m') plain=$(printf '\033[0m'); else bold= plain=; fi
+say() { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }
 run() { printf '$ tympan %s\n' "$*"; "$tympan" "$@"; }
 
 say 'A prompt is a file. These are the messages that a model would get, with the examples it declares:'
