@@ -318,6 +318,7 @@ pub(crate) fn contains(container: &Value<'_>, value: &Value<'_>, meter: &mut Met
         meter.spend(1 + text.len() / BYTES_PER_STEP);
         return Ok(match value.as_str() {
             Some(part) => text.contains(part),
+            None if value.is_none() => false,
             None => text.contains(super::print::to_plain_string(value)?.as_str()),
         });
     }

@@ -237,9 +237,7 @@ fn bind_arguments<'a>(def: &MacroDef, args: Arguments<'a>, frame: &mut [Value<'a
     for (slot, value) in args.positional.into_iter().enumerate() {
         frame[slot] = value;
     }
-    for slot in given..def.params.len() {
-        frame[slot] = Value::UNDEFINED;
-    }
+    frame[given..def.params.len()].fill(Value::UNDEFINED);
     frame[def.caller_slot] = Value::UNDEFINED;
     for (name, value) in args.named {
         match def.params.iter().position(|param| *param.name == *name) {
