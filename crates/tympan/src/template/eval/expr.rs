@@ -239,9 +239,12 @@ impl<'a> Eval<'a> {
     }
 
     fn list(&mut self, items: &'a [Expr], kind: ListKind) -> Result<Value<'a>> {
-        let items = items.iter().map(|item| self.eval(item)).collect::<Result<Vec<_>>>()?;
-        self.budget.make_list(items.len())?;
-        shallow(Value::list(items, kind, Origin::AUTHOR))
+        let mut values = Vec::with_capacity(items.len());
+        for item in items {
+            values.push(self.eval(item)?);
+        }
+        self.budget.make_list(values.len())?;
+        shallow(Value::list(values, kind, Origin::AUTHOR))
     }
 
     fn dict(&mut self, pairs: &'a [(Expr, Expr)]) -> Result<Value<'a>> {

@@ -63,6 +63,7 @@ pub(crate) fn render<'a>(tree: &'a Tree, inputs: &'a [InputValue<'a>], options: 
         lenient: options.lenient,
         escape: Escape::None,
         calls: 0,
+        stack: tree.stack,
     };
     eval.block(&tree.body)?;
     tree.hint.set(eval.out.as_str().len(), eval.out.piece_ends().len());
@@ -131,6 +132,8 @@ pub(crate) struct Eval<'a> {
     pub(crate) lenient: bool,
     escape: Escape,
     calls: usize,
+    /// How much of the stack the template and the calls that it is in may take up.
+    stack: usize,
 }
 
 impl<'a> Eval<'a> {

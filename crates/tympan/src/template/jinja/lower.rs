@@ -22,6 +22,8 @@ pub(super) fn lower(template: &ast::Stmt<'_>, source: &str, options: Options<'_>
         literal_bytes: 0,
         plain_inputs: Vec::new(),
         interpolations: 0,
+        stack: 0,
+        deepest: 0,
     };
     let ast::Stmt::Template(template) = template else {
         return Err(Error::new(Kind::TemplateSyntax, "expected a template"));
@@ -31,6 +33,7 @@ pub(super) fn lower(template: &ast::Stmt<'_>, source: &str, options: Options<'_>
         body,
         inputs: lowering.inputs,
         frame_size: lowering.frames.root_size(),
+        stack: lowering.deepest,
         literal_bytes: lowering.literal_bytes,
         plain_inputs: lowering.plain_inputs,
         interpolations: lowering.interpolations,
@@ -47,7 +50,16 @@ struct Lowering<'s> {
     literal_bytes: usize,
     plain_inputs: Vec<usize>,
     interpolations: usize,
+    /// What running this place of the template may take up of the stack, and the most that any
+    /// place of the current body does.
+    stack: usize,
+    deepest: usize,
 }
+
+/// What running one level takes up of the stack: see [`Tree::stack`].
+const STACK_OF_EXPR: usize = 4;
+const STACK_OF_ARGS: usize = 1;
+const STACK_OF_CALL: usize = 7;
 
 impl<'s> Lowering<'s> {
     /// The body of a scope: names that it assigns anywhere get their slots first, so that a macro
@@ -59,6 +71,30 @@ impl<'s> Lowering<'s> {
             self.frames.declare(name, false);
         }
         self.block(statements)
+    }
+
+    /// Goes a level deeper.
+    fn enter(&mut self, stack: usize) {
+        self.stack += stack;
+        self.deepest = self.deepest.max(self.stack);
+    }
+
+    fn leave(&mut self, stack: usize) {
+        self.stack -= stack;
+    }
+
+    /// Begins to measure a body that is called.
+    fn begin_body(&mut self) -> (usize, usize) {
+        let around = (self.stack, self.deepest);
+        (self.stack, self.deepest) = (STACK_OF_CALL, STACK_OF_CALL);
+        around
+    }
+
+    /// Ends it: what running it takes up.
+    fn end_body(&mut self, around: (usize, usize)) -> usize {
+        let stack = self.deepest;
+        (self.stack, self.deepest) = around;
+        stack
     }
 
     fn block(&mut self, statements: &[ast::Stmt<'s>]) -> Result<Block> {
@@ -78,6 +114,14 @@ impl<'s> Lowering<'s> {
         }
         let lost = self.newlines.before(start_of(statement));
         self.push_text(&lost, block);
+        let stack = stack_of(statement);
+        self.enter(stack);
+        let result = self.sort_of_statement(statement, block);
+        self.leave(stack);
+        result
+    }
+
+    fn sort_of_statement(&mut self, statement: &ast::Stmt<'s>, block: &mut Block) -> Result<()> {
         match statement {
             ast::Stmt::EmitExpr(emit) => self.emit(&emit.expr, block),
             ast::Stmt::ForLoop(node) => self.for_loop(node, block),
@@ -177,12 +221,27 @@ impl<'s> Lowering<'s> {
             self.frames.declare(name, false);
         }
         let own = first_own..self.frames.next_slot();
-        let body = self.block(&node.body)?;
+        let (body, stack) = self.loop_body(node)?;
         let loop_slot = self.frames.loop_slot();
         let all = self.frames.pop_scope();
         let or_else = self.block(&node.else_body)?;
         let recursive = node.recursive;
-        push(Node::For(Box::new(For { target, iter, filter, body, or_else, recursive, loop_slot, own, all })), block)
+        push(
+            Node::For(Box::new(For { target, iter, filter, body, or_else, recursive, loop_slot, own, all, stack })),
+            block,
+        )
+    }
+
+    /// The body of a loop, and what running it takes up of the stack if the loop can be called.
+    fn loop_body(&mut self, node: &ast::ForLoop<'s>) -> Result<(Block, usize)> {
+        if !node.recursive {
+            return Ok((self.block(&node.body)?, 0));
+        }
+        let around = self.begin_body();
+        let body = self.block(&node.body)?;
+        let stack = self.end_body(around);
+        self.deepest = self.deepest.max(self.stack + stack);
+        Ok((body, stack))
     }
 
     fn with(&mut self, node: &ast::WithBlock<'s>, block: &mut Block) -> Result<()> {
@@ -216,6 +275,7 @@ impl<'s> Lowering<'s> {
 
     fn macro_def(&mut self, node: &ast::Macro<'s>) -> Result<MacroDef> {
         self.frames.push_frame();
+        let around = self.begin_body();
         for param in &node.args {
             self.frames.declare_param(if let ast::Expr::Var(var) = param { var.id } else { "" });
         }
@@ -229,8 +289,9 @@ impl<'s> Lowering<'s> {
             params.push(Param { name: name.into(), default });
         }
         let body = self.scope_body(&node.body)?;
+        let stack = self.end_body(around);
         let (frame_size, captures) = self.frames.pop_frame();
-        Ok(MacroDef { name: node.name.into(), params, caller_slot, captures, body, frame_size })
+        Ok(MacroDef { name: node.name.into(), params, caller_slot, captures, body, frame_size, stack })
     }
 
     fn target(&mut self, target: &ast::Expr<'s>, always_set: bool) -> Result<Target> {
@@ -269,11 +330,14 @@ impl<'s> Lowering<'s> {
     /// An expression. Each sort has a function of its own: where nothing is optimised, one for all
     /// would take up room on the stack for every sort at each level.
     fn expr(&mut self, expr: &ast::Expr<'s>) -> Result<Expr> {
-        match expr {
+        self.enter(STACK_OF_EXPR);
+        let result = match expr {
             ast::Expr::GetAttr(attr) => self.attribute(attr),
             ast::Expr::Call(call) => self.call(call, None, call.span()),
-            _ => Ok(Expr::new(self.expr_kind(expr)?, place(expr.span()))),
-        }
+            _ => self.expr_kind(expr).map(|kind| Expr::new(kind, place(expr.span()))),
+        };
+        self.leave(STACK_OF_EXPR);
+        result
     }
 
     fn expr_kind(&mut self, expr: &ast::Expr<'s>) -> Result<ExprKind> {
@@ -432,7 +496,9 @@ impl<'s> Lowering<'s> {
             ast::Expr::GetAttr(attr) => Callee::Method(self.expr(&attr.expr)?, attr.name.into()),
             other => Callee::Value(self.expr(other)?),
         };
+        self.enter(STACK_OF_ARGS);
         let mut args = self.args(&call.args)?;
+        self.leave(STACK_OF_ARGS);
         if let Some(caller) = caller {
             args.named.push(NamedArg::One("caller".into(), caller));
         }
@@ -545,6 +611,16 @@ fn start_of(statement: &ast::Stmt<'_>) -> usize {
         ast::Stmt::Do(node) => node.span(),
     };
     span.start_offset as usize
+}
+
+/// What running a statement takes up of the stack, apart from what is in it.
+fn stack_of(statement: &ast::Stmt<'_>) -> usize {
+    match statement {
+        ast::Stmt::ForLoop(_) => 5,
+        ast::Stmt::WithBlock(_) | ast::Stmt::AutoEscape(_) => 4,
+        ast::Stmt::SetBlock(_) | ast::Stmt::FilterBlock(_) => 6,
+        _ => 2,
+    }
 }
 
 fn push(node: Node, block: &mut Block) -> Result<()> {
