@@ -169,9 +169,6 @@ impl<'r> Splitter<'r> {
     /// there counts, even if it wrote nothing: how many messages there are does not depend on
     /// what inputs hold.
     fn has_content(&self, range: &Range<usize>) -> bool {
-        if range.end == 0 {
-            return false;
-        }
         self.pieces(range).any(|(text, trusted)| !trusted || !text.trim().is_empty())
     }
 
@@ -179,13 +176,13 @@ impl<'r> Splitter<'r> {
     fn pieces(&self, range: &Range<usize>) -> impl Iterator<Item = (&'r str, bool)> {
         let pieces = self.rendered.traced.piece_ends();
         let first = pieces.partition_point(|piece| piece.end < range.start);
-        let last = pieces.partition_point(|piece| piece.end < range.end);
+        let last = pieces.partition_point(|piece| piece.end <= range.end);
         let range = range.clone();
         (first..pieces.len().min(last + 1)).filter_map(move |index| {
             let start = if index == 0 { 0 } else { pieces[index - 1].end };
             let piece = start.max(range.start)..pieces[index].end.min(range.end);
-            let is_inside = start >= range.start || piece.start < piece.end;
-            (is_inside && piece.start <= piece.end).then(|| (&self.text[piece], self.is_trusted(pieces[index].origin)))
+            let is_inside = start >= range.start && pieces[index].end <= range.end;
+            (is_inside || piece.start < piece.end).then(|| (&self.text[piece], self.is_trusted(pieces[index].origin)))
         })
     }
 
