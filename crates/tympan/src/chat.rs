@@ -130,7 +130,9 @@ impl<'r> Splitter<'r> {
             self.add_text_between(role, &attributes, start..place.range.start, &media, said);
             media.clear();
             start = place.range.end;
-            for message in thread_of(place.input) {
+            let thread = thread_of(place.input);
+            said.messages.reserve(thread.len() + 1);
+            for message in thread {
                 said.add(message, Place::Thread(place.range.clone()));
             }
         }
@@ -167,9 +169,6 @@ impl<'r> Splitter<'r> {
     /// there counts, even if it wrote nothing: how many messages there are does not depend on
     /// what inputs hold.
     fn has_content(&self, range: &Range<usize>) -> bool {
-        if range.end == 0 {
-            return false;
-        }
         self.pieces(range).any(|(text, trusted)| !trusted || !text.trim().is_empty())
     }
 
@@ -177,13 +176,13 @@ impl<'r> Splitter<'r> {
     fn pieces(&self, range: &Range<usize>) -> impl Iterator<Item = (&'r str, bool)> {
         let pieces = self.rendered.traced.piece_ends();
         let first = pieces.partition_point(|piece| piece.end < range.start);
-        let last = pieces.partition_point(|piece| piece.end < range.end);
+        let last = pieces.partition_point(|piece| piece.end <= range.end);
         let range = range.clone();
         (first..pieces.len().min(last + 1)).filter_map(move |index| {
             let start = if index == 0 { 0 } else { pieces[index - 1].end };
             let piece = start.max(range.start)..pieces[index].end.min(range.end);
-            let is_inside = start >= range.start || piece.start < piece.end;
-            (is_inside && piece.start <= piece.end).then(|| (&self.text[piece], self.is_trusted(pieces[index].origin)))
+            let is_inside = start >= range.start && pieces[index].end <= range.end;
+            (is_inside || piece.start < piece.end).then(|| (&self.text[piece], self.is_trusted(pieces[index].origin)))
         })
     }
 
@@ -192,19 +191,23 @@ impl<'r> Splitter<'r> {
         let bytes = self.text.as_bytes();
         let pieces = self.rendered.traced.piece_ends();
         let Range { start, mut end } = range;
-        // Nearly always it is the last piece alone that has any.
-        let last = pieces.partition_point(|piece| piece.end < end);
-        if start < end && self.is_trusted(pieces[last].origin) {
+        let mut last = pieces.partition_point(|piece| piece.end < end);
+        while start < end {
             let floor = if last == 0 { start } else { pieces[last - 1].end.max(start) };
-            while end > floor && matches!(bytes[end - 1], b'\n' | b'\r') {
+            if floor < end && !self.is_trusted(pieces[last].origin) {
+                break;
+            }
+            while floor < end && matches!(bytes[end - 1], b'\n' | b'\r') {
                 end -= 1;
             }
-            if end == floor {
-                return self.trim(range, is_newline);
+            if floor < end || last == 0 {
+                break;
             }
+            last -= 1;
         }
+        // A section begins behind a line end, so that it seldom begins with one.
         match bytes[start..end].first() {
-            Some(b'\n' | b'\r') => self.trim(range, is_newline),
+            Some(b'\n' | b'\r') => self.trim(start..end, is_newline),
             _ => start..end,
         }
     }

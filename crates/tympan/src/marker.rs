@@ -41,6 +41,16 @@ pub(crate) struct Attributes {
 /// Matches a line that is all the author's.
 #[inline]
 pub(crate) fn match_line(line: &str) -> Option<Marker> {
+    // The way in which nearly everybody writes them.
+    let role = match line.as_bytes() {
+        b"system:" => Some(Role::System),
+        b"user:" => Some(Role::User),
+        b"assistant:" => Some(Role::Assistant),
+        _ => None,
+    };
+    if let Some(role) = role {
+        return Some(Marker { role, attributes: None });
+    }
     match first_look(line) {
         Look::NoMarker => None,
         Look::Plain(role) => Some(Marker { role, attributes: None }),

@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use serde_json::{Value as Json, json};
 use tympan::diagnostic::Severity;
-use tympan::{Error, Prompt};
+use tympan::format::{Document, NoReferences, prompty};
+use tympan::{Error, Kind, Prompt};
 
 use crate::args::CheckArgs;
 use crate::excerpt::Finding;
@@ -40,8 +41,8 @@ pub(super) fn run(args: &CheckArgs, quiet: bool) -> Result<ExitCode, Failure> {
 
 /// What became of a file.
 enum Checked {
-    /// It does not load.
-    Broken(Error),
+    /// It does not load; its template may be at fault besides.
+    Broken(Error, Option<Error>),
     /// It loads; its template may still be at fault.
     Loaded(Box<Prompt>, Option<Error>),
 }
@@ -54,14 +55,21 @@ impl Checked {
                 let fault = prompt.template().err().or_else(|| unknown_parser(&prompt));
                 Self::Loaded(Box::new(prompt), fault)
             }
-            Err(error) => Self::Broken(error),
+            Err(error) => {
+                let fault = template_fault(&error);
+                Self::Broken(error, fault)
+            }
         }
     }
 
     /// What is to be said about it, in the order of places.
     fn findings(&self, quiet: bool) -> Vec<Finding<'_>> {
         let mut findings = match self {
-            Self::Broken(error) => Finding::all_of_error(error),
+            Self::Broken(error, fault) => {
+                let mut findings = Finding::all_of_error(error);
+                findings.extend(fault.as_ref().map(Finding::of_error));
+                findings
+            }
             Self::Loaded(prompt, fault) => {
                 let warnings = prompt.warnings().iter();
                 let mut findings: Vec<_> =
@@ -76,6 +84,16 @@ impl Checked {
         findings.retain(|finding| !quiet || finding.severity == Severity::Error);
         findings
     }
+}
+
+/// What is wrong with the template of a file whose front matter is at fault already.
+fn template_fault(error: &Error) -> Option<Error> {
+    let source = error.source_file()?;
+    let (document, _) = prompty::parse_as_far_as_possible(source, &mut NoReferences);
+    let Document { spec, body, .. } = document?;
+    let prompt = Prompt::new(spec, source.clone(), body.start, Vec::new());
+    // What the front matter says of the renderer may be what is wrong with it.
+    prompt.template().err().filter(|error| error.kind() != Kind::NotRegistered)
 }
 
 fn unknown_parser(prompt: &Prompt) -> Option<Error> {

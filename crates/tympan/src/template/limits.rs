@@ -5,6 +5,12 @@ use crate::error::{Error, Kind, Result};
 /// How deep containers may be nested that a template makes, and values that it prints.
 pub(crate) const MAX_VALUE_DEPTH: u16 = 100;
 
+/// What the template itself and each call may take up of the stack, in the units of
+/// [`Tree::stack`](super::tree::Tree::stack). With the default limits it all fits 512 KiB, optimised
+/// or not.
+const STACK: usize = 240;
+const STACK_OF_CALL: usize = 16;
+
 /// The budget of one render. The host sets it, never the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -16,7 +22,8 @@ pub struct Limits {
     pub operation_bytes: usize,
     /// Bytes that all operations together may make.
     pub total_bytes: usize,
-    /// How deep calls of macros and recursive loops may nest.
+    /// How deep calls of macros and recursive loops may nest. If their bodies nest deeply in
+    /// themselves, calls may nest less.
     pub call_depth: usize,
 }
 
@@ -96,12 +103,13 @@ impl Budget {
         Err(exceeded("bytes of output", self.limits.output_bytes as u64))
     }
 
-    /// Checks how deep calls are nested.
-    pub(crate) fn call(&self, depth: usize) -> Result<()> {
-        if depth <= self.limits.call_depth {
+    /// Checks how deep calls are nested, and how much of the stack they may take up.
+    pub(crate) fn call(&self, depth: usize, stack: usize) -> Result<()> {
+        let limit = self.limits.call_depth;
+        if depth <= limit && stack <= STACK.saturating_add(limit.saturating_mul(STACK_OF_CALL)) {
             return Ok(());
         }
-        Err(exceeded("nested calls", self.limits.call_depth as u64))
+        Err(exceeded("nested calls, where deep bodies count for more", limit as u64))
     }
 }
 

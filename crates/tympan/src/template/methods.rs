@@ -41,7 +41,7 @@ fn string_method<'a>(
 ) -> Result<Option<Value<'a>>> {
     let text = value.as_str().unwrap_or_default();
     let origin = args.positional.iter().fold(value.whole_origin(), |all, arg| all | arg.whole_origin());
-    let first = args.positional.first().filter(|arg| !arg.is_none());
+    let first = args.positional.first().filter(|arg| !arg.is_none() && !arg.is_undefined());
     let flag = |flag: bool| Ok(Some(Value::bool(flag, origin)));
     let all = |test: fn(char) -> bool| !text.is_empty() && text.chars().all(test);
     match name {
@@ -118,6 +118,10 @@ fn any_affix<'a>(
     let argument = args.positional.first().ok_or_else(|| lacks(method))?;
     if let Some(affix) = argument.as_str() {
         return Ok(matches(affix));
+    }
+    if !matches!(argument.kind(), ValueKind::Sequence | ValueKind::Iterable) {
+        let details = format!("the method `{method}` takes a string or a list of them, not {}", argument.kind().name());
+        return Err(Error::new(Kind::InvalidOperation, details));
     }
     let items = eval.iterate(argument)?;
     eval.budget.step(items.len())?;

@@ -274,38 +274,35 @@ pub(crate) fn compare(left: &Value<'_>, right: &Value<'_>, meter: &mut Meter) ->
         Some(Numbers::Floats(a, b)) => return a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan())),
         None => {}
     }
-    if let (Some(a), Some(b)) = (sequence(left), sequence(right)) {
-        let by_sort = is_tuple(left).cmp(&is_tuple(right));
-        return by_sort.then_with(|| compare_all(a.iter(), b.iter(), meter));
-    }
-    match (pairs(left), pairs(right)) {
-        (Some(a), Some(b)) => {
-            let (a, b) = (a.into_iter().flat_map(<[_; 2]>::from), b.into_iter().flat_map(<[_; 2]>::from));
-            compare_all(a, b, meter)
-        }
-        _ => Ordering::Equal,
+    match (sequence(left), sequence(right)) {
+        (Some(a), Some(b)) => is_tuple(left).cmp(&is_tuple(right)).then_with(|| compare_sequences(&a, &b, meter)),
+        _ => compare_maps(left, right, meter),
     }
 }
 
-fn compare_all<'a, 'b>(
-    a: impl Iterator<Item = Value<'a>>,
-    b: impl Iterator<Item = Value<'b>>,
-    meter: &mut Meter,
-) -> Ordering {
+fn compare_sequences(a: &Items<'_>, b: &Items<'_>, meter: &mut Meter) -> Ordering {
     meter.deeper(Ordering::Equal, |meter| {
-        let (mut a, mut b) = (a, b);
-        while meter.spend(1) {
-            let by_item = match (a.next(), b.next()) {
-                (Some(a), Some(b)) => compare(&a, &b, meter),
-                (None, None) => return Ordering::Equal,
-                (None, Some(_)) => return Ordering::Less,
-                (Some(_), None) => return Ordering::Greater,
-            };
-            if by_item != Ordering::Equal {
-                return by_item;
+        for (a, b) in a.iter().zip(b.iter()) {
+            let order = if meter.spend(1) { compare(&a, &b, meter) } else { return Ordering::Equal };
+            if order.is_ne() {
+                return order;
             }
         }
-        Ordering::Equal
+        a.len().cmp(&b.len())
+    })
+}
+
+fn compare_maps(left: &Value<'_>, right: &Value<'_>, meter: &mut Meter) -> Ordering {
+    let (Some(a), Some(b)) = (pairs(left), pairs(right)) else { return Ordering::Equal };
+    meter.deeper(Ordering::Equal, |meter| {
+        for (a, b) in a.iter().zip(&b) {
+            let order = if meter.spend(2) { compare(&a.0, &b.0, meter) } else { return Ordering::Equal };
+            let order = order.then_with(|| compare(&a.1, &b.1, meter));
+            if order.is_ne() {
+                return order;
+            }
+        }
+        a.len().cmp(&b.len())
     })
 }
 
@@ -318,6 +315,7 @@ pub(crate) fn contains(container: &Value<'_>, value: &Value<'_>, meter: &mut Met
         meter.spend(1 + text.len() / BYTES_PER_STEP);
         return Ok(match value.as_str() {
             Some(part) => text.contains(part),
+            None if value.is_none() => false,
             None => text.contains(super::print::to_plain_string(value)?.as_str()),
         });
     }

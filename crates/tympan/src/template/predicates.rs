@@ -101,8 +101,14 @@ pub(crate) fn check<'a>(
         "iterable" => is_container(value) || value.is_undefined(),
         "lower" => value.as_str().is_some_and(|text| has_only_case(text, char::is_lowercase)),
         "upper" => value.as_str().is_some_and(|text| has_only_case(text, char::is_uppercase)),
-        "startingwith" => text_pair(value, name, args)?.is_some_and(|(text, start)| text.starts_with(&start)),
-        "endingwith" => text_pair(value, name, args)?.is_some_and(|(text, end)| text.ends_with(&end)),
+        "startingwith" => {
+            let (text, start) = text_pair(eval, value, name, args)?;
+            text.starts_with(&start)
+        }
+        "endingwith" => {
+            let (text, end) = text_pair(eval, value, name, args)?;
+            text.ends_with(&end)
+        }
         "divisibleby" => divisible(value, argument(name, args)?),
         "sameas" => same(eval, value, argument(name, args)?),
         "filter" => value.as_str().is_some_and(|name| filters::NAMES.contains(&name)),
@@ -148,9 +154,12 @@ fn has_only_case(text: &str, wanted: fn(char) -> bool) -> bool {
     found
 }
 
-fn text_pair(value: &Value<'_>, test: &str, args: &Arguments<'_>) -> Result<Option<(String, String)>> {
+fn text_pair<'a>(eval: &Eval<'a>, value: &Value<'a>, test: &str, args: &Arguments<'a>) -> Result<(String, String)> {
     let other = argument(test, args)?;
-    Ok(Some((super::print::to_plain_string(value)?, super::print::to_plain_string(other)?)))
+    if !eval.lenient && (value.is_undefined() || other.is_undefined()) {
+        return Err(Error::new(Kind::UndefinedVariable, format_args!("an operand of the test `{test}`")));
+    }
+    Ok((super::print::to_plain_string(value)?, super::print::to_plain_string(other)?))
 }
 
 fn divisible(value: &Value<'_>, by: &Value<'_>) -> bool {

@@ -18,6 +18,9 @@ pub(crate) struct Tree {
     pub(crate) inputs: Vec<Name>,
     /// How many slots the template's own frame has.
     pub(crate) frame_size: usize,
+    /// How much of the stack running it may take up, apart from what it calls: about half a KiB a
+    /// unit where nothing is optimised.
+    pub(crate) stack: usize,
     /// How many bytes of literal text there are, and which inputs are interpolated as they are:
     /// what the size of the output can be guessed from.
     pub(crate) literal_bytes: usize,
@@ -135,6 +138,8 @@ pub(crate) struct For {
     pub(crate) own: Range<usize>,
     /// All slots of the loop and of what is in it, to be kept aside while it recurses.
     pub(crate) all: Range<usize>,
+    /// See [`Tree::stack`].
+    pub(crate) stack: usize,
 }
 
 #[derive(Debug)]
@@ -176,6 +181,8 @@ pub(crate) struct MacroDef {
     pub(crate) captures: Vec<(usize, usize)>,
     pub(crate) body: Block,
     pub(crate) frame_size: usize,
+    /// See [`Tree::stack`].
+    pub(crate) stack: usize,
 }
 
 #[derive(Debug)]

@@ -210,7 +210,7 @@ fn loop_field<'a>(state: &LoopState<'a>, name: &str) -> Option<Value<'a>> {
 
 /// The place in a sequence that an index means, from the end if it is negative.
 pub(crate) fn position(index: &Value<'_>, len: usize) -> Option<usize> {
-    let index = index.as_int().filter(|_| !matches!(index.repr, Repr::Bool(_)))?;
+    let index = index.as_int()?;
     if index < 0 { usize::try_from(index + len as i128).ok() } else { usize::try_from(index).ok() }
 }
 

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::super::tree::{CallExpr, Callee, Expr, Function, MacroDef};
+use super::super::tree::{Args, CallExpr, Callee, Expr, Function, MacroDef};
 use super::super::value::{Dict, ListKind, LoopState, MacroValue, Repr, Value, ValueKind};
 use super::super::{methods, ops, print};
 use super::Eval;
@@ -43,28 +43,35 @@ impl<'a> Eval<'a> {
 
     pub(super) fn call(&mut self, call: &'a CallExpr, expr: &'a Expr) -> Result<Value<'a>> {
         match &call.callee {
-            Callee::Name(callee, name) => {
-                let function = self.eval(callee)?;
-                if function.is_undefined() {
-                    return Err(unknown_function(name).at(callee.place.into()));
-                }
-                let args = self.arguments(&call.args)?;
-                self.call_value(&function, args)
-            }
-            Callee::Method(value, name) => {
-                let value = self.defined(value)?;
-                if value.is_undefined() {
-                    return Err(self.undefined(expr));
-                }
-                let args = self.arguments(&call.args)?;
-                self.call_method(&value, name, args)
-            }
+            Callee::Name(callee, name) => self.call_named(callee, name, &call.args),
+            Callee::Method(value, name) => self.call_method_of(value, name, &call.args, expr),
             Callee::Value(callee) => {
                 let function = self.defined(callee)?;
-                let args = self.arguments(&call.args)?;
-                self.call_value(&function, args)
+                self.call_with(&function, &call.args)
             }
         }
+    }
+
+    fn call_named(&mut self, callee: &'a Expr, name: &str, args: &'a Args) -> Result<Value<'a>> {
+        let function = self.eval(callee)?;
+        if function.is_undefined() {
+            return Err(unknown_function(name).at(callee.place.into()));
+        }
+        self.call_with(&function, args)
+    }
+
+    fn call_method_of(&mut self, value: &'a Expr, name: &str, args: &'a Args, expr: &'a Expr) -> Result<Value<'a>> {
+        let value = self.defined(value)?;
+        if value.is_undefined() {
+            return Err(self.undefined(expr));
+        }
+        let args = self.arguments(args)?;
+        self.call_method(&value, name, args)
+    }
+
+    fn call_with(&mut self, function: &Value<'a>, args: &'a Args) -> Result<Value<'a>> {
+        let args = self.arguments(args)?;
+        self.call_value(function, args)
     }
 
     fn call_value(&mut self, function: &Value<'a>, args: Arguments<'a>) -> Result<Value<'a>> {
@@ -102,29 +109,35 @@ impl<'a> Eval<'a> {
     /// Runs a macro's body; its text goes to the output.
     fn run_macro(&mut self, value: &Rc<MacroValue<'a>>, args: Arguments<'a>) -> Result<()> {
         let def = value.def;
-        let mut frame: super::Frame<'a> = vec![Value::UNSET; def.frame_size];
-        bind_arguments(def, args, &mut frame)?;
-        for ((outer, inner), captured) in def.captures.iter().zip(&value.captured) {
-            let is_itself = Some(*outer) == value.own_slot;
-            frame[*inner] = if is_itself { Value::author(Repr::Macro(value.clone())) } else { captured.clone() };
-        }
-        self.calls += 1;
-        self.budget.call(self.calls)?;
+        let mut frame = macro_frame(value, args)?;
+        self.enter(def.stack)?;
         self.frames_made += 1;
         let frame_id = std::mem::replace(&mut self.frame_id, self.frames_made);
-        let caller_frame = std::mem::replace(&mut self.frame, frame);
+        std::mem::swap(&mut self.frame, &mut frame);
         let is_outermost = frame_id == 0;
-        let caller_frame = if is_outermost {
-            self.outer = caller_frame;
-            super::Frame::new()
-        } else {
-            caller_frame
-        };
+        if is_outermost {
+            std::mem::swap(&mut self.outer, &mut frame);
+        }
         let result = self.macro_body(def);
-        self.frame = if is_outermost { std::mem::take(&mut self.outer) } else { caller_frame };
+        if is_outermost {
+            std::mem::swap(&mut self.outer, &mut frame);
+        }
+        self.frame = frame;
         self.frame_id = frame_id;
-        self.calls -= 1;
+        self.leave(def.stack);
         result
+    }
+
+    /// Counts a call whose body takes up this much of the stack.
+    fn enter(&mut self, stack: usize) -> Result<()> {
+        self.calls += 1;
+        self.stack += stack;
+        self.budget.call(self.calls, self.stack)
+    }
+
+    fn leave(&mut self, stack: usize) {
+        self.calls -= 1;
+        self.stack -= stack;
     }
 
     fn macro_body(&mut self, def: &'a MacroDef) -> Result<()> {
@@ -149,12 +162,11 @@ impl<'a> Eval<'a> {
             return Err(Error::new(Kind::InvalidOperation, "loop() takes one argument: what to loop over"));
         };
         let items = self.iterate(value)?;
-        self.calls += 1;
-        self.budget.call(self.calls)?;
+        self.enter(node.stack)?;
         let kept = self.frame[node.all.clone()].to_vec();
         let result = self.run_loop(node, items, state.depth + 1);
         self.frame[node.all.clone()].clone_from_slice(&kept);
-        self.calls -= 1;
+        self.leave(node.stack);
         result
     }
 
@@ -222,6 +234,18 @@ impl<'a> Eval<'a> {
     }
 }
 
+/// The slots that a macro begins with.
+fn macro_frame<'a>(value: &Rc<MacroValue<'a>>, args: Arguments<'a>) -> Result<super::Frame<'a>> {
+    let def = value.def;
+    let mut frame: super::Frame<'a> = vec![Value::UNSET; def.frame_size];
+    bind_arguments(def, args, &mut frame)?;
+    for ((outer, inner), captured) in def.captures.iter().zip(&value.captured) {
+        let is_itself = Some(*outer) == value.own_slot;
+        frame[*inner] = if is_itself { Value::author(Repr::Macro(value.clone())) } else { captured.clone() };
+    }
+    Ok(frame)
+}
+
 /// Puts arguments where a macro's parameters are.
 fn bind_arguments<'a>(def: &MacroDef, args: Arguments<'a>, frame: &mut [Value<'a>]) -> Result<()> {
     let fail = |details: String| Err(Error::new(Kind::InvalidOperation, details));
@@ -237,9 +261,7 @@ fn bind_arguments<'a>(def: &MacroDef, args: Arguments<'a>, frame: &mut [Value<'a
     for (slot, value) in args.positional.into_iter().enumerate() {
         frame[slot] = value;
     }
-    for slot in given..def.params.len() {
-        frame[slot] = Value::UNDEFINED;
-    }
+    frame[given..def.params.len()].fill(Value::UNDEFINED);
     frame[def.caller_slot] = Value::UNDEFINED;
     for (name, value) in args.named {
         match def.params.iter().position(|param| *param.name == *name) {

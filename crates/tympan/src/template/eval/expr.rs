@@ -1,7 +1,7 @@
 //! Expressions.
 
 use super::super::limits::Meter;
-use super::super::tree::{Arg, Args, BinaryOp, Expr, ExprKind, Local, Lookup, NamedArg, Shortcut};
+use super::super::tree::{Arg, Args, BinaryOp, Expr, ExprKind, Local, Lookup, Named, NamedArg, Shortcut, TernaryExpr};
 use super::super::value::{Dict, ListKind, Repr, Value, json_get};
 use super::super::{filters, ops, predicates, print};
 use super::{Eval, InputValue};
@@ -93,63 +93,24 @@ impl<'a> Eval<'a> {
         }
     }
 
+    /// Expressions that are not worth a place in [`Eval::eval`]. Each sort has a function of its
+    /// own: where nothing is optimised, one for all would take up room on the stack for every sort
+    /// at each level.
     #[inline(never)]
     fn eval_other(&mut self, expr: &'a Expr) -> Result<Value<'a>> {
         match &expr.kind {
-            ExprKind::Filter(named) if named.shortcut == Some(Shortcut::Default) => {
-                let value = self.eval(&named.value)?;
-                match named.args.positional.first() {
-                    _ if !value.is_undefined() => Ok(value),
-                    Some(Arg::One(default)) => self.eval(default),
-                    _ => Ok(Value::author(Repr::Str(""))),
-                }
-            }
-            ExprKind::Filter(named) => {
-                let value = self.eval(&named.value)?;
-                let args = self.arguments(&named.args)?;
-                self.filter(&named.name, value, args, &named.value)
-            }
-            ExprKind::Test(named) => {
-                let value = self.eval(&named.value)?;
-                let args = self.arguments(&named.args)?;
-                self.test(&named.name, &value, &args)
-            }
+            ExprKind::Filter(named) if named.shortcut == Some(Shortcut::Default) => self.filter_default(named),
+            ExprKind::Filter(named) => self.filter_named(named),
+            ExprKind::Test(named) => self.test(named),
             ExprKind::Call(call) => self.call(call, expr),
             ExprKind::Binary(op, left, right) => self.binary(*op, left, right),
             ExprKind::Concat(parts) => self.concat(parts),
-            ExprKind::And(left, right) => {
-                let value = self.eval(left)?;
-                if value.is_true() { self.eval(right) } else { Ok(value) }
-            }
-            ExprKind::Or(left, right) => {
-                let value = self.eval(left)?;
-                if value.is_true() { Ok(value) } else { self.eval(right) }
-            }
-            ExprKind::Not(value) => {
-                let value = self.eval(value)?;
-                Ok(Value::bool(!value.is_true(), value.origin))
-            }
-            ExprKind::Ternary(ternary) => {
-                if self.eval(&ternary.condition)?.is_true() {
-                    return self.eval(&ternary.then);
-                }
-                match &ternary.or_else {
-                    Some(expr) => self.eval(expr),
-                    None => Ok(Value::author(Repr::Silent)),
-                }
-            }
-            ExprKind::Outer(local) => {
-                let value = self.outer.get(local.slot).filter(|value| !matches!(value.repr, Repr::Unset));
-                match value.cloned() {
-                    Some(value) => Ok(value),
-                    None => self.otherwise(local),
-                }
-            }
-            ExprKind::Item(value, index) => {
-                let parent = self.eval(value)?;
-                let index = self.eval(index)?;
-                self.item(&parent, &index, value)
-            }
+            ExprKind::And(left, right) => self.either(left, right, false),
+            ExprKind::Or(left, right) => self.either(left, right, true),
+            ExprKind::Not(value) => self.not(value),
+            ExprKind::Ternary(ternary) => self.ternary(ternary),
+            ExprKind::Outer(local) => self.outer_local(local),
+            ExprKind::Item(value, index) => self.item_of(value, index),
             _ => self.eval_rare(expr),
         }
     }
@@ -158,10 +119,7 @@ impl<'a> Eval<'a> {
     fn eval_rare(&mut self, expr: &'a Expr) -> Result<Value<'a>> {
         match &expr.kind {
             ExprKind::Slice(slice) => self.slice(slice),
-            ExprKind::Neg(value) => {
-                let operand = self.defined(value)?;
-                ops::negate(&operand)
-            }
+            ExprKind::Neg(value) => self.negate(value),
             ExprKind::Chain(first, rest) => self.chain(first, rest),
             ExprKind::List(items) => self.list(items, ListKind::List),
             ExprKind::Tuple(items) => self.list(items, ListKind::Tuple),
@@ -172,6 +130,67 @@ impl<'a> Eval<'a> {
             ExprKind::Lookup(lookup) => self.lookup(lookup),
             _ => self.eval(expr),
         }
+    }
+
+    fn filter_default(&mut self, named: &'a Named) -> Result<Value<'a>> {
+        let value = self.eval(&named.value)?;
+        match named.args.positional.first() {
+            _ if !value.is_undefined() => Ok(value),
+            Some(Arg::One(default)) => self.eval(default),
+            _ => Ok(Value::author(Repr::Str(""))),
+        }
+    }
+
+    fn filter_named(&mut self, named: &'a Named) -> Result<Value<'a>> {
+        let value = self.eval(&named.value)?;
+        let args = self.arguments(&named.args)?;
+        self.filter(&named.name, value, args, &named.value)
+    }
+
+    fn test(&mut self, named: &'a Named) -> Result<Value<'a>> {
+        let value = self.eval(&named.value)?;
+        let args = self.arguments(&named.args)?;
+        predicates::apply(self, &named.name, &value, &args)
+    }
+
+    /// The left operand if it is as true as wanted, else the right one.
+    fn either(&mut self, left: &'a Expr, right: &'a Expr, wanted: bool) -> Result<Value<'a>> {
+        let value = self.eval(left)?;
+        if value.is_true() == wanted { Ok(value) } else { self.eval(right) }
+    }
+
+    fn not(&mut self, value: &'a Expr) -> Result<Value<'a>> {
+        let value = self.eval(value)?;
+        Ok(Value::bool(!value.is_true(), value.origin))
+    }
+
+    fn negate(&mut self, value: &'a Expr) -> Result<Value<'a>> {
+        let operand = self.defined(value)?;
+        ops::negate(&operand)
+    }
+
+    fn ternary(&mut self, ternary: &'a TernaryExpr) -> Result<Value<'a>> {
+        if self.eval(&ternary.condition)?.is_true() {
+            return self.eval(&ternary.then);
+        }
+        match &ternary.or_else {
+            Some(expr) => self.eval(expr),
+            None => Ok(Value::author(Repr::Silent)),
+        }
+    }
+
+    fn outer_local(&mut self, local: &'a Local) -> Result<Value<'a>> {
+        let value = self.outer.get(local.slot).filter(|value| !matches!(value.repr, Repr::Unset));
+        match value.cloned() {
+            Some(value) => Ok(value),
+            None => self.otherwise(local),
+        }
+    }
+
+    fn item_of(&mut self, value: &'a Expr, index: &'a Expr) -> Result<Value<'a>> {
+        let parent = self.eval(value)?;
+        let index = self.eval(index)?;
+        self.item(&parent, &index, value)
     }
 
     /// An operand that must have a value.
@@ -243,9 +262,12 @@ impl<'a> Eval<'a> {
     }
 
     fn list(&mut self, items: &'a [Expr], kind: ListKind) -> Result<Value<'a>> {
-        let items = items.iter().map(|item| self.eval(item)).collect::<Result<Vec<_>>>()?;
-        self.budget.make_list(items.len())?;
-        shallow(Value::list(items, kind, Origin::AUTHOR))
+        let mut values = Vec::with_capacity(items.len());
+        for item in items {
+            values.push(self.eval(item)?);
+        }
+        self.budget.make_list(values.len())?;
+        shallow(Value::list(values, kind, Origin::AUTHOR))
     }
 
     fn dict(&mut self, pairs: &'a [(Expr, Expr)]) -> Result<Value<'a>> {
@@ -292,30 +314,36 @@ impl<'a> Eval<'a> {
         for arg in &args.positional {
             match arg {
                 Arg::One(value) => arguments.positional.push(self.eval(value)?),
-                Arg::All(list) => {
-                    let list = self.defined(list)?;
-                    let items = self.iterate(&list)?;
-                    self.budget.make_list(items.len())?;
-                    arguments.positional.extend(items.iter());
-                }
+                Arg::All(list) => self.spread_list(list, &mut arguments)?,
             }
         }
         for arg in &args.named {
             match arg {
                 NamedArg::One(name, value) => arguments.named.push(((**name).into(), self.eval(value)?)),
-                NamedArg::All(map) => {
-                    let map = self.defined(map)?;
-                    let pairs = ops::pairs(&map).ok_or_else(|| {
-                        Error::new(Kind::InvalidOperation, format_args!("`**` needs a map, not {}", map.kind().name()))
-                    })?;
-                    self.budget.make_list(pairs.len())?;
-                    for (key, value) in pairs {
-                        arguments.named.push((print::to_plain_string(&key)?, value));
-                    }
-                }
+                NamedArg::All(map) => self.spread_map(map, &mut arguments)?,
             }
         }
         Ok(arguments)
+    }
+
+    fn spread_list(&mut self, list: &'a Expr, arguments: &mut Arguments<'a>) -> Result<()> {
+        let list = self.defined(list)?;
+        let items = self.iterate(&list)?;
+        self.budget.make_list(items.len())?;
+        arguments.positional.extend(items.iter());
+        Ok(())
+    }
+
+    fn spread_map(&mut self, map: &'a Expr, arguments: &mut Arguments<'a>) -> Result<()> {
+        let map = self.defined(map)?;
+        let pairs = ops::pairs(&map).ok_or_else(|| {
+            Error::new(Kind::InvalidOperation, format_args!("`**` needs a map, not {}", map.kind().name()))
+        })?;
+        self.budget.make_list(pairs.len())?;
+        for (key, value) in pairs {
+            arguments.named.push((print::to_plain_string(&key)?, value));
+        }
+        Ok(())
     }
 
     /// Applies a filter.
@@ -331,10 +359,6 @@ impl<'a> Eval<'a> {
             self.require_defined(&value, source)?;
         }
         filters::apply(self, name, value, args)
-    }
-
-    fn test(&mut self, name: &str, value: &Value<'a>, args: &Arguments<'a>) -> Result<Value<'a>> {
-        predicates::apply(self, name, value, args)
     }
 
     /// The error for a value that is undefined: it names what the template asked for.

@@ -65,6 +65,7 @@ pub(crate) fn render<'a>(tree: &'a Tree, inputs: &'a [InputValue<'a>], options: 
         lenient: options.lenient,
         escape: Escape::None,
         calls: 0,
+        stack: tree.stack,
     };
     eval.block(&tree.body)?;
     tree.hint.set(eval.out.as_str().len(), eval.out.piece_ends().len());
@@ -133,6 +134,8 @@ pub(crate) struct Eval<'a> {
     pub(crate) lenient: bool,
     escape: Escape,
     calls: usize,
+    /// How much of the stack the template and the calls that it is in may take up.
+    stack: usize,
 }
 
 impl<'a> Eval<'a> {
@@ -478,14 +481,15 @@ impl<'a> Eval<'a> {
             state.ended.set(true);
             state.last_changed.take();
         }
-        result?;
-        if items.len() == 0 {
+        if !result? {
             self.block(&node.or_else)?;
         }
         Ok(())
     }
 
-    fn passes(&mut self, node: &'a For, items: &Items<'a>, state: Option<&(usize, Rc<LoopState<'a>>)>) -> Result<()> {
+    /// Returns whether there was a pass. As in Jinja, one that a `break` ended does not count if it
+    /// was the first.
+    fn passes(&mut self, node: &'a For, items: &Items<'a>, state: Option<&(usize, Rc<LoopState<'a>>)>) -> Result<bool> {
         for index in 0..items.len() {
             self.budget.step(1)?;
             let Some(item) = items.get(index) else { break };
@@ -501,10 +505,10 @@ impl<'a> Eval<'a> {
                 target => self.assign(target, item)?,
             }
             if self.block(&node.body)? == Flow::Break {
-                break;
+                return Ok(index > 0);
             }
         }
-        Ok(())
+        Ok(items.len() > 0)
     }
 
     /// The items that pass a loop's inline `if`.

@@ -12,7 +12,7 @@ use super::super::tree::BinaryOp;
 use super::super::value::{Dict, ListKind, Repr, Value, ValueKind};
 use super::params::{Params, as_count};
 use super::sort::sort_by;
-use crate::error::Result;
+use crate::error::{Error, Kind, Result};
 use crate::origin::Origin;
 use crate::rendered::TracedText;
 
@@ -127,6 +127,9 @@ fn reverse<'a>(eval: &mut Eval<'a>, value: &Value<'a>, params: &Params<'_, 'a>) 
     if let Some(text) = value.as_str() {
         eval.budget.make(text.len())?;
         return Ok(Value::string(text.chars().rev().collect::<String>(), value.whole_origin()));
+    }
+    if value.is_undefined() || value.is_none() {
+        return Ok(value.clone());
     }
     if !matches!(value.kind(), ValueKind::Sequence | ValueKind::Iterable | ValueKind::Map) {
         return Err(params.fail(format_args!("needs a string, a list or a map, not {}", value.kind().name())));
@@ -266,7 +269,7 @@ fn chunks<'a>(eval: &mut Eval<'a>, name: &str, value: &Value<'a>, params: &mut P
     let count = count.ok_or_else(|| params.fail("needs a count of at least 1"))?;
     let origin = count.origin;
     let count = as_count(&count);
-    let filler = params.next("fill_with").filter(|filler| !filler.is_none());
+    let filler = params.next("fill_with").filter(|filler| !filler.is_none() && !filler.is_undefined());
     let items = elements(eval, value)?;
     let list = |items: Vec<Value<'a>>| Value::list(items, ListKind::List, Origin::AUTHOR);
     if name == "batch" {
@@ -308,6 +311,9 @@ fn map<'a>(eval: &mut Eval<'a>, value: &Value<'a>, params: &mut Params<'_, 'a>) 
     let (positional, named) = (params.rest(), params.rest_named());
     let mut mapped = Vec::new();
     for item in elements(eval, value)? {
+        if item.is_undefined() && !eval.lenient && !super::accepts_undefined(&filter) {
+            return Err(Error::new(Kind::UndefinedVariable, "an element of the list that `map` is applied to"));
+        }
         let args = Arguments { positional: positional.clone(), named: named.clone() };
         mapped.push(super::apply(eval, &filter, item, args)?.also(name.whole_origin()));
     }

@@ -35,7 +35,7 @@ pub(super) fn apply<'a>(
             replace(eval, &value, &from, &to, usize::MAX)
         }
         "trim" => {
-            let chars = params.next("chars").filter(|chars| !chars.is_none());
+            let chars = params.next("chars").filter(|chars| !chars.is_none() && !chars.is_undefined());
             Ok(trim(&value, chars.as_ref(), true, true))
         }
         "indent" => indent(eval, &value, params),
@@ -55,7 +55,7 @@ pub(super) fn apply<'a>(
             Ok(safe(traced))
         }
         "split" => {
-            let separator = params.next("sep").filter(|separator| !separator.is_none());
+            let separator = params.next("sep").filter(|separator| !separator.is_none() && !separator.is_undefined());
             let limit = params.next("maxsplit").and_then(|limit| limit.as_int()).filter(|limit| *limit >= 0);
             split(eval, &value, separator.as_ref(), limit.and_then(|limit| usize::try_from(limit).ok()))
         }

@@ -24,6 +24,8 @@ pub(super) fn lower(template: &ast::Stmt<'_>, source: &str, options: Options<'_>
         plain_inputs: Vec::new(),
         interpolations: 0,
         notable: options.notable,
+        stack: 0,
+        deepest: 0,
     };
     let ast::Stmt::Template(template) = template else {
         return Err(Error::new(Kind::TemplateSyntax, "expected a template"));
@@ -33,6 +35,7 @@ pub(super) fn lower(template: &ast::Stmt<'_>, source: &str, options: Options<'_>
         body,
         inputs: lowering.inputs,
         frame_size: lowering.frames.root_size(),
+        stack: lowering.deepest,
         literal_bytes: lowering.literal_bytes,
         plain_inputs: lowering.plain_inputs,
         interpolations: lowering.interpolations,
@@ -51,7 +54,16 @@ struct Lowering<'s> {
     plain_inputs: Vec<usize>,
     interpolations: usize,
     notable: Option<Notable>,
+    /// What running this place of the template may take up of the stack, and the most that any
+    /// place of the current body does.
+    stack: usize,
+    deepest: usize,
 }
+
+/// What running one level takes up of the stack: see [`Tree::stack`].
+const STACK_OF_EXPR: usize = 4;
+const STACK_OF_ARGS: usize = 1;
+const STACK_OF_CALL: usize = 7;
 
 impl<'s> Lowering<'s> {
     /// The body of a scope: names that it assigns anywhere get their slots first, so that a macro
@@ -65,6 +77,30 @@ impl<'s> Lowering<'s> {
         self.block(statements)
     }
 
+    /// Goes a level deeper.
+    fn enter(&mut self, stack: usize) {
+        self.stack += stack;
+        self.deepest = self.deepest.max(self.stack);
+    }
+
+    fn leave(&mut self, stack: usize) {
+        self.stack -= stack;
+    }
+
+    /// Begins to measure a body that is called.
+    fn begin_body(&mut self) -> (usize, usize) {
+        let around = (self.stack, self.deepest);
+        (self.stack, self.deepest) = (STACK_OF_CALL, STACK_OF_CALL);
+        around
+    }
+
+    /// Ends it: what running it takes up.
+    fn end_body(&mut self, around: (usize, usize)) -> usize {
+        let stack = self.deepest;
+        (self.stack, self.deepest) = around;
+        stack
+    }
+
     fn block(&mut self, statements: &[ast::Stmt<'s>]) -> Result<Block> {
         let mut block = Block::with_capacity(statements.len());
         for statement in statements {
@@ -73,6 +109,7 @@ impl<'s> Lowering<'s> {
         Ok(block)
     }
 
+    /// A statement. Each sort has a function of its own, as with [`Lowering::expr`].
     fn statement(&mut self, statement: &ast::Stmt<'s>, block: &mut Block) -> Result<()> {
         if let ast::Stmt::EmitRaw(text) = statement {
             let text = self.newlines.restore(text.raw);
@@ -81,50 +118,67 @@ impl<'s> Lowering<'s> {
         }
         let lost = self.newlines.before(start_of(statement));
         self.push_text(&lost, block);
-        let node = match statement {
-            ast::Stmt::EmitExpr(emit) => self.emit(&emit.expr)?,
-            ast::Stmt::ForLoop(node) => self.for_loop(node)?,
-            ast::Stmt::IfCond(node) => self.if_chain(node)?,
-            ast::Stmt::WithBlock(node) => self.with(node)?,
-            ast::Stmt::Set(node) => {
-                let value = self.expr(&node.expr)?;
-                Node::Set(self.target(&node.target, false)?, value)
-            }
-            ast::Stmt::SetBlock(node) => {
-                let body = self.block(&node.body)?;
-                let filter = self.capture_filter(node.filter.as_ref(), node.span())?;
-                let target = Some(self.target(&node.target, false)?);
-                Node::SetBlock(Box::new(Capture { body, filter, target }))
-            }
-            ast::Stmt::FilterBlock(node) => {
-                let body = self.block(&node.body)?;
-                let filter = self.capture_filter(Some(&node.filter), node.span())?;
-                Node::FilterBlock(Box::new(Capture { body, filter, target: None }))
-            }
-            ast::Stmt::AutoEscape(node) => Node::AutoEscape(self.expr(&node.enabled)?, self.block(&node.body)?),
-            ast::Stmt::Macro(node) => {
-                let slot = self.frames.declare(node.name, false);
-                Node::Macro(slot, Box::new(self.macro_def(node)?))
-            }
-            ast::Stmt::CallBlock(node) => {
-                let caller = self.macro_def(&node.macro_decl)?;
-                let caller = Expr::new(ExprKind::Caller(Box::new(caller)), place(node.span()));
-                Node::Emit(self.call(&node.call, Some(caller), node.call.span())?)
-            }
-            ast::Stmt::Do(node) => Node::Do(self.call(&node.call, None, node.call.span())?),
-            ast::Stmt::Continue(_) => Node::Continue,
-            ast::Stmt::Break(_) => Node::Break,
-            ast::Stmt::Block(node) => return Err(excluded("block", node.span())),
-            ast::Stmt::Import(node) => return Err(excluded("import", node.span())),
-            ast::Stmt::FromImport(node) => return Err(excluded("import", node.span())),
-            ast::Stmt::Extends(node) => return Err(excluded("extends", node.span())),
-            ast::Stmt::Include(node) => return Err(excluded("include", node.span())),
-            ast::Stmt::Template(_) | ast::Stmt::EmitRaw(_) => {
-                return Err(Error::new(Kind::TemplateSyntax, "a template inside a template"));
-            }
-        };
-        block.push(node);
-        Ok(())
+        let stack = stack_of(statement);
+        self.enter(stack);
+        let result = self.sort_of_statement(statement, block);
+        self.leave(stack);
+        result
+    }
+
+    fn sort_of_statement(&mut self, statement: &ast::Stmt<'s>, block: &mut Block) -> Result<()> {
+        match statement {
+            ast::Stmt::EmitExpr(emit) => self.emit(&emit.expr, block),
+            ast::Stmt::ForLoop(node) => self.for_loop(node, block),
+            ast::Stmt::IfCond(node) => self.if_chain(node, block),
+            ast::Stmt::WithBlock(node) => self.with(node, block),
+            ast::Stmt::Set(node) => self.set(node, block),
+            ast::Stmt::SetBlock(node) => self.set_block(node, block),
+            ast::Stmt::FilterBlock(node) => self.filter_block(node, block),
+            ast::Stmt::AutoEscape(node) => self.auto_escape(node, block),
+            ast::Stmt::Macro(node) => self.macro_node(node, block),
+            ast::Stmt::CallBlock(node) => self.call_block(node, block),
+            ast::Stmt::Do(node) => self.do_call(node, block),
+            ast::Stmt::Continue(_) => push(Node::Continue, block),
+            ast::Stmt::Break(_) => push(Node::Break, block),
+            other => Err(refused(other)),
+        }
+    }
+
+    fn set(&mut self, node: &ast::Set<'s>, block: &mut Block) -> Result<()> {
+        let value = self.expr(&node.expr)?;
+        push(Node::Set(self.target(&node.target, false)?, value), block)
+    }
+
+    fn set_block(&mut self, node: &ast::Spanned<ast::SetBlock<'s>>, block: &mut Block) -> Result<()> {
+        let body = self.block(&node.body)?;
+        let filter = self.capture_filter(node.filter.as_ref(), node.span())?;
+        let target = Some(self.target(&node.target, false)?);
+        push(Node::SetBlock(Box::new(Capture { body, filter, target })), block)
+    }
+
+    fn filter_block(&mut self, node: &ast::Spanned<ast::FilterBlock<'s>>, block: &mut Block) -> Result<()> {
+        let body = self.block(&node.body)?;
+        let filter = self.capture_filter(Some(&node.filter), node.span())?;
+        push(Node::FilterBlock(Box::new(Capture { body, filter, target: None })), block)
+    }
+
+    fn auto_escape(&mut self, node: &ast::AutoEscape<'s>, block: &mut Block) -> Result<()> {
+        push(Node::AutoEscape(self.expr(&node.enabled)?, self.block(&node.body)?), block)
+    }
+
+    fn macro_node(&mut self, node: &ast::Macro<'s>, block: &mut Block) -> Result<()> {
+        let slot = self.frames.declare(node.name, false);
+        push(Node::Macro(slot, Box::new(self.macro_def(node)?)), block)
+    }
+
+    fn call_block(&mut self, node: &ast::Spanned<ast::CallBlock<'s>>, block: &mut Block) -> Result<()> {
+        let caller = self.macro_def(&node.macro_decl)?;
+        let caller = Expr::new(ExprKind::Caller(Box::new(caller)), place(node.span()));
+        push(Node::Emit(self.call(&node.call, Some(caller), node.call.span())?), block)
+    }
+
+    fn do_call(&mut self, node: &ast::Do<'s>, block: &mut Block) -> Result<()> {
+        push(Node::Do(self.call(&node.call, None, node.call.span())?), block)
     }
 
     fn push_text(&mut self, text: &str, block: &mut Block) {
@@ -135,30 +189,30 @@ impl<'s> Lowering<'s> {
         block.push(Node::Text(Literal::new(text, self.notable)));
     }
 
-    fn emit(&mut self, expr: &ast::Expr<'s>) -> Result<Node> {
+    fn emit(&mut self, expr: &ast::Expr<'s>, block: &mut Block) -> Result<()> {
         let expr = self.expr(expr)?;
         self.interpolations += 1;
         if let ExprKind::Input(index) = expr.kind {
             self.plain_inputs.push(index);
         }
-        Ok(Node::Emit(expr))
+        push(Node::Emit(expr), block)
     }
 
     /// An `if` with its `elif`s, which the parser nests, as one list. (An `if` that is all there is
     /// in an `else` means the same.)
-    fn if_chain(&mut self, first: &ast::IfCond<'s>) -> Result<Node> {
+    fn if_chain(&mut self, first: &ast::IfCond<'s>, block: &mut Block) -> Result<()> {
         let mut branches = Vec::new();
         let mut current = first;
         loop {
             branches.push((self.expr(&current.expr)?, self.block(&current.true_body)?));
             match current.false_body.as_slice() {
                 [ast::Stmt::IfCond(next)] => current = next,
-                otherwise => return Ok(Node::If(branches, self.block(otherwise)?)),
+                otherwise => return push(Node::If(branches, self.block(otherwise)?), block),
             }
         }
     }
 
-    fn for_loop(&mut self, node: &ast::Spanned<ast::ForLoop<'s>>) -> Result<Node> {
+    fn for_loop(&mut self, node: &ast::Spanned<ast::ForLoop<'s>>, block: &mut Block) -> Result<()> {
         let iter = self.expr(&node.iter)?;
         self.frames.push_scope();
         let target = self.target(&node.target, true)?;
@@ -171,15 +225,30 @@ impl<'s> Lowering<'s> {
             self.frames.declare(name, false);
         }
         let own = first_own..self.frames.next_slot();
-        let body = self.block(&node.body)?;
+        let (body, stack) = self.loop_body(node)?;
         let loop_slot = self.frames.loop_slot();
         let all = self.frames.pop_scope();
         let or_else = self.block(&node.else_body)?;
         let recursive = node.recursive;
-        Ok(Node::For(Box::new(For { target, iter, filter, body, or_else, recursive, loop_slot, own, all })))
+        push(
+            Node::For(Box::new(For { target, iter, filter, body, or_else, recursive, loop_slot, own, all, stack })),
+            block,
+        )
     }
 
-    fn with(&mut self, node: &ast::WithBlock<'s>) -> Result<Node> {
+    /// The body of a loop, and what running it takes up of the stack if the loop can be called.
+    fn loop_body(&mut self, node: &ast::ForLoop<'s>) -> Result<(Block, usize)> {
+        if !node.recursive {
+            return Ok((self.block(&node.body)?, 0));
+        }
+        let around = self.begin_body();
+        let body = self.block(&node.body)?;
+        let stack = self.end_body(around);
+        self.deepest = self.deepest.max(self.stack + stack);
+        Ok((body, stack))
+    }
+
+    fn with(&mut self, node: &ast::WithBlock<'s>, block: &mut Block) -> Result<()> {
         self.frames.push_scope();
         let first_own = self.frames.next_slot();
         let mut names = Vec::new();
@@ -198,7 +267,7 @@ impl<'s> Lowering<'s> {
         }
         let body = self.block(&node.body)?;
         self.frames.pop_scope();
-        Ok(Node::With(Box::new(With { assignments, body, own })))
+        push(Node::With(Box::new(With { assignments, body, own })), block)
     }
 
     fn capture_filter(&mut self, filter: Option<&ast::Expr<'s>>, span: MjSpan) -> Result<Expr> {
@@ -210,10 +279,9 @@ impl<'s> Lowering<'s> {
 
     fn macro_def(&mut self, node: &ast::Macro<'s>) -> Result<MacroDef> {
         self.frames.push_frame();
+        let around = self.begin_body();
         for param in &node.args {
-            if let ast::Expr::Var(var) = param {
-                self.frames.declare(var.id, true);
-            }
+            self.frames.declare_param(if let ast::Expr::Var(var) = param { var.id } else { "" });
         }
         let caller_slot = self.frames.declare("caller", true);
         let first_default = node.args.len() - node.defaults.len().min(node.args.len());
@@ -225,8 +293,9 @@ impl<'s> Lowering<'s> {
             params.push(Param { name: name.into(), default });
         }
         let body = self.scope_body(&node.body)?;
+        let stack = self.end_body(around);
         let (frame_size, captures) = self.frames.pop_frame();
-        Ok(MacroDef { name: node.name.into(), params, caller_slot, captures, body, frame_size })
+        Ok(MacroDef { name: node.name.into(), params, caller_slot, captures, body, frame_size, stack })
     }
 
     fn target(&mut self, target: &ast::Expr<'s>, always_set: bool) -> Result<Target> {
@@ -262,70 +331,105 @@ impl<'s> Lowering<'s> {
         expr.map(|expr| self.expr(expr)).transpose()
     }
 
+    /// An expression. Each sort has a function of its own: where nothing is optimised, one for all
+    /// would take up room on the stack for every sort at each level.
     fn expr(&mut self, expr: &ast::Expr<'s>) -> Result<Expr> {
-        let mut at = place(expr.span());
-        let kind = match expr {
-            ast::Expr::Var(var) => self.variable(var.id, at),
-            ast::Expr::Const(constant) => ExprKind::Const(constant_of(&constant.value)),
-            ast::Expr::Slice(slice) => ExprKind::Slice(Box::new(SliceExpr {
-                value: self.expr(&slice.expr)?,
-                start: self.optional(slice.start.as_ref())?,
-                stop: self.optional(slice.stop.as_ref())?,
-                step: self.optional(slice.step.as_ref())?,
-            })),
-            ast::Expr::UnaryOp(unary) => match unary.op {
-                ast::UnaryOpKind::Not => ExprKind::Not(self.boxed(&unary.expr)?),
-                ast::UnaryOpKind::Neg => ExprKind::Neg(self.boxed(&unary.expr)?),
-            },
-            ast::Expr::BinOp(binary) => self.binary(binary)?,
-            ast::Expr::Compare(compare) => {
-                let first = self.boxed(&compare.expr)?;
-                let mut rest = Vec::with_capacity(compare.ops.len());
-                for op in &compare.ops {
-                    rest.push((compare_op(op.op), self.expr(&op.expr)?));
-                }
-                ExprKind::Chain(first, rest)
-            }
-            ast::Expr::IfExpr(ternary) => ExprKind::Ternary(Box::new(TernaryExpr {
-                condition: self.expr(&ternary.test_expr)?,
-                then: self.expr(&ternary.true_expr)?,
-                or_else: self.optional(ternary.false_expr.as_ref())?,
-            })),
-            ast::Expr::Filter(filter) => {
-                let value = match &filter.expr {
-                    Some(value) => self.expr(value)?,
-                    None => Expr::new(ExprKind::Captured, at),
-                };
-                let args = self.args(&filter.args)?;
-                let shortcut = Shortcut::of(filter.name, &args);
-                ExprKind::Filter(Box::new(Named { name: filter.name.into(), shortcut, value, args }))
-            }
-            ast::Expr::Test(test) => {
-                let value = self.expr(&test.expr)?;
-                let args = self.args(&test.args)?;
-                ExprKind::Test(Box::new(Named { name: test.name.into(), shortcut: None, value, args }))
-            }
-            ast::Expr::GetAttr(attr) => {
-                let value = self.boxed(&attr.expr)?;
-                at = self.place_of_name(attr.name, at);
-                ExprKind::Attr(value, attr.name.into())
-            }
-            ast::Expr::GetItem(item) => {
-                let value = self.boxed(&item.expr)?;
-                ExprKind::Item(value, self.boxed(&item.subscript_expr)?)
-            }
-            ast::Expr::Call(call) => return self.call(call, None, call.span()),
-            ast::Expr::List(list) => ExprKind::List(self.exprs(&list.items)?),
-            ast::Expr::Tuple(tuple) => ExprKind::Tuple(self.exprs(&tuple.items)?),
-            ast::Expr::Map(map) => {
-                let mut pairs = Vec::with_capacity(map.keys.len());
-                for (key, value) in map.keys.iter().zip(&map.values) {
-                    pairs.push((self.expr(key)?, self.expr(value)?));
-                }
-                ExprKind::Dict(pairs)
-            }
+        self.enter(STACK_OF_EXPR);
+        let result = match expr {
+            ast::Expr::GetAttr(attr) => self.attribute(attr),
+            ast::Expr::Call(call) => self.call(call, None, call.span()),
+            _ => self.expr_kind(expr).map(|kind| Expr::new(kind, place(expr.span()))),
         };
-        Ok(Expr::new(kind, at))
+        self.leave(STACK_OF_EXPR);
+        result
+    }
+
+    fn expr_kind(&mut self, expr: &ast::Expr<'s>) -> Result<ExprKind> {
+        match expr {
+            ast::Expr::Var(var) => Ok(self.variable(var.id, place(var.span()))),
+            ast::Expr::Const(constant) => Ok(ExprKind::Const(constant_of(&constant.value))),
+            ast::Expr::Slice(slice) => self.slice(slice),
+            ast::Expr::UnaryOp(unary) => self.unary(unary),
+            ast::Expr::BinOp(binary) => self.binary(binary),
+            ast::Expr::Compare(compare) => self.comparison(compare),
+            ast::Expr::IfExpr(ternary) => self.ternary(ternary),
+            ast::Expr::Filter(filter) => self.filter(filter),
+            ast::Expr::Test(test) => self.test(test),
+            ast::Expr::GetItem(item) => self.item(item),
+            ast::Expr::List(list) => Ok(ExprKind::List(self.exprs(&list.items)?)),
+            ast::Expr::Tuple(tuple) => Ok(ExprKind::Tuple(self.exprs(&tuple.items)?)),
+            ast::Expr::Map(map) => self.dict(map),
+            ast::Expr::GetAttr(_) | ast::Expr::Call(_) => Ok(self.expr(expr)?.kind),
+        }
+    }
+
+    fn slice(&mut self, slice: &ast::Slice<'s>) -> Result<ExprKind> {
+        Ok(ExprKind::Slice(Box::new(SliceExpr {
+            value: self.expr(&slice.expr)?,
+            start: self.optional(slice.start.as_ref())?,
+            stop: self.optional(slice.stop.as_ref())?,
+            step: self.optional(slice.step.as_ref())?,
+        })))
+    }
+
+    fn unary(&mut self, unary: &ast::UnaryOp<'s>) -> Result<ExprKind> {
+        let operand = self.boxed(&unary.expr)?;
+        Ok(match unary.op {
+            ast::UnaryOpKind::Not => ExprKind::Not(operand),
+            ast::UnaryOpKind::Neg => ExprKind::Neg(operand),
+        })
+    }
+
+    fn comparison(&mut self, compare: &ast::Compare<'s>) -> Result<ExprKind> {
+        let first = self.boxed(&compare.expr)?;
+        let mut rest = Vec::with_capacity(compare.ops.len());
+        for op in &compare.ops {
+            rest.push((compare_op(op.op), self.expr(&op.expr)?));
+        }
+        Ok(ExprKind::Chain(first, rest))
+    }
+
+    fn ternary(&mut self, ternary: &ast::IfExpr<'s>) -> Result<ExprKind> {
+        Ok(ExprKind::Ternary(Box::new(TernaryExpr {
+            condition: self.expr(&ternary.test_expr)?,
+            then: self.expr(&ternary.true_expr)?,
+            or_else: self.optional(ternary.false_expr.as_ref())?,
+        })))
+    }
+
+    fn filter(&mut self, filter: &ast::Spanned<ast::Filter<'s>>) -> Result<ExprKind> {
+        let value = match &filter.expr {
+            Some(value) => self.expr(value)?,
+            None => Expr::new(ExprKind::Captured, place(filter.span())),
+        };
+        let args = self.args(&filter.args)?;
+        let shortcut = Shortcut::of(filter.name, &args);
+        Ok(ExprKind::Filter(Box::new(Named { name: filter.name.into(), shortcut, value, args })))
+    }
+
+    fn test(&mut self, test: &ast::Test<'s>) -> Result<ExprKind> {
+        let value = self.expr(&test.expr)?;
+        let args = self.args(&test.args)?;
+        Ok(ExprKind::Test(Box::new(Named { name: test.name.into(), shortcut: None, value, args })))
+    }
+
+    fn attribute(&mut self, attr: &ast::Spanned<ast::GetAttr<'s>>) -> Result<Expr> {
+        let value = self.boxed(&attr.expr)?;
+        let at = self.place_of_name(attr.name, place(attr.span()));
+        Ok(Expr::new(ExprKind::Attr(value, attr.name.into()), at))
+    }
+
+    fn item(&mut self, item: &ast::GetItem<'s>) -> Result<ExprKind> {
+        let value = self.boxed(&item.expr)?;
+        Ok(ExprKind::Item(value, self.boxed(&item.subscript_expr)?))
+    }
+
+    fn dict(&mut self, map: &ast::Map<'s>) -> Result<ExprKind> {
+        let mut pairs = Vec::with_capacity(map.keys.len());
+        for (key, value) in map.keys.iter().zip(&map.values) {
+            pairs.push((self.expr(key)?, self.expr(value)?));
+        }
+        Ok(ExprKind::Dict(pairs))
     }
 
     /// The span of an attribute's name: the parser's span of the whole begins too early or too
@@ -396,7 +500,9 @@ impl<'s> Lowering<'s> {
             ast::Expr::GetAttr(attr) => Callee::Method(self.expr(&attr.expr)?, attr.name.into()),
             other => Callee::Value(self.expr(other)?),
         };
+        self.enter(STACK_OF_ARGS);
         let mut args = self.args(&call.args)?;
+        self.leave(STACK_OF_ARGS);
         if let Some(caller) = caller {
             args.named.push(NamedArg::One("caller".into(), caller));
         }
@@ -509,6 +615,33 @@ fn start_of(statement: &ast::Stmt<'_>) -> usize {
         ast::Stmt::Do(node) => node.span(),
     };
     span.start_offset as usize
+}
+
+/// What running a statement takes up of the stack, apart from what is in it.
+fn stack_of(statement: &ast::Stmt<'_>) -> usize {
+    match statement {
+        ast::Stmt::ForLoop(_) => 5,
+        ast::Stmt::WithBlock(_) | ast::Stmt::AutoEscape(_) => 4,
+        ast::Stmt::SetBlock(_) | ast::Stmt::FilterBlock(_) => 6,
+        _ => 2,
+    }
+}
+
+fn push(node: Node, block: &mut Block) -> Result<()> {
+    block.push(node);
+    Ok(())
+}
+
+/// Why a statement is refused.
+fn refused(statement: &ast::Stmt<'_>) -> Error {
+    match statement {
+        ast::Stmt::Block(node) => excluded("block", node.span()),
+        ast::Stmt::Import(node) => excluded("import", node.span()),
+        ast::Stmt::FromImport(node) => excluded("import", node.span()),
+        ast::Stmt::Extends(node) => excluded("extends", node.span()),
+        ast::Stmt::Include(node) => excluded("include", node.span()),
+        _ => Error::new(Kind::TemplateSyntax, "a template inside a template"),
+    }
 }
 
 fn excluded(feature: &str, span: MjSpan) -> Error {

@@ -93,6 +93,12 @@ impl Frames {
         slot
     }
 
+    /// Gives a parameter the next slot. Of two parameters with one name, the last has it.
+    pub(super) fn declare_param(&mut self, name: &str) {
+        let slot = self.new_slot();
+        self.scope().names.insert(name.to_owned(), Binding { slot, always_set: true });
+    }
+
     pub(super) fn new_slot(&mut self) -> usize {
         let frame = self.frame();
         frame.next_slot += 1;

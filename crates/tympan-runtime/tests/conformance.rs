@@ -1,0 +1,108 @@
+//! The published test vectors of Prompty, from a template to messages, where they are at hand:
+//! `../shared`, beside the repository. (Its load vectors are in `load_shared.rs`.)
+
+mod shared;
+
+use serde_json::{Value, json};
+use tympan::schema::{Property, PropertyKind};
+use tympan::spec::PromptSpec;
+use tympan::thread::{ThreadRoles, parse_thread};
+use tympan::{Inputs, Prompt, Rendered, Result};
+use tympan_runtime::{ParseTextOptions, Runtime, RuntimeOptions, parse_text};
+
+fn cases(operation: &str) -> Vec<Value> {
+    let cases = shared::cases("conformance/prompty.json");
+    cases.into_iter().filter(|case| case["operation"] == operation).collect()
+}
+
+/// The prompt of a case: inputs that say so are threads, and `strict_props` are strict.
+fn prompt(input: &Value) -> (Prompt, Inputs) {
+    let inputs = input["inputs"].as_object().cloned().unwrap_or_default();
+    let mut spec = PromptSpec::default();
+    spec.instructions = input["template"].as_str().unwrap_or_default().to_owned();
+    spec.template.format = input["engine"].as_str().unwrap_or("jinja2").to_owned();
+    for (name, value) in &inputs {
+        let is_thread = value["_kind"] == "thread";
+        let mut property = Property::new(name, if is_thread { PropertyKind::Thread } else { PropertyKind::default() });
+        property.strict = input["strict_props"].as_array().is_some_and(|strict| strict.contains(&json!(name)));
+        spec.inputs.push(property);
+    }
+    (Prompt::from_spec(spec), inputs)
+}
+
+fn render(input: &Value, options: RuntimeOptions) -> Result<Rendered> {
+    let (prompt, inputs) = prompt(input);
+    Runtime::new(options).render(&prompt, &inputs)
+}
+
+#[test]
+fn render_vectors_hold() {
+    for case in cases("render") {
+        let (input, expected) = (&case["input"], &case["expected"]);
+        let outcome = render(input, RuntimeOptions::default());
+        match (case["name"].as_str().unwrap_or_default(), outcome) {
+            // Decided: an undefined variable is an error unless the host, or the prompt, is lenient.
+            ("missing_variable_renders_empty", outcome) => {
+                assert_eq!(outcome.expect_err("it is undefined").code(), "undefined_variable");
+                let lenient = RuntimeOptions { lenient: Some(true), ..RuntimeOptions::default() };
+                assert_eq!(render(input, lenient).expect("it renders").text(), expected["rendered"]);
+            }
+            (name, Err(error)) => assert_eq!(json!(error.class().as_str()), expected["error"], "{name}: {error}"),
+            (name, Ok(rendered)) if expected["nonce_pattern"].is_string() => {
+                assert_nonce(name, rendered.text(), expected["nonce_pattern"].as_str().unwrap_or_default());
+            }
+            (name, Ok(rendered)) => assert_eq!(json!(rendered.text()), expected["rendered"], "{name}"),
+        }
+    }
+}
+
+/// Decided: nonces have 16 hexadecimal digits, where the vectors have 8.
+fn assert_nonce(name: &str, text: &str, pattern: &str) {
+    let plain = pattern.replace('\\', "");
+    let plain = plain.trim_start_matches('^').trim_end_matches('$');
+    let (before, after) = plain.split_once("[a-f0-9]{8}").expect("the pattern has one nonce");
+    let rest = text.strip_prefix(before).unwrap_or_else(|| panic!("{name}: {text}"));
+    let nonce = rest.strip_suffix(after).unwrap_or_else(|| panic!("{name}: {text}"));
+    assert_eq!(nonce.len(), 16, "{name}: {text}");
+    assert!(nonce.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')), "{name}: {text}");
+}
+
+#[test]
+fn segment_vectors_hold() {
+    for case in cases("renderSegments") {
+        let expected = &case["expected"];
+        match render(&case["input"], RuntimeOptions::default()) {
+            Ok(rendered) => assert_eq!(segments(&rendered), expected["segments"], "{}", case["name"]),
+            Err(error) => assert_eq!(json!(error.class().as_str()), expected["error"], "{}: {error}", case["name"]),
+        }
+    }
+}
+
+/// The segments in the words of the vectors.
+fn segments(rendered: &Rendered) -> Value {
+    let inputs = rendered.inputs();
+    let segments = rendered.segments().map(|segment| {
+        let source = inputs.names(segment.origin).next();
+        let kind = if source.is_some() { "interp" } else { "literal" };
+        json!({"kind": kind, "text": segment.text, "source": source, "strict": inputs.is_strict(segment.origin)})
+    });
+    segments.collect()
+}
+
+#[test]
+fn parse_vectors_hold() {
+    for case in cases("parse") {
+        let (input, expected) = (&case["input"], &case["expected"]);
+        let threads = input["thread_inputs"].as_object().cloned().unwrap_or_default();
+        let threads = threads.iter().map(|(name, thread)| {
+            let messages = parse_thread(thread, ThreadRoles::Any).unwrap_or_else(|error| panic!("{error:?}"));
+            (name.clone(), messages)
+        });
+        let nonce = input["nonce"].as_str().map(str::to_owned);
+        let options = ParseTextOptions { nonce, threads: threads.collect() };
+        match parse_text(input["rendered"].as_str().unwrap_or_default(), &options) {
+            Ok(messages) => assert_eq!(json!(messages), expected["messages"], "{}", case["name"]),
+            Err(error) => assert_eq!(json!(error.class().as_str()), expected["error"], "{}: {error}", case["name"]),
+        }
+    }
+}

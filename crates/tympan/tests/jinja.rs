@@ -1,0 +1,87 @@
+//! The Jinja syntax: the cases in `fixtures/jinja`, rendered by the engine and by minijinja.
+#![expect(clippy::disallowed_methods, reason = "tests read their cases from files")]
+
+mod oracle;
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde::Deserialize;
+use tympan::JsonMap;
+use tympan::template::{CompileOptions, Template};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    name: String,
+    template: String,
+    inputs: JsonMap,
+    #[serde(default)]
+    lenient: bool,
+    text: Option<String>,
+    /// The code of the error, where one is expected.
+    error: Option<String>,
+    /// Why minijinja gives something else.
+    differs: Option<String>,
+    /// Why Python's Jinja2 gives something else; for its own comparison.
+    jinja2: Option<String>,
+}
+
+impl Case {
+    fn complaints(&self) -> Vec<String> {
+        let mut complaints: Vec<String> = self.of_engine().into_iter().chain(self.of_oracle()).collect();
+        if self.jinja2.as_ref().is_some_and(|reason| !reason.starts_with("skip: ")) {
+            complaints.push("`jinja2` has to say why it skips".to_owned());
+        }
+        complaints
+    }
+
+    /// What is wrong with what the engine does, if anything is.
+    fn of_engine(&self) -> Option<String> {
+        let template = Template::compile(&self.template, CompileOptions::default());
+        let outcome = template.and_then(|template| template.render_json(&self.inputs, self.lenient));
+        match (&self.text, &self.error, outcome) {
+            (Some(expected), None, Ok(text)) if text.as_str() == expected => None,
+            (None, Some(code), Err(error)) if error.code() == code && error.span().is_some() => None,
+            (_, _, Ok(text)) => Some(format!("rendered {:?}", text.as_str())),
+            (_, _, Err(error)) => Some(format!("failed: {error:?}")),
+        }
+    }
+
+    /// What minijinja does that the case does not say, if anything.
+    fn of_oracle(&self) -> Option<String> {
+        let outcome = oracle::render(&self.template, &self.inputs, self.lenient);
+        let is_same = match (&self.text, &outcome) {
+            (Some(expected), Ok(text)) => expected == text,
+            (None, Err(_)) => true,
+            _ => false,
+        };
+        match (&self.differs, is_same) {
+            (None, false) => Some(format!("minijinja: {outcome:?}")),
+            (Some(reason), true) => Some(format!("does not differ from minijinja: {reason}")),
+            _ => None,
+        }
+    }
+}
+
+#[test]
+fn fixtures() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/jinja");
+    let mut complaints = String::new();
+    let mut names = HashSet::new();
+    for entry in std::fs::read_dir(&directory).expect("the fixtures are there") {
+        let path = entry.expect("the directory can be read").path();
+        let file = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let text = std::fs::read_to_string(&path).expect("the file can be read");
+        let cases: Vec<Case> = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{path:?}: {error}"));
+        for case in cases {
+            for complaint in case.complaints() {
+                let _ = writeln!(complaints, "{file}, {:?} {:?}: {complaint}", case.name, case.template);
+            }
+            assert!(names.insert(format!("{file}/{}", case.name)), "{file} has two cases named {:?}", case.name);
+        }
+    }
+    assert!(names.len() >= 450, "{directory:?} has {} cases", names.len());
+    assert!(complaints.is_empty(), "{complaints}");
+}
