@@ -142,6 +142,59 @@ fn all_operations_together_are_limited() {
     }
 }
 
+/// Containers that hold others many times are small in memory, and not when they are printed.
+#[test]
+fn printing_shared_values_is_limited() {
+    let doubled = "{% set ns = namespace(a=[1]) %}{% for i in range(90) %}{% set ns.a = [ns.a, ns.a] %}{% endfor %}";
+    let mapped =
+        "{% set ns = namespace(a={}) %}{% for i in range(90) %}{% set ns.a = {1: ns.a, 2: ns.a} %}{% endfor %}";
+    let printed = [
+        "{{ ns.a }}",
+        "{{ ns.a | tojson }}",
+        "{{ ns.a | pprint }}",
+        "{{ ns.a | string }}",
+        "{{ ns.a | upper }}",
+        "{{ ns.a | title }}",
+        "{{ ns.a | urlencode }}",
+        "{{ [ns.a] | join }}",
+        "{{ [ns.a] | join | upper }}",
+        "{{ [1, 2] | join(ns.a) }}",
+        "{{ [{'x': ns.a}] | join(attribute='x') }}",
+        "{{ ns.a ~ 'x' }}",
+        "{{ ns.a in 'x' }}",
+        "{{ ns.a is startingwith('x') }}",
+        "{{ 'x' is endingwith(ns.a) }}",
+        "{{ 'x' | replace(ns.a, 'y') }}",
+        "{{ '%s' | format(ns.a) }}",
+        "{{ '{}'.format(ns.a) }}",
+        "{{ '{x}'.format(x=ns.a) }}",
+        "{% autoescape true %}{{ ns.a }}{% endautoescape %}",
+        "{% autoescape 'json' %}{{ ns.a }}{% endautoescape %}",
+        "{% macro f() %}{% endmacro %}{{ f(**{ns.a: 1}) }}",
+    ];
+    // What only asks for something does not look at all there is.
+    for asked in
+        ["{{ ns.a | length }}", "{{ ns.a is sequence }}", "{{ ns.a[0] is defined }}", "{{ ns.a | list | count }}"]
+    {
+        let text = render(Syntax::Jinja, &format!("{doubled}{asked}"), &json!({})).expect(asked);
+        assert!(!text.is_empty());
+    }
+    for made in [doubled, mapped] {
+        for print in printed {
+            assert_limited(&format!("{made}{print}"), json!({}));
+        }
+    }
+    assert_limited("{{ ['x' * 1000000] * 1000 }}", json!({}));
+    assert_limited("{{ ([x] * 10000) | tojson }}", json!({"x": vec![1; 10_000]}));
+    assert_limited("{{ '{0}' * 10000 }}{{ ('{0}' * 10000).format(x) }}", json!({"x": vec![1; 10_000]}));
+    assert_limited("{{ x | tojson(indent=1000000000) }}", json!({"x": [1]}));
+    assert_limited("{{ x | tojson(1000000000) }}", json!({"x": [1]}));
+    assert_limited(
+        "{% for i in range(100000) %}{{ x is startingwith('y') }}{% endfor %}",
+        json!({"x": [vec![1; 10_000]]}),
+    );
+}
+
 #[test]
 fn output_is_limited() {
     let large = json!({"s": "x".repeat(1 << 20), "l": vec!["x".repeat(1 << 10); 999]});
