@@ -27,7 +27,8 @@ pub(crate) struct Marker {
     pub(crate) role: Role,
     /// Attributes in order; the same name twice keeps the last value.
     pub(crate) attributes: Option<JsonMap>,
-    /// The attribute `nonce` as it was written: it is never a number.
+    /// The first attribute `nonce`, as it was written: it is never a number. It comes before
+    /// anything that an input could put into the marker.
     pub(crate) nonce: Option<String>,
 }
 
@@ -205,7 +206,7 @@ impl<'a> Cursor<'_, 'a> {
             }
             self.skip_white_space();
             let value = self.value()?;
-            if name == "nonce" {
+            if name == "nonce" && marker.nonce.is_none() {
                 marker.nonce = Some(value.text.clone());
             }
             attributes.insert(name, value.typed());
@@ -388,6 +389,8 @@ mod tests {
         assert_eq!(attributes(line), Some(expected));
         assert_eq!(attributes("user[nonce=12345678]:"), Some(json!({"nonce": 12345678})));
         assert_eq!(match_line("user[nonce=12345678]:").and_then(|marker| marker.nonce), Some("12345678".into()));
+        let twice = match_line("user[nonce=ff, nonce=00]:").and_then(|marker| marker.nonce);
+        assert_eq!(twice, Some("ff".into()));
         assert_eq!(attributes(r#"user[a="x"#), None);
         assert_eq!(attributes(r#"user[a=x"y]:"#), None);
     }
