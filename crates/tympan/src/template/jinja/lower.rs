@@ -584,7 +584,8 @@ impl<'s> Newlines<'s> {
 }
 
 fn place(span: MjSpan) -> Place {
-    Place { start: span.start_offset, end: span.end_offset }
+    // What is empty ends, in the parser's view, before it begins.
+    Place { start: span.start_offset, end: span.end_offset.max(span.start_offset) }
 }
 
 fn start_of(statement: &ast::Stmt<'_>) -> usize {
