@@ -4,6 +4,7 @@
 
 mod bounds;
 mod lower;
+mod newlines;
 mod scope;
 
 use std::ops::Range;
