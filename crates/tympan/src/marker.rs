@@ -112,7 +112,7 @@ pub(crate) fn may_be_begun_by(text: &str) -> bool {
 /// whatever stands around the text.
 pub(crate) fn candidates(text: &str) -> Vec<Range<usize>> {
     let mut candidates = Vec::new();
-    if !may_be_begun_by(text) && memchr::memchr(b'\n', text.as_bytes()).is_none() {
+    if !may_be_begun_by(text) && !text.as_bytes().contains(&b'\n') {
         return candidates;
     }
     let mut start = 0;

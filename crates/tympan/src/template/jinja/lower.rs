@@ -24,6 +24,7 @@ pub(super) fn lower(template: &ast::Stmt<'_>, source: &str, options: Options<'_>
         plain_inputs: Vec::new(),
         interpolations: 0,
         notable: options.notable,
+        notes: 0,
         stack: 0,
         deepest: 0,
     };
@@ -41,6 +42,7 @@ pub(super) fn lower(template: &ast::Stmt<'_>, source: &str, options: Options<'_>
         interpolations: lowering.interpolations,
         hint: SizeHint::default(),
         notable: options.notable,
+        notes: lowering.notes,
     })
 }
 
@@ -54,6 +56,7 @@ struct Lowering<'s> {
     plain_inputs: Vec<usize>,
     interpolations: usize,
     notable: Option<Notable>,
+    notes: usize,
     /// What running this place of the template may take up of the stack, and the most that any
     /// place of the current body does.
     stack: usize,
@@ -186,7 +189,9 @@ impl<'s> Lowering<'s> {
             return;
         }
         self.literal_bytes += text.len();
-        block.push(Node::Text(Literal::new(text, self.notable)));
+        let literal = Literal::new(text, self.notable);
+        self.notes += literal.notable.len();
+        block.push(Node::Text(literal));
     }
 
     fn emit(&mut self, expr: &ast::Expr<'s>, block: &mut Block) -> Result<()> {
