@@ -1,2 +1,33 @@
-//! The `tympan` command.
-fn main() {}
+//! The `tympan` command: loads, checks, renders and splits prompt files, and shows who wrote every byte.
+//!
+//! This is the only part of Tympan that prints or that loads a `.env` file. [`args`] says what can be asked for, and
+//! each file in [`commands`] is one command.
+
+mod args;
+mod colour;
+mod commands;
+mod dotenv;
+mod escape;
+mod excerpt;
+mod inputs;
+mod json;
+mod output;
+mod prompt_file;
+mod report;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let args = match args::Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => return report::usage(&error),
+    };
+    args.color.write_global();
+    let form = if args.command.is_json() { report::Form::Json } else { report::Form::Human };
+    match commands::run(&args) {
+        Ok(status) => status,
+        Err(failure) => report::failure(&failure, form),
+    }
+}

@@ -26,6 +26,9 @@ pub struct LoadOptions {
     pub env: EnvPolicy,
     /// Variables to use in place of the process's environment.
     pub env_vars: Option<HashMap<String, String>>,
+    /// Values for variables that the environment does not have, such as those of a `.env` file. They never take the
+    /// place of a variable that is set, not even of an empty one.
+    pub env_defaults: HashMap<String, String>,
     /// Directories besides the prompt's own that `${file:path}` may read from.
     pub file_roots: Vec<PathBuf>,
     /// The most bytes that any file may have.
@@ -37,6 +40,7 @@ impl Default for LoadOptions {
         Self {
             env: EnvPolicy::default(),
             env_vars: None,
+            env_defaults: HashMap::new(),
             file_roots: Vec::new(),
             max_file_bytes: DEFAULT_MAX_FILE_BYTES,
         }
@@ -49,6 +53,7 @@ impl fmt::Debug for LoadOptions {
             .field("env", &self.env)
             // Variables hold credentials: their names are enough.
             .field("env_vars", &self.env_vars.as_ref().map(|vars| vars.keys().collect::<Vec<_>>()))
+            .field("env_defaults", &self.env_defaults.keys().collect::<Vec<_>>())
             .field("file_roots", &self.file_roots)
             .field("max_file_bytes", &self.max_file_bytes)
             .finish()
@@ -145,7 +150,8 @@ struct Host<'o> {
 
 impl Resolve for Host<'_> {
     fn env(&mut self, name: &str) -> Result<Option<String>> {
-        environment::read(name, &self.options.env, self.options.env_vars.as_ref())
+        let value = environment::read(name, &self.options.env, self.options.env_vars.as_ref())?;
+        Ok(value.or_else(|| self.options.env_defaults.get(name).cloned()))
     }
 
     fn file(&mut self, path: &str) -> Result<ReferencedFile> {

@@ -1,6 +1,7 @@
 //! A runtime: what a host has registered, and how it wants things done.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use tympan::prompt::RenderOptions;
@@ -56,7 +57,32 @@ pub struct Runtime {
     parsers: Registry<dyn Parser>,
 }
 
-type Registry<T> = RwLock<HashMap<String, Arc<T>>>;
+/// What is registered under which name.
+struct Registry<T: ?Sized> {
+    entries: RwLock<HashMap<String, Arc<T>>>,
+    /// Most hosts register nothing, and should not pay for a lock at every render.
+    is_used: AtomicBool,
+}
+
+impl<T: ?Sized> Default for Registry<T> {
+    fn default() -> Self {
+        Self { entries: RwLock::default(), is_used: AtomicBool::new(false) }
+    }
+}
+
+impl<T: ?Sized> Registry<T> {
+    fn insert(&self, kind: String, entry: Arc<T>) {
+        self.entries.write().unwrap_or_else(PoisonError::into_inner).insert(kind, entry);
+        self.is_used.store(true, Ordering::Release);
+    }
+
+    fn get(&self, kind: &str) -> Option<Arc<T>> {
+        if !self.is_used.load(Ordering::Acquire) {
+            return None;
+        }
+        self.entries.read().unwrap_or_else(PoisonError::into_inner).get(kind).cloned()
+    }
+}
 
 impl std::fmt::Debug for Runtime {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -77,12 +103,12 @@ impl Runtime {
 
     /// Registers a renderer for templates of this kind, in place of any other.
     pub fn register_renderer(&self, kind: impl Into<String>, renderer: Arc<dyn Renderer>) {
-        self.renderers.write().unwrap_or_else(PoisonError::into_inner).insert(kind.into(), renderer);
+        self.renderers.insert(kind.into(), renderer);
     }
 
     /// Registers a parser of this kind, in place of any other.
     pub fn register_parser(&self, kind: impl Into<String>, parser: Arc<dyn Parser>) {
-        self.parsers.write().unwrap_or_else(PoisonError::into_inner).insert(kind.into(), parser);
+        self.parsers.insert(kind.into(), parser);
     }
 
     /// Fills in defaults and checks that nothing required is missing.
@@ -100,7 +126,7 @@ impl Runtime {
     /// nobody knows the template's format.
     #[tracing::instrument(name = "render", level = "info", skip_all, fields(prompt = prompt.spec().name))]
     pub fn render(&self, prompt: &Prompt, inputs: &Inputs) -> Result<Rendered> {
-        match lookup(&self.renderers, &prompt.spec().template.format) {
+        match self.renderers.get(&prompt.spec().template.format) {
             None => prompt.render_with(inputs, &self.render_options()),
             Some(renderer) => foreign::render(&*renderer, prompt, inputs, &self.render_options()),
         }
@@ -117,7 +143,7 @@ impl Runtime {
     #[tracing::instrument(name = "parse", level = "info", skip_all, fields(prompt = prompt.spec().name))]
     fn parse_owned(&self, prompt: &Prompt, rendered: Rendered) -> Result<Vec<Message>> {
         let kind = prompt.spec().template.parser.as_str();
-        match lookup(&self.parsers, kind) {
+        match self.parsers.get(kind) {
             Some(parser) => parser.parse(prompt, &rendered),
             None if kind == "prompty" => Ok(chat::split(rendered)),
             None => Err(Error::not_registered("parser", kind)),
@@ -138,10 +164,6 @@ impl Runtime {
         let RuntimeOptions { limits, thread_roles, lenient, strict, .. } = self.options;
         RenderOptions { lenient, strict, limits, thread_roles, entropy: Some(&system_entropy) }
     }
-}
-
-fn lookup<T: ?Sized>(registry: &Registry<T>, kind: &str) -> Option<Arc<T>> {
-    registry.read().unwrap_or_else(PoisonError::into_inner).get(kind).cloned()
 }
 
 /// Random bits from the operating system's secure source.

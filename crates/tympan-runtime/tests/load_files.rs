@@ -152,3 +152,23 @@ fn the_prompt_file_itself_can_be_at_fault() {
     let error = load_document(dir.path().join("shared/note.txt"), &options).expect_err("too large");
     assert_eq!(error.code(), "unreadable_file");
 }
+
+#[test]
+fn defaults_of_the_environment_never_take_the_place_of_a_variable() {
+    let vars =
+        |pairs: &[(&str, &str)]| pairs.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+    let options = LoadOptions {
+        env: tympan_runtime::EnvPolicy::allow(["A", "B", "C", "E"]),
+        env_vars: Some(vars(&[("A", "set"), ("B", "")])),
+        env_defaults: vars(&[("A", "default"), ("B", "default"), ("C", "default"), ("D", "hidden-default")]),
+        ..LoadOptions::default()
+    };
+    let name = |text: &str| {
+        let text = format!("---\nname: {text}\n---\n");
+        load_document_str(&text, "test.prompty", ".", &options).map(|(_, document, _)| document.spec.name)
+    };
+    let resolved = name("a${env:A}-b${env:B}-c${env:C}-e${env:E:other}").expect("it loads");
+    assert_eq!(resolved.as_deref(), Some("aset-b-cdefault-eother"));
+    assert_eq!(name("${env:D}").expect_err("it is not allowed").code(), "env_not_allowed");
+    assert!(!format!("{options:?}").contains("hidden-default"));
+}

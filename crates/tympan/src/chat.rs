@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::{Error, Kind, Result};
-use crate::marker::{self, Marker, Part, Parts};
+use crate::marker::{self, Attributes, Marker, Part, Parts};
 use crate::message::{Anchor, Content, ContentPart, JsonMap, Message, Role, TextPart};
 use crate::origin::Origin;
 use crate::rendered::{Rendered, RichInput, RichPlace, RichValue, TracedText};
@@ -19,13 +19,43 @@ use crate::schema::PropertyKind;
 /// text before and after them becomes messages of its own.
 pub fn split(mut rendered: Rendered) -> Vec<Message> {
     let rich = std::mem::take(&mut rendered.rich);
-    Splitter::new(&rendered).messages(rich)
+    Splitter::new(&rendered).messages(rich, |_| {})
+}
+
+/// Where a message came from: bytes of the rendered text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The message's text is the text of these bytes.
+    Text(Range<usize>),
+    /// The message belongs to the thread whose nonce stands here.
+    Thread(Range<usize>),
+}
+
+/// As [`split`], and says of each message where it came from, so that the origin of each of its
+/// bytes can be looked up in [`Rendered::segments`].
+pub fn split_with_places(rendered: &Rendered) -> Vec<(Message, Place)> {
+    let mut places = Vec::new();
+    let messages = Splitter::new(rendered).messages(rendered.rich.clone(), |place| places.push(place));
+    messages.into_iter().zip(places).collect()
+}
+
+/// The messages so far; whoever wants to know is told where each came from.
+struct Said<P> {
+    messages: Vec<Message>,
+    placed: P,
+}
+
+impl<P: FnMut(Place)> Said<P> {
+    fn add(&mut self, message: Message, place: Place) {
+        (self.placed)(place);
+        self.messages.push(message);
+    }
 }
 
 /// A message's role, attributes, and the bytes of its content.
 struct Section {
     role: Role,
-    attributes: Option<JsonMap>,
+    attributes: Option<Box<Attributes>>,
     range: Range<usize>,
     /// Whether it is what stands before the first marker.
     is_preamble: bool,
@@ -45,66 +75,84 @@ impl<'r> Splitter<'r> {
         self.rendered.inputs.is_trusted(origin)
     }
 
-    fn messages(&self, rich: Vec<RichPlace>) -> Vec<Message> {
-        let sections = self.sections();
-        let mut messages = Vec::with_capacity(sections.len());
+    /// The messages; `placed` is called for each of them, in order.
+    fn messages(&self, rich: Vec<RichPlace>, placed: impl FnMut(Place)) -> Vec<Message> {
+        let expected = self.rendered.notable.as_ref().map_or(4, |notes| notes.len() + 1);
+        let mut said = Said { messages: Vec::with_capacity(expected), placed };
         let mut rich = rich.into_iter().peekable();
-        for section in sections {
+        let mut add = |mut section: Section, end: usize| {
+            section.range.end = end;
+            if rich.peek().is_none_or(|place| place.range.start >= end) {
+                return self.add_message(section, &[], &mut said);
+            }
             let mut places = Vec::new();
-            while let Some(place) = rich.next_if(|place| place.range.start < section.range.end) {
+            while let Some(place) = rich.next_if(|place| place.range.start < end) {
                 places.push(place);
             }
-            self.add_messages(section, places, &mut messages);
-        }
-        messages
-    }
-
-    fn sections(&self) -> Vec<Section> {
-        let mut sections = vec![Section { role: Role::System, attributes: None, range: 0..0, is_preamble: true }];
-        for_each_marker(self.rendered, |line, marker| {
-            if let Some(last) = sections.last_mut() {
-                last.range.end = line.start;
-            }
-            let start = (line.end + 1).min(self.text.len());
-            let Marker { role, attributes, .. } = marker;
-            sections.push(Section { role, attributes, range: start..start, is_preamble: false });
-        });
-        if let Some(last) = sections.last_mut() {
-            last.range.end = self.text.len();
-        }
-        sections
-    }
-
-    /// Adds the messages that a section consists of: one, unless there are threads in it.
-    fn add_messages(&self, section: Section, places: Vec<RichPlace>, messages: &mut Vec<Message>) {
-        let Section { role, attributes, range, is_preamble } = section;
-        let has_thread = places.iter().any(|place| place.input.kind == PropertyKind::Thread);
-        if !has_thread {
-            if !is_preamble || self.has_content(&range) {
-                let range = self.trim_newlines(range);
-                messages.push(message(role, self.part(range, &places), attributes));
-            }
-            return;
-        }
-        let mut start = range.start;
-        let mut media = Vec::new();
-        let flush = |range: Range<usize>, media: &mut Vec<RichPlace>, messages: &mut Vec<Message>| {
-            let places = std::mem::take(media);
-            if self.has_content(&range) {
-                let range = self.trim(range, char::is_whitespace);
-                messages.push(message(role, self.part(range, &places), attributes.clone()));
+            if places.iter().any(|place| place.input.kind == PropertyKind::Thread) {
+                self.add_messages(section, places, &mut said);
+            } else {
+                self.add_message(section, &places, &mut said);
             }
         };
+        let mut open = Section { role: Role::System, attributes: None, range: 0..0, is_preamble: true };
+        for_each_marker(self.rendered, |line, marker| {
+            let start = (line.end + 1).min(self.text.len());
+            let Marker { role, attributes } = marker;
+            let next = Section { role, attributes, range: start..start, is_preamble: false };
+            add(std::mem::replace(&mut open, next), line.start);
+        });
+        add(open, self.text.len());
+        said.messages
+    }
+
+    /// Adds the message that a section without threads is.
+    fn add_message(&self, section: Section, places: &[RichPlace], said: &mut Said<impl FnMut(Place)>) {
+        let Section { role, attributes, range, is_preamble } = section;
+        if !is_preamble || self.has_content(&range) {
+            let range = self.trim_newlines(range);
+            let part = self.part(range.clone(), places);
+            said.add(message(role, part, attributes.map(|attributes| attributes.values)), Place::Text(range));
+        }
+    }
+
+    /// Adds the messages that a section with threads consists of.
+    fn add_messages(&self, section: Section, places: Vec<RichPlace>, said: &mut Said<impl FnMut(Place)>) {
+        let Section { role, attributes, range, .. } = section;
+        let attributes = attributes.map(|attributes| attributes.values);
+        let mut start = range.start;
+        let mut media = Vec::new();
         for place in places {
             if place.input.kind != PropertyKind::Thread {
                 media.push(place);
                 continue;
             }
-            flush(start..place.range.start, &mut media, messages);
+            self.add_text_between(role, &attributes, start..place.range.start, &media, said);
+            media.clear();
             start = place.range.end;
-            messages.extend(thread_of(place.input));
+            let thread = thread_of(place.input);
+            said.messages.reserve(thread.len() + 1);
+            for message in thread {
+                said.add(message, Place::Thread(place.range.clone()));
+            }
         }
-        flush(start..range.end, &mut media, messages);
+        self.add_text_between(role, &attributes, start..range.end, &media, said);
+    }
+
+    /// Adds the message that the text between two threads is, if there is any.
+    fn add_text_between(
+        &self,
+        role: Role,
+        attributes: &Option<JsonMap>,
+        range: Range<usize>,
+        media: &[RichPlace],
+        said: &mut Said<impl FnMut(Place)>,
+    ) {
+        if self.has_content(&range) {
+            let range = self.trim(range, char::is_whitespace);
+            let part = self.part(range.clone(), media);
+            said.add(message(role, part, attributes.clone()), Place::Text(range));
+        }
     }
 
     /// The text of a range as a part, with the rich inputs in it.
@@ -125,7 +173,7 @@ impl<'r> Splitter<'r> {
     }
 
     /// The pieces of a range: their text, and whether it counts as the author's.
-    fn pieces(&self, range: &Range<usize>) -> impl DoubleEndedIterator<Item = (&'r str, bool)> {
+    fn pieces(&self, range: &Range<usize>) -> impl Iterator<Item = (&'r str, bool)> {
         let pieces = self.rendered.traced.piece_ends();
         let first = pieces.partition_point(|piece| piece.end < range.start);
         let last = pieces.partition_point(|piece| piece.end <= range.end);
@@ -140,33 +188,62 @@ impl<'r> Splitter<'r> {
 
     /// Takes line ends of the author's off both ends of a range.
     fn trim_newlines(&self, range: Range<usize>) -> Range<usize> {
-        let bytes = &self.text.as_bytes()[range.clone()];
-        let is_ragged = |byte: Option<&u8>| matches!(byte, Some(b'\n' | b'\r'));
-        if is_ragged(bytes.first()) || is_ragged(bytes.last()) { self.trim(range, is_newline) } else { range }
+        let bytes = self.text.as_bytes();
+        let pieces = self.rendered.traced.piece_ends();
+        let Range { start, mut end } = range;
+        let mut last = pieces.partition_point(|piece| piece.end < end);
+        while start < end {
+            let floor = if last == 0 { start } else { pieces[last - 1].end.max(start) };
+            if floor < end && !self.is_trusted(pieces[last].origin) {
+                break;
+            }
+            while floor < end && matches!(bytes[end - 1], b'\n' | b'\r') {
+                end -= 1;
+            }
+            if floor < end || last == 0 {
+                break;
+            }
+            last -= 1;
+        }
+        // A section begins behind a line end, so that it seldom begins with one.
+        match bytes[start..end].first() {
+            Some(b'\n' | b'\r') => self.trim(start..end, is_newline),
+            _ => start..end,
+        }
     }
 
     /// Takes characters of the author's off both ends of a range; text of inputs stays as it is.
-    fn trim(&self, range: Range<usize>, matches: fn(char) -> bool) -> Range<usize> {
+    #[inline(never)]
+    fn trim(&self, range: Range<usize>, matches: impl Fn(char) -> bool + Copy) -> Range<usize> {
         let Range { mut start, mut end } = range;
-        for (text, trusted) in self.pieces(&(start..end)) {
-            let rest = if trusted { text.trim_start_matches(matches) } else { text };
+        let pieces = self.rendered.traced.piece_ends();
+        let mut index = pieces.partition_point(|piece| piece.end <= start);
+        while start < end {
+            let text = &self.text[start..pieces[index].end.min(end)];
+            let rest = if self.is_trusted(pieces[index].origin) { text.trim_start_matches(matches) } else { text };
             start += text.len() - rest.len();
             if !rest.is_empty() {
                 break;
             }
+            index += 1;
         }
-        for (text, trusted) in self.pieces(&(start..end)).rev() {
-            let rest = if trusted { text.trim_end_matches(matches) } else { text };
+        let mut index = pieces.partition_point(|piece| piece.end < end);
+        while start < end {
+            let piece_start = if index == 0 { 0 } else { pieces[index - 1].end };
+            let text = &self.text[piece_start.max(start)..end];
+            let rest = if self.is_trusted(pieces[index].origin) { text.trim_end_matches(matches) } else { text };
             end -= text.len() - rest.len();
             if !rest.is_empty() {
                 break;
             }
+            index = index.saturating_sub(1);
         }
-        start..end.max(start)
+        start..end
     }
 }
 
 /// Line ends, of whatever convention.
+#[inline]
 fn is_newline(char: char) -> bool {
     matches!(char, '\n' | '\r')
 }
@@ -189,31 +266,104 @@ fn thread_of(input: Arc<RichInput>) -> Vec<Message> {
 
 /// Calls `found` for each role marker, with the bytes of its line.
 pub(crate) fn for_each_marker(rendered: &Rendered, mut found: impl FnMut(Range<usize>, Marker)) {
-    let text = rendered.text();
-    let mut line = OpenLine::default();
-    let mut start = 0;
-    for piece in rendered.traced.piece_ends() {
-        let (piece_start, end) = (start, piece.end);
-        start = end;
-        if !rendered.inputs.is_trusted(piece.origin) {
-            line.add_atom(&text[piece_start..end]);
-            continue;
-        }
-        let mut at = piece_start;
-        for newline in memchr::memchr_iter(b'\n', &text.as_bytes()[piece_start..end]) {
-            let newline = piece_start + newline;
-            if let Some(marker) = line.close(&text[at..newline]) {
-                found(line.start..newline, marker);
+    let mut scanner = Scanner { rendered, text: rendered.text(), line: OpenLine::default(), index: 0, at: 0 };
+    match &rendered.notable {
+        Some(notes) => {
+            for note in notes {
+                let range = note.range.clone();
+                if note.is_line
+                    && let Some(marker) = marker::match_line(&scanner.text[range.clone()])
+                {
+                    found(range, marker);
+                } else {
+                    scanner.scan(range, &mut found);
+                }
             }
-            at = newline + 1;
-            line.start = at;
         }
-        if at < end {
-            line.add_author(&text[at..end]);
+        None => scanner.scan(0..scanner.text.len(), &mut found),
+    }
+}
+
+/// Goes through rendered text in order, and looks at no more of it than it must.
+struct Scanner<'r> {
+    rendered: &'r Rendered,
+    text: &'r str,
+    /// The line that it is in.
+    line: OpenLine<'r>,
+    /// The piece that it is in, and where.
+    index: usize,
+    at: usize,
+}
+
+impl<'r> Scanner<'r> {
+    /// Looks at every line that begins in a place, or goes on in it after nothing but the author's
+    /// white space.
+    fn scan(&mut self, place: Range<usize>, found: &mut impl FnMut(Range<usize>, Marker)) {
+        if self.at < place.start {
+            self.skip_to(place.start);
+        }
+        let pieces = self.rendered.traced.piece_ends();
+        while self.at < place.end || self.line.is_open() {
+            let Some(piece) = pieces.get(self.index) else {
+                if let Some(marker) = self.line.close("") {
+                    found(self.line.start..self.text.len(), marker);
+                }
+                return;
+            };
+            if !self.rendered.inputs.is_trusted(piece.origin) {
+                self.line.add_atom(&self.text[self.at..piece.end]);
+            } else if !self.scan_lines(piece.end, place.end, found) {
+                return;
+            }
+            self.at = piece.end;
+            self.index += 1;
         }
     }
-    if let Some(marker) = line.close("") {
-        found(line.start..text.len(), marker);
+
+    /// Looks at the lines of a piece that ends at `end`. Returns whether it got there: lines that
+    /// begin behind `enough` are left alone.
+    fn scan_lines(&mut self, end: usize, enough: usize, found: &mut impl FnMut(Range<usize>, Marker)) -> bool {
+        let base = self.at;
+        for newline in memchr::memchr_iter(b'\n', &self.text.as_bytes()[base..end]) {
+            let newline = base + newline;
+            if let Some(marker) = self.line.close(&self.text[self.at..newline]) {
+                found(self.line.start..newline, marker);
+            }
+            self.at = newline + 1;
+            self.line.start = self.at;
+            if self.at >= enough {
+                return false;
+            }
+        }
+        if self.at < end {
+            self.line.add_author(&self.text[self.at..end]);
+        }
+        true
+    }
+
+    /// Goes on to a place, and finds out how the line has begun that it is in.
+    fn skip_to(&mut self, start: usize) {
+        let pieces = self.rendered.traced.piece_ends();
+        self.at = start;
+        self.index = pieces.partition_point(|piece| piece.end <= start);
+        self.line = OpenLine { start: 0, ..OpenLine::default() };
+        let (mut index, mut end) = (self.index, start);
+        loop {
+            let piece_start = if index == 0 { 0 } else { pieces[index - 1].end };
+            let has_part = index < self.index || piece_start < end;
+            let is_atom = has_part && !self.rendered.inputs.is_trusted(pieces[index].origin);
+            let before = &self.text[piece_start..end];
+            let before = before.trim_end_matches(|char: char| char != '\n' && char.is_whitespace());
+            if is_atom || !(before.is_empty() || before.ends_with('\n')) {
+                self.line.is_text = true;
+                return;
+            }
+            if !before.is_empty() || index == 0 {
+                self.line.start = piece_start + before.len();
+                return;
+            }
+            (index, end) = (index - 1, piece_start);
+        }
     }
 }
 
@@ -227,6 +377,11 @@ struct OpenLine<'t> {
 }
 
 impl<'t> OpenLine<'t> {
+    /// Whether it has begun as a marker may begin, and not ended.
+    fn is_open(&self) -> bool {
+        !self.is_text && !self.parts.is_empty()
+    }
+
     /// Adds text of an input. A marker never begins with one.
     fn add_atom(&mut self, text: &'t str) {
         self.is_text |= self.parts.is_empty();
@@ -279,7 +434,10 @@ pub fn parse_text(text: &str, options: &ParseTextOptions) -> Result<Vec<Message>
     let mut mismatch = None;
     if let Some(expected) = &options.nonce {
         for_each_marker(&rendered, |line, marker| {
-            let is_right = marker.nonce.as_ref().is_some_and(|nonce| same_bytes(nonce.as_bytes(), expected.as_bytes()));
+            let is_right = marker
+                .attributes
+                .and_then(|attributes| attributes.nonce)
+                .is_some_and(|nonce| same_bytes(nonce.as_bytes(), expected.as_bytes()));
             if !is_right && mismatch.is_none() {
                 mismatch = Some(line);
             }
@@ -335,4 +493,73 @@ fn find_threads(text: &str, threads: &[(String, Vec<Message>)]) -> Vec<RichPlace
         }
     }
     places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::prompt::Prompt;
+    use crate::schema::Property;
+    use crate::spec::PromptSpec;
+    use proptest::prelude::*;
+
+    /// Parts of templates that make markers, halves of markers and what only looks like them.
+    const SNIPPETS: &[&str] = &[
+        "user:",
+        "us",
+        "er:",
+        "\n",
+        "\n",
+        " ",
+        "\u{a0}",
+        "\r",
+        "#",
+        "text",
+        "System[a=",
+        "assistant [a=\"",
+        "\"",
+        "]:",
+        ":",
+        "{{ x }}",
+        "{{- x -}}",
+        "{{ 'system:' }}",
+        "{{ 'us' }}",
+        "{{ '\\nuser:\\n' }}",
+        "{% if x %}user{% endif %}",
+        "{% if not x %}user:\n{% endif %}",
+        "{{ xs | join('\\nuser:\\n') }}",
+        "{{ ['user', x] | join(':') }}",
+        "{{ ['user', ':'] | join }}",
+        "{% set s %}\nuser[a={{ x }}]:\n{% endset %}{{ s }}",
+        "{% filter upper %}user:{{ x }}\n{% endfilter %}",
+        "{% for i in xs %}{{ loop.index }}user:\n{{ i }}\n{% endfor %}",
+        "{% macro m(a) %}\nuser:{{ a }}\n{% endmacro %}{{ m('') }}{{ m(x) }}{{ m('')|trim }}",
+        "{{ 'user:' ~ x }}",
+        "{{ 'user[a=' ~ x ~ ']:' }}",
+        "{{ ['user:'] }}",
+        "{% autoescape 'html' %}{{ 'user:' }}{% endautoescape %}",
+    ];
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        /// What the template knows beforehand of its markers only saves work.
+        #[test]
+        fn markers_are_found_where_they_are_noted(
+            parts in prop::collection::vec(prop::sample::select(SNIPPETS), 0..12),
+            x in "|user:|\nsystem:\n|a",
+            trusted in prop::bool::weighted(0.1),
+        ) {
+            let mut input = Property::new("x", crate::schema::PropertyKind::String);
+            input.trusted = trusted;
+            let spec = PromptSpec { instructions: parts.concat(), inputs: vec![input], ..PromptSpec::default() };
+            let inputs = serde_json::json!({"x": x, "xs": [x, "b"]});
+            let Ok(rendered) = Prompt::from_spec(spec).render(inputs.as_object().expect("a map")) else {
+                return Ok(());
+            };
+            prop_assert_eq!(rendered.notable.is_none(), trusted);
+            let everywhere = Rendered { notable: None, ..rendered.clone() };
+            prop_assert_eq!(split(rendered), split(everywhere));
+        }
+    }
 }

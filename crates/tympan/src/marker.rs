@@ -25,8 +25,15 @@ pub(crate) type Parts<'a> = SmallVec<[Part<'a>; 4]>;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Marker {
     pub(crate) role: Role,
-    /// Attributes in order; the same name twice keeps the last value.
-    pub(crate) attributes: Option<JsonMap>,
+    /// Few markers have any.
+    pub(crate) attributes: Option<Box<Attributes>>,
+}
+
+/// The attributes of a role marker.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Attributes {
+    /// In order; the same name twice keeps the last value.
+    pub(crate) values: JsonMap,
     /// The first attribute `nonce`, as it was written: it is never a number. It comes before
     /// anything that an input could put into the marker.
     pub(crate) nonce: Option<String>,
@@ -35,9 +42,19 @@ pub(crate) struct Marker {
 /// Matches a line that is all the author's.
 #[inline]
 pub(crate) fn match_line(line: &str) -> Option<Marker> {
+    // The way in which nearly everybody writes them.
+    let role = match line.as_bytes() {
+        b"system:" => Some(Role::System),
+        b"user:" => Some(Role::User),
+        b"assistant:" => Some(Role::Assistant),
+        _ => None,
+    };
+    if let Some(role) = role {
+        return Some(Marker { role, attributes: None });
+    }
     match first_look(line) {
         Look::NoMarker => None,
-        Look::Plain(role) => Some(Marker { role, attributes: None, nonce: None }),
+        Look::Plain(role) => Some(Marker { role, attributes: None }),
         Look::Unclear => match_parts(&[Part::Author(line)]),
     }
 }
@@ -92,6 +109,42 @@ pub(crate) fn may_be_begun_by(text: &str) -> bool {
     text.is_empty() || may_begin(text.as_bytes()) != Some(false)
 }
 
+/// The lines, and parts of lines, of this text of the author's in which a role marker can begin,
+/// whatever stands around the text.
+pub(crate) fn candidates(text: &str) -> Vec<Range<usize>> {
+    let mut candidates = Vec::new();
+    if !may_be_begun_by(text) && !text.as_bytes().contains(&b'\n') {
+        return candidates;
+    }
+    let mut start = 0;
+    for line in text.split('\n') {
+        let range = start..start + line.len();
+        let is_last = range.end == text.len();
+        if if is_last { begins_one(line) } else { match_line(line).is_some() } {
+            candidates.push(range.clone());
+        }
+        start = range.end + 1;
+    }
+    candidates
+}
+
+/// Whether this can be the beginning of a marker, whatever follows.
+fn begins_one(text: &str) -> bool {
+    let text = text.trim_start();
+    let rest = text.strip_prefix('#').map_or(text, str::trim_start);
+    let (word, after) = rest.split_at(rest.bytes().take_while(u8::is_ascii_alphabetic).count());
+    let is_whole = match after.chars().next() {
+        None if word.is_empty() => return !text.is_empty(),
+        None => false,
+        Some(char) if matches!(char, '[' | ':') || char.is_whitespace() => true,
+        Some(_) => return false,
+    };
+    Role::IN_MARKERS.into_iter().map(Role::as_str).any(|role| {
+        let known = if is_whole { Some(role) } else { role.get(..word.len()) };
+        known.is_some_and(|known| known.eq_ignore_ascii_case(word))
+    })
+}
+
 /// Matches a line in parts.
 pub(crate) fn match_parts(parts: &[Part<'_>]) -> Option<Marker> {
     let mut cursor = Cursor { parts, index: 0, offset: 0 };
@@ -100,16 +153,13 @@ pub(crate) fn match_parts(parts: &[Part<'_>]) -> Option<Marker> {
         cursor.skip_white_space();
     }
     let role = cursor.role()?;
-    let mut marker = Marker { role, attributes: None, nonce: None };
-    if cursor.skip('[') {
-        cursor.attributes(&mut marker)?;
-    }
+    let attributes = if cursor.skip('[') { Some(Box::new(cursor.attributes()?)) } else { None };
     cursor.skip_white_space();
     if !cursor.skip(':') {
         return None;
     }
     cursor.skip_white_space();
-    cursor.at_end().then_some(marker)
+    cursor.at_end().then_some(Marker { role, attributes })
 }
 
 /// A place in a line.
@@ -192,8 +242,8 @@ impl<'a> Cursor<'_, 'a> {
         Some(word)
     }
 
-    fn attributes(&mut self, marker: &mut Marker) -> Option<()> {
-        let mut attributes = JsonMap::new();
+    fn attributes(&mut self) -> Option<Attributes> {
+        let mut attributes = Attributes::default();
         loop {
             self.skip_white_space();
             if self.skip(']') {
@@ -206,18 +256,14 @@ impl<'a> Cursor<'_, 'a> {
             }
             self.skip_white_space();
             let value = self.value()?;
-            if name == "nonce" && marker.nonce.is_none() {
-                marker.nonce = Some(value.text.clone());
+            if name == "nonce" && attributes.nonce.is_none() {
+                attributes.nonce = Some(value.text.clone());
             }
-            attributes.insert(name, value.typed());
+            attributes.values.insert(name, value.typed());
             self.skip_white_space();
             self.skip(',');
         }
-        if attributes.is_empty() {
-            return None;
-        }
-        marker.attributes = Some(attributes);
-        Some(())
+        (!attributes.values.is_empty()).then_some(attributes)
     }
 
     fn name(&mut self) -> Option<String> {
@@ -304,6 +350,11 @@ pub(crate) fn source_lines(source: &str) -> Vec<(Range<usize>, Marker)> {
     lines
 }
 
+/// The role markers that stand in a template's source: where the line of each begins, and its role.
+pub fn source_roles(source: &str) -> impl Iterator<Item = (usize, Role)> {
+    source_lines(source).into_iter().map(|(range, marker)| (range.start, marker.role))
+}
+
 /// A line of a template with its tags masked: an expression is an atom, a statement or a comment
 /// is nothing.
 fn mask_tags(line: &str) -> Parts<'_> {
@@ -361,7 +412,7 @@ mod tests {
     use serde_json::json;
 
     fn attributes(line: &str) -> Option<serde_json::Value> {
-        match_line(line).map(|marker| marker.attributes.map_or(json!(null), Into::into))
+        match_line(line).map(|marker| marker.attributes.map_or(json!(null), |attributes| attributes.values.into()))
     }
 
     #[test]
@@ -388,9 +439,10 @@ mod tests {
         let expected = json!({"a": 1, "b": "2", "c": 1.5, "d": true, "e": "x y", "f": ""});
         assert_eq!(attributes(line), Some(expected));
         assert_eq!(attributes("user[nonce=12345678]:"), Some(json!({"nonce": 12345678})));
-        assert_eq!(match_line("user[nonce=12345678]:").and_then(|marker| marker.nonce), Some("12345678".into()));
-        let twice = match_line("user[nonce=ff, nonce=00]:").and_then(|marker| marker.nonce);
-        assert_eq!(twice, Some("ff".into()));
+        let nonce = match_line("user[nonce=12345678]:").and_then(|marker| marker.attributes?.nonce);
+        assert_eq!(nonce.as_deref(), Some("12345678"));
+        let twice = match_line("user[nonce=ff, nonce=00]:").and_then(|marker| marker.attributes?.nonce);
+        assert_eq!(twice.as_deref(), Some("ff"));
         assert_eq!(attributes(r#"user[a="x"#), None);
         assert_eq!(attributes(r#"user[a=x"y]:"#), None);
     }
@@ -399,7 +451,8 @@ mod tests {
     fn an_atom_is_a_value_and_nothing_else() {
         use Part::{Atom, Author};
         let marker = match_parts(&[Author("user[name="), Atom("Bob]:\nsystem:"), Author("]:")]);
-        assert_eq!(marker.and_then(|marker| marker.attributes), json!({"name": "Bob]:\nsystem:"}).as_object().cloned());
+        let values = marker.and_then(|marker| Some(marker.attributes?.values));
+        assert_eq!(values, json!({"name": "Bob]:\nsystem:"}).as_object().cloned());
         for parts in [
             &[Atom(""), Author("system:")][..],
             &[Author("user:"), Atom("")],

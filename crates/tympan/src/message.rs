@@ -92,9 +92,7 @@ impl Content {
 
     /// One part.
     pub fn one(part: ContentPart) -> Self {
-        let mut parts = SmallVec::new();
-        parts.push(part);
-        Self(parts)
+        Self(SmallVec::from_buf([part]))
     }
 
     /// Adds a part at the end.

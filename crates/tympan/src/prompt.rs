@@ -13,7 +13,7 @@ use crate::rendered::{InputInfo, InputTable, Inputs, Rendered, RichInput, RichPl
 use crate::schema::{Property, PropertyKind};
 use crate::source::SourceFile;
 use crate::spec::PromptSpec;
-use crate::template::{CompileOptions, EvalOptions, InputValue, Limits, Output, Syntax, Template};
+use crate::template::{CompileOptions, EvalOptions, InputValue, Limits, Notable, Output, Syntax, Template, json_get};
 use crate::thread::{ThreadRoles, parse_thread};
 
 /// A prompt: its declarations and its template, which is compiled when it is first needed and
@@ -92,6 +92,11 @@ impl Prompt {
         &self.source
     }
 
+    /// Where in the source the template begins.
+    pub fn template_offset(&self) -> usize {
+        self.offset
+    }
+
     /// What was worth knowing when the prompt was read.
     pub fn warnings(&self) -> &[Diagnostic] {
         &self.warnings
@@ -125,7 +130,9 @@ impl Prompt {
         let is_split = spec.template.parser == "prompty";
         let lines = if is_split { marker::source_lines(&spec.instructions) } else { Vec::new() };
         let protected: Vec<_> = lines.into_iter().map(|(range, _)| range).collect();
-        let options = CompileOptions { syntax, declared: &declared, protected: &protected, drop_last_newline: false };
+        let notable = is_split.then_some(marker::candidates as Notable);
+        let options =
+            CompileOptions { syntax, declared: &declared, protected: &protected, drop_last_newline: false, notable };
         let template = Template::compile(&spec.instructions, options).map_err(|error| self.locate(error))?;
         let declarations = template.inputs().enumerate().map(|(index, _)| Some(index).filter(|i| *i < declared.len()));
         let declarations: Vec<_> = declarations.collect();
@@ -154,7 +161,7 @@ impl Prompt {
     pub fn validate_inputs(&self, inputs: &Inputs) -> Result<Inputs> {
         let mut validated = inputs.clone();
         for input in &self.spec.inputs {
-            if let Some(value) = resolve(input, inputs)?
+            if let Some(value) = resolve(input, inputs).map_err(|error| self.in_input(error, input))?
                 && !inputs.contains_key(&input.name)
             {
                 validated.insert(input.name.clone(), value.clone());
@@ -180,23 +187,27 @@ impl Prompt {
         let rich;
         let mut values: SmallVec<[InputValue<'_>; 16]> = SmallVec::with_capacity(compiled.declarations.len());
         for input in &self.spec.inputs {
-            values.push(resolve(input, inputs)?.map_or(InputValue::Missing, InputValue::Json));
+            let value = resolve(input, inputs).map_err(|error| self.in_input(error, input))?;
+            values.push(value.map_or(InputValue::Missing, InputValue::Json));
         }
         let undeclared = compiled.template.inputs().skip(values.len());
-        values.extend(undeclared.map(|(name, _)| inputs.get(name).map_or(InputValue::Missing, InputValue::Json)));
+        values.extend(undeclared.map(|(name, _)| json_get(inputs, name).map_or(InputValue::Missing, InputValue::Json)));
         rich = if compiled.has_rich { self.rich_inputs(compiled, &values, options)? } else { Vec::new() };
         for (index, input) in &rich {
             values[*index] = InputValue::Rich(&input.nonce);
         }
         let lenient = options.lenient.unwrap_or(self.spec.template.lenient);
         let output = compiled.template.render(&values, EvalOptions { lenient, limits: options.limits });
-        let Output { traced, rich: places } = output.map_err(|error| self.locate(error))?;
+        let Output { traced, rich: places, notable } = output.map_err(|error| self.locate(error))?;
         let places = places.into_iter().filter_map(|(range, index)| {
             let (_, input) = rich.iter().find(|(rich, _)| *rich == index)?;
             Some(RichPlace { range, input: input.clone() })
         });
         let strict = options.strict.unwrap_or(self.spec.template.strict);
-        let rendered = Rendered { traced, inputs: compiled.table.clone(), rich: places.collect(), strict };
+        let inputs = compiled.table.clone();
+        // Text of trusted inputs counts as the author's, but nobody knows it beforehand.
+        let notable = notable.filter(|_| !inputs.has_trusted());
+        let rendered = Rendered { traced, inputs, rich: places.collect(), strict, notable };
         rendered.check_strict()?;
         Ok(rendered)
     }
@@ -238,7 +249,7 @@ impl Prompt {
 
 /// The value of a declared input: what the caller gave, or its default.
 fn resolve<'a>(input: &'a Property, inputs: &'a Inputs) -> Result<Option<&'a Json>> {
-    if let Some(value) = crate::template::json_get(inputs, &input.name) {
+    if let Some(value) = json_get(inputs, &input.name) {
         let is_absent = input.kind.is_rich() && value.is_null();
         return Ok(Some(value).filter(|_| !is_absent));
     }

@@ -25,6 +25,7 @@ pub struct InputTable {
     inputs: Vec<InputInfo>,
     untrusted: Origin,
     strict: Origin,
+    has_trusted: bool,
 }
 
 impl InputTable {
@@ -32,7 +33,9 @@ impl InputTable {
     pub fn new(inputs: Vec<InputInfo>) -> Self {
         let mut table = Self { inputs, ..Self::default() };
         for (index, input) in table.inputs.iter().enumerate() {
-            if !input.trusted {
+            if input.trusted {
+                table.has_trusted = true;
+            } else {
                 table.untrusted |= Origin::input(index);
             }
             if input.strict {
@@ -61,6 +64,11 @@ impl InputTable {
     /// Whether any input's declaration says `strict`.
     pub fn has_strict(&self) -> bool {
         !self.strict.is_author()
+    }
+
+    /// Whether any input's text counts as the author's own.
+    pub fn has_trusted(&self) -> bool {
+        self.has_trusted
     }
 
     /// The names of the inputs that had a part in text of this origin.
@@ -141,6 +149,11 @@ impl TracedText {
         &self.pieces
     }
 
+    /// Whether nothing has been written, not even by an input that had nothing to write.
+    pub(crate) fn is_untouched(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
     /// The text without its origins.
     pub fn as_str(&self) -> &str {
         &self.text
@@ -205,6 +218,16 @@ pub struct Rendered {
     pub(crate) inputs: Arc<InputTable>,
     pub(crate) rich: Vec<RichPlace>,
     pub(crate) strict: bool,
+    /// The only places where role markers can be, in order; `None` if they can be anywhere.
+    pub(crate) notable: Option<Vec<Note>>,
+}
+
+/// A place in rendered text where something notable of the author's is, or may be.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Note {
+    pub(crate) range: Range<usize>,
+    /// Whether it is a whole line, and notable for certain.
+    pub(crate) is_line: bool,
 }
 
 /// A part of a rendered text that one interpolation, or the author, wrote.
@@ -221,7 +244,7 @@ pub struct Segment<'a> {
 impl Rendered {
     /// Text that a renderer outside the engine made, with what it knows of its origins.
     pub fn new(traced: TracedText, inputs: Arc<InputTable>) -> Self {
-        Self { traced, inputs, rich: Vec::new(), strict: false }
+        Self { traced, inputs, rich: Vec::new(), strict: false, notable: None }
     }
 
     /// The text; a rich input stands in it as its nonce.

@@ -5,7 +5,8 @@ use serde_json::{Value as Json, json};
 use crate::message::JsonMap;
 use crate::schema::Property;
 use crate::spec::{
-    Binding, BindingValue, Connection, Model, ModelOptions, PromptSpec, TemplateSpec, Tool, ToolKind, redact,
+    Binding, BindingValue, Connection, Model, ModelOptions, PromptSpec, TemplateSpec, Tool, ToolKind, is_credential,
+    redact,
 };
 
 impl PromptSpec {
@@ -33,6 +34,11 @@ impl PromptSpec {
     pub fn to_json_redacted(&self) -> Json {
         let mut json = self.to_json();
         redact(&mut json);
+        redact_properties(json.get_mut("inputs"));
+        redact_properties(json.get_mut("outputs"));
+        for tool in json.get_mut("tools").and_then(Json::as_array_mut).into_iter().flatten() {
+            redact_properties(tool.get_mut("parameters"));
+        }
         for tool in json.get_mut("tools").and_then(Json::as_array_mut).into_iter().flatten() {
             for (_, value) in tool.get_mut("bindings").and_then(Json::as_object_mut).into_iter().flatten() {
                 if value.get("input").is_none() {
@@ -41,6 +47,20 @@ impl PromptSpec {
             }
         }
         json
+    }
+}
+
+/// Hides the values that declarations of credentials give: an input called `apiKey` may have a default.
+fn redact_properties(properties: Option<&mut Json>) {
+    for property in properties.and_then(Json::as_array_mut).into_iter().flatten() {
+        if property["name"].as_str().is_some_and(is_credential) {
+            for key in ["default", "example", "enumValues"] {
+                if let Some(value) = property.get_mut(key) {
+                    *value = crate::spec::REDACTED.into();
+                }
+            }
+        }
+        redact_properties(property.get_mut("properties"));
     }
 }
 

@@ -5,6 +5,7 @@
 use crate::chat::for_each_marker;
 use crate::error::{Error, Kind, Result};
 use crate::marker;
+use crate::origin::Origin;
 use crate::rendered::Rendered;
 
 impl Rendered {
@@ -27,29 +28,42 @@ impl Rendered {
             let untrusted = !self.inputs.is_trusted(origin);
             untrusted && (self.strict || self.inputs.is_strict(origin))
         };
-        let suspects: Vec<_> = self
-            .traced
-            .ranges()
-            .filter(|(range, origin)| !range.is_empty() && is_suspect(*origin))
-            .map(|(range, _)| range)
-            .collect();
+        let suspects = self.traced.ranges().filter(|(range, origin)| !range.is_empty() && is_suspect(*origin));
+        let suspects: Vec<_> = suspects.collect();
         if suspects.is_empty() {
             return Ok(());
         }
         let mut written = Vec::new();
         for_each_marker(self, |line, _| written.push(line));
         let mut start = 0;
+        let mut first = 0;
         for line in self.text().split(is_line_end) {
             let range = start..start + line.len();
             start = range.end + self.text()[range.end..].chars().next().map_or(0, char::len_utf8);
-            let touches = suspects.iter().any(|suspect| suspect.start < range.end && range.start < suspect.end);
-            if touches && marker::match_line(line).is_some() && !written.contains(&range) {
-                return Err(Error::new(Kind::NonceMismatch, "").with_help(
-                    "an input holds a line that reads like a role marker; without strict it would be text",
-                ));
+            // Both are in order, so that many lines with many inputs in them take no longer than they must.
+            while suspects.get(first).is_some_and(|(part, _)| part.end <= range.start) {
+                first += 1;
+            }
+            let touching = suspects.get(first).filter(|(part, _)| part.start < range.end);
+            let is_written = || written.binary_search_by_key(&range.start, |line| line.start);
+            if let Some((_, origin)) = touching
+                && marker::match_line(line).is_some()
+                && is_written().map_or(true, |at| written[at] != range)
+            {
+                return Err(self.forged(*origin));
             }
         }
         Ok(())
+    }
+
+    /// The error that strict mode is for. It names the input, and quotes nothing of what it holds.
+    fn forged(&self, origin: Origin) -> Error {
+        let names: Vec<_> = self.inputs.names(origin).map(|name| format!("`{name}`")).collect();
+        let help = format!(
+            "the input {} holds a line that reads like a role marker; without strict it would be text",
+            names.join(" or ")
+        );
+        Error::new(Kind::NonceMismatch, "").with_help(help)
     }
 }
 

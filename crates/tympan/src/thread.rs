@@ -32,8 +32,9 @@ pub fn parse_thread(value: &Json, roles: ThreadRoles) -> Result<Vec<Message>> {
     let mut messages = Vec::with_capacity(list.len());
     let mut calls = ToolCalls::default();
     for (index, item) in list.iter().enumerate() {
-        let message = parse_message(item, roles).and_then(|message| calls.check(message));
-        messages.push(message.map_err(|reason| invalid(format_args!("message {index}: {reason}")))?);
+        let at = |reason: String| invalid(format_args!("message {index}: {reason}"));
+        messages.push(parse_message(item, roles).map_err(at)?);
+        calls.check(&messages[index]).map_err(at)?;
     }
     Ok(messages)
 }
@@ -58,16 +59,12 @@ fn parse_message(value: &Json, roles: ThreadRoles) -> Result<Message, String> {
     let Json::Object(map) = value else {
         return Err(format!("expected a map with a role and a content, found {}", type_name(value)));
     };
-    let role = map.get("role").and_then(Json::as_str).and_then(Role::from_name);
-    let role = role.ok_or("expected the role system, developer, user, assistant or tool")?;
-    if roles == ThreadRoles::NoInstructions && matches!(role, Role::System | Role::Developer) {
-        return Err("this host allows no system or developer messages in threads".to_owned());
-    }
-    let mut message = Message { role, content: Content::default(), metadata: None };
+    let mut role = None;
+    let mut message = Message { role: Role::User, content: Content::default(), metadata: None };
     let mut has_content = false;
     for (key, value) in map {
         match key.as_str() {
-            "role" => {}
+            "role" => role = value.as_str().and_then(Role::from_name),
             "content" | "parts" => {
                 message.content = parse_content(value)?;
                 has_content = true;
@@ -79,6 +76,11 @@ fn parse_message(value: &Json, roles: ThreadRoles) -> Result<Message, String> {
             _ => return Err("it has a key that messages do not have; use metadata for more".to_owned()),
         }
     }
+    let role = role.ok_or("expected the role system, developer, user, assistant or tool")?;
+    if roles == ThreadRoles::NoInstructions && matches!(role, Role::System | Role::Developer) {
+        return Err("this host allows no system or developer messages in threads".to_owned());
+    }
+    message.role = role;
     let may_be_empty = role == Role::Assistant && metadata(&message, "tool_calls").is_some();
     if !has_content && !may_be_empty {
         return Err("expected a content".to_owned());
@@ -148,20 +150,20 @@ struct ToolCalls {
 }
 
 impl ToolCalls {
-    fn check(&mut self, message: Message) -> Result<Message, String> {
-        if let Some(calls) = metadata(&message, "tool_calls") {
+    fn check(&mut self, message: &Message) -> Result<(), String> {
+        if let Some(calls) = metadata(message, "tool_calls") {
             if message.role != Role::Assistant {
                 return Err("only assistant messages call tools".to_owned());
             }
             let ids = calls.as_array().into_iter().flatten().filter_map(|call| call.get("id")?.as_str());
             self.ids.extend(ids.map(str::to_owned));
         }
-        let answered = metadata(&message, "tool_call_id").and_then(Json::as_str);
+        let answered = metadata(message, "tool_call_id").and_then(Json::as_str);
         match (message.role, answered) {
-            (Role::Tool, Some(id)) if self.ids.iter().any(|known| known == id) => Ok(message),
+            (Role::Tool, Some(id)) if self.ids.iter().any(|known| known == id) => Ok(()),
             (Role::Tool, _) => Err("a tool message answers a call that an assistant message before it made".to_owned()),
             (_, Some(_)) => Err("only tool messages answer calls of tools".to_owned()),
-            (_, None) => Ok(message),
+            (_, None) => Ok(()),
         }
     }
 }

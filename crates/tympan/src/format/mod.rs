@@ -5,6 +5,7 @@
 
 mod fields;
 pub mod frontmatter;
+mod inputs;
 mod model;
 pub mod prompty;
 mod property;
@@ -14,6 +15,8 @@ mod scalar;
 mod template;
 mod tool;
 mod yaml;
+
+pub use inputs::parse_inputs;
 
 use crate::error::{Error, Kind, Result};
 use crate::source::Span;

@@ -31,6 +31,14 @@ const OLD_METADATA: [&str; 3] = ["authors", "tags", "version"];
 ///
 /// There is a document exactly when no finding is an error.
 pub fn parse(source: &SourceFile, resolve: &mut dyn Resolve) -> (Option<Document>, Vec<Diagnostic>) {
+    let (document, diagnostics) = parse_as_far_as_possible(source, resolve);
+    let has_errors = diagnostics.iter().any(Diagnostic::is_error);
+    (document.filter(|_| !has_errors), diagnostics)
+}
+
+/// As [`parse`], but mistakes in the front matter do not hide the document: what could be understood of it is there,
+/// for whoever wants to check the rest.
+pub fn parse_as_far_as_possible(source: &SourceFile, resolve: &mut dyn Resolve) -> (Option<Document>, Vec<Diagnostic>) {
     let split = match split(source.text()) {
         Ok(split) => split,
         Err(diagnostic) => return (None, vec![diagnostic]),
@@ -42,7 +50,7 @@ pub fn parse(source: &SourceFile, resolve: &mut dyn Resolve) -> (Option<Document
     };
     spec.instructions = source.slice(split.body).to_owned();
     let document = Document { spec, body: split.body, front_matter: split.front_matter };
-    ((!report.has_errors()).then_some(document), report.into_diagnostics())
+    (Some(document), report.into_diagnostics())
 }
 
 fn read_front_matter(source: &SourceFile, span: Span, resolve: &mut dyn Resolve, report: &mut Report) -> PromptSpec {

@@ -17,10 +17,6 @@ impl Report {
         self.diagnostics.push(diagnostic);
     }
 
-    pub(crate) fn has_errors(&self) -> bool {
-        self.diagnostics.iter().any(Diagnostic::is_error)
-    }
-
     /// The findings in the order of their places.
     pub(crate) fn into_diagnostics(mut self) -> Vec<Diagnostic> {
         self.diagnostics.sort_by_key(|diagnostic| diagnostic.span.map_or(0, |span| span.start));

@@ -48,7 +48,14 @@ pub struct CompileOptions<'a> {
     pub protected: &'a [Range<usize>],
     /// Whether one newline at the very end of the source is dropped.
     pub drop_last_newline: bool,
+    /// Which text of the author's is to be remembered, by the places where it comes to stand:
+    /// whoever looks for something in the output need not look anywhere else.
+    pub notable: Option<Notable>,
 }
+
+/// Finds what is notable in a text: lines, without their line ends, and at its end what may become
+/// one.
+pub type Notable = fn(&str) -> Vec<Range<usize>>;
 
 /// A compiled template.
 #[derive(Debug)]
@@ -62,8 +69,8 @@ impl Template {
     /// # Errors
     /// The source does not parse, uses an excluded feature, or nests too deeply.
     pub fn compile(source: &str, options: CompileOptions<'_>) -> Result<Self> {
-        let CompileOptions { syntax, declared, protected, drop_last_newline } = options;
-        let options = jinja::Options { declared, protected, drop_last_newline };
+        let CompileOptions { syntax, declared, protected, drop_last_newline, notable } = options;
+        let options = jinja::Options { declared, protected, drop_last_newline, notable };
         let tree = match syntax {
             Syntax::Jinja => jinja::compile(source, options)?,
             Syntax::Mustache => mustache::compile(source, options)?,

@@ -26,6 +26,18 @@ pub(crate) fn print(value: &Value<'_>, out: &mut TracedText) -> Result<()> {
     Ok(())
 }
 
+/// Adds a value of the caller's to traced text.
+#[inline]
+pub(crate) fn print_json(json: &Json, origin: Origin, out: &mut TracedText) -> Result<()> {
+    match json {
+        Json::String(text) => {
+            out.push(text, origin);
+            Ok(())
+        }
+        other => print(&Value::json(other, origin), out),
+    }
+}
+
 /// The printed text alone.
 pub(crate) fn to_plain_string(value: &Value<'_>) -> Result<String> {
     if let Some(text) = value.as_str() {

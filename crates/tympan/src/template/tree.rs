@@ -4,8 +4,10 @@
 //! so rendering never looks a variable up by name. There is one frame for the template itself and
 //! a new one for every call of a macro.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::Notable;
 use crate::source::Span;
 
 /// A compiled template.
@@ -25,6 +27,24 @@ pub(crate) struct Tree {
     pub(crate) plain_inputs: Vec<usize>,
     pub(crate) interpolations: usize,
     pub(crate) hint: SizeHint,
+    /// See [`CompileOptions::notable`](super::CompileOptions::notable).
+    pub(crate) notable: Option<Notable>,
+    /// How many notable places its literals have.
+    pub(crate) notes: usize,
+}
+
+/// Text of the template.
+#[derive(Debug)]
+pub(crate) struct Literal {
+    pub(crate) text: Box<str>,
+    /// The notable parts of it.
+    pub(crate) notable: Vec<Range<usize>>,
+}
+
+impl Literal {
+    pub(crate) fn new(text: &str, notable: Option<Notable>) -> Self {
+        Self { text: text.into(), notable: notable.map(|notable| notable(text)).unwrap_or_default() }
+    }
 }
 
 /// How large the last output was, so that the next one is allocated once. It decides nothing but
@@ -78,7 +98,7 @@ impl From<Place> for Span {
 /// A statement.
 #[derive(Debug)]
 pub(crate) enum Node {
-    Text(Box<str>),
+    Text(Literal),
     Emit(Expr),
     /// Conditions with their bodies, and what to do if none holds.
     If(Vec<(Expr, Block)>, Block),
@@ -117,9 +137,9 @@ pub(crate) struct For {
     /// The slot of `loop`, if the body mentions it.
     pub(crate) loop_slot: Option<usize>,
     /// Slots of the names that the body sets; each pass begins without them.
-    pub(crate) own: std::ops::Range<usize>,
+    pub(crate) own: Range<usize>,
     /// All slots of the loop and of what is in it, to be kept aside while it recurses.
-    pub(crate) all: std::ops::Range<usize>,
+    pub(crate) all: Range<usize>,
     /// See [`Tree::stack`].
     pub(crate) stack: usize,
 }
@@ -129,7 +149,7 @@ pub(crate) struct With {
     pub(crate) assignments: Vec<(Target, Expr)>,
     pub(crate) body: Block,
     /// Slots of the names that it introduces; it begins without them.
-    pub(crate) own: std::ops::Range<usize>,
+    pub(crate) own: Range<usize>,
 }
 
 /// A Mustache section: `{{#x}}…{{/x}}` or, inverted, `{{^x}}…{{/x}}`.

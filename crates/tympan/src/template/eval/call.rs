@@ -237,7 +237,7 @@ impl<'a> Eval<'a> {
 /// The slots that a macro begins with.
 fn macro_frame<'a>(value: &Rc<MacroValue<'a>>, args: Arguments<'a>) -> Result<super::Frame<'a>> {
     let def = value.def;
-    let mut frame: super::Frame<'a> = smallvec::smallvec![Value::UNSET; def.frame_size];
+    let mut frame: super::Frame<'a> = vec![Value::UNSET; def.frame_size];
     bind_arguments(def, args, &mut frame)?;
     for ((outer, inner), captured) in def.captures.iter().zip(&value.captured) {
         let is_itself = Some(*outer) == value.own_slot;

@@ -4,7 +4,7 @@ use super::super::limits::Meter;
 use super::super::tree::{Arg, Args, BinaryOp, Expr, ExprKind, Local, Lookup, Named, NamedArg, Shortcut, TernaryExpr};
 use super::super::value::{Dict, ListKind, Repr, Value, json_get};
 use super::super::{filters, ops, predicates, print};
-use super::Eval;
+use super::{Eval, InputValue};
 use crate::error::{Error, Kind, Result};
 use crate::message::JsonMap;
 use crate::origin::Origin;
@@ -21,7 +21,7 @@ pub(crate) struct Arguments<'a> {
 impl<'a> Eval<'a> {
     pub(super) fn eval(&mut self, expr: &'a Expr) -> Result<Value<'a>> {
         match &expr.kind {
-            ExprKind::Input(index) => Ok(self.inputs[*index].clone()),
+            ExprKind::Input(index) => Ok(super::input_value(*index, self.given[*index])),
             ExprKind::Local(local) => match self.frame[local.slot].repr {
                 Repr::Unset => self.otherwise(local),
                 _ => Ok(self.frame[local.slot].clone()),
@@ -33,8 +33,13 @@ impl<'a> Eval<'a> {
                         None => Value::new(Repr::Undefined, origin),
                     });
                 }
-                let parent = self.eval(value)?;
-                self.attr(&parent, name, value).map_err(|error| error.at(expr.place.into()))
+                let found = match &value.kind {
+                    ExprKind::Local(local) if !matches!(self.frame[local.slot].repr, Repr::Unset) => {
+                        self.attr(&self.frame[local.slot], name, value)
+                    }
+                    _ => self.eval(value).and_then(|parent| self.attr(&parent, name, value)),
+                };
+                found.map_err(|error| error.at(expr.place.into()))
             }
             ExprKind::Const(constant) => Ok(Value::constant(constant)),
             _ => self.eval_other(expr).map_err(|error| error.at(expr.place.into())),
@@ -44,21 +49,39 @@ impl<'a> Eval<'a> {
     /// A map of the caller's, by the path that leads to it, without a detour.
     #[inline]
     fn json_map(&self, expr: &'a Expr) -> Option<(&'a JsonMap, Origin)> {
-        let value = match &expr.kind {
-            ExprKind::Input(index) => &self.inputs[*index],
-            ExprKind::Local(local) => &self.frame[local.slot],
+        if let ExprKind::Local(local) = &expr.kind {
+            let value = &self.frame[local.slot];
+            return match value.repr {
+                Repr::JsonMap(map) => Some((map, value.origin)),
+                _ => None,
+            };
+        }
+        match self.json_at(expr)? {
+            (Json::Object(map), origin) => Some((map, origin)),
+            _ => None,
+        }
+    }
+
+    /// A value of the caller's, by the path that leads to it, without a detour.
+    pub(super) fn json_at(&self, expr: &'a Expr) -> Option<(&'a Json, Origin)> {
+        match &expr.kind {
+            ExprKind::Input(index) => match self.given[*index] {
+                InputValue::Json(json) => Some((json, Origin::input(*index))),
+                _ => None,
+            },
             ExprKind::Attr(value, name) => {
                 let (map, origin) = self.json_map(value)?;
-                return match json_get(map, name)? {
-                    Json::Object(map) => Some((map, origin)),
-                    _ => None,
-                };
+                Some((json_get(map, name)?, origin))
             }
-            _ => return None,
-        };
-        match value.repr {
-            Repr::JsonMap(map) => Some((map, value.origin)),
             _ => None,
+        }
+    }
+
+    /// Whether a condition is true.
+    pub(super) fn holds(&mut self, condition: &'a Expr) -> Result<bool> {
+        match self.json_at(condition) {
+            Some((Json::Bool(value), _)) => Ok(*value),
+            _ => Ok(self.eval(condition)?.is_true()),
         }
     }
 
@@ -271,7 +294,7 @@ impl<'a> Eval<'a> {
         };
         let mut value = match in_context {
             Some(value) => value,
-            None => lookup.input.and_then(|index| self.inputs.get(index)).cloned().unwrap_or(Value::UNDEFINED),
+            None => lookup.input.map_or(Value::UNDEFINED, |index| super::input_value(index, self.given[index])),
         };
         for name in &lookup.rest {
             value = match super::access::entry(&value, name) {

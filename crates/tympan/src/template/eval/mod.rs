@@ -8,15 +8,15 @@ use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::rc::Rc;
 
-use smallvec::SmallVec;
-
 use super::limits::{Budget, Limits};
 use super::print;
-use super::tree::{Arg, Block, Capture, Expr, ExprKind, For, Named, Node, Section, Shortcut, Target, Tree, With};
+use super::tree::{
+    Arg, Block, Capture, Expr, ExprKind, For, Literal, Named, Node, Section, Shortcut, Target, Tree, With,
+};
 use super::value::{Dict, Items, LoopState, Repr, Text, Value, ValueKind};
 use crate::error::{Error, Kind, Result};
 use crate::origin::Origin;
-use crate::rendered::TracedText;
+use crate::rendered::{Note, TracedText};
 
 /// What a template is given for one of its inputs.
 #[derive(Debug, Clone, Copy)]
@@ -41,6 +41,8 @@ pub(crate) struct Output {
     pub(crate) traced: TracedText,
     /// Where rich inputs stand, and which.
     pub(crate) rich: Vec<(Range<usize>, usize)>,
+    /// Where notable text of the author's stands, if the template was told what that is.
+    pub(crate) notable: Option<Vec<Note>>,
 }
 
 /// Renders a template.
@@ -48,9 +50,8 @@ pub(crate) fn render<'a>(tree: &'a Tree, inputs: &'a [InputValue<'a>], options: 
     let (bytes, pieces) = expected_size(tree, inputs);
     let mut eval = Eval {
         tree,
-        inputs: inputs.iter().enumerate().map(|(index, input)| input_value(index, *input)).collect(),
         given: inputs,
-        frame: smallvec::smallvec![Value::UNSET; tree.frame_size],
+        frame: if tree.frame_size == 0 { Frame::new() } else { vec![Value::UNSET; tree.frame_size] },
         outer: Frame::new(),
         frame_id: 0,
         frames_made: 0,
@@ -59,6 +60,7 @@ pub(crate) fn render<'a>(tree: &'a Tree, inputs: &'a [InputValue<'a>], options: 
         out: TracedText::with_capacity(bytes.min(options.limits.output_bytes), pieces),
         captures: 0,
         rich: Vec::new(),
+        notable: Vec::with_capacity(tree.notes),
         budget: Budget::new(options.limits),
         lenient: options.lenient,
         escape: Escape::None,
@@ -67,7 +69,7 @@ pub(crate) fn render<'a>(tree: &'a Tree, inputs: &'a [InputValue<'a>], options: 
     };
     eval.block(&tree.body)?;
     tree.hint.set(eval.out.as_str().len(), eval.out.piece_ends().len());
-    Ok(Output { traced: eval.out, rich: eval.rich })
+    Ok(Output { traced: eval.out, rich: eval.rich, notable: tree.notable.map(|_| eval.notable) })
 }
 
 /// About how many bytes and pieces the output will have: at least what is interpolated as it is,
@@ -109,12 +111,11 @@ enum Flow {
     Continue,
 }
 
-/// Slots with their values; few enough, most of the time, to need no allocation.
-type Frame<'a> = SmallVec<[Value<'a>; 8]>;
+/// Slots with their values.
+type Frame<'a> = Vec<Value<'a>>;
 
 pub(crate) struct Eval<'a> {
     tree: &'a Tree,
-    inputs: Frame<'a>,
     given: &'a [InputValue<'a>],
     /// The current frame, and the template's own while a macro runs.
     frame: Frame<'a>,
@@ -128,6 +129,7 @@ pub(crate) struct Eval<'a> {
     /// How many captures the output is in.
     captures: usize,
     rich: Vec<(Range<usize>, usize)>,
+    notable: Vec<Note>,
     pub(crate) budget: Budget,
     pub(crate) lenient: bool,
     escape: Escape,
@@ -141,8 +143,11 @@ impl<'a> Eval<'a> {
         for node in nodes {
             self.budget.step(1)?;
             let flow = match node {
-                Node::Text(text) => {
-                    self.out.push(text, Origin::AUTHOR);
+                Node::Text(literal) => {
+                    if !literal.notable.is_empty() {
+                        self.note_literal(literal);
+                    }
+                    self.out.push(&literal.text, Origin::AUTHOR);
                     self.budget.output(self.out.as_str().len())?;
                     Flow::Next
                 }
@@ -192,7 +197,7 @@ impl<'a> Eval<'a> {
 
     fn branches(&mut self, branches: &'a [(Expr, Block)], or_else: &'a Block) -> Result<Flow> {
         for (condition, body) in branches {
-            if self.eval(condition)?.is_true() {
+            if self.holds(condition)? {
                 return self.block(body);
             }
         }
@@ -203,6 +208,13 @@ impl<'a> Eval<'a> {
         match &expr.kind {
             ExprKind::Call(call) if self.emit_call(call, expr)? => return Ok(()),
             ExprKind::Filter(named) if self.escape == Escape::None && self.emit_filter(named, expr)? => return Ok(()),
+            ExprKind::Input(_) | ExprKind::Attr(..) if self.escape == Escape::None => {
+                if let Some((serde_json::Value::String(text), origin)) = self.json_at(expr) {
+                    self.budget.output(self.out.as_str().len() + text.len())?;
+                    self.out.push(text, origin);
+                    return Ok(());
+                }
+            }
             _ => {}
         }
         let value = self.eval(expr)?;
@@ -229,22 +241,70 @@ impl<'a> Eval<'a> {
         };
         self.budget.step(items.len())?;
         let start = self.out.as_str().len();
-        for (index, item) in items.iter().enumerate() {
+        for index in 0..items.len() {
             if let Some(joiner) = joiner.as_ref().filter(|_| index > 0) {
                 print::print(joiner, &mut self.out)?;
             }
-            print::print(&item, &mut self.out)?;
+            match &items {
+                Items::Json(items, origin) => print::print_json(&items[index], *origin, &mut self.out)?,
+                Items::List(..) => items.get(index).map_or(Ok(()), |item| print::print(&item, &mut self.out))?,
+            }
             self.budget.output(self.out.as_str().len())?;
         }
         if self.out.as_str().len() == start {
             self.out.push("", value.whole_origin());
         }
+        let joins_notably = |joiner: &Value<'_>| joiner.origin.is_author() && self.is_notable(joiner);
+        if value.origin.is_author() || joiner.as_ref().is_some_and(joins_notably) {
+            self.note(start);
+        }
         Ok(true)
+    }
+
+    /// Remembers that notable text of the author's may be in what was written since `start`.
+    fn note(&mut self, start: usize) {
+        if self.captures == 0 && self.tree.notable.is_some() {
+            self.notable.push(Note { range: start..self.out.as_str().len(), is_line: false });
+        }
+    }
+
+    /// Remembers what is notable in a literal that is about to be written.
+    fn note_literal(&mut self, literal: &Literal) {
+        if self.captures > 0 {
+            return;
+        }
+        let start = self.out.as_str().len();
+        for place in &literal.notable {
+            let begins_line = place.start > 0 || self.out.is_untouched();
+            let is_line = begins_line && place.end < literal.text.len();
+            self.notable.push(Note { range: start + place.start..start + place.end, is_line });
+        }
+    }
+
+    /// Whether a value that the author had a part in is notable when it is written. Of a value
+    /// that others may have had a part in too, nobody can say that it is not.
+    fn is_notable(&self, value: &Value<'_>) -> bool {
+        match (&value.repr, self.tree.notable) {
+            (_, None) => false,
+            (Repr::Str(text), Some(notable)) => !notable(text).is_empty(),
+            (Repr::Int(_) | Repr::Float(_) | Repr::Bool(_) | Repr::None, _) => false,
+            _ => true,
+        }
     }
 
     /// Writes a value to the output.
     #[inline]
     fn write(&mut self, value: &Value<'a>, expr: &'a Expr) -> Result<()> {
+        let start = self.out.as_str().len();
+        self.write_value(value, expr)?;
+        if value.origin.is_author() && self.is_notable(value) {
+            self.note(start);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn write_value(&mut self, value: &Value<'a>, expr: &'a Expr) -> Result<()> {
         match &value.repr {
             Repr::Str(text) if self.escape == Escape::None => {
                 self.budget.output(self.out.as_str().len() + text.len())?;

@@ -4,9 +4,10 @@ use minijinja::Value as MjValue;
 use minijinja::machinery::{Span as MjSpan, ast};
 use minijinja::value::ValueKind;
 
+use super::super::Notable;
 use super::super::tree::{
-    Arg, Args, BinaryOp, Block, CallExpr, Callee, Capture, Const, Expr, ExprKind, For, Function, MacroDef, Name, Named,
-    NamedArg, Node, Param, Place, Shortcut, SizeHint, SliceExpr, Target, TernaryExpr, Tree, With,
+    Arg, Args, BinaryOp, Block, CallExpr, Callee, Capture, Const, Expr, ExprKind, For, Function, Literal, MacroDef,
+    Name, Named, NamedArg, Node, Param, Place, Shortcut, SizeHint, SliceExpr, Target, TernaryExpr, Tree, With,
 };
 use super::Options;
 use super::newlines::{Newlines, start_of};
@@ -23,6 +24,8 @@ pub(super) fn lower(template: &ast::Stmt<'_>, source: &str, options: Options<'_>
         literal_bytes: 0,
         plain_inputs: Vec::new(),
         interpolations: 0,
+        notable: options.notable,
+        notes: 0,
         stack: 0,
         deepest: 0,
     };
@@ -39,6 +42,8 @@ pub(super) fn lower(template: &ast::Stmt<'_>, source: &str, options: Options<'_>
         plain_inputs: lowering.plain_inputs,
         interpolations: lowering.interpolations,
         hint: SizeHint::default(),
+        notable: options.notable,
+        notes: lowering.notes,
     })
 }
 
@@ -51,6 +56,8 @@ struct Lowering<'s> {
     literal_bytes: usize,
     plain_inputs: Vec<usize>,
     interpolations: usize,
+    notable: Option<Notable>,
+    notes: usize,
     /// What running this place of the template may take up of the stack, and the most that any
     /// place of the current body does.
     stack: usize,
@@ -183,7 +190,9 @@ impl<'s> Lowering<'s> {
             return;
         }
         self.literal_bytes += text.len();
-        block.push(Node::Text(text.into()));
+        let literal = Literal::new(text, self.notable);
+        self.notes += literal.notable.len();
+        block.push(Node::Text(literal));
     }
 
     fn emit(&mut self, expr: &ast::Expr<'s>, block: &mut Block) -> Result<()> {

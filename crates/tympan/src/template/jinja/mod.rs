@@ -12,6 +12,7 @@ use std::ops::Range;
 use minijinja::machinery;
 use minijinja::syntax::SyntaxConfig;
 
+use super::Notable;
 use super::tree::Tree;
 use crate::error::{Error, Kind, Result};
 use crate::source::Span;
@@ -26,6 +27,8 @@ pub(crate) struct Options<'a> {
     pub(crate) protected: &'a [Range<usize>],
     /// Whether one newline at the very end is dropped.
     pub(crate) drop_last_newline: bool,
+    /// Which text of the author's is to be remembered.
+    pub(crate) notable: Option<Notable>,
 }
 
 /// Compiles a template.

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::super::tree::{Block, Expr, ExprKind, Lookup, Name, Node, Place, Section, Tree};
+use super::super::Notable;
+use super::super::tree::{Block, Expr, ExprKind, Literal, Lookup, Name, Node, Place, Section, Tree};
 use super::scan::{Tag, TagKind};
 use super::{MAX_DEPTH, syntax_error};
 use crate::error::{Error, Kind, Result};
@@ -34,13 +35,13 @@ struct Open<'s> {
 }
 
 impl<'s> Builder<'s> {
-    pub(super) fn new(declared: &'s [&'s str]) -> Self {
+    pub(super) fn new(declared: &'s [&'s str], notable: Option<Notable>) -> Self {
         let inputs = declared.iter().map(|name| Name { name: (*name).into(), span: Place::default() }).collect();
         let mut indexes = HashMap::with_capacity(declared.len());
         for (index, name) in declared.iter().enumerate() {
             indexes.entry(*name).or_insert(index);
         }
-        let tree = Tree { inputs, ..Tree::default() };
+        let tree = Tree { inputs, notable, ..Tree::default() };
         Self { tree, indexes, open: Vec::new(), contexts: 0, block: Block::new(), text: String::new() }
     }
 
@@ -162,7 +163,9 @@ impl<'s> Builder<'s> {
     fn end_text(&mut self) {
         if !self.text.is_empty() {
             self.tree.literal_bytes += self.text.len();
-            self.block.push(Node::Text(self.text.as_str().into()));
+            let literal = Literal::new(&self.text, self.tree.notable);
+            self.tree.notes += literal.notable.len();
+            self.block.push(Node::Text(literal));
             self.text.clear();
         }
     }

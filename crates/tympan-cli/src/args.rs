@@ -1,0 +1,225 @@
+//! What can be asked for on the command line.
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+/// Renders prompt files, and remembers who wrote every byte
+///
+/// Tympan reads a `.prompty` file, renders its template with your inputs, and splits the result into chat messages
+/// that no input can forge.
+#[derive(Debug, Parser)]
+#[command(name = "tympan", version)]
+#[command(after_long_help = "Examples:
+  tympan render greeting.prompty --set name=Ada
+  tympan messages support.prompty --sample
+  tympan check prompts/*.prompty
+
+Exit status: 0 if all went well; 1 if a prompt or its inputs are at fault; 2 if the command line is.")]
+pub(crate) struct Args {
+    /// What to do
+    #[command(subcommand)]
+    pub(crate) command: Command,
+
+    /// When to use colours
+    ///
+    /// `auto` uses them on a terminal. The environment variables NO_COLOR and CLICOLOR_FORCE are respected.
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = Color::Auto)]
+    pub(crate) color: Color,
+
+    /// Show no warnings and no legend
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
+}
+
+/// When to use colours.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Color {
+    /// On a terminal
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+impl Color {
+    /// Makes it the choice of everything that prints.
+    pub(crate) fn write_global(self) {
+        match self {
+            Self::Auto => anstream::ColorChoice::Auto,
+            Self::Always => anstream::ColorChoice::Always,
+            Self::Never => anstream::ColorChoice::Never,
+        }
+        .write_global();
+    }
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Render a prompt's template to text
+    ///
+    /// Prints the text that the template becomes with the inputs given. On a terminal it is coloured by who wrote it:
+    /// the author, a trusted input, or an untrusted one. Elsewhere the bytes are exact.
+    #[command(after_long_help = "Examples:
+  tympan render greeting.prompty --set name=Ada
+  tympan render report.prompty --inputs values.yaml --set title=@title.txt
+  tympan render support.prompty --sample --json")]
+    Render(RenderArgs),
+
+    /// Render a prompt and split it into chat messages
+    ///
+    /// Prints the messages that a model would get. Only the author of the prompt can begin a message: a line such as
+    /// `system:` inside an input stays text.
+    #[command(after_long_help = "Examples:
+  tympan messages support.prompty --set question='Where is my order?'
+  tympan messages support.prompty --sample --json")]
+    Messages(RenderArgs),
+
+    /// Split rendered text from standard input into messages
+    ///
+    /// Who wrote which part of the text is not known here, so every role marker in it counts. With `--nonce`, only
+    /// markers that carry the nonce are accepted, and any other is an error.
+    #[command(after_long_help = "Examples:
+  tympan render hello.prompty --sample | tympan parse
+  tympan parse --threads threads.json --nonce 0123456789abcdef < rendered.txt")]
+    Parse(ParseArgs),
+
+    /// Show what a prompt file declares
+    ///
+    /// Prints a summary: the model, the inputs, the outputs, the tools and the messages of the template. Credentials
+    /// are never shown.
+    #[command(after_long_help = "Examples:
+  tympan inspect support.prompty
+  tympan inspect support.prompty --json")]
+    Inspect(InspectArgs),
+
+    /// Check prompt files for mistakes
+    ///
+    /// Reports all mistakes and warnings of all files, each with its line and what to do about it. The templates are
+    /// compiled, but not rendered.
+    #[command(after_long_help = "Examples:
+  tympan check prompts/*.prompty
+  tympan check support.prompty --json")]
+    Check(CheckArgs),
+
+    /// Print a completion script for a shell
+    #[command(after_long_help = "Example:
+  tympan completions bash > ~/.local/share/bash-completion/completions/tympan")]
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+
+    /// Print a manual page
+    #[command(after_long_help = "Examples:
+  tympan man > tympan.1
+  tympan man render > tympan-render.1")]
+    Man {
+        /// The command whose page to print; all of `tympan` if it is not given
+        command: Option<String>,
+    },
+}
+
+impl Command {
+    /// Whether the answer is for a program.
+    pub(crate) fn is_json(&self) -> bool {
+        match self {
+            Self::Render(args) | Self::Messages(args) => args.json,
+            Self::Parse(args) => args.json,
+            Self::Inspect(args) => args.json,
+            Self::Check(args) => args.json,
+            Self::Completions { .. } | Self::Man { .. } => false,
+        }
+    }
+}
+
+/// What `render` and `messages` take.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RenderArgs {
+    /// The prompt file; `-` reads it from standard input
+    pub(crate) file: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) inputs: InputArgs,
+
+    /// Fail if an untrusted input holds a line that reads like a role marker
+    #[arg(long)]
+    pub(crate) strict: bool,
+
+    /// Render variables without a value as nothing, instead of failing
+    #[arg(long)]
+    pub(crate) lenient: bool,
+
+    /// Print JSON; an error is JSON on standard error
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Where inputs come from. `--set` wins over `--inputs`, and `--inputs` over `--sample`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct InputArgs {
+    /// Set an input; `NAME=@FILE` takes the value from a file
+    ///
+    /// The value is read as the kind that the prompt declares: a number, `true` or `false`, a list or a map as JSON.
+    /// Text is taken as it is. An input that is not declared is text. Write `@@` for a value that begins with `@`.
+    /// Can be given many times.
+    #[arg(long, help_heading = "Inputs", value_name = "NAME=VALUE", action = ArgAction::Append, value_parser = parse_setting)]
+    pub(crate) set: Vec<(String, String)>,
+
+    /// Take inputs from a file that holds a JSON or YAML map; `-` reads standard input
+    #[arg(long, help_heading = "Inputs", value_name = "FILE")]
+    pub(crate) inputs: Option<PathBuf>,
+
+    /// Use the examples that the prompt declares
+    #[arg(long, help_heading = "Inputs")]
+    pub(crate) sample: bool,
+}
+
+fn parse_setting(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("expected NAME=VALUE, as in `--set name=Ada`".to_owned()),
+    }
+}
+
+/// What `parse` takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ParseArgs {
+    /// A JSON file that maps the nonces of threads to lists of messages
+    #[arg(long, value_name = "FILE")]
+    pub(crate) threads: Option<PathBuf>,
+
+    /// The nonce that every role marker has to carry
+    #[arg(long, value_name = "NONCE")]
+    pub(crate) nonce: Option<String>,
+
+    /// Print JSON; an error is JSON on standard error
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What `inspect` takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct InspectArgs {
+    /// The prompt file; `-` reads it from standard input
+    pub(crate) file: PathBuf,
+
+    /// Print JSON; an error is JSON on standard error
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What `check` takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CheckArgs {
+    /// The prompt files; `-` reads one from standard input
+    #[arg(required = true)]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}

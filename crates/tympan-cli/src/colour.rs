@@ -1,0 +1,119 @@
+//! Text coloured by who wrote it.
+
+use std::ops::Range;
+
+use anstyle::{AnsiColor, Style};
+use tympan::Rendered;
+use tympan::origin::Origin;
+use tympan::rendered::Segment;
+
+use crate::escape::{is_unsafe, written};
+use crate::output::Looks;
+
+/// Who wrote a piece of text, as far as trust goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Writer {
+    /// The author of the prompt.
+    Author,
+    /// An input that the author trusts.
+    Trusted,
+    /// Any other input.
+    Untrusted,
+}
+
+impl Writer {
+    /// Who wrote text of this origin.
+    pub(crate) fn of(rendered: &Rendered, origin: Origin) -> Self {
+        match origin {
+            origin if origin.is_author() => Self::Author,
+            origin if rendered.inputs().is_trusted(origin) => Self::Trusted,
+            _ => Self::Untrusted,
+        }
+    }
+
+    const fn style(self) -> Style {
+        match self {
+            Self::Author => Style::new(),
+            Self::Trusted => AnsiColor::Green.on_default(),
+            Self::Untrusted => AnsiColor::Yellow.on_default(),
+        }
+    }
+}
+
+/// What the colours mean.
+pub(crate) fn legend() -> String {
+    let (trusted, untrusted) = (Writer::Trusted.style(), Writer::Untrusted.style());
+    format!("author  {trusted}trusted input{trusted:#}  {untrusted}untrusted input{untrusted:#}\n")
+}
+
+/// Style of what Tympan itself says around a text.
+pub(crate) const HEADING: Style = Style::new().bold();
+
+/// Adds text to `out` the way that standard output wants it.
+pub(crate) fn paint(out: &mut String, text: &str, writer: Writer, looks: Looks) {
+    if !looks.is_seen {
+        out.push_str(text);
+        return;
+    }
+    let style = if looks.colours { writer.style() } else { Style::new() };
+    let escaped = if looks.colours { style.invert() } else { style };
+    for line in text.split_inclusive('\n') {
+        // A style that is closed before the line ends does not run into what comes next.
+        let (line, newline) = line.strip_suffix('\n').map_or((line, ""), |line| (line, "\n"));
+        // Before a line end a carriage return does nothing, and files from Windows are full of them.
+        let mut rest = if newline.is_empty() { line } else { line.strip_suffix('\r').unwrap_or(line) };
+        while let Some(at) = rest.find(is_unsafe) {
+            styled(out, &rest[..at], style);
+            let char = rest[at..].chars().next().unwrap_or_default();
+            styled(out, &written(char), escaped);
+            rest = &rest[at + char.len_utf8()..];
+        }
+        styled(out, rest, style);
+        out.push_str(newline);
+    }
+}
+
+/// Adds text in a style.
+pub(crate) fn styled(out: &mut String, text: &str, style: Style) {
+    if !text.is_empty() {
+        out.push_str(&format!("{style}{text}{style:#}"));
+    }
+}
+
+/// The parts of a range of rendered text, each with who wrote it. The segments are all of the text's, in order.
+pub(crate) fn parts<'r>(
+    rendered: &'r Rendered,
+    segments: &[Segment<'r>],
+    range: &Range<usize>,
+) -> Vec<(&'r str, Writer)> {
+    let first = segments.partition_point(|segment| segment.range.end <= range.start);
+    let inside = segments[first..].iter().take_while(|segment| segment.range.start < range.end);
+    let parts = inside.map(|segment| {
+        let part = segment.range.start.max(range.start)..segment.range.end.min(range.end);
+        (&rendered.text()[part], Writer::of(rendered, segment.origin))
+    });
+    parts.filter(|(text, _)| !text.is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn painted(text: &str, writer: Writer, colours: bool, is_seen: bool) -> String {
+        let mut out = String::new();
+        paint(&mut out, text, writer, Looks { colours, is_seen });
+        out
+    }
+
+    #[test]
+    fn a_terminal_is_never_driven_by_the_text() {
+        let text = "a\u{1b}[31mb\nc";
+        assert_eq!(painted(text, Writer::Untrusted, false, false), text);
+        for writer in [Writer::Author, Writer::Trusted, Writer::Untrusted] {
+            assert_eq!(painted(text, writer, false, true), "a\\u{1b}[31mb\nc");
+        }
+        assert_eq!(painted("a\rb\r\nc\r", Writer::Author, false, true), "a\\rb\nc\\r");
+        let coloured = painted(text, Writer::Untrusted, true, true);
+        assert!(coloured.contains(r"\u{1b}") && !coloured.contains("\u{1b}[31m"), "{coloured:?}");
+    }
+}

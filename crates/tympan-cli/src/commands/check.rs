@@ -1,0 +1,124 @@
+//! `tympan check`: all mistakes of all files.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use serde_json::{Value as Json, json};
+use tympan::diagnostic::Severity;
+use tympan::format::{Document, NoReferences, prompty};
+use tympan::{Error, Kind, Prompt};
+
+use crate::args::CheckArgs;
+use crate::excerpt::Finding;
+use crate::report::{Failure, finding_json, show_all};
+use crate::{json, output, prompt_file};
+
+pub(super) fn run(args: &CheckArgs, quiet: bool) -> Result<ExitCode, Failure> {
+    let checked: Vec<_> = args.files.iter().map(|path| (path, Checked::new(path, quiet || args.json))).collect();
+    let findings: Vec<_> = checked.iter().map(|(path, checked)| (*path, checked.findings(quiet))).collect();
+    let count = |severity| {
+        let all = findings.iter().flat_map(|(_, findings)| findings);
+        all.filter(|finding: &&Finding<'_>| finding.severity == severity).count()
+    };
+    let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
+    if args.json {
+        let list = findings.iter().flat_map(|(path, findings)| findings.iter().map(|finding| to_json(path, finding)));
+        let report = json!({
+            "files": args.files.len(),
+            "errors": errors,
+            "warnings": warnings,
+            "diagnostics": list.collect::<Json>(),
+        });
+        output::print(&(json::pretty(&report) + "\n"))?;
+    } else {
+        let all: Vec<_> = findings.into_iter().flat_map(|(_, findings)| findings).collect();
+        let shown = if all.is_empty() { String::new() } else { show_all(&all, output::looks().colours) + "\n" };
+        let summary = summary(args.files.len(), errors, warnings);
+        output::print(&format!("{shown}{summary}\n"))?;
+    }
+    Ok(if errors > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// What became of a file.
+enum Checked {
+    /// It does not load; its template may be at fault besides.
+    Broken(Error, Option<Error>),
+    /// It loads; its template may still be at fault.
+    Loaded(Box<Prompt>, Option<Error>),
+}
+
+impl Checked {
+    fn new(path: &Path, quiet: bool) -> Self {
+        let runtime = prompt_file::runtime(path, false, false, quiet);
+        match prompt_file::load(&runtime, path) {
+            Ok(prompt) => {
+                let fault = prompt.template().err().or_else(|| unknown_parser(&prompt));
+                Self::Loaded(Box::new(prompt), fault)
+            }
+            Err(error) => {
+                let fault = template_fault(&error);
+                Self::Broken(error, fault)
+            }
+        }
+    }
+
+    /// What is to be said about it, in the order of places.
+    fn findings(&self, quiet: bool) -> Vec<Finding<'_>> {
+        let mut findings = match self {
+            Self::Broken(error, fault) => {
+                let mut findings = Finding::all_of_error(error);
+                findings.extend(fault.as_ref().map(Finding::of_error));
+                findings
+            }
+            Self::Loaded(prompt, fault) => {
+                let warnings = prompt.warnings().iter();
+                let mut findings: Vec<_> =
+                    warnings.map(|warning| Finding::of_diagnostic(warning, Some(prompt.source()))).collect();
+                findings.extend(fault.as_ref().map(|error| {
+                    let finding = Finding::of_error(error);
+                    Finding { source: finding.source.or(Some(prompt.source())), ..finding }
+                }));
+                findings
+            }
+        };
+        findings.retain(|finding| !quiet || finding.severity == Severity::Error);
+        findings
+    }
+}
+
+/// What is wrong with the template of a file whose front matter is at fault already.
+fn template_fault(error: &Error) -> Option<Error> {
+    let source = error.source_file()?;
+    let (document, _) = prompty::parse_as_far_as_possible(source, &mut NoReferences);
+    let Document { spec, body, .. } = document?;
+    let prompt = Prompt::new(spec, source.clone(), body.start, Vec::new());
+    // What the front matter says of the renderer may be what is wrong with it.
+    prompt.template().err().filter(|error| error.kind() != Kind::NotRegistered)
+}
+
+fn unknown_parser(prompt: &Prompt) -> Option<Error> {
+    let parser = prompt.spec().template.parser.as_str();
+    (parser != "prompty").then(|| Error::not_registered("parser", parser))
+}
+
+fn to_json(path: &Path, finding: &Finding<'_>) -> Json {
+    let mut object = finding_json(finding);
+    // What is known of every finding, whether it has a source or not.
+    let file = finding.source.map_or_else(|| path.display().to_string(), |source| source.name().to_owned());
+    object["file"] = json!(file);
+    object["severity"] = json!(finding.severity.as_str());
+    object
+}
+
+fn summary(files: usize, errors: usize, warnings: usize) -> String {
+    let files = counted(files, "file");
+    match (errors, warnings) {
+        (0, 0) => format!("{files} checked, nothing wrong"),
+        _ => format!("{files} checked: {}, {}", counted(errors, "error"), counted(warnings, "warning")),
+    }
+}
+
+fn counted(number: usize, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{plural}")
+}

@@ -1,0 +1,144 @@
+//! `tympan inspect`: what a prompt file declares.
+
+use serde_json::Value as Json;
+use tympan::Prompt;
+use tympan::marker::source_roles;
+
+use crate::args::InspectArgs;
+use crate::escape::visible_line;
+use crate::report::Failure;
+use crate::{json, output, prompt_file};
+
+/// The most characters of a message's first line, or of a value, that a summary shows.
+const MAX_WIDTH: usize = 60;
+
+pub(super) fn run(args: &InspectArgs, quiet: bool) -> Result<(), Failure> {
+    let runtime = prompt_file::runtime(&args.file, false, false, quiet);
+    let prompt = prompt_file::load_and_warn(&runtime, &args.file, quiet)?;
+    // Everything that is shown comes from this, so that no credential can slip through.
+    let spec = prompt.spec().to_json_redacted();
+    if args.json {
+        return Ok(output::print(&(json::pretty(&spec) + "\n"))?);
+    }
+    Ok(output::print(&summary(&prompt, &spec))?)
+}
+
+fn summary(prompt: &Prompt, spec: &Json) -> String {
+    let mut out = String::new();
+    line(&mut out, "name", spec["name"].as_str());
+    line(&mut out, "description", spec["description"].as_str());
+    line(&mut out, "model", model(&spec["model"]).as_deref());
+    line(
+        &mut out,
+        "options",
+        Some(&spec["model"]["options"]).filter(|options| !options.is_null()).map(compact).as_deref(),
+    );
+    line(&mut out, "connection", connection(&spec["model"]["connection"]).as_deref());
+    line(&mut out, "template", Some(&template(prompt)));
+    line(&mut out, "hash", Some(prompt.template_hash()));
+    table(&mut out, "inputs", &["NAME", "KIND", "REQUIRED", "DEFAULT", "TRUSTED"], inputs(&spec["inputs"]));
+    table(&mut out, "outputs", &["NAME", "KIND", "DESCRIPTION"], described(&spec["outputs"]));
+    table(&mut out, "tools", &["NAME", "KIND", "DESCRIPTION"], described(&spec["tools"]));
+    table(&mut out, "messages", &["ROLE", "LINE", "BEGINS"], skeleton(prompt));
+    out
+}
+
+fn line(out: &mut String, name: &str, value: Option<&str>) {
+    if let Some(value) = value {
+        out.push_str(&format!("{:<12} {}\n", format!("{name}:"), visible_line(value)));
+    }
+}
+
+/// A heading, and rows in columns.
+fn table(out: &mut String, name: &str, head: &[&str], rows: Vec<Vec<String>>) {
+    if rows.is_empty() {
+        return;
+    }
+    let head = head.iter().map(|cell| (*cell).to_owned()).collect();
+    let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
+    let rows: Vec<Vec<String>> =
+        rows.into_iter().map(|row| row.iter().map(|cell| shorten(&visible_line(cell))).collect()).collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
+    out.push_str(&format!("\n{name}:\n"));
+    for row in &rows {
+        let cells = row.iter().enumerate().map(|(column, cell)| format!("{cell:<width$}", width = width(column)));
+        out.push_str(&format!("  {}\n", cells.collect::<Vec<_>>().join("  ").trim_end()));
+    }
+}
+
+fn shorten(text: &str) -> String {
+    if text.chars().count() <= MAX_WIDTH {
+        return text.to_owned();
+    }
+    text.chars().take(MAX_WIDTH - 1).chain(['…']).collect()
+}
+
+fn compact(value: &Json) -> String {
+    match value {
+        Json::Null => String::new(),
+        Json::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn model(model: &Json) -> Option<String> {
+    let mut words: Vec<_> = model["id"].as_str().map(str::to_owned).into_iter().collect();
+    words.extend(model["provider"].as_str().map(|provider| format!("by {provider}")));
+    words.extend(model["apiType"].as_str().map(|api| format!("({api})")));
+    Some(words.join(" ")).filter(|words| !words.is_empty())
+}
+
+fn connection(connection: &Json) -> Option<String> {
+    let fields = connection.as_object()?.iter();
+    Some(fields.map(|(key, value)| format!("{key}={}", compact(value))).collect::<Vec<_>>().join(" "))
+}
+
+fn template(prompt: &Prompt) -> String {
+    let template = &prompt.spec().template;
+    let mut words = vec![format!("{}, split by {}", template.format, template.parser)];
+    words.extend(template.strict.then(|| "strict".to_owned()));
+    words.extend(template.lenient.then(|| "undefined: lenient".to_owned()));
+    words.join(", ")
+}
+
+fn inputs(inputs: &Json) -> Vec<Vec<String>> {
+    let yes = |value: &Json| if value == true { "yes" } else { "no" }.to_owned();
+    let row = |input: &Json| {
+        vec![
+            compact(&input["name"]),
+            compact(&input["kind"]),
+            yes(&input["required"]),
+            compact(&input["default"]),
+            yes(&input["trusted"]),
+        ]
+    };
+    inputs.as_array().into_iter().flatten().map(row).collect()
+}
+
+fn described(items: &Json) -> Vec<Vec<String>> {
+    let row = |item: &Json| vec![compact(&item["name"]), compact(&item["kind"]), compact(&item["description"])];
+    items.as_array().into_iter().flatten().map(row).collect()
+}
+
+/// The messages that the template's source shows: role, line in the file, and how the text begins.
+fn skeleton(prompt: &Prompt) -> Vec<Vec<String>> {
+    let body = prompt.spec().instructions.as_str();
+    let offset = prompt.template_offset();
+    let markers: Vec<_> = source_roles(body).collect();
+    let first = markers.first().map_or(body.len(), |(start, _)| *start);
+    let mut rows = Vec::new();
+    let mut row = |role: &str, start: usize, text: &str| {
+        let line = prompt.source().line_column(offset + start).line.to_string();
+        let begins = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+        rows.push(vec![role.to_owned(), line, begins.to_owned()]);
+    };
+    if !body[..first].trim().is_empty() {
+        row("system", 0, &body[..first]);
+    }
+    for (index, (start, role)) in markers.iter().enumerate() {
+        let end = markers.get(index + 1).map_or(body.len(), |(next, _)| *next);
+        let text = body[*start..end].split_once('\n').map_or("", |(_, text)| text);
+        row(role.as_str(), *start, text);
+    }
+    rows
+}

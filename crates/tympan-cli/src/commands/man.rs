@@ -1,0 +1,25 @@
+//! `tympan man`: a manual page.
+
+use clap::CommandFactory;
+use clap_mangen::Man;
+
+use crate::args::Args;
+use crate::output;
+use crate::report::Failure;
+
+pub(super) fn run(command: Option<&str>) -> Result<(), Failure> {
+    let mut root = Args::command();
+    // Global options belong to the page of each command.
+    root.build();
+    let page = match command {
+        None => root,
+        Some(name) => {
+            let found = root.find_subcommand(name).cloned();
+            let found = found.ok_or_else(|| Failure::Usage(format!("man: there is no command `{name}`")))?;
+            found.display_name(format!("tympan-{name}"))
+        }
+    };
+    let mut text = Vec::new();
+    Man::new(page).render(&mut text)?;
+    Ok(output::print(&String::from_utf8_lossy(&text))?)
+}

@@ -1,0 +1,116 @@
+//! `tympan messages`: what a model would get.
+
+use std::borrow::Cow;
+
+use tympan::chat::{Place, split_with_places};
+use tympan::rendered::Segment;
+use tympan::{Message, Rendered};
+
+use super::render::render;
+use crate::args::RenderArgs;
+use crate::colour::{self, HEADING, Writer, paint, parts, styled};
+use crate::escape::visible_line;
+use crate::output::Looks;
+use crate::prompt_file::in_prompt;
+use crate::report::Failure;
+use crate::{json, output};
+
+pub(super) fn run(args: &RenderArgs, quiet: bool) -> Result<(), Failure> {
+    let (prompt, rendered) = render(args, quiet)?;
+    // The parser that the prompt asks for decides; this fails if nobody knows it.
+    let messages = tympan_runtime::parse(&prompt, &rendered).map_err(|error| in_prompt(error, &prompt))?;
+    if args.json {
+        return Ok(output::print(&(json::pretty(&messages) + "\n"))?);
+    }
+    let looks = output::looks();
+    let segments: Vec<_> = rendered.segments().collect();
+    let placed = split_with_places(&rendered).into_iter();
+    let shown: Vec<_> = placed.map(|(message, place)| Shown::new(message, &place, &rendered, &segments)).collect();
+    output::print(&show(&shown, looks))?;
+    if looks.colours && !quiet {
+        output::print_error(&colour::legend());
+    }
+    Ok(())
+}
+
+/// A message, and its text in parts by who wrote them.
+pub(super) struct Shown<'r> {
+    message: Message,
+    parts: Vec<(Cow<'r, str>, Writer)>,
+}
+
+impl<'r> Shown<'r> {
+    fn new(message: Message, place: &Place, rendered: &'r Rendered, segments: &[Segment<'r>]) -> Self {
+        let parts = match place {
+            Place::Text(range) => {
+                parts(rendered, segments, range).into_iter().map(|(text, writer)| (text.into(), writer)).collect()
+            }
+            Place::Thread(range) => {
+                // All of a thread comes from the input whose nonce stands there.
+                let writer = parts(rendered, segments, range).first().map_or(Writer::Untrusted, |(_, writer)| *writer);
+                vec![(describe(&message).into(), writer)]
+            }
+        };
+        Self { message, parts }
+    }
+
+    /// A message whose text nobody is known to have written but the author.
+    pub(super) fn plain(message: Message) -> Self {
+        let parts = vec![(describe(&message).into(), Writer::Author)];
+        Self { message, parts }
+    }
+}
+
+/// The content of a message, where what is no text is named.
+fn describe(message: &Message) -> String {
+    let parts = message.content.iter().map(|part| match part {
+        tympan::ContentPart::Text(text) => text.value.clone(),
+        tympan::ContentPart::Image(_) => "[image]".to_owned(),
+        tympan::ContentPart::Audio(_) => "[audio]".to_owned(),
+        tympan::ContentPart::File(_) => "[file]".to_owned(),
+    });
+    parts.collect::<Vec<_>>().join("\n")
+}
+
+/// The messages for people. A message's text is indented, so that no text can pass for the head of a message.
+pub(super) fn show(messages: &[Shown<'_>], looks: Looks) -> String {
+    let mut out = String::new();
+    for (index, Shown { message, parts }) in messages.iter().enumerate() {
+        if index > 0 {
+            out.push('\n');
+        }
+        let heading = format!("{}:", heading(message));
+        if looks.colours {
+            styled(&mut out, &heading, HEADING);
+        } else {
+            out.push_str(&heading);
+        }
+        out.push('\n');
+        show_text(&mut out, parts, looks);
+    }
+    out
+}
+
+fn show_text(out: &mut String, parts: &[(Cow<'_, str>, Writer)], looks: Looks) {
+    let mut at_line_start = true;
+    for (text, writer) in parts {
+        for line in text.split_inclusive('\n') {
+            if at_line_start && line != "\n" {
+                out.push_str("  ");
+            }
+            paint(out, line, *writer, looks);
+            at_line_start = line.ends_with('\n');
+        }
+    }
+    if !at_line_start {
+        out.push('\n');
+    }
+}
+
+/// The role, and the attributes if there are any.
+fn heading(message: &Message) -> String {
+    let role = message.role.as_str();
+    let Some(metadata) = &message.metadata else { return role.to_owned() };
+    let attributes = metadata.iter().map(|(name, value)| format!("{name}={value}"));
+    visible_line(&format!("{role}[{}]", attributes.collect::<Vec<_>>().join(", ")))
+}

@@ -1,0 +1,33 @@
+//! The commands, one file each.
+
+mod check;
+mod completions;
+mod inspect;
+mod man;
+mod messages;
+mod parse;
+mod render;
+
+use std::process::ExitCode;
+
+use crate::args::{Args, Command};
+use crate::report::Failure;
+
+/// Runs the command that was asked for.
+///
+/// # Errors
+/// Why it could not do its work.
+pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    // What a program reads on standard error is an error, and nothing else.
+    let quiet = args.quiet || args.command.is_json();
+    match &args.command {
+        Command::Render(render_args) => render::run(render_args, quiet)?,
+        Command::Messages(render_args) => messages::run(render_args, quiet)?,
+        Command::Parse(parse_args) => parse::run(parse_args)?,
+        Command::Inspect(inspect_args) => inspect::run(inspect_args, quiet)?,
+        Command::Check(check_args) => return check::run(check_args, args.quiet),
+        Command::Completions { shell } => completions::run(*shell)?,
+        Command::Man { command } => man::run(command.as_deref())?,
+    }
+    Ok(ExitCode::SUCCESS)
+}

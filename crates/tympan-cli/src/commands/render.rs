@@ -1,0 +1,68 @@
+//! `tympan render`: the text that a template becomes.
+
+use serde_json::{Value as Json, json};
+use tympan::hash::sha256_hex;
+use tympan::{Prompt, Rendered};
+
+use crate::args::RenderArgs;
+use crate::colour::{self, Writer, paint};
+use crate::report::Failure;
+use crate::{inputs, json, output, prompt_file, report};
+
+pub(super) fn run(args: &RenderArgs, quiet: bool) -> Result<(), Failure> {
+    let (prompt, rendered) = render(args, quiet)?;
+    if args.json {
+        return Ok(output::print(&(json::pretty(&to_json(&prompt, &rendered)) + "\n"))?);
+    }
+    let looks = output::looks();
+    let mut out = String::with_capacity(rendered.text().len());
+    for segment in rendered.segments() {
+        paint(&mut out, segment.text, Writer::of(&rendered, segment.origin), looks);
+    }
+    if looks.is_seen && !rendered.text().ends_with('\n') {
+        out.push('\n');
+    }
+    output::print(&out)?;
+    if looks.colours && !quiet {
+        output::print_error(&colour::legend());
+    }
+    Ok(())
+}
+
+/// Loads and renders the prompt of a command line.
+///
+/// # Errors
+/// The prompt, its inputs or the command line are at fault.
+pub(super) fn render(args: &RenderArgs, quiet: bool) -> Result<(Prompt, Rendered), Failure> {
+    let takes_stdin = args.inputs.inputs.as_deref().is_some_and(prompt_file::is_stdin);
+    if takes_stdin && prompt_file::is_stdin(&args.file) {
+        return Err(Failure::Usage("standard input can be the prompt or its inputs, not both".to_owned()));
+    }
+    let runtime = prompt_file::runtime(&args.file, args.strict, args.lenient, quiet);
+    let prompt = prompt_file::load_and_warn(&runtime, &args.file, quiet)?;
+    let inputs = inputs::collect(&args.inputs, &prompt)?;
+    if !quiet {
+        inputs::warnings(&args.inputs, &prompt)
+            .iter()
+            .for_each(|warning| report::warn_plainly("unknown_input", warning));
+    }
+    let rendered = runtime.render(&prompt, &inputs).map_err(|error| prompt_file::in_prompt(error, &prompt))?;
+    Ok((prompt, rendered))
+}
+
+fn to_json(prompt: &Prompt, rendered: &Rendered) -> Json {
+    let segments = rendered.segments().map(|segment| {
+        json!({
+            "start": segment.range.start,
+            "end": segment.range.end,
+            "inputs": rendered.inputs().names(segment.origin).collect::<Vec<_>>(),
+            "trusted": rendered.is_trusted(&segment),
+        })
+    });
+    json!({
+        "text": rendered.text(),
+        "segments": segments.collect::<Json>(),
+        "template_hash": prompt.template_hash(),
+        "render_hash": sha256_hex(rendered.text()),
+    })
+}

@@ -1,0 +1,143 @@
+//! Inputs from the command line.
+
+use std::path::Path;
+
+use serde_json::Value as Json;
+use tympan::format::parse_inputs;
+use tympan::schema::PropertyKind;
+use tympan::source::SourceFile;
+use tympan::{Error, Inputs, Kind, Prompt};
+
+use crate::args::InputArgs;
+use crate::prompt_file::{is_stdin, read_stdin};
+use crate::report::Failure;
+
+/// The inputs that the command line gives: its settings, over those of a file, over the declared examples.
+///
+/// # Errors
+/// A value does not fit its kind, or a file cannot be read.
+pub(crate) fn collect(args: &InputArgs, prompt: &Prompt) -> Result<Inputs, Failure> {
+    let mut inputs = if args.sample { examples(prompt) } else { Inputs::new() };
+    if let Some(path) = &args.inputs {
+        inputs.extend(parse_inputs(&read(path, "--inputs")?)?);
+    }
+    for (name, value) in &args.set {
+        let kind = prompt.spec().inputs.iter().find(|input| input.name == *name).map(|input| input.kind);
+        let value = setting(name, value, kind.unwrap_or_default())?;
+        inputs.insert(name.clone(), value);
+    }
+    Ok(inputs)
+}
+
+/// What is worth knowing about settings: a name that nothing uses is likely a typing mistake.
+pub(crate) fn warnings(args: &InputArgs, prompt: &Prompt) -> Vec<String> {
+    // A template that does not compile says so itself.
+    let Ok(template) = prompt.template() else { return Vec::new() };
+    let known: Vec<&str> = template.inputs().map(|(name, _)| name).collect();
+    let unknown = args.set.iter().map(|(name, _)| name.as_str()).filter(|name| !known.contains(name));
+    let warning = |name: &str| {
+        let allowed = (name.chars().count() / 3).min(2);
+        let near = known.iter().find(|known| strsim::damerau_levenshtein(name, known) <= allowed);
+        let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+        format!("--set: the prompt has no input `{name}`{hint}")
+    };
+    unknown.map(warning).collect()
+}
+
+/// The examples that a prompt declares.
+fn examples(prompt: &Prompt) -> Inputs {
+    let declared = prompt.spec().inputs.iter();
+    declared.filter_map(|input| Some((input.name.clone(), input.example.clone()?))).collect()
+}
+
+/// A file of the command line's, or standard input.
+///
+/// # Errors
+/// It cannot be read: that is the command line's fault, not the prompt's.
+pub(crate) fn read(path: &Path, option: &str) -> Result<SourceFile, Failure> {
+    if is_stdin(path) {
+        return Ok(SourceFile::new("<stdin>", read_stdin()?));
+    }
+    let name = path.display().to_string();
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::Usage(format!("{option}: cannot read `{name}`: {error}")))?;
+    Ok(SourceFile::new(name, text))
+}
+
+/// The value of `--set`: `@` takes it from a file, `@@` stands for a single `@`.
+fn setting(name: &str, value: &str, kind: PropertyKind) -> Result<Json, Failure> {
+    match value.strip_prefix('@') {
+        Some(rest) if rest.starts_with('@') => Ok(typed(name, rest, kind)?),
+        Some(path) => {
+            let source = read(Path::new(path), &format!("--set {name}"))?;
+            Ok(typed(name, source.text(), kind)?)
+        }
+        None => Ok(typed(name, value, kind)?),
+    }
+}
+
+/// Text as a value of this kind. The text is not quoted in errors: it may be anything.
+fn typed(name: &str, text: &str, kind: PropertyKind) -> Result<Json, Error> {
+    let json = || serde_json::from_str::<Json>(text.trim()).ok();
+    let (value, expected) = match kind {
+        PropertyKind::String | PropertyKind::Image | PropertyKind::File | PropertyKind::Audio => {
+            return Ok(Json::String(text.to_owned()));
+        }
+        PropertyKind::Integer => (json().filter(|value| value.is_i64() || value.is_u64()), "a whole number, such as 3"),
+        PropertyKind::Float => (json().filter(Json::is_number), "a number, such as 0.5"),
+        PropertyKind::Boolean => (json().filter(Json::is_boolean), "true or false"),
+        PropertyKind::Array => (json().filter(Json::is_array), "a JSON list, such as [\"a\", \"b\"]"),
+        PropertyKind::Object => (json().filter(Json::is_object), "a JSON object, such as {\"key\": 1}"),
+        PropertyKind::Thread => (
+            json().filter(|value| value.is_array() || value.is_object()),
+            "a JSON list of messages, such as [{\"role\": \"user\", \"content\": \"Hi\"}]",
+        ),
+    };
+    value.ok_or_else(|| {
+        Error::new(Kind::InvalidInput, format_args!("`{name}` is declared as {}, and this is none", article(kind)))
+            .with_help(format!("write {expected}"))
+    })
+}
+
+fn article(kind: PropertyKind) -> String {
+    let name = kind.as_str();
+    let article = if name.starts_with(['a', 'i', 'o']) { "an" } else { "a" };
+    format!("{article} {name}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn values_are_read_as_their_kind() {
+        use PropertyKind::*;
+        let fits = [
+            (String, "3", json!("3")),
+            (Integer, " 3\n", json!(3)),
+            (Float, "3", json!(3)),
+            (Float, "1e3", json!(1000.0)),
+            (Boolean, "true", json!(true)),
+            (Array, "[1]", json!([1])),
+            (Object, "{}", json!({})),
+            (Thread, "[]", json!([])),
+            (Image, "https://example.com/a.png", json!("https://example.com/a.png")),
+        ];
+        for (kind, text, expected) in fits {
+            assert_eq!(typed("x", text, kind).ok(), Some(expected), "{kind:?} {text}");
+        }
+        for (kind, text) in [
+            (Integer, "3.5"),
+            (Integer, "three"),
+            (Float, "NaN"),
+            (Boolean, "yes"),
+            (Array, "{}"),
+            (Object, "[]"),
+            (Thread, "hi"),
+        ] {
+            let error = typed("x", text, kind).expect_err("it does not fit");
+            assert_eq!(error.kind(), Kind::InvalidInput, "{kind:?} {text}");
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! JSON for programs, which people may still see on a terminal.
+
+use serde::Serialize;
+
+use crate::escape::is_unsafe;
+
+/// A value as JSON on several lines. What could drive a terminal is written as `\u` and four digits, which means the
+/// same to every program.
+pub(crate) fn pretty(value: &impl Serialize) -> String {
+    let text = serde_json::to_string_pretty(value).unwrap_or_default();
+    if !text.contains(is_unsafe) {
+        return text;
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for char in text.chars() {
+        if is_unsafe(char) {
+            char.encode_utf16(&mut [0; 2]).iter().for_each(|unit| out.push_str(&format!("\\u{unit:04x}")));
+        } else {
+            out.push(char);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unsafe_characters_keep_their_meaning() {
+        let text = "\u{1b}\u{9b}\u{202e}\u{e0041}é";
+        let json = pretty(&text);
+        assert_eq!(json, r#""\u001b\u009b\u202e\udb40\udc41é""#);
+        assert_eq!(serde_json::from_str::<String>(&json).ok().as_deref(), Some(text));
+    }
+}

@@ -1,0 +1,85 @@
+//! A prompt file as it is named on the command line, and what it may reach.
+
+use std::io::Read;
+use std::path::Path;
+
+use tympan::source::SourceFile;
+use tympan::{Error, Kind, Prompt};
+use tympan_runtime::{LoadOptions, Runtime, RuntimeOptions};
+
+use crate::{dotenv, report};
+
+/// The most bytes that are read from standard input: as many as a prompt file may have.
+const MAX_STDIN_BYTES: u64 = tympan_runtime::load::DEFAULT_MAX_FILE_BYTES;
+
+/// Whether a path stands for standard input.
+pub(crate) fn is_stdin(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// A runtime for a prompt file: the `.env` files beside it and in the working directory fill in what the environment
+/// does not have.
+pub(crate) fn runtime(path: &Path, strict: bool, lenient: bool, quiet: bool) -> Runtime {
+    let here = Path::new("");
+    let beside = if is_stdin(path) { here } else { path.parent().unwrap_or(here) };
+    let is_here = beside == here || beside == Path::new(".");
+    let directories = if is_here { vec![here] } else { vec![beside, here] };
+    let loaded = dotenv::load(&directories);
+    if !quiet {
+        loaded.warnings.iter().for_each(|warning| report::warn_plainly("dotenv", warning));
+    }
+    Runtime::new(RuntimeOptions {
+        strict: strict.then_some(true),
+        lenient: lenient.then_some(true),
+        load: LoadOptions { env_defaults: loaded.variables, ..LoadOptions::default() },
+        ..RuntimeOptions::default()
+    })
+}
+
+/// Loads a prompt file, or standard input.
+///
+/// # Errors
+/// As [`Runtime::load`].
+pub(crate) fn load(runtime: &Runtime, path: &Path) -> Result<Prompt, Error> {
+    if is_stdin(path) {
+        return runtime.load_str(&read_stdin()?, "<stdin>", ".");
+    }
+    // A file that cannot be opened has no source, but it has a name.
+    let name = path.display().to_string();
+    runtime.load(path).map_err(|error| error.in_source(&SourceFile::new(name, ""), 0))
+}
+
+/// An error that has no place is still about this prompt.
+pub(crate) fn in_prompt(error: Error, prompt: &Prompt) -> Error {
+    if error.span().is_some() { error } else { error.in_source(prompt.source(), 0) }
+}
+
+/// Loads a prompt file and shows what is worth knowing about it.
+///
+/// # Errors
+/// As [`Runtime::load`].
+pub(crate) fn load_and_warn(runtime: &Runtime, path: &Path, quiet: bool) -> Result<Prompt, Error> {
+    let prompt = load(runtime, path)?;
+    if !quiet {
+        report::warn(prompt.warnings(), prompt.source());
+    }
+    Ok(prompt)
+}
+
+/// All of standard input, as text.
+///
+/// # Errors
+/// It is not UTF-8, too long, or cannot be read.
+pub(crate) fn read_stdin() -> Result<String, Error> {
+    let unreadable = |reason: String| Error::new(Kind::UnreadableFile, format_args!("<stdin>: {reason}"));
+    let mut bytes = Vec::new();
+    let mut stdin = std::io::stdin().lock().take(MAX_STDIN_BYTES + 1);
+    stdin.read_to_end(&mut bytes).map_err(|error| unreadable(error.to_string()))?;
+    if bytes.len() as u64 > MAX_STDIN_BYTES {
+        return Err(unreadable(format!("it has more than {MAX_STDIN_BYTES} bytes")));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        unreadable(format!("byte {} is not UTF-8", error.utf8_error().valid_up_to()))
+            .with_help("save the text as UTF-8")
+    })
+}

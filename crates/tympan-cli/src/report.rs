@@ -1,0 +1,135 @@
+//! Errors and warnings, for people and for programs.
+
+use std::io;
+use std::process::ExitCode;
+
+use serde_json::{Value as Json, json};
+use tympan::diagnostic::{Diagnostic, Severity};
+use tympan::source::SourceFile;
+use tympan::{Class, Error};
+
+use crate::escape::{is_unsafe, visible};
+use crate::excerpt::Finding;
+use crate::{json, output};
+
+/// Why a command could not do its work.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// A prompt or its inputs are at fault.
+    Engine(Error),
+    /// The command line asks for something that cannot be had.
+    Usage(String),
+    /// The answer cannot be written.
+    Output(io::Error),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Engine(error)
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Output(error)
+    }
+}
+
+/// For whom a report is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    Human,
+    Json,
+}
+
+/// Reports a failure on standard error, and says how to exit.
+pub(crate) fn failure(failure: &Failure, form: Form) -> ExitCode {
+    let (status, text) = match failure {
+        Failure::Engine(error) => (1, engine_error(error, form)),
+        Failure::Usage(message) => (2, plain_error("UsageError", "usage", message, form)),
+        Failure::Output(error) => (1, plain_error(Class::Runtime.as_str(), "output", &error.to_string(), form)),
+    };
+    output::print_error(&text);
+    ExitCode::from(status)
+}
+
+/// Reports what is wrong with the command line, or shows the help or the version that it asks for.
+pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+    let text = error.render().to_string();
+    if error.exit_code() != 0 && std::env::args_os().any(|argument| argument == "--json") {
+        // What comes after the first blank line is advice for people.
+        let lines = text.lines().take_while(|line| !line.is_empty()).map(str::trim);
+        let message = lines.collect::<Vec<_>>().join(" ");
+        let message = message.strip_prefix("error: ").unwrap_or(&message).to_owned();
+        return failure(&Failure::Usage(message), Form::Json);
+    }
+    if text.contains(is_unsafe) {
+        output::print_error(&visible(&text));
+    } else {
+        // A terminal that cannot be written to is no reason to fail.
+        let _ = error.print();
+    }
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+}
+
+fn engine_error(error: &Error, form: Form) -> String {
+    match form {
+        Form::Human => show_all(&Finding::all_of_error(error), output::stderr_colours()),
+        Form::Json => {
+            let mut object = json!({ "class": error.class().as_str() });
+            extend(&mut object, finding_json(&Finding::of_error(error)));
+            json::pretty(&json!({ "error": object })) + "\n"
+        }
+    }
+}
+
+fn plain_error(class: &str, code: &str, message: &str, form: Form) -> String {
+    let finding = Finding { severity: Severity::Error, code, message, help: None, source: None, span: None };
+    match form {
+        Form::Human => finding.show(output::stderr_colours()),
+        Form::Json => {
+            let mut object = json!({ "class": class });
+            extend(&mut object, finding_json(&finding));
+            json::pretty(&json!({ "error": object })) + "\n"
+        }
+    }
+}
+
+/// Findings for people, with a blank line between them.
+pub(crate) fn show_all(findings: &[Finding<'_>], colours: bool) -> String {
+    let shown: Vec<_> = findings.iter().map(|finding| finding.show(colours)).collect();
+    shown.join("\n")
+}
+
+/// Warnings of loading, for people, on standard error.
+pub(crate) fn warn(warnings: &[Diagnostic], source: &SourceFile) {
+    let findings: Vec<_> = warnings.iter().map(|warning| Finding::of_diagnostic(warning, Some(source))).collect();
+    if !findings.is_empty() {
+        output::print_error(&(show_all(&findings, output::stderr_colours()) + "\n"));
+    }
+}
+
+/// A warning without a place to show.
+pub(crate) fn warn_plainly(code: &str, message: &str) {
+    let finding = Finding { severity: Severity::Warning, code, message, help: None, source: None, span: None };
+    output::print_error(&finding.show(output::stderr_colours()));
+}
+
+/// What a finding says, without its severity: null where something is not known.
+pub(crate) fn finding_json(finding: &Finding<'_>) -> Json {
+    let place = finding.source.zip(finding.span).map(|(source, span)| source.line_column(span.start));
+    json!({
+        "code": finding.code,
+        "message": finding.message,
+        "file": finding.source.map(SourceFile::name),
+        "line": place.map(|place| place.line),
+        "column": place.map(|place| place.column),
+        "help": finding.help,
+    })
+}
+
+fn extend(object: &mut Json, more: Json) {
+    if let (Json::Object(object), Json::Object(more)) = (object, more) {
+        object.extend(more);
+    }
+}

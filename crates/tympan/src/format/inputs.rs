@@ -1,0 +1,69 @@
+//! Inputs that come as text: JSON, or YAML as prompt files have it.
+
+use serde_json::Value as Json;
+
+use super::report::error;
+use super::yaml::parse;
+use crate::diagnostic::Diagnostic;
+use crate::error::{Error, Kind, Result};
+use crate::rendered::Inputs;
+use crate::source::{SourceFile, Span};
+
+/// Reads a JSON or YAML map of inputs. YAML means the same here as in a prompt file.
+///
+/// ```
+/// use tympan::{format::parse_inputs, source::SourceFile};
+///
+/// let inputs = parse_inputs(&SourceFile::new("inputs.yaml", "question: Why?\nlimit: 3\n"))?;
+/// assert_eq!(inputs["limit"], 3);
+/// # Ok::<(), tympan::Error>(())
+/// ```
+///
+/// # Errors
+/// The text is neither, or it is no map. The error never quotes it.
+pub fn parse_inputs(source: &SourceFile) -> Result<Inputs> {
+    let text = source.text().strip_prefix('\u{feff}').unwrap_or(source.text());
+    let offset = source.text().len() - text.len();
+    let located = |error: Error| error.in_source(source, 0);
+    let value = match serde_json::from_str(text) {
+        Ok(value) => value,
+        // What was meant as JSON gets an error about JSON.
+        Err(failure) if text.trim_start().starts_with('{') && source.name().ends_with(".json") => {
+            return Err(located(not_json(text, offset, &failure)));
+        }
+        Err(_) => parse_yaml(text, offset).map_err(located)?,
+    };
+    match value {
+        Json::Object(map) => Ok(map),
+        Json::Null => Ok(Inputs::new()),
+        _ => Err(located(
+            Error::new(Kind::InvalidInput, "inputs have to be a map from names to values")
+                .with_help("write `name: value` lines, or a JSON object"),
+        )),
+    }
+}
+
+fn not_json(text: &str, offset: usize, failure: &serde_json::Error) -> Error {
+    let line_start = text.split_inclusive('\n').take(failure.line().saturating_sub(1)).map(str::len).sum::<usize>();
+    let at = offset + (line_start + failure.column().saturating_sub(1)).min(text.len());
+    // serde_json says the place again at the end, in words.
+    let message = failure.to_string();
+    let reason = message.split(" at line ").next().unwrap_or_default();
+    Error::new(Kind::InvalidInput, format_args!("this is not JSON: {reason}")).at(Span::new(at, at))
+}
+
+fn parse_yaml(text: &str, offset: usize) -> Result<Json> {
+    let (root, problems) = parse(text, offset);
+    let mut findings = problems.into_iter().map(|problem| -> Diagnostic {
+        let finding = error(Kind::InvalidInput, problem.span, problem.message);
+        match problem.help {
+            Some(help) => finding.with_help(help),
+            None => finding,
+        }
+    });
+    match (findings.next(), root) {
+        (Some(first), _) => Err(Error::from_diagnostic(first).with_others(findings.collect())),
+        (None, Some(root)) => Ok(root.into_json()),
+        (None, None) => Err(Error::new(Kind::InvalidInput, "it is neither JSON nor YAML")),
+    }
+}
