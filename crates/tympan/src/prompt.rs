@@ -13,7 +13,7 @@ use crate::rendered::{InputInfo, InputTable, Inputs, Rendered, RichInput, RichPl
 use crate::schema::{Property, PropertyKind};
 use crate::source::SourceFile;
 use crate::spec::PromptSpec;
-use crate::template::{CompileOptions, EvalOptions, InputValue, Limits, Notable, Output, Syntax, Template};
+use crate::template::{CompileOptions, EvalOptions, InputValue, Limits, Notable, Output, Syntax, Template, json_get};
 use crate::thread::{ThreadRoles, parse_thread};
 
 /// A prompt: its declarations and its template, which is compiled when it is first needed and
@@ -191,7 +191,7 @@ impl Prompt {
             values.push(value.map_or(InputValue::Missing, InputValue::Json));
         }
         let undeclared = compiled.template.inputs().skip(values.len());
-        values.extend(undeclared.map(|(name, _)| inputs.get(name).map_or(InputValue::Missing, InputValue::Json)));
+        values.extend(undeclared.map(|(name, _)| json_get(inputs, name).map_or(InputValue::Missing, InputValue::Json)));
         rich = if compiled.has_rich { self.rich_inputs(compiled, &values, options)? } else { Vec::new() };
         for (index, input) in &rich {
             values[*index] = InputValue::Rich(&input.nonce);
@@ -249,7 +249,7 @@ impl Prompt {
 
 /// The value of a declared input: what the caller gave, or its default.
 fn resolve<'a>(input: &'a Property, inputs: &'a Inputs) -> Result<Option<&'a Json>> {
-    if let Some(value) = crate::template::json_get(inputs, &input.name) {
+    if let Some(value) = json_get(inputs, &input.name) {
         let is_absent = input.kind.is_rich() && value.is_null();
         return Ok(Some(value).filter(|_| !is_absent));
     }

@@ -29,6 +29,8 @@ pub(crate) struct Tree {
     pub(crate) hint: SizeHint,
     /// See [`CompileOptions::notable`](super::CompileOptions::notable).
     pub(crate) notable: Option<Notable>,
+    /// How many notable places its literals have.
+    pub(crate) notes: usize,
 }
 
 /// Text of the template.

@@ -51,7 +51,7 @@ pub(crate) fn render<'a>(tree: &'a Tree, inputs: &'a [InputValue<'a>], options: 
     let mut eval = Eval {
         tree,
         given: inputs,
-        frame: vec![Value::UNSET; tree.frame_size],
+        frame: if tree.frame_size == 0 { Frame::new() } else { vec![Value::UNSET; tree.frame_size] },
         outer: Frame::new(),
         frame_id: 0,
         frames_made: 0,
@@ -60,7 +60,7 @@ pub(crate) fn render<'a>(tree: &'a Tree, inputs: &'a [InputValue<'a>], options: 
         out: TracedText::with_capacity(bytes.min(options.limits.output_bytes), pieces),
         captures: 0,
         rich: Vec::new(),
-        notable: Vec::new(),
+        notable: Vec::with_capacity(tree.notes),
         budget: Budget::new(options.limits),
         lenient: options.lenient,
         escape: Escape::None,

@@ -163,7 +163,9 @@ impl<'s> Builder<'s> {
     fn end_text(&mut self) {
         if !self.text.is_empty() {
             self.tree.literal_bytes += self.text.len();
-            self.block.push(Node::Text(Literal::new(&self.text, self.tree.notable)));
+            let literal = Literal::new(&self.text, self.tree.notable);
+            self.tree.notes += literal.notable.len();
+            self.block.push(Node::Text(literal));
             self.text.clear();
         }
     }
