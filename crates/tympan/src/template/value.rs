@@ -391,7 +391,12 @@ impl<'a> Value<'a> {
 #[inline]
 pub(crate) fn json_get<'a>(map: &'a JsonMap, key: &str) -> Option<&'a Json> {
     if map.len() <= 16 {
-        map.iter().find(|(name, _)| name.as_str() == key).map(|(_, value)| value)
+        // Names of one length seldom begin with the same byte: that is cheaper than a call to compare them.
+        let first = key.as_bytes().first();
+        let is_wanted = |name: &str| {
+            name.len() == key.len() && name.as_bytes().first() == first && name.as_bytes() == key.as_bytes()
+        };
+        map.iter().find(|(name, _)| is_wanted(name)).map(|(_, value)| value)
     } else {
         map.get(key)
     }

@@ -8,6 +8,8 @@ use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::rc::Rc;
 
+use serde_json::Value as Json;
+
 use super::limits::{Budget, Limits};
 use super::print;
 use super::tree::{
@@ -22,7 +24,7 @@ use crate::rendered::{Note, TracedText};
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum InputValue<'a> {
     Missing,
-    Json(&'a serde_json::Value),
+    Json(&'a Json),
     /// A rich input, and the text that stands for it.
     Rich(&'a str),
 }
@@ -77,7 +79,7 @@ pub(crate) fn render<'a>(tree: &'a Tree, inputs: &'a [InputValue<'a>], options: 
 fn expected_size(tree: &Tree, inputs: &[InputValue<'_>]) -> (usize, usize) {
     let mut plain = tree.literal_bytes;
     for &index in &tree.plain_inputs {
-        if let Some(InputValue::Json(serde_json::Value::String(text))) = inputs.get(index) {
+        if let Some(InputValue::Json(Json::String(text))) = inputs.get(index) {
             plain += text.len();
         }
     }
@@ -208,13 +210,18 @@ impl<'a> Eval<'a> {
         match &expr.kind {
             ExprKind::Call(call) if self.emit_call(call, expr)? => return Ok(()),
             ExprKind::Filter(named) if self.escape == Escape::None && self.emit_filter(named, expr)? => return Ok(()),
-            ExprKind::Input(_) | ExprKind::Attr(..) if self.escape == Escape::None => {
-                if let Some((serde_json::Value::String(text), origin)) = self.json_at(expr) {
+            ExprKind::Input(_) | ExprKind::Attr(..) if self.escape == Escape::None => match self.json_at(expr) {
+                Some((Json::String(text), origin)) => {
                     self.budget.output(self.out.as_str().len() + text.len())?;
                     self.out.push(text, origin);
                     return Ok(());
                 }
-            }
+                Some((json @ (Json::Number(_) | Json::Bool(_)), origin)) => {
+                    print::print_json(json, origin, &mut self.out)?;
+                    return self.budget.output(self.out.as_str().len());
+                }
+                _ => {}
+            },
             _ => {}
         }
         let value = self.eval(expr)?;
@@ -242,9 +249,13 @@ impl<'a> Eval<'a> {
         self.budget.step(items.len())?;
         let start = self.out.as_str().len();
         for index in 0..items.len() {
-            if let Some(joiner) = joiner.as_ref().filter(|_| index > 0) {
-                self.budget.print(joiner)?;
-                print::print(joiner, &mut self.out)?;
+            match &joiner {
+                Some(Value { repr: Repr::Str(text), origin }) if index > 0 => self.out.push(text, *origin),
+                Some(joiner) if index > 0 => {
+                    self.budget.print(joiner)?;
+                    print::print(joiner, &mut self.out)?;
+                }
+                _ => {}
             }
             match &items {
                 Items::Json(items, origin) => print::print_json(&items[index], *origin, &mut self.out)?,
