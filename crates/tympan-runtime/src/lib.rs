@@ -19,4 +19,4 @@ pub use pipeline::{
 pub use runtime::{Parser, Renderer, Runtime, RuntimeOptions};
 pub use tympan::chat::{ParseTextOptions, parse_text};
 pub use tympan::marker::pre_render;
-pub use tympan::{Error, Inputs, Kind, Message, Prompt, Rendered, Result};
+pub use tympan::{Error, Guard, Inputs, Kind, Message, Prompt, Rendered, Result};
