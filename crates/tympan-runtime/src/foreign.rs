@@ -4,6 +4,7 @@
 //! counts as untrusted but for the role markers of the template, which are known by a nonce that
 //! no input can have foreseen.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use tympan::marker::pre_render;
@@ -42,23 +43,35 @@ pub(crate) fn render(
         return Ok(Rendered::new(TracedText::whole(text, Origin::input(0)), unknown_inputs()));
     }
     let nonce = format!("{:016x}", system_entropy()?);
-    let text = renderer.render(&pre_render(&spec.instructions, &nonce), &inputs)?;
-    let strict = options.strict.unwrap_or(spec.template.strict);
-    trace(&text, &nonce).with_strict(strict)
+    let template = pre_render(&spec.instructions, &nonce);
+    let text = renderer.render(&template, &inputs)?;
+    // Which input wrote what is not known, so one that is strict makes all of them so.
+    let strict = options.strict.unwrap_or(spec.template.strict) || spec.inputs.iter().any(|input| input.strict);
+    trace(&text, &template, &nonce)?.with_strict(strict)
 }
 
 fn unknown_inputs() -> Arc<InputTable> {
     Arc::new(InputTable::new(vec![InputInfo { name: UNKNOWN.to_owned(), trusted: false, strict: false }]))
 }
 
+/// A marker whose line the renderer has changed: an input may have had a part in it, and nobody can say which.
+fn changed_marker() -> Error {
+    Error::new(Kind::NonceMismatch, "").with_help(
+        "the renderer has changed the line of a role marker; with a renderer of the host's own, the attributes of a \
+         marker cannot be computed",
+    )
+}
+
 /// Gives the marked lines, and the line ends around them, to the author, and the rest to nobody.
-fn trace(text: &str, nonce: &str) -> Rendered {
+fn trace(text: &str, template: &str, nonce: &str) -> Result<Rendered> {
     let mark = format!("[nonce={nonce}");
+    let markers: HashSet<&str> = template.lines().filter(|line| line.contains(&mark)).map(str::trim_end).collect();
     let mut traced = TracedText::default();
     let mut content = String::new();
     for line in text.split_inclusive('\n') {
         let marker = line.split_once(mark.as_str()).filter(|(role, _)| role.chars().all(char::is_alphanumeric));
         match marker {
+            Some(_) if !markers.contains(line.trim_end()) => return Err(changed_marker()),
             Some((role, rest)) => {
                 push_content(&mut traced, &std::mem::take(&mut content));
                 let attributes = rest.strip_prefix(", ").map(|rest| format!("[{rest}"));
@@ -69,7 +82,7 @@ fn trace(text: &str, nonce: &str) -> Rendered {
         }
     }
     push_content(&mut traced, &content);
-    Rendered::new(traced, unknown_inputs())
+    Ok(Rendered::new(traced, unknown_inputs()))
 }
 
 fn push_content(traced: &mut TracedText, content: &str) {

@@ -164,6 +164,30 @@ impl Runtime {
         self.parse_owned(prompt, rendered)
     }
 
+    /// The async twin of [`Runtime::render`]. A render is bounded by its limits, so it never waits.
+    ///
+    /// # Errors
+    /// As [`Runtime::render`].
+    pub async fn render_async(&self, prompt: &Prompt, inputs: &Inputs) -> Result<Rendered> {
+        self.render(prompt, inputs)
+    }
+
+    /// The async twin of [`Runtime::parse`].
+    ///
+    /// # Errors
+    /// As [`Runtime::parse`].
+    pub async fn parse_async(&self, prompt: &Prompt, rendered: &Rendered) -> Result<Vec<Message>> {
+        self.parse(prompt, rendered)
+    }
+
+    /// The async twin of [`Runtime::prepare`].
+    ///
+    /// # Errors
+    /// As [`Runtime::prepare`].
+    pub async fn prepare_async(&self, prompt: &Prompt, inputs: &Inputs) -> Result<Vec<Message>> {
+        self.prepare(prompt, inputs)
+    }
+
     fn render_options(&self) -> RenderOptions<'_> {
         let RuntimeOptions { limits, thread_roles, lenient, strict, ref guard, .. } = self.options;
         let guard = guard.as_ref();

@@ -34,7 +34,8 @@ pub(crate) struct Marker {
 pub(crate) struct Attributes {
     /// In order; the same name twice keeps the last value.
     pub(crate) values: JsonMap,
-    /// The attribute `nonce` as it was written: it is never a number.
+    /// The first attribute `nonce`, as it was written: it is never a number. It comes before
+    /// anything that an input could put into the marker.
     pub(crate) nonce: Option<String>,
 }
 
@@ -255,7 +256,7 @@ impl<'a> Cursor<'_, 'a> {
             }
             self.skip_white_space();
             let value = self.value()?;
-            if name == "nonce" {
+            if name == "nonce" && attributes.nonce.is_none() {
                 attributes.nonce = Some(value.text.clone());
             }
             attributes.values.insert(name, value.typed());
@@ -440,6 +441,8 @@ mod tests {
         assert_eq!(attributes("user[nonce=12345678]:"), Some(json!({"nonce": 12345678})));
         let nonce = match_line("user[nonce=12345678]:").and_then(|marker| marker.attributes?.nonce);
         assert_eq!(nonce.as_deref(), Some("12345678"));
+        let twice = match_line("user[nonce=ff, nonce=00]:").and_then(|marker| marker.attributes?.nonce);
+        assert_eq!(twice.as_deref(), Some("ff"));
         assert_eq!(attributes(r#"user[a="x"#), None);
         assert_eq!(attributes(r#"user[a=x"y]:"#), None);
     }

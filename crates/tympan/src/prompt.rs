@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use serde_json::Value as Json;
 use smallvec::SmallVec;
 
+use crate::chat::for_each_marker;
 use crate::diagnostic::Diagnostic;
 use crate::error::{Error, Kind, Result};
 use crate::guard::Guard;
@@ -132,10 +133,9 @@ impl Prompt {
             other => return Err(Error::not_registered("renderer", other)),
         };
         let declared: Vec<&str> = spec.inputs.iter().map(|input| input.name.as_str()).collect();
-        let is_split = spec.template.parser == "prompty";
-        let lines = if is_split { marker::source_lines(&spec.instructions) } else { Vec::new() };
+        let lines = if is_split(spec) { marker::source_lines(&spec.instructions) } else { Vec::new() };
         let protected: Vec<_> = lines.into_iter().map(|(range, _)| range).collect();
-        let notable = is_split.then_some(marker::candidates as Notable);
+        let notable = is_split(spec).then_some(marker::candidates as Notable);
         let options =
             CompileOptions { syntax, declared: &declared, protected: &protected, drop_last_newline: false, notable };
         let template = Template::compile(&spec.instructions, options).map_err(|error| self.locate(error))?;
@@ -215,12 +215,13 @@ impl Prompt {
         let notable = notable.filter(|_| !inputs.has_trusted());
         let rendered = Rendered { traced, inputs, rich: places.collect(), strict, notable, guarded: None };
         rendered.check_strict()?;
+        if is_split(&self.spec) && rich_in_marker(&rendered) {
+            return Err(Error::new(Kind::RichInputMisused, "it stands in the attributes of a role marker")
+                .with_help("put it on a line of its own, below the marker"));
+        }
         match options.guard {
             None => Ok(rendered),
-            Some(guard) => {
-                let is_split = self.spec.template.parser == "prompty";
-                guard.wrap(rendered, &ends, is_split, options.limits)
-            }
+            Some(guard) => guard.wrap(rendered, &ends, is_split(&self.spec), options.limits),
         }
     }
 
@@ -257,6 +258,23 @@ impl Prompt {
             None => error,
         }
     }
+}
+
+/// Whether the text is split into messages by role markers.
+fn is_split(spec: &PromptSpec) -> bool {
+    spec.template.parser == "prompty"
+}
+
+/// Whether a rich input stands in the line of a role marker, where it would be neither text nor messages.
+fn rich_in_marker(rendered: &Rendered) -> bool {
+    let mut found = false;
+    if !rendered.rich.is_empty() {
+        for_each_marker(rendered, |line, _| {
+            let first = rendered.rich.partition_point(|place| place.range.end <= line.start);
+            found |= rendered.rich.get(first).is_some_and(|place| place.range.start < line.end);
+        });
+    }
+    found
 }
 
 /// The value of a declared input: what the caller gave, or its default.

@@ -142,6 +142,59 @@ fn all_operations_together_are_limited() {
     }
 }
 
+/// Containers that hold others many times are small in memory, and not when they are printed.
+#[test]
+fn printing_shared_values_is_limited() {
+    let doubled = "{% set ns = namespace(a=[1]) %}{% for i in range(90) %}{% set ns.a = [ns.a, ns.a] %}{% endfor %}";
+    let mapped =
+        "{% set ns = namespace(a={}) %}{% for i in range(90) %}{% set ns.a = {1: ns.a, 2: ns.a} %}{% endfor %}";
+    let printed = [
+        "{{ ns.a }}",
+        "{{ ns.a | tojson }}",
+        "{{ ns.a | pprint }}",
+        "{{ ns.a | string }}",
+        "{{ ns.a | upper }}",
+        "{{ ns.a | title }}",
+        "{{ ns.a | urlencode }}",
+        "{{ [ns.a] | join }}",
+        "{{ [ns.a] | join | upper }}",
+        "{{ [1, 2] | join(ns.a) }}",
+        "{{ [{'x': ns.a}] | join(attribute='x') }}",
+        "{{ ns.a ~ 'x' }}",
+        "{{ ns.a in 'x' }}",
+        "{{ ns.a is startingwith('x') }}",
+        "{{ 'x' is endingwith(ns.a) }}",
+        "{{ 'x' | replace(ns.a, 'y') }}",
+        "{{ '%s' | format(ns.a) }}",
+        "{{ '{}'.format(ns.a) }}",
+        "{{ '{x}'.format(x=ns.a) }}",
+        "{% autoescape true %}{{ ns.a }}{% endautoescape %}",
+        "{% autoescape 'json' %}{{ ns.a }}{% endautoescape %}",
+        "{% macro f() %}{% endmacro %}{{ f(**{ns.a: 1}) }}",
+    ];
+    // What only asks for something does not look at all there is.
+    for asked in
+        ["{{ ns.a | length }}", "{{ ns.a is sequence }}", "{{ ns.a[0] is defined }}", "{{ ns.a | list | count }}"]
+    {
+        let text = render(Syntax::Jinja, &format!("{doubled}{asked}"), &json!({})).expect(asked);
+        assert!(!text.is_empty());
+    }
+    for made in [doubled, mapped] {
+        for print in printed {
+            assert_limited(&format!("{made}{print}"), json!({}));
+        }
+    }
+    assert_limited("{{ ['x' * 1000000] * 1000 }}", json!({}));
+    assert_limited("{{ ([x] * 10000) | tojson }}", json!({"x": vec![1; 10_000]}));
+    assert_limited("{{ '{0}' * 10000 }}{{ ('{0}' * 10000).format(x) }}", json!({"x": vec![1; 10_000]}));
+    assert_limited("{{ x | tojson(indent=1000000000) }}", json!({"x": [1]}));
+    assert_limited("{{ x | tojson(1000000000) }}", json!({"x": [1]}));
+    assert_limited(
+        "{% for i in range(100000) %}{{ x is startingwith('y') }}{% endfor %}",
+        json!({"x": [vec![1; 10_000]]}),
+    );
+}
+
 #[test]
 fn output_is_limited() {
     let large = json!({"s": "x".repeat(1 << 20), "l": vec!["x".repeat(1 << 10); 999]});
@@ -272,116 +325,122 @@ fn repeated(syntax: Syntax, [start, open, middle, close, end]: [&str; 5]) {
     }
 }
 
+/// Expressions by what is repeated in them: start, opening, middle, closing, end.
+const EXPRESSIONS: &[[&str; 5]] = &[
+    ["{{ ", "1 + ", "1", "", " }}"],
+    ["{{ ", "1 ~ ", "1", "", " }}"],
+    ["{{ ", "1 - ", "1", "", " }}"],
+    ["{{ ", "1 * ", "1", "", " }}"],
+    ["{{ ", "1 // ", "1", "", " }}"],
+    ["{{ ", "1 ** ", "1", "", " }}"],
+    ["{{ ", "1 == ", "1", "", " }}"],
+    ["{{ ", "1 < ", "1", "", " }}"],
+    ["{{ ", "1 in ", "[1]", "", " }}"],
+    ["{{ ", "1 not in ", "[1]", "", " }}"],
+    ["{{ ", "t and ", "t", "", " }}"],
+    ["{{ ", "nope or ", "t", "", " }}"],
+    ["{{ ", "not ", "t", "", " }}"],
+    ["{{ ", "-", "1", "", " }}"],
+    ["{{ ", "- ", "1", "", " }}"],
+    ["{{ ", "+", "1", "", " }}"],
+    ["{{ ", "1 if t else ", "1", "", " }}"],
+    ["{{ ", "1 if nope else ", "1", "", " }}"],
+    ["{{ ", "", "t", " if t", " }}"],
+    ["{{ ", "", "t", " if t else 1", " }}"],
+    ["{{ ", "(", "1", ")", " }}"],
+    ["{{ ", "[", "1", "]", " }}"],
+    ["{{ ", "(", "1", ",)", " }}"],
+    ["{{ ", "{'a': ", "1", "}", " }}"],
+    ["{{ ", "{", "1", ": 1}", " }}"],
+    ["{{ ", "", "a", ".a", " }}"],
+    ["{{ ", "", "a", "['a']", " }}"],
+    ["{{ ", "", "l", "[0]", " }}"],
+    ["{{ ", "", "l", "[0:]", " }}"],
+    ["{{ ", "l[", "0", "]", " }}"],
+    ["{{ ", "l[", "0", ":]", " }}"],
+    ["{{ ", "", "x", " | upper", " }}"],
+    ["{{ ", "", "x", " | default(1)", " }}"],
+    ["{{ ", "", "x", " | replace('a', 'b')", " }}"],
+    ["{{ ", "x | default(", "1", ")", " }}"],
+    ["{{ ", "", "x", " is defined", " }}"],
+    ["{{ ", "1 is eq(", "1", ")", " }}"],
+    ["{{ ", "1 is eq ", "1", "", " }}"],
+    ["{{ ", "", "x", ".upper()", " }}"],
+    ["{{ ", "x.join(", "l", ")", " }}"],
+    ["{{ ", "", "x", "()", " }}"],
+    ["{{ ", "dict(a=", "1", ")", " }}"],
+    ["{{ ", "range(", "1", ")", " }}"],
+    ["{{ ", "namespace(a=", "1", ")", " }}"],
+    ["{{ ", "dict(**", "{}", ")", " }}"],
+    ["{{ ", "range(*", "[1]", ")", " }}"],
+    ["{{ [", "1, ", "1", "", "] }}"],
+    ["{{ {", "'a': 1, ", "'b': 2", "", "} }}"],
+    ["{{ dict(", "a=1, ", "b=1", "", ") }}"],
+    ["{{ '", "\\n", "a", "", "' }}"],
+    ["{{ ", "'a' ", "'b'", "", " }}"],
+    ["{{ ", "9", "9", "", " }}"],
+    ["{{ ", "[(", "1", ",)]", " }}"],
+    ["{{ ", "not (", "t", ")", " }}"],
+    ["{{ ", "-(", "1", ")", " }}"],
+    ["{{ ", "(1 if t else ", "1", ")", " }}"],
+    ["{{ ", "(1, ", "1", ")", " }}"],
+    ["{{ ", "[1, ", "1", "]", " }}"],
+    ["{{ ", "{'b': 1, 'a': ", "1", "}", " }}"],
+    ["{{ ", "(x | replace('a', ", "'b'", "))", " }}"],
+];
+
 #[test]
 fn no_expression_overflows_the_stack() {
-    for parts in [
-        ["{{ ", "1 + ", "1", "", " }}"],
-        ["{{ ", "1 ~ ", "1", "", " }}"],
-        ["{{ ", "1 - ", "1", "", " }}"],
-        ["{{ ", "1 * ", "1", "", " }}"],
-        ["{{ ", "1 // ", "1", "", " }}"],
-        ["{{ ", "1 ** ", "1", "", " }}"],
-        ["{{ ", "1 == ", "1", "", " }}"],
-        ["{{ ", "1 < ", "1", "", " }}"],
-        ["{{ ", "1 in ", "[1]", "", " }}"],
-        ["{{ ", "1 not in ", "[1]", "", " }}"],
-        ["{{ ", "t and ", "t", "", " }}"],
-        ["{{ ", "nope or ", "t", "", " }}"],
-        ["{{ ", "not ", "t", "", " }}"],
-        ["{{ ", "-", "1", "", " }}"],
-        ["{{ ", "- ", "1", "", " }}"],
-        ["{{ ", "+", "1", "", " }}"],
-        ["{{ ", "1 if t else ", "1", "", " }}"],
-        ["{{ ", "1 if nope else ", "1", "", " }}"],
-        ["{{ ", "", "t", " if t", " }}"],
-        ["{{ ", "", "t", " if t else 1", " }}"],
-        ["{{ ", "(", "1", ")", " }}"],
-        ["{{ ", "[", "1", "]", " }}"],
-        ["{{ ", "(", "1", ",)", " }}"],
-        ["{{ ", "{'a': ", "1", "}", " }}"],
-        ["{{ ", "{", "1", ": 1}", " }}"],
-        ["{{ ", "", "a", ".a", " }}"],
-        ["{{ ", "", "a", "['a']", " }}"],
-        ["{{ ", "", "l", "[0]", " }}"],
-        ["{{ ", "", "l", "[0:]", " }}"],
-        ["{{ ", "l[", "0", "]", " }}"],
-        ["{{ ", "l[", "0", ":]", " }}"],
-        ["{{ ", "", "x", " | upper", " }}"],
-        ["{{ ", "", "x", " | default(1)", " }}"],
-        ["{{ ", "", "x", " | replace('a', 'b')", " }}"],
-        ["{{ ", "x | default(", "1", ")", " }}"],
-        ["{{ ", "", "x", " is defined", " }}"],
-        ["{{ ", "1 is eq(", "1", ")", " }}"],
-        ["{{ ", "1 is eq ", "1", "", " }}"],
-        ["{{ ", "", "x", ".upper()", " }}"],
-        ["{{ ", "x.join(", "l", ")", " }}"],
-        ["{{ ", "", "x", "()", " }}"],
-        ["{{ ", "dict(a=", "1", ")", " }}"],
-        ["{{ ", "range(", "1", ")", " }}"],
-        ["{{ ", "namespace(a=", "1", ")", " }}"],
-        ["{{ ", "dict(**", "{}", ")", " }}"],
-        ["{{ ", "range(*", "[1]", ")", " }}"],
-        ["{{ [", "1, ", "1", "", "] }}"],
-        ["{{ {", "'a': 1, ", "'b': 2", "", "} }}"],
-        ["{{ dict(", "a=1, ", "b=1", "", ") }}"],
-        ["{{ '", "\\n", "a", "", "' }}"],
-        ["{{ ", "'a' ", "'b'", "", " }}"],
-        ["{{ ", "9", "9", "", " }}"],
-        ["{{ ", "[(", "1", ",)]", " }}"],
-        ["{{ ", "not (", "t", ")", " }}"],
-        ["{{ ", "-(", "1", ")", " }}"],
-        ["{{ ", "(1 if t else ", "1", ")", " }}"],
-        ["{{ ", "(1, ", "1", ")", " }}"],
-        ["{{ ", "[1, ", "1", "]", " }}"],
-        ["{{ ", "{'b': 1, 'a': ", "1", "}", " }}"],
-        ["{{ ", "(x | replace('a', ", "'b'", "))", " }}"],
-    ] {
+    for parts in EXPRESSIONS.iter().copied() {
         repeated(Syntax::Jinja, parts);
     }
 }
 
+/// Statements by what is repeated in them.
+const STATEMENTS: &[[&str; 5]] = &[
+    ["", "{% if t %}", "x", "{% endif %}", ""],
+    ["", "{% if nope %}{% else %}", "x", "{% endif %}", ""],
+    ["{% if nope %}", "{% elif nope %}", "x", "", "{% endif %}"],
+    ["{% if nope %}", "{% elif t %}", "x", "", "{% else %}{% endif %}"],
+    ["", "{% if nope %}{% elif t %}", "x", "{% endif %}", ""],
+    ["", "{% for i in l %}", "{{ i }}", "{% endfor %}", ""],
+    ["", "{% for i in [] %}{% else %}", "x", "{% endfor %}", ""],
+    ["", "{% for i in l if i %}", "x", "{% endfor %}", ""],
+    ["", "{% for i in l recursive %}", "{{ loop.depth }}", "{% endfor %}", ""],
+    ["", "{% with y = 1 %}", "x", "{% endwith %}", ""],
+    ["", "{% set y %}", "x", "{% endset %}{{ y }}", ""],
+    ["", "{% set y = 1 %}", "{{ y }}", "", ""],
+    ["", "{% set y, z = 1, 2 %}", "{{ y }}", "", ""],
+    ["{% set ", "(y, ", "z", ")", " = 1 %}"],
+    ["{% for ", "(y, ", "z", ")", " in l %}{% endfor %}"],
+    ["", "{% filter upper %}", "x", "{% endfilter %}", ""],
+    ["{% filter ", "upper | ", "upper", "", " %}x{% endfilter %}"],
+    ["", "{% autoescape true %}", "<", "{% endautoescape %}", ""],
+    ["", "{% macro f() %}", "x", "{% endmacro %}{{ f() }}", ""],
+    ["", "{% macro f() %}", "x", "{% endmacro %}", "{{ f() }}"],
+    ["{% macro f(", "a, ", "b", "", ") %}{% endmacro %}{{ f() }}"],
+    ["{% macro f() %}{{ caller() }}{% endmacro %}", "{% call f() %}", "x", "{% endcall %}", ""],
+    ["{% macro f() %}{{ caller() }}{% endmacro %}", "{% call(a) f() %}", "x", "{% endcall %}", ""],
+    ["", "{% raw %}{{ x }}{% endraw %}", "", "", ""],
+    ["", "{# {# #}", "", "", ""],
+    ["", "{{ x }}", "", "", ""],
+    ["", "{%- if t -%} \n", "x", "\n {%- endif -%}", ""],
+    ["", "{% block b %}", "x", "{% endblock %}", ""],
+    ["", "{", "", "", ""],
+    ["", "{%", "", "", ""],
+    ["", "{{", "", "", ""],
+    [
+        "",
+        "{% if t %}{% for i in l %}{% with y = i %}{% set z %}",
+        "x",
+        "{% endset %}{{ z }}{% endwith %}{% endfor %}{% endif %}",
+        "",
+    ],
+];
+
 #[test]
 fn no_statement_overflows_the_stack() {
-    for parts in [
-        ["", "{% if t %}", "x", "{% endif %}", ""],
-        ["", "{% if nope %}{% else %}", "x", "{% endif %}", ""],
-        ["{% if nope %}", "{% elif nope %}", "x", "", "{% endif %}"],
-        ["{% if nope %}", "{% elif t %}", "x", "", "{% else %}{% endif %}"],
-        ["", "{% if nope %}{% elif t %}", "x", "{% endif %}", ""],
-        ["", "{% for i in l %}", "{{ i }}", "{% endfor %}", ""],
-        ["", "{% for i in [] %}{% else %}", "x", "{% endfor %}", ""],
-        ["", "{% for i in l if i %}", "x", "{% endfor %}", ""],
-        ["", "{% for i in l recursive %}", "{{ loop.depth }}", "{% endfor %}", ""],
-        ["", "{% with y = 1 %}", "x", "{% endwith %}", ""],
-        ["", "{% set y %}", "x", "{% endset %}{{ y }}", ""],
-        ["", "{% set y = 1 %}", "{{ y }}", "", ""],
-        ["", "{% set y, z = 1, 2 %}", "{{ y }}", "", ""],
-        ["{% set ", "(y, ", "z", ")", " = 1 %}"],
-        ["{% for ", "(y, ", "z", ")", " in l %}{% endfor %}"],
-        ["", "{% filter upper %}", "x", "{% endfilter %}", ""],
-        ["{% filter ", "upper | ", "upper", "", " %}x{% endfilter %}"],
-        ["", "{% autoescape true %}", "<", "{% endautoescape %}", ""],
-        ["", "{% macro f() %}", "x", "{% endmacro %}{{ f() }}", ""],
-        ["", "{% macro f() %}", "x", "{% endmacro %}", "{{ f() }}"],
-        ["{% macro f(", "a, ", "b", "", ") %}{% endmacro %}{{ f() }}"],
-        ["{% macro f() %}{{ caller() }}{% endmacro %}", "{% call f() %}", "x", "{% endcall %}", ""],
-        ["{% macro f() %}{{ caller() }}{% endmacro %}", "{% call(a) f() %}", "x", "{% endcall %}", ""],
-        ["", "{% raw %}{{ x }}{% endraw %}", "", "", ""],
-        ["", "{# {# #}", "", "", ""],
-        ["", "{{ x }}", "", "", ""],
-        ["", "{%- if t -%} \n", "x", "\n {%- endif -%}", ""],
-        ["", "{% block b %}", "x", "{% endblock %}", ""],
-        ["", "{", "", "", ""],
-        ["", "{%", "", "", ""],
-        ["", "{{", "", "", ""],
-        [
-            "",
-            "{% if t %}{% for i in l %}{% with y = i %}{% set z %}",
-            "x",
-            "{% endset %}{{ z }}{% endwith %}{% endfor %}{% endif %}",
-            "",
-        ],
-    ] {
+    for parts in STATEMENTS.iter().copied() {
         repeated(Syntax::Jinja, parts);
     }
 }
@@ -495,24 +554,27 @@ impl Resolve for Nothing {
     }
 }
 
+/// Front matter by what is repeated in it: start, opening, middle, closing.
+const FRONT_MATTER: &[(&str, &str, &str, &str)] = &[
+    ("x: ", "[", "1", "]"),
+    ("x: ", "{a: ", "1", "}"),
+    ("x: ", "[{a: ", "1", "}]"),
+    ("x:\n", "- ", "1", ""),
+    ("inputs:\n  a:\n    kind: object\n    default: ", "{a: ", "1", "}"),
+    ("inputs:\n  a:\n    items: ", "{kind: array, items: ", "{}", "}"),
+    ("outputs:\n  a: ", "{kind: object, properties: {a: ", "{}", "}}"),
+    ("tools:\n  - name: a\n    kind: function\n    parameters: ", "{a: ", "1", "}"),
+    ("metadata: ", "{a: ", "1", "}"),
+    ("x: ", "&a [*a, ", "1", "]"),
+    ("x: ", "!!", "1", ""),
+    ("x: ", "\"${env:", "a", "}\""),
+    ("x: ", "? ", "1", ""),
+    ("", "a:\n ", "1", ""),
+];
+
 #[test]
 fn no_front_matter_overflows_the_stack() {
-    for (start, open, middle, close) in [
-        ("x: ", "[", "1", "]"),
-        ("x: ", "{a: ", "1", "}"),
-        ("x: ", "[{a: ", "1", "}]"),
-        ("x:\n", "- ", "1", ""),
-        ("inputs:\n  a:\n    kind: object\n    default: ", "{a: ", "1", "}"),
-        ("inputs:\n  a:\n    items: ", "{kind: array, items: ", "{}", "}"),
-        ("outputs:\n  a: ", "{kind: object, properties: {a: ", "{}", "}}"),
-        ("tools:\n  - name: a\n    kind: function\n    parameters: ", "{a: ", "1", "}"),
-        ("metadata: ", "{a: ", "1", "}"),
-        ("x: ", "&a [*a, ", "1", "]"),
-        ("x: ", "!!", "1", ""),
-        ("x: ", "\"${env:", "a", "}\""),
-        ("x: ", "? ", "1", ""),
-        ("", "a:\n ", "1", ""),
-    ] {
+    for (start, open, middle, close) in FRONT_MATTER {
         let most = (LONGEST - 64) / (open.len() + close.len());
         for times in [10, 60, 100, 130, 1000, most] {
             let text = format!("---\n{start}{}{middle}{}\n---\nuser:\nhi\n", open.repeat(times), close.repeat(times));

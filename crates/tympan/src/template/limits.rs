@@ -1,5 +1,6 @@
 //! What a render may cost.
 
+use super::value::{Repr, Value};
 use crate::error::{Error, Kind, Result};
 
 /// How deep containers may be nested that a template makes, and values that it prints.
@@ -99,10 +100,33 @@ impl Budget {
         }
     }
 
+    /// Pays for looking at everything in a container that is about to be printed. A container that the template made
+    /// may hold others many times over.
+    pub(crate) fn print(&mut self, value: &Value<'_>) -> Result<()> {
+        match value.repr {
+            Repr::List(_) | Repr::Dict(_) => self.print_indented(value, 0),
+            _ => Ok(()),
+        }
+    }
+
+    /// As [`Budget::print`], for any value, with so many spaces for each level.
+    pub(crate) fn print_indented(&mut self, value: &Value<'_>, indent: usize) -> Result<()> {
+        let cost = super::print::cost(value, indent, self.limits.operation_bytes);
+        if cost > self.limits.operation_bytes {
+            return Err(exceeded("bytes made by one operation", self.limits.operation_bytes as u64));
+        }
+        self.step(cost / super::ops::BYTES_PER_STEP)
+    }
+
     /// Pays for a list of values that an operation is about to make.
     pub(crate) fn make_list(&mut self, len: usize) -> Result<()> {
         self.step(len)?;
-        self.make(len.saturating_mul(size_of::<super::value::Value<'_>>()))
+        self.make(len.saturating_mul(size_of::<Value<'_>>()))
+    }
+
+    /// The bytes that one operation may make.
+    pub(crate) fn operation_bytes(&self) -> usize {
+        self.limits.operation_bytes
     }
 
     /// Checks the length of the output.
@@ -135,6 +159,13 @@ impl Meter {
     pub(crate) fn spend(&mut self, steps: usize) -> bool {
         self.spent = self.spent.saturating_add(steps);
         self.spent <= self.left
+    }
+
+    /// Whether everything in a value may still be looked at to print it.
+    pub(crate) fn print(&mut self, value: &Value<'_>) -> bool {
+        let most = self.left.saturating_mul(super::ops::BYTES_PER_STEP);
+        let cost = super::print::cost(value, 0, most);
+        self.spend(cost.div_ceil(super::ops::BYTES_PER_STEP))
     }
 
     /// Does work one level deeper, if there is still room.

@@ -11,13 +11,20 @@ use crate::origin::Origin;
 /// Calls a method of a value.
 pub(crate) fn call<'a>(eval: &mut Eval<'a>, value: &Value<'a>, name: &str, args: Arguments<'a>) -> Result<Value<'a>> {
     eval.budget.step(1 + ops::weight(value) + args.positional.iter().map(ops::weight).sum::<usize>())?;
+    let has_names = !args.named.is_empty() && name != "format";
     let result = match value.kind() {
         ValueKind::String => string_method(eval, value, name, &args)?,
         ValueKind::Map => map_method(eval, value, name, &args)?,
         ValueKind::Sequence => list_method(eval, value, name, &args)?,
         _ => None,
     };
-    result.ok_or_else(|| unknown(value, name))
+    match result {
+        None => Err(unknown(value, name)),
+        Some(_) if has_names => {
+            Err(Error::new(Kind::InvalidOperation, format_args!("the method `{name}` takes no named arguments")))
+        }
+        Some(result) => Ok(result),
+    }
 }
 
 /// The name of a method is the author's own text; the value is not shown.
@@ -185,4 +192,29 @@ fn list_method<'a>(
     let count = items.iter().filter(|item| ops::equal(item, wanted, &mut meter)).count();
     eval.budget.pay(&meter)?;
     Ok(Some(Value::int(count as i128, value.whole_origin() | wanted.whole_origin())))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::error::{Error, Kind};
+    use crate::template::{CompileOptions, Template};
+
+    fn error_of(source: &str) -> Error {
+        let template = Template::compile(source, CompileOptions::default()).expect("it compiles");
+        template.render_json(&crate::JsonMap::new(), false).expect_err("it fails")
+    }
+
+    /// Arguments by name are refused rather than ignored.
+    #[test]
+    fn methods_take_no_named_arguments() {
+        let error = error_of("{{ 'a,b'.split(sep=',') }}");
+        assert_eq!(error.message(), "Invalid operation: the method `split` takes no named arguments");
+        assert_eq!(error_of("{{ 'a'.nope(x=1) }}").kind(), Kind::UnknownFunction);
+    }
+
+    #[test]
+    fn errors_in_writing_have_a_place() {
+        let error = error_of("ab {{ range(100000) | join('x' * 400) }}");
+        assert_eq!((error.kind(), error.span().map(|span| span.start > 0)), (Kind::LimitExceeded, Some(true)));
+    }
 }

@@ -316,7 +316,7 @@ pub(crate) fn contains(container: &Value<'_>, value: &Value<'_>, meter: &mut Met
         return Ok(match value.as_str() {
             Some(part) => text.contains(part),
             None if value.is_none() => false,
-            None => text.contains(super::print::to_plain_string(value)?.as_str()),
+            None => meter.print(value) && text.contains(super::print::to_plain_string(value)?.as_str()),
         });
     }
     if let Some(items) = sequence(container) {

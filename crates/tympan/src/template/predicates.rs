@@ -154,11 +154,13 @@ fn has_only_case(text: &str, wanted: fn(char) -> bool) -> bool {
     found
 }
 
-fn text_pair<'a>(eval: &Eval<'a>, value: &Value<'a>, test: &str, args: &Arguments<'a>) -> Result<(String, String)> {
+fn text_pair<'a>(eval: &mut Eval<'a>, value: &Value<'a>, test: &str, args: &Arguments<'a>) -> Result<(String, String)> {
     let other = argument(test, args)?;
     if !eval.lenient && (value.is_undefined() || other.is_undefined()) {
         return Err(Error::new(Kind::UndefinedVariable, format_args!("an operand of the test `{test}`")));
     }
+    eval.budget.print_indented(value, 0)?;
+    eval.budget.print_indented(other, 0)?;
     Ok((super::print::to_plain_string(value)?, super::print::to_plain_string(other)?))
 }
 

@@ -103,6 +103,56 @@ fn print_nested(value: &Value<'_>, outer: Origin, depth: u16, out: &mut TracedTe
     Ok(())
 }
 
+/// What printing a container costs at least, in bytes, with `indent` spaces for each level; more than `most` is not
+/// counted. A container that holds another many times is small in memory, and not when it is printed.
+pub(crate) fn cost(value: &Value<'_>, indent: usize, most: usize) -> usize {
+    let mut cost = Cost { bytes: 0, indent, most };
+    cost.add(value, 0);
+    cost.bytes
+}
+
+struct Cost {
+    bytes: usize,
+    indent: usize,
+    most: usize,
+}
+
+impl Cost {
+    /// Adds a value or a bracket on a level. Returns whether there is a point in going on.
+    fn line(&mut self, bytes: usize, level: usize) -> bool {
+        const NODE: usize = 8;
+        let indent = self.indent.saturating_mul(level);
+        self.bytes = self.bytes.saturating_add(NODE).saturating_add(bytes).saturating_add(indent);
+        self.bytes <= self.most && level <= usize::from(MAX_VALUE_DEPTH)
+    }
+
+    fn add(&mut self, value: &Value<'_>, level: usize) -> bool {
+        let next = level + 1;
+        match &value.repr {
+            Repr::List(list) => list.items.iter().all(|item| self.add(item, next)) && self.line(0, level),
+            Repr::Dict(dict) => {
+                let mut entries = dict.entries.iter();
+                entries.all(|(key, value)| self.add(key, next) && self.add(value, next)) && self.line(0, level)
+            }
+            Repr::JsonList(items) => items.iter().all(|item| self.add_json(item, next)) && self.line(0, level),
+            Repr::JsonMap(map) => {
+                map.iter().all(|(key, value)| self.line(key.len(), 0) && self.add_json(value, next))
+                    && self.line(0, level)
+            }
+            _ => self.line(value.as_str().map_or(0, str::len), level),
+        }
+    }
+
+    fn add_json(&mut self, json: &Json, level: usize) -> bool {
+        match json {
+            Json::String(text) => self.line(text.len(), level),
+            Json::Array(_) | Json::Object(_) if level > usize::from(MAX_VALUE_DEPTH) => false,
+            Json::Array(_) | Json::Object(_) => self.add(&Value::json(json, Origin::AUTHOR), level),
+            _ => self.line(0, level),
+        }
+    }
+}
+
 fn print_dict(entries: &[(Value<'_>, Value<'_>)], origin: Origin, depth: u16, out: &mut TracedText) -> Result<()> {
     out.push("{", origin);
     for (index, (key, value)) in entries.iter().enumerate() {

@@ -63,6 +63,9 @@ pub(crate) struct List<'a> {
     pub(crate) items: Vec<Value<'a>>,
     pub(crate) kind: ListKind,
     pub(crate) depth: u16,
+    /// All origins inside together. They are not looked for when they are asked for: a list may hold the same list
+    /// many times, and so on.
+    pub(crate) inner: Origin,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,6 +83,8 @@ pub(crate) enum ListKind {
 pub(crate) struct Dict<'a> {
     pub(crate) entries: Vec<(Value<'a>, Value<'a>)>,
     pub(crate) depth: u16,
+    /// As in a [`List`].
+    pub(crate) inner: Origin,
 }
 
 /// What `loop` is.
@@ -209,12 +214,15 @@ impl<'a> Value<'a> {
 
     pub(crate) fn list(items: Vec<Self>, kind: ListKind, origin: Origin) -> Self {
         let depth = 1 + items.iter().map(Self::depth).max().unwrap_or(0);
-        Self::new(Repr::List(Rc::new(List { items, kind, depth })), origin)
+        let inner = items.iter().fold(Origin::AUTHOR, |all, item| all | item.whole_origin());
+        Self::new(Repr::List(Rc::new(List { items, kind, depth, inner })), origin)
     }
 
     pub(crate) fn dict(mut dict: Dict<'a>, origin: Origin) -> Self {
         let depths = dict.entries.iter().map(|(key, value)| key.depth().max(value.depth()));
         dict.depth = 1 + depths.max().unwrap_or(0);
+        let origins = dict.entries.iter().map(|(key, value)| key.whole_origin() | value.whole_origin());
+        dict.inner = origins.fold(Origin::AUTHOR, |all, origin| all | origin);
         Self::new(Repr::Dict(Rc::new(dict)), origin)
     }
 
@@ -360,11 +368,8 @@ impl<'a> Value<'a> {
     pub(crate) fn whole_origin(&self) -> Origin {
         let inner = match &self.repr {
             Repr::Text(text) => text.traced.origin(),
-            Repr::List(list) => list.items.iter().fold(Origin::AUTHOR, |all, item| all | item.whole_origin()),
-            Repr::Dict(dict) => dict
-                .entries
-                .iter()
-                .fold(Origin::AUTHOR, |all, (key, value)| all | key.whole_origin() | value.whole_origin()),
+            Repr::List(list) => list.inner,
+            Repr::Dict(dict) => dict.inner,
             _ => Origin::AUTHOR,
         };
         self.origin | inner

@@ -131,7 +131,8 @@ impl<'a> Eval<'a> {
             }
         };
         let depth = 1;
-        Ok(Items::List(Rc::new(List { items, kind: ListKind::List, depth }), Origin::AUTHOR))
+        let inner = items.iter().fold(Origin::AUTHOR, |all, item| all | item.whole_origin());
+        Ok(Items::List(Rc::new(List { items, kind: ListKind::List, depth, inner }), Origin::AUTHOR))
     }
 
     /// The entries of a map of any sort.

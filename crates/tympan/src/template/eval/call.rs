@@ -215,7 +215,7 @@ impl<'a> Eval<'a> {
             return Ok(Value::UNDEFINED);
         };
         self.budget.make_list(4)?;
-        self.namespaces.push(Dict { entries: dict.entries.clone(), depth: 0 });
+        self.namespaces.push(Dict { entries: dict.entries.clone(), ..Dict::default() });
         Ok(Value::author(Repr::Namespace(self.namespaces.len() - 1)))
     }
 
@@ -230,7 +230,7 @@ impl<'a> Eval<'a> {
             let details = format!("{function} takes a map, or named values");
             return Err(Error::new(Kind::InvalidOperation, details));
         };
-        Ok(Dict { entries, depth: 0 })
+        Ok(Dict { entries, ..Dict::default() })
     }
 }
 

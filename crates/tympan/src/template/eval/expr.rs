@@ -255,6 +255,7 @@ impl<'a> Eval<'a> {
             if text.as_str().len() + len > 4096 {
                 self.budget.make(text.as_str().len() + len)?;
             }
+            self.budget.print(&value)?;
             print::print(&value, &mut text)?;
         }
         self.budget.make(text.as_str().len())?;
@@ -341,6 +342,7 @@ impl<'a> Eval<'a> {
         })?;
         self.budget.make_list(pairs.len())?;
         for (key, value) in pairs {
+            self.budget.print(&key)?;
             arguments.named.push((print::to_plain_string(&key)?, value));
         }
         Ok(())

@@ -161,7 +161,7 @@ impl<'a> Eval<'a> {
                 }
                 Node::Emit(expr) => {
                     let start = self.out.as_str().len();
-                    self.emit(expr)?;
+                    self.emit(expr).map_err(|error| error.at(expr.place.into()))?;
                     if self.ends.is_some() {
                         self.mark_end(start);
                     }
@@ -270,11 +270,17 @@ impl<'a> Eval<'a> {
         let start = self.out.as_str().len();
         for index in 0..items.len() {
             if let Some(joiner) = joiner.as_ref().filter(|_| index > 0) {
+                self.budget.print(joiner)?;
                 print::print(joiner, &mut self.out)?;
             }
             match &items {
                 Items::Json(items, origin) => print::print_json(&items[index], *origin, &mut self.out)?,
-                Items::List(..) => items.get(index).map_or(Ok(()), |item| print::print(&item, &mut self.out))?,
+                Items::List(..) => {
+                    if let Some(item) = items.get(index) {
+                        self.budget.print(&item)?;
+                        print::print(&item, &mut self.out)?;
+                    }
+                }
             }
             self.budget.output(self.out.as_str().len())?;
         }
@@ -345,6 +351,7 @@ impl<'a> Eval<'a> {
                 if let Repr::Text(text) = &value.repr {
                     self.budget.output(self.out.as_str().len() + text.traced.as_str().len())?;
                 }
+                self.budget.print(value)?;
                 print::print(value, &mut self.out)?;
                 self.budget.output(self.out.as_str().len())
             }
@@ -372,6 +379,7 @@ impl<'a> Eval<'a> {
     /// A value as the current escaping mode writes it.
     fn escaped(&mut self, value: &Value<'a>) -> Result<TracedText> {
         let mut text = TracedText::default();
+        self.budget.print(value)?;
         if self.escape == Escape::Json {
             super::filters::print_json(value, &mut text)?;
             return Ok(text);

@@ -22,6 +22,13 @@ pub(super) fn apply<'a>(eval: &mut Eval<'a>, name: &str, value: Value<'a>, args:
     if name == "format" {
         check_format(eval, &value, &args)?;
     }
+    match indent(name, &args) {
+        Some(indent) => eval.budget.print_indented(&value, indent)?,
+        None => eval.budget.print(&value)?,
+    }
+    for argument in args.positional.iter().chain(args.named.iter().map(|(_, value)| value)) {
+        eval.budget.print(argument)?;
+    }
     let mut arguments = vec![convert(&value, 0)?];
     for argument in &args.positional {
         arguments.push(convert(argument, 0)?);
@@ -35,6 +42,17 @@ pub(super) fn apply<'a>(eval: &mut Eval<'a>, name: &str, value: Value<'a>, args:
     eval.budget.make(text.len())?;
     let text = Value::string(text, origin);
     if name == "tojson" { Ok(mark_safe(&text)) } else { Ok(text) }
+}
+
+/// How many spaces a filter puts before each line for every level of nesting.
+fn indent(filter: &str, args: &Arguments<'_>) -> Option<usize> {
+    let given =
+        args.positional.first().or_else(|| args.named.iter().find(|(name, _)| name == "indent").map(|(_, v)| v));
+    match filter {
+        "pprint" => Some(4),
+        "tojson" => given.and_then(Value::as_int).and_then(|indent| usize::try_from(indent).ok()),
+        _ => None,
+    }
 }
 
 fn mark_safe<'a>(text: &Value<'a>) -> Value<'a> {
@@ -112,8 +130,10 @@ fn check_format(eval: &mut Eval<'_>, format: &Value<'_>, args: &Arguments<'_>) -
         }
     }
     let placeholders = format.matches(['%', '{']).count().max(1);
-    let longest = args.positional.iter().chain(args.named.iter().map(|(_, value)| value));
-    let longest = longest.filter_map(|value| value.as_str().map(str::len)).max().unwrap_or(0);
+    let all = args.positional.iter().chain(args.named.iter().map(|(_, value)| value));
+    let most = eval.budget.operation_bytes();
+    let length = |value: &Value<'_>| value.as_str().map_or_else(|| print::cost(value, 0, most), str::len);
+    let longest = all.map(length).max().unwrap_or(0);
     eval.budget.make(wanted.saturating_add(longest.saturating_mul(placeholders)))
 }
 

@@ -98,10 +98,13 @@ pub(crate) fn join_with<'a>(
     let mut out = TracedText::default();
     for (index, item) in items.iter().enumerate() {
         if let Some(joiner) = joiner.filter(|_| index > 0) {
+            eval.budget.print(joiner)?;
             print::print(joiner, &mut out)?;
         }
         let len = out.as_str().len();
-        print::print(&attribute(&item, path), &mut out)?;
+        let item = attribute(&item, path);
+        eval.budget.print(&item)?;
+        print::print(&item, &mut out)?;
         eval.budget.make(out.as_str().len() - len)?;
     }
     if out.as_str().is_empty() {

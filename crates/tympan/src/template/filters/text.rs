@@ -74,6 +74,7 @@ pub(crate) fn text<'a>(eval: &mut Eval<'a>, value: Value<'a>) -> Result<Value<'a
         return Ok(value);
     }
     let mut traced = TracedText::default();
+    eval.budget.print(&value)?;
     print::print(&value, &mut traced)?;
     eval.budget.make(traced.as_str().len())?;
     Ok(Value::traced(traced, Origin::AUTHOR))

@@ -10,7 +10,8 @@ use super::super::tree::{
     Name, Named, NamedArg, Node, Param, Place, Shortcut, SizeHint, SliceExpr, Target, TernaryExpr, Tree, With,
 };
 use super::Options;
-use super::scope::Frames;
+use super::newlines::{Newlines, start_of};
+use super::scope::{Frames, assigned_names, target_names};
 use crate::error::{Error, Kind, Result};
 
 pub(super) fn lower(template: &ast::Stmt<'_>, source: &str, options: Options<'_>) -> Result<Tree> {
@@ -530,96 +531,9 @@ impl<'s> Lowering<'s> {
     }
 }
 
-/// Newlines that begin or end a protected line, and what has become of them.
-///
-/// White space control removes text before the parser sees it, so what is missing is found by
-/// the places of the pieces that are left.
-struct Newlines<'s> {
-    source: &'s str,
-    /// Offsets of protected newlines, ascending.
-    offsets: Vec<usize>,
-    /// How many of them have been dealt with.
-    done: usize,
-}
-
-impl<'s> Newlines<'s> {
-    fn new(source: &'s str, protected: &[std::ops::Range<usize>]) -> Self {
-        let bytes = source.as_bytes();
-        let mut offsets = Vec::new();
-        for line in protected {
-            if let Some(before) = line.start.checked_sub(1).filter(|&at| bytes[at] == b'\n') {
-                offsets.push(before);
-            }
-            if bytes.get(line.end) == Some(&b'\n') {
-                offsets.push(line.end);
-            }
-        }
-        offsets.dedup();
-        Self { source, offsets, done: 0 }
-    }
-
-    /// A piece of literal text, with the protected newlines that were cut off its ends.
-    fn restore(&mut self, text: &str) -> String {
-        let start = text.as_ptr() as usize - self.source.as_ptr() as usize;
-        let end = start + text.len();
-        let mut restored = self.before(start);
-        restored.push_str(text);
-        while self.next().is_some_and(|at| at < end) {
-            self.done += 1;
-        }
-        while let Some(at) = self.next() {
-            if !self.source[end..at].chars().all(char::is_whitespace) {
-                break;
-            }
-            restored.push('\n');
-            self.done += 1;
-        }
-        restored
-    }
-
-    /// Newlines before an offset that no text contained.
-    fn before(&mut self, offset: usize) -> String {
-        let mut lost = String::new();
-        while self.next().is_some_and(|at| at < offset) {
-            lost.push('\n');
-            self.done += 1;
-        }
-        lost
-    }
-
-    fn next(&self) -> Option<usize> {
-        self.offsets.get(self.done).copied()
-    }
-}
-
 fn place(span: MjSpan) -> Place {
-    Place { start: span.start_offset, end: span.end_offset }
-}
-
-fn start_of(statement: &ast::Stmt<'_>) -> usize {
-    let span = match statement {
-        ast::Stmt::Template(node) => node.span(),
-        ast::Stmt::EmitExpr(node) => node.span(),
-        ast::Stmt::EmitRaw(node) => node.span(),
-        ast::Stmt::ForLoop(node) => node.span(),
-        ast::Stmt::IfCond(node) => node.span(),
-        ast::Stmt::WithBlock(node) => node.span(),
-        ast::Stmt::Set(node) => node.span(),
-        ast::Stmt::SetBlock(node) => node.span(),
-        ast::Stmt::AutoEscape(node) => node.span(),
-        ast::Stmt::FilterBlock(node) => node.span(),
-        ast::Stmt::Block(node) => node.span(),
-        ast::Stmt::Import(node) => node.span(),
-        ast::Stmt::FromImport(node) => node.span(),
-        ast::Stmt::Extends(node) => node.span(),
-        ast::Stmt::Include(node) => node.span(),
-        ast::Stmt::Macro(node) => node.span(),
-        ast::Stmt::CallBlock(node) => node.span(),
-        ast::Stmt::Continue(node) => node.span(),
-        ast::Stmt::Break(node) => node.span(),
-        ast::Stmt::Do(node) => node.span(),
-    };
-    span.start_offset as usize
+    // What is empty ends, in the parser's view, before it begins.
+    Place { start: span.start_offset, end: span.end_offset.max(span.start_offset) }
 }
 
 /// What running a statement takes up of the stack, apart from what is in it.
@@ -691,36 +605,5 @@ fn constant_of(value: &MjValue) -> Const {
         },
         ValueKind::Number => f64::try_from(value.clone()).map_or(Const::None, Const::Float),
         _ => Const::None,
-    }
-}
-
-/// Names that statements assign in their own scope.
-fn assigned_names<'s>(statements: &[ast::Stmt<'s>], names: &mut Vec<&'s str>) {
-    for statement in statements {
-        match statement {
-            ast::Stmt::Set(node) => target_names(&node.target, names),
-            ast::Stmt::SetBlock(node) => {
-                target_names(&node.target, names);
-                assigned_names(&node.body, names);
-            }
-            ast::Stmt::Macro(node) => names.push(node.name),
-            ast::Stmt::IfCond(node) => {
-                assigned_names(&node.true_body, names);
-                assigned_names(&node.false_body, names);
-            }
-            ast::Stmt::FilterBlock(node) => assigned_names(&node.body, names),
-            ast::Stmt::AutoEscape(node) => assigned_names(&node.body, names),
-            ast::Stmt::ForLoop(node) => assigned_names(&node.else_body, names),
-            _ => {}
-        }
-    }
-}
-
-fn target_names<'s>(target: &ast::Expr<'s>, names: &mut Vec<&'s str>) {
-    match target {
-        ast::Expr::Var(var) => names.push(var.id),
-        ast::Expr::List(list) => list.items.iter().for_each(|item| target_names(item, names)),
-        ast::Expr::Tuple(tuple) => tuple.items.iter().for_each(|item| target_names(item, names)),
-        _ => {}
     }
 }

@@ -4,6 +4,7 @@
 
 mod bounds;
 mod lower;
+mod newlines;
 mod scope;
 
 use std::ops::Range;
@@ -69,6 +70,11 @@ fn syntax_config(options: Options<'_>) -> Result<SyntaxConfig> {
 fn syntax_error(error: &minijinja::Error, source: &str) -> Error {
     let details = error.detail().unwrap_or("the template does not parse");
     let range = error.range().unwrap_or(0..0);
-    let span = Span::new(range.start.min(source.len()), range.end.min(source.len()));
+    // The lexer takes what it does not know for one byte.
+    let (start, mut end) = (source.floor_char_boundary(range.start), range.end.min(source.len()));
+    while !source.is_char_boundary(end) {
+        end += 1;
+    }
+    let span = Span::new(start, end);
     Error::new(Kind::TemplateSyntax, details).at(span)
 }

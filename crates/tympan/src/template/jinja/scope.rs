@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use minijinja::machinery::ast;
+
 use super::super::tree::{Expr, ExprKind, Local, Place};
 
 /// All frames that are being compiled: the template's own, then those of macros inside macros.
@@ -184,5 +186,36 @@ impl Frames {
         frame.next_slot += 1;
         frame.captures.push((outer_slot, slot));
         slot
+    }
+}
+
+/// Names that statements assign in their own scope.
+pub(super) fn assigned_names<'s>(statements: &[ast::Stmt<'s>], names: &mut Vec<&'s str>) {
+    for statement in statements {
+        match statement {
+            ast::Stmt::Set(node) => target_names(&node.target, names),
+            ast::Stmt::SetBlock(node) => {
+                target_names(&node.target, names);
+                assigned_names(&node.body, names);
+            }
+            ast::Stmt::Macro(node) => names.push(node.name),
+            ast::Stmt::IfCond(node) => {
+                assigned_names(&node.true_body, names);
+                assigned_names(&node.false_body, names);
+            }
+            ast::Stmt::FilterBlock(node) => assigned_names(&node.body, names),
+            ast::Stmt::AutoEscape(node) => assigned_names(&node.body, names),
+            ast::Stmt::ForLoop(node) => assigned_names(&node.else_body, names),
+            _ => {}
+        }
+    }
+}
+
+pub(super) fn target_names<'s>(target: &ast::Expr<'s>, names: &mut Vec<&'s str>) {
+    match target {
+        ast::Expr::Var(var) => names.push(var.id),
+        ast::Expr::List(list) => list.items.iter().for_each(|item| target_names(item, names)),
+        ast::Expr::Tuple(tuple) => tuple.items.iter().for_each(|item| target_names(item, names)),
+        _ => {}
     }
 }

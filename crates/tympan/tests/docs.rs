@@ -1,0 +1,42 @@
+//! The guide lists every kind of error, every filter and every test.
+
+use tympan::template::{CompileOptions, Template};
+use tympan::{JsonMap, Kind, Prompt};
+
+const ERRORS: &str = include_str!("../../../docs/guide/errors.md");
+const TEMPLATES: &str = include_str!("../../../docs/guide/templates.md");
+
+#[test]
+fn every_error_is_listed() {
+    for kind in Kind::ALL {
+        // Of messages with details, what stands before them.
+        let (start, _) = kind.pattern().split_once("{}").expect("a pattern has a place for details");
+        let row = format!("| `{}` | `{}` | {start}", kind.code(), kind.class().as_str());
+        assert!(ERRORS.contains(&row), "docs/guide/errors.md lacks a row that begins with: {row}");
+    }
+}
+
+/// The names in the help of an error about one that does not exist.
+fn known_names(source: &str) -> Vec<String> {
+    let template = Template::compile(source, CompileOptions::default()).expect("it compiles");
+    let error = template.render_json(&JsonMap::new(), false).expect_err("there is none of that name");
+    let names = error.help().and_then(|help| help.strip_prefix("there are: ")).expect("the help lists all names");
+    names.split(", ").map(str::to_owned).collect()
+}
+
+#[test]
+fn every_filter_and_test_is_listed() {
+    let names = [known_names("{{ 1 | qqq }}"), known_names("{{ 1 is qqq }}")].concat();
+    assert!(names.len() > 80, "{names:?}");
+    for name in names {
+        let is_listed = TEMPLATES.contains(&format!("`{name}`")) || TEMPLATES.contains(&format!("`{name}("));
+        assert!(is_listed, "docs/guide/templates.md lacks `{name}`");
+    }
+}
+
+/// The guide says so.
+#[test]
+fn prompts_can_be_shared_between_threads() {
+    fn shared<T: Send + Sync>() {}
+    shared::<Prompt>();
+}
