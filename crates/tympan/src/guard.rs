@@ -246,10 +246,12 @@ impl Wrapper<'_, '_> {
     }
 
     /// Ends the run, if there is one.
+    #[inline]
     fn close(&mut self) -> Result<()> {
-        if std::mem::take(&mut self.is_open) {
-            self.out.push(CLOSE, Origin::AUTHOR);
+        if !std::mem::take(&mut self.is_open) {
+            return Ok(());
         }
+        self.out.push(CLOSE, Origin::AUTHOR);
         self.limits.check_output(self.out.as_str().len())
     }
 }

@@ -65,7 +65,7 @@ pub(crate) fn render<'a>(tree: &'a Tree, inputs: &'a [InputValue<'a>], options: 
         captures: 0,
         rich: Vec::new(),
         notable: Vec::with_capacity(tree.notes),
-        ends: options.mark_ends.then(Vec::new),
+        ends: options.mark_ends.then(|| Vec::with_capacity(pieces / 2)),
         budget: Budget::new(options.limits),
         lenient: options.lenient,
         escape: Escape::None,
