@@ -149,6 +149,13 @@ pub(crate) struct RenderArgs {
     #[arg(long)]
     pub(crate) strict: bool,
 
+    /// Put `<untrusted>` and `</untrusted>` around what untrusted inputs wrote
+    ///
+    /// In between, `&`, `<` and `>` are written as entities. What a model is to be told about it is shown on standard
+    /// error, and is in the JSON of `render`.
+    #[arg(long)]
+    pub(crate) guard: bool,
+
     /// Render variables without a value as nothing, instead of failing
     #[arg(long)]
     pub(crate) lenient: bool,

@@ -19,7 +19,7 @@ pub(crate) fn is_stdin(path: &Path) -> bool {
 
 /// A runtime for a prompt file: the `.env` files beside it and in the working directory fill in what the environment
 /// does not have.
-pub(crate) fn runtime(path: &Path, strict: bool, lenient: bool, quiet: bool) -> Runtime {
+pub(crate) fn runtime(path: &Path, options: RuntimeOptions, quiet: bool) -> Runtime {
     let here = Path::new("");
     let beside = if is_stdin(path) { here } else { path.parent().unwrap_or(here) };
     let is_here = beside == here || beside == Path::new(".");
@@ -28,12 +28,8 @@ pub(crate) fn runtime(path: &Path, strict: bool, lenient: bool, quiet: bool) -> 
     if !quiet {
         loaded.warnings.iter().for_each(|warning| report::warn_plainly("dotenv", warning));
     }
-    Runtime::new(RuntimeOptions {
-        strict: strict.then_some(true),
-        lenient: lenient.then_some(true),
-        load: LoadOptions { env_defaults: loaded.variables, ..LoadOptions::default() },
-        ..RuntimeOptions::default()
-    })
+    let load = LoadOptions { env_defaults: loaded.variables, ..options.load };
+    Runtime::new(RuntimeOptions { load, ..options })
 }
 
 /// Loads a prompt file, or standard input.

@@ -25,6 +25,13 @@ pub(crate) fn render(
     options: &RenderOptions<'_>,
 ) -> Result<Rendered> {
     let spec = prompt.spec();
+    // Around everything, the author's instructions too, its markers would say nothing.
+    if options.guard.is_some() {
+        let details = format!("the renderer `{}` does not say who wrote what", spec.template.format);
+        return Err(
+            Error::new(Kind::CannotGuard, details).with_help("only the formats jinja2 and mustache can be guarded")
+        );
+    }
     if let Some(rich) = spec.inputs.iter().find(|input| input.kind.is_rich() && inputs.contains_key(&input.name)) {
         let details = format!("`{}` cannot be used with the renderer `{}`", rich.name, spec.template.format);
         return Err(Error::new(Kind::RichInputMisused, details)

@@ -19,9 +19,14 @@ pub use pipeline::{
 pub use runtime::{Parser, Renderer, Runtime, RuntimeOptions};
 pub use tympan::chat::{ParseTextOptions, parse_text};
 pub use tympan::marker::pre_render;
-pub use tympan::{Error, Inputs, Kind, Message, Prompt, Rendered, Result};
+pub use tympan::{Error, Guard, Inputs, Kind, Message, Prompt, Rendered, Result};
 
 /// The examples of the guide, as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/rust.md")]
 struct Guide;
+
+/// As above.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/guard.md")]
+struct GuideToTheGuard;

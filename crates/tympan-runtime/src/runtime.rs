@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use tympan::prompt::RenderOptions;
 use tympan::template::Limits;
 use tympan::thread::ThreadRoles;
-use tympan::{Error, Inputs, Kind, Message, Prompt, Rendered, Result, chat};
+use tympan::{Error, Guard, Inputs, Kind, Message, Prompt, Rendered, Result, chat};
 
 use crate::foreign;
 use crate::load::LoadOptions;
@@ -45,6 +45,9 @@ pub struct RuntimeOptions {
     pub lenient: Option<bool>,
     /// Whether role markers in untrusted inputs are errors; `None` leaves it to the prompt.
     pub strict: Option<bool>,
+    /// Puts `<untrusted>` and `</untrusted>` around what untrusted inputs wrote; `None` leaves it as
+    /// it is.
+    pub guard: Option<Guard>,
     /// What prompt files may reach while they are loaded.
     pub load: LoadOptions,
 }
@@ -123,7 +126,8 @@ impl Runtime {
     ///
     /// # Errors
     /// An input is missing or cannot be used, the template is at fault, a limit is exceeded, or
-    /// nobody knows the template's format.
+    /// nobody knows the template's format; or the guard is on, and the template's renderer is one
+    /// that the host brought.
     #[tracing::instrument(name = "render", level = "info", skip_all, fields(prompt = prompt.spec().name))]
     pub fn render(&self, prompt: &Prompt, inputs: &Inputs) -> Result<Rendered> {
         match self.renderers.get(&prompt.spec().template.format) {
@@ -184,9 +188,10 @@ impl Runtime {
         self.prepare(prompt, inputs)
     }
 
-    fn render_options(&self) -> RenderOptions<'static> {
-        let RuntimeOptions { limits, thread_roles, lenient, strict, .. } = self.options;
-        RenderOptions { lenient, strict, limits, thread_roles, entropy: Some(&system_entropy) }
+    fn render_options(&self) -> RenderOptions<'_> {
+        let RuntimeOptions { limits, thread_roles, lenient, strict, ref guard, .. } = self.options;
+        let guard = guard.as_ref();
+        RenderOptions { lenient, strict, limits, thread_roles, entropy: Some(&system_entropy), guard }
     }
 }
 

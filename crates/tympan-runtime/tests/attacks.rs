@@ -3,8 +3,11 @@
 mod shared;
 
 use serde_json::Value;
+use tympan::guard::{CLOSE, OPEN};
+use tympan::hash::sha256_hex;
 use tympan::{Error, Message};
-use tympan_runtime::prepare;
+use tympan::{Inputs, Prompt};
+use tympan_runtime::{Guard, Runtime, RuntimeOptions, prepare};
 
 /// Runs every case of a surface and collects what went wrong.
 fn run(surface: &str, check: impl Fn(&Value) -> Result<(), String>) {
@@ -111,6 +114,85 @@ fn dropped(expect: &Value, messages: &[Message]) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+fn guarding() -> Runtime {
+    Runtime::new(RuntimeOptions { guard: Some(Guard::default()), ..RuntimeOptions::default() })
+}
+
+#[test]
+fn render_guarded() {
+    let runtime = guarding();
+    run("render_guarded", |case| {
+        let (prompt, inputs) = shared::prompt(case);
+        guard_holds(&runtime, case, &prompt, &inputs)?;
+        // Without origins the guard would see what it sees here: text of the author's alone.
+        let mut spec = prompt.spec().clone();
+        spec.inputs.iter_mut().for_each(|input| input.trusted = true);
+        let is_refused = runtime.render(&prompt, &inputs).is_err();
+        if is_refused || case["expect"]["kind"] != "guarded" {
+            return Ok(());
+        }
+        match guard_holds(&runtime, case, &Prompt::from_spec(spec), &inputs) {
+            Ok(()) => Err("it would pass without origins".to_owned()),
+            Err(_) => Ok(()),
+        }
+    });
+}
+
+fn guard_holds(runtime: &Runtime, case: &Value, prompt: &Prompt, inputs: &Inputs) -> Result<(), String> {
+    let expect = &case["expect"];
+    let rendered = match runtime.render(prompt, inputs) {
+        Ok(rendered) => rendered,
+        Err(_) if expect["allow_error"] == true => return Ok(()),
+        Err(error) => return Err(error.to_string()),
+    };
+    let text = rendered.text();
+    match expect["kind"].as_str() {
+        Some("text_equals") if expect["text"] == text => return Ok(()),
+        Some("guarded") => {}
+        _ => return Err(format!("{text:?}")),
+    }
+    let outside = without_spans(text).matches(expect["canary"].as_str().unwrap_or_default()).count();
+    if expect["outside"] != outside {
+        return Err(format!("{outside} times outside of spans: {text:?}"));
+    }
+    let closers = text.matches(CLOSE).count();
+    if !expect["closers"].is_null() && expect["closers"] != closers {
+        return Err(format!("{closers} closing markers: {text:?}"));
+    }
+    let messages = runtime.prepare(prompt, inputs).map_err(|error| error.to_string())?;
+    if messages.iter().map(Message::to_text).collect::<String>() != text.trim_matches('\n') {
+        return Err(format!("the messages are not the text: {messages:?}"));
+    }
+    Ok(())
+}
+
+fn without_spans(text: &str) -> String {
+    let (mut outside, mut rest) = (String::new(), text);
+    while let Some((before, behind)) = rest.split_once(OPEN) {
+        outside.push_str(before);
+        rest = behind.split_once(CLOSE).map_or("", |(_, after)| after);
+    }
+    outside + rest
+}
+
+#[test]
+fn hash_of_a_guarded_render() {
+    run("hash", |case| {
+        if case["id"] != "hash.guard-on-off" {
+            return Ok(());
+        }
+        let (prompt, inputs) = shared::prompt(&serde_json::json!({"template": "{{ q }}", "inputs": {"q": "x"}}));
+        let hash = |guard: bool| {
+            let guard = guard.then(Guard::default);
+            let runtime = Runtime::new(RuntimeOptions { guard, ..RuntimeOptions::default() });
+            runtime.render(&prompt, &inputs).map(|rendered| sha256_hex(rendered.text())).map_err(|e| e.to_string())
+        };
+        let inputs = &case["inputs"];
+        let (a, b) = (&inputs["a"]["guard"], &inputs["b"]["guard"]);
+        if hash(*a == true)? == hash(*b == true)? { Err("the hashes are equal".to_owned()) } else { Ok(()) }
+    });
 }
 
 #[test]

@@ -12,7 +12,7 @@ use tympan::template::Limits;
 use tympan::thread::ThreadRoles;
 use tympan::{Error, Inputs, Message, Prompt, Rendered, Result, Role};
 use tympan_runtime::{
-    EnvPolicy, LoadOptions, ParseTextOptions, Parser, Renderer, Runtime, RuntimeOptions, parse_text, pre_render,
+    EnvPolicy, Guard, LoadOptions, ParseTextOptions, Parser, Renderer, Runtime, RuntimeOptions, parse_text, pre_render,
 };
 
 fn map(inputs: Value) -> Inputs {
@@ -119,6 +119,32 @@ fn what_a_renderer_of_the_host_wrote_is_nobodys() {
     let rich = prompt("user:\n<t>", &["t:thread"], |spec| spec.template.format = "angles".to_owned());
     let error = runtime.render(&rich, &map(json!({"t": []}))).expect_err("it knows no threads");
     assert_eq!(error.code(), "rich_input_misused");
+}
+
+#[test]
+fn the_guard_is_the_hosts_choice() {
+    let runtime = Runtime::new(RuntimeOptions { guard: Some(Guard::default()), ..RuntimeOptions::default() });
+    let source = "---\nname: t\ninputs:\n  - {name: q, kind: string}\n  - {name: style, kind: string, trusted: true}\n---\n\
+                  system:\n{{ style }}\n\nuser[name={{ q }}]:\n{{ q }}\n";
+    let prompt = runtime.load_str(source, "t.prompty", ".").expect("it loads");
+    let inputs = map(json!({"q": "<b>", "style": "Be <brief>."}));
+    let messages = runtime.prepare(&prompt, &inputs).expect("it renders");
+    assert_eq!(script(&messages), ["system: Be <brief>.", "user: <untrusted>&lt;b&gt;</untrusted>"]);
+    assert_eq!(messages[1].metadata, json!({"name": "<b>"}).as_object().cloned());
+    let rendered = runtime.render(&prompt, &inputs).expect("it renders");
+    assert_eq!(rendered.guard().map(|guard| guard.advisory), Some(Guard::default().advisory()));
+    assert_eq!(runtime.parse(&prompt, &rendered).expect("it parses"), messages);
+    let plain = Runtime::default().render(&prompt, &inputs).expect("it renders");
+    assert_eq!((plain.guard(), plain.text().contains("untrusted")), (None, false));
+}
+
+#[test]
+fn the_guard_refuses_a_renderer_of_the_host() {
+    let runtime = with_angles(RuntimeOptions { guard: Some(Guard::default()), ..RuntimeOptions::default() });
+    let error =
+        runtime.render(&angles("user:\n<q>"), &map(json!({"q": "hi"}))).expect_err("nobody knows who wrote what");
+    assert_eq!((error.code(), error.class().as_str()), ("cannot_guard", "ValueError"));
+    assert!(error.message().contains("`angles`"), "{error}");
 }
 
 /// One message for every line.

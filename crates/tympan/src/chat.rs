@@ -266,6 +266,9 @@ fn thread_of(input: Arc<RichInput>) -> Vec<Message> {
 
 /// Calls `found` for each role marker, with the bytes of its line.
 pub(crate) fn for_each_marker(rendered: &Rendered, mut found: impl FnMut(Range<usize>, Marker)) {
+    if let Some(markers) = rendered.guarded.as_ref().and_then(|guarded| guarded.markers.as_ref()) {
+        return markers.iter().for_each(|(line, marker)| found(line.clone(), marker.clone()));
+    }
     let mut scanner = Scanner { rendered, text: rendered.text(), line: OpenLine::default(), index: 0, at: 0 };
     match &rendered.notable {
         Some(notes) => {

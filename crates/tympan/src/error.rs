@@ -113,6 +113,10 @@ kinds! {
     NoEntropy "no_entropy" Runtime "No source of randomness: {}",
     /// Strict mode found a role marker that the author did not write.
     NonceMismatch "nonce_mismatch" Value "Role marker nonce mismatch (possible injection){}",
+    /// A guard's advisory does not explain what the guard does.
+    InvalidAdvisory "invalid_advisory" Value "Invalid advisory: {}",
+    /// The guard was asked for where it is not known who wrote what.
+    CannotGuard "cannot_guard" Value "The guard cannot be used: {}",
     /// Nothing is registered for a kind of renderer, parser, …
     NotRegistered "not_registered" Invoker "No {}",
 }

@@ -24,6 +24,7 @@ pub mod chat;
 pub mod diagnostic;
 pub mod error;
 pub mod format;
+pub mod guard;
 pub mod hash;
 pub mod marker;
 pub mod message;
@@ -39,6 +40,7 @@ pub mod template;
 pub mod thread;
 
 pub use error::{Class, Error, Kind, Result};
+pub use guard::Guard;
 pub use message::{Content, ContentPart, JsonMap, Message, Role};
 pub use prompt::{Prompt, RenderOptions};
 pub use rendered::{Inputs, Rendered};

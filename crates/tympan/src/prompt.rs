@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 use crate::chat::for_each_marker;
 use crate::diagnostic::Diagnostic;
 use crate::error::{Error, Kind, Result};
+use crate::guard::Guard;
 use crate::hash::sha256_hex;
 use crate::marker;
 use crate::rendered::{InputInfo, InputTable, Inputs, Rendered, RichInput, RichPlace, RichValue};
@@ -58,6 +59,9 @@ pub struct RenderOptions<'a> {
     /// Where nonces for rich inputs come from. Without it a prompt that uses a rich input cannot
     /// be rendered.
     pub entropy: Option<Entropy<'a>>,
+    /// Puts `<untrusted>` and `</untrusted>` around what untrusted inputs wrote; `None` leaves it
+    /// as it is.
+    pub guard: Option<&'a Guard>,
 }
 
 impl std::fmt::Debug for RenderOptions<'_> {
@@ -67,6 +71,7 @@ impl std::fmt::Debug for RenderOptions<'_> {
             .field("strict", &self.strict)
             .field("limits", &self.limits)
             .field("thread_roles", &self.thread_roles)
+            .field("guard", &self.guard)
             .finish_non_exhaustive()
     }
 }
@@ -197,8 +202,9 @@ impl Prompt {
             values[*index] = InputValue::Rich(&input.nonce);
         }
         let lenient = options.lenient.unwrap_or(self.spec.template.lenient);
-        let output = compiled.template.render(&values, EvalOptions { lenient, limits: options.limits });
-        let Output { traced, rich: places, notable } = output.map_err(|error| self.locate(error))?;
+        let eval = EvalOptions { lenient, limits: options.limits, mark_ends: options.guard.is_some() };
+        let output = compiled.template.render(&values, eval);
+        let Output { traced, rich: places, notable, ends } = output.map_err(|error| self.locate(error))?;
         let places = places.into_iter().filter_map(|(range, index)| {
             let (_, input) = rich.iter().find(|(rich, _)| *rich == index)?;
             Some(RichPlace { range, input: input.clone() })
@@ -207,13 +213,16 @@ impl Prompt {
         let inputs = compiled.table.clone();
         // Text of trusted inputs counts as the author's, but nobody knows it beforehand.
         let notable = notable.filter(|_| !inputs.has_trusted());
-        let rendered = Rendered { traced, inputs, rich: places.collect(), strict, notable };
+        let rendered = Rendered { traced, inputs, rich: places.collect(), strict, notable, guarded: None };
         rendered.check_strict()?;
         if is_split(&self.spec) && rich_in_marker(&rendered) {
             return Err(Error::new(Kind::RichInputMisused, "it stands in the attributes of a role marker")
                 .with_help("put it on a line of its own, below the marker"));
         }
-        Ok(rendered)
+        match options.guard {
+            None => Ok(rendered),
+            Some(guard) => guard.wrap(rendered, &ends, is_split(&self.spec), options.limits),
+        }
     }
 
     /// The rich inputs that the template mentions and the caller gave, each with a new nonce.

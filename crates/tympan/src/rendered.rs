@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::guard::Guarded;
 use crate::message::{JsonMap, Message};
 use crate::origin::Origin;
 use crate::schema::PropertyKind;
@@ -220,6 +221,8 @@ pub struct Rendered {
     pub(crate) strict: bool,
     /// The only places where role markers can be, in order; `None` if they can be anywhere.
     pub(crate) notable: Option<Vec<Note>>,
+    /// What the guard left beside the text, if it was on.
+    pub(crate) guarded: Option<Box<Guarded>>,
 }
 
 /// A place in rendered text where something notable of the author's is, or may be.
@@ -244,7 +247,7 @@ pub struct Segment<'a> {
 impl Rendered {
     /// Text that a renderer outside the engine made, with what it knows of its origins.
     pub fn new(traced: TracedText, inputs: Arc<InputTable>) -> Self {
-        Self { traced, inputs, rich: Vec::new(), strict: false, notable: None }
+        Self { traced, inputs, rich: Vec::new(), strict: false, notable: None, guarded: None }
     }
 
     /// The text; a rich input stands in it as its nonce.

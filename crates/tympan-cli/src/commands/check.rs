@@ -7,6 +7,7 @@ use serde_json::{Value as Json, json};
 use tympan::diagnostic::Severity;
 use tympan::format::{Document, NoReferences, prompty};
 use tympan::{Error, Kind, Prompt};
+use tympan_runtime::RuntimeOptions;
 
 use crate::args::CheckArgs;
 use crate::excerpt::Finding;
@@ -49,7 +50,7 @@ enum Checked {
 
 impl Checked {
     fn new(path: &Path, quiet: bool) -> Self {
-        let runtime = prompt_file::runtime(path, false, false, quiet);
+        let runtime = prompt_file::runtime(path, RuntimeOptions::default(), quiet);
         match prompt_file::load(&runtime, path) {
             Ok(prompt) => {
                 let fault = prompt.template().err().or_else(|| unknown_parser(&prompt));

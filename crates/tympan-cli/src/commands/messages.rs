@@ -6,7 +6,7 @@ use tympan::chat::{Place, split_with_places};
 use tympan::rendered::Segment;
 use tympan::{Message, Rendered};
 
-use super::render::render;
+use super::render::{advise, render};
 use crate::args::RenderArgs;
 use crate::colour::{self, HEADING, Writer, paint, parts, styled};
 use crate::escape::visible_line;
@@ -27,6 +27,9 @@ pub(super) fn run(args: &RenderArgs, quiet: bool) -> Result<(), Failure> {
     let placed = split_with_places(&rendered).into_iter();
     let shown: Vec<_> = placed.map(|(message, place)| Shown::new(message, &place, &rendered, &segments)).collect();
     output::print(&show(&shown, looks))?;
+    if !quiet {
+        advise(&rendered);
+    }
     if looks.colours && !quiet {
         output::print_error(&colour::legend());
     }

@@ -2,10 +2,12 @@
 
 use serde_json::{Value as Json, json};
 use tympan::hash::sha256_hex;
-use tympan::{Prompt, Rendered};
+use tympan::{Guard, Prompt, Rendered};
+use tympan_runtime::RuntimeOptions;
 
 use crate::args::RenderArgs;
 use crate::colour::{self, Writer, paint};
+use crate::escape::visible_line;
 use crate::report::Failure;
 use crate::{inputs, json, output, prompt_file, report};
 
@@ -23,6 +25,9 @@ pub(super) fn run(args: &RenderArgs, quiet: bool) -> Result<(), Failure> {
         out.push('\n');
     }
     output::print(&out)?;
+    if !quiet {
+        advise(&rendered);
+    }
     if looks.colours && !quiet {
         output::print_error(&colour::legend());
     }
@@ -38,7 +43,7 @@ pub(super) fn render(args: &RenderArgs, quiet: bool) -> Result<(Prompt, Rendered
     if takes_stdin && prompt_file::is_stdin(&args.file) {
         return Err(Failure::Usage("standard input can be the prompt or its inputs, not both".to_owned()));
     }
-    let runtime = prompt_file::runtime(&args.file, args.strict, args.lenient, quiet);
+    let runtime = prompt_file::runtime(&args.file, options(args), quiet);
     let prompt = prompt_file::load_and_warn(&runtime, &args.file, quiet)?;
     let inputs = inputs::collect(&args.inputs, &prompt)?;
     if !quiet {
@@ -48,6 +53,22 @@ pub(super) fn render(args: &RenderArgs, quiet: bool) -> Result<(Prompt, Rendered
     }
     let rendered = runtime.render(&prompt, &inputs).map_err(|error| prompt_file::in_prompt(error, &prompt))?;
     Ok((prompt, rendered))
+}
+
+fn options(args: &RenderArgs) -> RuntimeOptions {
+    RuntimeOptions {
+        strict: args.strict.then_some(true),
+        lenient: args.lenient.then_some(true),
+        guard: args.guard.then(Guard::default),
+        ..RuntimeOptions::default()
+    }
+}
+
+/// Shows what the guard has to say, which is no part of the answer.
+pub(super) fn advise(rendered: &Rendered) {
+    if let Some(guard) = rendered.guard() {
+        output::print_error(&format!("advisory: {}\n", visible_line(guard.advisory)));
+    }
 }
 
 fn to_json(prompt: &Prompt, rendered: &Rendered) -> Json {
@@ -64,5 +85,6 @@ fn to_json(prompt: &Prompt, rendered: &Rendered) -> Json {
         "segments": segments.collect::<Json>(),
         "template_hash": prompt.template_hash(),
         "render_hash": sha256_hex(rendered.text()),
+        "guard": rendered.guard().map(|guard| json!({ "advisory": guard.advisory })),
     })
 }

@@ -40,6 +40,17 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// Fails if the rendered text may not have this many bytes.
+    #[inline]
+    pub(crate) fn check_output(&self, bytes: usize) -> Result<()> {
+        if bytes <= self.output_bytes {
+            return Ok(());
+        }
+        Err(exceeded("bytes of output", self.output_bytes as u64))
+    }
+}
+
 /// What is left of a budget.
 #[derive(Debug)]
 pub(crate) struct Budget {
@@ -121,10 +132,7 @@ impl Budget {
     /// Checks the length of the output.
     #[inline]
     pub(crate) fn output(&self, bytes: usize) -> Result<()> {
-        if bytes <= self.limits.output_bytes {
-            return Ok(());
-        }
-        Err(exceeded("bytes of output", self.limits.output_bytes as u64))
+        self.limits.check_output(bytes)
     }
 
     /// Checks how deep calls are nested, and how much of the stack they may take up.

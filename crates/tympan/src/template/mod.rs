@@ -111,7 +111,7 @@ impl Template {
     pub fn render_json(&self, inputs: &JsonMap, lenient: bool) -> Result<TracedText> {
         let value = |name: &str| inputs.get(name).map_or(InputValue::Missing, InputValue::Json);
         let values: Vec<_> = self.tree.inputs.iter().map(|input| value(&input.name)).collect();
-        let options = EvalOptions { lenient, limits: Limits::default() };
+        let options = EvalOptions { lenient, ..EvalOptions::default() };
         Ok(self.render(&values, options)?.traced)
     }
 

@@ -35,6 +35,8 @@ pub(crate) struct EvalOptions {
     /// Whether undefined values render as nothing.
     pub(crate) lenient: bool,
     pub(crate) limits: Limits,
+    /// Whether the output says where its interpolations end.
+    pub(crate) mark_ends: bool,
 }
 
 /// What a render gives.
@@ -45,6 +47,8 @@ pub(crate) struct Output {
     pub(crate) rich: Vec<(Range<usize>, usize)>,
     /// Where notable text of the author's stands, if the template was told what that is.
     pub(crate) notable: Option<Vec<Note>>,
+    /// Where interpolations end, in order, if that was asked for.
+    pub(crate) ends: Vec<usize>,
 }
 
 /// Renders a template.
@@ -63,6 +67,7 @@ pub(crate) fn render<'a>(tree: &'a Tree, inputs: &'a [InputValue<'a>], options: 
         captures: 0,
         rich: Vec::new(),
         notable: Vec::with_capacity(tree.notes),
+        ends: options.mark_ends.then(|| Vec::with_capacity(pieces / 2)),
         budget: Budget::new(options.limits),
         lenient: options.lenient,
         escape: Escape::None,
@@ -71,7 +76,8 @@ pub(crate) fn render<'a>(tree: &'a Tree, inputs: &'a [InputValue<'a>], options: 
     };
     eval.block(&tree.body)?;
     tree.hint.set(eval.out.as_str().len(), eval.out.piece_ends().len());
-    Ok(Output { traced: eval.out, rich: eval.rich, notable: tree.notable.map(|_| eval.notable) })
+    let notable = tree.notable.map(|_| eval.notable);
+    Ok(Output { traced: eval.out, rich: eval.rich, notable, ends: eval.ends.unwrap_or_default() })
 }
 
 /// About how many bytes and pieces the output will have: at least what is interpolated as it is,
@@ -132,6 +138,8 @@ pub(crate) struct Eval<'a> {
     captures: usize,
     rich: Vec<(Range<usize>, usize)>,
     notable: Vec<Note>,
+    /// Where interpolations end, if anybody wants to know.
+    ends: Option<Vec<usize>>,
     pub(crate) budget: Budget,
     pub(crate) lenient: bool,
     escape: Escape,
@@ -154,7 +162,11 @@ impl<'a> Eval<'a> {
                     Flow::Next
                 }
                 Node::Emit(expr) => {
+                    let start = self.out.as_str().len();
                     self.emit(expr).map_err(|error| error.at(expr.place.into()))?;
+                    if self.ends.is_some() {
+                        self.mark_end(start);
+                    }
                     Flow::Next
                 }
                 Node::If(branches, or_else) => self.branches(branches, or_else)?,
@@ -226,6 +238,21 @@ impl<'a> Eval<'a> {
         }
         let value = self.eval(expr)?;
         self.write(&value, expr)
+    }
+
+    /// Remembers that an interpolation that began at `start` ends here. A macro that it called may
+    /// have written straight to the output; interpolations of the macro's are then parts of it.
+    #[inline(never)]
+    fn mark_end(&mut self, start: usize) {
+        if self.captures > 0 {
+            return;
+        }
+        if let Some(ends) = &mut self.ends {
+            while ends.last().is_some_and(|end| *end > start) {
+                ends.pop();
+            }
+            ends.push(self.out.as_str().len());
+        }
     }
 
     /// Writes the result of a filter straight to the output, if there is a short cut for it.
@@ -397,7 +424,11 @@ impl<'a> Eval<'a> {
         let value = value?;
         match &capture.target {
             Some(target) => self.assign(target, value)?,
-            None => self.write(&value, &capture.filter)?,
+            None => {
+                let start = self.out.as_str().len();
+                self.write(&value, &capture.filter)?;
+                self.mark_end(start);
+            }
         }
         Ok(flow)
     }
