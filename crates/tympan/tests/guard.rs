@@ -1,10 +1,7 @@
 //! The guard: the cases in `fixtures/guard`, and what holds for any template and any input.
-#![expect(clippy::disallowed_methods, reason = "tests read their cases from files")]
 
+mod cases;
 mod grammar;
-
-use std::fmt::Write as _;
-use std::path::Path;
 
 use grammar::{Exprs, block};
 use proptest::prelude::*;
@@ -120,23 +117,19 @@ fn segments_complaint(rendered: &Rendered) -> Option<String> {
     (depth != 0).then(|| "a span is not closed".to_owned())
 }
 
+impl cases::Case for Case {
+    fn title(&self) -> (&str, &str) {
+        (&self.name, &self.template)
+    }
+
+    fn complaints(&self) -> Vec<String> {
+        self.complaint().into_iter().collect()
+    }
+}
+
 #[test]
 fn fixtures() {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/guard");
-    let (mut complaints, mut count) = (String::new(), 0);
-    for entry in std::fs::read_dir(&directory).expect("the fixtures are there") {
-        let path = entry.expect("the directory can be read").path();
-        let text = std::fs::read_to_string(&path).expect("the file can be read");
-        let cases: Vec<Case> = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{path:?}: {error}"));
-        for case in cases {
-            count += 1;
-            if let Some(complaint) = case.complaint() {
-                let _ = writeln!(complaints, "{:?} {:?}: {complaint}", case.name, case.template);
-            }
-        }
-    }
-    assert!(count >= 50, "{directory:?} has {count} cases");
-    assert!(complaints.is_empty(), "{complaints}");
+    cases::run::<Case>("guard", 50);
 }
 
 #[test]

@@ -1,11 +1,7 @@
 //! The Jinja syntax: the cases in `fixtures/jinja`, rendered by the engine and by minijinja.
-#![expect(clippy::disallowed_methods, reason = "tests read their cases from files")]
 
+mod cases;
 mod oracle;
-
-use std::collections::HashSet;
-use std::fmt::Write as _;
-use std::path::Path;
 
 use serde::Deserialize;
 use tympan::JsonMap;
@@ -29,14 +25,6 @@ struct Case {
 }
 
 impl Case {
-    fn complaints(&self) -> Vec<String> {
-        let mut complaints: Vec<String> = self.of_engine().into_iter().chain(self.of_oracle()).collect();
-        if self.jinja2.as_ref().is_some_and(|reason| !reason.starts_with("skip: ")) {
-            complaints.push("`jinja2` has to say why it skips".to_owned());
-        }
-        complaints
-    }
-
     /// What is wrong with what the engine does, if anything is.
     fn of_engine(&self) -> Option<String> {
         let template = Template::compile(&self.template, CompileOptions::default());
@@ -65,23 +53,21 @@ impl Case {
     }
 }
 
+impl cases::Case for Case {
+    fn title(&self) -> (&str, &str) {
+        (&self.name, &self.template)
+    }
+
+    fn complaints(&self) -> Vec<String> {
+        let mut complaints: Vec<String> = self.of_engine().into_iter().chain(self.of_oracle()).collect();
+        if self.jinja2.as_ref().is_some_and(|reason| !reason.starts_with("skip: ")) {
+            complaints.push("`jinja2` has to say why it skips".to_owned());
+        }
+        complaints
+    }
+}
+
 #[test]
 fn fixtures() {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/jinja");
-    let mut complaints = String::new();
-    let mut names = HashSet::new();
-    for entry in std::fs::read_dir(&directory).expect("the fixtures are there") {
-        let path = entry.expect("the directory can be read").path();
-        let file = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let text = std::fs::read_to_string(&path).expect("the file can be read");
-        let cases: Vec<Case> = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{path:?}: {error}"));
-        for case in cases {
-            for complaint in case.complaints() {
-                let _ = writeln!(complaints, "{file}, {:?} {:?}: {complaint}", case.name, case.template);
-            }
-            assert!(names.insert(format!("{file}/{}", case.name)), "{file} has two cases named {:?}", case.name);
-        }
-    }
-    assert!(names.len() >= 450, "{directory:?} has {} cases", names.len());
-    assert!(complaints.is_empty(), "{complaints}");
+    cases::run::<Case>("jinja", 450);
 }

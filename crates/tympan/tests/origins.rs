@@ -1,9 +1,6 @@
 //! Who wrote what: the cases in `fixtures/origins`, from a template to its segments and messages.
-#![expect(clippy::disallowed_methods, reason = "tests read their cases from files")]
 
-use std::collections::HashSet;
-use std::fmt::Write as _;
-use std::path::Path;
+mod cases;
 
 use serde::{Deserialize, Serialize};
 use tympan::schema::{Property, PropertyKind};
@@ -92,23 +89,17 @@ fn messages(messages: Vec<Message>) -> Vec<Said> {
     messages.into_iter().map(said).collect()
 }
 
+impl cases::Case for Case {
+    fn title(&self) -> (&str, &str) {
+        (&self.name, &self.template)
+    }
+
+    fn complaints(&self) -> Vec<String> {
+        self.complaint().into_iter().collect()
+    }
+}
+
 #[test]
 fn fixtures() {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/origins");
-    let mut complaints = String::new();
-    let mut names = HashSet::new();
-    for entry in std::fs::read_dir(&directory).expect("the fixtures are there") {
-        let path = entry.expect("the directory can be read").path();
-        let file = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let text = std::fs::read_to_string(&path).expect("the file can be read");
-        let cases: Vec<Case> = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{path:?}: {error}"));
-        for case in cases {
-            if let Some(complaint) = case.complaint() {
-                let _ = writeln!(complaints, "{file}, {:?} {:?}: {complaint}", case.name, case.template);
-            }
-            assert!(names.insert(format!("{file}/{}", case.name)), "{file} has two cases named {:?}", case.name);
-        }
-    }
-    assert!(names.len() >= 75, "{directory:?} has {} cases", names.len());
-    assert!(complaints.is_empty(), "{complaints}");
+    cases::run::<Case>("origins", 75);
 }

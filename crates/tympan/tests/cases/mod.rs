@@ -1,0 +1,40 @@
+//! Runs the cases of a folder of fixtures.
+#![expect(clippy::disallowed_methods, reason = "tests read their cases from files")]
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde::de::DeserializeOwned;
+
+/// A case of a fixture.
+pub(crate) trait Case: DeserializeOwned {
+    /// What it is called, and its template.
+    fn title(&self) -> (&str, &str);
+
+    /// What is wrong with the outcome.
+    fn complaints(&self) -> Vec<String>;
+}
+
+/// Runs the cases of all files in `fixtures/<stage>`, each of which is a list of cases, and shows all complaints at
+/// once. Fewer cases than there should be are one, too: a folder that nobody reads always passes.
+pub(crate) fn run<C: Case>(stage: &str, at_least: usize) {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(stage);
+    let mut complaints = String::new();
+    let mut names = HashSet::new();
+    for entry in std::fs::read_dir(&directory).expect("the fixtures are there") {
+        let path = entry.expect("the directory can be read").path();
+        let file = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let text = std::fs::read_to_string(&path).expect("the file can be read");
+        let cases: Vec<C> = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{path:?}: {error}"));
+        for case in cases {
+            let (name, template) = case.title();
+            for complaint in case.complaints() {
+                let _ = writeln!(complaints, "{file}, {name:?} {template:?}: {complaint}");
+            }
+            assert!(names.insert(format!("{file}/{name}")), "{file} has two cases named {name:?}");
+        }
+    }
+    assert!(names.len() >= at_least, "{directory:?} has {} cases", names.len());
+    assert!(complaints.is_empty(), "{complaints}");
+}
