@@ -30,22 +30,24 @@ pub(crate) fn render(
             .with_help("only the formats jinja2 and mustache know threads, images, files and audio"));
     }
     let inputs = prompt.validate_inputs(inputs)?;
+    let template = prompt.get_source(options.variant)?;
+    let table = Arc::new(unknown_inputs().with_arm(prompt.arm_info(options.variant)?));
     if spec.template.parser != "prompty" {
-        let text = renderer.render(&spec.instructions, &inputs)?;
-        return Ok(Rendered::new(TracedText::whole(text, Origin::input(0)), unknown_inputs()));
+        let text = renderer.render(template, &inputs)?;
+        return Ok(Rendered::new(TracedText::whole(text, Origin::input(0)), table));
     }
     let nonce = format!("{:016x}", system_entropy()?);
-    let text = renderer.render(&pre_render(&spec.instructions, &nonce), &inputs)?;
+    let text = renderer.render(&pre_render(template, &nonce), &inputs)?;
     let strict = options.strict.unwrap_or(spec.template.strict);
-    trace(&text, &nonce).with_strict(strict)
+    trace(&text, &nonce, table).with_strict(strict)
 }
 
-fn unknown_inputs() -> Arc<InputTable> {
-    Arc::new(InputTable::new(vec![InputInfo { name: UNKNOWN.to_owned(), trusted: false, strict: false }]))
+fn unknown_inputs() -> InputTable {
+    InputTable::new(vec![InputInfo { name: UNKNOWN.to_owned(), trusted: false, strict: false }])
 }
 
 /// Gives the marked lines, and the line ends around them, to the author, and the rest to nobody.
-fn trace(text: &str, nonce: &str) -> Rendered {
+fn trace(text: &str, nonce: &str, inputs: Arc<InputTable>) -> Rendered {
     let mark = format!("[nonce={nonce}");
     let mut traced = TracedText::default();
     let mut content = String::new();
@@ -62,7 +64,7 @@ fn trace(text: &str, nonce: &str) -> Rendered {
         }
     }
     push_content(&mut traced, &content);
-    Rendered::new(traced, unknown_inputs())
+    Rendered::new(traced, inputs)
 }
 
 fn push_content(traced: &mut TracedText, content: &str) {

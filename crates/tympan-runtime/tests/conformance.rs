@@ -18,8 +18,8 @@ fn cases(operation: &str) -> Vec<Value> {
 /// The prompt of a case: inputs that say so are threads, and `strict_props` are strict.
 fn prompt(input: &Value) -> (Prompt, Inputs) {
     let inputs = input["inputs"].as_object().cloned().unwrap_or_default();
-    let mut spec = PromptSpec::default();
-    spec.instructions = input["template"].as_str().unwrap_or_default().to_owned();
+    let instructions = input["template"].as_str().unwrap_or_default().to_owned();
+    let mut spec = PromptSpec { instructions, ..PromptSpec::default() };
     spec.template.format = input["engine"].as_str().unwrap_or("jinja2").to_owned();
     for (name, value) in &inputs {
         let is_thread = value["_kind"] == "thread";

@@ -91,7 +91,7 @@ fn template_fault(error: &Error) -> Option<Error> {
     let source = error.source_file()?;
     let (document, _) = prompty::parse_as_far_as_possible(source, &mut NoReferences);
     let Document { spec, body, .. } = document?;
-    let prompt = Prompt::new(spec, source.clone(), body.start, Vec::new());
+    let prompt = Prompt::from_document(spec, source.clone(), body.start, Vec::new());
     // What the front matter says of the renderer may be what is wrong with it.
     prompt.template().err().filter(|error| error.kind() != Kind::NotRegistered)
 }
