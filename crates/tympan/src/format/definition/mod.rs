@@ -72,13 +72,24 @@ pub(crate) struct Parsed {
     pub(crate) declared: Vec<(String, Span)>,
 }
 
+/// Whether a text is meant as a definition, whatever is wrong with it: it has a `role` and a `body` at the top.
+pub fn is_definition(text: &str, extension: &str) -> bool {
+    let Some(syntax) = Syntax::from_extension(extension) else { return false };
+    let (root, _) = read(text, syntax);
+    root.is_some_and(|root| entry(&root, "role").is_some() && entry(&root, "body").is_some())
+}
+
+fn read(text: &str, syntax: Syntax) -> (Option<Node<'_>>, Vec<Problem>) {
+    match syntax {
+        Syntax::Yaml => yaml::parse(text, 0),
+        Syntax::Json => json::parse(text),
+        Syntax::Toml => toml::parse(text),
+    }
+}
+
 /// Reads a definition, and says everything that is wrong with its shape. Its templates are not looked at.
 pub(crate) fn parse(source: &SourceFile, syntax: Syntax) -> (Parsed, Vec<Diagnostic>) {
-    let (root, problems) = match syntax {
-        Syntax::Yaml => yaml::parse(source.text(), 0),
-        Syntax::Json => json::parse(source.text()),
-        Syntax::Toml => toml::parse(source.text()),
-    };
+    let (root, problems) = read(source.text(), syntax);
     let mut report = Report::default();
     problems.into_iter().for_each(|problem| report.push(unreadable(problem)));
     let Some(root) = root else { return (Parsed::default(), report.into_diagnostics()) };
