@@ -7,13 +7,14 @@ FUZZ_SECONDS ?= 60
 FUZZ_TARGETS ?= template front_matter parse
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench fuzz need-cargo need-python
+.PHONY: help demo test lint bench fuzz generate need-cargo need-python
 
 help:
 	@echo 'make demo    render a prompt, and watch an input fail to forge a message'
 	@echo 'make test    all tests'
 	@echo 'make lint    formatting, clippy, licences'
 	@echo 'make bench   Tympan beside its peers, as ratios; writes target/bench.json'
+	@echo 'make generate  the typed forms of prompt definitions, from their schema'
 	@echo 'make fuzz    each fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS)) seconds'
 
 need-cargo:
@@ -35,6 +36,7 @@ demo: need-cargo
 test: need-cargo $(ORACLE)/ready
 	$(CARGO) test --workspace --doc
 	$(ORACLE)/bin/python tests/oracle/jinja2_oracle.py fixtures/jinja
+	PYTHON=$(PYTHON) sh schemas/generate.sh --check
 	@if $(CARGO) nextest --version >/dev/null 2>&1; then \
 		echo '$(CARGO) nextest run --workspace'; $(CARGO) nextest run --workspace; \
 	else \
@@ -56,6 +58,9 @@ lint: need-cargo
 	else \
 		echo 'cargo-deny is not here, so licences were not checked (cargo install cargo-deny --locked)'; \
 	fi
+
+generate: need-cargo
+	CARGO=$(CARGO) PYTHON=$(PYTHON) sh schemas/generate.sh
 
 bench: need-cargo
 	$(CARGO) bench --manifest-path bench/Cargo.toml

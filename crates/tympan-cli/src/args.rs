@@ -7,8 +7,8 @@ use clap_complete::Shell;
 
 /// Renders prompt files, and remembers who wrote every byte
 ///
-/// Tympan reads a `.prompty` file, renders its template with your inputs, and splits the result into chat messages
-/// that no input can forge.
+/// Tympan reads a `.prompty` file or a prompt definition (YAML, JSON or TOML), renders its template with your inputs,
+/// and splits the result into chat messages that no input can forge.
 #[derive(Debug, Parser)]
 #[command(name = "tympan", version)]
 #[command(after_long_help = "Examples:
@@ -105,6 +105,27 @@ pub(crate) enum Command {
   tympan check support.prompty --json")]
     Check(CheckArgs),
 
+    /// Print the hashes of prompt files
+    ///
+    /// `definition` is the hash of everything that decides what a model sees, whatever the file's format and the order
+    /// of its keys. The other lines are the hashes of the templates, one for each variant.
+    #[command(after_long_help = "Examples:
+  tympan hash greeting.yaml
+  tympan hash prompts/* --json")]
+    Hash(HashArgs),
+
+    /// Write or verify a lock file of all prompts in a directory
+    ///
+    /// `tympan.lock` lists the hashes of every prompt below the directory, so that a review shows which prompts a
+    /// change touches. With `--check` nothing is written: what differs is reported, and the exit status is 1.
+    #[command(after_long_help = "Examples:
+  tympan lock prompts
+  tympan lock prompts --check")]
+    Lock(LockArgs),
+
+    /// Print the JSON Schema of prompt definitions
+    Schema,
+
     /// Print a completion script for a shell
     #[command(after_long_help = "Example:
   tympan completions bash > ~/.local/share/bash-completion/completions/tympan")]
@@ -131,7 +152,9 @@ impl Command {
             Self::Parse(args) => args.json,
             Self::Inspect(args) => args.json,
             Self::Check(args) => args.json,
-            Self::Completions { .. } | Self::Man { .. } => false,
+            Self::Hash(args) => args.json,
+            Self::Lock(args) => args.json,
+            Self::Schema | Self::Completions { .. } | Self::Man { .. } => false,
         }
     }
 }
@@ -144,6 +167,10 @@ pub(crate) struct RenderArgs {
 
     #[command(flatten)]
     pub(crate) inputs: InputArgs,
+
+    /// The variant of a prompt definition to render; without it, the default one
+    #[arg(long, value_name = "NAME")]
+    pub(crate) variant: Option<String>,
 
     /// Fail if an untrusted input holds a line that reads like a role marker
     #[arg(long)]
@@ -214,6 +241,10 @@ pub(crate) struct InspectArgs {
     /// The prompt file; `-` reads it from standard input
     pub(crate) file: PathBuf,
 
+    /// The variant of a prompt definition whose template to show; without it, the default one
+    #[arg(long, value_name = "NAME")]
+    pub(crate) variant: Option<String>,
+
     /// Print JSON; an error is JSON on standard error
     #[arg(long)]
     pub(crate) json: bool,
@@ -227,6 +258,34 @@ pub(crate) struct CheckArgs {
     pub(crate) files: Vec<PathBuf>,
 
     /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What `hash` takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct HashArgs {
+    /// The prompt files; `-` reads one from standard input
+    #[arg(required = true)]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// Print JSON; an error is JSON on standard error
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What `lock` takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct LockArgs {
+    /// The directory whose prompts to lock; the lock file is `tympan.lock` in it
+    #[arg(default_value = ".")]
+    pub(crate) directory: PathBuf,
+
+    /// Compare with the lock file, and write nothing
+    #[arg(long)]
+    pub(crate) check: bool,
+
+    /// Print JSON; an error is JSON on standard error
     #[arg(long)]
     pub(crate) json: bool,
 }

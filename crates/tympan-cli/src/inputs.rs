@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value as Json;
 use tympan::format::parse_inputs;
-use tympan::schema::PropertyKind;
+use tympan::schema::{Property, PropertyKind};
 use tympan::source::SourceFile;
 use tympan::{Error, Inputs, Kind, Prompt};
 
@@ -22,17 +22,25 @@ pub(crate) fn collect(args: &InputArgs, prompt: &Prompt) -> Result<Inputs, Failu
         inputs.extend(parse_inputs(&read(path, "--inputs")?)?);
     }
     for (name, value) in &args.set {
-        let kind = prompt.spec().inputs.iter().find(|input| input.name == *name).map(|input| input.kind);
-        let value = setting(name, value, kind.unwrap_or_default())?;
+        let input = prompt.spec().inputs.iter().find(|input| input.name == *name);
+        let kinds = input.map_or_else(Vec::new, kinds_of);
+        let value = setting(name, value, &kinds)?;
         inputs.insert(name.clone(), value);
     }
     Ok(inputs)
 }
 
+/// The kinds that a value may have, text last: anything could be that.
+fn kinds_of(input: &Property) -> Vec<PropertyKind> {
+    let mut kinds = if input.kinds.is_empty() { vec![input.kind] } else { input.kinds.clone() };
+    kinds.sort_by_key(|kind| *kind == PropertyKind::String);
+    kinds
+}
+
 /// What is worth knowing about settings: a name that nothing uses is likely a typing mistake.
-pub(crate) fn warnings(args: &InputArgs, prompt: &Prompt) -> Vec<String> {
+pub(crate) fn warnings(args: &InputArgs, prompt: &Prompt, variant: Option<&str>) -> Vec<String> {
     // A template that does not compile says so itself.
-    let Ok(template) = prompt.template() else { return Vec::new() };
+    let Ok(template) = prompt.variant_template(variant) else { return Vec::new() };
     let known: Vec<&str> = template.inputs().map(|(name, _)| name).collect();
     let unknown = args.set.iter().map(|(name, _)| name.as_str()).filter(|name| !known.contains(name));
     let warning = |name: &str| {
@@ -65,15 +73,22 @@ pub(crate) fn read(path: &Path, option: &str) -> Result<SourceFile, Failure> {
 }
 
 /// The value of `--set`: `@` takes it from a file, `@@` stands for a single `@`.
-fn setting(name: &str, value: &str, kind: PropertyKind) -> Result<Json, Failure> {
+fn setting(name: &str, value: &str, kinds: &[PropertyKind]) -> Result<Json, Failure> {
     match value.strip_prefix('@') {
-        Some(rest) if rest.starts_with('@') => Ok(typed(name, rest, kind)?),
+        Some(rest) if rest.starts_with('@') => Ok(typed_any(name, rest, kinds)?),
         Some(path) => {
             let source = read(Path::new(path), &format!("--set {name}"))?;
-            Ok(typed(name, source.text(), kind)?)
+            Ok(typed_any(name, source.text(), kinds)?)
         }
-        None => Ok(typed(name, value, kind)?),
+        None => Ok(typed_any(name, value, kinds)?),
     }
+}
+
+/// Text as a value of the first of these kinds that it fits.
+fn typed_any(name: &str, text: &str, kinds: &[PropertyKind]) -> Result<Json, Error> {
+    let (last, others) = kinds.split_last().unwrap_or((&PropertyKind::String, &[]));
+    let found = others.iter().find_map(|kind| typed(name, text, *kind).ok());
+    found.map_or_else(|| typed(name, text, *last), Ok)
 }
 
 /// Text as a value of this kind. The text is not quoted in errors: it may be anything.

@@ -38,20 +38,22 @@ pub(crate) fn render(
             .with_help("only the formats jinja2 and mustache know threads, images, files and audio"));
     }
     let inputs = prompt.validate_inputs(inputs)?;
+    let template = prompt.get_source(options.variant)?;
+    let table = Arc::new(unknown_inputs().with_arm(prompt.arm_info(options.variant)?));
     if spec.template.parser != "prompty" {
-        let text = renderer.render(&spec.instructions, &inputs)?;
-        return Ok(Rendered::new(TracedText::whole(text, Origin::input(0)), unknown_inputs()));
+        let text = renderer.render(template, &inputs)?;
+        return Ok(Rendered::new(TracedText::whole(text, Origin::input(0)), table));
     }
     let nonce = format!("{:016x}", system_entropy()?);
-    let template = pre_render(&spec.instructions, &nonce);
+    let template = pre_render(template, &nonce);
     let text = renderer.render(&template, &inputs)?;
     // Which input wrote what is not known, so one that is strict makes all of them so.
     let strict = options.strict.unwrap_or(spec.template.strict) || spec.inputs.iter().any(|input| input.strict);
-    trace(&text, &template, &nonce)?.with_strict(strict)
+    trace(&text, &template, &nonce, table)?.with_strict(strict)
 }
 
-fn unknown_inputs() -> Arc<InputTable> {
-    Arc::new(InputTable::new(vec![InputInfo { name: UNKNOWN.to_owned(), trusted: false, strict: false }]))
+fn unknown_inputs() -> InputTable {
+    InputTable::new(vec![InputInfo { name: UNKNOWN.to_owned(), trusted: false, strict: false }])
 }
 
 /// A marker whose line the renderer has changed: an input may have had a part in it, and nobody can say which.
@@ -63,7 +65,7 @@ fn changed_marker() -> Error {
 }
 
 /// Gives the marked lines, and the line ends around them, to the author, and the rest to nobody.
-fn trace(text: &str, template: &str, nonce: &str) -> Result<Rendered> {
+fn trace(text: &str, template: &str, nonce: &str, inputs: Arc<InputTable>) -> Result<Rendered> {
     let mark = format!("[nonce={nonce}");
     let markers: HashSet<&str> = template.lines().filter(|line| line.contains(&mark)).map(str::trim_end).collect();
     let mut traced = TracedText::default();
@@ -82,7 +84,7 @@ fn trace(text: &str, template: &str, nonce: &str) -> Result<Rendered> {
         }
     }
     push_content(&mut traced, &content);
-    Ok(Rendered::new(traced, unknown_inputs()))
+    Ok(Rendered::new(traced, inputs))
 }
 
 fn push_content(traced: &mut TracedText, content: &str) {

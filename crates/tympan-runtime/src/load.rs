@@ -9,9 +9,10 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use tympan::diagnostic::Diagnostic;
+use tympan::format::definition::Syntax;
 use tympan::format::{Document, ReferencedFile, Resolve, prompty};
 use tympan::source::{SourceFile, Span};
-use tympan::{Error, Kind, Result};
+use tympan::{Error, Kind, Prompt, Result};
 
 pub use environment::EnvPolicy;
 use files::Files;
@@ -72,6 +73,35 @@ pub fn load_document(path: impl AsRef<Path>, options: &LoadOptions) -> Result<Lo
     let path = path.as_ref();
     let source = read_prompt_file(path, options.max_file_bytes)?;
     parse(source, directory_of(path), options)
+}
+
+/// Reads a prompt file: a prompt definition if its name ends in `.yaml`, `.yml`, `.json` or `.toml`, and a `.prompty`
+/// file otherwise.
+///
+/// # Errors
+///
+/// As [`load_document`].
+pub(crate) fn load_prompt(path: &Path, options: &LoadOptions) -> Result<Prompt> {
+    match definition_syntax(path) {
+        Some(syntax) => Prompt::from_definition_source(read_prompt_file(path, options.max_file_bytes)?, syntax),
+        None => load_document(path, options).map(prompt),
+    }
+}
+
+/// As [`load_prompt`], for text that is called `name`.
+pub(crate) fn load_prompt_str(text: &str, name: &str, base_dir: &Path, options: &LoadOptions) -> Result<Prompt> {
+    match definition_syntax(Path::new(name)) {
+        Some(syntax) => Prompt::from_definition_source(SourceFile::new(name, text), syntax),
+        None => load_document_str(text, name, base_dir, options).map(prompt),
+    }
+}
+
+fn definition_syntax(path: &Path) -> Option<Syntax> {
+    Syntax::from_extension(path.extension()?.to_str()?)
+}
+
+fn prompt((source, document, warnings): LoadedDocument) -> Prompt {
+    Prompt::from_document(document.spec, source, document.body.start, warnings)
 }
 
 /// Reads the text of a `.prompty` file that is called `name` in messages and whose references start at `base_dir`.

@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use tympan::prompt::RenderOptions;
 use tympan::template::Limits;
 use tympan::thread::ThreadRoles;
-use tympan::{Error, Guard, Inputs, Kind, Message, Prompt, Rendered, Result, chat};
+use tympan::{Error, Guard, Inputs, Kind, Message, Prompt, Rendered, Result};
 
 use crate::foreign;
 use crate::load::LoadOptions;
@@ -130,9 +130,22 @@ impl Runtime {
     /// that the host brought.
     #[tracing::instrument(name = "render", level = "info", skip_all, fields(prompt = prompt.spec().name))]
     pub fn render(&self, prompt: &Prompt, inputs: &Inputs) -> Result<Rendered> {
+        self.dispatch(prompt, inputs, &self.render_options())
+    }
+
+    /// Renders a prompt with options of its own; [`Runtime::render_options`] has those of this runtime.
+    ///
+    /// # Errors
+    /// As [`Runtime::render`]; or the prompt has no such variant.
+    #[tracing::instrument(name = "render", level = "info", skip_all, fields(prompt = prompt.spec().name))]
+    pub fn render_with(&self, prompt: &Prompt, inputs: &Inputs, options: &RenderOptions<'_>) -> Result<Rendered> {
+        self.dispatch(prompt, inputs, options)
+    }
+
+    fn dispatch(&self, prompt: &Prompt, inputs: &Inputs, options: &RenderOptions<'_>) -> Result<Rendered> {
         match self.renderers.get(&prompt.spec().template.format) {
-            None => prompt.render_with(inputs, &self.render_options()),
-            Some(renderer) => foreign::render(&*renderer, prompt, inputs, &self.render_options()),
+            None => prompt.render_with(inputs, options),
+            Some(renderer) => foreign::render(&*renderer, prompt, inputs, options),
         }
     }
 
@@ -149,8 +162,7 @@ impl Runtime {
         let kind = prompt.spec().template.parser.as_str();
         match self.parsers.get(kind) {
             Some(parser) => parser.parse(prompt, &rendered),
-            None if kind == "prompty" => Ok(chat::split(rendered)),
-            None => Err(Error::not_registered("parser", kind)),
+            None => prompt.messages(rendered),
         }
     }
 
@@ -188,10 +200,18 @@ impl Runtime {
         self.prepare(prompt, inputs)
     }
 
-    fn render_options(&self) -> RenderOptions<'_> {
+    /// How this runtime renders: what its options say, with randomness from the operating system.
+    pub fn render_options(&self) -> RenderOptions<'_> {
         let RuntimeOptions { limits, thread_roles, lenient, strict, ref guard, .. } = self.options;
-        let guard = guard.as_ref();
-        RenderOptions { lenient, strict, limits, thread_roles, entropy: Some(&system_entropy), guard }
+        RenderOptions {
+            lenient,
+            strict,
+            limits,
+            thread_roles,
+            entropy: Some(&system_entropy),
+            guard: guard.as_ref(),
+            variant: None,
+        }
     }
 }
 

@@ -75,6 +75,10 @@ kinds! {
     InvalidFrontmatter "invalid_frontmatter" Value "Invalid frontmatter YAML: {}",
     /// A field of the prompt has the wrong shape.
     InvalidDocument "invalid_document" Value "Invalid prompt: {}",
+    /// A prompt definition does not parse, or has the wrong shape.
+    InvalidDefinition "invalid_definition" Value "Invalid prompt definition: {}",
+    /// A template of a prompt definition uses a variable that is not declared.
+    UndeclaredVariable "undeclared_variable" Value "Undeclared variable: {}",
     /// `${env:NAME}` names a variable that is not set.
     EnvNotSet "env_not_set" Value "Environment variable '{}' not set",
     /// `${env:NAME}` names a variable that the host does not allow.
@@ -85,6 +89,8 @@ kinds! {
     FileOutsideRoot "file_outside_root" Value "Referenced file is outside the allowed directories: {}",
     /// `${file:path}` names something that is not a regular file of acceptable size and content.
     InvalidReferencedFile "invalid_referenced_file" Value "Referenced file cannot be used: {}",
+    /// A prompt has no variant of this name.
+    UnknownVariant "unknown_variant" Value "Unknown variant: {}",
     /// A required input was not given and has no default.
     MissingInput "missing_input" Value "Missing required input: {}",
     /// An input has a value that cannot be used as what it is declared to be.
@@ -176,6 +182,15 @@ impl Error {
         if self.0.source.is_none() {
             self.0.span = self.0.span.map(|span| span.shifted(offset));
             self.0.source = Some(source.clone());
+        }
+        self
+    }
+
+    /// Moves its place, if it has one and no source yet.
+    #[must_use]
+    pub(crate) fn moved(mut self, place: impl FnOnce(Span) -> Span) -> Self {
+        if self.0.source.is_none() {
+            self.0.span = self.0.span.map(place);
         }
         self
     }

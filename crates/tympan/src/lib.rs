@@ -16,11 +16,15 @@
 //! # Ok::<(), tympan::Error>(())
 //! ```
 //!
-//! Where to look next: [`Prompt`] for rendering, [`chat`] for messages, [`template`] for the
+//! Where to look next: [`Prompt`] for rendering, [`definition`] for prompts from YAML, JSON and TOML, [`chat`] for messages, [`template`] for the
 //! template engine, [`origin`] for who wrote what.
 #![warn(missing_docs)]
 
+mod canonical;
 pub mod chat;
+mod check;
+pub mod composition;
+pub mod definition;
 pub mod diagnostic;
 pub mod error;
 pub mod format;
@@ -29,6 +33,7 @@ pub mod hash;
 pub mod marker;
 pub mod message;
 pub mod origin;
+mod placement;
 pub mod prompt;
 pub mod rendered;
 pub mod schema;
@@ -39,7 +44,9 @@ mod strict;
 pub mod template;
 pub mod thread;
 
+pub use composition::Composition;
 pub use error::{Class, Error, Kind, Result};
+pub use format::definition::PromptDefinition;
 pub use guard::Guard;
 pub use message::{Content, ContentPart, JsonMap, Message, Role};
 pub use prompt::{Prompt, RenderOptions};

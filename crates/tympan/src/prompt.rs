@@ -1,7 +1,9 @@
 //! Prompts: what all formats become, and how they are rendered.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
+use serde::Serialize;
 use serde_json::Value as Json;
 use smallvec::SmallVec;
 
@@ -11,33 +13,46 @@ use crate::error::{Error, Kind, Result};
 use crate::guard::Guard;
 use crate::hash::sha256_hex;
 use crate::marker;
-use crate::rendered::{InputInfo, InputTable, Inputs, Rendered, RichInput, RichPlace, RichValue};
+use crate::message::{JsonMap, Message, Role};
+use crate::placement::Placement;
+use crate::rendered::{ArmInfo, InputInfo, InputTable, Inputs, Rendered, RichInput, RichPlace, RichValue};
 use crate::schema::{Property, PropertyKind};
-use crate::source::SourceFile;
-use crate::spec::PromptSpec;
+use crate::source::{SourceFile, Span};
+use crate::spec::{DEFAULT_VARIANT, ONE_MESSAGE, PromptSpec};
 use crate::template::{CompileOptions, EvalOptions, InputValue, Limits, Notable, Output, Syntax, Template, json_get};
 use crate::thread::{ThreadRoles, parse_thread};
 
 /// A prompt: its declarations and its template, which is compiled when it is first needed and
-/// then kept.
+/// then kept. A prompt that was made from a definition has compiled all of its templates already.
 #[derive(Debug)]
 pub struct Prompt {
     spec: PromptSpec,
     source: SourceFile,
-    /// Where in the source the instructions begin.
-    offset: usize,
+    /// The default template, then those of the variants, in order.
+    arms: Vec<Arm>,
     warnings: Vec<Diagnostic>,
+    definition_hash: OnceLock<String>,
+}
+
+/// One template of a prompt.
+#[derive(Debug)]
+struct Arm {
+    placement: Placement,
     compiled: OnceLock<Result<Compiled>>,
     template_hash: OnceLock<String>,
+}
+
+impl Arm {
+    fn new(placement: Placement) -> Self {
+        Self { placement, compiled: OnceLock::new(), template_hash: OnceLock::new() }
+    }
 }
 
 #[derive(Debug)]
 struct Compiled {
     template: Template,
     table: Arc<InputTable>,
-    /// For each input of the template: the index of its declaration.
-    declarations: Vec<Option<usize>>,
-    /// Declarations that must have a value although the template does not mention them.
+    /// Whether any declaration is of a kind that never becomes text.
     has_rich: bool,
 }
 
@@ -47,6 +62,8 @@ pub type Entropy<'a> = &'a dyn Fn() -> Result<u64>;
 /// How to render a prompt.
 #[derive(Clone, Copy, Default)]
 pub struct RenderOptions<'a> {
+    /// The variant of the prompt to render; `None` means the default one.
+    pub variant: Option<&'a str>,
     /// Whether undefined variables render as nothing; `None` leaves it to the prompt.
     pub lenient: Option<bool>,
     /// Whether text that looks like a role marker in any untrusted input is an error; `None`
@@ -67,6 +84,7 @@ pub struct RenderOptions<'a> {
 impl std::fmt::Debug for RenderOptions<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("RenderOptions")
+            .field("variant", &self.variant)
             .field("lenient", &self.lenient)
             .field("strict", &self.strict)
             .field("limits", &self.limits)
@@ -78,14 +96,27 @@ impl std::fmt::Debug for RenderOptions<'_> {
 
 impl Prompt {
     /// A prompt whose instructions stand `offset` bytes into their source.
-    pub fn new(spec: PromptSpec, source: SourceFile, offset: usize, warnings: Vec<Diagnostic>) -> Self {
-        Self { spec, source, offset, warnings, compiled: OnceLock::new(), template_hash: OnceLock::new() }
+    pub fn from_document(spec: PromptSpec, source: SourceFile, offset: usize, warnings: Vec<Diagnostic>) -> Self {
+        // Variants that nobody placed are looked for from the same offset; they have no better place.
+        let placements = vec![Placement::Verbatim(offset); 1 + spec.variants.len()];
+        Self::placed(spec, source, placements, warnings)
+    }
+
+    /// A prompt whose templates stand in these places, the default one first.
+    pub(crate) fn placed(
+        spec: PromptSpec,
+        source: SourceFile,
+        placements: Vec<Placement>,
+        warnings: Vec<Diagnostic>,
+    ) -> Self {
+        let arms = placements.into_iter().map(Arm::new).collect();
+        Self { spec, source, arms, warnings, definition_hash: OnceLock::new() }
     }
 
     /// A prompt that has no file.
     pub fn from_spec(spec: PromptSpec) -> Self {
         let source = SourceFile::new("<prompt>", spec.instructions.as_str());
-        Self::new(spec, source, 0, Vec::new())
+        Self::from_document(spec, source, 0, Vec::new())
     }
 
     /// Everything that the prompt declares.
@@ -98,9 +129,9 @@ impl Prompt {
         &self.source
     }
 
-    /// Where in the source the template begins.
+    /// Where in the source the default template begins.
     pub fn template_offset(&self) -> usize {
-        self.offset
+        self.locate_span(0, Span::default()).start
     }
 
     /// What was worth knowing when the prompt was read.
@@ -108,39 +139,167 @@ impl Prompt {
         &self.warnings
     }
 
-    /// The SHA-256 of the template's source, in hexadecimal digits.
-    pub fn template_hash(&self) -> &str {
-        self.template_hash.get_or_init(|| sha256_hex(&self.spec.instructions))
+    /// The prompt's name.
+    pub fn name(&self) -> Option<&str> {
+        self.spec.name.as_deref()
     }
 
-    /// The compiled template.
+    /// Who says the text, where the prompt says so for all of it.
+    pub fn role(&self) -> Option<Role> {
+        self.spec.role
+    }
+
+    /// The default template.
+    pub fn body(&self) -> &str {
+        &self.spec.instructions
+    }
+
+    /// The declared variables, in order.
+    pub fn variables(&self) -> &[Property] {
+        &self.spec.inputs
+    }
+
+    /// The names of the variables that callers have to validate before they render.
+    pub fn validation_required(&self) -> impl Iterator<Item = &str> {
+        self.spec.inputs.iter().filter(|input| input.validation_required).map(|input| input.name.as_str())
+    }
+
+    /// The names of the templates, in order: `default`, then the variants.
+    pub fn arms(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(DEFAULT_VARIANT).chain(self.spec.variants.iter().map(|variant| variant.name.as_str()))
+    }
+
+    /// A name of the caller's for what the model should answer with.
+    pub fn output_model(&self) -> Option<&str> {
+        self.spec.output_model.as_deref()
+    }
+
+    /// What the author keeps with the prompt.
+    pub fn metadata(&self) -> &JsonMap {
+        &self.spec.metadata
+    }
+
+    /// What the author keeps with a variant; the default one has what the prompt has.
+    ///
+    /// # Errors
+    /// There is no such variant.
+    pub fn variant_metadata(&self, variant: &str) -> Result<&JsonMap> {
+        Ok(match self.arm_index(Some(variant))? {
+            0 => &self.spec.metadata,
+            index => &self.spec.variants[index - 1].metadata,
+        })
+    }
+
+    /// The template of a variant; `None` means the default one.
+    ///
+    /// # Errors
+    /// There is no such variant.
+    pub fn get_source(&self, variant: Option<&str>) -> Result<&str> {
+        self.arm_index(variant).map(|index| self.arm_source(index))
+    }
+
+    fn arm_source(&self, index: usize) -> &str {
+        match index {
+            0 => &self.spec.instructions,
+            _ => &self.spec.variants[index - 1].body,
+        }
+    }
+
+    pub(crate) fn arm_name(&self, index: usize) -> &str {
+        match index {
+            0 => DEFAULT_VARIANT,
+            _ => &self.spec.variants[index - 1].name,
+        }
+    }
+
+    fn arm_index(&self, variant: Option<&str>) -> Result<usize> {
+        let Some(name) = variant else { return Ok(0) };
+        self.arms().position(|arm| arm == name).ok_or_else(|| {
+            let arms: Vec<_> = self.arms().map(|arm| format!("`{arm}`")).collect();
+            Error::new(Kind::UnknownVariant, format_args!("`{name}`"))
+                .with_help(format!("the prompt has {}", arms.join(", ")))
+        })
+    }
+
+    /// The SHA-256 of the default template's source, in hexadecimal digits.
+    pub fn template_hash(&self) -> &str {
+        self.arm_hash(0)
+    }
+
+    /// The SHA-256 of the source of a variant's template, in hexadecimal digits.
+    ///
+    /// # Errors
+    /// There is no such variant.
+    pub fn variant_hash(&self, variant: Option<&str>) -> Result<&str> {
+        self.arm_index(variant).map(|index| self.arm_hash(index))
+    }
+
+    fn arm_hash(&self, index: usize) -> &str {
+        self.arms[index].template_hash.get_or_init(|| sha256_hex(self.arm_source(index)))
+    }
+
+    /// Which template of this prompt a variant names, for texts that are rendered from it elsewhere.
+    ///
+    /// # Errors
+    /// There is no such variant.
+    pub fn arm_info(&self, variant: Option<&str>) -> Result<ArmInfo> {
+        self.arm_index(variant).map(|index| self.info(index))
+    }
+
+    fn info(&self, index: usize) -> ArmInfo {
+        ArmInfo {
+            prompt: self.spec.name.clone(),
+            variant: self.arm_name(index).to_owned(),
+            template_hash: self.arm_hash(index).to_owned(),
+        }
+    }
+
+    /// The SHA-256 of everything that decides what a model sees, independent of the file's format and of the order
+    /// of its keys. The guide says how it is made.
+    pub fn definition_hash(&self) -> &str {
+        self.definition_hash.get_or_init(|| sha256_hex(crate::canonical::canonical(&self.spec)))
+    }
+
+    /// The compiled default template.
     ///
     /// # Errors
     /// The template does not parse; or it is written in a syntax that the engine does not have.
     pub fn template(&self) -> Result<&Template> {
-        self.compiled().map(|compiled| &compiled.template)
+        self.compiled(0).map(|compiled| &compiled.template)
     }
 
-    fn compiled(&self) -> Result<&Compiled> {
-        self.compiled.get_or_init(|| self.compile()).as_ref().map_err(Clone::clone)
+    /// The compiled template of a variant.
+    ///
+    /// # Errors
+    /// As [`Prompt::template`]; or there is no such variant.
+    pub fn variant_template(&self, variant: Option<&str>) -> Result<&Template> {
+        let index = self.arm_index(variant)?;
+        self.arm_template(index)
     }
 
-    fn compile(&self) -> Result<Compiled> {
-        let spec = &self.spec;
+    pub(crate) fn arm_template(&self, index: usize) -> Result<&Template> {
+        self.compiled(index).map(|compiled| &compiled.template)
+    }
+
+    fn compiled(&self, index: usize) -> Result<&Compiled> {
+        self.arms[index].compiled.get_or_init(|| self.compile(index)).as_ref().map_err(Clone::clone)
+    }
+
+    fn compile(&self, index: usize) -> Result<Compiled> {
+        let (spec, source) = (&self.spec, self.arm_source(index));
         let syntax = match spec.template.format.as_str() {
             "jinja2" => Syntax::Jinja,
             "mustache" => Syntax::Mustache,
             other => return Err(Error::not_registered("renderer", other)),
         };
         let declared: Vec<&str> = spec.inputs.iter().map(|input| input.name.as_str()).collect();
-        let lines = if is_split(spec) { marker::source_lines(&spec.instructions) } else { Vec::new() };
+        let is_split = is_split(spec);
+        let lines = if is_split { marker::source_lines(source) } else { Vec::new() };
         let protected: Vec<_> = lines.into_iter().map(|(range, _)| range).collect();
-        let notable = is_split(spec).then_some(marker::candidates as Notable);
-        let options =
-            CompileOptions { syntax, declared: &declared, protected: &protected, drop_last_newline: false, notable };
-        let template = Template::compile(&spec.instructions, options).map_err(|error| self.locate(error))?;
-        let declarations = template.inputs().enumerate().map(|(index, _)| Some(index).filter(|i| *i < declared.len()));
-        let declarations: Vec<_> = declarations.collect();
+        let notable = is_split.then_some(marker::candidates as Notable);
+        let drop_last_newline = self.is_definition();
+        let options = CompileOptions { syntax, declared: &declared, protected: &protected, drop_last_newline, notable };
+        let template = Template::compile(source, options).map_err(|error| self.locate(index, error))?;
         let infos = template.inputs().enumerate().map(|(index, (name, _))| {
             let declaration = spec.inputs.get(index);
             InputInfo {
@@ -149,14 +308,24 @@ impl Prompt {
                 strict: declaration.is_some_and(|input| input.strict),
             }
         });
-        let table = Arc::new(InputTable::new(infos.collect()));
+        let table = Arc::new(InputTable::new(infos.collect()).with_arm(self.info(index)));
         let has_rich = spec.inputs.iter().any(|input| input.kind.is_rich());
-        Ok(Compiled { template, table, declarations, has_rich })
+        Ok(Compiled { template, table, has_rich })
     }
 
-    /// Gives an error of the template its place in the file.
-    fn locate(&self, error: Error) -> Error {
-        error.in_source(&self.source, self.offset)
+    /// Whether the prompt was a definition: it says its role once, and its templates see what is declared and no more.
+    pub(crate) fn is_definition(&self) -> bool {
+        self.spec.role.is_some()
+    }
+
+    /// Gives an error of a template its place in the file.
+    fn locate(&self, index: usize, error: Error) -> Error {
+        error.moved(|span| self.locate_span(index, span)).in_source(&self.source, 0)
+    }
+
+    /// The place in the file of a place in a template.
+    pub(crate) fn locate_span(&self, index: usize, span: Span) -> Span {
+        self.arms[index].placement.locate(&self.source, self.arm_source(index), span)
     }
 
     /// Fills in defaults and checks that nothing required is missing.
@@ -188,15 +357,22 @@ impl Prompt {
     /// # Errors
     /// As [`Prompt::render`]; and in strict mode, if an input holds a role marker.
     pub fn render_with(&self, inputs: &Inputs, options: &RenderOptions<'_>) -> Result<Rendered> {
-        let compiled = self.compiled()?;
+        let arm = if options.variant.is_none() { 0 } else { self.arm_index(options.variant)? };
+        let compiled = self.compiled(arm)?;
         let rich;
-        let mut values: SmallVec<[InputValue<'_>; 16]> = SmallVec::with_capacity(compiled.declarations.len());
+        let mut values: SmallVec<[InputValue<'_>; 16]> = SmallVec::with_capacity(compiled.table.inputs().len());
         for input in &self.spec.inputs {
             let value = resolve(input, inputs).map_err(|error| self.in_input(error, input))?;
             values.push(value.map_or(InputValue::Missing, InputValue::Json));
         }
         let undeclared = compiled.template.inputs().skip(values.len());
-        values.extend(undeclared.map(|(name, _)| json_get(inputs, name).map_or(InputValue::Missing, InputValue::Json)));
+        if self.is_definition() {
+            // Only names that the template may or may not have set itself are left; no caller sets them for it.
+            values.extend(undeclared.map(|_| InputValue::Missing));
+        } else {
+            let value = |name: &str| json_get(inputs, name).map_or(InputValue::Missing, InputValue::Json);
+            values.extend(undeclared.map(|(name, _)| value(name)));
+        }
         rich = if compiled.has_rich { self.rich_inputs(compiled, &values, options)? } else { Vec::new() };
         for (index, input) in &rich {
             values[*index] = InputValue::Rich(&input.nonce);
@@ -204,7 +380,7 @@ impl Prompt {
         let lenient = options.lenient.unwrap_or(self.spec.template.lenient);
         let eval = EvalOptions { lenient, limits: options.limits, mark_ends: options.guard.is_some() };
         let output = compiled.template.render(&values, eval);
-        let Output { traced, rich: places, notable, ends } = output.map_err(|error| self.locate(error))?;
+        let Output { traced, rich: places, notable, ends } = output.map_err(|error| self.locate(arm, error))?;
         let places = places.into_iter().filter_map(|(range, index)| {
             let (_, input) = rich.iter().find(|(rich, _)| *rich == index)?;
             Some(RichPlace { range, input: input.clone() })
@@ -222,6 +398,75 @@ impl Prompt {
         match options.guard {
             None => Ok(rendered),
             Some(guard) => guard.wrap(rendered, &ends, is_split(&self.spec), options.limits),
+        }
+    }
+
+    /// Renders the prompt with the fields of any value that serializes to a map, such as a struct.
+    ///
+    /// ```
+    /// #[derive(serde::Serialize)]
+    /// struct Greeting<'a> {
+    ///     name: &'a str,
+    /// }
+    ///
+    /// let prompt = tympan::Prompt::from_yaml(
+    ///     "{name: greet, role: user, body: 'Hi {{ name }}!', variables: {name: {type: string, trusted: false}}}",
+    /// )?;
+    /// assert_eq!(prompt.render_from(&Greeting { name: "Ada" })?.text(), "Hi Ada!");
+    /// # Ok::<(), tympan::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Prompt::render`]; or the value is no map.
+    pub fn render_from(&self, vars: &(impl Serialize + ?Sized)) -> Result<Rendered> {
+        self.render_from_with(vars, &RenderOptions::default())
+    }
+
+    /// As [`Prompt::render_from`], with options.
+    ///
+    /// # Errors
+    /// As [`Prompt::render_from`] and [`Prompt::render_with`].
+    pub fn render_from_with(&self, vars: &(impl Serialize + ?Sized), options: &RenderOptions<'_>) -> Result<Rendered> {
+        self.render_with(&to_inputs(vars)?, options)
+    }
+
+    /// As [`Prompt::render_from_with`], but only if garde finds the variables valid.
+    ///
+    /// # Errors
+    /// A rule is broken: the error names the fields, and quotes nothing of what they hold. For garde's own report,
+    /// call `validate` yourself. Nothing is rendered then.
+    #[cfg(feature = "garde")]
+    pub fn render_validated<V>(&self, vars: &V, options: &RenderOptions<'_>) -> Result<Rendered>
+    where
+        V: Serialize + garde::Validate,
+        V::Context: Default,
+    {
+        vars.validate().map_err(|report| broken_rules(&report))?;
+        self.render_from_with(vars, options)
+    }
+
+    /// What telemetry wants to know of a render, as a flat map of strings.
+    pub fn provenance_attributes(&self, rendered: &Rendered) -> BTreeMap<&'static str, String> {
+        let mut attributes = BTreeMap::from([
+            ("tympan.prompt.definition_hash", self.definition_hash().to_owned()),
+            ("tympan.prompt.variant", rendered.variant().to_owned()),
+            ("tympan.prompt.template_hash", rendered.template_hash().to_owned()),
+            ("tympan.render_hash", rendered.render_hash()),
+        ]);
+        attributes.extend(self.name().map(|name| ("tympan.prompt.name", name.to_owned())));
+        attributes.extend(self.role().map(|role| ("tympan.prompt.role", role.as_str().to_owned())));
+        attributes
+    }
+
+    /// Makes messages of a rendered text, as the prompt's parser does.
+    ///
+    /// # Errors
+    /// The engine does not have this parser.
+    pub fn messages(&self, rendered: Rendered) -> Result<Vec<Message>> {
+        match (self.spec.template.parser.as_str(), self.spec.role) {
+            ("prompty", _) => Ok(crate::chat::split(rendered)),
+            (ONE_MESSAGE, Some(role)) => Ok(vec![crate::chat::whole(rendered, role)]),
+            (other, _) => Err(Error::not_registered("parser", other)),
         }
     }
 
@@ -275,6 +520,35 @@ fn rich_in_marker(rendered: &Rendered) -> bool {
         });
     }
     found
+}
+
+/// The fields of a value that serializes to a map.
+///
+/// # Errors
+/// It cannot be serialized, or it is no map. The error quotes nothing of it.
+pub fn to_inputs(vars: &(impl Serialize + ?Sized)) -> Result<Inputs> {
+    match serde_json::to_value(vars) {
+        Ok(Json::Object(map)) => Ok(map),
+        Ok(_) => Err(Error::new(Kind::InvalidInput, "variables have to be a map or a struct")
+            .with_help("pass a value whose fields are the variables")),
+        // The reason may quote the value.
+        Err(_) => Err(Error::new(Kind::InvalidInput, "the variables cannot be written as JSON")
+            .with_help("keys have to be text, and numbers finite")),
+    }
+}
+
+/// Which fields break a rule. Only names of fields are quoted: what is further down may be a key of the caller's data,
+/// and messages of rules may quote values.
+#[cfg(feature = "garde")]
+fn broken_rules(report: &garde::Report) -> Error {
+    let name = |path: &garde::Path| path.to_string().split(['.', '[']).next().unwrap_or_default().to_owned();
+    let mut names: Vec<_> = report.iter().map(|(path, _)| name(path)).filter(|name| !name.is_empty()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
+    let what = if names.is_empty() { "the variables".to_owned() } else { names.join(", ") };
+    Error::new(Kind::InvalidInput, format_args!("{what} did not pass validation"))
+        .with_help("call `validate` to see which rules are broken")
 }
 
 /// The value of a declared input: what the caller gave, or its default.

@@ -20,6 +20,17 @@ pub struct InputInfo {
     pub strict: bool,
 }
 
+/// Which template of which prompt a text was rendered from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ArmInfo {
+    /// The prompt's name.
+    pub prompt: Option<String>,
+    /// The name of the variant: `default` if nobody named another.
+    pub variant: String,
+    /// The SHA-256 of the template's source, in hexadecimal digits.
+    pub template_hash: String,
+}
+
 /// The inputs of a template, in the order of their indexes in an [`Origin`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InputTable {
@@ -27,6 +38,8 @@ pub struct InputTable {
     untrusted: Origin,
     strict: Origin,
     has_trusted: bool,
+    /// Shared by all renders of a template, as the inputs are.
+    arm: ArmInfo,
 }
 
 impl InputTable {
@@ -44,6 +57,12 @@ impl InputTable {
             }
         }
         table
+    }
+
+    /// The same table for a template that is known.
+    #[must_use]
+    pub fn with_arm(self, arm: ArmInfo) -> Self {
+        Self { arm, ..self }
     }
 
     /// The inputs, in order.
@@ -253,6 +272,30 @@ impl Rendered {
     /// The text; a rich input stands in it as its nonce.
     pub fn text(&self) -> &str {
         self.traced.as_str()
+    }
+
+    /// The name of the prompt that it was rendered from.
+    pub fn name(&self) -> Option<&str> {
+        self.inputs.arm.prompt.as_deref()
+    }
+
+    /// The variant of the prompt that it was rendered from: `default` if nobody named another.
+    pub fn variant(&self) -> &str {
+        match self.inputs.arm.variant.as_str() {
+            "" => crate::spec::DEFAULT_VARIANT,
+            name => name,
+        }
+    }
+
+    /// The SHA-256 of the template's source, in hexadecimal digits; it was computed when the template was compiled.
+    /// Empty for text whose template is not known.
+    pub fn template_hash(&self) -> &str {
+        &self.inputs.arm.template_hash
+    }
+
+    /// The SHA-256 of the text, in hexadecimal digits. It is computed at each call, and only then.
+    pub fn render_hash(&self) -> String {
+        crate::hash::sha256_hex(self.text())
     }
 
     /// The text, without a copy.

@@ -81,6 +81,8 @@ pub struct Property {
     pub name: String,
     /// What it holds.
     pub kind: PropertyKind,
+    /// All that it may hold, [`Property::kind`] first, if that is more than one kind.
+    pub kinds: Vec<PropertyKind>,
     /// For people.
     pub description: Option<String>,
     /// Whether it must be given; `None` where the file does not say, which means no.
@@ -99,6 +101,8 @@ pub struct Property {
     pub trusted: bool,
     /// Whether text that looks like a role marker in it is an error.
     pub strict: bool,
+    /// Whether callers have to validate it before they render. The engine keeps this and does not look at it.
+    pub validation_required: bool,
     /// Keys that Tympan does not know, kept as they were written.
     pub extra: JsonMap,
     /// Where it is declared.

@@ -5,7 +5,7 @@ use std::ops::{Deref, DerefMut};
 
 use serde_json::{Number, Value as Json};
 
-use crate::message::JsonMap;
+use crate::message::{JsonMap, Role};
 use crate::schema::Property;
 use crate::source::Span;
 
@@ -30,8 +30,14 @@ pub struct PromptSpec {
     pub tools: Vec<Tool>,
     /// How the template is rendered and split.
     pub template: TemplateSpec,
-    /// The template itself, exactly as it stands in the file.
+    /// The template itself, exactly as it stands in the file; of a prompt with variants, the default one's.
     pub instructions: String,
+    /// Who says the text, where a prompt says so for all of it: a prompt definition does.
+    pub role: Option<Role>,
+    /// Other templates for the same prompt, in order.
+    pub variants: Vec<Variant>,
+    /// A name of the caller's for what the model should answer with; never resolved.
+    pub output_model: Option<String>,
     /// Top-level keys that Tympan does not know, kept as they were written.
     pub extra: JsonMap,
 }
@@ -49,7 +55,37 @@ impl fmt::Debug for PromptSpec {
             .field("tools", &self.tools)
             .field("template", &self.template)
             .field("instructions", &self.instructions)
+            .field("role", &self.role)
+            .field("variants", &self.variants)
+            .field("output_model", &self.output_model)
             .field("extra", &Redacted(&self.extra))
+            .finish()
+    }
+}
+
+/// The name of the template that a prompt has if nobody names a variant.
+pub const DEFAULT_VARIANT: &str = "default";
+
+/// The parser of prompts that say their role once: all of the text is one message.
+pub const ONE_MESSAGE: &str = "message";
+
+/// Another template for the same prompt.
+#[derive(Clone, Default, PartialEq)]
+pub struct Variant {
+    /// Its name; never [`DEFAULT_VARIANT`].
+    pub name: String,
+    /// The template.
+    pub body: String,
+    /// Whatever the author wants to keep with it.
+    pub metadata: JsonMap,
+}
+
+impl fmt::Debug for Variant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Variant")
+            .field("name", &self.name)
+            .field("body", &self.body)
+            .field("metadata", &Redacted(&self.metadata))
             .finish()
     }
 }

@@ -5,8 +5,8 @@ use serde_json::{Value as Json, json};
 use crate::message::JsonMap;
 use crate::schema::Property;
 use crate::spec::{
-    Binding, BindingValue, Connection, Model, ModelOptions, PromptSpec, TemplateSpec, Tool, ToolKind, is_credential,
-    redact,
+    Binding, BindingValue, Connection, Model, ModelOptions, PromptSpec, TemplateSpec, Tool, ToolKind, Variant,
+    is_credential, redact,
 };
 
 impl PromptSpec {
@@ -26,6 +26,9 @@ impl PromptSpec {
         put_list(&mut map, "tools", &self.tools, tool);
         map.insert("template".into(), template(&self.template));
         map.insert("instructions".into(), self.instructions.trim_end_matches(['\n', '\r']).into());
+        put(&mut map, "role", self.role.map(crate::message::Role::as_str));
+        put_map(&mut map, "variants", &self.variants.iter().map(variant).collect());
+        put(&mut map, "outputModel", self.output_model.clone());
         keep(&mut map, &self.extra);
         Json::Object(map)
     }
@@ -91,6 +94,13 @@ fn keep(map: &mut JsonMap, extra: &JsonMap) {
     }
 }
 
+fn variant(variant: &Variant) -> (String, Json) {
+    let mut map = JsonMap::new();
+    map.insert("body".into(), variant.body.clone().into());
+    put_map(&mut map, "metadata", &variant.metadata);
+    (variant.name.clone(), Json::Object(map))
+}
+
 fn model(model: &Model) -> Json {
     let mut map = JsonMap::new();
     put(&mut map, "id", model.id.clone());
@@ -135,6 +145,9 @@ fn property(property: &Property) -> Json {
         map.insert("name".into(), property.name.clone().into());
     }
     map.insert("kind".into(), property.kind.as_str().into());
+    if !property.kinds.is_empty() {
+        map.insert("kinds".into(), property.kinds.iter().map(|kind| kind.as_str()).collect());
+    }
     put(&mut map, "description", property.description.clone());
     put(&mut map, "required", property.required);
     put(&mut map, "default", property.default.clone());
@@ -144,6 +157,7 @@ fn property(property: &Property) -> Json {
     put_list(&mut map, "properties", &property.properties, self::property);
     put(&mut map, "trusted", property.trusted.then_some(true));
     put(&mut map, "strict", property.strict.then_some(true));
+    put(&mut map, "validationRequired", property.validation_required.then_some(true));
     keep(&mut map, &property.extra);
     Json::Object(map)
 }

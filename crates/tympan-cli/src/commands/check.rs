@@ -4,8 +4,10 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use serde_json::{Value as Json, json};
-use tympan::diagnostic::Severity;
+use tympan::diagnostic::{Diagnostic, Severity};
+use tympan::format::definition::Syntax;
 use tympan::format::{Document, NoReferences, prompty};
+use tympan::spec::ONE_MESSAGE;
 use tympan::{Error, Kind, Prompt};
 use tympan_runtime::RuntimeOptions;
 
@@ -44,8 +46,8 @@ pub(super) fn run(args: &CheckArgs, quiet: bool) -> Result<ExitCode, Failure> {
 enum Checked {
     /// It does not load; its template may be at fault besides.
     Broken(Error, Option<Error>),
-    /// It loads; its template may still be at fault.
-    Loaded(Box<Prompt>, Option<Error>),
+    /// It loads; its template may still be at fault, or there is something worth knowing about it.
+    Loaded(Box<Prompt>, Option<Error>, Vec<Diagnostic>),
 }
 
 impl Checked {
@@ -54,7 +56,10 @@ impl Checked {
         match prompt_file::load(&runtime, path) {
             Ok(prompt) => {
                 let fault = prompt.template().err().or_else(|| unknown_parser(&prompt));
-                Self::Loaded(Box::new(prompt), fault)
+                // What a `.prompty` file declares is judged by rules of its own.
+                let is_definition = prompt.role().is_some();
+                let notes = if is_definition { prompt.check().unwrap_or_default() } else { Vec::new() };
+                Self::Loaded(Box::new(prompt), fault, notes)
             }
             Err(error) => {
                 let fault = template_fault(&error);
@@ -71,8 +76,8 @@ impl Checked {
                 findings.extend(fault.as_ref().map(Finding::of_error));
                 findings
             }
-            Self::Loaded(prompt, fault) => {
-                let warnings = prompt.warnings().iter();
+            Self::Loaded(prompt, fault, notes) => {
+                let warnings = prompt.warnings().iter().chain(notes);
                 let mut findings: Vec<_> =
                     warnings.map(|warning| Finding::of_diagnostic(warning, Some(prompt.source()))).collect();
                 findings.extend(fault.as_ref().map(|error| {
@@ -90,16 +95,22 @@ impl Checked {
 /// What is wrong with the template of a file whose front matter is at fault already.
 fn template_fault(error: &Error) -> Option<Error> {
     let source = error.source_file()?;
+    let extension = Path::new(source.name()).extension().and_then(|extension| extension.to_str());
+    if extension.and_then(Syntax::from_extension).is_some() {
+        // The templates of a definition are checked together with the rest of it.
+        return None;
+    }
     let (document, _) = prompty::parse_as_far_as_possible(source, &mut NoReferences);
     let Document { spec, body, .. } = document?;
-    let prompt = Prompt::new(spec, source.clone(), body.start, Vec::new());
+    let prompt = Prompt::from_document(spec, source.clone(), body.start, Vec::new());
     // What the front matter says of the renderer may be what is wrong with it.
     prompt.template().err().filter(|error| error.kind() != Kind::NotRegistered)
 }
 
 fn unknown_parser(prompt: &Prompt) -> Option<Error> {
     let parser = prompt.spec().template.parser.as_str();
-    (parser != "prompty").then(|| Error::not_registered("parser", parser))
+    let is_known = parser == "prompty" || (parser == ONE_MESSAGE && prompt.role().is_some());
+    (!is_known).then(|| Error::not_registered("parser", parser))
 }
 
 fn to_json(path: &Path, finding: &Finding<'_>) -> Json {

@@ -18,15 +18,20 @@ pub(super) fn run(args: &InspectArgs, quiet: bool) -> Result<(), Failure> {
     let prompt = prompt_file::load_and_warn(&runtime, &args.file, quiet)?;
     // Everything that is shown comes from this, so that no credential can slip through.
     let spec = prompt.spec().to_json_redacted();
+    let variant = args.variant.as_deref();
+    // A name that the prompt does not have is an error, also where the JSON does not depend on it.
+    let hash = prompt.variant_hash(variant).map_err(|error| prompt_file::in_prompt(error, &prompt))?;
     if args.json {
         return Ok(output::print(&(json::pretty(&spec) + "\n"))?);
     }
-    Ok(output::print(&summary(&prompt, &spec))?)
+    Ok(output::print(&summary(&prompt, &spec, variant, hash))?)
 }
 
-fn summary(prompt: &Prompt, spec: &Json) -> String {
+fn summary(prompt: &Prompt, spec: &Json, variant: Option<&str>, hash: &str) -> String {
     let mut out = String::new();
     line(&mut out, "name", spec["name"].as_str());
+    line(&mut out, "role", spec["role"].as_str());
+    line(&mut out, "variant", variant);
     line(&mut out, "description", spec["description"].as_str());
     line(&mut out, "model", model(&spec["model"]).as_deref());
     line(
@@ -36,12 +41,31 @@ fn summary(prompt: &Prompt, spec: &Json) -> String {
     );
     line(&mut out, "connection", connection(&spec["model"]["connection"]).as_deref());
     line(&mut out, "template", Some(&template(prompt)));
-    line(&mut out, "hash", Some(prompt.template_hash()));
+    line(&mut out, "hash", Some(hash));
+    line(&mut out, "definition", Some(prompt.definition_hash()).filter(|_| prompt.role().is_some()));
+    line(&mut out, "output", spec["outputModel"].as_str());
     table(&mut out, "inputs", &["NAME", "KIND", "REQUIRED", "DEFAULT", "TRUSTED"], inputs(&spec["inputs"]));
     table(&mut out, "outputs", &["NAME", "KIND", "DESCRIPTION"], described(&spec["outputs"]));
     table(&mut out, "tools", &["NAME", "KIND", "DESCRIPTION"], described(&spec["tools"]));
-    table(&mut out, "messages", &["ROLE", "LINE", "BEGINS"], skeleton(prompt));
+    match prompt.role() {
+        Some(_) => table(&mut out, "variants", &["NAME", "BEGINS"], variants(prompt)),
+        None => table(&mut out, "messages", &["ROLE", "LINE", "BEGINS"], skeleton(prompt)),
+    }
     out
+}
+
+/// The templates of a prompt definition, and how each begins.
+fn variants(prompt: &Prompt) -> Vec<Vec<String>> {
+    let row = |arm: &str| {
+        let begins = first_line(prompt.get_source(Some(arm)).unwrap_or_default());
+        vec![arm.to_owned(), begins.to_owned()]
+    };
+    prompt.arms().map(row).collect()
+}
+
+/// The first line of a text that says something.
+fn first_line(text: &str) -> &str {
+    text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default()
 }
 
 fn line(out: &mut String, name: &str, value: Option<&str>) {
@@ -96,7 +120,10 @@ fn connection(connection: &Json) -> Option<String> {
 
 fn template(prompt: &Prompt) -> String {
     let template = &prompt.spec().template;
-    let mut words = vec![format!("{}, split by {}", template.format, template.parser)];
+    let mut words = vec![match prompt.role() {
+        Some(_) => format!("{}, one message", template.format),
+        None => format!("{}, split by {}", template.format, template.parser),
+    }];
     words.extend(template.strict.then(|| "strict".to_owned()));
     words.extend(template.lenient.then(|| "undefined: lenient".to_owned()));
     words.join(", ")
@@ -107,13 +134,21 @@ fn inputs(inputs: &Json) -> Vec<Vec<String>> {
     let row = |input: &Json| {
         vec![
             compact(&input["name"]),
-            compact(&input["kind"]),
+            kinds(input),
             yes(&input["required"]),
             compact(&input["default"]),
             yes(&input["trusted"]),
         ]
     };
     inputs.as_array().into_iter().flatten().map(row).collect()
+}
+
+/// All that an input may hold.
+fn kinds(input: &Json) -> String {
+    match input["kinds"].as_array() {
+        Some(kinds) => kinds.iter().filter_map(Json::as_str).collect::<Vec<_>>().join(" or "),
+        None => compact(&input["kind"]),
+    }
 }
 
 fn described(items: &Json) -> Vec<Vec<String>> {
@@ -130,8 +165,7 @@ fn skeleton(prompt: &Prompt) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     let mut row = |role: &str, start: usize, text: &str| {
         let line = prompt.source().line_column(offset + start).line.to_string();
-        let begins = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-        rows.push(vec![role.to_owned(), line, begins.to_owned()]);
+        rows.push(vec![role.to_owned(), line, first_line(text).to_owned()]);
     };
     if !body[..first].trim().is_empty() {
         row("system", 0, &body[..first]);

@@ -24,7 +24,12 @@ pub(super) fn run(args: &RenderArgs, quiet: bool) -> Result<(), Failure> {
     }
     let looks = output::looks();
     let segments: Vec<_> = rendered.segments().collect();
-    let placed = split_with_places(&rendered).into_iter();
+    // A prompt that says its role once is one message, and all of the text is in it.
+    let placed = match prompt.role() {
+        Some(_) => messages.into_iter().map(|message| (message, Place::Text(0..rendered.text().len()))).collect(),
+        None => split_with_places(&rendered),
+    };
+    let placed = placed.into_iter();
     let shown: Vec<_> = placed.map(|(message, place)| Shown::new(message, &place, &rendered, &segments)).collect();
     output::print(&show(&shown, looks))?;
     if !quiet {

@@ -2,11 +2,14 @@
 
 mod check;
 mod completions;
+mod hash;
 mod inspect;
+mod lock;
 mod man;
 mod messages;
 mod parse;
 mod render;
+mod schema;
 
 use std::process::ExitCode;
 
@@ -26,6 +29,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         Command::Parse(parse_args) => parse::run(parse_args)?,
         Command::Inspect(inspect_args) => inspect::run(inspect_args, quiet)?,
         Command::Check(check_args) => return check::run(check_args, args.quiet),
+        Command::Hash(hash_args) => hash::run(hash_args, quiet)?,
+        Command::Lock(lock_args) => return lock::run(lock_args),
+        Command::Schema => schema::run()?,
         Command::Completions { shell } => completions::run(*shell)?,
         Command::Man { command } => man::run(command.as_deref())?,
     }

@@ -1,8 +1,7 @@
 //! `tympan render`: the text that a template becomes.
 
 use serde_json::{Value as Json, json};
-use tympan::hash::sha256_hex;
-use tympan::{Guard, Prompt, Rendered};
+use tympan::{Guard, Prompt, RenderOptions, Rendered};
 use tympan_runtime::RuntimeOptions;
 
 use crate::args::RenderArgs;
@@ -12,9 +11,9 @@ use crate::report::Failure;
 use crate::{inputs, json, output, prompt_file, report};
 
 pub(super) fn run(args: &RenderArgs, quiet: bool) -> Result<(), Failure> {
-    let (prompt, rendered) = render(args, quiet)?;
+    let (_, rendered) = render(args, quiet)?;
     if args.json {
-        return Ok(output::print(&(json::pretty(&to_json(&prompt, &rendered)) + "\n"))?);
+        return Ok(output::print(&(json::pretty(&to_json(&rendered)) + "\n"))?);
     }
     let looks = output::looks();
     let mut out = String::with_capacity(rendered.text().len());
@@ -47,11 +46,13 @@ pub(super) fn render(args: &RenderArgs, quiet: bool) -> Result<(Prompt, Rendered
     let prompt = prompt_file::load_and_warn(&runtime, &args.file, quiet)?;
     let inputs = inputs::collect(&args.inputs, &prompt)?;
     if !quiet {
-        inputs::warnings(&args.inputs, &prompt)
+        inputs::warnings(&args.inputs, &prompt, args.variant.as_deref())
             .iter()
             .for_each(|warning| report::warn_plainly("unknown_input", warning));
     }
-    let rendered = runtime.render(&prompt, &inputs).map_err(|error| prompt_file::in_prompt(error, &prompt))?;
+    let options = RenderOptions { variant: args.variant.as_deref(), ..runtime.render_options() };
+    let rendered = runtime.render_with(&prompt, &inputs, &options);
+    let rendered = rendered.map_err(|error| prompt_file::in_prompt(error, &prompt))?;
     Ok((prompt, rendered))
 }
 
@@ -71,7 +72,7 @@ pub(super) fn advise(rendered: &Rendered) {
     }
 }
 
-fn to_json(prompt: &Prompt, rendered: &Rendered) -> Json {
+fn to_json(rendered: &Rendered) -> Json {
     let segments = rendered.segments().map(|segment| {
         json!({
             "start": segment.range.start,
@@ -83,8 +84,10 @@ fn to_json(prompt: &Prompt, rendered: &Rendered) -> Json {
     json!({
         "text": rendered.text(),
         "segments": segments.collect::<Json>(),
-        "template_hash": prompt.template_hash(),
-        "render_hash": sha256_hex(rendered.text()),
+        "name": rendered.name(),
+        "variant": rendered.variant(),
+        "template_hash": rendered.template_hash(),
+        "render_hash": rendered.render_hash(),
         "guard": rendered.guard().map(|guard| json!({ "advisory": guard.advisory })),
     })
 }

@@ -17,6 +17,13 @@ pub(crate) fn cases(file: &str) -> Vec<Value> {
     cases.as_array().cloned().expect("shared data is a list of cases")
 }
 
+/// A file of the shared data, if it is there.
+pub(crate) fn document(file: &str) -> Option<Value> {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared").join(file);
+    let text = std::fs::read_to_string(&path).ok()?;
+    Some(serde_json::from_str(&text).expect("shared data is JSON"))
+}
+
 /// Replaces the corpus's value generators by what they generate.
 pub(crate) fn expand(value: &Value) -> Value {
     match value {

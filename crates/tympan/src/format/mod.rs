@@ -3,6 +3,7 @@
 //! A format reads a whole file and reports everything that is wrong with it, each finding with its place. It renders
 //! nothing and reads no other file: what a file refers to comes in through [`Resolve`].
 
+pub mod definition;
 mod fields;
 pub mod frontmatter;
 mod inputs;
@@ -17,6 +18,7 @@ mod tool;
 mod yaml;
 
 pub use inputs::parse_inputs;
+pub(crate) use report::guess;
 
 use crate::error::{Error, Kind, Result};
 use crate::source::Span;

@@ -5,6 +5,7 @@
 
 mod eval;
 mod filters;
+pub(crate) mod flow;
 mod jinja;
 mod limits;
 mod methods;
@@ -82,6 +83,22 @@ impl Template {
     /// indexes in an [`Origin`](crate::origin::Origin), and where each is first mentioned.
     pub fn inputs(&self) -> impl Iterator<Item = (&str, Span)> {
         self.tree.inputs.iter().map(|input| (&*input.name, input.span.into()))
+    }
+
+    /// The names that the template reads before it can have set them, from the input with this index on, and where
+    /// each is read first.
+    pub(crate) fn free_names(&self, from: usize) -> Vec<(&str, Span)> {
+        // Every name that could be free is among the inputs, so that most templates need no second look.
+        if self.tree.inputs.len() <= from {
+            return Vec::new();
+        }
+        let uses = flow::analyse(&self.tree).uses;
+        uses.range(from..).map(|(index, place)| (&*self.tree.inputs[*index].name, (*place).into())).collect()
+    }
+
+    /// How the inputs go through the template.
+    pub(crate) fn flow(&self) -> flow::Flow {
+        flow::analyse(&self.tree)
     }
 
     /// Whether the template reads the input with this index at all.

@@ -1,0 +1,10 @@
+//! `tympan schema`: the shape of prompt definitions.
+
+use tympan::format::definition::SCHEMA;
+
+use crate::output;
+use crate::report::Failure;
+
+pub(super) fn run() -> Result<(), Failure> {
+    Ok(output::print(SCHEMA)?)
+}

@@ -1,0 +1,164 @@
+//! JSON as the tree that YAML becomes, with places.
+
+use std::borrow::Cow;
+
+use serde_json::Value as Json;
+
+use super::super::yaml::{Entry, Node, Problem, Value};
+use crate::source::Span;
+
+/// Reads a JSON document. The tree is there whenever the text is JSON, also when keys occur twice.
+pub(super) fn parse(text: &str) -> (Option<Node<'_>>, Vec<Problem>) {
+    let body = text.strip_prefix('\u{feff}').unwrap_or(text);
+    // What is JSON is serde_json's to say. After that, places are found without looking for mistakes.
+    if let Err(error) = serde_json::from_str::<Json>(body) {
+        return (None, vec![not_json(text, text.len() - body.len(), &error)]);
+    }
+    let mut reader = Reader { text, at: text.len() - body.len(), problems: Vec::new() };
+    let root = reader.value();
+    (Some(root), reader.problems)
+}
+
+fn not_json(text: &str, offset: usize, error: &serde_json::Error) -> Problem {
+    let lines = text[offset..].split_inclusive('\n').take(error.line().saturating_sub(1));
+    let at = offset + lines.map(str::len).sum::<usize>() + error.column().saturating_sub(1);
+    let at = text.floor_char_boundary(at.min(text.len()));
+    // serde_json says the place again at the end, in words.
+    let message = error.to_string();
+    let reason = message.split(" at line ").next().unwrap_or_default();
+    Problem { span: Span::new(at, at), message: format!("this is not JSON: {reason}"), help: None }
+}
+
+/// Goes through a text that is known to be JSON.
+struct Reader<'s> {
+    text: &'s str,
+    at: usize,
+    problems: Vec<Problem>,
+}
+
+impl<'s> Reader<'s> {
+    fn value(&mut self) -> Node<'s> {
+        self.skip_space();
+        let start = self.at;
+        let value = match self.peek() {
+            b'{' => self.map(),
+            b'[' => self.list(),
+            b'"' => Value::String(self.string()),
+            _ => self.scalar(),
+        };
+        Node { value, span: Span::new(start, self.at) }
+    }
+
+    fn map(&mut self) -> Value<'s> {
+        let mut entries: Vec<Entry<'s>> = Vec::new();
+        let mut seen = std::collections::HashSet::new();
+        while self.goes_on(b'}') {
+            let start = self.at;
+            let key = self.string();
+            let key_span = Span::new(start, self.at);
+            self.skip_space();
+            self.at += 1; // the colon
+            let value = self.value();
+            if seen.insert(key.clone()) {
+                entries.push(Entry { key, key_span, value });
+            } else {
+                let message = format!("duplicate key `{key}`");
+                self.problems.push(Problem { span: key_span, message, help: Some("keep one of the two") });
+            }
+        }
+        Value::Map(entries)
+    }
+
+    fn list(&mut self) -> Value<'s> {
+        let mut items = Vec::new();
+        while self.goes_on(b']') {
+            items.push(self.value());
+        }
+        Value::List(items)
+    }
+
+    /// Steps over a bracket or a comma to the next item, or over the closing bracket.
+    fn goes_on(&mut self, close: u8) -> bool {
+        self.skip_space();
+        let is_closed = self.peek() == close;
+        self.at += 1;
+        if is_closed {
+            return false;
+        }
+        self.skip_space();
+        // An empty list or map closes right behind its opening bracket.
+        let is_empty = self.peek() == close;
+        self.at += usize::from(is_empty);
+        !is_empty
+    }
+
+    fn string(&mut self) -> Cow<'s, str> {
+        let start = self.at;
+        let bytes = self.text.as_bytes();
+        self.at += 1;
+        let mut is_plain = true;
+        while bytes.get(self.at).is_some_and(|byte| *byte != b'"') {
+            let is_escape = bytes[self.at] == b'\\';
+            is_plain &= !is_escape;
+            self.at += 1 + usize::from(is_escape);
+        }
+        self.at = (self.at + 1).min(self.text.len());
+        let written = &self.text[start..self.at];
+        if is_plain {
+            return Cow::Borrowed(written.trim_matches('"'));
+        }
+        Cow::Owned(serde_json::from_str(written).unwrap_or_default())
+    }
+
+    /// A number, a boolean or null.
+    fn scalar(&mut self) -> Value<'s> {
+        let rest = &self.text[self.at..];
+        let length = rest.find([',', '}', ']', ' ', '\t', '\n', '\r']).unwrap_or(rest.len());
+        self.at += length.max(1).min(rest.len());
+        match serde_json::from_str(&rest[..length]) {
+            Ok(Json::Bool(value)) => Value::Bool(value),
+            Ok(Json::Number(value)) => Value::Number(value),
+            _ => Value::Null,
+        }
+    }
+
+    fn peek(&self) -> u8 {
+        self.text.as_bytes().get(self.at).copied().unwrap_or_default()
+    }
+
+    fn skip_space(&mut self) {
+        while matches!(self.peek(), b' ' | b'\t' | b'\n' | b'\r') {
+            self.at += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tree_is_the_one_that_serde_json_reads() {
+        let texts = [
+            r#"{"a": [1, -2.5e3, "x\"y\u00e9", {}, [], [[]], {"b": null}], "": true, "c": "", "d":{"e":false}}"#,
+            " [ ] ",
+            "\u{feff}{ }",
+            "\"x\"",
+            "3",
+        ];
+        for text in texts {
+            let expected: Json = serde_json::from_str(text.trim_start_matches('\u{feff}')).expect("it is JSON");
+            let (root, problems) = parse(text);
+            assert_eq!((root.map(Node::into_json), problems), (Some(expected), vec![]), "{text}");
+        }
+    }
+
+    #[test]
+    fn places_and_duplicates() {
+        let text = "{\n  \"a\": \"xß\",\n  \"a\": 2\n}";
+        let (root, problems) = parse(text);
+        let Some(Value::Map(entries)) = root.map(|root| root.value) else { panic!("a map") };
+        assert_eq!(&text[entries[0].value.span.range()], "\"xß\"");
+        assert_eq!((entries.len(), problems[0].span.start), (1, text.rfind("\"a\"").expect("twice")));
+    }
+}

@@ -1,0 +1,52 @@
+#!/bin/sh
+# Makes the typed forms of prompt definitions from their schema: Rust, Pydantic v2 and TypeScript.
+# With --check nothing is written, and the script fails if a form is stale.
+set -eu
+cd "$(dirname "$0")/.."
+
+schema=schemas/prompt-definition.schema.json
+python=target/generators/python
+node=target/generators/node
+python_generator=datamodel-code-generator==0.89.0
+node_generator=json-schema-to-typescript@16.0.0
+
+need() {
+    command -v "$1" >/dev/null 2>&1 || { echo "$1 is missing: $2" >&2; exit 1; }
+}
+
+if [ ! -x "$python/bin/datamodel-codegen" ]; then
+    need "${PYTHON:-python3}" 'get Python 3 with venv from https://www.python.org, or python3-venv on Debian'
+    "${PYTHON:-python3}" -m venv "$python"
+    "$python/bin/pip" install --quiet --disable-pip-version-check "$python_generator"
+fi
+if [ ! -x "$node/node_modules/.bin/json2ts" ]; then
+    need npm 'get Node 20 or newer from https://nodejs.org'
+    mkdir -p "$node"
+    npm install --silent --no-fund --no-audit --prefix "$node" "$node_generator"
+fi
+
+out=schemas/generated
+if [ "${1:-}" = --check ]; then
+    out=target/generators/out
+fi
+mkdir -p "$out"
+
+"$python/bin/datamodel-codegen" \
+    --input "$schema" --input-file-type jsonschema \
+    --output "$out/definition_models.py" --output-model-type pydantic_v2.BaseModel \
+    --target-python-version 3.11 --use-standard-collections --use-union-operator --use-schema-description \
+    --use-field-description --field-constraints --disable-timestamp --formatters black isort 2>/dev/null
+"$node/node_modules/.bin/json2ts" --input "$schema" --output "$out/definition.d.ts" \
+    --bannerComment '// Made from schemas/prompt-definition.schema.json: schemas/generate.sh makes it anew.'
+
+if [ "${1:-}" = --check ]; then
+    for file in definition_models.py definition.d.ts; do
+        cmp -s "$out/$file" "schemas/generated/$file" || {
+            echo "schemas/generated/$file is stale: run schemas/generate.sh" >&2
+            exit 1
+        }
+    done
+    # The Rust form has a test of its own: crates/tympan/tests/generated_types.rs.
+else
+    UPDATE_GENERATED=1 "${CARGO:-cargo}" test --quiet --package tympan --test generated_types
+fi
