@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::path::Path;
 
+use tympan::format::definition::{Syntax, is_definition};
 use tympan::source::SourceFile;
 use tympan::{Error, Kind, Prompt};
 use tympan_runtime::{LoadOptions, Runtime, RuntimeOptions};
@@ -38,7 +39,13 @@ pub(crate) fn runtime(path: &Path, options: RuntimeOptions, quiet: bool) -> Runt
 /// As [`Runtime::load`].
 pub(crate) fn load(runtime: &Runtime, path: &Path) -> Result<Prompt, Error> {
     if is_stdin(path) {
-        return runtime.load_str(&read_stdin()?, "<stdin>", ".");
+        let text = read_stdin()?;
+        // Standard input has no name that could tell, but a definition cannot be mistaken for anything else.
+        return match [Syntax::Json, Syntax::Yaml, Syntax::Toml].into_iter().find(|syntax| is_definition(&text, *syntax))
+        {
+            Some(syntax) => Prompt::from_definition_source(SourceFile::new("<stdin>", text), syntax),
+            None => runtime.load_str(&text, "<stdin>", "."),
+        };
     }
     // A file that cannot be opened has no source, but it has a name.
     let name = path.display().to_string();

@@ -240,6 +240,77 @@ proptest! {
     }
 }
 
+const SCRAPS: &[&str] = &[
+    "name",
+    "role",
+    "body",
+    "variables",
+    "variants",
+    "default",
+    ": ",
+    " = ",
+    "\n",
+    "\n  ",
+    "\n    ",
+    "|\n  ",
+    ">-\n  ",
+    "{",
+    "}",
+    "[",
+    "]",
+    ",",
+    "\"",
+    "'",
+    "\"\"\"",
+    "'''",
+    "\\",
+    "\\u00e9",
+    "\\n",
+    "&a ",
+    "*a",
+    "!!str ",
+    "user",
+    "true",
+    "3",
+    "x",
+    "ß",
+    "😀",
+    "#",
+    "{{ x }}",
+    "{{ x",
+    "{% for i in x %}{{ i }}{% endfor %}",
+    "name: a\nrole: user\nbody: ",
+    "{\"name\": \"a\", \"body\": \"",
+    "name = 'a'\nrole = 'user'\nbody = ",
+    "variables:\n  x: {type: string, trusted: true}\n",
+    "\r\n",
+    "\t",
+    "\u{feff}",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1500))]
+
+    /// Whatever stands in a file, it is a prompt, or there are errors with places in the file.
+    #[test]
+    fn any_text_is_a_prompt_or_says_why_not(parts in prop::collection::vec(prop::sample::select(SCRAPS), 0..24)) {
+        let text = parts.concat();
+        for syntax in [Syntax::Yaml, Syntax::Json, Syntax::Toml] {
+            let source = SourceFile::new("x", text.as_str());
+            match Prompt::from_definition_source(source, syntax) {
+                Ok(prompt) => drop(prompt.check().expect("its templates compile")),
+                Err(error) => {
+                    let spans = std::iter::once(error.span()).chain(error.others().iter().map(|other| other.span));
+                    for span in spans {
+                        let span = span.expect("it has a place");
+                        prop_assert!(span.start <= span.end && span.end <= text.len(), "{:?} in {:?}", span, text);
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// Templates that would be dangerous to walk do not get that far, and what gets there is walked quickly.
 #[test]
 fn large_definitions_are_no_trouble() {

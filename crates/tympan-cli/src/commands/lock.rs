@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use serde_json::{Value as Json, json};
+use tympan::format::definition::{Syntax, is_definition};
 use tympan::{Error, Kind};
 use tympan_runtime::RuntimeOptions;
 
@@ -139,7 +140,8 @@ fn is_prompt(path: &Path) -> bool {
     if extension == "prompty" {
         return true;
     }
-    std::fs::read_to_string(path).is_ok_and(|text| tympan::format::definition::is_definition(&text, extension))
+    let Some(syntax) = Syntax::from_extension(extension) else { return false };
+    std::fs::read_to_string(path).is_ok_and(|text| is_definition(&text, syntax))
 }
 
 fn unusable(path: &Path, reason: &dyn std::fmt::Display) -> Failure {

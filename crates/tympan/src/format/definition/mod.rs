@@ -1,8 +1,9 @@
 //! Prompt definitions: YAML, JSON or TOML documents of one shape.
 //!
 //! The shape is said once, in `schemas/prompt-definition.schema.json`. The types are generated from it
-//! (`generated.rs`, kept fresh by a test), and so is the check of a document ([`shape`](self)): it walks the schema.
+//! (`generated.rs`, kept fresh by a test), and the check of a document walks it (`shape.rs`).
 
+mod de;
 #[allow(missing_docs, unreachable_pub, clippy::all, reason = "typify wrote it; the schema holds the documentation")]
 mod generated {
     // Not a module file of its own, so that nobody formats it.
@@ -15,8 +16,11 @@ mod toml;
 use std::sync::LazyLock;
 
 pub use generated::{PromptDefinition, PromptRole, PromptVariable, PromptVariant, VariableType, VariableTypes};
+use serde::Deserialize;
 use serde_json::Value as Json;
 
+use self::de::Document;
+use self::shape::Shape;
 use super::report::{Report, error};
 use super::yaml::{self, Entry, Node, Problem, Value};
 use crate::diagnostic::Diagnostic;
@@ -27,8 +31,10 @@ use crate::spec::DEFAULT_VARIANT;
 /// The JSON Schema of prompt definitions.
 pub const SCHEMA: &str = include_str!("../../../../../schemas/prompt-definition.schema.json");
 
-static SCHEMA_TREE: LazyLock<Json> =
-    LazyLock::new(|| serde_json::from_str(SCHEMA).expect("the schema in the source is JSON"));
+static SHAPE: LazyLock<Shape> = LazyLock::new(|| {
+    let schema: Json = serde_json::from_str(SCHEMA).expect("the schema in the source is JSON");
+    Shape::new(&schema)
+});
 
 /// How a definition is written down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,8 +79,7 @@ pub(crate) struct Parsed {
 }
 
 /// Whether a text is meant as a definition, whatever is wrong with it: it has a `role` and a `body` at the top.
-pub fn is_definition(text: &str, extension: &str) -> bool {
-    let Some(syntax) = Syntax::from_extension(extension) else { return false };
+pub fn is_definition(text: &str, syntax: Syntax) -> bool {
     let (root, _) = read(text, syntax);
     root.is_some_and(|root| entry(&root, "role").is_some() && entry(&root, "body").is_some())
 }
@@ -93,11 +98,11 @@ pub(crate) fn parse(source: &SourceFile, syntax: Syntax) -> (Parsed, Vec<Diagnos
     let mut report = Report::default();
     problems.into_iter().for_each(|problem| report.push(unreadable(problem)));
     let Some(root) = root else { return (Parsed::default(), report.into_diagnostics()) };
-    shape::check(&SCHEMA_TREE, &root, &mut report);
+    SHAPE.check(&root, &mut report);
     let mut parsed = Parsed { definition: None, arms: arms(&root), declared: declared(&root) };
     let diagnostics = report.into_diagnostics();
     if diagnostics.is_empty() {
-        match serde_json::from_value(root.into_json()) {
+        match PromptDefinition::deserialize(Document(root)) {
             Ok(definition) => parsed.definition = Some(definition),
             // The types come from the same schema, so that this cannot happen.
             Err(failure) => return (parsed, vec![error(Kind::InvalidDefinition, Span::default(), failure)]),

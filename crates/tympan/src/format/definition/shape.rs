@@ -3,6 +3,8 @@
 //! The rules come from the schema alone, so that nothing here repeats it. Only the keywords that it uses are known; a
 //! test fails when it begins to use another.
 
+use std::fmt;
+
 use serde_json::Value as Json;
 
 use super::super::report::{Report, error, guess};
@@ -11,121 +13,242 @@ use crate::diagnostic::Diagnostic;
 use crate::error::Kind;
 use crate::source::Span;
 
-/// Reports everything about a document that does not fit a schema.
-pub(super) fn check(schema: &Json, root: &Node<'_>, report: &mut Report) {
-    Checker { schema, report }.check(schema, root, "");
+/// A schema, made ready to be walked: looking keywords up by name at each value takes longer than all the rest.
+#[derive(Debug, Default)]
+pub(super) struct Shape {
+    kind: Option<Type>,
+    any_of: Vec<Shape>,
+    allowed: Vec<String>,
+    min_items: usize,
+    items: Option<Box<Shape>>,
+    required: Vec<String>,
+    properties: Vec<(String, Shape)>,
+    others: Others,
+    refused_name: Option<String>,
+    description: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Type {
+    Text,
+    Bool,
+    List,
+    Map,
+}
+
+/// What a map may hold besides its properties.
+#[derive(Debug, Default)]
+enum Others {
+    #[default]
+    Any,
+    None,
+    Of(Box<Shape>),
+}
+
+impl Shape {
+    /// The shape that a schema describes. A schema that refers to itself has none.
+    pub(super) fn new(root: &Json) -> Self {
+        Self::of(root, root)
+    }
+
+    fn of(schema: &Json, root: &Json) -> Self {
+        let reference = schema["$ref"].as_str().and_then(|target| target.strip_prefix('#'));
+        let schema = reference.and_then(|pointer| root.pointer(pointer)).unwrap_or(schema);
+        let texts =
+            |key: &str| schema[key].as_array().into_iter().flatten().filter_map(Json::as_str).map(str::to_owned);
+        let properties = schema["properties"].as_object().into_iter().flatten();
+        Self {
+            kind: schema["type"].as_str().and_then(Type::from_name),
+            any_of: schema["anyOf"].as_array().into_iter().flatten().map(|branch| Self::of(branch, root)).collect(),
+            allowed: texts("enum").collect(),
+            min_items: schema["minItems"].as_u64().and_then(|least| usize::try_from(least).ok()).unwrap_or_default(),
+            items: schema.get("items").map(|items| Box::new(Self::of(items, root))),
+            required: texts("required").collect(),
+            properties: properties.map(|(name, property)| (name.clone(), Self::of(property, root))).collect(),
+            others: match &schema["additionalProperties"] {
+                Json::Bool(false) => Others::None,
+                Json::Object(_) => Others::Of(Box::new(Self::of(&schema["additionalProperties"], root))),
+                _ => Others::Any,
+            },
+            refused_name: schema["propertyNames"]["not"]["const"].as_str().map(str::to_owned),
+            description: schema["description"].as_str().map(str::to_owned),
+        }
+    }
+
+    /// Reports everything about a document that does not fit.
+    pub(super) fn check(&self, root: &Node<'_>, report: &mut Report) {
+        Checker { report }.check(self, root, &Path::ROOT);
+    }
+
+    fn fits_type(&self, node: &Node<'_>) -> bool {
+        match self.kind {
+            None => true,
+            Some(Type::Text) => matches!(node.value, Value::String(_)),
+            Some(Type::Bool) => matches!(node.value, Value::Bool(_)),
+            Some(Type::List) => matches!(node.value, Value::List(_)),
+            Some(Type::Map) => matches!(node.value, Value::Map(_)),
+        }
+    }
+
+    fn property(&self, name: &str) -> Option<&Self> {
+        self.properties.iter().find(|(key, _)| key == name).map(|(_, shape)| shape)
+    }
+}
+
+impl Type {
+    fn from_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "string" => Self::Text,
+            "boolean" => Self::Bool,
+            "array" => Self::List,
+            "object" => Self::Map,
+            _ => return None,
+        })
+    }
+
+    fn in_words(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Bool => "true or false",
+            Self::List => "a list",
+            Self::Map => "a map",
+        }
+    }
+}
+
+/// Where a value stands, such as `variables.name.type[1]`. It is written out only if there is something to say.
+struct Path<'a> {
+    parent: Option<&'a Path<'a>>,
+    step: Step<'a>,
+}
+
+enum Step<'a> {
+    Root,
+    Key(&'a str),
+    Index(usize),
+}
+
+impl<'a> Path<'a> {
+    const ROOT: Self = Self { parent: None, step: Step::Root };
+
+    fn key(&'a self, key: &'a str) -> Self {
+        Self { parent: Some(self), step: Step::Key(key) }
+    }
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(parent) = self.parent else { return Ok(()) };
+        parent.fmt(f)?;
+        match self.step {
+            Step::Root => Ok(()),
+            Step::Key(key) if parent.parent.is_none() => f.write_str(key),
+            Step::Key(key) => write!(f, ".{key}"),
+            Step::Index(index) => write!(f, "[{index}]"),
+        }
+    }
 }
 
 struct Checker<'a> {
-    schema: &'a Json,
     report: &'a mut Report,
 }
 
-impl<'a> Checker<'a> {
-    /// Checks a value that stands at a path such as `variables.name.type`.
-    fn check(&mut self, schema: &'a Json, node: &Node<'_>, path: &str) {
-        let schema = self.resolve(schema);
-        if let Some(branches) = schema["anyOf"].as_array() {
-            return self.check_any(branches, node, path);
+impl Checker<'_> {
+    fn check(&mut self, shape: &Shape, node: &Node<'_>, path: &Path<'_>) {
+        if !shape.any_of.is_empty() {
+            return self.check_any(&shape.any_of, node, path);
         }
-        if !is_of_type(schema, node) {
-            let expected = schema["type"].as_str().map(in_words).unwrap_or_default();
-            return self.wrong(node, path, expected);
+        if !shape.fits_type(node) {
+            return self.wrong(node, path, shape.kind.map(Type::in_words).unwrap_or_default());
         }
         match &node.value {
-            Value::String(text) => self.check_enum(schema, text, node, path),
-            Value::List(items) => self.check_list(schema, items, node.span, path),
-            Value::Map(entries) => self.check_map(schema, entries, node.span, path),
+            Value::String(text) => self.check_enum(shape, text, node, path),
+            Value::List(items) => self.check_list(shape, items, node.span, path),
+            Value::Map(entries) => self.check_map(shape, entries, node.span, path),
             _ => {}
         }
     }
 
     /// One of several shapes: the one whose type fits says what is wrong.
-    fn check_any(&mut self, branches: &'a [Json], node: &Node<'_>, path: &str) {
-        let resolved: Vec<_> = branches.iter().map(|branch| self.resolve(branch)).collect();
-        match resolved.iter().find(|branch| is_of_type(branch, node)) {
+    fn check_any(&mut self, branches: &[Shape], node: &Node<'_>, path: &Path<'_>) {
+        match branches.iter().find(|branch| branch.fits_type(node)) {
             Some(branch) => self.check(branch, node, path),
             None => {
-                let expected: Vec<_> = resolved.iter().filter_map(|branch| branch["type"].as_str()).collect();
-                let expected: Vec<_> = expected.into_iter().map(in_words).collect();
+                let expected: Vec<_> = branches.iter().filter_map(|branch| branch.kind).map(Type::in_words).collect();
                 self.wrong(node, path, &expected.join(" or "));
             }
         }
     }
 
-    fn check_enum(&mut self, schema: &Json, text: &str, node: &Node<'_>, path: &str) {
-        let Some(allowed) = schema["enum"].as_array() else { return };
-        let allowed: Vec<_> = allowed.iter().filter_map(Json::as_str).collect();
-        if allowed.contains(&text) {
+    fn check_enum(&mut self, shape: &Shape, text: &str, node: &Node<'_>, path: &Path<'_>) {
+        if shape.allowed.is_empty() || shape.allowed.iter().any(|allowed| allowed == text) {
             return;
         }
         let found = invalid(node.span, format_args!("`{path}` cannot be `{}`", node.quote()));
-        let found = found.with_help(format!("write one of {}", quoted(&allowed)));
-        self.report.push(match guess(text, allowed) {
+        let found = found.with_help(format!("write one of {}", quoted(&shape.allowed)));
+        self.report.push(match guess(text, shape.allowed.iter().map(String::as_str)) {
             Some(meant) => found.with_fix(meant),
             None => found,
         });
     }
 
-    fn check_list(&mut self, schema: &'a Json, items: &[Node<'_>], span: Span, path: &str) {
-        if schema["minItems"].as_u64().is_some_and(|least| (items.len() as u64) < least) {
+    fn check_list(&mut self, shape: &Shape, items: &[Node<'_>], span: Span, path: &Path<'_>) {
+        if items.len() < shape.min_items {
             self.report.push(invalid(span, format_args!("`{path}` is empty")).with_help("name at least one"));
         }
+        let Some(inner) = &shape.items else { return };
         for (index, item) in items.iter().enumerate() {
-            self.check(&schema["items"], item, &format!("{path}[{index}]"));
+            self.check(inner, item, &Path { parent: Some(path), step: Step::Index(index) });
         }
     }
 
-    fn check_map(&mut self, schema: &'a Json, entries: &[Entry<'_>], span: Span, path: &str) {
-        for required in schema["required"].as_array().into_iter().flatten().filter_map(Json::as_str) {
-            if !entries.iter().any(|entry| entry.key == required) {
-                self.missing(self.resolve(&schema["properties"][required]), &join(path, required), span);
+    fn check_map(&mut self, shape: &Shape, entries: &[Entry<'_>], span: Span, path: &Path<'_>) {
+        for required in &shape.required {
+            if !entries.iter().any(|entry| entry.key == *required) {
+                self.missing(shape.property(required), &path.key(required), span);
             }
         }
-        let refused = schema["propertyNames"]["not"]["const"].as_str();
         for entry in entries {
-            let path = join(path, &entry.key);
-            if refused == Some(&entry.key) {
+            let path = path.key(&entry.key);
+            if shape.refused_name.as_deref() == Some(&entry.key) {
                 let finding = invalid(entry.key_span, format_args!("`{path}` is not allowed: the name is taken"));
                 self.report.push(finding.with_help("the body at the top is the default variant: rename this one"));
             }
-            match schema["properties"].get(entry.key.as_ref()) {
-                Some(schema) => self.check(schema, &entry.value, &path),
-                None if schema["additionalProperties"] == false => self.unknown(schema, entry, &path),
-                None if schema["additionalProperties"].is_object() => {
-                    self.check(&schema["additionalProperties"], &entry.value, &path);
-                }
-                None => {}
+            match (shape.property(&entry.key), &shape.others) {
+                (Some(inner), _) => self.check(inner, &entry.value, &path),
+                (None, Others::Of(inner)) => self.check(inner, &entry.value, &path),
+                (None, Others::None) => self.unknown(shape, entry, &path),
+                (None, Others::Any) => {}
             }
         }
     }
 
-    fn missing(&mut self, schema: &Json, path: &str, span: Span) {
+    fn missing(&mut self, shape: Option<&Shape>, path: &Path<'_>, span: Span) {
         let finding = invalid(Span::new(span.start, span.start), format_args!("`{path}` is missing"));
-        let help = schema["description"].as_str().map(|description| format!("add it: {}", first_lower(description)));
-        let allowed: Vec<_> = schema["enum"].as_array().into_iter().flatten().filter_map(Json::as_str).collect();
+        let description = shape.and_then(|shape| shape.description.as_deref());
+        let help = description.map(|description| format!("add it: {}", first_lower(description)));
+        let allowed = shape.map_or(&[][..], |shape| &shape.allowed);
         self.report.push(match help {
-            Some(help) if !allowed.is_empty() => finding.with_help(format!("{help} One of {}", quoted(&allowed))),
+            Some(help) if !allowed.is_empty() => finding.with_help(format!("{help} One of {}", quoted(allowed))),
             Some(help) => finding.with_help(help),
             None => finding,
         });
     }
 
-    fn unknown(&mut self, schema: &Json, entry: &Entry<'_>, path: &str) {
-        let known: Vec<_> = schema["properties"].as_object().into_iter().flat_map(|map| map.keys()).collect();
-        let known: Vec<_> = known.into_iter().map(String::as_str).collect();
+    fn unknown(&mut self, shape: &Shape, entry: &Entry<'_>, path: &Path<'_>) {
+        let known: Vec<_> = shape.properties.iter().map(|(name, _)| name.clone()).collect();
         let finding = invalid(entry.key_span, format_args!("`{path}` is not a key that is known here"));
-        self.report.push(match guess(&entry.key, known.iter().copied()) {
+        self.report.push(match guess(&entry.key, known.iter().map(String::as_str)) {
             Some(meant) => finding.with_help(format!("did you mean `{meant}`?")).with_fix(meant),
-            None if known.contains(&"metadata") => {
+            None if known.iter().any(|name| name == "metadata") => {
                 finding.with_help(format!("the keys are {}; `metadata` takes any others", quoted(&known)))
             }
             None => finding.with_help(format!("the keys are {}", quoted(&known))),
         });
     }
 
-    fn wrong(&mut self, node: &Node<'_>, path: &str, expected: &str) {
-        let what = if path.is_empty() { "a prompt definition".to_owned() } else { format!("`{path}`") };
+    fn wrong(&mut self, node: &Node<'_>, path: &Path<'_>, expected: &str) {
+        let what = if path.parent.is_none() { "a prompt definition".to_owned() } else { format!("`{path}`") };
         let finding = invalid(node.span, format_args!("{what} has to be {expected}, but this is {}", node.describe()));
         self.report.push(match node.value {
             Value::Null => finding.with_help("give it a value, or remove it"),
@@ -133,44 +256,13 @@ impl<'a> Checker<'a> {
             _ => finding,
         });
     }
-
-    /// What a `$ref` refers to.
-    fn resolve(&self, schema: &'a Json) -> &'a Json {
-        match schema["$ref"].as_str().and_then(|target| target.strip_prefix('#')) {
-            Some(pointer) => self.schema.pointer(pointer).unwrap_or(schema),
-            None => schema,
-        }
-    }
 }
 
-fn is_of_type(schema: &Json, node: &Node<'_>) -> bool {
-    match schema["type"].as_str() {
-        Some("string") => matches!(node.value, Value::String(_)),
-        Some("boolean") => matches!(node.value, Value::Bool(_)),
-        Some("array") => matches!(node.value, Value::List(_)),
-        Some("object") => matches!(node.value, Value::Map(_)),
-        _ => true,
-    }
-}
-
-fn in_words(name: &str) -> &'static str {
-    match name {
-        "string" => "text",
-        "boolean" => "true or false",
-        "array" => "a list",
-        _ => "a map",
-    }
-}
-
-fn invalid(span: Span, details: impl std::fmt::Display) -> Diagnostic {
+fn invalid(span: Span, details: impl fmt::Display) -> Diagnostic {
     error(Kind::InvalidDefinition, span, details)
 }
 
-fn join(path: &str, key: &str) -> String {
-    if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
-}
-
-fn quoted(names: &[&str]) -> String {
+fn quoted(names: &[String]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 

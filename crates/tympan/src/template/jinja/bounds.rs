@@ -15,7 +15,12 @@ use crate::source::Span;
 pub(super) const MAX_DEPTH: usize = 100;
 
 /// Fails if the template nests too deeply, or if it does not even consist of tokens.
+///
+/// Not being made of tokens is then the parser's to say, if the template is too small to be looked at.
 pub(super) fn check(source: &str, syntax: &SyntaxConfig) -> Result<()> {
+    if is_surely_shallow(source.as_bytes()) {
+        return Ok(());
+    }
     let mut depth = Depth::default();
     for token in tokenize(source, false, syntax.clone()) {
         let (token, span) = token.map_err(|error| syntax_error(&error, source))?;
@@ -26,6 +31,46 @@ pub(super) fn check(source: &str, syntax: &SyntaxConfig) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Whether there are too few operators and brackets for any depth, even if all of the text were one expression. It takes
+/// a fraction of the time that reading tokens does, and it is enough for most prompts.
+fn is_surely_shallow(source: &[u8]) -> bool {
+    most_depth(source) <= MAX_DEPTH
+}
+
+/// More than the depth can be, or more than is allowed.
+fn most_depth(source: &[u8]) -> usize {
+    let mut most = 2;
+    let mut at = 0;
+    while at < source.len() && most <= MAX_DEPTH {
+        let start = at;
+        while source.get(at).is_some_and(|byte| is_word(*byte)) {
+            at += 1;
+        }
+        if start == at {
+            most += match source[at] {
+                b'(' | b'[' | b'{' => 2,
+                b'+' | b'-' | b'*' | b'/' | b'%' | b'~' | b'|' | b'.' | b'<' | b'>' | b'=' | b'!' => 1,
+                // Whatever the lexer makes of other signs, it makes no operator of these.
+                b' ' | b'\t' | b'\n' | b'\r' | b'"' | b'\'' | b',' | b':' | b')' | b']' | b'}' | b'#' => 0,
+                _ => 1,
+            };
+            at += 1;
+        } else if is_operator(&source[start..at]) {
+            most += 1;
+        }
+    }
+    most
+}
+
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || !byte.is_ascii()
+}
+
+/// Whether a word is an operator, or may end in one: a number ends where letters cannot go on with it.
+fn is_operator(word: &[u8]) -> bool {
+    word[0].is_ascii_digit() || matches!(word, b"and" | b"or" | b"not" | b"is" | b"if" | b"else" | b"in")
 }
 
 fn too_deep() -> Error {
@@ -147,6 +192,83 @@ impl Depth {
             && let Some(operators) = self.brackets.pop()
         {
             self.bracket_depth -= 1 + operators;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SCRAPS: &[&str] = &[
+        "{{",
+        "}}",
+        "{%",
+        "%}",
+        "{#",
+        "#}",
+        " ",
+        "\n",
+        "(",
+        ")",
+        "[",
+        "]",
+        "{",
+        "}",
+        "a",
+        "1",
+        "1e5and",
+        "0x1for",
+        " and ",
+        " not ",
+        " in ",
+        " is ",
+        " if ",
+        " else ",
+        "elif",
+        "for ",
+        "set ",
+        "endfor",
+        "-",
+        "+",
+        "*",
+        "**",
+        "//",
+        "~",
+        "|",
+        ".",
+        "==",
+        "!=",
+        "<=",
+        "=",
+        ",",
+        ":",
+        "\"",
+        "'",
+        "%",
+        "\\",
+        "é",
+        "x.y|z(a)",
+        "{% if a %}",
+        "{% set x %}",
+        "1not",
+    ];
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(3000))]
+
+        /// What is not looked at could not have been too deep.
+        #[test]
+        fn nothing_deep_is_taken_for_shallow(parts in prop::collection::vec(prop::sample::select(SCRAPS), 0..80)) {
+            let source = parts.concat();
+            let most = most_depth(source.as_bytes());
+            let mut depth = Depth::default();
+            for token in tokenize(&source, false, SyntaxConfig::default()) {
+                let Ok((token, _)) = token else { break };
+                depth.feed(&token);
+                prop_assert!(depth.total() <= most || most > MAX_DEPTH, "{}", source);
+            }
         }
     }
 }
