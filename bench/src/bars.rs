@@ -47,10 +47,13 @@ fn number(v: f64) -> String {
 }
 
 /// Tympan's operation, whose it is compared with, and by how much it must be faster on w1, w2 and w3.
-const FASTER: [(&str, &str, [f64; 3]); 3] = [
+const FASTER: [(&str, &str, [f64; 3]); 6] = [
     ("tympan prepare", "prompty prepare", [40.0, 20.0, 12.0]),
     ("tympan render", "minijinja render", [3.0, 5.0, 6.0]),
     ("tympan load", "prompty load", [1.0, 1.0, 1.0]),
+    ("tympan definition render", "prompting-press render", [5.0, 2.5, 2.5]),
+    ("tympan definition guarded", "prompting-press guarded", [5.0, 3.0, 3.0]),
+    ("tympan definition load", "prompting-press load", [1.0, 1.0, 1.0]),
 ];
 
 /// Two threads are to do twice as much as one. No two minutes on a shared machine are alike, hence the margin.

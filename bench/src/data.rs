@@ -66,6 +66,11 @@ impl Workload {
         file.push_str(&self.jinja);
         file
     }
+
+    /// The prompt definition with nothing trusted, so that a guard has something to do.
+    pub fn untrusted_press(&self) -> String {
+        self.press.replace("trusted: true", "trusted: false")
+    }
 }
 
 fn kind_of(value: &Value) -> &'static str {

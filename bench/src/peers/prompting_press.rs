@@ -9,7 +9,22 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 pub(super) fn entries() -> Vec<Entry> {
-    vec![Entry::new("prompting-press", "load", load), Entry::new("prompting-press", "render", render)]
+    vec![
+        Entry::new("prompting-press", "load", load),
+        Entry::new("prompting-press", "render", render),
+        Entry::new("prompting-press", "guarded", |workload| guarded(&workload.press, workload)),
+        Entry::new("prompting-press", "wrapped", |workload| guarded(&workload.untrusted_press(), workload)),
+    ]
+}
+
+/// With its guard on. It does not wrap what a loop goes through, so that with nothing trusted it writes less than
+/// Tympan does.
+fn guarded(definition: &str, workload: &Workload) -> Result<Operation> {
+    let prompt = Prompt::from_yaml(definition).map_err(|e| e.to_string())?;
+    let inputs = Inputs(workload.inputs.clone());
+    let guard = GuardConfig { enabled: true, ..GuardConfig::default() };
+    let operate = move || prompt.render(&inputs, None, &guard, false);
+    Ok(Operation::new(operate, |_| None).map_err(|e| e.to_string())?)
 }
 
 fn load(workload: &Workload) -> Result<Operation> {

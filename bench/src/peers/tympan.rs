@@ -4,6 +4,7 @@ use super::chat_text;
 use crate::Result;
 use crate::data::Workload;
 use crate::row::{Entry, Operation};
+use tympan::{Guard, Prompt, RenderOptions};
 use tympan_runtime::{Message, load_str};
 
 const FILE: &str = "bench.prompty";
@@ -13,7 +14,39 @@ pub(super) fn entries() -> Vec<Entry> {
         Entry::new("tympan", "load", load),
         Entry::new("tympan", "render", render),
         Entry::new("tympan", "prepare", prepare),
+        Entry::new("tympan", "definition load", definition_load),
+        Entry::new("tympan", "definition render", definition_render),
+        Entry::new("tympan", "definition guarded", |workload| definition_guarded(&workload.press, workload)),
+        Entry::new("tympan", "definition wrapped", |workload| {
+            definition_guarded(&workload.untrusted_press(), workload)
+        }),
     ]
+}
+
+fn definition_load(workload: &Workload) -> Result<Operation> {
+    let definition = workload.press.clone();
+    Ok(Operation::new(move || Prompt::from_yaml(&definition), |_| None)?)
+}
+
+/// With both hashes, which prompting-press always makes.
+fn definition_render(workload: &Workload) -> Result<Operation> {
+    let prompt = Prompt::from_yaml(&workload.press)?;
+    let inputs = workload.inputs.clone();
+    let operate = move || prompt.render(&inputs).map(|rendered| (rendered.render_hash(), rendered));
+    Ok(Operation::new(operate, |(_, rendered)| Some(rendered.into_text()))?)
+}
+
+/// The same with the guard on: with the trust that the workload declares, and with none at all, so that every
+/// interpolation is wrapped.
+fn definition_guarded(definition: &str, workload: &Workload) -> Result<Operation> {
+    let prompt = Prompt::from_yaml(definition)?;
+    let inputs = workload.inputs.clone();
+    let guard = Guard::default();
+    let operate = move || {
+        let options = RenderOptions { guard: Some(&guard), ..RenderOptions::default() };
+        prompt.render_with(&inputs, &options).map(|rendered| (rendered.render_hash(), rendered))
+    };
+    Ok(Operation::new(operate, |_| None)?)
 }
 
 fn load(workload: &Workload) -> Result<Operation> {

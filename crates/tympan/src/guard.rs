@@ -70,8 +70,8 @@ pub struct GuardInfo<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Guarded {
     advisory: Arc<str>,
-    /// The role markers, found before the guard wrote between their parts. `None` if nobody was
-    /// expected to look for any.
+    /// The role markers, found before the guard wrote between their parts. `None` if it wrote
+    /// nothing, or nobody was expected to look for any.
     pub(crate) markers: Option<Vec<(Range<usize>, Marker)>>,
 }
 
@@ -123,6 +123,10 @@ impl Guard {
     /// looked for first if the text is going to be split at them: an attribute's value is no text
     /// for the model, and stays as it is.
     pub(crate) fn wrap(&self, rendered: Rendered, ends: &[usize], is_split: bool, limits: Limits) -> Result<Rendered> {
+        if !rendered.inputs.has_untrusted() {
+            let guarded = Some(Box::new(Guarded { advisory: self.advisory.clone(), markers: None }));
+            return Ok(Rendered { guarded, ..rendered });
+        }
         let mut markers = Vec::new();
         if is_split {
             for_each_marker(&rendered, |line, marker| markers.push((line, marker)));

@@ -378,7 +378,11 @@ impl Prompt {
             values[*index] = InputValue::Rich(&input.nonce);
         }
         let lenient = options.lenient.unwrap_or(self.spec.template.lenient);
-        let eval = EvalOptions { lenient, limits: options.limits, mark_ends: options.guard.is_some() };
+        let eval = EvalOptions {
+            lenient,
+            limits: options.limits,
+            mark_ends: options.guard.is_some() && compiled.table.has_untrusted(),
+        };
         let output = compiled.template.render(&values, eval);
         let Output { traced, rich: places, notable, ends } = output.map_err(|error| self.locate(arm, error))?;
         let places = places.into_iter().filter_map(|(range, index)| {

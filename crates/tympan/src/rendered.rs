@@ -86,6 +86,11 @@ impl InputTable {
         !self.strict.is_author()
     }
 
+    /// Whether there is an input whose text does not count as the author's own.
+    pub fn has_untrusted(&self) -> bool {
+        !self.untrusted.is_author()
+    }
+
     /// Whether any input's text counts as the author's own.
     pub fn has_trusted(&self) -> bool {
         self.has_trusted
