@@ -6,7 +6,7 @@ use std::path::Path;
 use tympan::format::definition::{Syntax, is_definition};
 use tympan::source::SourceFile;
 use tympan::{Error, Kind, Prompt};
-use tympan_runtime::{LoadOptions, Runtime, RuntimeOptions};
+use tympan_runtime::{EnvPolicy, LoadOptions, Runtime, RuntimeOptions};
 
 use crate::{dotenv, report};
 
@@ -31,6 +31,12 @@ pub(crate) fn runtime(path: &Path, options: RuntimeOptions, quiet: bool) -> Runt
     }
     let load = LoadOptions { env_defaults: loaded.variables, ..options.load };
     Runtime::new(RuntimeOptions { load, ..options })
+}
+
+/// A runtime for commands that make hashes: what they say must not depend on the environment.
+pub(crate) fn runtime_as_written() -> Runtime {
+    let load = LoadOptions { env: EnvPolicy::AsWritten, ..LoadOptions::default() };
+    Runtime::new(RuntimeOptions { load, ..RuntimeOptions::default() })
 }
 
 /// Loads a prompt file, or standard input.

@@ -72,6 +72,11 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }
 
+/// Shows an error that is not the last one, to people.
+pub(crate) fn show_error(error: &Error) {
+    output::print_error(&(engine_error(error, Form::Human) + "\n"));
+}
+
 fn engine_error(error: &Error, form: Form) -> String {
     match form {
         Form::Human => show_all(&Finding::all_of_error(error), output::stderr_colours()),

@@ -2,7 +2,6 @@
 
 use serde_json::{Value as Json, json};
 use tympan::{Prompt, Result};
-use tympan_runtime::RuntimeOptions;
 
 use crate::args::HashArgs;
 use crate::escape::visible_line;
@@ -11,8 +10,8 @@ use crate::{json, output, prompt_file};
 
 pub(super) fn run(args: &HashArgs, quiet: bool) -> Result<(), Failure> {
     let mut prompts = Vec::new();
+    let runtime = prompt_file::runtime_as_written();
     for file in &args.files {
-        let runtime = prompt_file::runtime(file, RuntimeOptions::default(), quiet);
         prompts.push((file.display().to_string(), prompt_file::load_and_warn(&runtime, file, quiet)?));
     }
     if args.json {

@@ -7,13 +7,13 @@ use std::process::ExitCode;
 use serde_json::{Value as Json, json};
 use tympan::format::definition::{Syntax, is_definition};
 use tympan::{Error, Kind};
-use tympan_runtime::RuntimeOptions;
+use tympan_runtime::Runtime;
 
 use super::hash::hashes;
 
 use crate::args::LockArgs;
 use crate::escape::visible_line;
-use crate::report::Failure;
+use crate::report::{self, Failure};
 use crate::{json, output, prompt_file};
 
 const LOCK_FILE: &str = "tympan.lock";
@@ -25,8 +25,17 @@ const MAX_DEPTH: usize = 32;
 type Locked = BTreeMap<String, Json>;
 
 pub(super) fn run(args: &LockArgs) -> Result<ExitCode, Failure> {
-    let mut found = Locked::new();
-    collect(&args.directory, "", 0, &mut found)?;
+    let mut project = Project { runtime: prompt_file::runtime_as_written(), found: Locked::new(), broken: Vec::new() };
+    project.collect(&args.directory, "", 0)?;
+    let mut broken = project.broken.into_iter().rev();
+    if let Some(last) = broken.next() {
+        // All of them are shown; a program gets the one that the command ends with.
+        if !args.json {
+            broken.rev().for_each(|error| report::show_error(&error));
+        }
+        return Err(last.into());
+    }
+    let found = project.found;
     let path = args.directory.join(LOCK_FILE);
     if args.check {
         return check(args, &path, &found);
@@ -107,25 +116,37 @@ fn read(path: &Path) -> Result<Locked, Failure> {
     Ok(prompts.iter().map(|(path, hashes)| (path.clone(), hashes.clone())).collect())
 }
 
-/// Gathers the prompts below a directory, in the order of their names. Links are not followed.
-fn collect(directory: &Path, prefix: &str, depth: usize, found: &mut Locked) -> Result<(), Failure> {
-    if depth > MAX_DEPTH {
-        return Err(unusable(directory, &"directories nest too deeply here"));
-    }
-    let entries = std::fs::read_dir(directory).map_err(|error| unusable(directory, &error))?;
-    for entry in entries {
-        let entry = entry.map_err(|error| unusable(directory, &error))?;
-        let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
-        let kind = entry.file_type().map_err(|error| unusable(&path, &error))?;
-        if kind.is_dir() && !is_skipped(&name) {
-            collect(&path, &format!("{prefix}{name}/"), depth + 1, found)?;
-        } else if kind.is_file() && is_prompt(&path) {
-            let runtime = prompt_file::runtime(&path, RuntimeOptions::default(), true);
-            let prompt = prompt_file::load(&runtime, &path)?;
-            found.insert(format!("{prefix}{name}"), hashes(&prompt)?);
+/// What is known of a project.
+struct Project {
+    runtime: Runtime,
+    found: Locked,
+    /// What is wrong with prompts that do not load.
+    broken: Vec<Error>,
+}
+
+impl Project {
+    /// Gathers the prompts below a directory, in the order of their names. Links are not followed.
+    fn collect(&mut self, directory: &Path, prefix: &str, depth: usize) -> Result<(), Failure> {
+        if depth > MAX_DEPTH {
+            return Err(unusable(directory, &"directories nest too deeply here"));
         }
+        let entries = std::fs::read_dir(directory).map_err(|error| unusable(directory, &error))?;
+        let mut entries = entries.collect::<std::io::Result<Vec<_>>>().map_err(|error| unusable(directory, &error))?;
+        entries.sort_by_key(std::fs::DirEntry::file_name);
+        for entry in entries {
+            let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
+            let kind = entry.file_type().map_err(|error| unusable(&path, &error))?;
+            if kind.is_dir() && !is_skipped(&name) {
+                self.collect(&path, &format!("{prefix}{name}/"), depth + 1)?;
+            } else if kind.is_file() && is_prompt(&path) {
+                match prompt_file::load(&self.runtime, &path).and_then(|prompt| hashes(&prompt)) {
+                    Ok(hashes) => drop(self.found.insert(format!("{prefix}{name}"), hashes)),
+                    Err(error) => self.broken.push(error),
+                }
+            }
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// Directories that hold what tools made or fetched.

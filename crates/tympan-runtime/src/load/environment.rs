@@ -14,6 +14,9 @@ pub enum EnvPolicy {
     AllowList(Vec<String>),
     /// None of them.
     Deny,
+    /// None of them, and none is missed: a reference stays what it is, without its default. For tools that look at
+    /// prompts and never use them, such as one that makes hashes: what they say is the same on every machine.
+    AsWritten,
 }
 
 impl EnvPolicy {
@@ -25,7 +28,7 @@ impl EnvPolicy {
     /// Whether a prompt may read this variable.
     pub fn allows(&self, name: &str) -> bool {
         match self {
-            Self::AllowAll => true,
+            Self::AllowAll | Self::AsWritten => true,
             Self::AllowList(patterns) => patterns.iter().any(|pattern| matches(pattern, name)),
             Self::Deny => false,
         }
@@ -54,6 +57,9 @@ pub(super) fn read(name: &str, policy: &EnvPolicy, vars: Option<&HashMap<String,
     if !policy.allows(name) {
         return Err(Error::new(Kind::EnvNotAllowed, name)
             .with_help("a host that trusts this file can allow the variable in LoadOptions::env"));
+    }
+    if *policy == EnvPolicy::AsWritten {
+        return Ok(Some(format!("${{env:{name}}}")));
     }
     if let Some(vars) = vars {
         return Ok(vars.get(name).cloned());
