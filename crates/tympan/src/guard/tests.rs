@@ -103,7 +103,8 @@ fn the_guard_hides_and_makes_no_role_marker() {
         let Ok(rendered) = render(&case, &Guard::default()) else { continue };
         let mut blind = rendered.clone();
         let guarded = blind.guarded.as_mut().expect("the guard was on");
-        assert!(guarded.markers.take().is_some(), "it is split");
+        let wrote_nothing = !rendered.inputs.has_untrusted();
+        assert!(guarded.markers.take().is_some() || wrote_nothing, "it is split");
         let roles = |rendered| chat::split(rendered).into_iter().map(|message: Message| message.role);
         assert!(roles(blind).eq(roles(rendered)), "{case}");
     }
