@@ -6,6 +6,7 @@ use serde_json::Value as Json;
 use tympan::format::parse_inputs;
 use tympan::schema::PropertyKind;
 use tympan::source::SourceFile;
+use tympan::spec::DIRECTIVE;
 use tympan::{Error, Inputs, Kind, Prompt};
 
 use crate::args::InputArgs;
@@ -31,6 +32,10 @@ pub(crate) fn collect(args: &InputArgs, prompt: &Prompt) -> Result<Inputs, Failu
 
 /// What is worth knowing about settings: a name that nothing uses is likely a typing mistake.
 pub(crate) fn warnings(args: &InputArgs, prompt: &Prompt) -> Vec<String> {
+    // A directive refuses them itself.
+    if prompt.spec().template.format == DIRECTIVE {
+        return Vec::new();
+    }
     // A template that does not compile says so itself.
     let Ok(template) = prompt.template() else { return Vec::new() };
     let known: Vec<&str> = template.inputs().map(|(name, _)| name).collect();

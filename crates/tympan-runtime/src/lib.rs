@@ -6,10 +6,13 @@
 #![warn(missing_docs)]
 
 mod foreign;
+pub mod keys;
 pub mod load;
+mod load_directive;
 mod load_prompt;
 mod pipeline;
 mod runtime;
+pub mod write;
 
 pub use load::{EnvPolicy, LoadOptions, LoadedDocument, load_document, load_document_str};
 pub use load_prompt::{load, load_async, load_str};

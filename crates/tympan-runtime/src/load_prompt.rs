@@ -4,7 +4,8 @@ use std::path::Path;
 
 use tympan::{Error, Kind, Prompt, Result};
 
-use crate::load::{LoadedDocument, load_document, load_document_str};
+use crate::load::{LoadOptions, LoadedDocument, load_document, load_document_str};
+use crate::load_directive::{load_directive, load_directive_str};
 use crate::pipeline::default_runtime;
 use crate::runtime::Runtime;
 
@@ -15,7 +16,7 @@ impl Runtime {
     /// The first mistake in the file, with all others in [`Error::others`]; or why it cannot be read.
     #[tracing::instrument(name = "load", level = "info", skip_all)]
     pub fn load(&self, path: impl AsRef<Path>) -> Result<Prompt> {
-        load_document(path, &self.options().load).map(prompt)
+        load_file(path.as_ref(), &self.options().load)
     }
 
     /// The async twin of [`Runtime::load`]: inside a tokio runtime, files are read where waiting is allowed.
@@ -27,7 +28,7 @@ impl Runtime {
         let Ok(tokio) = tokio::runtime::Handle::try_current() else { return self.load(path) };
         let (owned, options) = (path.to_owned(), self.options().load.clone());
         let span = tracing::info_span!("load");
-        let loading = tokio.spawn_blocking(move || span.in_scope(|| load_document(owned, &options).map(prompt)));
+        let loading = tokio.spawn_blocking(move || span.in_scope(|| load_file(&owned, &options)));
         loading.await.unwrap_or_else(|failure| {
             Err(Error::new(Kind::UnreadableFile, format_args!("{}: {failure}", path.display())))
         })
@@ -40,8 +41,15 @@ impl Runtime {
     /// The first mistake in the text, with all others in [`Error::others`].
     #[tracing::instrument(name = "load", level = "info", skip_all)]
     pub fn load_str(&self, text: &str, name: &str, base_dir: impl AsRef<Path>) -> Result<Prompt> {
-        load_document_str(text, name, base_dir, &self.options().load).map(prompt)
+        let options = &self.options().load;
+        let directive = load_directive_str(text, name, options);
+        directive.unwrap_or_else(|| load_document_str(text, name, base_dir, options).map(prompt))
     }
+}
+
+/// Loads a prompt of whatever format its name stands for.
+fn load_file(path: &Path, options: &LoadOptions) -> Result<Prompt> {
+    load_directive(path, options).unwrap_or_else(|| load_document(path, options).map(prompt))
 }
 
 fn prompt((source, document, warnings): LoadedDocument) -> Prompt {

@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use tympan::prompt::RenderOptions;
+use tympan::spec::DIRECTIVE;
 use tympan::template::Limits;
 use tympan::thread::ThreadRoles;
-use tympan::{Error, Guard, Inputs, Kind, Message, Prompt, Rendered, Result, chat};
+use tympan::{Error, Guard, Inputs, Kind, Message, Prompt, Rendered, Result, Role, chat};
 
 use crate::foreign;
 use crate::load::LoadOptions;
@@ -150,6 +151,7 @@ impl Runtime {
         match self.parsers.get(kind) {
             Some(parser) => parser.parse(prompt, &rendered),
             None if kind == "prompty" => Ok(chat::split(rendered)),
+            None if kind == DIRECTIVE => Ok(vec![chat::whole(rendered, Role::User)]),
             None => Err(Error::not_registered("parser", kind)),
         }
     }

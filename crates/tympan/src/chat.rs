@@ -22,6 +22,11 @@ pub fn split(mut rendered: Rendered) -> Vec<Message> {
     Splitter::new(&rendered).messages(rich, |_| {})
 }
 
+/// The whole of a rendered text as one message, byte for byte.
+pub fn whole(rendered: Rendered, role: Role) -> Message {
+    Message::text(role, rendered.into_text())
+}
+
 /// Where a message came from: bytes of the rendered text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {

@@ -22,16 +22,22 @@
 
 pub mod chat;
 pub mod diagnostic;
+pub mod directive;
+mod directive_inputs;
+pub mod directive_return;
 pub mod error;
 pub mod format;
 pub mod guard;
 pub mod hash;
+mod interpolation;
 pub mod marker;
 pub mod message;
 pub mod origin;
+mod pieces;
 pub mod prompt;
 pub mod rendered;
 pub mod schema;
+pub mod signature;
 pub mod source;
 pub mod spec;
 mod spec_json;

@@ -7,14 +7,16 @@ use smallvec::SmallVec;
 
 use crate::chat::for_each_marker;
 use crate::diagnostic::Diagnostic;
+use crate::directive_inputs as directive;
 use crate::error::{Error, Kind, Result};
 use crate::guard::Guard;
 use crate::hash::sha256_hex;
 use crate::marker;
+use crate::pieces::Pieces;
 use crate::rendered::{InputInfo, InputTable, Inputs, Rendered, RichInput, RichPlace, RichValue};
 use crate::schema::{Property, PropertyKind};
-use crate::source::SourceFile;
-use crate::spec::PromptSpec;
+use crate::source::{SourceFile, Span};
+use crate::spec::{DIRECTIVE, PromptSpec};
 use crate::template::{CompileOptions, EvalOptions, InputValue, Limits, Notable, Output, Syntax, Template, json_get};
 use crate::thread::{ThreadRoles, parse_thread};
 
@@ -26,6 +28,8 @@ pub struct Prompt {
     source: SourceFile,
     /// Where in the source the instructions begin.
     offset: usize,
+    /// Where the parts of the instructions stand, if they were put together.
+    pieces: Option<Pieces>,
     warnings: Vec<Diagnostic>,
     compiled: OnceLock<Result<Compiled>>,
     template_hash: OnceLock<String>,
@@ -79,7 +83,13 @@ impl std::fmt::Debug for RenderOptions<'_> {
 impl Prompt {
     /// A prompt whose instructions stand `offset` bytes into their source.
     pub fn new(spec: PromptSpec, source: SourceFile, offset: usize, warnings: Vec<Diagnostic>) -> Self {
-        Self { spec, source, offset, warnings, compiled: OnceLock::new(), template_hash: OnceLock::new() }
+        let (compiled, template_hash) = (OnceLock::new(), OnceLock::new());
+        Self { spec, source, offset, pieces: None, warnings, compiled, template_hash }
+    }
+
+    /// A prompt whose instructions were put together from pieces of their source.
+    pub(crate) fn from_pieces(spec: PromptSpec, source: SourceFile, pieces: Pieces, warnings: Vec<Diagnostic>) -> Self {
+        Self { pieces: Some(pieces), ..Self::new(spec, source, 0, warnings) }
     }
 
     /// A prompt that has no file.
@@ -130,6 +140,7 @@ impl Prompt {
         let syntax = match spec.template.format.as_str() {
             "jinja2" => Syntax::Jinja,
             "mustache" => Syntax::Mustache,
+            DIRECTIVE => Syntax::Directive(directive::steps(spec)),
             other => return Err(Error::not_registered("renderer", other)),
         };
         let declared: Vec<&str> = spec.inputs.iter().map(|input| input.name.as_str()).collect();
@@ -156,7 +167,12 @@ impl Prompt {
 
     /// Gives an error of the template its place in the file.
     fn locate(&self, error: Error) -> Error {
-        error.in_source(&self.source, self.offset)
+        match &self.pieces {
+            None => error.in_source(&self.source, self.offset),
+            Some(pieces) => directive::reword(error, &self.spec)
+                .moved(|span| pieces.locate(span).unwrap_or(Span::new(0, 0)))
+                .in_source(&self.source, 0),
+        }
     }
 
     /// Fills in defaults and checks that nothing required is missing.
@@ -164,6 +180,9 @@ impl Prompt {
     /// # Errors
     /// A required input is missing and has no default.
     pub fn validate_inputs(&self, inputs: &Inputs) -> Result<Inputs> {
+        if directive::is_one(&self.spec) {
+            directive::check_known(&self.spec, inputs)?;
+        }
         let mut validated = inputs.clone();
         for input in &self.spec.inputs {
             if let Some(value) = resolve(input, inputs).map_err(|error| self.in_input(error, input))?
@@ -189,6 +208,9 @@ impl Prompt {
     /// As [`Prompt::render`]; and in strict mode, if an input holds a role marker.
     pub fn render_with(&self, inputs: &Inputs, options: &RenderOptions<'_>) -> Result<Rendered> {
         let compiled = self.compiled()?;
+        if directive::is_one(&self.spec) {
+            directive::check_known(&self.spec, inputs)?;
+        }
         let rich;
         let mut values: SmallVec<[InputValue<'_>; 16]> = SmallVec::with_capacity(compiled.declarations.len());
         for input in &self.spec.inputs {
@@ -253,6 +275,7 @@ impl Prompt {
 
     /// An error about an input, placed where the input is declared.
     fn in_input(&self, error: Error, input: &Property) -> Error {
+        let error = if directive::is_one(&self.spec) { directive::with_list(error, &self.spec) } else { error };
         match input.span {
             Some(span) => error.at(span).in_source(&self.source, 0),
             None => error,

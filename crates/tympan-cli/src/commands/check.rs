@@ -5,7 +5,9 @@ use std::process::ExitCode;
 
 use serde_json::{Value as Json, json};
 use tympan::diagnostic::Severity;
+use tympan::directive::is_directive;
 use tympan::format::{Document, NoReferences, prompty};
+use tympan::spec::DIRECTIVE;
 use tympan::{Error, Kind, Prompt};
 use tympan_runtime::RuntimeOptions;
 
@@ -90,6 +92,10 @@ impl Checked {
 /// What is wrong with the template of a file whose front matter is at fault already.
 fn template_fault(error: &Error) -> Option<Error> {
     let source = error.source_file()?;
+    if Path::new(source.name()).extension().is_some_and(|name| name != "prompty") || is_directive(source.text()) {
+        // The steps of a directive are checked together with the rest of it.
+        return None;
+    }
     let (document, _) = prompty::parse_as_far_as_possible(source, &mut NoReferences);
     let Document { spec, body, .. } = document?;
     let prompt = Prompt::new(spec, source.clone(), body.start, Vec::new());
@@ -99,7 +105,8 @@ fn template_fault(error: &Error) -> Option<Error> {
 
 fn unknown_parser(prompt: &Prompt) -> Option<Error> {
     let parser = prompt.spec().template.parser.as_str();
-    (parser != "prompty").then(|| Error::not_registered("parser", parser))
+    let is_known = parser == "prompty" || parser == DIRECTIVE;
+    (!is_known).then(|| Error::not_registered("parser", parser))
 }
 
 fn to_json(path: &Path, finding: &Finding<'_>) -> Json {

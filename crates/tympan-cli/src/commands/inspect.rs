@@ -2,7 +2,9 @@
 
 use serde_json::Value as Json;
 use tympan::Prompt;
+use tympan::format::directive;
 use tympan::marker::source_roles;
+use tympan::spec::DIRECTIVE;
 use tympan_runtime::RuntimeOptions;
 
 use crate::args::InspectArgs;
@@ -40,6 +42,13 @@ fn summary(prompt: &Prompt, spec: &Json) -> String {
     table(&mut out, "inputs", &["NAME", "KIND", "REQUIRED", "DEFAULT", "TRUSTED"], inputs(&spec["inputs"]));
     table(&mut out, "outputs", &["NAME", "KIND", "DESCRIPTION"], described(&spec["outputs"]));
     table(&mut out, "tools", &["NAME", "KIND", "DESCRIPTION"], described(&spec["tools"]));
+    let permissions = spec["metadata"]["permissions"].as_array().filter(|_| prompt.spec().template.format == DIRECTIVE);
+    table(
+        &mut out,
+        "permissions",
+        &["CAPABILITY"],
+        permissions.into_iter().flatten().map(|it| vec![compact(it)]).collect(),
+    );
     table(&mut out, "messages", &["ROLE", "LINE", "BEGINS"], skeleton(prompt));
     out
 }
@@ -123,6 +132,9 @@ fn described(items: &Json) -> Vec<Vec<String>> {
 
 /// The messages that the template's source shows: role, line in the file, and how the text begins.
 fn skeleton(prompt: &Prompt) -> Vec<Vec<String>> {
+    if prompt.spec().template.parser == DIRECTIVE {
+        return steps(prompt);
+    }
     let body = prompt.spec().instructions.as_str();
     let offset = prompt.template_offset();
     let markers: Vec<_> = source_roles(body).collect();
@@ -142,4 +154,14 @@ fn skeleton(prompt: &Prompt) -> Vec<Vec<String>> {
         row(role.as_str(), *start, text);
     }
     rows
+}
+
+/// The one message of a directive, by how its steps begin.
+fn steps(prompt: &Prompt) -> Vec<Vec<String>> {
+    let source = prompt.source();
+    let (Some(directive), _) = directive::parse(source) else { return Vec::new() };
+    let text = source.slice(directive.body);
+    let start = directive.body.end - text.trim_start().len();
+    let begins = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    vec![vec!["user".to_owned(), source.line_column(start).line.to_string(), begins.to_owned()]]
 }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use tympan::chat::{Place, split_with_places};
 use tympan::rendered::Segment;
+use tympan::spec::DIRECTIVE;
 use tympan::{Message, Rendered};
 
 use super::render::{advise, render};
@@ -24,7 +25,12 @@ pub(super) fn run(args: &RenderArgs, quiet: bool) -> Result<(), Failure> {
     }
     let looks = output::looks();
     let segments: Vec<_> = rendered.segments().collect();
-    let placed = split_with_places(&rendered).into_iter();
+    // A directive is one message, and all of the text is in it.
+    let placed = match prompt.spec().template.parser.as_str() {
+        DIRECTIVE => messages.into_iter().map(|message| (message, Place::Text(0..rendered.text().len()))).collect(),
+        _ => split_with_places(&rendered),
+    };
+    let placed = placed.into_iter();
     let shown: Vec<_> = placed.map(|(message, place)| Shown::new(message, &place, &rendered, &segments)).collect();
     output::print(&show(&shown, looks))?;
     if !quiet {

@@ -3,10 +3,13 @@
 mod check;
 mod completions;
 mod inspect;
+mod keygen;
 mod man;
 mod messages;
 mod parse;
 mod render;
+mod sign;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -26,6 +29,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         Command::Parse(parse_args) => parse::run(parse_args)?,
         Command::Inspect(inspect_args) => inspect::run(inspect_args, quiet)?,
         Command::Check(check_args) => return check::run(check_args, args.quiet),
+        Command::Verify(verify_args) => return verify::run(verify_args),
+        Command::Sign(sign_args) => sign::run(sign_args, quiet)?,
+        Command::Keygen(keygen_args) => keygen::run(keygen_args)?,
         Command::Completions { shell } => completions::run(*shell)?,
         Command::Man { command } => man::run(command.as_deref())?,
     }

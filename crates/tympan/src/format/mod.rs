@@ -3,6 +3,7 @@
 //! A format reads a whole file and reports everything that is wrong with it, each finding with its place. It renders
 //! nothing and reads no other file: what a file refers to comes in through [`Resolve`].
 
+pub mod directive;
 mod fields;
 pub mod frontmatter;
 mod inputs;
