@@ -261,7 +261,7 @@ pub(crate) struct CheckArgs {
 /// What `verify` takes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct VerifyArgs {
-    /// The directives
+    /// The directives; `-` reads one from standard input
     #[arg(required = true)]
     pub(crate) files: Vec<PathBuf>,
 

@@ -31,5 +31,10 @@ struct Guide;
 
 /// As above.
 #[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/directives.md")]
+struct GuideToDirectives;
+
+/// As above.
+#[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/guard.md")]
 struct GuideToTheGuard;

@@ -159,7 +159,7 @@ fn values_are_inert() {
 #[test]
 fn inputs_are_those_that_are_declared() {
     let prompt = greeting();
-    let error = prompt.render(&inputs(json!({"a": "x", "z": 1}))).expect_err("z is unknown");
+    let error = prompt.render(&inputs(json!({"a": "x", "other": 1}))).expect_err("z is unknown");
     assert_eq!((error.kind(), error.help()), (Kind::UnknownInput, Some("declared are `a`, `b`")));
     let error = prompt.render(&Inputs::new()).expect_err("a is missing");
     assert_eq!(error.kind(), Kind::MissingInput);

@@ -3,7 +3,7 @@
 use serde_json::Value as Json;
 
 use crate::error::{Error, Kind, Result};
-use crate::format::directive::list;
+use crate::format::directive::{list, list_near};
 use crate::interpolation::references;
 use crate::rendered::Inputs;
 use crate::source::Span;
@@ -28,7 +28,7 @@ pub(crate) fn steps(spec: &PromptSpec) -> Span {
 pub(crate) fn check_known(spec: &PromptSpec, inputs: &Inputs) -> Result<()> {
     let is_declared = |name: &str| spec.inputs.iter().any(|input| input.name == name);
     match inputs.keys().find(|name| !is_declared(name)) {
-        Some(name) => Err(Error::new(Kind::UnknownInput, name).with_help(declared(spec))),
+        Some(name) => Err(Error::new(Kind::UnknownInput, name).with_help(list_near(name, &names(spec)))),
         None => Ok(()),
     }
 }
@@ -58,5 +58,9 @@ pub(crate) fn reword(error: Error, spec: &PromptSpec) -> Error {
 }
 
 fn declared(spec: &PromptSpec) -> String {
-    list(&spec.inputs.iter().map(|input| input.name.as_str()).collect::<Vec<_>>())
+    list(&names(spec))
+}
+
+fn names(spec: &PromptSpec) -> Vec<&str> {
+    spec.inputs.iter().map(|input| input.name.as_str()).collect()
 }

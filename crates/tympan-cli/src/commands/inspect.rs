@@ -93,6 +93,7 @@ fn compact(value: &Json) -> String {
 
 fn model(model: &Json) -> Option<String> {
     let mut words: Vec<_> = model["id"].as_str().map(str::to_owned).into_iter().collect();
+    words.extend(model["tier"].as_str().map(|tier| format!("tier {tier}")));
     words.extend(model["provider"].as_str().map(|provider| format!("by {provider}")));
     words.extend(model["apiType"].as_str().map(|api| format!("({api})")));
     Some(words.join(" ")).filter(|words| !words.is_empty())

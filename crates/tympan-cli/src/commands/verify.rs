@@ -13,6 +13,7 @@ use super::sign::read;
 use crate::args::VerifyArgs;
 use crate::escape::visible_line;
 use crate::excerpt::Finding;
+use crate::prompt_file::{is_stdin, read_stdin};
 use crate::report::{Failure, finding_json};
 use crate::{json, output};
 
@@ -40,8 +41,11 @@ struct Checked {
 
 impl Checked {
     fn new(path: &Path, trusted: &[TrustedKey], whole_file: bool) -> Self {
-        let name = path.display().to_string();
-        match read(path) {
+        let (name, text) = match is_stdin(path) {
+            true => ("<stdin>".to_owned(), read_stdin()),
+            false => (path.display().to_string(), read(path)),
+        };
+        match text {
             Err(error) => Self { source: SourceFile::new(name, ""), outcome: Err(error) },
             Ok(text) => {
                 let outcome = verify(&text, trusted).and_then(|verified| match verified.line.form {

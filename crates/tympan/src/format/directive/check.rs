@@ -96,10 +96,7 @@ fn check_references(directive: &Directive, source: &SourceFile, report: &mut Rep
     let declared: Vec<&str> = directive.inputs.iter().map(|input| input.name.as_str()).collect();
     for reference in references(body).filter(|reference| !declared.contains(&reference.name)) {
         let span = Span::from(reference.range.clone()).shifted(directive.body.start);
-        let help = match guess(reference.name, declared.iter().copied()) {
-            Some(near) => format!("did you mean `{near}`? {}", list(&declared)),
-            None => list(&declared),
-        };
+        let help = list_near(reference.name, &declared);
         let finding = match reference.fallback {
             None => error(Kind::UndeclaredInput, span, format_args!("`{}`", reference.name)),
             Some(_) => {
@@ -114,6 +111,14 @@ fn check_references(directive: &Directive, source: &SourceFile, report: &mut Rep
         let finding = Diagnostic::warning("malformed_reference", span, "this is no reference to an input, but text");
         let forms = "write `{input:name}`, `{input:name?}`, `{input:name:default}` or `{input:name|default}`";
         report.push(finding.with_help(forms));
+    }
+}
+
+/// The declared inputs for somebody who wrote `name`.
+pub(crate) fn list_near(name: &str, declared: &[&str]) -> String {
+    match guess(name, declared.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`? {}", list(declared)),
+        None => list(declared),
     }
 }
 

@@ -18,7 +18,7 @@ pub use capability::{ACTIONS, Capability, ITEM_TYPES};
 pub use document::{Directive, DirectiveModel, Hook};
 
 pub(crate) use build::placeholder;
-pub(crate) use check::list;
+pub(crate) use check::{list, list_near};
 pub(crate) use layout::after_signatures;
 pub(crate) use property::{fits, of_kind};
 
