@@ -69,16 +69,16 @@ fn read_call(text: &str) -> Option<Result<Json>> {
         if rest.starts_with(')') {
             break;
         }
-        let (name, value) =
-            rest.split_once('=').filter(|(name, _)| name.trim().chars().all(|c| c == '_' || c.is_alphanumeric()))?;
+        let (name, value) = rest.split_at(rest.find(|char: char| char != '_' && !char.is_alphanumeric())?);
+        let value = value.trim_start().strip_prefix('=')?;
         let mut values = serde_json::Deserializer::from_str(value).into_iter::<Json>();
         let Some(Ok(read)) = values.next() else {
             let error = Error::new(Kind::InvalidReturn, "the parameters of directive_return are not JSON");
-            return (is_return && name.trim() == "parameters").then_some(Err(error));
+            return (is_return && name == "parameters").then_some(Err(error));
         };
         rest = value[values.byte_offset()..].trim_start();
         rest = rest.strip_prefix(',').unwrap_or(rest);
-        match name.trim() {
+        match name {
             "item_id" => is_return = read == RETURN_TOOL,
             "parameters" => parameters = Some(read),
             _ => {}
@@ -185,6 +185,14 @@ mod tests {
         ];
         for (text, expected) in cases {
             assert!(refused(&text).contains(expected), "{text}: {}", refused(&text));
+        }
+    }
+
+    #[test]
+    fn long_texts_take_linear_time() {
+        for text in ["rye_execute(", "rye_execute ( a ", "rye_execute(a=1,", "rye_execute(a=\"", "rye_execute(a=[[1],"]
+        {
+            assert!(from_text(&outputs(), &text.repeat(200_000)).is_none(), "{text}");
         }
     }
 

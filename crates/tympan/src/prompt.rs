@@ -167,11 +167,12 @@ impl Prompt {
 
     /// Gives an error of the template its place in the file.
     fn locate(&self, error: Error) -> Error {
+        let error = if directive::is_one(&self.spec) { directive::reword(error, &self.spec) } else { error };
         match &self.pieces {
             None => error.in_source(&self.source, self.offset),
-            Some(pieces) => directive::reword(error, &self.spec)
-                .moved(|span| pieces.locate(span).unwrap_or(Span::new(0, 0)))
-                .in_source(&self.source, 0),
+            Some(pieces) => {
+                error.moved(|span| pieces.locate(span).unwrap_or(Span::new(0, 0))).in_source(&self.source, 0)
+            }
         }
     }
 

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// The actions that there are.
-pub const ACTIONS: [&str; 4] = ["execute", "search", "load", "sign"];
+/// The actions that there are; later Rye versions have `fetch` for `search` and `load`.
+pub const ACTIONS: [&str; 5] = ["execute", "search", "load", "sign", "fetch"];
 /// The types of items that actions are about.
 pub const ITEM_TYPES: [&str; 3] = ["tool", "directive", "knowledge"];
 

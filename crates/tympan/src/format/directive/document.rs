@@ -1,6 +1,6 @@
 //! A directive as it is declared: its own typed document.
 
-use serde_json::Value as Json;
+use serde_json::Number;
 
 use super::capability::Capability;
 use crate::message::JsonMap;
@@ -23,13 +23,13 @@ pub struct Directive {
     /// Which model should follow it.
     pub model: Option<DirectiveModel>,
     /// What it may use up, such as `turns` and `tokens`.
-    pub limits: JsonMap,
+    pub limits: Vec<(String, Number)>,
     /// What it may do.
     pub permissions: Vec<Capability>,
     /// What it is expected to cost.
-    pub cost: Option<Json>,
+    pub cost: Option<Cost>,
     /// Files, dependencies and relations to other directives.
-    pub context: Option<Json>,
+    pub context: Option<Context>,
     /// What happens when.
     pub hooks: Vec<Hook>,
     /// Declared inputs, in order.
@@ -57,6 +57,38 @@ pub struct DirectiveModel {
     pub fallback: Option<String>,
     /// The model to fall back on.
     pub fallback_id: Option<String>,
+    /// How it should think.
+    pub description: Option<String>,
+}
+
+/// What a directive is expected to cost.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Cost {
+    /// The most tokens of context.
+    pub tokens: Option<Number>,
+    /// How much of the context it uses: `low`, `medium`, `high`.
+    pub estimated_usage: Option<String>,
+    /// How many turns it takes.
+    pub turns: Option<Number>,
+    /// From how many on it hands work to others.
+    pub spawn_threshold: Option<Number>,
+    /// The most seconds.
+    pub duration: Option<Number>,
+    /// The most money.
+    pub spend: Option<Number>,
+    /// In which currency.
+    pub currency: Option<String>,
+}
+
+/// What a directive has to do with other things.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Context {
+    /// Files that it is about.
+    pub related_files: Vec<String>,
+    /// What has to be there.
+    pub dependencies: Vec<String>,
+    /// Relations to other directives and to capabilities, in order: `requires`, `depends_on`, `suggests`, …
+    pub relations: Vec<(String, String)>,
 }
 
 /// Something that is done when a condition holds.

@@ -1,9 +1,9 @@
 //! From elements to what a directive declares.
 
-use serde_json::Value as Json;
+use serde_json::Number;
 
 use super::capability::{ACTIONS, Capability, ITEM_TYPES};
-use super::document::{Directive, DirectiveModel, Hook};
+use super::document::{Context, Cost, Directive, DirectiveModel, Hook};
 use super::element::{Element, Text};
 use super::property::{read_inputs, read_outputs};
 use super::xml::OPAQUE;
@@ -27,17 +27,20 @@ pub(super) fn read(root: &Element, report: &mut Report) -> Directive {
         let inside = metadata.and_then(|metadata| metadata.text_of(name));
         inside.or_else(|| root.text_of(name))
     };
+    // XML has these two as attributes of the root, which come before whatever else is called so.
+    let own = |name: &str| root.text_of(name).or_else(|| text(name));
+    report_twins(root, metadata, report);
     let mut directive = Directive {
-        name: text("name"),
-        version: text("version"),
+        name: own("name"),
+        version: own("version"),
         description: text("description"),
         category: text("category"),
         author: text("author"),
         model: find("model").map(read_model),
-        limits: find("limits").map(read_limits).unwrap_or_default(),
+        limits: find("limits").map(|element| read_limits(element, report)).unwrap_or_default(),
         permissions: find("permissions").map(|element| read_permissions(element, report)).unwrap_or_default(),
-        cost: find("cost").map(Element::to_json),
-        context: find("context").map(Element::to_json),
+        cost: find("cost").map(|element| read_cost(element, report)),
+        context: find("context").map(read_context),
         hooks: find("hooks").map(|element| read_hooks(element, report)).unwrap_or_default(),
         inputs: root.child("inputs").map(|element| read_inputs(element, report)).unwrap_or_default(),
         outputs: root.child("outputs").map(|element| read_outputs(element, report)).unwrap_or_default(),
@@ -45,6 +48,23 @@ pub(super) fn read(root: &Element, report: &mut Report) -> Directive {
     };
     directive.extra = unknown(root, metadata, report);
     directive
+}
+
+/// Two sections of a name leave open which one counts.
+fn report_twins(root: &Element, metadata: Option<&Element>, report: &mut Report) {
+    let inside = metadata.into_iter().flat_map(|metadata| &metadata.children);
+    let mut seen: Vec<&str> = Vec::new();
+    for element in inside.chain(&root.children) {
+        let name = element.name.as_str();
+        if !METADATA.contains(&name) && !SECTIONS.contains(&name) {
+            continue;
+        }
+        if seen.contains(&name) {
+            let finding = error(Kind::InvalidDirective, element.span, format_args!("`{name}` is given twice"));
+            report.push(finding.with_help("keep one of the two, with what both of them say"));
+        }
+        seen.push(name);
+    }
 }
 
 /// Keeps what is not known, and says so.
@@ -96,7 +116,9 @@ fn read_model(element: &Element) -> DirectiveModel {
         let is_plain = element.is_yaml() && element.children.is_empty() && !element.text.is_empty();
         is_plain.then(|| element.text.clone())
     });
+    let description = Some(element.text.clone()).filter(|text| !text.is_empty() && tier.as_ref() != Some(text));
     DirectiveModel {
+        description,
         tier,
         id: element.text_of("id"),
         fallback: element.text_of("fallback"),
@@ -104,16 +126,83 @@ fn read_model(element: &Element) -> DirectiveModel {
     }
 }
 
-/// Limits by their short names; what is a number is one.
-fn read_limits(element: &Element) -> JsonMap {
-    let attributes = element.attributes.iter().map(|attribute| (attribute.name.as_str(), attribute.value.as_str()));
-    let children = element.children.iter().map(|child| (child.name.as_str(), child.text.as_str()));
-    let value = |text: &str| match scalar::number(text.trim()) {
-        Some(number) => Json::Number(number),
-        None => text.trim().into(),
-    };
+/// Limits by their short names: `max_turns` and `turns` are the same.
+fn read_limits(element: &Element, report: &mut Report) -> Vec<(String, Number)> {
+    let attributes = element
+        .attributes
+        .iter()
+        .map(|attribute| (attribute.name.as_str(), Text { text: &attribute.value, span: attribute.span }));
+    let children = element.children.iter().map(|child| (child.name.as_str(), child.as_text()));
     let limits = attributes.chain(children).filter(|(name, _)| !name.is_empty());
-    limits.map(|(name, text)| (name.strip_prefix("max_").unwrap_or(name).to_owned(), value(text))).collect()
+    let short = |name: &str| name.strip_prefix("max_").unwrap_or(name).to_owned();
+    limits.filter_map(|(name, text)| Some((short(name), read_limit(name, text, report)?))).collect()
+}
+
+/// A number. A limit that cannot be read would be no limit at all, so it is an error.
+fn read_limit(name: &str, text: Text<'_>, report: &mut Report) -> Option<Number> {
+    let number = scalar::number(text.text.trim());
+    if number.is_none() {
+        let finding = error(Kind::InvalidDirective, text.span, format_args!("the limit `{name}` is not a number"));
+        report.push(finding.with_help("write a number, as in `6` or `0.5`"));
+    }
+    number
+}
+
+/// A number; anything else is reported and left out.
+fn read_number(name: &str, text: Text<'_>, report: &mut Report) -> Option<Number> {
+    let number = scalar::number(text.text.trim());
+    if number.is_none() {
+        let message = format!("`{name}` is not a number, so it is not used");
+        let finding = Diagnostic::warning("not_a_number", text.span, message);
+        report.push(finding.with_help("write a number, as in `6` or `0.5`"));
+    }
+    number
+}
+
+fn read_cost(element: &Element, report: &mut Report) -> Cost {
+    let context = element.child("context");
+    let mut number = |parent: Option<&Element>, name: &str| {
+        let text = parent?.field(name).filter(|text| !text.text.trim().is_empty())?;
+        read_number(name, text, report)
+    };
+    let (turns, spawn_threshold) = (number(context, "turns"), number(context, "spawn_threshold"));
+    let duration = number(Some(element), "duration");
+    let spend = number(Some(element), "spend");
+    // In XML, the text of `context` is a number of tokens.
+    let tokens = context.map(|context| context.field("tokens").unwrap_or(context.as_text()));
+    let tokens = tokens.filter(|tokens| !tokens.text.is_empty()).and_then(|text| read_number("context", text, report));
+    Cost {
+        tokens,
+        turns,
+        spawn_threshold,
+        duration,
+        spend,
+        estimated_usage: context.and_then(|context| context.text_of("estimated_usage")),
+        currency: element.child("spend").and_then(|spend| spend.text_of("currency")),
+    }
+}
+
+/// Lists, which XML has as lines that begin with a dash; all else in a context is a relation.
+fn read_context(element: &Element) -> Context {
+    let list = |child: &Element| -> Vec<String> {
+        let items = child.children.iter().map(|item| item.text.clone());
+        let lines = child.text.lines().map(|line| line.trim().trim_start_matches("- ").trim().to_owned());
+        items.chain(lines).filter(|item| !item.is_empty()).collect()
+    };
+    let mut context = Context::default();
+    for child in &element.children {
+        match child.name.as_str() {
+            "related_files" => context.related_files.extend(list(child)),
+            "dependencies" => context.dependencies.extend(list(child)),
+            // Older directives have them in an element of their own.
+            "relationships" => {
+                let relations = child.children.iter().map(|relation| (relation.name.clone(), relation.text.clone()));
+                context.relations.extend(relations);
+            }
+            name => context.relations.extend(list(child).into_iter().map(|target| (name.to_owned(), target))),
+        }
+    }
+    context
 }
 
 /// Capabilities: nested elements, a list of capability strings, or `*` for everything.

@@ -8,6 +8,7 @@ mod capability;
 mod check;
 mod document;
 mod element;
+mod json;
 mod layout;
 mod metadata;
 mod property;
@@ -15,7 +16,7 @@ mod xml;
 
 pub use build::{INSTRUCTION, Parts, RETURN_TOOL, build_prompt};
 pub use capability::{ACTIONS, Capability, ITEM_TYPES};
-pub use document::{Directive, DirectiveModel, Hook};
+pub use document::{Context, Cost, Directive, DirectiveModel, Hook};
 
 pub(crate) use build::placeholder;
 pub(crate) use check::{list, list_near};
@@ -149,11 +150,16 @@ impl Directive {
             metadata: self.metadata_json(),
             model: self.model.map(|model| Model {
                 id: model.id,
-                extra: [("tier", model.tier), ("fallback", model.fallback), ("fallback_id", model.fallback_id)]
-                    .into_iter()
-                    .filter_map(|(name, value)| Some((name.to_owned(), value?.into())))
-                    .collect::<crate::message::JsonMap>()
-                    .into(),
+                extra: [
+                    ("tier", model.tier),
+                    ("fallback", model.fallback),
+                    ("fallback_id", model.fallback_id),
+                    ("description", model.description),
+                ]
+                .into_iter()
+                .filter_map(|(name, value)| Some((name.to_owned(), value?.into())))
+                .collect::<crate::message::JsonMap>()
+                .into(),
                 ..Model::default()
             }),
             name: self.name,
@@ -165,33 +171,5 @@ impl Directive {
             ..PromptSpec::default()
         };
         (spec, pieces)
-    }
-
-    /// What is for whoever runs the directive, as JSON.
-    fn metadata_json(&self) -> crate::message::JsonMap {
-        let mut map = crate::message::JsonMap::new();
-        let texts = [("version", &self.version), ("category", &self.category), ("author", &self.author)];
-        for (name, value) in texts {
-            map.extend(value.clone().map(|value| (name.to_owned(), value.into())));
-        }
-        if !self.limits.is_empty() {
-            map.insert("limits".into(), json!(self.limits));
-        }
-        if !self.permissions.is_empty() {
-            map.insert("permissions".into(), self.permissions.iter().map(Capability::as_str).collect());
-        }
-        map.extend(self.cost.clone().map(|cost| ("cost".to_owned(), cost)));
-        map.extend(self.context.clone().map(|context| ("context".to_owned(), context)));
-        if !self.hooks.is_empty() {
-            let hook = |hook: &Hook| {
-                let (item_type, item) = hook.execute.clone().unwrap_or_default();
-                json!({ "when": hook.when, "item_type": item_type, "item": item, "inputs": hook.inputs })
-            };
-            map.insert("hooks".into(), self.hooks.iter().map(hook).collect());
-        }
-        for (name, value) in &self.extra {
-            map.entry(name.clone()).or_insert_with(|| value.clone());
-        }
-        map
     }
 }

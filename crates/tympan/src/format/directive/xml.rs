@@ -189,6 +189,11 @@ impl Builder<'_> {
             let message = format!("elements nest deeper than {MAX_DEPTH} levels");
             return Err(error(Kind::InvalidXml, span, message).with_help("use a flatter shape"));
         }
+        if node.tag_name().namespace().is_some() {
+            // Other readers would take it for something else.
+            let message = format!("`<{name}>` is in a namespace");
+            return Err(error(Kind::InvalidXml, span, message).with_help("metadata has no namespaces: remove `xmlns`"));
+        }
         let attribute = |attribute: roxmltree::Attribute<'_, '_>| Attribute {
             name: attribute.name().to_owned(),
             value: attribute.value().to_owned(),
