@@ -4,7 +4,7 @@ CARGO ?= cargo
 PYTHON ?= python3
 ORACLE := target/oracle
 FUZZ_SECONDS ?= 60
-FUZZ_TARGETS ?= template front_matter definition parse
+FUZZ_TARGETS ?= template front_matter definition directive parse
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint bench fuzz generate need-cargo need-python

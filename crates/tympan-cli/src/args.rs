@@ -126,6 +126,31 @@ pub(crate) enum Command {
     /// Print the JSON Schema of prompt definitions
     Schema,
 
+    /// Check the signatures of directives
+    ///
+    /// A signature has to fit the file, and its key has to be in a folder of keys that you trust. Says which lines the
+    /// signature covers, and which it does not.
+    #[command(after_long_help = "Examples:
+  tympan verify --trust keys directives/*.md
+  tympan verify --trust keys deploy.md --json")]
+    Verify(VerifyArgs),
+
+    /// Sign directives
+    ///
+    /// Writes a signature into the first line of each file, in place of the one that it may have. Rye's form covers the
+    /// metadata alone. With `--whole-file` every byte after the first line is covered, and the time of signing.
+    #[command(after_long_help = "Examples:
+  tympan sign --key me.pem deploy.md
+  tympan sign --key me.pem --whole-file deploy.md")]
+    Sign(SignArgs),
+
+    /// Make a key to sign directives with
+    ///
+    /// Writes a private key to a new file that only you can read, and the public one into a folder of trusted keys.
+    #[command(after_long_help = "Example:
+  tympan keygen me.pem --owner Ada --trust keys")]
+    Keygen(KeygenArgs),
+
     /// Print a completion script for a shell
     #[command(after_long_help = "Example:
   tympan completions bash > ~/.local/share/bash-completion/completions/tympan")]
@@ -154,6 +179,8 @@ impl Command {
             Self::Check(args) => args.json,
             Self::Hash(args) => args.json,
             Self::Lock(args) => args.json,
+            Self::Verify(args) => args.json,
+            Self::Sign(_) | Self::Keygen(_) => false,
             Self::Schema | Self::Completions { .. } | Self::Man { .. } => false,
         }
     }
@@ -288,4 +315,55 @@ pub(crate) struct LockArgs {
     /// Print JSON; an error is JSON on standard error
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// What `verify` takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct VerifyArgs {
+    /// The directives; `-` reads one from standard input
+    #[arg(required = true)]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// A folder with the TOML files of keys that you trust; can be given many times
+    #[arg(long, value_name = "FOLDER", required = true, action = ArgAction::Append)]
+    pub(crate) trust: Vec<PathBuf>,
+
+    /// Fail unless the whole file is covered, and not only the metadata
+    #[arg(long)]
+    pub(crate) whole_file: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What `sign` takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct SignArgs {
+    /// The directives; they are changed in place
+    #[arg(required = true)]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// The file of the private key
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key: PathBuf,
+
+    /// Cover the whole file, and not only the metadata
+    #[arg(long)]
+    pub(crate) whole_file: bool,
+}
+
+/// What `keygen` takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct KeygenArgs {
+    /// The new file of the private key
+    pub(crate) file: PathBuf,
+
+    /// Whose key it is
+    #[arg(long, value_name = "NAME")]
+    pub(crate) owner: Option<String>,
+
+    /// The folder of trusted keys that the public key goes into; without it, its TOML is printed
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) trust: Option<PathBuf>,
 }

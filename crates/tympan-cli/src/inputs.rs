@@ -6,6 +6,7 @@ use serde_json::Value as Json;
 use tympan::format::parse_inputs;
 use tympan::schema::{Property, PropertyKind};
 use tympan::source::SourceFile;
+use tympan::spec::DIRECTIVE;
 use tympan::{Error, Inputs, Kind, Prompt};
 
 use crate::args::InputArgs;
@@ -39,6 +40,10 @@ fn kinds_of(input: &Property) -> Vec<PropertyKind> {
 
 /// What is worth knowing about settings: a name that nothing uses is likely a typing mistake.
 pub(crate) fn warnings(args: &InputArgs, prompt: &Prompt, variant: Option<&str>) -> Vec<String> {
+    // A directive refuses them itself.
+    if prompt.spec().template.format == DIRECTIVE {
+        return Vec::new();
+    }
     // A template that does not compile says so itself.
     let Ok(template) = prompt.variant_template(variant) else { return Vec::new() };
     let known: Vec<&str> = template.inputs().map(|(name, _)| name).collect();

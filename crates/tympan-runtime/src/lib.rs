@@ -6,10 +6,13 @@
 #![warn(missing_docs)]
 
 mod foreign;
+pub mod keys;
 pub mod load;
+mod load_directive;
 mod load_prompt;
 mod pipeline;
 mod runtime;
+pub mod write;
 
 pub use load::{EnvPolicy, LoadOptions, LoadedDocument, load_document, load_document_str};
 pub use load_prompt::{load, load_async, load_str};
@@ -25,6 +28,11 @@ pub use tympan::{Error, Guard, Inputs, Kind, Message, Prompt, Rendered, Result};
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/rust.md")]
 struct Guide;
+
+/// As above.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/directives.md")]
+struct GuideToDirectives;
 
 /// As above.
 #[cfg(doctest)]

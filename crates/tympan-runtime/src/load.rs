@@ -34,6 +34,8 @@ pub struct LoadOptions {
     pub file_roots: Vec<PathBuf>,
     /// The most bytes that any file may have.
     pub max_file_bytes: u64,
+    /// What the prompt of a directive says first; `None` means [`tympan::directive::INSTRUCTION`].
+    pub directive_instruction: Option<String>,
 }
 
 impl Default for LoadOptions {
@@ -44,6 +46,7 @@ impl Default for LoadOptions {
             env_defaults: HashMap::new(),
             file_roots: Vec::new(),
             max_file_bytes: DEFAULT_MAX_FILE_BYTES,
+            directive_instruction: None,
         }
     }
 }
@@ -57,6 +60,7 @@ impl fmt::Debug for LoadOptions {
             .field("env_defaults", &self.env_defaults.keys().collect::<Vec<_>>())
             .field("file_roots", &self.file_roots)
             .field("max_file_bytes", &self.max_file_bytes)
+            .field("directive_instruction", &self.directive_instruction)
             .finish()
     }
 }
@@ -138,7 +142,7 @@ fn directory_of(path: &Path) -> &Path {
     }
 }
 
-fn read_prompt_file(path: &Path, max_bytes: u64) -> Result<SourceFile> {
+pub(crate) fn read_prompt_file(path: &Path, max_bytes: u64) -> Result<SourceFile> {
     let name = path.display().to_string();
     let unreadable = |reason: &dyn fmt::Display| Error::new(Kind::UnreadableFile, format_args!("{name}: {reason}"));
     let mut file = std::fs::File::open(path).map_err(|error| match error.kind() {

@@ -91,8 +91,20 @@ kinds! {
     InvalidReferencedFile "invalid_referenced_file" Value "Referenced file cannot be used: {}",
     /// A prompt has no variant of this name.
     UnknownVariant "unknown_variant" Value "Unknown variant: {}",
+    /// A directive lacks a part, or has one of the wrong shape.
+    InvalidDirective "invalid_directive" Value "Invalid directive: {}",
+    /// The metadata of a directive is not XML that Tympan reads.
+    InvalidXml "invalid_xml" Value "Invalid XML: {}",
+    /// Two inputs, or two outputs, of a directive have the same name.
+    DuplicateName "duplicate_name" Value "Duplicate name: {}",
+    /// A permission of a directive is no capability.
+    InvalidCapability "invalid_capability" Value "Invalid capability: {}",
+    /// The steps of a directive refer to an input that is not declared.
+    UndeclaredInput "undeclared_input" Value "Undeclared input: {}",
     /// A required input was not given and has no default.
     MissingInput "missing_input" Value "Missing required input: {}",
+    /// A directive was given an input that it does not declare.
+    UnknownInput "unknown_input" Value "Unknown input: {}",
     /// An input has a value that cannot be used as what it is declared to be.
     InvalidInput "invalid_input" Value "Invalid input: {}",
     /// A thread's value is not a list of messages.
@@ -123,6 +135,12 @@ kinds! {
     InvalidAdvisory "invalid_advisory" Value "Invalid advisory: {}",
     /// The guard was asked for where it is not known who wrote what.
     CannotGuard "cannot_guard" Value "The guard cannot be used: {}",
+    /// What a model returned from a directive is not what the directive declares.
+    InvalidReturn "invalid_return" Value "Invalid result: {}",
+    /// A signature is missing, does not fit the file, or was made with a key that is not trusted.
+    InvalidSignature "invalid_signature" Value "Signature refused: {}",
+    /// A file of keys cannot be used.
+    InvalidKey "invalid_key" Value "Invalid key: {}",
     /// Nothing is registered for a kind of renderer, parser, …
     NotRegistered "not_registered" Invoker "No {}",
 }

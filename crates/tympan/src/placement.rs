@@ -3,24 +3,28 @@
 //! A `.prompty` file holds its template as it is. In YAML, JSON and TOML it is a string, with escapes, indentation or
 //! folded lines, so that a place in the template has to be looked for in what was written.
 
+use crate::pieces::Pieces;
 use crate::source::{SourceFile, Span};
 
 /// Where a template stands in its source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Placement {
     /// It is the text that begins here, unchanged.
     Verbatim(usize),
     /// It is the value of the string that is written here.
     Written(Span),
+    /// It was put together from these pieces.
+    Pieces(Pieces),
 }
 
 impl Placement {
     /// The place in the source of a place in the template.
-    pub(crate) fn locate(self, source: &SourceFile, template: &str, span: Span) -> Span {
+    pub(crate) fn locate(&self, source: &SourceFile, template: &str, span: Span) -> Span {
         match self {
-            Self::Verbatim(offset) => span.shifted(offset),
+            Self::Verbatim(offset) => span.shifted(*offset),
+            Self::Pieces(pieces) => pieces.locate(span).unwrap_or_default(),
             Self::Written(written) => {
-                let raw = source.slice(written);
+                let raw = source.slice(*written);
                 let start = find(raw, template, span.start.min(template.len()));
                 let end = find(raw, template, span.end.min(template.len())).max(start);
                 Span::new(start, end).shifted(written.start)

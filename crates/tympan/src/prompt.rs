@@ -9,16 +9,18 @@ use smallvec::SmallVec;
 
 use crate::chat::for_each_marker;
 use crate::diagnostic::Diagnostic;
+use crate::directive_inputs as directive;
 use crate::error::{Error, Kind, Result};
 use crate::guard::Guard;
 use crate::hash::sha256_hex;
 use crate::marker;
 use crate::message::{JsonMap, Message, Role};
+use crate::pieces::Pieces;
 use crate::placement::Placement;
 use crate::rendered::{ArmInfo, InputInfo, InputTable, Inputs, Rendered, RichInput, RichPlace, RichValue};
 use crate::schema::{Property, PropertyKind};
 use crate::source::{SourceFile, Span};
-use crate::spec::{DEFAULT_VARIANT, ONE_MESSAGE, PromptSpec};
+use crate::spec::{DEFAULT_VARIANT, DIRECTIVE, ONE_MESSAGE, PromptSpec};
 use crate::template::{CompileOptions, EvalOptions, InputValue, Limits, Notable, Output, Syntax, Template, json_get};
 use crate::thread::{ThreadRoles, parse_thread};
 
@@ -111,6 +113,11 @@ impl Prompt {
     ) -> Self {
         let arms = placements.into_iter().map(Arm::new).collect();
         Self { spec, source, arms, warnings, definition_hash: OnceLock::new() }
+    }
+
+    /// A prompt whose instructions were put together from pieces of their source.
+    pub(crate) fn from_pieces(spec: PromptSpec, source: SourceFile, pieces: Pieces, warnings: Vec<Diagnostic>) -> Self {
+        Self::placed(spec, source, vec![Placement::Pieces(pieces)], warnings)
     }
 
     /// A prompt that has no file.
@@ -290,6 +297,7 @@ impl Prompt {
         let syntax = match spec.template.format.as_str() {
             "jinja2" => Syntax::Jinja,
             "mustache" => Syntax::Mustache,
+            DIRECTIVE => Syntax::Directive(directive::steps(spec)),
             other => return Err(Error::not_registered("renderer", other)),
         };
         let declared: Vec<&str> = spec.inputs.iter().map(|input| input.name.as_str()).collect();
@@ -320,6 +328,7 @@ impl Prompt {
 
     /// Gives an error of a template its place in the file.
     fn locate(&self, index: usize, error: Error) -> Error {
+        let error = if directive::is_one(&self.spec) { directive::reword(error, &self.spec) } else { error };
         error.moved(|span| self.locate_span(index, span)).in_source(&self.source, 0)
     }
 
@@ -333,6 +342,9 @@ impl Prompt {
     /// # Errors
     /// A required input is missing and has no default.
     pub fn validate_inputs(&self, inputs: &Inputs) -> Result<Inputs> {
+        if directive::is_one(&self.spec) {
+            directive::check_known(&self.spec, inputs)?;
+        }
         let mut validated = inputs.clone();
         for input in &self.spec.inputs {
             if let Some(value) = resolve(input, inputs).map_err(|error| self.in_input(error, input))?
@@ -359,6 +371,9 @@ impl Prompt {
     pub fn render_with(&self, inputs: &Inputs, options: &RenderOptions<'_>) -> Result<Rendered> {
         let arm = if options.variant.is_none() { 0 } else { self.arm_index(options.variant)? };
         let compiled = self.compiled(arm)?;
+        if directive::is_one(&self.spec) {
+            directive::check_known(&self.spec, inputs)?;
+        }
         let rich;
         let mut values: SmallVec<[InputValue<'_>; 16]> = SmallVec::with_capacity(compiled.table.inputs().len());
         for input in &self.spec.inputs {
@@ -470,6 +485,7 @@ impl Prompt {
         match (self.spec.template.parser.as_str(), self.spec.role) {
             ("prompty", _) => Ok(crate::chat::split(rendered)),
             (ONE_MESSAGE, Some(role)) => Ok(vec![crate::chat::whole(rendered, role)]),
+            (DIRECTIVE, _) => Ok(vec![crate::chat::whole(rendered, Role::User)]),
             (other, _) => Err(Error::not_registered("parser", other)),
         }
     }
@@ -502,6 +518,7 @@ impl Prompt {
 
     /// An error about an input, placed where the input is declared.
     fn in_input(&self, error: Error, input: &Property) -> Error {
+        let error = if directive::is_one(&self.spec) { directive::with_list(error, &self.spec) } else { error };
         match input.span {
             Some(span) => error.at(span).in_source(&self.source, 0),
             None => error,

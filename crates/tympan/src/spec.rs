@@ -89,6 +89,8 @@ impl fmt::Debug for Variant {
             .finish()
     }
 }
+/// The renderer and the parser of directives: references to inputs in the steps, and one message of the user's.
+pub const DIRECTIVE: &str = "directive";
 
 /// Which renderer and which parser a prompt wants.
 #[derive(Clone, Debug, PartialEq)]

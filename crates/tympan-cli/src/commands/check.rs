@@ -5,9 +5,10 @@ use std::process::ExitCode;
 
 use serde_json::{Value as Json, json};
 use tympan::diagnostic::{Diagnostic, Severity};
+use tympan::directive::is_directive;
 use tympan::format::definition::Syntax;
 use tympan::format::{Document, NoReferences, prompty};
-use tympan::spec::ONE_MESSAGE;
+use tympan::spec::{DIRECTIVE, ONE_MESSAGE};
 use tympan::{Error, Kind, Prompt};
 use tympan_runtime::RuntimeOptions;
 
@@ -96,8 +97,9 @@ impl Checked {
 fn template_fault(error: &Error) -> Option<Error> {
     let source = error.source_file()?;
     let extension = Path::new(source.name()).extension().and_then(|extension| extension.to_str());
-    if extension.and_then(Syntax::from_extension).is_some() {
-        // The templates of a definition are checked together with the rest of it.
+    let is_definition = extension.and_then(Syntax::from_extension).is_some();
+    if is_definition || extension.is_some_and(|extension| extension != "prompty") || is_directive(source.text()) {
+        // The templates of a definition, and the steps of a directive, are checked together with the rest of it.
         return None;
     }
     let (document, _) = prompty::parse_as_far_as_possible(source, &mut NoReferences);
@@ -109,7 +111,7 @@ fn template_fault(error: &Error) -> Option<Error> {
 
 fn unknown_parser(prompt: &Prompt) -> Option<Error> {
     let parser = prompt.spec().template.parser.as_str();
-    let is_known = parser == "prompty" || (parser == ONE_MESSAGE && prompt.role().is_some());
+    let is_known = parser == "prompty" || parser == DIRECTIVE || (parser == ONE_MESSAGE && prompt.role().is_some());
     (!is_known).then(|| Error::not_registered("parser", parser))
 }
 

@@ -2,7 +2,9 @@
 
 use serde_json::Value as Json;
 use tympan::Prompt;
+use tympan::format::directive;
 use tympan::marker::source_roles;
+use tympan::spec::DIRECTIVE;
 use tympan_runtime::RuntimeOptions;
 
 use crate::args::InspectArgs;
@@ -47,6 +49,13 @@ fn summary(prompt: &Prompt, spec: &Json, variant: Option<&str>, hash: &str) -> S
     table(&mut out, "inputs", &["NAME", "KIND", "REQUIRED", "DEFAULT", "TRUSTED"], inputs(&spec["inputs"]));
     table(&mut out, "outputs", &["NAME", "KIND", "DESCRIPTION"], described(&spec["outputs"]));
     table(&mut out, "tools", &["NAME", "KIND", "DESCRIPTION"], described(&spec["tools"]));
+    let permissions = spec["metadata"]["permissions"].as_array().filter(|_| prompt.spec().template.format == DIRECTIVE);
+    table(
+        &mut out,
+        "permissions",
+        &["CAPABILITY"],
+        permissions.into_iter().flatten().map(|it| vec![compact(it)]).collect(),
+    );
     match prompt.role() {
         Some(_) => table(&mut out, "variants", &["NAME", "BEGINS"], variants(prompt)),
         None => table(&mut out, "messages", &["ROLE", "LINE", "BEGINS"], skeleton(prompt)),
@@ -108,6 +117,7 @@ fn compact(value: &Json) -> String {
 
 fn model(model: &Json) -> Option<String> {
     let mut words: Vec<_> = model["id"].as_str().map(str::to_owned).into_iter().collect();
+    words.extend(model["tier"].as_str().map(|tier| format!("tier {tier}")));
     words.extend(model["provider"].as_str().map(|provider| format!("by {provider}")));
     words.extend(model["apiType"].as_str().map(|api| format!("({api})")));
     Some(words.join(" ")).filter(|words| !words.is_empty())
@@ -158,6 +168,9 @@ fn described(items: &Json) -> Vec<Vec<String>> {
 
 /// The messages that the template's source shows: role, line in the file, and how the text begins.
 fn skeleton(prompt: &Prompt) -> Vec<Vec<String>> {
+    if prompt.spec().template.parser == DIRECTIVE {
+        return steps(prompt);
+    }
     let body = prompt.spec().instructions.as_str();
     let offset = prompt.template_offset();
     let markers: Vec<_> = source_roles(body).collect();
@@ -176,4 +189,14 @@ fn skeleton(prompt: &Prompt) -> Vec<Vec<String>> {
         row(role.as_str(), *start, text);
     }
     rows
+}
+
+/// The one message of a directive, by how its steps begin.
+fn steps(prompt: &Prompt) -> Vec<Vec<String>> {
+    let source = prompt.source();
+    let (Some(directive), _) = directive::parse(source) else { return Vec::new() };
+    let text = source.slice(directive.body);
+    let start = directive.body.end - text.trim_start().len();
+    let begins = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    vec![vec!["user".to_owned(), source.line_column(start).line.to_string(), begins.to_owned()]]
 }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use tympan::chat::{Place, split_with_places};
 use tympan::rendered::Segment;
+use tympan::spec::DIRECTIVE;
 use tympan::{Message, Rendered};
 
 use super::render::{advise, render};
@@ -24,10 +25,10 @@ pub(super) fn run(args: &RenderArgs, quiet: bool) -> Result<(), Failure> {
     }
     let looks = output::looks();
     let segments: Vec<_> = rendered.segments().collect();
-    // A prompt that says its role once is one message, and all of the text is in it.
+    // A prompt that says its role once, or is a directive, is one message, and all of the text is in it.
     let placed = match prompt.role() {
-        Some(_) => messages.into_iter().map(|message| (message, Place::Text(0..rendered.text().len()))).collect(),
-        None => split_with_places(&rendered),
+        None if prompt.spec().template.parser != DIRECTIVE => split_with_places(&rendered),
+        _ => messages.into_iter().map(|message| (message, Place::Text(0..rendered.text().len()))).collect(),
     };
     let placed = placed.into_iter();
     let shown: Vec<_> = placed.map(|(message, place)| Shown::new(message, &place, &rendered, &segments)).collect();

@@ -4,12 +4,15 @@ mod check;
 mod completions;
 mod hash;
 mod inspect;
+mod keygen;
 mod lock;
 mod man;
 mod messages;
 mod parse;
 mod render;
 mod schema;
+mod sign;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -32,6 +35,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         Command::Hash(hash_args) => hash::run(hash_args, quiet)?,
         Command::Lock(lock_args) => return lock::run(lock_args),
         Command::Schema => schema::run()?,
+        Command::Verify(verify_args) => return verify::run(verify_args),
+        Command::Sign(sign_args) => sign::run(sign_args, quiet)?,
+        Command::Keygen(keygen_args) => keygen::run(keygen_args)?,
         Command::Completions { shell } => completions::run(*shell)?,
         Command::Man { command } => man::run(command.as_deref())?,
     }

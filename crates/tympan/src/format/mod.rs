@@ -4,6 +4,7 @@
 //! nothing and reads no other file: what a file refers to comes in through [`Resolve`].
 
 pub mod definition;
+pub mod directive;
 mod fields;
 pub mod frontmatter;
 mod inputs;

@@ -1,8 +1,9 @@
 //! Templates: compiled once, rendered with the origin of every byte.
 //!
-//! The syntax is Jinja's (through minijinja's parser) or Mustache's; both compile to one tree,
-//! and one evaluator runs it. This module knows nothing of prompts and roles.
+//! The syntax is Jinja's (through minijinja's parser), Mustache's or that of directives; all compile
+//! to one tree, and one evaluator runs it. This module knows nothing of prompts and roles.
 
+mod directive;
 mod eval;
 mod filters;
 pub(crate) mod flow;
@@ -36,6 +37,8 @@ pub enum Syntax {
     Jinja,
     /// Mustache, without HTML escaping.
     Mustache,
+    /// References to inputs as directives have them, inside these bytes; elsewhere there is only text.
+    Directive(Span),
 }
 
 /// What the compiler has to know besides the source.
@@ -75,6 +78,7 @@ impl Template {
         let tree = match syntax {
             Syntax::Jinja => jinja::compile(source, options)?,
             Syntax::Mustache => mustache::compile(source, options)?,
+            Syntax::Directive(steps) => directive::compile(source, steps.range(), options),
         };
         Ok(Self { tree })
     }

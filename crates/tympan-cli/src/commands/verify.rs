@@ -1,0 +1,140 @@
+//! `tympan verify`: whether the signatures of directives hold, and what they cover.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use serde_json::{Value as Json, json};
+use tympan::Error;
+use tympan::signature::{Form, TrustedKey, Verified, verify};
+use tympan::source::{SourceFile, Span};
+use tympan_runtime::keys::read_trusted_keys;
+
+use super::sign::read;
+use crate::args::VerifyArgs;
+use crate::escape::visible_line;
+use crate::excerpt::Finding;
+use crate::prompt_file::{is_stdin, read_stdin};
+use crate::report::{Failure, finding_json};
+use crate::{json, output};
+
+pub(super) fn run(args: &VerifyArgs) -> Result<ExitCode, Failure> {
+    let mut trusted = Vec::new();
+    for folder in &args.trust {
+        trusted.extend(read_trusted_keys(folder)?);
+    }
+    let checked: Vec<_> = args.files.iter().map(|path| Checked::new(path, &trusted, args.whole_file)).collect();
+    let is_right = checked.iter().all(|checked| checked.outcome.is_ok());
+    let text = if args.json {
+        json::pretty(&checked.iter().map(Checked::to_json).collect::<Json>()) + "\n"
+    } else {
+        checked.iter().map(Checked::show).collect::<Vec<_>>().join("\n")
+    };
+    output::print(&text)?;
+    Ok(if is_right { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// What became of a file.
+struct Checked {
+    source: SourceFile,
+    outcome: Result<Verified, Error>,
+}
+
+impl Checked {
+    fn new(path: &Path, trusted: &[TrustedKey], whole_file: bool) -> Self {
+        let (name, text) = match is_stdin(path) {
+            true => ("<stdin>".to_owned(), read_stdin()),
+            false => (path.display().to_string(), read(path)),
+        };
+        match text {
+            Err(error) => Self { source: SourceFile::new(name, ""), outcome: Err(error) },
+            Ok(text) => {
+                let outcome = verify(&text, trusted).and_then(|verified| match verified.line.form {
+                    Form::Rye if whole_file => Err(not_enough()),
+                    _ => Ok(verified),
+                });
+                Self { source: SourceFile::new(name, text), outcome }
+            }
+        }
+    }
+
+    /// The lines of a span, from 1. A line that is covered in part is named on both sides.
+    fn lines(&self, span: Span) -> (usize, usize) {
+        let inside = self.source.slice(span);
+        let end = span.start + inside.trim_end().len();
+        let start = span.end - inside.trim_start().len();
+        (self.source.line_column(start.min(end)).line, self.source.line_column(end).line)
+    }
+
+    fn show(&self) -> String {
+        let name = visible_line(self.source.name());
+        let verified = match &self.outcome {
+            Ok(verified) => verified,
+            Err(error) => {
+                let help =
+                    error.help().map_or_else(String::new, |help| format!("  help:        {}\n", visible_line(help)));
+                return format!("{name}: REFUSED\n  why:         {}\n{help}", visible_line(error.message()));
+            }
+        };
+        let line = &verified.line;
+        let owner = verified.owner.as_deref().unwrap_or("unknown");
+        let (form, fingerprint) = (line.form.as_str(), &line.fingerprint);
+        let mut out = format!("{name}: the {form} signature holds\n");
+        out += &format!("  key:         {fingerprint}, owner: {}\n", visible_line(owner));
+        out += &format!(
+            "  time:        {}{}\n",
+            visible_line(&line.timestamp),
+            match line.form {
+                Form::Rye => " (NOT covered)",
+                Form::WholeFile => "",
+            }
+        );
+        let (first, last) = self.lines(verified.covered);
+        out += &format!("  covered:     lines {first} to {last}\n");
+        for span in verified.uncovered.iter().filter(|span| !self.source.slice(**span).trim().is_empty()) {
+            let (first, last) = self.lines(*span);
+            out += &format!("  NOT covered: lines {first} to {last}: {}\n", self.what(*span, verified));
+        }
+        if line.form == Form::Rye {
+            out += "  Anybody can change what is not covered, and this signature still holds.\n";
+        }
+        out
+    }
+
+    /// What the author calls an uncovered part.
+    fn what(&self, span: Span, verified: &Verified) -> &'static str {
+        if span.start < verified.covered.start {
+            "the title and the description"
+        } else {
+            "the steps, which the model follows"
+        }
+    }
+
+    fn to_json(&self) -> Json {
+        match &self.outcome {
+            Ok(verified) => {
+                let lines = |span: &Span| {
+                    let (first, last) = self.lines(*span);
+                    json!({ "start": span.start, "end": span.end, "first_line": first, "last_line": last })
+                };
+                json!({
+                    "file": self.source.name(),
+                    "verified": true,
+                    "form": verified.line.form.as_str(),
+                    "fingerprint": verified.line.fingerprint,
+                    "owner": verified.owner,
+                    "timestamp": verified.line.timestamp,
+                    "covered": lines(&verified.covered),
+                    "uncovered": verified.uncovered.iter().map(lines).collect::<Json>(),
+                })
+            }
+            Err(error) => {
+                json!({ "file": self.source.name(), "verified": false, "error": finding_json(&Finding::of_error(error)) })
+            }
+        }
+    }
+}
+
+fn not_enough() -> Error {
+    Error::new(tympan::Kind::InvalidSignature, "it is in Rye's form, which leaves the steps uncovered")
+        .with_help("have it signed with `tympan sign --whole-file`")
+}

@@ -1,0 +1,177 @@
+//! What a directive may do: `rye.<action>.<type>.<item>`.
+
+use std::fmt;
+
+/// The actions that there are; later Rye versions have `fetch` for `search` and `load`.
+pub const ACTIONS: [&str; 5] = ["execute", "search", "load", "sign", "fetch"];
+/// The types of items that actions are about.
+pub const ITEM_TYPES: [&str; 3] = ["tool", "directive", "knowledge"];
+
+/// A capability, as it is written in one string: `rye.execute.tool.rye.file-system.*`.
+///
+/// `*` stands for any characters, `?` for one. A short form such as `rye.execute.*` or `rye.*` covers all that it
+/// leaves out.
+///
+/// ```
+/// use tympan::format::directive::Capability;
+///
+/// let capability: Capability = "rye.execute.tool.rye.file-system.*".parse()?;
+/// assert!(capability.covers("execute", "tool", "rye/file-system/write"));
+/// assert!(!capability.covers("execute", "tool", "rye/bash"));
+/// assert!(!capability.covers("sign", "tool", "rye/file-system/write"));
+/// # Ok::<(), String>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Capability(String);
+
+impl Capability {
+    /// The capability of an action on items of a type; slashes in the item's name are dots in the capability.
+    ///
+    /// # Errors
+    /// What is wrong with it, for people.
+    pub fn new(action: &str, item_type: &str, item: &str) -> Result<Self, String> {
+        format!("rye.{action}.{item_type}.{}", item.trim().replace('/', ".")).parse()
+    }
+
+    /// All that can be done by an action.
+    ///
+    /// # Errors
+    /// There is no such action.
+    pub fn any_of(action: &str) -> Result<Self, String> {
+        format!("rye.{action}.*").parse()
+    }
+
+    /// Everything.
+    pub fn everything() -> Self {
+        Self("rye.*".to_owned())
+    }
+
+    /// The capability as a string.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether it allows an action on an item.
+    pub fn covers(&self, action: &str, item_type: &str, item: &str) -> bool {
+        let asked = format!("rye.{action}.{item_type}.{}", item.replace('/', "."));
+        // A name with wildcards asks for more than one item.
+        !item.contains(['*', '?']) && matches(self.0.as_bytes(), asked.as_bytes())
+    }
+}
+
+impl fmt::Display for Capability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::str::FromStr for Capability {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let is_fit = |char: char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-' | '*' | '?');
+        let segments: Vec<&str> = text.split('.').collect();
+        if segments.iter().any(|segment| segment.is_empty() || !segment.chars().all(is_fit)) {
+            return Err(format!(
+                "`{text}` has a part that is empty or has characters other than letters, digits, `_`, `-`, `*` and `?`"
+            ));
+        }
+        let known = |place: usize, names: &[&str], what: &str| match segments.get(place) {
+            Some(segment) if *segment != "*" && !names.contains(segment) => {
+                Err(format!("`{segment}` is no {what}: there are {}", names.join(", ")))
+            }
+            _ => Ok(()),
+        };
+        if segments[0] != "rye" {
+            return Err(format!("`{text}` does not begin with `rye.`"));
+        }
+        known(1, &ACTIONS, "action")?;
+        known(2, &ITEM_TYPES, "type of item")?;
+        if segments.len() < 4 && segments.last() != Some(&"*") {
+            return Err(format!("`{text}` names no item: a capability reads `rye.<action>.<type>.<item>`"));
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+/// Whether a text fits a pattern, in time that grows with the product of their lengths and no faster.
+fn matches(pattern: &[u8], text: &[u8]) -> bool {
+    let (mut at_pattern, mut at_text) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    while at_text < text.len() {
+        match pattern.get(at_pattern) {
+            Some(b'*') => {
+                star = Some((at_pattern, at_text));
+                at_pattern += 1;
+            }
+            Some(byte) if *byte == b'?' || *byte == text[at_text] => {
+                at_pattern += 1;
+                at_text += 1;
+            }
+            _ => {
+                // The last star takes one character more.
+                let Some((at_star, taken)) = star else { return false };
+                star = Some((at_star, taken + 1));
+                at_pattern = at_star + 1;
+                at_text = taken + 1;
+            }
+        }
+    }
+    pattern[at_pattern..].iter().all(|byte| *byte == b'*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn capabilities_have_a_syntax() {
+        for text in [
+            "rye.*",
+            "rye.execute.*",
+            "rye.*.tool.a",
+            "rye.load.knowledge.rye.core.*",
+            "rye.sign.directive.*",
+            "rye.search.tool.a?",
+        ] {
+            assert_eq!(text.parse::<Capability>().map(|capability| capability.to_string()).as_deref(), Ok(text));
+        }
+        for text in [
+            "",
+            "rye",
+            "rye.",
+            "ryo.execute.tool.a",
+            "rye.run.tool.a",
+            "rye.execute.thing.a",
+            "rye.execute.tool",
+            "rye.execute.tool.",
+            "rye.execute.tool.a b",
+            "rye.execute.tool..a",
+            "rye.execute",
+            "rye.execute.tool.a/b",
+        ] {
+            assert!(text.parse::<Capability>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn capabilities_cover_what_they_say() {
+        let cases = [
+            ("rye.*", "execute", "tool", "anything", true),
+            ("rye.execute.*", "execute", "tool", "a/b", true),
+            ("rye.execute.*", "executes", "tool", "a", false),
+            ("rye.execute.tool.a", "execute", "tool", "a", true),
+            ("rye.execute.tool.a", "execute", "tool", "a/b", false),
+            ("rye.execute.tool.a.*", "execute", "tool", "a", false),
+            ("rye.execute.tool.*.b", "execute", "tool", "a/x/b", true),
+            ("rye.execute.tool.a*", "execute", "tool", "*", false),
+            ("rye.execute.tool.a?", "execute", "tool", "ab", true),
+        ];
+        for (text, action, item_type, item, expected) in cases {
+            let capability: Capability = text.parse().expect("it is one");
+            assert_eq!(capability.covers(action, item_type, item), expected, "{text} {action} {item_type} {item}");
+        }
+        let slow: Capability = format!("rye.execute.tool.{}b", "*a".repeat(200)).parse().expect("it is one");
+        assert!(!slow.covers("execute", "tool", &"a".repeat(5_000)));
+    }
+}

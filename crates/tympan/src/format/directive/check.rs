@@ -1,0 +1,191 @@
+//! What is worth saying about a directive besides what is wrong with its metadata.
+
+use super::document::Directive;
+use super::layout::Layout;
+use crate::diagnostic::Diagnostic;
+use crate::error::Kind;
+use crate::format::report::{Report, error, guess};
+use crate::interpolation::{malformed, references};
+use crate::source::{SourceFile, Span};
+
+/// Runs all rules.
+pub(super) fn check(directive: &Directive, layout: &Layout, source: &SourceFile, report: &mut Report) {
+    let opening = layout.metadata.as_ref().map(|metadata| metadata.opening).unwrap_or_default();
+    required_metadata(directive, opening, report);
+    version(directive, opening, report);
+    name(directive, opening, report);
+    steps(directive, source, report);
+    check_references(directive, source, report);
+    outside_the_steps(directive, source, report);
+    outputs(directive, source, report);
+    second_metadata(layout, report);
+}
+
+/// Rye asks for these. A prompt can be built without them.
+fn required_metadata(directive: &Directive, at: Span, report: &mut Report) {
+    let fields = [
+        ("name", directive.name.is_none()),
+        ("version", directive.version.is_none()),
+        ("description", directive.description.is_none()),
+        ("category", directive.category.is_none()),
+        ("author", directive.author.is_none()),
+        ("model", directive.model.as_ref().is_none_or(|model| model.tier.is_none() && model.id.is_none())),
+    ];
+    for (field, _) in fields.into_iter().filter(|(_, is_missing)| *is_missing) {
+        let help = match field {
+            "name" | "version" => format!("add it to the directive: `<directive {field}=\"…\">`"),
+            "model" => "add it to the metadata, with a tier: `<model tier=\"general\" />`".to_owned(),
+            _ => format!("add it to the metadata: `<{field}>…</{field}>`"),
+        };
+        let message = format!("the directive has no `{field}`");
+        report.push(Diagnostic::warning("missing_metadata", at, message).with_help(help));
+    }
+}
+
+fn version(directive: &Directive, at: Span, report: &mut Report) {
+    if let Some(version) = &directive.version
+        && !is_semver(version)
+    {
+        let message = format!("the version `{version}` is not a semantic version");
+        report
+            .push(Diagnostic::warning("invalid_version", at, message).with_help("write three numbers, as in `1.0.0`"));
+    }
+}
+
+/// Three numbers without leading zeros, and perhaps a pre-release and build metadata.
+fn is_semver(version: &str) -> bool {
+    let is_identifier =
+        |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    let is_number = |text: &str| {
+        let is_digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        is_digits && (text == "0" || !text.starts_with('0'))
+    };
+    let (version, build) = version.split_once('+').map_or((version, None), |(version, build)| (version, Some(build)));
+    let (core, pre) = version.split_once('-').map_or((version, None), |(core, pre)| (core, Some(pre)));
+    let is_pre =
+        |text: &str| is_identifier(text) && (!text.bytes().all(|byte| byte.is_ascii_digit()) || is_number(text));
+    core.split('.').count() == 3
+        && core.split('.').all(is_number)
+        && pre.is_none_or(|pre| pre.split('.').all(is_pre))
+        && build.is_none_or(|build| build.split('.').all(is_identifier))
+}
+
+/// The name stands in a tag of the prompt, as it is.
+fn name(directive: &Directive, at: Span, report: &mut Report) {
+    let is_fit = |char: char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-' | '/' | '.');
+    if let Some(name) = &directive.name
+        && !name.chars().all(is_fit)
+    {
+        let message = "the directive's name has characters other than letters, digits, `_`, `-`, `.` and `/`";
+        let help = "it stands in the prompt as it is, in `<directive name=\"…\">`";
+        report.push(Diagnostic::warning("invalid_name", at, message).with_help(help));
+    }
+}
+
+fn steps(directive: &Directive, source: &SourceFile, report: &mut Report) {
+    if source.slice(directive.body).trim().is_empty() {
+        let at = Span::new(directive.metadata.start, directive.metadata.start);
+        let finding = Diagnostic::warning("no_steps", at, "there are no steps after the metadata");
+        report.push(finding.with_help("write what the model should do after the fence: what is in it, it never sees"));
+    }
+}
+
+/// References have to be to declared inputs. One that has something to fall back on does no harm.
+fn check_references(directive: &Directive, source: &SourceFile, report: &mut Report) {
+    let body = source.slice(directive.body);
+    let declared: Vec<&str> = directive.inputs.iter().map(|input| input.name.as_str()).collect();
+    for reference in references(body).filter(|reference| !declared.contains(&reference.name)) {
+        let span = Span::from(reference.range.clone()).shifted(directive.body.start);
+        let help = list_near(reference.name, &declared);
+        let finding = match reference.fallback {
+            None => error(Kind::UndeclaredInput, span, format_args!("`{}`", reference.name)),
+            Some(_) => {
+                let message = format!("`{}` is not declared, so this is always its default", reference.name);
+                Diagnostic::warning("always_default", span, message)
+            }
+        };
+        report.push(finding.with_help(help));
+    }
+    for range in malformed(body) {
+        let span = Span::from(range).shifted(directive.body.start);
+        let finding = Diagnostic::warning("malformed_reference", span, "this is no reference to an input, but text");
+        let forms = "write `{input:name}`, `{input:name?}`, `{input:name:default}` or `{input:name|default}`";
+        report.push(finding.with_help(forms));
+    }
+}
+
+/// The declared inputs for somebody who wrote `name`.
+pub(crate) fn list_near(name: &str, declared: &[&str]) -> String {
+    match guess(name, declared.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`? {}", list(declared)),
+        None => list(declared),
+    }
+}
+
+/// The declared inputs, for people.
+pub(crate) fn list(declared: &[&str]) -> String {
+    match declared {
+        [] => "no inputs are declared".to_owned(),
+        names => {
+            format!("declared are {}", names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "))
+        }
+    }
+}
+
+/// Only steps are interpolated.
+fn outside_the_steps(directive: &Directive, source: &SourceFile, report: &mut Report) {
+    let preamble = references(source.slice(directive.preamble)).map(|reference| reference.range);
+    let places = preamble.map(|range| Span::from(range).shifted(directive.preamble.start));
+    for span in places {
+        let finding =
+            Diagnostic::warning("not_interpolated", span, "inputs are put into the steps only, so this is text");
+        report.push(finding.with_help("move it below the metadata"));
+    }
+}
+
+/// A model that is never told what an output is about can only guess.
+fn outputs(directive: &Directive, source: &SourceFile, report: &mut Report) {
+    let body = source.slice(directive.body);
+    for output in directive.outputs.iter().filter(|output| !mentions(body, &output.name)) {
+        let message = format!("the output `{}` is never mentioned in the steps", output.name);
+        let finding = Diagnostic::warning("unmentioned_output", output.span, message);
+        report.push(finding.with_help("say in a step where its value comes from"));
+    }
+}
+
+/// Whether a text has a word.
+fn mentions(text: &str, word: &str) -> bool {
+    let is_part = |char: Option<char>| char.is_some_and(|char| char.is_alphanumeric() || char == '_');
+    text.match_indices(word)
+        .any(|(at, _)| !is_part(text[..at].chars().next_back()) && !is_part(text[at + word.len()..].chars().next()))
+}
+
+fn second_metadata(layout: &Layout, report: &mut Report) {
+    for span in &layout.others {
+        let finding = error(Kind::InvalidDirective, *span, "the metadata is given twice");
+        report.push(
+            finding.with_help("keep one of the two; to show a directive as an example, put a longer fence around it"),
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_semantic() {
+        for version in ["1.0.0", "0.10.3", "1.0.0-rc.1", "1.0.0+build.05", "1.2.3-a-b+c"] {
+            assert!(is_semver(version), "{version}");
+        }
+        for version in ["1", "1.0", "1.0.0.0", "v1.0.0", "01.0.0", "1.0.x", "", "1.0.0-", "1.0.0-01", "1..0"] {
+            assert!(!is_semver(version), "{version}");
+        }
+    }
+
+    #[test]
+    fn words_are_mentioned_whole() {
+        assert!(mentions("Return `path`.", "path"));
+        assert!(!mentions("Return file_path and paths.", "path"));
+    }
+}

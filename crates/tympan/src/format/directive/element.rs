@@ -1,0 +1,124 @@
+//! Metadata as a tree of elements, whichever syntax it is written in.
+
+use serde_json::Value as Json;
+
+use super::super::yaml::{Node, Value};
+use crate::message::JsonMap;
+use crate::source::Span;
+
+/// An element of XML, or a value of YAML under its key.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Element {
+    /// The tag or the key; empty for an item of a list.
+    pub(super) name: String,
+    /// Where the element begins: its start tag, or its key.
+    pub(super) span: Span,
+    pub(super) attributes: Vec<Attribute>,
+    /// Its text, without the white space around.
+    pub(super) text: String,
+    /// Where the text stands; the element's own place if there is none.
+    pub(super) text_span: Span,
+    pub(super) children: Vec<Element>,
+    /// What YAML says it is.
+    pub(super) json: Option<Json>,
+}
+
+/// An attribute, and where its value stands.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Attribute {
+    pub(super) name: String,
+    pub(super) value: String,
+    pub(super) span: Span,
+}
+
+/// A text and its place.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Text<'e> {
+    pub(super) text: &'e str,
+    pub(super) span: Span,
+}
+
+impl Element {
+    /// The child of this name; of several, the first.
+    pub(super) fn child(&self, name: &str) -> Option<&Self> {
+        self.children.iter().find(|child| child.name == name)
+    }
+
+    /// The attribute of this name, or else the text of the child: XML has the one, YAML the other.
+    pub(super) fn field(&self, name: &str) -> Option<Text<'_>> {
+        if let Some(attribute) = self.attributes.iter().find(|attribute| attribute.name == name) {
+            return Some(Text { text: &attribute.value, span: attribute.span });
+        }
+        self.child(name).filter(|child| child.children.is_empty()).map(Self::as_text)
+    }
+
+    /// The field of this name, if there is anything in it.
+    pub(super) fn text_of(&self, name: &str) -> Option<String> {
+        self.field(name).map(|field| field.text.trim()).filter(|text| !text.is_empty()).map(str::to_owned)
+    }
+
+    pub(super) fn as_text(&self) -> Text<'_> {
+        Text { text: &self.text, span: self.text_span }
+    }
+
+    /// Whether it is written in YAML.
+    pub(super) fn is_yaml(&self) -> bool {
+        self.json.is_some()
+    }
+
+    /// All of it as JSON, so that nothing is lost: attributes and children under their names, several children of a
+    /// name as a list, and text beside others as `text`.
+    pub(super) fn to_json(&self) -> Json {
+        if let Some(json) = &self.json {
+            return json.clone();
+        }
+        if self.attributes.is_empty() && self.children.is_empty() {
+            return self.text.clone().into();
+        }
+        let mut map = JsonMap::new();
+        for attribute in &self.attributes {
+            map.insert(attribute.name.clone(), attribute.value.clone().into());
+        }
+        for child in &self.children {
+            let value = child.to_json();
+            match map.get_mut(&child.name) {
+                None => {
+                    map.insert(child.name.clone(), value);
+                }
+                Some(Json::Array(items)) => items.push(value),
+                Some(first) => *first = Json::Array(vec![first.take(), value]),
+            }
+        }
+        if !self.text.is_empty() {
+            map.insert("text".into(), self.text.clone().into());
+        }
+        Json::Object(map)
+    }
+
+    /// The root of metadata in YAML.
+    pub(super) fn from_yaml(node: Node<'_>) -> Self {
+        Self::of_value(String::new(), node.span, node)
+    }
+
+    fn of_value(name: String, span: Span, node: Node<'_>) -> Self {
+        let text_span = node.span;
+        let json = Some(node.clone().into_json());
+        let (text, children) = match node.value {
+            Value::Null => (String::new(), Vec::new()),
+            Value::Bool(value) => (value.to_string(), Vec::new()),
+            Value::Number(value) => (value.to_string(), Vec::new()),
+            Value::String(value) => (value.trim().to_owned(), Vec::new()),
+            Value::List(items) => {
+                let items = items.into_iter().map(|item| Self::of_value(String::new(), item.span, item));
+                (String::new(), items.collect())
+            }
+            Value::Map(entries) => {
+                let child = |entry: super::super::yaml::Entry<'_>| {
+                    Self::of_value(entry.key.into(), entry.key_span, entry.value)
+                };
+                (String::new(), entries.into_iter().map(child).collect())
+            }
+        };
+        Self { name, span, attributes: Vec::new(), text, text_span, children, json }
+    }
+}

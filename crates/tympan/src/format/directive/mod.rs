@@ -1,0 +1,175 @@
+//! Rye's directives: markdown with metadata in a fence, and the steps that a model follows.
+//!
+//! The metadata is for whoever runs the directive. Of it, only the name, the description and the outputs reach the
+//! model, through [`build_prompt`]; permissions, limits, model, hooks and signatures never do.
+
+mod build;
+mod capability;
+mod check;
+mod document;
+mod element;
+mod json;
+mod layout;
+mod metadata;
+mod property;
+mod xml;
+
+pub use build::{INSTRUCTION, Parts, RETURN_TOOL, build_prompt};
+pub use capability::{ACTIONS, Capability, ITEM_TYPES};
+pub use document::{Context, Cost, Directive, DirectiveModel, Hook};
+
+pub(crate) use build::placeholder;
+pub(crate) use check::{list, list_near};
+pub(crate) use layout::after_signatures;
+pub(crate) use property::{fits, of_kind};
+
+use serde_json::json;
+
+use self::element::Element;
+use self::layout::{Layout, Metadata, Syntax};
+use super::report::{Report, error};
+use super::yaml;
+use crate::diagnostic::Diagnostic;
+use crate::error::Kind;
+use crate::pieces::Pieces;
+use crate::source::{SourceFile, Span};
+use crate::spec::{DIRECTIVE, Model, PromptSpec, TemplateSpec};
+
+/// Whether a text that has no name to go by is a directive: it is signed, or has a fence with a `<directive>` in it.
+pub fn is_directive(text: &str) -> bool {
+    layout::looks_like_directive(text)
+}
+
+/// Reads a directive, and says everything about it, in the order of the file.
+///
+/// There is a directive exactly when no finding is an error.
+pub fn parse(source: &SourceFile) -> (Option<Directive>, Vec<Diagnostic>) {
+    let layout = layout::layout(source.text());
+    let mut report = Report::default();
+    let directive = read(source, &layout, &mut report);
+    let diagnostics = report.into_diagnostics();
+    let has_errors = diagnostics.iter().any(Diagnostic::is_error);
+    (directive.filter(|_| !has_errors), diagnostics)
+}
+
+/// Where the metadata of a directive stands, if it is in XML.
+pub(crate) fn metadata_of(source: &SourceFile) -> Option<Span> {
+    let metadata = layout::layout(source.text()).metadata?;
+    (metadata.syntax == Syntax::Xml).then_some(metadata.content)
+}
+
+fn read(source: &SourceFile, layout: &Layout, report: &mut Report) -> Option<Directive> {
+    let Some(metadata) = &layout.metadata else {
+        let finding = error(Kind::InvalidDirective, Span::new(0, 0), "there is no metadata");
+        report.push(finding.with_help("put a `<directive>` element into a fence that begins with ```xml"));
+        return None;
+    };
+    if !metadata.is_closed {
+        let finding = error(Kind::InvalidDirective, metadata.opening, "the metadata is never closed");
+        report.push(finding.with_help("close it with a line like the one that opens it, before the steps"));
+        return None;
+    }
+    let root = read_root(source, metadata, report)?;
+    let mut directive = metadata::read(&root, report);
+    directive.metadata = metadata.content;
+    directive.preamble = layout.preamble;
+    directive.body = layout.body;
+    check::check(&directive, layout, source, report);
+    Some(directive)
+}
+
+/// The tree of the metadata, in either syntax.
+fn read_root(source: &SourceFile, metadata: &Metadata, report: &mut Report) -> Option<Element> {
+    let text = source.slice(metadata.content);
+    match metadata.syntax {
+        Syntax::Xml => match xml::parse(text, metadata.content.start) {
+            Ok(root) if root.name == "directive" => Some(root),
+            Ok(root) => {
+                let message = format!("the metadata has to be a `<directive>`, but this is a `<{}>`", root.name);
+                report.push(error(Kind::InvalidDirective, root.span, message));
+                None
+            }
+            Err(finding) => {
+                report.push(finding);
+                None
+            }
+        },
+        Syntax::Yaml => {
+            let (root, problems) = yaml::parse(text, metadata.content.start);
+            for problem in problems {
+                let finding = error(Kind::InvalidFrontmatter, problem.span, problem.message);
+                report.push(match problem.help {
+                    Some(help) => finding.with_help(help),
+                    None => finding,
+                });
+            }
+            let root = root?;
+            let yaml::Value::Map(_) = &root.value else {
+                let message = format!("the metadata has to be a map, but this is {}", root.describe());
+                report.push(error(Kind::InvalidDirective, root.span, message).with_help("write `key: value` lines"));
+                return None;
+            };
+            Some(Element::from_yaml(root))
+        }
+    }
+}
+
+impl Directive {
+    /// The prompt that the directive becomes, with `instruction` as what it says first.
+    pub fn prompt_text(&self, source: &SourceFile, instruction: &str) -> String {
+        self.build(source, instruction).text
+    }
+
+    fn build(&self, source: &SourceFile, instruction: &str) -> build::Built {
+        let description = |output: &crate::schema::Property| output.description.clone().unwrap_or_default();
+        let outputs: Vec<_> = self.outputs.iter().map(|output| (&*output.name, description(output))).collect();
+        let outputs: Vec<_> = outputs.iter().map(|(name, description)| (*name, description.as_str())).collect();
+        build::build(&Parts {
+            instruction,
+            name: self.name.as_deref().unwrap_or_default(),
+            description: self.description.as_deref().unwrap_or_default(),
+            preamble: source.slice(self.preamble),
+            body: source.slice(self.body),
+            outputs: &outputs,
+        })
+    }
+
+    /// The one model that all formats become, and where the template's parts stand in the file.
+    pub(crate) fn into_spec(self, source: &SourceFile, instruction: &str) -> (PromptSpec, Pieces) {
+        let built = self.build(source, instruction);
+        let mut pieces = Pieces::default();
+        for (range, at) in built.preamble {
+            pieces.push(range, self.preamble.start + at);
+        }
+        let (steps, at) = built.body;
+        pieces.push(steps.clone(), self.body.start + at);
+        let mut template =
+            TemplateSpec { format: DIRECTIVE.into(), parser: DIRECTIVE.into(), ..TemplateSpec::default() };
+        template.format_options.insert("steps".into(), json!([steps.start, steps.end]));
+        let spec = PromptSpec {
+            metadata: self.metadata_json(),
+            model: self.model.map(|model| Model {
+                id: model.id,
+                extra: [
+                    ("tier", model.tier),
+                    ("fallback", model.fallback),
+                    ("fallback_id", model.fallback_id),
+                    ("description", model.description),
+                ]
+                .into_iter()
+                .filter_map(|(name, value)| Some((name.to_owned(), value?.into())))
+                .collect::<crate::message::JsonMap>()
+                .into(),
+                ..Model::default()
+            }),
+            name: self.name,
+            description: self.description,
+            inputs: self.inputs,
+            outputs: self.outputs,
+            template,
+            instructions: built.text,
+            ..PromptSpec::default()
+        };
+        (spec, pieces)
+    }
+}

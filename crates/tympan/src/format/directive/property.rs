@@ -1,0 +1,180 @@
+//! Declared inputs and outputs.
+
+use serde_json::Value as Json;
+
+use super::element::{Element, Text};
+use crate::diagnostic::Diagnostic;
+use crate::error::Kind;
+use crate::format::report::{Report, error};
+use crate::format::scalar;
+use crate::interpolation::is_name;
+use crate::message::JsonMap;
+use crate::schema::{Property, PropertyKind};
+
+/// The types that there are, and what they are called here.
+const TYPES: [(&str, PropertyKind); 11] = [
+    ("string", PropertyKind::String),
+    ("integer", PropertyKind::Integer),
+    ("number", PropertyKind::Float),
+    ("boolean", PropertyKind::Boolean),
+    ("array", PropertyKind::Array),
+    ("object", PropertyKind::Object),
+    ("str", PropertyKind::String),
+    ("int", PropertyKind::Integer),
+    ("float", PropertyKind::Float),
+    ("bool", PropertyKind::Boolean),
+    ("list", PropertyKind::Array),
+];
+
+pub(super) fn read_inputs(element: &Element, report: &mut Report) -> Vec<Property> {
+    let inputs = read_all(element, "input", report);
+    for input in inputs.iter().filter(|input| !is_name(&input.name)) {
+        let message = format!("`{}` cannot be the name of an input", input.name);
+        let span = input.span.unwrap_or(element.span);
+        let finding = error(Kind::InvalidDirective, span, message);
+        report.push(finding.with_help("steps can only refer to letters, digits, `_` and `-`"));
+    }
+    inputs
+}
+
+pub(super) fn read_outputs(element: &Element, report: &mut Report) -> Vec<Property> {
+    read_all(element, "output", report)
+}
+
+/// Reads declarations: elements of this name, a list, or a map by name.
+fn read_all(element: &Element, what: &str, report: &mut Report) -> Vec<Property> {
+    let mut properties: Vec<Property> = Vec::new();
+    for child in &element.children {
+        let is_item = child.name.is_empty() || (child.name == what && !element.is_yaml());
+        if !is_item && !element.is_yaml() {
+            let message = format!("`<{}>` is no {what}, so it is not used", child.name);
+            let finding = Diagnostic::warning("unknown_element", child.span, message);
+            report.push(finding.with_help(format!("write `<{what} name=\"…\">`")));
+            continue;
+        }
+        let Some(property) = read_property(child, is_item, what, report) else { continue };
+        if properties.iter().any(|other| other.name == property.name) {
+            let span = property.span.unwrap_or(child.span);
+            let message = format!("the {what} `{}` is declared twice", property.name);
+            report.push(error(Kind::DuplicateName, span, message).with_help("rename one of the two, or remove it"));
+            continue;
+        }
+        properties.push(property);
+    }
+    properties
+}
+
+fn read_property(element: &Element, is_item: bool, what: &str, report: &mut Report) -> Option<Property> {
+    let own_name = Text { text: &element.name, span: element.span };
+    let name = match element.field("name") {
+        Some(name) if is_item => Some(name),
+        // A list of names alone is a list all the same.
+        _ if is_item && element.is_yaml() && !element.text.is_empty() => Some(element.as_text()),
+        _ if is_item => None,
+        _ => Some(own_name),
+    };
+    let Some(name) = name.filter(|name| !name.text.trim().is_empty()) else {
+        let finding = error(Kind::InvalidDirective, element.span, format_args!("this {what} has no name"));
+        report.push(finding.with_help(format!("give it one, as in `<{what} name=\"path\">`")));
+        return None;
+    };
+    let mut property = Property::new(name.text.trim(), read_kind(element, report));
+    property.span = Some(name.span);
+    property.description = description(element, is_item);
+    property.required = element.field("required").and_then(|field| read_required(field, report));
+    property.default = read_default(element, &property, report);
+    property.extra = extra(element);
+    Some(property)
+}
+
+/// A description is the text of an element, a field of its own, or, in a map, the value.
+fn description(element: &Element, is_item: bool) -> Option<String> {
+    let has_text = !element.is_yaml() || !is_item;
+    let text = Some(element.text.clone()).filter(|_| has_text && element.children.is_empty());
+    // As in Python, what is false is no description.
+    let is_false = matches!(&element.json, Some(Json::Bool(false) | Json::Null))
+        || element.json.as_ref().is_some_and(|json| json.as_f64() == Some(0.0));
+    element.text_of("description").or(text.filter(|text| !text.is_empty() && !is_false))
+}
+
+fn read_kind(element: &Element, report: &mut Report) -> PropertyKind {
+    let Some(field) = element.field("type") else { return PropertyKind::String };
+    let name = field.text.trim();
+    if let Some((_, kind)) = TYPES.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name)) {
+        return kind;
+    }
+    let message = format!("`{name}` is not a type, so it is taken as text");
+    let types: Vec<_> = TYPES[..6].iter().map(|(name, _)| *name).collect();
+    let finding = Diagnostic::warning("unknown_type", field.span, message);
+    report.push(finding.with_help(format!("the types are {}", types.join(", "))));
+    PropertyKind::String
+}
+
+fn read_required(field: Text<'_>, report: &mut Report) -> Option<bool> {
+    match field.text.trim() {
+        "true" | "True" => Some(true),
+        "false" | "False" | "" => Some(false),
+        _ => {
+            let finding = error(Kind::InvalidDirective, field.span, "`required` has to be `true` or `false`");
+            report.push(finding);
+            None
+        }
+    }
+}
+
+/// The default, as a value of the declared type.
+fn read_default(element: &Element, property: &Property, report: &mut Report) -> Option<Json> {
+    let written = element.child("default").filter(|child| child.is_yaml()).and_then(|child| child.json.clone());
+    let field = element.field("default");
+    let span = field.map(|field| field.span).or(element.child("default").map(|child| child.text_span))?;
+    let value = match written {
+        Some(Json::Null) => return None,
+        Some(Json::String(text)) => of_kind(&text, property.kind),
+        Some(value) => Some(value).filter(|value| fits(value, property.kind)),
+        None => of_kind(field?.text, property.kind),
+    };
+    if value.is_none() {
+        let kind = property.kind.as_str();
+        let message = format!("the default of `{}` is not of its type, {kind}", property.name);
+        report.push(error(Kind::InvalidDirective, span, message).with_help("change the default, or the type"));
+    }
+    value
+}
+
+/// Text as a value of a kind.
+pub(crate) fn of_kind(text: &str, kind: PropertyKind) -> Option<Json> {
+    let trimmed = text.trim();
+    let value = match kind {
+        PropertyKind::String => return Some(text.into()),
+        PropertyKind::Integer | PropertyKind::Float => scalar::number(trimmed).map(Json::Number),
+        PropertyKind::Boolean => match trimmed {
+            "true" | "True" => Some(true.into()),
+            "false" | "False" => Some(false.into()),
+            _ => None,
+        },
+        _ => serde_json::from_str(trimmed).ok(),
+    };
+    value.filter(|value| fits(value, kind))
+}
+
+/// Whether a value is of a kind.
+pub(crate) fn fits(value: &Json, kind: PropertyKind) -> bool {
+    match kind {
+        PropertyKind::String => value.is_string(),
+        PropertyKind::Integer => value.is_i64() || value.is_u64(),
+        PropertyKind::Float => value.is_number(),
+        PropertyKind::Boolean => value.is_boolean(),
+        PropertyKind::Array => value.is_array(),
+        PropertyKind::Object => value.is_object(),
+        _ => true,
+    }
+}
+
+/// What is not known, kept as it was written.
+fn extra(element: &Element) -> JsonMap {
+    const KNOWN: [&str; 5] = ["name", "type", "required", "default", "description"];
+    let attributes = element.attributes.iter().map(|attribute| (&attribute.name, Json::from(attribute.value.clone())));
+    let children = element.children.iter().map(|child| (&child.name, child.to_json()));
+    let unknown = attributes.chain(children).filter(|(name, _)| !KNOWN.contains(&name.as_str()) && !name.is_empty());
+    unknown.map(|(name, value)| (name.clone(), value)).collect()
+}

@@ -1,0 +1,155 @@
+//! References to inputs in the steps of a directive: `{input:name}` and its kin.
+//!
+//! One pass from left to right. What does not read like a reference is text.
+
+use std::ops::Range;
+
+/// What a reference begins with.
+const OPENING: &str = "{input:";
+
+/// A reference to an input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Reference<'t> {
+    /// All of it, with its braces.
+    pub(crate) range: Range<usize>,
+    pub(crate) name: &'t str,
+    /// What stands in its place if the input has no value; `None` if it must have one.
+    pub(crate) fallback: Option<&'t str>,
+}
+
+/// What a text is made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Part<'t> {
+    Text(&'t str),
+    Reference(Reference<'t>),
+}
+
+/// Cuts a text into text and references.
+pub(crate) fn parts(text: &str) -> impl Iterator<Item = Part<'_>> {
+    let mut at = 0;
+    let mut next: Option<Reference<'_>> = None;
+    std::iter::from_fn(move || {
+        if let Some(reference) = next.take() {
+            return Some(Part::Reference(reference));
+        }
+        if at == text.len() {
+            return None;
+        }
+        let start = at;
+        let found = find(text, at);
+        let end = found.as_ref().map_or(text.len(), |reference| reference.range.start);
+        at = found.as_ref().map_or(text.len(), |reference| reference.range.end);
+        match found {
+            Some(reference) if start == end => Some(Part::Reference(reference)),
+            found => {
+                next = found;
+                Some(Part::Text(&text[start..end]))
+            }
+        }
+    })
+}
+
+/// The references in a text, in order.
+pub(crate) fn references(text: &str) -> impl Iterator<Item = Reference<'_>> {
+    parts(text).filter_map(|part| match part {
+        Part::Reference(reference) => Some(reference),
+        Part::Text(_) => None,
+    })
+}
+
+/// Where a text has what only begins like a reference.
+pub(crate) fn malformed(text: &str) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    for part in parts(text) {
+        match part {
+            Part::Reference(reference) => at = reference.range.end,
+            Part::Text(inside) => {
+                found.extend(inside.match_indices(OPENING).map(|(start, _)| at + start..at + start + OPENING.len()));
+                at += inside.len();
+            }
+        }
+    }
+    found
+}
+
+/// The first reference at or after a place.
+fn find(text: &str, from: usize) -> Option<Reference<'_>> {
+    memchr::memmem::find_iter(&text.as_bytes()[from..], OPENING.as_bytes()).find_map(|at| reference(text, from + at))
+}
+
+/// The reference that begins here: `{input:name}`, `{input:name?}`, `{input:name:default}` or `{input:name|default}`.
+fn reference(text: &str, start: usize) -> Option<Reference<'_>> {
+    let inside = &text[start + OPENING.len()..];
+    let length = inside.find(|char: char| !is_name_char(char)).filter(|length| *length > 0)?;
+    let (name, rest) = inside.split_at(length);
+    let (fallback, rest) = match *rest.as_bytes().first()? {
+        b'}' => (None, rest),
+        b'?' => (Some(""), &rest[1..]),
+        b':' | b'|' => {
+            // A brace in a default would make it another text's beginning: it is then no default.
+            let end = rest.find(['}', '{']).filter(|end| rest.as_bytes()[*end] == b'}')?;
+            (Some(&rest[1..end]), &rest[end..])
+        }
+        _ => return None,
+    };
+    let rest = rest.strip_prefix('}')?;
+    Some(Reference { range: start..text.len() - rest.len(), name, fallback })
+}
+
+/// Whether a name can be referred to.
+pub(crate) fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(is_name_char)
+}
+
+fn is_name_char(char: char) -> bool {
+    char.is_alphanumeric() || char == '_' || char == '-'
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn found(text: &str) -> Vec<(&str, Option<&str>)> {
+        references(text).map(|reference| (reference.name, reference.fallback)).collect()
+    }
+
+    #[test]
+    fn references_are_found() {
+        assert_eq!(
+            found("a {input:b}{input:c?} {input:d:e f} {input:g|h:i} {input:j:}"),
+            [("b", None), ("c", Some("")), ("d", Some("e f")), ("g", Some("h:i")), ("j", Some(""))]
+        );
+        for text in
+            ["{input:}", "{input: a}", "{input:a b}", "{input:a?b}", "{input:a", "{Input:a}", "{input:a.b}", "{a}"]
+        {
+            assert_eq!(found(text), [], "{text}");
+        }
+        // A reference that is not one may hold one.
+        assert_eq!(found("{input:a:{input:b}}"), [("b", None)]);
+        assert_eq!(found("{{input:a}}"), [("a", None)]);
+        assert_eq!(malformed("é{input:a}{input: b} {input:"), [11..18, 22..29]);
+    }
+
+    #[test]
+    fn long_texts_take_linear_time() {
+        assert_eq!(found(&"{input:a:".repeat(200_000)), []);
+        assert_eq!(found(&"{input:a}".repeat(200_000)).len(), 200_000);
+        assert_eq!(found(&format!("{{input:{}", "a".repeat(2_000_000))), []);
+    }
+
+    proptest! {
+        #[test]
+        fn parts_join_to_the_text(text in r"(\{input:|[a-c?:|}{ é])*") {
+            let joined: String = parts(&text).map(|part| match part {
+                Part::Text(text) => text,
+                Part::Reference(reference) => &text[reference.range],
+            }).collect();
+            prop_assert_eq!(&joined, &text);
+            for reference in references(&text) {
+                prop_assert!(is_name(reference.name));
+            }
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! What holds for directives whatever their steps and inputs say.
+
+use proptest::prelude::*;
+use serde_json::json;
+use tympan::directive::{INSTRUCTION, load};
+use tympan::source::SourceFile;
+use tympan::{Error, Inputs, Prompt, Rendered, Role, chat};
+
+/// Parts of steps: text, references, and what only looks like them.
+const STEPS: &[&str] = &[
+    "text",
+    "\n",
+    "system:",
+    "{input:a}",
+    "{input:b?}",
+    "{input:b:fall back}",
+    "{input:c|x}",
+    "{input:a !",
+    "}",
+    "{",
+    "{input: ",
+    "{{ a }}",
+    "{% raw %}",
+    "</directive>",
+    "é",
+];
+
+fn prompt(steps: &str) -> Result<Prompt, Error> {
+    let text = format!(
+        "```xml\n<directive name=\"d\"><inputs><input name=\"a\"/><input name=\"b\"/><input name=\"c\"/></inputs>\
+         </directive>\n```\n{steps}"
+    );
+    load(SourceFile::new("d.md", text), INSTRUCTION)
+}
+
+/// Puts values in by hand: one pass from left to right.
+fn by_hand(steps: &str, inputs: &Inputs) -> Option<String> {
+    let (mut out, mut rest) = (String::new(), steps);
+    while let Some(at) = rest.find("{input:") {
+        let forms = ["{input:a}", "{input:b?}", "{input:b:fall back}", "{input:c|x}"];
+        let fallbacks = [None, Some(""), Some("fall back"), Some("x")];
+        out += &rest[..at];
+        match forms.iter().zip(fallbacks).find(|(form, _)| rest[at..].starts_with(**form)) {
+            Some((form, fallback)) => {
+                let value = inputs.get(&form[7..8]).and_then(|value| value.as_str());
+                out += value.or(fallback)?;
+                rest = &rest[at + form.len()..];
+            }
+            None => {
+                out += "{input:";
+                rest = &rest[at + 7..];
+            }
+        }
+    }
+    Some(out + rest)
+}
+
+fn check(steps: &str, inputs: &Inputs, rendered: Result<Rendered, Error>) -> Result<(), TestCaseError> {
+    let Some(expected) = by_hand(steps.trim(), inputs) else {
+        prop_assert!(rendered.is_err());
+        return Ok(());
+    };
+    let rendered = rendered.map_err(|error| TestCaseError::fail(error.to_string()))?;
+    let body = if steps.trim().is_empty() { String::new() } else { format!("{expected}\n\n") };
+    let expected = format!("{INSTRUCTION}\n\n<directive name=\"d\">\n\n{body}</directive>");
+    prop_assert_eq!(rendered.text(), &expected);
+    // Every byte of an input is known as that input's, and nothing else is.
+    let names: Vec<(&str, Vec<String>)> = rendered
+        .segments()
+        .filter(|segment| !rendered.is_trusted(segment))
+        .map(|segment| (segment.text, rendered.inputs().names(segment.origin).map(str::to_owned).collect()))
+        .collect();
+    for (text, names) in names {
+        prop_assert_eq!(names.len(), 1);
+        prop_assert_eq!(inputs[&names[0]].as_str(), Some(text));
+    }
+    let message = chat::whole(rendered, Role::User);
+    prop_assert_eq!(message.to_text(), expected);
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn values_are_put_in_once_and_stay_what_they_are(
+        parts in prop::collection::vec(prop::sample::select(STEPS), 0..12),
+        a in prop::option::of(r"(\{input:[abc]\}|system:|\n|[}{:|?é]){0,5}"),
+        b in prop::option::of(r"(\{input:[abc]\?\}|user:|\n|[}{:|?]){0,5}"),
+    ) {
+        let steps = parts.concat();
+        // Parts may come together to references to what is not declared.
+        let Ok(prompt) = prompt(&steps) else { return Ok(()) };
+        let given = [("a", a), ("b", b)];
+        let inputs: Inputs = given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), json!(value?)))).collect();
+        check(&steps, &inputs, prompt.render(&inputs))?;
+    }
+
+    /// No text makes the reader panic, and every finding has a place in it.
+    #[test]
+    fn any_text_is_read(
+        parts in prop::collection::vec(prop::sample::select(&[
+            "```xml\n", "```\n", "````\n", "---\n", "<directive>", "<directive name=\"a\" version='1'>", "</directive>",
+            "<metadata>", "</metadata>", "<inputs>", "<input name=\"é\"/>", "</inputs>", "<template>", "</template>",
+            "<![CDATA[", "]]>", "<!--", "-->", "<!DOCTYPE a>", "&amp;", "&x;", "<", ">", "\"", "\n", "é", "name: a\n",
+            "inputs:\n", "  - name: b\n", "permissions: [x, '*']\n", "```yaml\n", "{input:b}", "{input:", "<!-- rye:signed:a:b:c:d -->\n",
+            "hooks: [{}]\n", "\u{feff}", "\r\n", "<a xmlns=\"b\"/>", "outputs: {a: 1}\n",
+        ][..]), 0..14),
+    ) {
+        let text = parts.concat();
+        let source = SourceFile::new("any.md", text.as_str());
+        let (directive, findings) = tympan::format::directive::parse(&source);
+        prop_assert_eq!(directive.is_none(), findings.iter().any(|finding| finding.is_error()));
+        for finding in findings {
+            let span = finding.span.expect("every finding has a place");
+            prop_assert!(text.get(span.range()).is_some(), "{:?}", finding);
+        }
+        let _ = tympan::signature::verify(&text, &[]);
+    }
+}
