@@ -43,6 +43,7 @@ mod spec_json;
 mod strict;
 pub mod template;
 pub mod thread;
+pub mod typed;
 
 pub use composition::Composition;
 pub use error::{Class, Error, Kind, Result};
@@ -51,3 +52,4 @@ pub use guard::Guard;
 pub use message::{Content, ContentPart, JsonMap, Message, Role};
 pub use prompt::{Prompt, RenderOptions};
 pub use rendered::{Inputs, Rendered};
+pub use typed::TypedInputs;
