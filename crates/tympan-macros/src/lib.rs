@@ -44,3 +44,8 @@ pub fn derive_inputs(item: TokenStream) -> TokenStream {
     let item = parse_macro_input!(item as DeriveInput);
     expand::expand(&item).into()
 }
+
+/// The examples of the guide, as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/typed-inputs.md")]
+struct Guide;

@@ -66,21 +66,31 @@ fn pascal(field: &str) -> String {
 mod tests {
     use super::*;
 
+    /// Compares the name of a field with what serde writes.
+    macro_rules! check {
+        ($($rule:literal)*) => {$({
+            #[derive(serde::Serialize)]
+            #[serde(rename_all = $rule)]
+            struct Fields {
+                user_name: u8,
+                x: u8,
+                _a_b2: u8,
+                größe_ä: u8,
+            }
+            let value = serde_json::to_value(Fields { user_name: 0, x: 0, _a_b2: 0, größe_ä: 0 }).expect("a map");
+            let mut written: Vec<_> = value.as_object().expect("a map").keys().cloned().collect();
+            let rule = Rule::from_name($rule).expect("a rule of serde's");
+            let mut applied = ["user_name", "x", "_a_b2", "größe_ä"].map(|field| rule.apply(field));
+            written.sort_unstable();
+            applied.sort_unstable();
+            assert_eq!(written, applied, $rule);
+        })*};
+    }
+
     #[test]
     fn names_are_those_of_serde() {
-        let cases = [
-            ("lowercase", "user_name"),
-            ("UPPERCASE", "USER_NAME"),
-            ("PascalCase", "UserName"),
-            ("camelCase", "userName"),
-            ("snake_case", "user_name"),
-            ("SCREAMING_SNAKE_CASE", "USER_NAME"),
-            ("kebab-case", "user-name"),
-            ("SCREAMING-KEBAB-CASE", "USER-NAME"),
-        ];
-        for (rule, name) in cases {
-            assert_eq!(Rule::from_name(rule).expect("a rule of serde's").apply("user_name"), name);
-        }
+        check!("lowercase" "UPPERCASE" "PascalCase" "camelCase" "snake_case" "SCREAMING_SNAKE_CASE" "kebab-case"
+            "SCREAMING-KEBAB-CASE");
         assert_eq!(Rule::from_name("Title Case"), None);
     }
 }

@@ -135,3 +135,13 @@ fn generic_code_takes_any_of_them() {
     assert_eq!(describe(&Hello { name: "Ada" }).expect("it renders"), "hello: Hello Ada!");
     assert_eq!(describe(&Ask::new("Why?")).expect("it renders"), "ask: Ada asks: Why?");
 }
+
+/// cargo compiles a crate again when a file that the compiler names here has changed.
+#[test]
+fn the_prompt_file_is_a_dependency() {
+    let executable = std::env::current_exe().expect("tests have a path");
+    let dependencies = std::fs::read_to_string(executable.with_extension("d")).expect("cargo keeps them beside it");
+    for prompt in ["hello.yaml", "ask.yaml", "list.json", "greet.prompty"] {
+        assert!(dependencies.contains(prompt), "{prompt}");
+    }
+}

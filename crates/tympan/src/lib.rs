@@ -17,7 +17,7 @@
 //! ```
 //!
 //! Where to look next: [`Prompt`] for rendering, [`definition`] for prompts from YAML, JSON and TOML, [`chat`] for messages, [`template`] for the
-//! template engine, [`origin`] for who wrote what.
+//! template engine, [`origin`] for who wrote what, [`TypedInputs`] for structs that are the inputs of one prompt.
 #![warn(missing_docs)]
 
 mod canonical;
