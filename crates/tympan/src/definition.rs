@@ -90,9 +90,7 @@ impl Prompt {
         if findings.is_empty() {
             return Ok(prompt);
         }
-        findings.sort_by_key(|finding| finding.span.map_or(0, |span| span.start));
-        let first = Error::from_diagnostic(findings.remove(0));
-        Err(first.in_source(&source, 0).with_others(findings))
+        Err(Error::from_findings(findings, &source))
     }
 
     /// A prompt that differs from this one by an overlay. The whole of it is checked anew.
@@ -145,7 +143,7 @@ impl Prompt {
     }
 
     /// Compiles every template, and looks for names that nothing declares.
-    fn check_arms(&self, findings: &mut Vec<Diagnostic>) {
+    pub(crate) fn check_arms(&self, findings: &mut Vec<Diagnostic>) {
         for (index, arm) in self.arms().enumerate() {
             let field = field(arm);
             match self.arm_template(index) {
@@ -157,6 +155,8 @@ impl Prompt {
                         None => finding,
                     });
                 }
+                // What a name inside a section means depends on the values.
+                Ok(_) if self.spec().template.format == "mustache" => {}
                 Ok(template) => {
                     for (name, span) in template.free_names(self.variables().len()) {
                         let message = format!("`{name}` (in `{field}`)");
@@ -174,7 +174,10 @@ impl Prompt {
         // Anything is near to a name of one letter.
         match crate::format::guess(name, names).filter(|_| name.chars().count() > 2) {
             Some(meant) => finding.with_help(format!("did you mean `{meant}`?")),
-            None => finding.with_help(format!("declare it: `variables: {{{name}: {{type: string, trusted: false}}}}`")),
+            None if self.is_definition() => {
+                finding.with_help(format!("declare it: `variables: {{{name}: {{type: string, trusted: false}}}}`"))
+            }
+            None => finding.with_help(format!("declare it: `inputs: [{{name: {name}, kind: string}}]`")),
         }
     }
 }

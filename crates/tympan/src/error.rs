@@ -180,6 +180,15 @@ impl Error {
         Self(Box::new(Inner { kind, message, help, span, source: None, others: Vec::new() }))
     }
 
+    /// The first of some findings about a source, in the order of their places; the rest are [`Error::others`].
+    pub(crate) fn from_findings(mut findings: Vec<Diagnostic>, source: &SourceFile) -> Self {
+        findings.sort_by_key(|finding| finding.span.map_or(0, |span| span.start));
+        let mut findings = findings.into_iter();
+        let first = findings.next().map(Self::from_diagnostic);
+        let first = first.unwrap_or_else(|| Self::new(Kind::InvalidDocument, "it cannot be read"));
+        first.in_source(source, 0).with_others(findings.collect())
+    }
+
     /// Adds what to do about it.
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> Self {

@@ -17,7 +17,7 @@
 //! ```
 //!
 //! Where to look next: [`Prompt`] for rendering, [`definition`] for prompts from YAML, JSON and TOML, [`chat`] for messages, [`template`] for the
-//! template engine, [`origin`] for who wrote what.
+//! template engine, [`origin`] for who wrote what, [`TypedInputs`] for structs that are the inputs of one prompt.
 #![warn(missing_docs)]
 
 mod canonical;
@@ -49,6 +49,7 @@ mod spec_json;
 mod strict;
 pub mod template;
 pub mod thread;
+pub mod typed;
 
 pub use composition::Composition;
 pub use error::{Class, Error, Kind, Result};
@@ -57,3 +58,4 @@ pub use guard::Guard;
 pub use message::{Content, ContentPart, JsonMap, Message, Role};
 pub use prompt::{Prompt, RenderOptions};
 pub use rendered::{Inputs, Rendered};
+pub use typed::TypedInputs;

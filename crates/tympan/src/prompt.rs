@@ -561,7 +561,7 @@ pub fn to_inputs(vars: &(impl Serialize + ?Sized)) -> Result<Inputs> {
 /// Which fields break a rule. Only names of fields are quoted: what is further down may be a key of the caller's data,
 /// and messages of rules may quote values.
 #[cfg(feature = "garde")]
-fn broken_rules(report: &garde::Report) -> Error {
+pub(crate) fn broken_rules(report: &garde::Report) -> Error {
     let name = |path: &garde::Path| path.to_string().split(['.', '[']).next().unwrap_or_default().to_owned();
     let mut names: Vec<_> = report.iter().map(|(path, _)| name(path)).filter(|name| !name.is_empty()).collect();
     names.sort_unstable();

@@ -1,0 +1,120 @@
+//! The code for a struct.
+
+use std::path::PathBuf;
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::{DeriveInput, Error, LitStr, Result, parse_quote};
+
+use crate::attributes::{Mistakes, Struct};
+use crate::{check, file};
+
+/// What stands in the code in the place of `#[derive(Inputs)]`.
+pub(crate) fn expand(item: &DeriveInput) -> TokenStream {
+    match checked(item) {
+        Ok(embedded) => {
+            let bounds = embedded.bounds();
+            implementation(item, &embedded.prompt(), &embedded.render_with(), &bounds)
+        }
+        Err(error) => {
+            // With an implementation, whoever uses it is not told that there is none: that is not the mistake.
+            let prompt = quote!(::core::panic!("it did not compile"));
+            let stub = implementation(item, &prompt, &TokenStream::new(), &serializes());
+            let errors = error.into_compile_error();
+            quote!(#errors #stub)
+        }
+    }
+}
+
+/// A prompt that was compared with its struct.
+struct Embedded {
+    path: LitStr,
+    text: String,
+    needs_validation: bool,
+}
+
+fn checked(item: &DeriveInput) -> Result<Embedded> {
+    let item = Struct::read(item)?;
+    let path = item.path.value();
+    let text = file::read(&crate_directory(), &path).map_err(|message| Error::new(item.path.span(), message))?;
+    let prompt = file::parse(&path, &text).map_err(|findings| {
+        let mut mistakes = Mistakes::default();
+        findings.into_iter().for_each(|finding| mistakes.push(Error::new(item.path.span(), finding)));
+        mistakes.into_result().expect_err("there is a finding")
+    })?;
+    check::check(&item, &prompt)?;
+    let needs_validation = prompt.validation_required().next().is_some();
+    Ok(Embedded { path: item.path, text, needs_validation })
+}
+
+/// Where the `Cargo.toml` of the crate is that is being compiled.
+fn crate_directory() -> PathBuf {
+    std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from).unwrap_or_default()
+}
+
+impl Embedded {
+    /// The body of `prompt`. The text is the one that was checked; `include_bytes` only tells cargo to look at the
+    /// file again when it changes.
+    fn prompt(&self) -> TokenStream {
+        let Self { path, text, .. } = self;
+        quote! {
+            const _: &[::core::primitive::u8] =
+                ::core::include_bytes!(::core::concat!(::core::env!("CARGO_MANIFEST_DIR"), "/", #path));
+            static PROMPT: ::std::sync::OnceLock<::tympan::Prompt> = ::std::sync::OnceLock::new();
+            PROMPT.get_or_init(|| {
+                ::tympan::typed::embedded(#path, #text).expect("the prompt was sound when it was compiled in")
+            })
+        }
+    }
+
+    /// What has to be true of the struct.
+    fn bounds(&self) -> TokenStream {
+        let serializes = serializes();
+        if self.needs_validation { quote!(#serializes + ::tympan::typed::Validated) } else { serializes }
+    }
+
+    /// A `render_with` in place of the provided one, if that is not enough.
+    fn render_with(&self) -> TokenStream {
+        if !self.needs_validation {
+            return TokenStream::new();
+        }
+        quote! {
+            fn render_with(
+                &self,
+                options: &::tympan::RenderOptions<'_>,
+            ) -> ::tympan::Result<::tympan::Rendered> {
+                ::tympan::typed::Validated::check_rules(self)?;
+                <Self as ::tympan::TypedInputs>::prompt().render_from_with(self, options)
+            }
+        }
+    }
+}
+
+fn serializes() -> TokenStream {
+    quote!(::tympan::typed::Serialize)
+}
+
+fn implementation(
+    item: &DeriveInput,
+    prompt: &TokenStream,
+    render_with: &TokenStream,
+    bounds: &TokenStream,
+) -> TokenStream {
+    let name = &item.ident;
+    let mut generics = item.generics.clone();
+    // Whether it holds depends on the types. Where there are none, the compiler knows by itself.
+    if generics.type_params().next().is_some() {
+        generics.make_where_clause().predicates.push(parse_quote!(Self: #bounds));
+    }
+    let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
+    quote! {
+        #[automatically_derived]
+        impl #impl_generics ::tympan::TypedInputs for #name #type_generics #where_clause {
+            fn prompt() -> &'static ::tympan::Prompt {
+                #prompt
+            }
+
+            #render_with
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! The prompt file: reading it, and showing places in it.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use tympan::diagnostic::Diagnostic;
+use tympan::source::{SourceFile, Span};
+use tympan::{Error, Prompt, typed};
+
+/// The text of a file at a path that starts in a directory.
+///
+/// # Errors
+/// Why it cannot be read, in words without the directory: that differs from machine to machine.
+pub(crate) fn read(directory: &Path, path: &str) -> Result<String, String> {
+    match std::fs::read_to_string(directory.join(path)) {
+        Ok(text) => Ok(text),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(not_found(directory, path)),
+        Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
+            Err(format!("`{path}` is not UTF-8\n = help: save it as UTF-8"))
+        }
+        Err(error) => Err(format!("`{path}` cannot be read: {}", error.kind())),
+    }
+}
+
+fn not_found(directory: &Path, path: &str) -> String {
+    let mut message = format!("there is no file `{path}`");
+    let (folder, name) = path.rsplit_once('/').map_or(("", path), |(folder, name)| (folder, name));
+    let mut names: Vec<_> = std::fs::read_dir(directory.join(folder))
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .collect();
+    // The order of a directory is nobody's.
+    names.sort_unstable();
+    if let Some(meant) = guess(name, names.iter().map(String::as_str)) {
+        let folder = &path[..path.len() - name.len()];
+        let _ = write!(message, "\n = help: did you mean `{folder}{meant}`?");
+    }
+    message + "\n = note: the path starts in the directory of the crate's Cargo.toml"
+}
+
+/// The prompt in a text, or all that is wrong with it, each finding as it is shown.
+pub(crate) fn parse(path: &str, text: &str) -> Result<Prompt, Vec<String>> {
+    typed::embedded(path, text).map_err(|error| findings(&error))
+}
+
+fn findings(error: &Error) -> Vec<String> {
+    let source = error.source_file();
+    let first = show(error.message(), source.zip(error.span()), error.help());
+    let others = error.others().iter().filter(|other| other.is_error()).map(|other| {
+        let Diagnostic { message, help, span, .. } = other;
+        show(message, source.zip(*span), help.as_deref())
+    });
+    std::iter::once(first).chain(others).collect()
+}
+
+/// A message with the line that it is about, and with what to do.
+pub(crate) fn show(message: &str, place: Option<(&SourceFile, Span)>, help: Option<&str>) -> String {
+    let mut shown = message.to_owned();
+    if let Some((source, span)) = place {
+        shown.push_str(&excerpt(source, span));
+    }
+    if let Some(help) = help {
+        let _ = write!(shown, "\n = help: {help}");
+    }
+    shown
+}
+
+fn excerpt(source: &SourceFile, span: Span) -> String {
+    let place = source.line_column(span.start);
+    let line = source.text().lines().nth(place.line - 1).unwrap_or_default();
+    let before: String = line.chars().take(place.column - 1).map(blank).collect();
+    // What goes on in the next line is marked to the end of this one.
+    let marked = source.slice(span).lines().next().unwrap_or_default().chars().count();
+    let carets = "^".repeat(marked.max(1));
+    let number = place.line.to_string();
+    let margin = " ".repeat(number.len());
+    format!(
+        "\n{margin}--> {}:{}:{}\n{margin} |\n{number} | {line}\n{margin} | {before}{carets}",
+        source.name(),
+        place.line,
+        place.column,
+    )
+}
+
+/// What is as wide as a character: a tab stays one, so that carets stand below what they mean.
+fn blank(c: char) -> char {
+    if c == '\t' { c } else { ' ' }
+}
+
+/// The candidate that someone who wrote `word` most likely meant, if any is near enough.
+pub(crate) fn guess<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let lower = word.to_lowercase();
+    let length = word.chars().count();
+    // Anything is near to a name of two letters.
+    let allowed = match length {
+        0..=2 => 0,
+        3..=4 => 1,
+        _ => 2,
+    };
+    candidates
+        .into_iter()
+        .map(|candidate| (strsim::damerau_levenshtein(&lower, &candidate.to_lowercase()), candidate))
+        .filter(|(distance, _)| *distance <= allowed)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_shown_with_their_lines() {
+        let source = SourceFile::new("a.yaml", "a\n\tß = b\nc");
+        let at = source.text().find('b').expect("there is a b");
+        let shown = show("wrong", Some((&source, Span::new(at, at + 3))), Some("do it right"));
+        assert_eq!(shown, "wrong\n --> a.yaml:2:6\n  |\n2 | \tß = b\n  | \t    ^\n = help: do it right");
+    }
+
+    #[test]
+    fn a_place_may_be_the_end() {
+        let source = SourceFile::new("a.yaml", "");
+        assert_eq!(show("x", Some((&source, Span::default())), None), "x\n --> a.yaml:1:1\n  |\n1 | \n  | ^");
+    }
+
+    #[test]
+    fn files_that_are_not_there_are_guessed() {
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let message = read(directory, "tests/prompts/helo.yaml").expect_err("there is none");
+        assert!(message.contains("did you mean `tests/prompts/hello.yaml`?"), "{message}");
+        assert!(!message.contains(env!("CARGO_MANIFEST_DIR")));
+        let message = read(directory, "src").expect_err("a directory");
+        assert!(message.starts_with("`src` cannot be read"), "{message}");
+    }
+}

@@ -1,0 +1,24 @@
+//! What compiles and what does not, with all that the compiler says then.
+
+use std::path::Path;
+
+/// Paths of prompts start in the crate that is compiled. For the cases that is one that trybuild makes, and it has to
+/// have the prompts.
+fn copy_prompts() -> std::io::Result<()> {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("tests");
+    let copies = target.join("trybuild").join(env!("CARGO_PKG_NAME")).join("prompts");
+    std::fs::create_dir_all(&copies)?;
+    for entry in std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/prompts"))? {
+        let entry = entry?;
+        std::fs::copy(entry.path(), copies.join(entry.file_name()))?;
+    }
+    Ok(())
+}
+
+#[test]
+fn messages() {
+    copy_prompts().expect("the prompts can be copied");
+    let cases = trybuild::TestCases::new();
+    cases.pass("tests/ui/pass.rs");
+    cases.compile_fail("tests/ui/fail_*.rs");
+}

@@ -1,0 +1,23 @@
+#[derive(serde::Serialize, tympan_macros::Inputs)]
+#[prompt("prompts/hello.yaml")]
+struct Misspelt {
+    nmae: String,
+}
+
+#[derive(serde::Serialize, tympan_macros::Inputs)]
+#[prompt("prompts/hello.yaml")]
+struct TooMany {
+    name: String,
+    colour: String,
+}
+
+#[derive(serde::Serialize, tympan_macros::Inputs)]
+#[prompt("prompts/hello.yaml")]
+#[serde(rename_all = "camelCase")]
+struct Renamed {
+    #[serde(rename = "Name")]
+    name: String,
+    full_name: String,
+}
+
+fn main() {}

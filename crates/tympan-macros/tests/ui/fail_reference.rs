@@ -1,0 +1,5 @@
+#[derive(serde::Serialize, tympan_macros::Inputs)]
+#[prompt("prompts/reference.prompty")]
+struct Refers {}
+
+fn main() {}

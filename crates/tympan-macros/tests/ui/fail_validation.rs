@@ -1,0 +1,25 @@
+#[derive(serde::Serialize, tympan_macros::Inputs)]
+#[prompt("prompts/ask.yaml")]
+struct NoGarde {
+    name: String,
+    question: String,
+}
+
+#[derive(serde::Serialize, garde::Validate, tympan_macros::Inputs)]
+#[prompt("prompts/ask.yaml")]
+struct Skipped {
+    #[garde(skip)]
+    name: String,
+    #[garde(skip)]
+    question: String,
+}
+
+#[derive(serde::Serialize, garde::Validate, tympan_macros::Inputs)]
+#[prompt("prompts/ask.yaml")]
+#[garde(allow_unvalidated)]
+struct AllowUnvalidated {
+    name: String,
+    question: String,
+}
+
+fn main() {}

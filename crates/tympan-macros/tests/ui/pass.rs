@@ -1,0 +1,26 @@
+//! The generated code needs nothing of the scope that it stands in.
+#![no_implicit_prelude]
+#![deny(warnings)]
+
+// garde's does.
+use ::std::ops::FnMut;
+use ::std::result::Result::Err;
+
+mod core {}
+mod std {}
+mod tympan {}
+
+#[derive(::serde::Serialize, ::garde::Validate, ::tympan_macros::Inputs)]
+#[prompt("prompts/ask.yaml")]
+struct Ask {
+    #[garde(skip)]
+    name: ::std::option::Option<::std::string::String>,
+    #[garde(length(min = 1))]
+    question: &'static str,
+}
+
+fn main() {
+    let ask = Ask { name: ::std::option::Option::None, question: "Why?" };
+    let rendered = ::tympan::TypedInputs::render(&ask);
+    ::std::assert!(rendered.is_ok());
+}
