@@ -46,7 +46,7 @@ if [ "${1:-}" = --check ]; then
             exit 1
         }
     done
-    # The Rust form has a test of its own: crates/tympan/tests/generated_types.rs.
+    # The Rust form has a test of its own: crates/tympan-core/tests/generated_types.rs.
 else
     UPDATE_GENERATED=1 "${CARGO:-cargo}" test --quiet --package tympan --test generated_types
 fi

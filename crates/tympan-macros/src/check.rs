@@ -1,9 +1,9 @@
 //! Whether the fields of a struct are the variables of a prompt.
 
 use syn::{Error, Result};
-use tympan::Prompt;
-use tympan::schema::{Property, PropertyKind};
-use tympan::source::{SourceFile, Span};
+use tympan_core::Prompt;
+use tympan_core::schema::{Property, PropertyKind};
+use tympan_core::source::{SourceFile, Span};
 
 use crate::attributes::{Field, GardeRule, Mistakes, Struct};
 use crate::file::{guess, show};

@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use tympan::diagnostic::Diagnostic;
-use tympan::source::{SourceFile, Span};
-use tympan::{Error, Prompt, typed};
+use tympan_core::diagnostic::Diagnostic;
+use tympan_core::source::{SourceFile, Span};
+use tympan_core::{Error, Prompt, typed};
 
 /// The text of a file at a path that starts in a directory.
 ///

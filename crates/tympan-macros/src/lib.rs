@@ -2,7 +2,7 @@
 //!
 //! ```
 //! use tympan::TypedInputs;
-//! use tympan_macros::Inputs;
+//! use tympan::Inputs;
 //!
 //! #[derive(serde::Serialize, Inputs)]
 //! #[prompt("tests/prompts/hello.yaml")]

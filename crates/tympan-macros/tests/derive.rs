@@ -2,8 +2,8 @@
 
 use garde::Validate;
 use serde::Serialize;
+use tympan::Inputs;
 use tympan::{Guard, Kind, RenderOptions, Rendered, Result, TypedInputs};
-use tympan_macros::Inputs;
 
 #[derive(Serialize, Inputs)]
 #[prompt("tests/prompts/hello.yaml")]

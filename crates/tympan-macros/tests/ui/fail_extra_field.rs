@@ -1,17 +1,17 @@
-#[derive(serde::Serialize, tympan_macros::Inputs)]
+#[derive(serde::Serialize, tympan::Inputs)]
 #[prompt("prompts/hello.yaml")]
 struct Misspelt {
     nmae: String,
 }
 
-#[derive(serde::Serialize, tympan_macros::Inputs)]
+#[derive(serde::Serialize, tympan::Inputs)]
 #[prompt("prompts/hello.yaml")]
 struct TooMany {
     name: String,
     colour: String,
 }
 
-#[derive(serde::Serialize, tympan_macros::Inputs)]
+#[derive(serde::Serialize, tympan::Inputs)]
 #[prompt("prompts/hello.yaml")]
 #[serde(rename_all = "camelCase")]
 struct Renamed {

@@ -1,10 +1,10 @@
-#[derive(serde::Serialize, tympan_macros::Inputs)]
+#[derive(serde::Serialize, tympan::Inputs)]
 #[prompt("prompts/asks.yaml")]
 struct Misspelt {
     name: String,
 }
 
-#[derive(serde::Serialize, tympan_macros::Inputs)]
+#[derive(serde::Serialize, tympan::Inputs)]
 #[prompt("somewhere/else.yaml")]
 struct Elsewhere {
     name: String,

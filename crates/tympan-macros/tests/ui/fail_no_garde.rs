@@ -1,5 +1,5 @@
 // A rule that nobody enforces is no rule.
-#[derive(serde::Serialize, tympan_macros::Inputs)]
+#[derive(serde::Serialize, tympan::Inputs)]
 #[prompt("prompts/ask.yaml")]
 struct Ask {
     name: String,

@@ -1,4 +1,4 @@
-#[derive(serde::Serialize, tympan_macros::Inputs)]
+#[derive(serde::Serialize, tympan::Inputs)]
 #[prompt("prompts/reference.prompty")]
 struct Refers {}
 

@@ -3,14 +3,14 @@ struct Inner {
     name: String,
 }
 
-#[derive(serde::Serialize, tympan_macros::Inputs)]
+#[derive(serde::Serialize, tympan::Inputs)]
 #[prompt("prompts/hello.yaml")]
 struct Flattened {
     #[serde(flatten)]
     inner: Inner,
 }
 
-#[derive(serde::Serialize, tympan_macros::Inputs)]
+#[derive(serde::Serialize, tympan::Inputs)]
 #[prompt("prompts/hello.yaml")]
 #[serde(transparent)]
 struct Transparent {

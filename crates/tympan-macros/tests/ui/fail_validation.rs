@@ -1,11 +1,11 @@
-#[derive(serde::Serialize, tympan_macros::Inputs)]
+#[derive(serde::Serialize, tympan::Inputs)]
 #[prompt("prompts/ask.yaml")]
 struct NoGarde {
     name: String,
     question: String,
 }
 
-#[derive(serde::Serialize, garde::Validate, tympan_macros::Inputs)]
+#[derive(serde::Serialize, garde::Validate, tympan::Inputs)]
 #[prompt("prompts/ask.yaml")]
 struct Skipped {
     #[garde(skip)]
@@ -14,7 +14,7 @@ struct Skipped {
     question: String,
 }
 
-#[derive(serde::Serialize, garde::Validate, tympan_macros::Inputs)]
+#[derive(serde::Serialize, garde::Validate, tympan::Inputs)]
 #[prompt("prompts/ask.yaml")]
 #[garde(allow_unvalidated)]
 struct AllowUnvalidated {

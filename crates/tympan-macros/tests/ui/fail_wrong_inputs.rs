@@ -1,6 +1,6 @@
 use tympan::{Result, TypedInputs};
 
-#[derive(serde::Serialize, tympan_macros::Inputs)]
+#[derive(serde::Serialize, tympan::Inputs)]
 #[prompt("prompts/hello.yaml")]
 struct Hello {
     name: String,

@@ -10,7 +10,7 @@ mod core {}
 mod std {}
 mod tympan {}
 
-#[derive(::serde::Serialize, ::garde::Validate, ::tympan_macros::Inputs)]
+#[derive(::serde::Serialize, ::garde::Validate, ::tympan::Inputs)]
 #[prompt("prompts/ask.yaml")]
 struct Ask {
     #[garde(skip)]
