@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use serde_json::{Value as Json, json};
+use tympan::directive::is_directive;
 use tympan::format::definition::{Syntax, is_definition};
 use tympan::{Error, Kind};
 use tympan_runtime::Runtime;
@@ -154,15 +155,19 @@ fn is_skipped(name: &str) -> bool {
     name.starts_with('.') || matches!(name, "target" | "node_modules" | "__pycache__")
 }
 
-/// Whether a file is a prompt: `.prompty` by its name, a definition if it has a role and a body at the top. Most YAML,
-/// JSON and TOML files of a project are something else.
+/// Whether a file is a prompt: `.prompty` by its name, a definition if it has a role and a body at the top, a directive
+/// if it has a `<directive>` or a signature. Most YAML, JSON, TOML and markdown files of a project are something else.
 fn is_prompt(path: &Path) -> bool {
     let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
     if extension == "prompty" {
         return true;
     }
-    let Some(syntax) = Syntax::from_extension(extension) else { return false };
-    std::fs::read_to_string(path).is_ok_and(|text| is_definition(&text, syntax))
+    let is_one = |text: &str| match Syntax::from_extension(extension) {
+        Some(syntax) => is_definition(text, syntax),
+        None => is_directive(text),
+    };
+    let is_candidate = extension.eq_ignore_ascii_case("md") || Syntax::from_extension(extension).is_some();
+    is_candidate && std::fs::read_to_string(path).is_ok_and(|text| is_one(&text))
 }
 
 fn unusable(path: &Path, reason: &dyn std::fmt::Display) -> Failure {
