@@ -42,6 +42,7 @@ mod placement;
 pub mod prompt;
 pub mod rendered;
 pub mod schema;
+pub mod serialized;
 pub mod signature;
 pub mod source;
 pub mod spec;

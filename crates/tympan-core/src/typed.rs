@@ -127,7 +127,7 @@ pub trait Validated {
 #[diagnostic::do_not_recommend]
 impl<V: garde::Validate<Context: Default>> Validated for V {
     fn check_rules(&self) -> Result<()> {
-        self.validate().map_err(|report| crate::prompt::broken_rules(&report))
+        self.validate().map_err(|report| crate::serialized::broken_rules(&report))
     }
 }
 
