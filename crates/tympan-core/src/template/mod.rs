@@ -8,6 +8,7 @@ mod eval;
 mod filters;
 pub(crate) mod flow;
 mod jinja;
+mod leaves;
 mod limits;
 mod methods;
 mod mustache;

@@ -89,6 +89,13 @@ pub(crate) struct Place {
     pub(crate) end: u32,
 }
 
+impl From<Span> for Place {
+    fn from(span: Span) -> Self {
+        let narrow = |offset| u32::try_from(offset).unwrap_or(u32::MAX);
+        Self { start: narrow(span.start), end: narrow(span.end) }
+    }
+}
+
 impl From<Place> for Span {
     fn from(place: Place) -> Self {
         Self::new(place.start as usize, place.end as usize)

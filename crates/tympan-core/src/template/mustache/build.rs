@@ -1,9 +1,8 @@
 //! Makes a tree of text and tags.
 
-use std::collections::HashMap;
-
-use super::super::Notable;
-use super::super::tree::{Block, Expr, ExprKind, Literal, Lookup, Name, Node, Place, Section, Tree};
+use super::super::jinja::Options;
+use super::super::leaves::Leaves;
+use super::super::tree::{Block, Expr, ExprKind, Lookup, Node, Place, Section, Tree};
 use super::scan::{Tag, TagKind};
 use super::{MAX_DEPTH, syntax_error};
 use crate::error::{Error, Kind, Result};
@@ -11,17 +10,12 @@ use crate::source::Span;
 
 /// Builds a tree from the leaves: the open sections are a stack here, not on the call stack.
 pub(super) struct Builder<'s> {
-    tree: Tree,
-    /// The indexes of the inputs.
-    indexes: HashMap<&'s str, usize>,
+    leaves: Leaves<'s>,
     /// The sections around, outermost first.
     open: Vec<Open<'s>>,
     /// How many of them have a context. That of the outermost one is in slot 0, and so on:
     /// sections that follow each other share a slot.
     contexts: usize,
-    /// The block that is being built, and text that belongs to its end.
-    block: Block,
-    text: String,
 }
 
 /// A section that is not closed yet.
@@ -35,18 +29,12 @@ struct Open<'s> {
 }
 
 impl<'s> Builder<'s> {
-    pub(super) fn new(declared: &'s [&'s str], notable: Option<Notable>) -> Self {
-        let inputs = declared.iter().map(|name| Name { name: (*name).into(), span: Place::default() }).collect();
-        let mut indexes = HashMap::with_capacity(declared.len());
-        for (index, name) in declared.iter().enumerate() {
-            indexes.entry(*name).or_insert(index);
-        }
-        let tree = Tree { inputs, notable, ..Tree::default() };
-        Self { tree, indexes, open: Vec::new(), contexts: 0, block: Block::new(), text: String::new() }
+    pub(super) fn new(options: Options<'s>) -> Self {
+        Self { leaves: Leaves::new(options), open: Vec::new(), contexts: 0 }
     }
 
     pub(super) fn text(&mut self, text: &str) {
-        self.text.push_str(text);
+        self.leaves.text(text);
     }
 
     pub(super) fn tag(&mut self, tag: &Tag<'s>) -> Result<()> {
@@ -67,19 +55,18 @@ impl<'s> Builder<'s> {
             let help = format!("close it with a `/{}` tag", open.name);
             return Err(syntax_error(details, open.span).with_help(help));
         }
-        self.end_text();
-        Ok(Tree { body: self.block, ..self.tree })
+        Ok(self.leaves.finish())
     }
 
     fn variable(&mut self, tag: &Tag<'s>) -> Result<()> {
         let lookup = self.lookup(tag)?;
-        self.tree.interpolations += 1;
+        self.leaves.tree.interpolations += 1;
         if let ExprKind::Lookup(lookup) = &lookup.kind
             && let Some(index) = lookup.input.filter(|_| lookup.contexts == 0 && lookup.rest.is_empty())
         {
-            self.tree.plain_inputs.push(index);
+            self.leaves.tree.plain_inputs.push(index);
         }
-        self.push(Node::Emit(lookup));
+        self.leaves.push(Node::Emit(lookup));
         Ok(())
     }
 
@@ -91,13 +78,12 @@ impl<'s> Builder<'s> {
                 .at(tag.span)
                 .with_help("dotted names reach into objects without a section for each level"));
         }
-        self.end_text();
         let inverted = tag.kind == TagKind::Inverted;
-        let outer = std::mem::take(&mut self.block);
+        let outer = self.leaves.replace_block(Block::new());
         self.open.push(Open { name: tag.name, span: tag.span, value, inverted, outer });
         if !inverted {
             self.contexts += 1;
-            self.tree.frame_size = self.tree.frame_size.max(self.contexts);
+            self.leaves.tree.frame_size = self.leaves.tree.frame_size.max(self.contexts);
         }
         Ok(())
     }
@@ -116,16 +102,15 @@ impl<'s> Builder<'s> {
         if !inverted {
             self.contexts -= 1;
         }
-        self.end_text();
-        let body = std::mem::replace(&mut self.block, outer);
-        self.block.push(Node::Section(Box::new(Section { value, inverted, slot: self.contexts, body })));
+        let body = self.leaves.replace_block(outer);
+        self.leaves.push(Node::Section(Box::new(Section { value, inverted, slot: self.contexts, body })));
         Ok(())
     }
 
     /// The expression that looks up what a tag names.
     fn lookup(&mut self, tag: &Tag<'s>) -> Result<Expr> {
         let name = check_name(tag)?;
-        let place = place(Span::new(tag.name_at, tag.name_at + name.len()));
+        let place = Place::from(Span::new(tag.name_at, tag.name_at + name.len()));
         let (first, rest) = match name.strip_prefix('.') {
             Some(rest) if self.contexts > 0 => ("", rest),
             Some("") => {
@@ -136,38 +121,10 @@ impl<'s> Builder<'s> {
             Some(name) => split_name(name),
             None => split_name(name),
         };
-        let input = (!first.is_empty()).then(|| self.input(first, place));
+        let input = (!first.is_empty()).then(|| self.leaves.input(first, place));
         let rest = rest.split('.').filter(|part| !part.is_empty()).map(Into::into).collect();
         let lookup = Lookup { contexts: self.contexts, input, first: first.into(), rest };
         Ok(Expr::new(ExprKind::Lookup(Box::new(lookup)), place))
-    }
-
-    /// The index of an input, which the template mentions here.
-    fn input(&mut self, name: &'s str, place: Place) -> usize {
-        let inputs = &mut self.tree.inputs;
-        let index = *self.indexes.entry(name).or_insert_with(|| {
-            inputs.push(Name { name: name.into(), span: place });
-            inputs.len() - 1
-        });
-        if inputs[index].span == Place::default() {
-            inputs[index].span = place;
-        }
-        index
-    }
-
-    fn push(&mut self, node: Node) {
-        self.end_text();
-        self.block.push(node);
-    }
-
-    fn end_text(&mut self) {
-        if !self.text.is_empty() {
-            self.tree.literal_bytes += self.text.len();
-            let literal = Literal::new(&self.text, self.tree.notable);
-            self.tree.notes += literal.notable.len();
-            self.block.push(Node::Text(literal));
-            self.text.clear();
-        }
     }
 }
 
@@ -201,10 +158,4 @@ fn excluded(feature: &str, tag: &Tag<'_>) -> Error {
     Error::new(Kind::ExcludedFeature, details)
         .at(tag.span)
         .with_help("a prompt is one file: write the text here, or hand it in as an input that is declared trusted")
-}
-
-/// A span in the tree's own form.
-fn place(span: Span) -> Place {
-    let narrow = |offset| u32::try_from(offset).unwrap_or(u32::MAX);
-    Place { start: narrow(span.start), end: narrow(span.end) }
 }

@@ -30,7 +30,7 @@ const MAX_DEPTH: usize = 100;
 pub(crate) fn compile(source: &str, options: Options<'_>) -> Result<Tree> {
     let source = if options.drop_last_newline { without_last_newline(source) } else { source };
     let mut scanner = scan::Scanner::new(source);
-    let mut builder = build::Builder::new(options.declared, options.notable);
+    let mut builder = build::Builder::new(options);
     loop {
         let (text, tag) = scanner.next()?;
         builder.text(text);
