@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use serde_json::Value as Json;
+use tympan::diagnostic::guess_name;
 use tympan::format::parse_inputs;
 use tympan::schema::{Property, PropertyKind};
 use tympan::source::SourceFile;
@@ -49,9 +50,8 @@ pub(crate) fn warnings(args: &InputArgs, prompt: &Prompt, variant: Option<&str>)
     let known: Vec<&str> = template.inputs().map(|(name, _)| name).collect();
     let unknown = args.set.iter().map(|(name, _)| name.as_str()).filter(|name| !known.contains(name));
     let warning = |name: &str| {
-        let allowed = (name.chars().count() / 3).min(2);
-        let near = known.iter().find(|known| strsim::damerau_levenshtein(name, known) <= allowed);
-        let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+        let hint = guess_name(name, known.iter().copied())
+            .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
         format!("--set: the prompt has no input `{name}`{hint}")
     };
     unknown.map(warning).collect()

@@ -171,8 +171,7 @@ impl Prompt {
 
     fn undeclared(&self, name: &str, finding: Diagnostic) -> Diagnostic {
         let names = self.variables().iter().map(|variable| variable.name.as_str());
-        // Anything is near to a name of one letter.
-        match crate::format::guess(name, names).filter(|_| name.chars().count() > 2) {
+        match crate::diagnostic::guess_name(name, names) {
             Some(meant) => finding.with_help(format!("did you mean `{meant}`?")),
             None if self.is_definition() => {
                 finding.with_help(format!("declare it: `variables: {{{name}: {{type: string, trusted: false}}}}`"))

@@ -72,3 +72,20 @@ impl Diagnostic {
         self.severity == Severity::Error
     }
 }
+
+/// The candidate that someone who wrote `word` most likely meant, if any is near enough.
+pub fn guess<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let lower = word.to_lowercase();
+    let allowed = if word.chars().count() <= 4 { 1 } else { 2 };
+    candidates
+        .into_iter()
+        .map(|candidate| (strsim::damerau_levenshtein(&lower, &candidate.to_lowercase()), candidate))
+        .filter(|(distance, _)| *distance <= allowed)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// As [`guess`], among names that people make up: of those, anything is near to one of two letters.
+pub fn guess_name<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    if name.chars().count() > 2 { guess(name, candidates) } else { None }
+}

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use serde_json::Value as Json;
 use smallvec::SmallVec;
 
-use crate::chat::for_each_marker;
+use crate::chat::{self, Place, for_each_marker};
 use crate::diagnostic::Diagnostic;
 use crate::directive_inputs as directive;
 use crate::error::{Error, Kind, Result};
@@ -437,10 +437,32 @@ impl Prompt {
     /// # Errors
     /// The engine does not have this parser.
     pub fn messages(&self, rendered: Rendered) -> Result<Vec<Message>> {
+        Ok(match self.only_role()? {
+            None => chat::split(rendered),
+            Some(role) => vec![chat::whole(rendered, role)],
+        })
+    }
+
+    /// As [`Prompt::messages`], and says of each message where it came from.
+    ///
+    /// # Errors
+    /// As [`Prompt::messages`].
+    pub fn messages_with_places(&self, rendered: &Rendered) -> Result<Vec<(Message, Place)>> {
+        Ok(match self.only_role()? {
+            None => chat::split_with_places(rendered),
+            Some(role) => vec![(chat::whole(rendered.clone(), role), Place::Text(0..rendered.text().len()))],
+        })
+    }
+
+    /// The role of the one message that the prompt is; `None` if role markers split its text.
+    ///
+    /// # Errors
+    /// The engine does not have the prompt's parser.
+    pub fn only_role(&self) -> Result<Option<Role>> {
         match (self.spec.template.parser.as_str(), self.spec.role) {
-            ("prompty", _) => Ok(crate::chat::split(rendered)),
-            (ONE_MESSAGE, Some(role)) => Ok(vec![crate::chat::whole(rendered, role)]),
-            (DIRECTIVE, _) => Ok(vec![crate::chat::whole(rendered, Role::User)]),
+            ("prompty", _) => Ok(None),
+            (ONE_MESSAGE, Some(role)) => Ok(Some(role)),
+            (DIRECTIVE, _) => Ok(Some(Role::User)),
             (other, _) => Err(Error::not_registered("parser", other)),
         }
     }

@@ -2,11 +2,12 @@
 
 use syn::{Error, Result};
 use tympan_core::Prompt;
+use tympan_core::diagnostic::guess_name;
 use tympan_core::schema::{Property, PropertyKind};
 use tympan_core::source::{SourceFile, Span};
 
 use crate::attributes::{Field, GardeRule, Mistakes, Struct};
-use crate::file::{guess, show};
+use crate::file::show;
 
 /// Compares fields and variables, and reports all that they disagree in.
 pub(crate) fn check(item: &Struct, prompt: &Prompt) -> Result<()> {
@@ -50,7 +51,7 @@ struct ExtraField<'a> {
 fn extra_field<'a>(field: &Field, prompt: &'a Prompt, missing: &[&'a Property]) -> ExtraField<'a> {
     let name = &field.name;
     let message = format!("the prompt has no variable `{name}`");
-    let meant = guess(name, missing.iter().map(|variable| variable.name.as_str()));
+    let meant = guess_name(name, missing.iter().map(|variable| variable.name.as_str()));
     let variable = missing.iter().find(|variable| Some(variable.name.as_str()) == meant);
     let place = variable.and_then(|variable| Some((prompt.source(), variable.span?)));
     let path = prompt.source().name();

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use tympan_core::diagnostic::Diagnostic;
+use tympan_core::diagnostic::{Diagnostic, guess_name};
 use tympan_core::source::{SourceFile, Span};
 use tympan_core::{Error, Prompt, typed};
 
@@ -32,7 +32,7 @@ fn not_found(directory: &Path, path: &str) -> String {
         .collect();
     // The order of a directory is nobody's.
     names.sort_unstable();
-    if let Some(meant) = guess(name, names.iter().map(String::as_str)) {
+    if let Some(meant) = guess_name(name, names.iter().map(String::as_str)) {
         let folder = &path[..path.len() - name.len()];
         let _ = write!(message, "\n = help: did you mean `{folder}{meant}`?");
     }
@@ -86,24 +86,6 @@ fn excerpt(source: &SourceFile, span: Span) -> String {
 /// What is as wide as a character: a tab stays one, so that carets stand below what they mean.
 fn blank(c: char) -> char {
     if c == '\t' { c } else { ' ' }
-}
-
-/// The candidate that someone who wrote `word` most likely meant, if any is near enough.
-pub(crate) fn guess<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let lower = word.to_lowercase();
-    let length = word.chars().count();
-    // Anything is near to a name of two letters.
-    let allowed = match length {
-        0..=2 => 0,
-        3..=4 => 1,
-        _ => 2,
-    };
-    candidates
-        .into_iter()
-        .map(|candidate| (strsim::damerau_levenshtein(&lower, &candidate.to_lowercase()), candidate))
-        .filter(|(distance, _)| *distance <= allowed)
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate)
 }
 
 #[cfg(test)]

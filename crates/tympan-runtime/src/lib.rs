@@ -8,7 +8,6 @@
 mod foreign;
 pub mod keys;
 pub mod load;
-mod load_directive;
 mod load_prompt;
 mod pipeline;
 mod runtime;

@@ -9,6 +9,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use tympan::diagnostic::Diagnostic;
+use tympan::directive;
 use tympan::format::definition::Syntax;
 use tympan::format::{Document, ReferencedFile, Resolve, prompty};
 use tympan::source::{SourceFile, Span};
@@ -79,29 +80,50 @@ pub fn load_document(path: impl AsRef<Path>, options: &LoadOptions) -> Result<Lo
     parse(source, directory_of(path), options)
 }
 
-/// Reads a prompt file: a prompt definition if its name ends in `.yaml`, `.yml`, `.json` or `.toml`, and a `.prompty`
-/// file otherwise.
+/// The formats of prompt files.
+enum Format {
+    Definition(Syntax),
+    Directive,
+    Prompty,
+}
+
+impl Format {
+    /// The format that a name stands for; `None` if it has no extension, and so says nothing.
+    fn of(name: &Path) -> Option<Self> {
+        let extension = name.extension()?.to_str().unwrap_or_default();
+        Some(match Syntax::from_extension(extension) {
+            Some(syntax) => Self::Definition(syntax),
+            None if extension.eq_ignore_ascii_case("md") => Self::Directive,
+            None => Self::Prompty,
+        })
+    }
+
+    fn load(self, source: SourceFile, base_dir: &Path, options: &LoadOptions) -> Result<Prompt> {
+        match self {
+            Self::Definition(syntax) => Prompt::from_definition_source(source, syntax),
+            Self::Directive => {
+                directive::load(source, options.directive_instruction.as_deref().unwrap_or(directive::INSTRUCTION))
+            }
+            Self::Prompty => parse(source, base_dir, options).map(prompt),
+        }
+    }
+}
+
+/// Loads a prompt file of whatever format its name stands for.
 ///
 /// # Errors
 ///
 /// As [`load_document`].
 pub(crate) fn load_prompt(path: &Path, options: &LoadOptions) -> Result<Prompt> {
-    match definition_syntax(path) {
-        Some(syntax) => Prompt::from_definition_source(read_prompt_file(path, options.max_file_bytes)?, syntax),
-        None => load_document(path, options).map(prompt),
-    }
+    let source = read_prompt_file(path, options.max_file_bytes)?;
+    Format::of(path).unwrap_or(Format::Prompty).load(source, directory_of(path), options)
 }
 
-/// As [`load_prompt`], for text that is called `name`.
+/// As [`load_prompt`], for text that is called `name`. Where the name says nothing, the text does.
 pub(crate) fn load_prompt_str(text: &str, name: &str, base_dir: &Path, options: &LoadOptions) -> Result<Prompt> {
-    match definition_syntax(Path::new(name)) {
-        Some(syntax) => Prompt::from_definition_source(SourceFile::new(name, text), syntax),
-        None => load_document_str(text, name, base_dir, options).map(prompt),
-    }
-}
-
-fn definition_syntax(path: &Path) -> Option<Syntax> {
-    Syntax::from_extension(path.extension()?.to_str()?)
+    let by_content = || if directive::is_directive(text) { Format::Directive } else { Format::Prompty };
+    let format = Format::of(Path::new(name)).unwrap_or_else(by_content);
+    format.load(SourceFile::new(name, text), base_dir, options)
 }
 
 fn prompt((source, document, warnings): LoadedDocument) -> Prompt {
@@ -142,7 +164,7 @@ fn directory_of(path: &Path) -> &Path {
     }
 }
 
-pub(crate) fn read_prompt_file(path: &Path, max_bytes: u64) -> Result<SourceFile> {
+fn read_prompt_file(path: &Path, max_bytes: u64) -> Result<SourceFile> {
     let name = path.display().to_string();
     let unreadable = |reason: &dyn fmt::Display| Error::new(Kind::UnreadableFile, format_args!("{name}: {reason}"));
     let mut file = std::fs::File::open(path).map_err(|error| match error.kind() {

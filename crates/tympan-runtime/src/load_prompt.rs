@@ -4,20 +4,19 @@ use std::path::Path;
 
 use tympan::{Error, Kind, Prompt, Result};
 
-use crate::load::{LoadOptions, load_prompt, load_prompt_str};
-use crate::load_directive::{load_directive, load_directive_str};
+use crate::load::{load_prompt, load_prompt_str};
 use crate::pipeline::default_runtime;
 use crate::runtime::Runtime;
 
 impl Runtime {
-    /// Loads a prompt file: a prompt definition if its name ends in `.yaml`, `.yml`, `.json` or `.toml`, and a
-    /// `.prompty` file otherwise.
+    /// Loads a prompt file: a prompt definition if its name ends in `.yaml`, `.yml`, `.json` or `.toml`, a directive if
+    /// it ends in `.md`, and a `.prompty` file otherwise.
     ///
     /// # Errors
     /// The first mistake in the file, with all others in [`Error::others`]; or why it cannot be read.
     #[tracing::instrument(name = "load", level = "info", skip_all)]
     pub fn load(&self, path: impl AsRef<Path>) -> Result<Prompt> {
-        load_file(path.as_ref(), &self.options().load)
+        load_prompt(path.as_ref(), &self.options().load)
     }
 
     /// The async twin of [`Runtime::load`]: inside a tokio runtime, files are read where waiting is allowed.
@@ -29,7 +28,7 @@ impl Runtime {
         let Ok(tokio) = tokio::runtime::Handle::try_current() else { return self.load(path) };
         let (owned, options) = (path.to_owned(), self.options().load.clone());
         let span = tracing::info_span!("load");
-        let loading = tokio.spawn_blocking(move || span.in_scope(|| load_file(&owned, &options)));
+        let loading = tokio.spawn_blocking(move || span.in_scope(|| load_prompt(&owned, &options)));
         loading.await.unwrap_or_else(|failure| {
             Err(Error::new(Kind::UnreadableFile, format_args!("{}: {failure}", path.display())))
         })
@@ -42,15 +41,8 @@ impl Runtime {
     /// The first mistake in the text, with all others in [`Error::others`].
     #[tracing::instrument(name = "load", level = "info", skip_all)]
     pub fn load_str(&self, text: &str, name: &str, base_dir: impl AsRef<Path>) -> Result<Prompt> {
-        let options = &self.options().load;
-        let directive = load_directive_str(text, name, options);
-        directive.unwrap_or_else(|| load_prompt_str(text, name, base_dir.as_ref(), options))
+        load_prompt_str(text, name, base_dir.as_ref(), &self.options().load)
     }
-}
-
-/// Loads a prompt of whatever format its name stands for.
-fn load_file(path: &Path, options: &LoadOptions) -> Result<Prompt> {
-    load_directive(path, options).unwrap_or_else(|| load_prompt(path, options))
 }
 
 /// Loads a prompt file. See [`Runtime::load`].

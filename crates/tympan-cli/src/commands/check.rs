@@ -8,7 +8,6 @@ use tympan::diagnostic::{Diagnostic, Severity};
 use tympan::directive::is_directive;
 use tympan::format::definition::Syntax;
 use tympan::format::{Document, NoReferences, prompty};
-use tympan::spec::{DIRECTIVE, ONE_MESSAGE};
 use tympan::{Error, Kind, Prompt};
 use tympan_runtime::RuntimeOptions;
 
@@ -56,7 +55,7 @@ impl Checked {
         let runtime = prompt_file::runtime(path, RuntimeOptions::default(), quiet);
         match prompt_file::load(&runtime, path) {
             Ok(prompt) => {
-                let fault = prompt.template().err().or_else(|| unknown_parser(&prompt));
+                let fault = prompt.template().err().or_else(|| prompt.only_role().err());
                 // What a `.prompty` file declares is judged by rules of its own.
                 let is_definition = prompt.role().is_some();
                 let notes = if is_definition { prompt.check().unwrap_or_default() } else { Vec::new() };
@@ -107,12 +106,6 @@ fn template_fault(error: &Error) -> Option<Error> {
     let prompt = Prompt::from_document(spec, source.clone(), body.start, Vec::new());
     // What the front matter says of the renderer may be what is wrong with it.
     prompt.template().err().filter(|error| error.kind() != Kind::NotRegistered)
-}
-
-fn unknown_parser(prompt: &Prompt) -> Option<Error> {
-    let parser = prompt.spec().template.parser.as_str();
-    let is_known = parser == "prompty" || parser == DIRECTIVE || (parser == ONE_MESSAGE && prompt.role().is_some());
-    (!is_known).then(|| Error::not_registered("parser", parser))
 }
 
 fn to_json(path: &Path, finding: &Finding<'_>) -> Json {

@@ -2,9 +2,8 @@
 
 use std::borrow::Cow;
 
-use tympan::chat::{Place, split_with_places};
+use tympan::chat::Place;
 use tympan::rendered::Segment;
-use tympan::spec::DIRECTIVE;
 use tympan::{Message, Rendered};
 
 use super::render::{advise, render};
@@ -19,17 +18,13 @@ use crate::{json, output};
 pub(super) fn run(args: &RenderArgs, quiet: bool) -> Result<(), Failure> {
     let (prompt, rendered) = render(args, quiet)?;
     // The parser that the prompt asks for decides; this fails if nobody knows it.
-    let messages = tympan_runtime::parse(&prompt, &rendered).map_err(|error| in_prompt(error, &prompt))?;
+    let placed = prompt.messages_with_places(&rendered).map_err(|error| in_prompt(error, &prompt))?;
     if args.json {
+        let messages: Vec<_> = placed.into_iter().map(|(message, _)| message).collect();
         return Ok(output::print(&(json::pretty(&messages) + "\n"))?);
     }
     let looks = output::looks();
     let segments: Vec<_> = rendered.segments().collect();
-    // A prompt that says its role once, or is a directive, is one message, and all of the text is in it.
-    let placed = match prompt.role() {
-        None if prompt.spec().template.parser != DIRECTIVE => split_with_places(&rendered),
-        _ => messages.into_iter().map(|message| (message, Place::Text(0..rendered.text().len()))).collect(),
-    };
     let placed = placed.into_iter();
     let shown: Vec<_> = placed.map(|(message, place)| Shown::new(message, &place, &rendered, &segments)).collect();
     output::print(&show(&shown, looks))?;

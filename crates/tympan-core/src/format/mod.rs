@@ -19,7 +19,6 @@ mod tool;
 mod yaml;
 
 pub use inputs::parse_inputs;
-pub(crate) use report::guess;
 
 use crate::error::{Error, Kind, Result};
 use crate::source::Span;

@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use serde_json::Value as Json;
 
 use super::fields::{self, Fields, text, wrong};
-use super::report::{LEGACY_KEY, Report, guess, invalid};
+use super::report::{LEGACY_KEY, Report, invalid};
 use super::yaml::{Entry, Node, Value};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, guess};
 use crate::schema::{Property, PropertyKind};
 use crate::source::Span;
 

@@ -7,9 +7,9 @@
 use std::borrow::Cow;
 
 use super::Resolve;
-use super::report::{Report, error, from_error, guess};
+use super::report::{Report, error, from_error};
 use super::yaml::{Node, Value, parse};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, guess};
 use crate::error::{Error, Kind};
 use crate::source::{SourceFile, Span};
 

@@ -63,15 +63,3 @@ pub(crate) fn from_error(failure: &Error, span: Span) -> Diagnostic {
         None => diagnostic,
     }
 }
-
-/// The candidate that someone who wrote `word` most likely meant, if any is near enough.
-pub(crate) fn guess<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let lower = word.to_lowercase();
-    let allowed = if word.chars().count() <= 4 { 1 } else { 2 };
-    candidates
-        .into_iter()
-        .map(|candidate| (strsim::damerau_levenshtein(&lower, &candidate.to_lowercase()), candidate))
-        .filter(|(distance, _)| *distance <= allowed)
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate)
-}

@@ -7,9 +7,9 @@ use std::fmt;
 
 use serde_json::Value as Json;
 
-use super::super::report::{Report, error, guess};
+use super::super::report::{Report, error};
 use super::super::yaml::{Entry, Node, Value};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, guess};
 use crate::error::Kind;
 use crate::source::Span;
 

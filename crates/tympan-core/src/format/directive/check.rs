@@ -2,9 +2,9 @@
 
 use super::document::Directive;
 use super::layout::Layout;
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, guess};
 use crate::error::Kind;
-use crate::format::report::{Report, error, guess};
+use crate::format::report::{Report, error};
 use crate::interpolation::{malformed, references};
 use crate::source::{SourceFile, Span};
 

@@ -7,9 +7,9 @@ use super::document::{Context, Cost, Directive, DirectiveModel, Hook};
 use super::element::{Element, Text};
 use super::property::{read_inputs, read_outputs};
 use super::xml::OPAQUE;
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, guess};
 use crate::error::Kind;
-use crate::format::report::{Report, error, guess};
+use crate::format::report::{Report, error};
 use crate::format::scalar;
 use crate::message::JsonMap;
 
