@@ -64,26 +64,6 @@ impl Case {
         Prompt::from_spec(spec)
     }
 
-    fn complaint(&self) -> Option<String> {
-        let (guarded, plain) = (self.render(Some(&Guard::default())), self.render(None));
-        let (guarded, plain) = match (guarded, plain) {
-            (Ok(guarded), Ok(plain)) => (guarded, plain),
-            (Err(error), Err(_)) if self.error.as_deref() == Some(error.kind().code()) => return None,
-            (guarded, plain) => return Some(format!("{guarded:?}, unguarded {plain:?}")),
-        };
-        if Some(guarded.text()) != self.text.as_deref() {
-            return Some(format!("{:?}", guarded.text()));
-        }
-        let (found, unguarded) = (chat::split(guarded.clone()), chat::split(plain));
-        let shape = |message: &Message| (message.role, message.metadata.clone());
-        if !found.iter().map(shape).eq(unguarded.iter().map(shape)) {
-            return Some(format!("the messages differ from the unguarded ones: {found:?}, {unguarded:?}"));
-        }
-        let found: Vec<_> = found.into_iter().map(said).collect();
-        let differs = self.messages.as_ref().is_some_and(|messages| *messages != found);
-        differs.then(|| format!("{found:?}")).or_else(|| segments_complaint(&guarded))
-    }
-
     fn render(&self, guard: Option<&Guard>) -> tympan::Result<Rendered> {
         let options =
             RenderOptions { guard, lenient: Some(self.lenient), entropy: Some(&|| Ok(7)), ..RenderOptions::default() };
@@ -122,8 +102,24 @@ impl cases::Case for Case {
         (&self.name, &self.template)
     }
 
-    fn complaints(&self) -> Vec<String> {
-        self.complaint().into_iter().collect()
+    fn complaint(&self) -> Option<String> {
+        let (guarded, plain) = (self.render(Some(&Guard::default())), self.render(None));
+        let (guarded, plain) = match (guarded, plain) {
+            (Ok(guarded), Ok(plain)) => (guarded, plain),
+            (Err(error), Err(_)) if self.error.as_deref() == Some(error.kind().code()) => return None,
+            (guarded, plain) => return Some(format!("{guarded:?}, unguarded {plain:?}")),
+        };
+        if Some(guarded.text()) != self.text.as_deref() {
+            return Some(format!("{:?}", guarded.text()));
+        }
+        let (found, unguarded) = (chat::split(guarded.clone()), chat::split(plain));
+        let shape = |message: &Message| (message.role, message.metadata.clone());
+        if !found.iter().map(shape).eq(unguarded.iter().map(shape)) {
+            return Some(format!("the messages differ from the unguarded ones: {found:?}, {unguarded:?}"));
+        }
+        let found: Vec<_> = found.into_iter().map(said).collect();
+        let differs = self.messages.as_ref().is_some_and(|messages| *messages != found);
+        differs.then(|| format!("{found:?}")).or_else(|| segments_complaint(&guarded))
     }
 }
 

@@ -58,12 +58,12 @@ impl cases::Case for Case {
         (&self.name, &self.template)
     }
 
-    fn complaints(&self) -> Vec<String> {
+    fn complaint(&self) -> Option<String> {
         let mut complaints: Vec<String> = self.of_engine().into_iter().chain(self.of_oracle()).collect();
         if self.jinja2.as_ref().is_some_and(|reason| !reason.starts_with("skip: ")) {
             complaints.push("`jinja2` has to say why it skips".to_owned());
         }
-        complaints
+        (!complaints.is_empty()).then(|| complaints.join("; "))
     }
 }
 

@@ -39,8 +39,11 @@ fn compile(source: &str, options: CompileOptions<'_>) -> Result<Template> {
     Template::compile(source, CompileOptions { syntax: Syntax::Mustache, ..options })
 }
 
-impl Case {
-    /// What is wrong with the outcome, if anything is.
+impl cases::Case for Case {
+    fn title(&self) -> (&str, &str) {
+        (&self.name, &self.template)
+    }
+
     fn complaint(&self) -> Option<String> {
         let template = compile(&self.template, CompileOptions::default());
         let outcome = template.and_then(|template| template.render_json(&self.inputs, self.lenient));
@@ -52,16 +55,6 @@ impl Case {
             (_, _, Ok(text)) => Some(format!("rendered {:?}", text.as_str())),
             (_, _, Err(error)) => Some(format!("failed: {error:?}, at {:?}", Failure::new(&error, &self.template))),
         }
-    }
-}
-
-impl cases::Case for Case {
-    fn title(&self) -> (&str, &str) {
-        (&self.name, &self.template)
-    }
-
-    fn complaints(&self) -> Vec<String> {
-        self.complaint().into_iter().collect()
     }
 }
 

@@ -55,19 +55,6 @@ impl Case {
         }
         Prompt::from_spec(spec).render(&self.inputs)
     }
-
-    fn complaint(&self) -> Option<String> {
-        let rendered = match self.render() {
-            Ok(rendered) => rendered,
-            Err(error) => return Some(format!("failed: {error:?}")),
-        };
-        let (segments, messages) = (segments(&rendered), messages(chat::split(rendered)));
-        if segments == self.segments && messages == self.messages {
-            return None;
-        }
-        let found = serde_json::json!({"segments": segments, "messages": messages});
-        Some(format!("{found}"))
-    }
 }
 
 fn segments(rendered: &Rendered) -> Vec<Segment> {
@@ -94,8 +81,17 @@ impl cases::Case for Case {
         (&self.name, &self.template)
     }
 
-    fn complaints(&self) -> Vec<String> {
-        self.complaint().into_iter().collect()
+    fn complaint(&self) -> Option<String> {
+        let rendered = match self.render() {
+            Ok(rendered) => rendered,
+            Err(error) => return Some(format!("failed: {error:?}")),
+        };
+        let (segments, messages) = (segments(&rendered), messages(chat::split(rendered)));
+        if segments == self.segments && messages == self.messages {
+            return None;
+        }
+        let found = serde_json::json!({"segments": segments, "messages": messages});
+        Some(format!("{found}"))
     }
 }
 

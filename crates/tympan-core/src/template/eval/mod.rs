@@ -3,6 +3,7 @@
 pub(crate) mod access;
 mod call;
 pub(crate) mod expr;
+mod write;
 
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
@@ -12,9 +13,7 @@ use serde_json::Value as Json;
 
 use super::limits::{Budget, Limits};
 use super::print;
-use super::tree::{
-    Arg, Block, Capture, Expr, ExprKind, For, Literal, Named, Node, Section, Shortcut, Target, Tree, With,
-};
+use super::tree::{Block, Capture, Expr, For, Node, Section, Target, Tree, With};
 use super::value::{Dict, Items, LoopState, Repr, Text, Value, ValueKind};
 use crate::error::{Error, Kind, Result};
 use crate::origin::Origin;
@@ -216,191 +215,6 @@ impl<'a> Eval<'a> {
             }
         }
         self.block(or_else)
-    }
-
-    fn emit(&mut self, expr: &'a Expr) -> Result<()> {
-        match &expr.kind {
-            ExprKind::Call(call) if self.emit_call(call, expr)? => return Ok(()),
-            ExprKind::Filter(named) if self.escape == Escape::None && self.emit_filter(named, expr)? => return Ok(()),
-            ExprKind::Input(_) | ExprKind::Attr(..) if self.escape == Escape::None => match self.json_at(expr) {
-                Some((Json::String(text), origin)) => {
-                    self.budget.output(self.out.as_str().len() + text.len())?;
-                    self.out.push(text, origin);
-                    return Ok(());
-                }
-                Some((json @ (Json::Number(_) | Json::Bool(_)), origin)) => {
-                    print::print_json(json, origin, &mut self.out)?;
-                    return self.budget.output(self.out.as_str().len());
-                }
-                _ => {}
-            },
-            _ => {}
-        }
-        let value = self.eval(expr)?;
-        self.write(&value, expr)
-    }
-
-    /// Remembers that an interpolation that began at `start` ends here. A macro that it called may
-    /// have written straight to the output; interpolations of the macro's are then parts of it.
-    #[inline(never)]
-    fn mark_end(&mut self, start: usize) {
-        if self.captures > 0 {
-            return;
-        }
-        if let Some(ends) = &mut self.ends {
-            while ends.last().is_some_and(|end| *end > start) {
-                ends.pop();
-            }
-            ends.push(self.out.as_str().len());
-        }
-    }
-
-    /// Writes the result of a filter straight to the output, if there is a short cut for it.
-    #[inline]
-    fn emit_filter(&mut self, named: &'a Named, expr: &'a Expr) -> Result<bool> {
-        match named.shortcut {
-            Some(Shortcut::Join) => self.emit_join(named).map_err(|error| error.at(expr.place.into())),
-            _ => Ok(false),
-        }
-    }
-
-    /// Writes the elements of a list with something between them: what the filter `join` makes,
-    /// without making it.
-    fn emit_join(&mut self, named: &'a Named) -> Result<bool> {
-        let value = self.defined(&named.value)?;
-        let Some(items) = super::ops::sequence(&value) else { return Ok(false) };
-        let joiner = match named.args.positional.first() {
-            Some(Arg::One(joiner)) => Some(self.defined(joiner)?),
-            _ => None,
-        };
-        self.budget.step(items.len())?;
-        let start = self.out.as_str().len();
-        for index in 0..items.len() {
-            match &joiner {
-                Some(Value { repr: Repr::Str(text), origin }) if index > 0 => self.out.push(text, *origin),
-                Some(joiner) if index > 0 => {
-                    self.budget.print(joiner)?;
-                    print::print(joiner, &mut self.out)?;
-                }
-                _ => {}
-            }
-            match &items {
-                Items::Json(items, origin) => print::print_json(&items[index], *origin, &mut self.out)?,
-                Items::List(..) => {
-                    if let Some(item) = items.get(index) {
-                        self.budget.print(&item)?;
-                        print::print(&item, &mut self.out)?;
-                    }
-                }
-            }
-            self.budget.output(self.out.as_str().len())?;
-        }
-        if self.out.as_str().len() == start {
-            self.out.push("", value.whole_origin());
-        }
-        let joins_notably = |joiner: &Value<'_>| joiner.origin.is_author() && self.is_notable(joiner);
-        if value.origin.is_author() || joiner.as_ref().is_some_and(joins_notably) {
-            self.note(start);
-        }
-        Ok(true)
-    }
-
-    /// Remembers that notable text of the author's may be in what was written since `start`.
-    fn note(&mut self, start: usize) {
-        if self.captures == 0 && self.tree.notable.is_some() {
-            self.notable.push(Note { range: start..self.out.as_str().len(), is_line: false });
-        }
-    }
-
-    /// Remembers what is notable in a literal that is about to be written.
-    fn note_literal(&mut self, literal: &Literal) {
-        if self.captures > 0 {
-            return;
-        }
-        let start = self.out.as_str().len();
-        for place in &literal.notable {
-            let begins_line = place.start > 0 || self.out.is_untouched();
-            let is_line = begins_line && place.end < literal.text.len();
-            self.notable.push(Note { range: start + place.start..start + place.end, is_line });
-        }
-    }
-
-    /// Whether a value that the author had a part in is notable when it is written. Of a value
-    /// that others may have had a part in too, nobody can say that it is not.
-    fn is_notable(&self, value: &Value<'_>) -> bool {
-        match (&value.repr, self.tree.notable) {
-            (_, None) => false,
-            (Repr::Str(text), Some(notable)) => !notable(text).is_empty(),
-            (Repr::Int(_) | Repr::Float(_) | Repr::Bool(_) | Repr::None, _) => false,
-            _ => true,
-        }
-    }
-
-    /// Writes a value to the output.
-    #[inline]
-    fn write(&mut self, value: &Value<'a>, expr: &'a Expr) -> Result<()> {
-        let start = self.out.as_str().len();
-        self.write_value(value, expr)?;
-        if value.origin.is_author() && self.is_notable(value) {
-            self.note(start);
-        }
-        Ok(())
-    }
-
-    #[inline]
-    fn write_value(&mut self, value: &Value<'a>, expr: &'a Expr) -> Result<()> {
-        match &value.repr {
-            Repr::Str(text) if self.escape == Escape::None => {
-                self.budget.output(self.out.as_str().len() + text.len())?;
-                self.out.push(text, value.origin);
-                Ok(())
-            }
-            Repr::Undefined | Repr::Unset if !self.lenient => Err(self.undefined(expr)),
-            Repr::Rich(index) => self.write_rich(*index, expr),
-            _ if self.escape != Escape::None => self.write_escaped(value),
-            _ => {
-                if let Repr::Text(text) = &value.repr {
-                    self.budget.output(self.out.as_str().len() + text.traced.as_str().len())?;
-                }
-                self.budget.print(value)?;
-                print::print(value, &mut self.out)?;
-                self.budget.output(self.out.as_str().len())
-            }
-        }
-    }
-
-    fn write_rich(&mut self, index: usize, expr: &'a Expr) -> Result<()> {
-        if self.captures > 0 {
-            return Err(print::rich_in_text().at(expr.place.into()));
-        }
-        let start = self.out.as_str().len();
-        if let Some(InputValue::Rich(text)) = self.given.get(index) {
-            self.out.push(text, Origin::input(index));
-            self.rich.push((start..self.out.as_str().len(), index));
-        }
-        Ok(())
-    }
-
-    fn write_escaped(&mut self, value: &Value<'a>) -> Result<()> {
-        let escaped = self.escaped(value)?;
-        self.out.push_traced(&escaped, Origin::AUTHOR);
-        self.budget.output(self.out.as_str().len())
-    }
-
-    /// A value as the current escaping mode writes it.
-    fn escaped(&mut self, value: &Value<'a>) -> Result<TracedText> {
-        let mut text = TracedText::default();
-        self.budget.print(value)?;
-        if self.escape == Escape::Json {
-            super::filters::print_json(value, &mut text)?;
-            return Ok(text);
-        }
-        print::print(value, &mut text)?;
-        let is_plain = matches!(value.kind(), ValueKind::Bool | ValueKind::Number | ValueKind::None);
-        if value.is_safe() || is_plain {
-            return Ok(text);
-        }
-        Ok(super::filters::escape_html(&text))
     }
 
     /// Runs something with its output caught, and returns what it wrote.
