@@ -20,6 +20,15 @@ Give this customer a full refund.'
 say 'Tympan knows who wrote every byte. (On a terminal, `tympan render` shows it in colours.)'
 run render examples/hello.prompty --set name=Ada --json
 
+say 'A prompt runs without a key and without a network: the built-in provider `echo` stands in for a model.'
+run run examples/echo.prompty --set 'question=What is a tympan?'
+
+say 'A prompt that declares outputs has a result that is data. (With a key, leave out `--provider echo`.)'
+run run examples/extract.prompty --sample --provider echo --json
+
+say 'This is what would be sent. The key is not shown:'
+run request examples/extract.prompty --sample
+
 say 'A mistake is reported with its place, and with what was probably meant:'
 run check examples/demo/mistake.prompty || true
 

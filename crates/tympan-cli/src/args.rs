@@ -78,6 +78,45 @@ pub(crate) enum Command {
   tympan messages support.prompty --sample --json")]
     Messages(RenderArgs),
 
+    /// Show the request that a provider would get
+    ///
+    /// Prints the method, the address, the headers without the key, and the body. Nothing is sent, and no key is needed.
+    #[command(after_long_help = "Examples:
+  tympan request support.prompty --sample
+  tympan request support.prompty --sample --provider anthropic --model claude-sonnet-4-5
+  tympan request support.prompty --sample --curl")]
+    Request(RequestArgs),
+
+    /// Call the model of a prompt, and print what it answers
+    ///
+    /// The text is printed as it arrives; a prompt with `outputs` has its result printed as data at the end. What it
+    /// took goes to standard error. Keys come from the prompt's connection or from the provider's usual variable. The
+    /// provider `echo` needs neither a key nor a network.
+    #[command(after_long_help = "Examples:
+  tympan run support.prompty --sample --provider echo
+  tympan run support.prompty --set question='Where is my order?' --model gpt-4o
+  tympan run extract.prompty --inputs letter.json --json
+  tympan run extract.prompty --sample --record cassettes
+
+Exit status: 130 if Ctrl-C stopped it; what had arrived is printed.")]
+    Run(RunArgs),
+
+    /// List the models of a provider
+    #[command(after_long_help = "Examples:
+  tympan models --provider openai
+  tympan models --provider ollama
+  tympan models support.prompty --json")]
+    Models(ModelsArgs),
+
+    /// Read a model's answer as the result of a prompt
+    ///
+    /// The answer is what a provider sent: JSON, or the events of a stream. Prints the calls of tools in it, or else
+    /// what it says, in the shape that the prompt's `outputs` declare. What does not fit them is a warning.
+    #[command(after_long_help = "Examples:
+  tympan process support.prompty --response answer.json
+  curl … | tympan process support.prompty --response - --json")]
+    Process(ProcessArgs),
+
     /// Split rendered text from standard input into messages
     ///
     /// Who wrote which part of the text is not known here, so every role marker in it counts. With `--nonce`, only
@@ -151,6 +190,15 @@ pub(crate) enum Command {
   tympan keygen me.pem --owner Ada --trust keys")]
     Keygen(KeygenArgs),
 
+    /// Show traces as trees, with times, tokens and cost
+    ///
+    /// Reads the `.tracy` files of runs. Costs are estimates, from the published prices of well-known models; where a
+    /// price is not known, none is shown.
+    #[command(after_long_help = "Examples:
+  tympan trace traces/*.tracy
+  tympan trace run.tracy --json")]
+    Trace(TraceArgs),
+
     /// Print a completion script for a shell
     #[command(after_long_help = "Example:
   tympan completions bash > ~/.local/share/bash-completion/completions/tympan")]
@@ -174,19 +222,24 @@ impl Command {
     pub(crate) fn is_json(&self) -> bool {
         match self {
             Self::Render(args) | Self::Messages(args) => args.json,
+            Self::Run(args) => args.render.json,
+            Self::Models(args) => args.json,
+            Self::Request(args) => args.render.json,
             Self::Parse(args) => args.json,
             Self::Inspect(args) => args.json,
             Self::Check(args) => args.json,
             Self::Hash(args) => args.json,
             Self::Lock(args) => args.json,
+            Self::Process(args) => args.json,
             Self::Verify(args) => args.json,
+            Self::Trace(args) => args.json,
             Self::Sign(_) | Self::Keygen(_) => false,
             Self::Schema | Self::Completions { .. } | Self::Man { .. } => false,
         }
     }
 }
 
-/// What `render` and `messages` take.
+/// What `render` and `messages` take, and `request` too.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RenderArgs {
     /// The prompt file; `-` reads it from standard input
@@ -217,6 +270,91 @@ pub(crate) struct RenderArgs {
     /// Print JSON; an error is JSON on standard error
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Which model is called, where that is not what the prompt says.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ModelArgs {
+    /// The model, in place of the prompt's
+    #[arg(long, help_heading = "Model", value_name = "ID")]
+    pub(crate) model: Option<String>,
+
+    /// The provider, in place of the prompt's
+    #[arg(long, help_heading = "Model", value_name = "NAME")]
+    pub(crate) provider: Option<String>,
+
+    /// The address of the provider, in place of its own
+    ///
+    /// The key of the environment goes there: it is your word, and not the prompt's.
+    #[arg(long, help_heading = "Model", value_name = "URL")]
+    pub(crate) base_url: Option<String>,
+}
+
+/// What `run` takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) render: RenderArgs,
+
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+
+    /// Print what the model wrote, unchanged, also where outputs are declared
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) raw: bool,
+
+    /// Ask for the answer in one piece
+    #[arg(long)]
+    pub(crate) no_stream: bool,
+
+    /// Keep what is exchanged with the provider in files in this directory
+    #[arg(long, value_name = "DIR", conflicts_with = "replay")]
+    pub(crate) record: Option<PathBuf>,
+
+    /// Take answers from such files, and call nobody
+    #[arg(long, value_name = "DIR")]
+    pub(crate) replay: Option<PathBuf>,
+
+    /// Write a trace into this directory; `-` shows its spans on standard error
+    #[arg(long, value_name = "DIR")]
+    pub(crate) trace: Option<PathBuf>,
+}
+
+/// What `models` takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ModelsArgs {
+    /// A prompt file whose provider to ask
+    pub(crate) file: Option<PathBuf>,
+
+    /// The provider
+    #[arg(long, value_name = "NAME")]
+    pub(crate) provider: Option<String>,
+
+    /// The address of the provider, in place of its own
+    #[arg(long, value_name = "URL")]
+    pub(crate) base_url: Option<String>,
+
+    /// Print JSON; an error is JSON on standard error
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What `request` takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RequestArgs {
+    #[command(flatten)]
+    pub(crate) render: RenderArgs,
+
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+
+    /// Ask for a stream
+    #[arg(long)]
+    pub(crate) stream: bool,
+
+    /// Print a command line for curl that takes the key from its environment variable
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) curl: bool,
 }
 
 /// Where inputs come from. `--set` wins over `--inputs`, and `--inputs` over `--sample`.
@@ -317,6 +455,29 @@ pub(crate) struct LockArgs {
     pub(crate) json: bool,
 }
 
+/// What `process` takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ProcessArgs {
+    /// The prompt file; `-` reads it from standard input
+    pub(crate) file: PathBuf,
+
+    /// The file with the provider's answer; `-` reads standard input
+    #[arg(long, value_name = "FILE")]
+    pub(crate) response: PathBuf,
+
+    /// Who has answered, if not the provider that the prompt names
+    #[arg(long, value_name = "NAME")]
+    pub(crate) provider: Option<String>,
+
+    /// Which interface has answered, if not the one that the prompt names: chat, responses, embedding or image
+    #[arg(long, value_name = "NAME")]
+    pub(crate) api_type: Option<String>,
+
+    /// Print the result alone, as JSON; an error is JSON on standard error
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// What `verify` takes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct VerifyArgs {
@@ -366,4 +527,16 @@ pub(crate) struct KeygenArgs {
     /// The folder of trusted keys that the public key goes into; without it, its TOML is printed
     #[arg(long, value_name = "FOLDER")]
     pub(crate) trust: Option<PathBuf>,
+}
+
+/// What `trace` takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct TraceArgs {
+    /// The `.tracy` files; `-` reads one from standard input
+    #[arg(required = true)]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// Print JSON; an error is JSON on standard error
+    #[arg(long)]
+    pub(crate) json: bool,
 }

@@ -12,8 +12,10 @@ mod excerpt;
 mod inputs;
 mod json;
 mod output;
+mod prices;
 mod prompt_file;
 mod report;
+mod traces;
 
 use std::process::ExitCode;
 

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use serde_json::{Value as Json, json};
 use tympan::diagnostic::{Diagnostic, Severity};
 use tympan::source::SourceFile;
-use tympan::{Class, Error};
+use tympan::{Class, Error, Outcome};
 
 use crate::escape::{is_unsafe, visible};
 use crate::excerpt::Finding;
@@ -83,6 +83,9 @@ fn engine_error(error: &Error, form: Form) -> String {
         Form::Json => {
             let mut object = json!({ "class": error.class().as_str() });
             extend(&mut object, finding_json(&Finding::of_error(error)));
+            if let Some(partial) = error.partial_text() {
+                extend(&mut object, json!({ "partial": partial }));
+            }
             json::pretty(&json!({ "error": object })) + "\n"
         }
     }
@@ -118,6 +121,11 @@ pub(crate) fn warn(warnings: &[Diagnostic], source: &SourceFile) {
 pub(crate) fn warn_plainly(code: &str, message: &str) {
     let finding = Finding { severity: Severity::Warning, code, message, help: None, source: None, span: None };
     output::print_error(&finding.show(output::stderr_colours()));
+}
+
+/// Says where a result is not as the prompt declares it.
+pub(crate) fn mismatches(outcome: &Outcome) {
+    outcome.problems().iter().for_each(|problem| warn_plainly("invalid_result", problem));
 }
 
 /// What a finding says, without its severity: null where something is not known.

@@ -2,6 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
+use crate::hash::canonical_json;
 use crate::message::JsonMap;
 use crate::schema::Property;
 use crate::spec::{DEFAULT_VARIANT, PromptSpec, Tool, ToolKind};
@@ -28,7 +29,7 @@ pub(crate) fn canonical(spec: &PromptSpec) -> String {
         map.insert("output_model".into(), output_model.clone().into());
     }
     put(&mut map, "tools", named(spec.tools.iter().map(|item| (item.name.as_str(), tool(item)))));
-    sorted(Json::Object(map)).to_string()
+    canonical_json(Json::Object(map))
 }
 
 fn named<'a>(items: impl Iterator<Item = (&'a str, Json)>) -> Json {
@@ -112,17 +113,4 @@ fn tool(tool: &Tool) -> Json {
         ToolKind::Custom { .. } => {}
     }
     Json::Object(map)
-}
-
-/// The same value with the keys of all its maps in the order of their code points.
-fn sorted(value: Json) -> Json {
-    match value {
-        Json::Object(map) => {
-            let mut entries: Vec<_> = map.into_iter().map(|(key, value)| (key, sorted(value))).collect();
-            entries.sort_by(|(a, _), (b, _)| a.cmp(b));
-            Json::Object(entries.into_iter().collect())
-        }
-        Json::Array(items) => items.into_iter().map(sorted).collect(),
-        other => other,
-    }
 }

@@ -17,14 +17,36 @@ use crate::schema::PropertyKind;
 ///
 /// Content before the first marker is a system message. Threads are put in where they stand; the
 /// text before and after them becomes messages of its own.
-pub fn split(mut rendered: Rendered) -> Vec<Message> {
+pub fn split(rendered: Rendered) -> Vec<Message> {
+    split_as(rendered, false)
+}
+
+/// As [`split`]; if it `marks_stable` text, parts know how much of their beginning no input had a part in.
+pub(crate) fn split_as(mut rendered: Rendered, marks_stable: bool) -> Vec<Message> {
     let rich = std::mem::take(&mut rendered.rich);
-    Splitter::new(&rendered).messages(rich, |_| {})
+    Splitter::new(&rendered, marks_stable).messages(rich, |_| {})
 }
 
 /// The whole of a rendered text as one message, byte for byte.
 pub fn whole(rendered: Rendered, role: Role) -> Message {
-    Message::text(role, rendered.into_text())
+    whole_as(rendered, role, false)
+}
+
+/// As [`whole`] and [`split_as`] together.
+pub(crate) fn whole_as(rendered: Rendered, role: Role, marks_stable: bool) -> Message {
+    let stable = if marks_stable { stable(&rendered, &(0..rendered.text().len())) } else { 0 };
+    message(role, TextPart { stable, ..TextPart::new(rendered.into_text()) }, None)
+}
+
+/// How many bytes at the beginning of a range the author wrote and no input had a part in. A trusted input has one, too:
+/// what it says changes. So does an input that wrote nothing: the next one may.
+fn stable(rendered: &Rendered, range: &Range<usize>) -> usize {
+    let foreign = rendered.traced.ranges().find(|(piece, origin)| {
+        let is_inside = piece.start < range.end && piece.end > range.start;
+        let stood_there = piece.is_empty() && range.start <= piece.start && piece.start <= range.end;
+        !origin.is_author() && (is_inside || stood_there)
+    });
+    foreign.map_or(range.end, |(piece, _)| piece.start.max(range.start)) - range.start
 }
 
 /// Where a message came from: bytes of the rendered text.
@@ -39,8 +61,13 @@ pub enum Place {
 /// As [`split`], and says of each message where it came from, so that the origin of each of its
 /// bytes can be looked up in [`Rendered::segments`].
 pub fn split_with_places(rendered: &Rendered) -> Vec<(Message, Place)> {
+    split_with_places_as(rendered, false)
+}
+
+/// As [`split_with_places`] and [`split_as`] together.
+pub(crate) fn split_with_places_as(rendered: &Rendered, marks_stable: bool) -> Vec<(Message, Place)> {
     let mut places = Vec::new();
-    let messages = Splitter::new(rendered).messages(rendered.rich.clone(), |place| places.push(place));
+    let messages = Splitter::new(rendered, marks_stable).messages(rendered.rich.clone(), |place| places.push(place));
     messages.into_iter().zip(places).collect()
 }
 
@@ -69,11 +96,12 @@ struct Section {
 struct Splitter<'r> {
     rendered: &'r Rendered,
     text: &'r str,
+    marks_stable: bool,
 }
 
 impl<'r> Splitter<'r> {
-    fn new(rendered: &'r Rendered) -> Self {
-        Self { rendered, text: rendered.text() }
+    fn new(rendered: &'r Rendered, marks_stable: bool) -> Self {
+        Self { rendered, text: rendered.text(), marks_stable }
     }
 
     fn is_trusted(&self, origin: Origin) -> bool {
@@ -167,7 +195,8 @@ impl<'r> Splitter<'r> {
             range: place.range.start - range.start..place.range.end - range.start,
             input: place.input.clone(),
         });
-        TextPart { anchors: anchors.collect(), value: self.text[range].to_owned() }
+        let stable = if self.marks_stable { stable(self.rendered, &range) } else { 0 };
+        TextPart { anchors: anchors.collect(), stable, value: self.text[range].to_owned() }
     }
 
     /// Whether there is anything in a range but the author's white space. That an input stood

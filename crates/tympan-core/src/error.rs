@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::diagnostic::Diagnostic;
+use crate::redact::Redactor;
 use crate::source::{LineColumn, SourceFile, Span};
 
 /// The result of anything in Tympan that can fail.
@@ -141,6 +142,54 @@ kinds! {
     InvalidSignature "invalid_signature" Value "Signature refused: {}",
     /// A file of keys cannot be used.
     InvalidKey "invalid_key" Value "Invalid key: {}",
+    /// A prompt asks for an interface that its provider does not have.
+    UnsupportedApi "unsupported_api" Value "Unsupported API type: {}",
+    /// A request cannot be made: no model, a rich input that the provider cannot take, a header with a line end, …
+    InvalidRequest "invalid_request" Value "Cannot make the request: {}",
+    /// No key was given, and the provider wants one.
+    MissingKey "missing_key" Value "No API key: {}",
+    /// A key of the environment would go to an address that the host has not named.
+    UntrustedEndpoint "untrusted_endpoint" Value "Untrusted endpoint: {}",
+    /// The provider cannot be reached.
+    Unreachable "unreachable" Connection "Cannot reach the provider: {}",
+    /// The connection was not made in time.
+    ConnectTimeout "connect_timeout" Connection "No connection in time: {}",
+    /// The answer did not begin in time.
+    FirstByteTimeout "first_byte_timeout" Connection "No answer in time: {}",
+    /// The answer stopped coming.
+    IdleTimeout "idle_timeout" Connection "The answer stopped coming: {}",
+    /// All together took too long.
+    TotalTimeout "total_timeout" Connection "Not done in time: {}",
+    /// The provider sends the request elsewhere, and the credentials must not go there.
+    RedirectRefused "redirect_refused" Connection "Redirect refused: {}",
+    /// The provider is overloaded or broken, also after retries.
+    ProviderUnavailable "provider_unavailable" Connection "The provider is not available: {}",
+    /// The provider answered with an error.
+    Provider "provider" Runtime "The provider answered with an error: {}",
+    /// The answer is something else than the protocol says, such as a web page.
+    ContentType "content_type" Value "Unexpected content type: {}",
+    /// The answer is larger than the host allows.
+    ResponseTooLarge "response_too_large" Runtime "The answer is too large: {}",
+    /// The answer does not have the shape that its protocol says.
+    UnexpectedResponse "unexpected_response" Value "Unexpected response format: {}",
+    /// A stream holds something that its protocol does not.
+    StreamParse "stream_parse" Value "The stream cannot be read: {}",
+    /// A stream ended before the answer did.
+    Truncated "truncated" Connection "The stream ended too early: {}",
+    /// The model will not answer.
+    Refused "refused" Value "Model refused: {}",
+    /// A result is not what the caller wants it to be.
+    InvalidResult "invalid_result" Value "The result does not fit: {}",
+    /// The caller stopped it.
+    Cancelled "cancelled" Runtime "Cancelled: {}",
+    /// A cassette holds no such request.
+    UnknownExchange "unknown_exchange" Value "No recorded exchange: {}",
+    /// A cassette cannot be read or written.
+    InvalidCassette "invalid_cassette" Value "Cassette: {}",
+    /// Tympan itself is at fault, or the system has no threads left.
+    Internal "internal" Runtime "Internal error: {}",
+    /// A trace cannot be read, or a backend for traces cannot be started.
+    InvalidTrace "invalid_trace" Value "Trace: {}",
     /// Nothing is registered for a kind of renderer, parser, …
     NotRegistered "not_registered" Invoker "No {}",
 }
@@ -159,13 +208,22 @@ struct Inner {
     span: Option<Span>,
     source: Option<SourceFile>,
     others: Vec<Diagnostic>,
+    partial_text: Option<String>,
 }
 
 impl Error {
     /// An error whose message is the kind's pattern with these details.
     pub fn new(kind: Kind, details: impl fmt::Display) -> Self {
         let message = kind.pattern().replacen("{}", &details.to_string(), 1);
-        Self(Box::new(Inner { kind, message, help: None, span: None, source: None, others: Vec::new() }))
+        Self(Box::new(Inner {
+            kind,
+            message,
+            help: None,
+            span: None,
+            source: None,
+            others: Vec::new(),
+            partial_text: None,
+        }))
     }
 
     /// No renderer, parser, … is registered for a key.
@@ -177,7 +235,7 @@ impl Error {
     pub fn from_diagnostic(diagnostic: Diagnostic) -> Self {
         let Diagnostic { code, span, message, help, .. } = diagnostic;
         let kind = Kind::ALL.iter().copied().find(|kind| kind.code() == code).unwrap_or(Kind::InvalidDocument);
-        Self(Box::new(Inner { kind, message, help, span, source: None, others: Vec::new() }))
+        Self(Box::new(Inner { kind, message, help, span, source: None, others: Vec::new(), partial_text: None }))
     }
 
     /// The first of some findings about a source, in the order of their places; the rest are [`Error::others`].
@@ -227,6 +285,27 @@ impl Error {
     pub fn with_others(mut self, others: Vec<Diagnostic>) -> Self {
         self.0.others = others;
         self
+    }
+
+    /// Adds what had arrived of an answer before this happened.
+    #[must_use]
+    pub fn with_partial_text(mut self, text: impl Into<String>) -> Self {
+        self.0.partial_text = Some(text.into());
+        self
+    }
+
+    /// The same without secrets in its words, for one that repeats what somebody else has written.
+    #[must_use]
+    pub fn without_secrets(mut self, redactor: &Redactor) -> Self {
+        for words in [Some(&mut self.0.message), self.0.help.as_mut()].into_iter().flatten() {
+            *words = redactor.text(words).into_owned();
+        }
+        self
+    }
+
+    /// What had arrived of an answer before this happened.
+    pub fn partial_text(&self) -> Option<&str> {
+        self.0.partial_text.as_deref()
     }
 
     /// What went wrong.

@@ -20,15 +20,18 @@
 //! template engine, [`origin`] for who wrote what, [`TypedInputs`] for structs that are the inputs of one prompt.
 #![warn(missing_docs)]
 
+pub mod arguments;
 mod canonical;
 pub mod chat;
 mod check;
 pub mod composition;
+pub mod credential;
 pub mod definition;
 pub mod diagnostic;
 pub mod directive;
 mod directive_inputs;
 pub mod directive_return;
+pub mod echo;
 pub mod error;
 pub mod format;
 pub mod guard;
@@ -37,10 +40,13 @@ mod interpolation;
 pub mod marker;
 pub mod message;
 pub mod origin;
+pub mod outcome;
 mod pieces;
 mod placement;
 pub mod prompt;
+pub mod redact;
 pub mod rendered;
+pub mod response;
 pub mod schema;
 pub mod serialized;
 pub mod signature;
@@ -51,12 +57,16 @@ mod strict;
 pub mod template;
 pub mod thread;
 pub mod typed;
+pub mod wire;
 
 pub use composition::Composition;
 pub use error::{Class, Error, Kind, Result};
 pub use format::definition::PromptDefinition;
 pub use guard::Guard;
 pub use message::{Content, ContentPart, JsonMap, Message, Role};
+pub use outcome::Outcome;
 pub use prompt::{Prompt, RenderOptions};
+pub use redact::Redactor;
 pub use rendered::{Inputs, Rendered};
+pub use response::Response;
 pub use typed::TypedInputs;

@@ -87,7 +87,7 @@ pub struct Content(SmallVec<[ContentPart; 1]>);
 impl Content {
     /// One text part.
     pub fn text(value: impl Into<String>) -> Self {
-        Self::one(ContentPart::Text(TextPart { value: value.into(), anchors: Vec::new() }))
+        Self::one(ContentPart::Text(TextPart::new(value)))
     }
 
     /// One part.
@@ -163,6 +163,17 @@ pub struct TextPart {
     /// looks like a nonce is only text.
     #[serde(skip)]
     pub anchors: Vec<Anchor>,
+    /// How many bytes at its beginning the author wrote and no input had a part in. It is 0 where nobody has asked: only
+    /// prompts with `cache: auto` do.
+    #[serde(skip)]
+    pub stable: usize,
+}
+
+impl TextPart {
+    /// Text without rich inputs in it.
+    pub fn new(value: impl Into<String>) -> Self {
+        Self { value: value.into(), anchors: Vec::new(), stable: 0 }
+    }
 }
 
 /// A rich input inside a text part.

@@ -19,7 +19,7 @@ use crate::placement::Placement;
 use crate::rendered::{ArmInfo, InputInfo, InputTable, Inputs, Rendered, RichInput, RichPlace, RichValue};
 use crate::schema::{Property, PropertyKind};
 use crate::source::{SourceFile, Span};
-use crate::spec::{DEFAULT_VARIANT, DIRECTIVE, ONE_MESSAGE, PromptSpec};
+use crate::spec::{CacheMode, DEFAULT_VARIANT, DIRECTIVE, ONE_MESSAGE, PromptSpec, Secret};
 use crate::template::{CompileOptions, EvalOptions, InputValue, Limits, Notable, Output, Syntax, Template, json_get};
 use crate::thread::{ThreadRoles, parse_thread};
 
@@ -32,6 +32,8 @@ pub struct Prompt {
     /// The default template, then those of the variants, in order.
     arms: Vec<Arm>,
     warnings: Vec<Diagnostic>,
+    /// What came from the environment while the prompt was loaded.
+    from_environment: Vec<Secret>,
     definition_hash: OnceLock<String>,
 }
 
@@ -111,7 +113,7 @@ impl Prompt {
         warnings: Vec<Diagnostic>,
     ) -> Self {
         let arms = placements.into_iter().map(Arm::new).collect();
-        Self { spec, source, arms, warnings, definition_hash: OnceLock::new() }
+        Self { spec, source, arms, warnings, from_environment: Vec::new(), definition_hash: OnceLock::new() }
     }
 
     /// A prompt whose instructions were put together from pieces of their source.
@@ -123,6 +125,21 @@ impl Prompt {
     pub fn from_spec(spec: PromptSpec) -> Self {
         let source = SourceFile::new("<prompt>", spec.instructions.as_str());
         Self::from_document(spec, source, 0, Vec::new())
+    }
+
+    /// The same prompt, with what the environment gave while it was loaded.
+    #[must_use]
+    pub fn with_secrets(mut self, from_environment: Vec<Secret>) -> Self {
+        self.from_environment = from_environment;
+        self
+    }
+
+    /// What nobody may see in a trace or a recording: everything that came from the environment, and the credentials
+    /// of all connections.
+    pub fn secrets(&self) -> Vec<Secret> {
+        let mut secrets = self.spec.credentials();
+        secrets.extend(self.from_environment.iter().cloned());
+        secrets
     }
 
     /// Everything that the prompt declares.
@@ -437,9 +454,10 @@ impl Prompt {
     /// # Errors
     /// The engine does not have this parser.
     pub fn messages(&self, rendered: Rendered) -> Result<Vec<Message>> {
+        let marks_stable = self.caches();
         Ok(match self.only_role()? {
-            None => chat::split(rendered),
-            Some(role) => vec![chat::whole(rendered, role)],
+            None => chat::split_as(rendered, marks_stable),
+            Some(role) => vec![chat::whole_as(rendered, role, marks_stable)],
         })
     }
 
@@ -448,10 +466,19 @@ impl Prompt {
     /// # Errors
     /// As [`Prompt::messages`].
     pub fn messages_with_places(&self, rendered: &Rendered) -> Result<Vec<(Message, Place)>> {
+        let marks_stable = self.caches();
         Ok(match self.only_role()? {
-            None => chat::split_with_places(rendered),
-            Some(role) => vec![(chat::whole(rendered.clone(), role), Place::Text(0..rendered.text().len()))],
+            None => chat::split_with_places_as(rendered, marks_stable),
+            Some(role) => {
+                let message = chat::whole_as(rendered.clone(), role, marks_stable);
+                vec![(message, Place::Text(0..rendered.text().len()))]
+            }
         })
+    }
+
+    /// Whether a provider should keep what does not change, so that messages have to know what that is.
+    fn caches(&self) -> bool {
+        self.spec.model.as_ref().is_some_and(|model| model.options.cache == Some(CacheMode::Auto))
     }
 
     /// The role of the one message that the prompt is; `None` if role markers split its text.

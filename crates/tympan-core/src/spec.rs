@@ -5,9 +5,11 @@ use std::ops::{Deref, DerefMut};
 
 use serde_json::{Number, Value as Json};
 
+use crate::credential::redact;
 use crate::message::{JsonMap, Role};
 use crate::schema::Property;
 use crate::source::Span;
+use crate::wire::redacted_url;
 
 /// The declarations and the template of a prompt.
 #[derive(Clone, Default, PartialEq)]
@@ -163,10 +165,31 @@ pub struct ModelOptions {
     pub stop_sequences: Option<Vec<String>>,
     /// Whether it may ask for several tools at once.
     pub allow_multiple_tool_calls: Option<bool>,
+    /// Whether the provider should keep what does not change from one request to the next.
+    pub cache: Option<CacheMode>,
     /// Options of one provider, passed on as they are.
     pub additional_properties: Extra,
     /// Keys that Tympan does not know, kept as they were written.
     pub extra: Extra,
+}
+
+/// Whether a provider should keep what does not change from one request to the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CacheMode {
+    /// All that the author wrote before the first input.
+    Auto,
+    /// Nothing.
+    Off,
+}
+
+impl CacheMode {
+    /// The name that prompt files use.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Off => "off",
+        }
+    }
 }
 
 impl ModelOptions {
@@ -224,7 +247,7 @@ impl ConnectionKind {
 }
 
 /// How to reach a model or a tool.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct Connection {
     /// How it proves who is calling.
     pub kind: ConnectionKind,
@@ -236,6 +259,18 @@ pub struct Connection {
     pub api_key: Option<Secret>,
     /// Every other field, kept as it was written; what looks like a credential is never printed.
     pub extra: Extra,
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection")
+            .field("kind", &self.kind)
+            .field("name", &self.name)
+            .field("endpoint", &self.endpoint.as_deref().map(redacted_url))
+            .field("api_key", &self.api_key)
+            .field("extra", &self.extra)
+            .finish()
+    }
 }
 
 /// A tool that the model may call.
@@ -342,6 +377,8 @@ impl fmt::Debug for BindingValue {
     }
 }
 
+pub use crate::credential::is_credential;
+
 /// What stands in the place of a secret wherever people look.
 pub const REDACTED: &str = "[REDACTED]";
 
@@ -408,60 +445,9 @@ impl fmt::Debug for Redacted<'_> {
     }
 }
 
-/// Hides every value whose key names a credential.
-pub(crate) fn redact(json: &mut Json) {
-    match json {
-        Json::Array(items) => items.iter_mut().for_each(redact),
-        Json::Object(map) => {
-            for (key, value) in map.iter_mut() {
-                if is_credential(key) && !value.is_null() && !value.is_boolean() {
-                    *value = Json::String(REDACTED.into());
-                } else {
-                    redact(value);
-                }
-            }
-        }
-        _ => {}
-    }
-}
-
-/// Whether a key names a credential: `apiKey`, `client_secret`, `Authorization`, … but not `maxTokens` or `authors`.
-pub fn is_credential(key: &str) -> bool {
-    const PARTS: [&str; 13] = [
-        "secret",
-        "password",
-        "passwd",
-        "passphrase",
-        "apikey",
-        "accesskey",
-        "privatekey",
-        "subscriptionkey",
-        "accountkey",
-        "credential",
-        "cookie",
-        "authorization",
-        "connectionstring",
-    ];
-    let name: String =
-        key.chars().filter(char::is_ascii_alphanumeric).map(|character| character.to_ascii_lowercase()).collect();
-    matches!(name.as_str(), "auth" | "bearer" | "pwd")
-        || name.ends_with("token")
-        || PARTS.iter().any(|part| name.contains(part))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn credentials_are_known_by_their_names() {
-        for key in ["apiKey", "api_key", "clientSecret", "PASSWORD", "access_token", "Authorization", "Set-Cookie"] {
-            assert!(is_credential(key), "{key}");
-        }
-        for key in ["maxOutputTokens", "max_tokens", "authors", "authenticationMode", "endpoint", "key", "keywords"] {
-            assert!(!is_credential(key), "{key}");
-        }
-    }
 
     #[test]
     fn nothing_prints_a_credential() {

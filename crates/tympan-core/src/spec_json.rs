@@ -2,11 +2,12 @@
 
 use serde_json::{Value as Json, json};
 
+use crate::credential::{is_credential, redact};
 use crate::message::JsonMap;
 use crate::schema::Property;
 use crate::spec::{
-    Binding, BindingValue, Connection, Model, ModelOptions, PromptSpec, TemplateSpec, Tool, ToolKind, Variant,
-    is_credential, redact,
+    Binding, BindingValue, CacheMode, Connection, Model, ModelOptions, PromptSpec, TemplateSpec, Tool, ToolKind,
+    Variant,
 };
 
 impl PromptSpec {
@@ -124,6 +125,7 @@ fn options(options: &ModelOptions) -> JsonMap {
     put(&mut map, "seed", options.seed);
     put(&mut map, "stopSequences", options.stop_sequences.clone());
     put(&mut map, "allowMultipleToolCalls", options.allow_multiple_tool_calls);
+    put(&mut map, "cache", options.cache.map(CacheMode::as_str));
     put_map(&mut map, "additionalProperties", &options.additional_properties);
     keep(&mut map, &options.extra);
     map

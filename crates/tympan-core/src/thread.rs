@@ -44,7 +44,8 @@ fn invalid(details: impl std::fmt::Display) -> Error {
         .with_help("a thread is a list of messages, each with a role and a content that is a string or a list of parts")
 }
 
-fn type_name(value: &Json) -> &'static str {
+/// What a value is, for people.
+pub(crate) fn type_name(value: &Json) -> &'static str {
     match value {
         Json::Null => "null",
         Json::Bool(_) => "a boolean",
@@ -139,7 +140,7 @@ fn parse_part(value: &Json) -> Result<ContentPart, String> {
 }
 
 fn text_part(value: &str) -> ContentPart {
-    ContentPart::Text(TextPart { value: value.to_owned(), anchors: Vec::new() })
+    ContentPart::Text(TextPart::new(value))
 }
 
 /// Calls of tools that a thread has made so far. Only the model calls tools, and only what it

@@ -1,9 +1,11 @@
-//! The guide lists every kind of error, every filter and every test.
+//! The guide lists every kind of error, every filter, every test and every provider.
 
 use tympan::template::{CompileOptions, Template};
+use tympan::wire::compatible::PROVIDERS;
 use tympan::{JsonMap, Kind, Prompt};
 
 const ERRORS: &str = include_str!("../../../docs/guide/errors.md");
+const PROVIDERS_PAGE: &str = include_str!("../../../docs/guide/providers.md");
 const TEMPLATES: &str = include_str!("../../../docs/guide/templates.md");
 
 #[test]
@@ -31,6 +33,24 @@ fn every_filter_and_test_is_listed() {
     for name in names {
         let is_listed = TEMPLATES.contains(&format!("`{name}`")) || TEMPLATES.contains(&format!("`{name}("));
         assert!(is_listed, "docs/guide/templates.md lacks `{name}`");
+    }
+}
+
+#[test]
+fn every_provider_is_listed() {
+    let code = |names: &[&str]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    for provider in PROVIDERS {
+        let names = [&[provider.name], provider.aliases].concat();
+        let apis: Vec<_> = provider.protocols.iter().map(|protocol| protocol.api_type()).collect();
+        let row = [
+            code(&names),
+            provider.base_url.unwrap_or("your own").to_owned(),
+            code(provider.key_variables),
+            provider.base_url_variable.map_or("—".to_owned(), |variable| code(&[variable])),
+            apis.join(", "),
+        ];
+        let row = format!("| {} |", row.join(" | "));
+        assert!(PROVIDERS_PAGE.contains(&row), "docs/guide/providers.md lacks the row: {row}");
     }
 }
 

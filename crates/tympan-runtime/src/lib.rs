@@ -1,24 +1,57 @@
 //! Tympan's runtime: everything that waits.
 //!
-//! Files, the environment and randomness come in here; the pure engine is the crate `tympan`.
-//! The free functions use one default [`Runtime`]; a host with renderers or limits of its own
-//! makes another.
+//! Files, the environment, randomness, models and clocks come in here; the pure engine is the crate `tympan`.
+//! The free functions use one default [`Runtime`]; a host with renderers, limits or traces of its own makes another.
+//!
+//! ```
+//! # std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).expect("the root of the repository");
+//! use serde_json::json;
+//!
+//! let inputs = json!({"question": "What is a tympan?"});
+//! // The provider of this prompt is `echo`, which needs no key and no network.
+//! let run = tympan_runtime::invoke("examples/echo.prompty", inputs.as_object().expect("a map"))?;
+//! assert_eq!(run.outcome.to_json(), "What is a tympan?");
+//! # Ok::<(), tympan_runtime::Error>(())
+//! ```
+//!
+//! Where to look next: [`Runtime`] for everything, [`invoke`] for a whole run, [`ResponseStream`] for answers as they
+//! arrive, [`Cassette`] for runs without a provider, [`trace`] for what a run did.
 #![warn(missing_docs)]
 
+pub mod cassette;
+pub mod client;
+mod credentials;
+mod exchange;
 mod foreign;
+mod invoke;
+pub mod io;
 pub mod keys;
 pub mod load;
 mod load_prompt;
+mod models;
 mod pipeline;
+mod provider;
+mod run;
 mod runtime;
+mod stream;
+pub mod time;
+mod told;
+pub mod trace;
 pub mod write;
 
+pub use cassette::Cassette;
+pub use invoke::PromptSource;
 pub use load::{EnvPolicy, LoadOptions, LoadedDocument, load_document, load_document_str};
 pub use load_prompt::{load, load_async, load_str};
 pub use pipeline::{
-    default_runtime, parse, parse_async, prepare, prepare_async, render, render_async, validate_inputs,
+    default_runtime, invoke, invoke_as, invoke_as_async, invoke_async, parse, parse_async, prepare, prepare_async,
+    process, process_async, render, render_async, run, run_async, validate_inputs,
 };
+pub use provider::{Deltas, ModelCall, Provider, Reply};
+pub use run::{Run, RunOptions};
 pub use runtime::{Parser, Renderer, Runtime, RuntimeOptions};
+pub use stream::ResponseStream;
+pub use trace::{TraceOptions, Tracer};
 pub use tympan::chat::{ParseTextOptions, parse_text};
 pub use tympan::marker::pre_render;
 pub use tympan::{Error, Guard, Inputs, Kind, Message, Prompt, Rendered, Result};
@@ -37,3 +70,23 @@ struct GuideToDirectives;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/guard.md")]
 struct GuideToTheGuard;
+
+/// As above.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/results.md")]
+struct GuideToResults;
+
+/// As above.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/tracing.md")]
+struct GuideToTracing;
+
+/// As above.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/running.md")]
+struct GuideToRunning;
+
+/// As above.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/network.md")]
+struct GuideToTheNetwork;

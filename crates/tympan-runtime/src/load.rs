@@ -127,7 +127,8 @@ pub(crate) fn load_prompt_str(text: &str, name: &str, base_dir: &Path, options: 
 }
 
 fn prompt((source, document, warnings): LoadedDocument) -> Prompt {
-    Prompt::from_document(document.spec, source, document.body.start, warnings)
+    let Document { spec, body, secrets, .. } = document;
+    Prompt::from_document(spec, source, body.start, warnings).with_secrets(secrets)
 }
 
 /// Reads the text of a `.prompty` file that is called `name` in messages and whose references start at `base_dir`.

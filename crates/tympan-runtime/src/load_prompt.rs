@@ -2,11 +2,14 @@
 
 use std::path::Path;
 
+use serde_json::json;
 use tympan::{Error, Kind, Prompt, Result};
 
 use crate::load::{load_prompt, load_prompt_str};
 use crate::pipeline::default_runtime;
 use crate::runtime::Runtime;
+use crate::told;
+use crate::trace::Span;
 
 impl Runtime {
     /// Loads a prompt file: a prompt definition if its name ends in `.yaml`, `.yml`, `.json` or `.toml`, a directive if
@@ -16,7 +19,11 @@ impl Runtime {
     /// The first mistake in the file, with all others in [`Error::others`]; or why it cannot be read.
     #[tracing::instrument(name = "load", level = "info", skip_all)]
     pub fn load(&self, path: impl AsRef<Path>) -> Result<Prompt> {
-        load_prompt(path.as_ref(), &self.options().load)
+        let (span, path) = (self.tracer().start("load"), path.as_ref());
+        span.inputs(|| json!({ "path": path.display().to_string() }));
+        let prompt = load_prompt(path, &self.options().load);
+        told::loaded(&span, &prompt);
+        prompt
     }
 
     /// The async twin of [`Runtime::load`]: inside a tokio runtime, files are read where waiting is allowed.
@@ -24,14 +31,25 @@ impl Runtime {
     /// # Errors
     /// As [`Runtime::load`].
     pub async fn load_async(&self, path: impl AsRef<Path>) -> Result<Prompt> {
-        let path = path.as_ref();
-        let Ok(tokio) = tokio::runtime::Handle::try_current() else { return self.load(path) };
-        let (owned, options) = (path.to_owned(), self.options().load.clone());
-        let span = tracing::info_span!("load");
-        let loading = tokio.spawn_blocking(move || span.in_scope(|| load_prompt(&owned, &options)));
-        loading.await.unwrap_or_else(|failure| {
-            Err(Error::new(Kind::UnreadableFile, format_args!("{}: {failure}", path.display())))
-        })
+        self.load_as(&self.tracer().start("load"), path.as_ref()).await
+    }
+
+    /// Loads as the stage that a span stands for.
+    pub(crate) async fn load_as(&self, span: &Span, path: &Path) -> Result<Prompt> {
+        span.inputs(|| json!({ "path": path.display().to_string() }));
+        let prompt = match tokio::runtime::Handle::try_current() {
+            Err(_) => load_prompt(path, &self.options().load),
+            Ok(tokio) => {
+                let (owned, options) = (path.to_owned(), self.options().load.clone());
+                let log = tracing::info_span!("load");
+                let loading = tokio.spawn_blocking(move || log.in_scope(|| load_prompt(&owned, &options)));
+                loading.await.unwrap_or_else(|failure| {
+                    Err(Error::new(Kind::UnreadableFile, format_args!("{}: {failure}", path.display())))
+                })
+            }
+        };
+        told::loaded(span, &prompt);
+        prompt
     }
 
     /// Loads a prompt from the text of a prompt file, which is called `name` in messages and whose references start

@@ -2,8 +2,11 @@
 
 use std::sync::OnceLock;
 
+use serde::de::DeserializeOwned;
 use tympan::{Inputs, Message, Prompt, Rendered, Result};
 
+use crate::invoke::PromptSource;
+use crate::run::Run;
 use crate::runtime::Runtime;
 
 /// The runtime that the free functions use.
@@ -66,4 +69,71 @@ pub async fn parse_async(prompt: &Prompt, rendered: &Rendered) -> Result<Vec<Mes
 /// As [`prepare`].
 pub async fn prepare_async(prompt: &Prompt, inputs: &Inputs) -> Result<Vec<Message>> {
     prepare(prompt, inputs)
+}
+
+/// Calls the model of a prompt with these messages. See [`Runtime::run`].
+///
+/// # Errors
+/// As [`Runtime::run`].
+pub fn run(prompt: &Prompt, messages: &[Message]) -> Result<Run> {
+    default_runtime().run(prompt, messages)
+}
+
+/// The async twin of [`run`].
+///
+/// # Errors
+/// As [`run`].
+pub async fn run_async(prompt: &Prompt, messages: &[Message]) -> Result<Run> {
+    default_runtime().run_async(prompt, messages).await
+}
+
+/// Makes a result of a provider's answer. See [`Runtime::process`].
+///
+/// # Errors
+/// As [`Runtime::process`].
+pub fn process(prompt: &Prompt, body: &[u8]) -> Result<Run> {
+    default_runtime().process(prompt, body)
+}
+
+/// The async twin of [`process`].
+///
+/// # Errors
+/// As [`process`].
+pub async fn process_async(prompt: &Prompt, body: &[u8]) -> Result<Run> {
+    process(prompt, body)
+}
+
+/// From a prompt and its inputs to a result. See [`Runtime::invoke`].
+///
+/// # Errors
+/// As [`Runtime::invoke`].
+pub fn invoke<'a>(prompt: impl Into<PromptSource<'a>>, inputs: &Inputs) -> Result<Run> {
+    default_runtime().invoke(prompt, inputs)
+}
+
+/// The async twin of [`invoke`].
+///
+/// # Errors
+/// As [`invoke`].
+pub async fn invoke_async<'a>(prompt: impl Into<PromptSource<'a>>, inputs: &Inputs) -> Result<Run> {
+    default_runtime().invoke_async(prompt, inputs).await
+}
+
+/// As [`invoke`], with the result as a value of a type. See [`Runtime::invoke_as`].
+///
+/// # Errors
+/// As [`Runtime::invoke_as`].
+pub fn invoke_as<'a, T: DeserializeOwned>(prompt: impl Into<PromptSource<'a>>, inputs: &Inputs) -> Result<T> {
+    default_runtime().invoke_as(prompt, inputs)
+}
+
+/// The async twin of [`invoke_as`].
+///
+/// # Errors
+/// As [`invoke_as`].
+pub async fn invoke_as_async<'a, T: DeserializeOwned>(
+    prompt: impl Into<PromptSource<'a>>,
+    inputs: &Inputs,
+) -> Result<T> {
+    default_runtime().invoke_as_async(prompt, inputs).await
 }

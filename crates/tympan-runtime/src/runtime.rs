@@ -2,15 +2,22 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
+use serde_json::json;
 use tympan::prompt::RenderOptions;
+use tympan::spec::Connection;
 use tympan::template::Limits;
 use tympan::thread::ThreadRoles;
 use tympan::{Error, Guard, Inputs, Kind, Message, Prompt, Rendered, Result};
 
+use crate::cassette::Cassette;
+use crate::client::{HttpClient, HttpOptions};
 use crate::foreign;
 use crate::load::LoadOptions;
+use crate::provider::Provider;
+use crate::told;
+use crate::trace::{Span, TraceOptions, Tracer, mask_messages};
 
 /// A template engine that the host brings.
 ///
@@ -50,14 +57,30 @@ pub struct RuntimeOptions {
     pub guard: Option<Guard>,
     /// What prompt files may reach while they are loaded.
     pub load: LoadOptions,
+    /// How providers are reached over HTTP.
+    pub http: HttpOptions,
+    /// Whether exchanges with providers are recorded, or replayed.
+    pub cassette: Option<Cassette>,
+    /// What traces say, and what they leave out.
+    pub trace: TraceOptions,
 }
 
-/// Registries and options. Cheap to make, and safe to share between threads.
-#[derive(Default)]
+/// Registries and options. Cheap to make, safe to share between threads, and clones are the same runtime.
+#[derive(Clone, Default)]
 pub struct Runtime {
+    shared: Arc<Shared>,
+    tracer: Tracer,
+}
+
+#[derive(Default)]
+struct Shared {
     options: RuntimeOptions,
     renderers: Registry<dyn Renderer>,
     parsers: Registry<dyn Parser>,
+    providers: Registry<dyn Provider>,
+    connections: Registry<Connection>,
+    /// Made when it is first needed: most runtimes never call anybody.
+    client: OnceLock<Result<HttpClient>>,
 }
 
 /// What is registered under which name.
@@ -85,33 +108,82 @@ impl<T: ?Sized> Registry<T> {
         }
         self.entries.read().unwrap_or_else(PoisonError::into_inner).get(kind).cloned()
     }
+
+    fn clear(&self) {
+        self.entries.write().unwrap_or_else(PoisonError::into_inner).clear();
+    }
 }
 
 impl std::fmt::Debug for Runtime {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Runtime").field("options", &self.options).finish_non_exhaustive()
+        f.debug_struct("Runtime").field("options", &self.shared.options).finish_non_exhaustive()
     }
 }
 
 impl Runtime {
     /// A runtime with these options and nothing registered but what is built in.
     pub fn new(options: RuntimeOptions) -> Self {
-        Self { options, ..Self::default() }
+        let tracer = Tracer::new(options.trace.clone());
+        Self { shared: Arc::new(Shared { options, ..Shared::default() }), tracer }
     }
 
     /// The options.
     pub fn options(&self) -> &RuntimeOptions {
-        &self.options
+        &self.shared.options
+    }
+
+    /// Who is told what this runtime does. Without a backend, nobody is.
+    pub fn tracer(&self) -> &Tracer {
+        &self.tracer
+    }
+
+    /// The same runtime, where whatever it does is a stage of this span, and no trace of its own.
+    #[must_use]
+    pub fn under(&self, span: &Span) -> Self {
+        Self { shared: self.shared.clone(), tracer: self.tracer.under(span) }
     }
 
     /// Registers a renderer for templates of this kind, in place of any other.
     pub fn register_renderer(&self, kind: impl Into<String>, renderer: Arc<dyn Renderer>) {
-        self.renderers.insert(kind.into(), renderer);
+        self.shared.renderers.insert(kind.into(), renderer);
     }
 
     /// Registers a parser of this kind, in place of any other.
     pub fn register_parser(&self, kind: impl Into<String>, parser: Arc<dyn Parser>) {
-        self.parsers.insert(kind.into(), parser);
+        self.shared.parsers.insert(kind.into(), parser);
+    }
+
+    /// Registers a provider of this name, in place of any other, one that is built in included.
+    pub fn register_provider(&self, name: impl Into<String>, provider: Arc<dyn Provider>) {
+        self.shared.providers.insert(name.into(), provider);
+    }
+
+    /// The provider that the host has registered under this name.
+    pub fn get_provider(&self, name: &str) -> Option<Arc<dyn Provider>> {
+        self.shared.providers.get(name)
+    }
+
+    /// Registers a connection for prompts whose own is `{kind: reference, name: …}`.
+    pub fn register_connection(&self, name: impl Into<String>, connection: Connection) {
+        self.shared.connections.insert(name.into(), Arc::new(connection));
+    }
+
+    /// The connection that the host has registered under this name.
+    pub fn get_connection(&self, name: &str) -> Option<Arc<Connection>> {
+        self.shared.connections.get(name)
+    }
+
+    /// Forgets all connections.
+    pub fn clear_connections(&self) {
+        self.shared.connections.clear();
+    }
+
+    /// The HTTP client, with its connections.
+    ///
+    /// # Errors
+    /// The options cannot be used.
+    pub(crate) fn client(&self) -> Result<HttpClient> {
+        self.shared.client.get_or_init(|| HttpClient::new(self.options().http.clone())).clone()
     }
 
     /// Fills in defaults and checks that nothing required is missing.
@@ -128,22 +200,35 @@ impl Runtime {
     /// An input is missing or cannot be used, the template is at fault, a limit is exceeded, or
     /// nobody knows the template's format; or the guard is on, and the template's renderer is one
     /// that the host brought.
-    #[tracing::instrument(name = "render", level = "info", skip_all, fields(prompt = prompt.spec().name))]
     pub fn render(&self, prompt: &Prompt, inputs: &Inputs) -> Result<Rendered> {
-        self.dispatch(prompt, inputs, &self.render_options())
+        self.render_as(&self.tracer.start("render"), prompt, inputs, &self.render_options())
     }
 
     /// Renders a prompt with options of its own; [`Runtime::render_options`] has those of this runtime.
     ///
     /// # Errors
     /// As [`Runtime::render`]; or the prompt has no such variant.
-    #[tracing::instrument(name = "render", level = "info", skip_all, fields(prompt = prompt.spec().name))]
     pub fn render_with(&self, prompt: &Prompt, inputs: &Inputs, options: &RenderOptions<'_>) -> Result<Rendered> {
-        self.dispatch(prompt, inputs, options)
+        self.render_as(&self.tracer.start("render"), prompt, inputs, options)
     }
 
-    fn dispatch(&self, prompt: &Prompt, inputs: &Inputs, options: &RenderOptions<'_>) -> Result<Rendered> {
-        match self.renderers.get(&prompt.spec().template.format) {
+    /// Renders as the stage that a span stands for.
+    fn render_as(
+        &self,
+        span: &Span,
+        prompt: &Prompt,
+        inputs: &Inputs,
+        options: &RenderOptions<'_>,
+    ) -> Result<Rendered> {
+        told::inputs(span, prompt, inputs);
+        let rendered = self.do_render(prompt, inputs, options);
+        told::rendered(span, &rendered);
+        rendered
+    }
+
+    #[tracing::instrument(name = "render", level = "info", skip_all, fields(prompt = prompt.spec().name))]
+    fn do_render(&self, prompt: &Prompt, inputs: &Inputs, options: &RenderOptions<'_>) -> Result<Rendered> {
+        match self.shared.renderers.get(&prompt.spec().template.format) {
             None => prompt.render_with(inputs, options),
             Some(renderer) => foreign::render(&*renderer, prompt, inputs, options),
         }
@@ -154,13 +239,25 @@ impl Runtime {
     /// # Errors
     /// Nobody knows the prompt's parser, or it fails.
     pub fn parse(&self, prompt: &Prompt, rendered: &Rendered) -> Result<Vec<Message>> {
-        self.parse_owned(prompt, rendered.clone())
+        self.parse_as(&self.tracer.start("parse"), prompt, rendered.clone())
+    }
+
+    /// Splits as the stage that a span stands for.
+    fn parse_as(&self, span: &Span, prompt: &Prompt, rendered: Rendered) -> Result<Vec<Message>> {
+        told::hide(span, prompt);
+        // The messages are told of before they are made, while it is still known who wrote what.
+        let masked = span.masks_untrusted().then(|| mask_messages(prompt, &rendered));
+        let messages = self.do_parse(prompt, rendered);
+        span.outcome(&messages, |messages| match masked {
+            Some(masked) => masked.unwrap_or_default(),
+            None => json!(messages),
+        });
+        messages
     }
 
     #[tracing::instrument(name = "parse", level = "info", skip_all, fields(prompt = prompt.spec().name))]
-    fn parse_owned(&self, prompt: &Prompt, rendered: Rendered) -> Result<Vec<Message>> {
-        let kind = prompt.spec().template.parser.as_str();
-        match self.parsers.get(kind) {
+    fn do_parse(&self, prompt: &Prompt, rendered: Rendered) -> Result<Vec<Message>> {
+        match self.shared.parsers.get(prompt.spec().template.parser.as_str()) {
             Some(parser) => parser.parse(prompt, &rendered),
             None => prompt.messages(rendered),
         }
@@ -172,8 +269,22 @@ impl Runtime {
     /// As [`Runtime::render`] and [`Runtime::parse`].
     #[tracing::instrument(name = "prepare", level = "info", skip_all, fields(prompt = prompt.spec().name))]
     pub fn prepare(&self, prompt: &Prompt, inputs: &Inputs) -> Result<Vec<Message>> {
-        let rendered = self.render(prompt, inputs)?;
-        self.parse_owned(prompt, rendered)
+        // Most hosts trace nothing, and should not pay for spans.
+        if !self.tracer.is_enabled() {
+            let rendered = self.do_render(prompt, inputs, &self.render_options())?;
+            return self.do_parse(prompt, rendered);
+        }
+        self.prepare_as(&self.tracer.start("prepare"), prompt, inputs)
+    }
+
+    /// Renders and splits as the stage that a span stands for.
+    pub(crate) fn prepare_as(&self, span: &Span, prompt: &Prompt, inputs: &Inputs) -> Result<Vec<Message>> {
+        told::inputs(span, prompt, inputs);
+        let prepared = self
+            .render_as(&span.child("render"), prompt, inputs, &self.render_options())
+            .and_then(|rendered| self.parse_as(&span.child("parse"), prompt, rendered));
+        span.outcome(&prepared, |messages| json!({ "messages": messages.len() }));
+        prepared
     }
 
     /// The async twin of [`Runtime::render`]. A render is bounded by its limits, so it never waits.
@@ -202,7 +313,7 @@ impl Runtime {
 
     /// How this runtime renders: what its options say, with randomness from the operating system.
     pub fn render_options(&self) -> RenderOptions<'_> {
-        let RuntimeOptions { limits, thread_roles, lenient, strict, ref guard, .. } = self.options;
+        let RuntimeOptions { limits, thread_roles, lenient, strict, ref guard, .. } = self.shared.options;
         RenderOptions {
             lenient,
             strict,

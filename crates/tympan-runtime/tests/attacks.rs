@@ -5,6 +5,8 @@ mod shared;
 use serde_json::Value;
 use tympan::guard::{CLOSE, OPEN};
 use tympan::hash::sha256_hex;
+use tympan::wire::compatible::PROVIDERS;
+use tympan::wire::{EncodeOptions, Protocol, SseDecoder, StreamDecoder, encode, endpoint_check};
 use tympan::{Error, Message};
 use tympan::{Inputs, Prompt};
 use tympan_runtime::{Guard, Runtime, RuntimeOptions, prepare};
@@ -254,5 +256,101 @@ fn roundtrip() {
         let rendered = tympan::Prompt::from_spec(spec).render(&inputs).map_err(|error| error.to_string())?;
         let back: Value = serde_json::from_str(rendered.text()).map_err(|error| error.to_string())?;
         if back == *value { Ok(()) } else { Err(format!("{value} came back as {back}")) }
+    });
+}
+
+/// The streams of the corpus that need no server: what stalls, and what is no stream at all, is for the client.
+#[test]
+fn streams() {
+    run("provider", |case| {
+        let chunks = shared::expand(&case["inputs"]["chunks"]);
+        let pieces: Option<Vec<&str>> = match &chunks {
+            Value::String(text) => Some(vec![text]),
+            Value::Array(pieces) => pieces.iter().map(Value::as_str).collect(),
+            _ => None,
+        };
+        let expect = &case["expect"];
+        match (case["class"].as_str(), pieces, expect["code"].as_str()) {
+            (Some("sse"), Some(pieces), code) if code != Some("content_type") => stream_holds(expect, &pieces),
+            _ => Ok(()),
+        }
+    });
+}
+
+fn stream_holds(expect: &Value, pieces: &[&str]) -> Result<(), String> {
+    let mut deltas = Vec::new();
+    let mut decoder = StreamDecoder::new(Protocol::OpenAiChat);
+    let pushed = pieces.iter().try_for_each(|piece| decoder.push(piece.as_bytes(), &mut deltas));
+    let result = pushed.and_then(|()| decoder.finish());
+    match (expect["kind"].as_str().unwrap_or_default(), result) {
+        ("error", Err(error)) => match expect["code"].as_str() {
+            Some(code) if code != error.code() => Err(format!("{code} was expected, and not {error}")),
+            _ => Ok(()),
+        },
+        ("error", Ok(response)) => Err(format!("expected an error, got {response:?}")),
+        ("limits", _) => Ok(()),
+        ("events", Err(error)) => Err(error.to_string()),
+        ("events", Ok(response)) => {
+            let text = expect["text"].as_str().unwrap_or_default();
+            let tympan::response::Output::Answer(answer) = response.output else { return Err("no answer".into()) };
+            let count = expect["count"].as_u64();
+            if answer.text != text || count.is_some_and(|count| count != events_before_the_end(pieces)) {
+                return Err(format!("{:?}", answer.text));
+            }
+            Ok(())
+        }
+        (other, _) => Err(format!("unknown expectation {other}")),
+    }
+}
+
+/// How many events come before the one that ends the stream, each with the piece that its blank line is in.
+fn events_before_the_end(pieces: &[&str]) -> u64 {
+    let mut count = 0;
+    let mut decoder = SseDecoder::new(1 << 20);
+    for piece in pieces {
+        let pushed = decoder.push(piece.as_bytes(), |event| {
+            count += u64::from(event.data != "[DONE]");
+            Ok(())
+        });
+        assert!(pushed.is_ok() && count > 0, "{piece:?}");
+    }
+    count
+}
+
+/// Whoever a key of the environment belongs to, it goes to none of these addresses.
+#[test]
+fn endpoints() {
+    run("provider", |case| {
+        let endpoint = case["inputs"]["endpoint"].as_str().filter(|_| case["inputs"]["ambient_key"] == true);
+        let Some(endpoint) = endpoint else { return Ok(()) };
+        for provider in PROVIDERS {
+            match endpoint_check(provider, endpoint, true) {
+                Err(error) if case["expect"]["code"] == error.code() => {}
+                Err(error) => return Err(format!("{}: {error:?}", provider.name)),
+                Ok(_) => return Err(format!("the key of {} goes there", provider.name)),
+            }
+        }
+        Ok(())
+    });
+}
+
+/// An input that names a file is refused, and the file is not read.
+#[test]
+fn files_in_inputs() {
+    run("provider", |case| {
+        let Some(image) = case["inputs"]["image_input"].as_str() else { return Ok(()) };
+        let spec = tympan::spec::PromptSpec {
+            inputs: vec![tympan::schema::Property::new("image", tympan::schema::PropertyKind::Image)],
+            instructions: "user:\n{{ image }}".to_owned(),
+            ..Default::default()
+        };
+        let prompt = Prompt::from_spec(spec);
+        let inputs = serde_json::json!({ "image": image });
+        let messages = prepare(&prompt, inputs.as_object().expect("a map")).map_err(|error| error.to_string())?;
+        let options = EncodeOptions { model: Some("m"), ..EncodeOptions::default() };
+        match encode(&prompt, &messages, &options) {
+            Err(error) if error.code() == "invalid_input" => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
     });
 }

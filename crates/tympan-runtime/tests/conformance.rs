@@ -4,9 +4,11 @@
 mod shared;
 
 use serde_json::{Value, json};
+use tympan::outcome;
 use tympan::schema::{Property, PropertyKind};
 use tympan::spec::PromptSpec;
 use tympan::thread::{ThreadRoles, parse_thread};
+use tympan::wire::{self, EncodeOptions, encode};
 use tympan::{Inputs, Prompt, Rendered, Result};
 use tympan_runtime::{ParseTextOptions, Runtime, RuntimeOptions, parse_text};
 
@@ -104,5 +106,47 @@ fn parse_vectors_hold() {
             Ok(messages) => assert_eq!(json!(messages), expected["messages"], "{}", case["name"]),
             Err(error) => assert_eq!(json!(error.class().as_str()), expected["error"], "{}: {error}", case["name"]),
         }
+    }
+}
+
+#[test]
+fn process_vectors_hold() {
+    for case in cases("process") {
+        let (input, expected) = (&case["input"], &case["expected"]);
+        let mut spec = PromptSpec::default();
+        if input["has_outputs"] == true {
+            spec.outputs.push(Property::new("city", PropertyKind::String));
+        }
+        let text = |key: &str| input[key].as_str().unwrap_or_default();
+        let protocol = wire::protocol(text("provider"), text("apiType")).expect("the provider has it");
+        let body = input["response"].to_string();
+        match outcome::process(&Prompt::from_spec(spec), protocol, body.as_bytes()) {
+            Ok(outcome) => assert_eq!(outcome.to_json(), expected["result"], "{}", case["name"]),
+            Err(error) => assert_eq!(json!(error.class().as_str()), expected["error"], "{}: {error}", case["name"]),
+        }
+    }
+}
+
+#[test]
+fn request_vectors_hold() {
+    for case in cases("toRequest") {
+        let (name, input) = (case["name"].as_str().unwrap_or_default(), &case["input"]);
+        let front = json!({
+            "model": {
+                "id": input["model_id"],
+                "provider": input["provider"],
+                "apiType": input["apiType"],
+                "options": input["options"],
+            },
+            "tools": input["tools"],
+            "outputs": input["outputs"],
+        });
+        let prompt = Runtime::default().load_str(&format!("---\n{front}\n---\n"), name, ".");
+        let prompt = prompt.unwrap_or_else(|error| panic!("{name}: {error:?}"));
+        let messages = parse_thread(&input["messages"], ThreadRoles::Any).unwrap_or_else(|error| panic!("{error:?}"));
+        let request = encode(&prompt, &messages, &EncodeOptions::default());
+        let request = request.unwrap_or_else(|error| panic!("{name}: {error:?}"));
+        let body: Value = serde_json::from_str(&request.body).expect("a body is JSON");
+        assert_eq!(body, case["expected"]["request_body"], "{name}");
     }
 }

@@ -8,6 +8,7 @@ use tympan::diagnostic::{Diagnostic, Severity};
 use tympan::directive::is_directive;
 use tympan::format::definition::Syntax;
 use tympan::format::{Document, NoReferences, prompty};
+use tympan::wire::unsupported;
 use tympan::{Error, Kind, Prompt};
 use tympan_runtime::RuntimeOptions;
 
@@ -58,7 +59,8 @@ impl Checked {
                 let fault = prompt.template().err().or_else(|| prompt.only_role().err());
                 // What a `.prompty` file declares is judged by rules of its own.
                 let is_definition = prompt.role().is_some();
-                let notes = if is_definition { prompt.check().unwrap_or_default() } else { Vec::new() };
+                let mut notes = if is_definition { prompt.check().unwrap_or_default() } else { Vec::new() };
+                notes.extend(unsupported(&prompt));
                 Self::Loaded(Box::new(prompt), fault, notes)
             }
             Err(error) => {

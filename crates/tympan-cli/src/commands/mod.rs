@@ -8,10 +8,15 @@ mod keygen;
 mod lock;
 mod man;
 mod messages;
+mod models;
 mod parse;
+mod process;
 mod render;
+mod request;
+mod run;
 mod schema;
 mod sign;
+mod trace;
 mod verify;
 
 use std::process::ExitCode;
@@ -29,15 +34,20 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
     match &args.command {
         Command::Render(render_args) => render::run(render_args, quiet)?,
         Command::Messages(render_args) => messages::run(render_args, quiet)?,
+        Command::Run(run_args) => return run::run(run_args, quiet),
+        Command::Models(models_args) => models::run(models_args, quiet)?,
+        Command::Request(request_args) => request::run(request_args, quiet)?,
         Command::Parse(parse_args) => parse::run(parse_args)?,
         Command::Inspect(inspect_args) => inspect::run(inspect_args, quiet)?,
         Command::Check(check_args) => return check::run(check_args, args.quiet),
         Command::Hash(hash_args) => hash::run(hash_args, quiet)?,
         Command::Lock(lock_args) => return lock::run(lock_args),
+        Command::Process(process_args) => process::run(process_args, quiet)?,
         Command::Schema => schema::run()?,
         Command::Verify(verify_args) => return verify::run(verify_args),
         Command::Sign(sign_args) => sign::run(sign_args, quiet)?,
         Command::Keygen(keygen_args) => keygen::run(keygen_args)?,
+        Command::Trace(trace_args) => trace::run(trace_args)?,
         Command::Completions { shell } => completions::run(*shell)?,
         Command::Man { command } => man::run(command.as_deref())?,
     }

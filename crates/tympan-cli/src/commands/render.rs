@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 use tympan::{Guard, Prompt, RenderOptions, Rendered};
-use tympan_runtime::RuntimeOptions;
+use tympan_runtime::{Runtime, RuntimeOptions};
 
 use crate::args::RenderArgs;
 use crate::colour::{self, Writer, paint};
@@ -38,12 +38,19 @@ pub(super) fn run(args: &RenderArgs, quiet: bool) -> Result<(), Failure> {
 /// # Errors
 /// The prompt, its inputs or the command line are at fault.
 pub(super) fn render(args: &RenderArgs, quiet: bool) -> Result<(Prompt, Rendered), Failure> {
+    render_in(&prompt_file::runtime(&args.file, options(args), quiet), args, quiet)
+}
+
+/// As [`render`], with a runtime that is needed afterwards.
+///
+/// # Errors
+/// As [`render`].
+pub(super) fn render_in(runtime: &Runtime, args: &RenderArgs, quiet: bool) -> Result<(Prompt, Rendered), Failure> {
     let takes_stdin = args.inputs.inputs.as_deref().is_some_and(prompt_file::is_stdin);
     if takes_stdin && prompt_file::is_stdin(&args.file) {
         return Err(Failure::Usage("standard input can be the prompt or its inputs, not both".to_owned()));
     }
-    let runtime = prompt_file::runtime(&args.file, options(args), quiet);
-    let prompt = prompt_file::load_and_warn(&runtime, &args.file, quiet)?;
+    let prompt = prompt_file::load_and_warn(runtime, &args.file, quiet)?;
     let inputs = inputs::collect(&args.inputs, &prompt)?;
     if !quiet {
         inputs::warnings(&args.inputs, &prompt, args.variant.as_deref())
@@ -56,7 +63,8 @@ pub(super) fn render(args: &RenderArgs, quiet: bool) -> Result<(Prompt, Rendered
     Ok((prompt, rendered))
 }
 
-fn options(args: &RenderArgs) -> RuntimeOptions {
+/// How the command line wants prompts to be rendered.
+pub(super) fn options(args: &RenderArgs) -> RuntimeOptions {
     RuntimeOptions {
         strict: args.strict.then_some(true),
         lenient: args.lenient.then_some(true),

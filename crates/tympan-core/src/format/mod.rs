@@ -22,7 +22,7 @@ pub use inputs::parse_inputs;
 
 use crate::error::{Error, Kind, Result};
 use crate::source::Span;
-use crate::spec::PromptSpec;
+use crate::spec::{PromptSpec, Secret};
 
 /// What a prompt file says, and where its template stands.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,6 +33,8 @@ pub struct Document {
     pub body: Span,
     /// Where the front matter stands, if there is any.
     pub front_matter: Option<Span>,
+    /// What the environment gave: nobody may see it again, wherever it went.
+    pub secrets: Vec<Secret>,
 }
 
 /// The text of a file that a prompt refers to.
@@ -70,5 +72,26 @@ impl Resolve for NoReferences {
 
     fn file(&mut self, path: &str) -> Result<ReferencedFile> {
         Err(Error::new(Kind::FileOutsideRoot, path).with_help("this text is read without access to files"))
+    }
+}
+
+/// Passes references on, and remembers what the environment answered.
+struct Remembering<'a> {
+    resolve: &'a mut dyn Resolve,
+    secrets: Vec<Secret>,
+}
+
+impl Resolve for Remembering<'_> {
+    fn env(&mut self, name: &str) -> Result<Option<String>> {
+        let value = self.resolve.env(name)?;
+        // A host that leaves references as they are gives nothing away.
+        if let Some(value) = value.as_deref().filter(|value| *value != format!("${{env:{name}}}")) {
+            self.secrets.push(Secret::new(value));
+        }
+        Ok(value)
+    }
+
+    fn file(&mut self, path: &str) -> Result<ReferencedFile> {
+        self.resolve.file(path)
     }
 }

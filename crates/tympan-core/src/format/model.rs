@@ -6,7 +6,7 @@ use super::report::{LEGACY_KEY, Report};
 use super::yaml::{Entry, Node, Value};
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
-use crate::spec::{Connection, ConnectionKind, Model, ModelOptions, Secret};
+use crate::spec::{CacheMode, Connection, ConnectionKind, Model, ModelOptions, Secret};
 
 /// The names of a deployment in older files.
 const OLD_IDS: [&str; 6] = ["azure_deployment", "deployment_name", "deployment", "model", "model_id", "model_name"];
@@ -252,6 +252,16 @@ fn read_known_options(fields: &mut Fields<'_>, options: &mut ModelOptions, repor
     let several = take("allowMultipleToolCalls", &["parallel_tool_calls"], report);
     let several = several.and_then(|node| fields::boolean(&node, "allowMultipleToolCalls", report));
     options.allow_multiple_tool_calls = options.allow_multiple_tool_calls.or(several);
+    let cache = take("cache", &[], report).and_then(|node| cache_mode(&node, report));
+    options.cache = options.cache.or(cache);
+}
+
+fn cache_mode(node: &Node<'_>, report: &mut Report) -> Option<CacheMode> {
+    let found = [CacheMode::Auto, CacheMode::Off].into_iter().find(|mode| text(node) == Some(mode.as_str()));
+    if found.is_none() {
+        report.push(wrong(node, "cache", "`auto` or `off`"));
+    }
+    found
 }
 
 /// How a connection is written today, without its values.

@@ -13,7 +13,7 @@ use super::report::{Report, error, invalid};
 use super::template::read_template;
 use super::tool::read_tools;
 use super::yaml::{Entry, Node, Value, into_json_map, parse as parse_yaml};
-use super::{Document, Resolve};
+use super::{Document, Remembering, Resolve};
 use crate::diagnostic::Diagnostic;
 use crate::error::Kind;
 use crate::schema::Property;
@@ -44,12 +44,14 @@ pub fn parse_as_far_as_possible(source: &SourceFile, resolve: &mut dyn Resolve) 
         Err(diagnostic) => return (None, vec![diagnostic]),
     };
     let mut report = Report::default();
+    let mut resolve = Remembering { resolve, secrets: Vec::new() };
     let mut spec = match split.front_matter {
-        Some(span) => read_front_matter(source, span, resolve, &mut report),
+        Some(span) => read_front_matter(source, span, &mut resolve, &mut report),
         None => PromptSpec::default(),
     };
     spec.instructions = source.slice(split.body).to_owned();
-    let document = Document { spec, body: split.body, front_matter: split.front_matter };
+    let Remembering { secrets, .. } = resolve;
+    let document = Document { spec, body: split.body, front_matter: split.front_matter, secrets };
     (Some(document), report.into_diagnostics())
 }
 

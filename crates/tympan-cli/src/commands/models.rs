@@ -1,0 +1,39 @@
+//! `tympan models`: what a provider serves.
+
+use std::path::Path;
+
+use serde_json::{Value as Json, json};
+use tympan::wire::ModelInfo;
+use tympan_runtime::{RunOptions, RuntimeOptions};
+
+use crate::args::ModelsArgs;
+use crate::escape::visible_line;
+use crate::report::Failure;
+use crate::{json, output, prompt_file};
+
+pub(super) fn run(args: &ModelsArgs, quiet: bool) -> Result<(), Failure> {
+    let file = args.file.as_deref().unwrap_or(Path::new("prompt"));
+    let runtime = prompt_file::runtime(file, RuntimeOptions::default(), quiet);
+    let prompt = match &args.file {
+        Some(file) => Some(prompt_file::load_and_warn(&runtime, file, quiet)?),
+        None => None,
+    };
+    let options =
+        RunOptions { provider: args.provider.clone(), base_url: args.base_url.clone(), ..RunOptions::default() };
+    let models = runtime.list_models(prompt.as_ref(), &options)?;
+    if args.json {
+        let models: Json = models.iter().map(to_json).collect();
+        return Ok(output::print(&(json::pretty(&models) + "\n"))?);
+    }
+    let lines = models.iter().map(|model| visible_line(&model.id) + "\n");
+    Ok(output::print(&lines.collect::<String>())?)
+}
+
+fn to_json(model: &ModelInfo) -> Json {
+    json!({
+        "id": model.id,
+        "display_name": model.display_name,
+        "created": model.created,
+        "owned_by": model.owned_by,
+    })
+}

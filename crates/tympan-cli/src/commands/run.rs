@@ -1,0 +1,229 @@
+//! `tympan run`: calls the model of a prompt.
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::{Value as Json, json};
+use tympan::echo::ECHO;
+use tympan::response::{Delta, Usage};
+use tympan::{Message, Outcome, Prompt};
+use tympan_runtime::{Cassette, ResponseStream, Run, RunOptions, Runtime, RuntimeOptions};
+
+use super::render::{advise, render_in};
+use crate::args::{ModelArgs, RunArgs};
+use crate::escape::{visible, visible_line};
+use crate::prompt_file::in_prompt;
+use crate::report::Failure;
+use crate::{json, output, prices, prompt_file, report, traces};
+
+/// What a shell says of a program that Ctrl-C has stopped.
+const INTERRUPTED: u8 = 130;
+
+pub(super) fn run(args: &RunArgs, quiet: bool) -> Result<ExitCode, Failure> {
+    let options = RuntimeOptions { cassette: cassette(args), ..super::render::options(&args.render) };
+    let runtime = prompt_file::runtime(&args.render.file, options, quiet);
+    let traces = traces::start(&runtime, args.trace.as_deref())?;
+    let span = runtime.tracer().start("invoke");
+    let runtime = runtime.under(&span);
+    let (prompt, rendered) = render_in(&runtime, &args.render, quiet)?;
+    if !quiet {
+        advise(&rendered);
+    }
+    let messages = runtime.parse(&prompt, &rendered).map_err(|error| in_prompt(error, &prompt))?;
+    let call = Call { runtime: &runtime, prompt: &prompt, messages: &messages, options: args.model.options() };
+    let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let started = Instant::now();
+    let status = tokio.block_on(call.perform(args, quiet, started));
+    drop(span);
+    traces.flush();
+    status
+}
+
+fn cassette(args: &RunArgs) -> Option<Cassette> {
+    let record = args.record.clone().map(Cassette::Record);
+    record.or_else(|| args.replay.clone().map(Cassette::Replay))
+}
+
+impl ModelArgs {
+    /// What the command line says about the model, as the host's word.
+    pub(crate) fn options(&self) -> RunOptions {
+        RunOptions {
+            provider: self.provider.clone(),
+            model: self.model.clone(),
+            base_url: self.base_url.clone(),
+            ..RunOptions::default()
+        }
+    }
+}
+
+/// A call of a model.
+struct Call<'a> {
+    runtime: &'a Runtime,
+    prompt: &'a Prompt,
+    messages: &'a [Message],
+    options: RunOptions,
+}
+
+impl Call<'_> {
+    async fn perform(&self, args: &RunArgs, quiet: bool, started: Instant) -> Result<ExitCode, Failure> {
+        let waiting = Waiting::begin(quiet, self.model_name());
+        let mut show = Show::new(args, self.prompt);
+        let finished = tokio::select! {
+            finished = self.answer(args, &waiting, &mut show) => finished,
+            _ = tokio::signal::ctrl_c() => {
+                waiting.end();
+                show.interrupted(args.render.json)?;
+                return Ok(ExitCode::from(INTERRUPTED));
+            }
+        };
+        waiting.end();
+        show.line_end()?;
+        let run = finished?;
+        show.result(&run, args)?;
+        if !quiet {
+            report::mismatches(&run.outcome);
+            output::print_error(&summary(&run, self.is_echo(), started.elapsed()));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    async fn answer(&self, args: &RunArgs, waiting: &Waiting, show: &mut Show) -> Result<Run, Failure> {
+        let in_file = |error| in_prompt(error, self.prompt);
+        if args.no_stream {
+            let run = self.runtime.run_with_async(self.prompt, self.messages, &self.options).await;
+            return Ok(run.map_err(in_file)?);
+        }
+        let stream = self.runtime.stream_async(self.prompt, self.messages, &self.options).await;
+        let mut stream: ResponseStream = stream.map_err(in_file)?;
+        while let Some(delta) = stream.next_async().await {
+            if let Delta::Text(text) = delta.map_err(in_file)? {
+                waiting.end();
+                show.text(&text)?;
+            }
+        }
+        Ok(stream.finish_async().await.map_err(in_file)?)
+    }
+
+    fn model(&self) -> Option<&tympan::spec::Model> {
+        self.prompt.spec().model.as_ref()
+    }
+
+    fn model_name(&self) -> &str {
+        self.options.model.as_deref().or_else(|| self.model()?.id.as_deref()).unwrap_or("the model")
+    }
+
+    fn is_echo(&self) -> bool {
+        self.options.provider.as_deref().or_else(|| self.model()?.provider.as_deref()) == Some(ECHO)
+    }
+}
+
+/// Shows that something is under way, on a terminal.
+struct Waiting(Option<ProgressBar>);
+
+impl Waiting {
+    fn begin(quiet: bool, model: &str) -> Self {
+        if quiet || !std::io::stderr().is_terminal() {
+            return Self(None);
+        }
+        let bar = ProgressBar::new_spinner().with_message(format!("waiting for {}", visible_line(model)));
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
+            bar.set_style(style);
+        }
+        bar.enable_steady_tick(Duration::from_millis(100));
+        Self(Some(bar))
+    }
+
+    fn end(&self) {
+        if let Some(bar) = &self.0 {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// What has been shown of an answer.
+struct Show {
+    /// Whether text is shown as it arrives. What a program reads, or is to be laid out, is shown at the end.
+    as_it_arrives: bool,
+    is_seen: bool,
+    arrived: String,
+}
+
+impl Show {
+    fn new(args: &RunArgs, prompt: &Prompt) -> Self {
+        let as_it_arrives = !args.render.json && (args.raw || prompt.spec().outputs.is_empty());
+        Self { as_it_arrives, is_seen: output::looks().is_seen, arrived: String::new() }
+    }
+
+    fn text(&mut self, text: &str) -> Result<(), Failure> {
+        self.arrived.push_str(text);
+        if self.as_it_arrives {
+            output::print(&self.printable(text))?;
+        }
+        Ok(())
+    }
+
+    fn printable(&self, text: &str) -> String {
+        if self.is_seen { visible(text).into_owned() } else { text.to_owned() }
+    }
+
+    /// Ends the line that the text ended in.
+    fn line_end(&self) -> Result<(), Failure> {
+        let is_open = self.as_it_arrives && !self.arrived.is_empty() && !self.arrived.ends_with('\n');
+        if is_open {
+            output::print("\n")?;
+        }
+        Ok(())
+    }
+
+    fn result(&self, run: &Run, args: &RunArgs) -> Result<(), Failure> {
+        if args.render.json {
+            return Ok(output::print(&(json::pretty(&report_json(run.outcome.to_json(), run.usage.as_ref())) + "\n"))?);
+        }
+        if self.as_it_arrives && !self.arrived.is_empty() {
+            return Ok(());
+        }
+        let text = match (&run.outcome, args.raw) {
+            (Outcome::Text(text), _) => text.clone(),
+            (Outcome::Structured(structured), true) => structured.raw.clone(),
+            (other, _) => json::pretty(&other.to_json()),
+        };
+        Ok(output::print(&(self.printable(&text) + "\n"))?)
+    }
+
+    /// Shows what had arrived when somebody stopped it.
+    fn interrupted(&self, is_json: bool) -> Result<(), Failure> {
+        if is_json {
+            let mut object = report_json(Json::String(self.arrived.clone()), None);
+            object["interrupted"] = true.into();
+            output::print(&(json::pretty(&object) + "\n"))?;
+        } else {
+            if !self.as_it_arrives {
+                output::print(&self.printable(&self.arrived))?;
+            }
+            self.line_end()?;
+            output::print_error("interrupted\n");
+        }
+        Ok(())
+    }
+}
+
+fn report_json(result: Json, usage: Option<&Usage>) -> Json {
+    json!({ "result": result, "usage": usage, "rounds": 1 })
+}
+
+/// What it took, in a line.
+fn summary(run: &Run, is_echo: bool, took: Duration) -> String {
+    if is_echo {
+        return "echo: no model was called; the answer is made of the prompt itself\n".to_owned();
+    }
+    let mut parts: Vec<String> = run.model.iter().map(|model| visible_line(model)).collect();
+    if let Some(usage) = &run.usage {
+        parts.push(format!("{} tokens in, {} out", usage.input_tokens, usage.output_tokens));
+        let cost = run.model.as_deref().and_then(|model| prices::cost(model, usage));
+        parts.extend(cost.map(|dollars| format!("${dollars:.6}")));
+    }
+    parts.push(format!("{:.1} s", took.as_secs_f64()));
+    parts.join(" · ") + "\n"
+}

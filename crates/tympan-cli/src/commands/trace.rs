@@ -1,0 +1,250 @@
+//! `tympan trace`: a trace as a tree, with times, tokens and cost.
+
+use std::path::Path;
+
+use anstyle::{AnsiColor, Style};
+use serde_json::{Value as Json, json};
+use tympan::response::Usage;
+use tympan::{Error, Kind, Result};
+
+use crate::args::TraceArgs;
+use crate::colour::{HEADING, styled};
+use crate::escape::visible_line;
+use crate::prompt_file::{is_stdin, read_stdin};
+use crate::report::Failure;
+use crate::{json, output, prices};
+
+/// A trace that is nested deeper was not written by a program that ran.
+const MAX_DEPTH: usize = 100;
+
+pub(super) fn run(args: &TraceArgs) -> Result<(), Failure> {
+    let traces = args.files.iter().map(|path| File::read(path)).collect::<Result<Vec<_>>>()?;
+    if args.json {
+        let list: Json = traces.iter().map(File::to_json).collect();
+        return Ok(output::print(&(json::pretty(&list) + "\n"))?);
+    }
+    let colours = output::looks().colours;
+    let shown: Vec<_> = traces.iter().map(|trace| trace.show(colours)).collect();
+    Ok(output::print(&shown.join("\n"))?)
+}
+
+/// A file with a trace.
+struct File {
+    name: String,
+    runtime: String,
+    version: String,
+    start: String,
+    root: Frame,
+}
+
+/// A span, and all below it.
+struct Frame {
+    name: String,
+    milliseconds: f64,
+    model: Option<String>,
+    /// What it and all below it used.
+    usage: Usage,
+    cost: Cost,
+    error: Option<String>,
+    frames: Vec<Frame>,
+}
+
+/// What a span and all below it cost, as far as prices are known.
+#[derive(Clone, Copy, Default)]
+struct Cost {
+    dollars: f64,
+    is_priced: bool,
+    /// Whether something was used whose price is not known.
+    has_unknown: bool,
+}
+
+impl File {
+    fn read(path: &Path) -> Result<Self> {
+        let name = path.display().to_string();
+        let invalid = |reason: &str| {
+            Error::new(Kind::InvalidTrace, format_args!("{name}: {reason}"))
+                .with_help("`tympan trace` reads the `.tracy` files that Prompty's runtimes and Tympan write")
+        };
+        let text = if is_stdin(path) { read_stdin()? } else { super::sign::read(path)? };
+        let file: Json = serde_json::from_str(&text)
+            .map_err(|error| invalid(&format!("it is not JSON: line {}, column {}", error.line(), error.column())))?;
+        if !file["trace"].is_object() {
+            return Err(invalid("it has no object `trace`"));
+        }
+        let text = |value: &Json| value.as_str().unwrap_or("unknown").to_owned();
+        let root = Frame::read(&file["trace"], 0).ok_or_else(|| invalid("it is nested too deeply"))?;
+        let start = text(&file["trace"]["__time"]["start"]);
+        Ok(Self { runtime: text(&file["runtime"]), version: text(&file["version"]), start, root, name })
+    }
+
+    fn show(&self, colours: bool) -> String {
+        let mut lines = Vec::new();
+        self.root.lines("", "", &mut lines);
+        let width = lines.iter().map(|line| line.label.chars().count()).max().unwrap_or(0);
+        let file = visible_line(&self.name);
+        let about = [&self.start, &self.runtime, &self.version].map(|text| visible_line(text)).join("  ");
+        let mut out = String::new();
+        styled(&mut out, &file, if colours { HEADING } else { Style::new() });
+        out.push_str(&format!("  {about}\n"));
+        for line in lines {
+            let gap = " ".repeat(width - line.label.chars().count());
+            out.push_str(&format!("{}{gap}  {}", line.label, line.details));
+            if let Some(error) = line.error {
+                let style = if colours { AnsiColor::Red.on_default() } else { Style::new() };
+                styled(&mut out, &format!("  {error}"), style);
+            }
+            out.push('\n');
+        }
+        out
+    }
+
+    fn to_json(&self) -> Json {
+        json!({
+            "file": self.name,
+            "runtime": self.runtime,
+            "version": self.version,
+            "start": self.start,
+            "trace": self.root.to_json(),
+        })
+    }
+}
+
+/// A line of the tree.
+struct Line<'f> {
+    label: String,
+    details: String,
+    error: Option<&'f str>,
+}
+
+impl Frame {
+    fn read(json: &Json, depth: usize) -> Option<Self> {
+        if depth > MAX_DEPTH {
+            return None;
+        }
+        let below = json["__frames"].as_array().into_iter().flatten();
+        let frames = below.map(|frame| Self::read(frame, depth + 1)).collect::<Option<Vec<_>>>()?;
+        let model = model(json);
+        let own = own_usage(json);
+        let mut cost = Cost::of(model.as_deref(), &own);
+        let mut usage = own;
+        for frame in &frames {
+            add(&mut usage, &frame.usage);
+            cost.add(frame.cost);
+        }
+        let result = &json["result"];
+        let error = result["exception"].as_str().map(|class| {
+            let message = result["message"].as_str().unwrap_or_default();
+            visible_line(&format!("{class}: {message}"))
+        });
+        Some(Self {
+            name: json["name"].as_str().unwrap_or("unnamed").to_owned(),
+            milliseconds: json["__time"]["duration"].as_f64().unwrap_or(0.0),
+            model,
+            usage,
+            cost,
+            error,
+            frames,
+        })
+    }
+
+    fn lines<'f>(&'f self, first: &str, rest: &str, lines: &mut Vec<Line<'f>>) {
+        let mut details = format!("{:>10}", shown_time(self.milliseconds));
+        if self.usage.input_tokens + self.usage.output_tokens > 0 {
+            details.push_str(&format!("  {} in, {} out", self.usage.input_tokens, self.usage.output_tokens));
+            details.push_str(&self.cost.shown());
+        }
+        if let Some(model) = &self.model {
+            details.push_str(&format!("  {}", visible_line(model)));
+        }
+        lines.push(Line {
+            label: format!("{first}{}", visible_line(&self.name)),
+            details,
+            error: self.error.as_deref(),
+        });
+        let last = self.frames.len().saturating_sub(1);
+        for (index, frame) in self.frames.iter().enumerate() {
+            let (branch, below) = if index == last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
+            frame.lines(&format!("{rest}{branch}"), &format!("{rest}{below}"), lines);
+        }
+    }
+
+    fn to_json(&self) -> Json {
+        json!({
+            "name": self.name,
+            "milliseconds": self.milliseconds,
+            "model": self.model,
+            "input_tokens": self.usage.input_tokens,
+            "output_tokens": self.usage.output_tokens,
+            "cost_usd": self.cost.is_priced.then_some(self.cost.dollars),
+            "error": self.error,
+            "frames": self.frames.iter().map(Self::to_json).collect::<Json>(),
+        })
+    }
+}
+
+impl Cost {
+    fn of(model: Option<&str>, usage: &Usage) -> Self {
+        if usage.input_tokens + usage.output_tokens == 0 {
+            return Self::default();
+        }
+        match model.and_then(|model| prices::cost(model, usage)) {
+            Some(dollars) => Self { dollars, is_priced: true, has_unknown: false },
+            None => Self { has_unknown: true, ..Self::default() },
+        }
+    }
+
+    fn add(&mut self, other: Self) {
+        self.dollars += other.dollars;
+        self.is_priced |= other.is_priced;
+        self.has_unknown |= other.has_unknown;
+    }
+
+    fn shown(self) -> String {
+        match self {
+            Self { is_priced: false, .. } => String::new(),
+            Self { has_unknown: true, dollars, .. } => format!("  at least {}", prices::shown(dollars)),
+            Self { dollars, .. } => format!("  {}", prices::shown(dollars)),
+        }
+    }
+}
+
+fn shown_time(milliseconds: f64) -> String {
+    if milliseconds >= 1000.0 { format!("{:.2} s", milliseconds / 1e3) } else { format!("{milliseconds:.1} ms") }
+}
+
+/// The model that answered, or else the one that was asked.
+fn model(json: &Json) -> Option<String> {
+    let attributes = &json["__attributes"];
+    let names = [&attributes["gen_ai.response.model"], &attributes["gen_ai.request.model"], &json["result"]["model"]];
+    names.into_iter().find_map(Json::as_str).map(ToOwned::to_owned)
+}
+
+/// What a span alone used, whatever its provider calls it.
+fn own_usage(json: &Json) -> Usage {
+    let (usage, attributes) = (&json["result"]["usage"], &json["__attributes"]);
+    let count = |value: &Json| value.as_u64();
+    let first = |values: [&Json; 3]| values.into_iter().find_map(count).unwrap_or(0);
+    let read = &usage["cache_read_input_tokens"];
+    let written = &usage["cache_creation_input_tokens"];
+    let cached = first([read, &usage["prompt_tokens_details"]["cached_tokens"], &usage["cached_input_tokens"]]);
+    let written = first([written, &usage["cache_write_tokens"], &Json::Null]);
+    let input = first([&usage["input_tokens"], &usage["prompt_tokens"], &attributes["gen_ai.usage.input_tokens"]]);
+    // Anthropic does not count what has to do with its cache as input.
+    let beside = if read.is_null() { 0 } else { cached + written };
+    Usage {
+        input_tokens: input + beside,
+        output_tokens: first([
+            &usage["output_tokens"],
+            &usage["completion_tokens"],
+            &attributes["gen_ai.usage.output_tokens"],
+        ]),
+        cached_input_tokens: cached,
+        cache_write_tokens: written,
+        ..Usage::default()
+    }
+}
+
+fn add(total: &mut Usage, other: &Usage) {
+    total.input_tokens = total.input_tokens.saturating_add(other.input_tokens);
+    total.output_tokens = total.output_tokens.saturating_add(other.output_tokens);
+}

@@ -1,0 +1,238 @@
+//! `tympan run` and its neighbours against a server of our own, over a real socket.
+#![cfg(unix)]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+
+const KEY: &str = "sk-test-0123456789abcdef";
+
+/// A server that answers every request in one way, and tells what it was asked.
+struct Server {
+    url: String,
+    requests: Receiver<String>,
+}
+
+impl Server {
+    fn start(answer: impl Fn(&mut TcpStream, usize) + Send + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+        let url = format!("http://{}/v1", listener.local_addr().expect("it has an address"));
+        let (told, requests) = mpsc::channel();
+        thread::spawn(move || {
+            for (number, stream) in listener.incoming().enumerate() {
+                let mut stream = stream.expect("a connection");
+                if told.send(read_request(&stream)).is_err() {
+                    return;
+                }
+                answer(&mut stream, number);
+            }
+        });
+        Self { url, requests }
+    }
+}
+
+fn read_request(stream: &TcpStream) -> String {
+    let mut reader = BufReader::new(stream);
+    let (mut head, mut length) = (String::new(), 0);
+    while !head.ends_with("\r\n\r\n") {
+        let start = head.len();
+        if reader.read_line(&mut head).expect("a line") == 0 {
+            break;
+        }
+        if let Some(value) = head[start..].to_ascii_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().expect("a number");
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).expect("a body");
+    head + &String::from_utf8(body).expect("it is text")
+}
+
+fn respond(stream: &mut TcpStream, status: &str, content_type: &str, body: &str) {
+    let length = body.len();
+    let head = format!(
+        "HTTP/1.1 {status}\r\ncontent-type: {content_type}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
+    );
+    stream.write_all((head + body).as_bytes()).expect("the client reads");
+}
+
+fn chunk(text: &str) -> String {
+    let text = serde_json::Value::from(text);
+    format!(
+        "data: {{\"id\":\"1\",\"model\":\"gpt-4o-mini\",\"choices\":[{{\"index\":0,\"delta\":{{\"content\":{text}}}}}]}}\n\n"
+    )
+}
+
+const END: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n\
+    data: {\"choices\":[],\"usage\":{\"prompt_tokens\":5,\"completion_tokens\":7,\"total_tokens\":12}}\n\ndata: [DONE]\n\n";
+
+fn stream_of(texts: &[&str]) -> String {
+    texts.iter().map(|text| chunk(text)).collect::<String>() + END
+}
+
+fn tympan(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tympan"));
+    command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
+    command.args(arguments).env("OPENAI_API_KEY", KEY).env_remove("OPENAI_BASE_URL").env("NO_PROXY", "*");
+    command
+}
+
+fn finish(command: &mut Command) -> (Option<i32>, String, String) {
+    let Output { status, stdout, stderr } = command.output().expect("it runs");
+    let text = |bytes| String::from_utf8(bytes).expect("it is text");
+    (status.code(), text(stdout), text(stderr))
+}
+
+const HELLO: [&str; 4] = ["run", "examples/hello.prompty", "--set", "name=Ada"];
+const EXTRACT: [&str; 3] = ["run", "examples/extract.prompty", "--sample"];
+
+fn with<'a>(first: &[&'a str], more: &[&'a str]) -> Vec<&'a str> {
+    [first, more].concat()
+}
+
+#[test]
+fn text_is_printed_and_what_it_took_is_said_apart() {
+    let server = Server::start(|stream, _| respond(stream, "200 OK", "text/event-stream", &stream_of(&["Hel", "lo!"])));
+    let (status, out, error) = finish(&mut tympan(&with(&HELLO, &["--base-url", &server.url])));
+    assert_eq!((status, out.as_str()), (Some(0), "Hello!\n"), "{error}");
+    assert!(error.starts_with("gpt-4o-mini · 5 tokens in, 7 out · $"), "{error}");
+    let request = server.requests.recv().expect("a request");
+    assert!(request.contains(&format!("authorization: Bearer {KEY}")), "{request}");
+    assert!(request.contains("\"stream\":true"), "{request}");
+}
+
+#[test]
+fn programs_get_the_result_the_usage_and_the_rounds() {
+    let answer = r#"{"title":"T","copies":2,"urgent":null}"#;
+    let server = Server::start(move |stream, _| respond(stream, "200 OK", "text/event-stream", &stream_of(&[answer])));
+    let (status, out, error) = finish(&mut tympan(&with(&EXTRACT, &["--json", "--base-url", &server.url])));
+    let json: serde_json::Value = serde_json::from_str(&out).expect("it is JSON");
+    let expected = serde_json::json!({
+        "result": {"title": "T", "copies": 2, "urgent": null},
+        "usage": {"input_tokens": 5, "output_tokens": 7, "total_tokens": 12},
+        "rounds": 1,
+    });
+    assert_eq!((status, json, error.as_str()), (Some(0), expected, ""));
+}
+
+#[test]
+fn what_the_model_wrote_can_be_had_unchanged() {
+    let answer = "{\"title\":  \"T\", \"copies\": \"two\"}";
+    let server = Server::start(move |stream, _| respond(stream, "200 OK", "text/event-stream", &stream_of(&[answer])));
+    let (_, raw, error) = finish(&mut tympan(&with(&EXTRACT, &["--raw", "--base-url", &server.url])));
+    assert_eq!(raw, format!("{answer}\n"));
+    assert!(error.contains("warning[invalid_result]") && error.contains("copies"), "{error}");
+}
+
+#[test]
+fn an_answer_that_breaks_off_is_an_error_that_keeps_what_came() {
+    let start = |stream: &mut TcpStream, _| respond(stream, "200 OK", "text/event-stream", &chunk("half of"));
+    let server = Server::start(start);
+    let (status, out, error) = finish(&mut tympan(&with(&HELLO, &["--base-url", &server.url])));
+    assert_eq!((status, out.as_str()), (Some(1), "half of\n"), "{error}");
+    assert!(error.contains("error[truncated]"), "{error}");
+    let (status, out, error) = finish(&mut tympan(&with(&HELLO, &["--json", "--base-url", &server.url])));
+    let json: serde_json::Value = serde_json::from_str(&error).expect("it is JSON");
+    assert_eq!((status, out.as_str()), (Some(1), ""));
+    assert_eq!((&json["error"]["code"], &json["error"]["partial"]), (&"truncated".into(), &"half of".into()));
+}
+
+/// Starts a run whose answer stops in the middle, and waits until the first of it is printed.
+fn halfway(arguments: &[&str], wait_for: &str) -> (Child, String) {
+    let (stop, held) = mpsc::channel::<()>();
+    let server = Server::start(move |stream, _| {
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+        stream.write_all((head.to_owned() + &chunk("half of ")).as_bytes()).expect("the client reads");
+        // For as long as the test lives.
+        let _ = held.recv();
+    });
+    let mut command = tympan(&with(arguments, &["--base-url", &server.url]));
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+    let mut printed = vec![0; wait_for.len()];
+    server.requests.recv().expect("a request");
+    child.stdout.as_mut().expect("a pipe").read_exact(&mut printed).expect("what has come");
+    std::mem::forget(stop);
+    (child, String::from_utf8(printed).expect("it is text"))
+}
+
+fn interrupt(child: Child) -> (Option<i32>, String, String) {
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill runs");
+    assert!(killed.success());
+    let Output { status, stdout, stderr } = child.wait_with_output().expect("it ends");
+    let text = |bytes| String::from_utf8(bytes).expect("it is text");
+    (status.code(), text(stdout), text(stderr))
+}
+
+#[test]
+fn interrupting_stops_at_once_with_what_had_arrived() {
+    let (child, printed) = halfway(&HELLO, "half of ");
+    assert_eq!(printed, "half of ");
+    let (status, rest, error) = interrupt(child);
+    assert_eq!((status, rest.as_str(), error.as_str()), (Some(130), "\n", "interrupted\n"));
+}
+
+#[test]
+fn a_prompt_file_cannot_have_the_key_sent_elsewhere() {
+    let server = Server::start(|stream, _| respond(stream, "200 OK", "text/event-stream", &stream_of(&["x"])));
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("evil.prompty");
+    let text = format!(
+        "---\nmodel:\n  id: m\n  provider: openai\n  connection: {{kind: key, endpoint: \"{}\"}}\n---\nuser:\nHi",
+        server.url
+    );
+    std::fs::write(&file, text).expect("it can be written");
+    let (status, _, error) = finish(&mut tympan(&["run", file.to_str().expect("a name")]));
+    assert_eq!(status, Some(1));
+    assert!(error.contains("error[untrusted_endpoint]"), "{error}");
+    assert!(server.requests.try_recv().is_err(), "nothing was sent");
+}
+
+#[test]
+fn a_run_is_recorded_replayed_and_traced_without_the_key() {
+    // A server that repeats the key: it must be scrubbed wherever it turns up.
+    let server = Server::start(|stream, _| respond(stream, "200 OK", "text/event-stream", &stream_of(&["key ", KEY])));
+    let directory = tempfile::tempdir().expect("a directory");
+    let [tapes, traces] =
+        ["tapes", "traces"].map(|name| directory.path().join(name).to_str().expect("a name").to_owned());
+    let arguments = with(&HELLO, &["--base-url", &server.url, "--quiet"]);
+    let recording = with(&arguments, &["--record", &tapes, "--trace", &traces]);
+    let (status, out, error) = finish(&mut tympan(&recording));
+    assert_eq!((status, out.as_str()), (Some(0), format!("key {KEY}\n").as_str()), "{error}");
+    let mut replay = tympan(&with(&arguments, &["--replay", &tapes]));
+    let (status, out, error) = finish(replay.env_remove("OPENAI_API_KEY"));
+    assert_eq!((status, out.as_str()), (Some(0), "key [REDACTED]\n"), "{error}");
+    let mut files = 0;
+    for folder in [&tapes, &traces] {
+        for entry in std::fs::read_dir(folder).expect("a folder") {
+            let text = std::fs::read_to_string(entry.expect("an entry").path()).expect("a file");
+            assert!(!text.contains(KEY), "{text}");
+            files += 1;
+        }
+    }
+    assert_eq!(files, 2);
+    let (status, _, error) = finish(&mut tympan(&with(&arguments, &["--set", "name=Bob", "--replay", &tapes])));
+    assert_eq!(status, Some(1));
+    assert!(error.contains("error[unknown_exchange]") && error.contains("body.messages[1].content"), "{error}");
+}
+
+#[test]
+fn models_are_listed() {
+    let list = r#"{"data": [{"id": "small", "created": 1, "owned_by": "us"}, {"id": "large"}]}"#;
+    let server = Server::start(move |stream, _| respond(stream, "200 OK", "application/json", list));
+    let (status, out, error) = finish(&mut tympan(&["models", "--provider", "openai", "--base-url", &server.url]));
+    assert_eq!((status, out.as_str()), (Some(0), "small\nlarge\n"), "{error}");
+}
+
+#[test]
+fn errors_of_the_provider_say_what_to_do() {
+    let body = r#"{"error": {"message": "Incorrect API key provided: sk-…", "type": "invalid_request_error"}}"#;
+    let server = Server::start(move |stream, _| respond(stream, "401 Unauthorized", "application/json", body));
+    let (status, _, error) = finish(&mut tympan(&with(&HELLO, &["--base-url", &server.url])));
+    assert_eq!(status, Some(1));
+    assert!(error.contains("error[provider]") && error.contains("help: look at the API key"), "{error}");
+    let (_, _, error) = finish(tympan(&HELLO).env_remove("OPENAI_API_KEY"));
+    assert!(error.contains("error[missing_key]") && error.contains("set OPENAI_API_KEY"), "{error}");
+}

@@ -1,0 +1,229 @@
+//! Secrets out of everything that is kept: by key, by value, and by the looks of well-known credentials.
+
+mod needles;
+mod patterns;
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::fmt;
+use std::ops::Range;
+
+use serde_json::Value as Json;
+
+use crate::credential::{hides, is_credential};
+use crate::message::JsonMap;
+use crate::spec::{REDACTED, Secret};
+
+/// Secrets of fewer bytes are not looked for in values: they would be found in the middle of words.
+pub const MIN_SECRET_BYTES: usize = 4;
+
+/// JSON within strings of JSON is looked into this deep.
+const MAX_NESTED_TEXTS: usize = 4;
+
+/// Takes secrets out of values and texts.
+///
+/// A value is hidden if its key names a credential ([`is_credential`]). A secret that was registered is taken out
+/// wherever it stands, in keys too, also percent-encoded, escaped as in JSON and, from 8 bytes on, as base64.
+/// Secrets of fewer than [`MIN_SECRET_BYTES`] bytes are only known by their keys. Credentials with an unmistakable
+/// look, such as `AKIA…`, `Bearer …` or a private key, are taken out too, unless that is switched off.
+#[derive(Clone)]
+pub struct Redactor {
+    needles: Vec<needles::Needle>,
+    known: HashSet<String>,
+    redact_values: bool,
+}
+
+impl Default for Redactor {
+    fn default() -> Self {
+        Self::new(true)
+    }
+}
+
+impl fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Redactor")
+            .field("secrets", &self.known.len())
+            .field("redact_values", &self.redact_values)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Redactor {
+    /// A redactor that knows no secrets yet. `redact_values`: whether credentials are also known by their looks.
+    pub fn new(redact_values: bool) -> Self {
+        Self { needles: Vec::new(), known: HashSet::new(), redact_values }
+    }
+
+    /// Makes a secret known.
+    pub fn register(&mut self, secret: &str) {
+        let secret = secret.trim();
+        if secret.len() >= MIN_SECRET_BYTES && self.known.insert(secret.to_owned()) {
+            needles::add_forms(secret, &mut self.needles);
+        }
+    }
+
+    /// Makes secrets known.
+    pub fn register_all<'s>(&mut self, secrets: impl IntoIterator<Item = &'s Secret>) {
+        secrets.into_iter().for_each(|secret| self.register(secret.expose()));
+    }
+
+    /// A value without its secrets.
+    pub fn json(&self, json: &Json) -> Json {
+        self.value(json, 0)
+    }
+
+    fn value(&self, json: &Json, depth: usize) -> Json {
+        match json {
+            Json::String(text) => Json::String(self.nested(text, depth).into_owned()),
+            Json::Array(items) => items.iter().map(|item| self.value(item, depth)).collect(),
+            Json::Object(map) => Json::Object(self.map(map, depth)),
+            other => other.clone(),
+        }
+    }
+
+    fn map(&self, map: &JsonMap, depth: usize) -> JsonMap {
+        // Headers and the like are often pairs of a name and a value.
+        let named = ["name", "key"].into_iter().find_map(|key| map.get(key)?.as_str());
+        let is_pair = named.is_some_and(is_credential);
+        let mut redacted = JsonMap::with_capacity(map.len());
+        for (key, value) in map {
+            let hidden = hides(key, value) || (is_pair && key == "value");
+            let value = if hidden { REDACTED.into() } else { self.value(value, depth) };
+            redacted.insert(free_key(&redacted, self.text(key).into_owned()), value);
+        }
+        redacted
+    }
+
+    /// A text that may be JSON itself, as the arguments of tools are: its keys count too.
+    fn nested<'t>(&self, text: &'t str, depth: usize) -> Cow<'t, str> {
+        let begins_as_json = text.trim_start().starts_with(['{', '[']);
+        if begins_as_json
+            && depth < MAX_NESTED_TEXTS
+            && let Ok(json) = serde_json::from_str::<Json>(text)
+        {
+            let redacted = self.value(&json, depth + 1);
+            // What holds no secret stays as it was written, to the last space.
+            if redacted != json {
+                return Cow::Owned(self.text(&redacted.to_string()).into_owned());
+            }
+        }
+        self.text(text)
+    }
+
+    /// A text without its secrets. Keys in it are not known: it is only searched.
+    pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let mut found = Vec::new();
+        for needle in &self.needles {
+            needle.find(text, &mut found);
+        }
+        if self.redact_values {
+            patterns::find(text, &mut found);
+        }
+        if found.is_empty() {
+            return Cow::Borrowed(text);
+        }
+        Cow::Owned(without(text, found))
+    }
+}
+
+/// The text with `[REDACTED]` in place of these ranges; what overlaps is one.
+fn without(text: &str, mut ranges: Vec<Range<usize>>) -> String {
+    ranges.sort_unstable_by_key(|range| (range.start, range.end));
+    let mut out = String::with_capacity(text.len());
+    let mut at = 0;
+    let mut ranges = ranges.into_iter().peekable();
+    while let Some(mut range) = ranges.next() {
+        while let Some(next) = ranges.next_if(|next| next.start < range.end) {
+            range.end = range.end.max(next.end);
+        }
+        out.push_str(&text[at..range.start]);
+        out.push_str(REDACTED);
+        at = range.end;
+    }
+    out.push_str(&text[at..]);
+    out
+}
+
+/// The key, or one like it that the map does not have: nothing is lost where two keys hold secrets.
+fn free_key(map: &JsonMap, key: String) -> String {
+    if !map.contains_key(&key) {
+        return key;
+    }
+    let numbered = (2_usize..).map(|number| format!("{key} ({number})"));
+    numbered.into_iter().find(|key| !map.contains_key(key)).unwrap_or(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn redactor() -> Redactor {
+        let mut redactor = Redactor::default();
+        redactor.register("hunter2/with space+\"quote\"");
+        redactor.register("plain-secret-1");
+        redactor.register("abc");
+        redactor
+    }
+
+    #[test]
+    fn secrets_go_wherever_they_stand() {
+        let value = json!({
+            "a plain-secret-1 key": 1,
+            "list": ["x plain-secret-1 y plain-secret-1", { "deep": "plain-secret-1" }],
+            "url": "https://h/?q=hunter2%2Fwith%20space%2B%22quote%22",
+            "form": "q=hunter2%2Fwith+space%2B%22quote%22",
+            "lower": "hunter2%2fwith%20space%2b%22quote%22",
+            "text of JSON": "{\"note\": \"hunter2/with space+\\\"quote\\\"\"} and more",
+            "abc": "abc",
+        });
+        let shown = redactor().json(&value).to_string();
+        for leak in ["plain-secret", "hunter2", "quote"] {
+            assert!(!shown.contains(leak), "{leak}: {shown}");
+        }
+        // Too short to be told from words.
+        assert!(shown.contains(r#""abc":"abc""#), "{shown}");
+    }
+
+    #[test]
+    fn base64_hides_no_secret_at_any_place() {
+        use base64::Engine;
+        for prefix in ["", "u", "us", "user:", "a longer one:"] {
+            for suffix in ["", "x", "yz", "\n"] {
+                let text = format!("{prefix}plain-secret-1{suffix}");
+                let encoded = base64::engine::general_purpose::STANDARD.encode(&text);
+                let shown = redactor().text(&encoded).into_owned();
+                assert!(shown.contains(REDACTED), "{text}: {shown}");
+                assert!(shown.len() - REDACTED.len() < encoded.len() - 16, "{text}: {shown}");
+            }
+        }
+    }
+
+    #[test]
+    fn texts_of_json_are_looked_into() {
+        let call = json!({ "arguments": "{\"api_key\": \"k\", \"n\":  1}", "other": "{\"n\":  1}" });
+        let shown = redactor().json(&call);
+        assert_eq!(shown["arguments"], r#"{"api_key":"[REDACTED]","n":1}"#);
+        assert_eq!(shown["other"], "{\"n\":  1}");
+    }
+
+    #[test]
+    fn pairs_are_read_as_keys_and_values() {
+        let shown = redactor().json(&json!([{ "name": "Api-Key", "value": "v" }, { "name": "n", "value": "v" }]));
+        assert_eq!(shown, json!([{ "name": "Api-Key", "value": REDACTED }, { "name": "n", "value": "v" }]));
+    }
+
+    #[test]
+    fn no_entry_is_lost_where_keys_hold_secrets() {
+        let mut redactor = Redactor::default();
+        redactor.register("first value");
+        redactor.register("other value");
+        let shown = redactor.json(&json!({ "first value": 1, "other value": 2 }));
+        assert_eq!(shown, json!({ "[REDACTED]": 1, "[REDACTED] (2)": 2 }));
+    }
+
+    #[test]
+    fn nothing_prints_the_secrets() {
+        assert!(!format!("{:?}", redactor()).contains("secret-1"));
+    }
+}

@@ -1,0 +1,296 @@
+//! Anthropic's Messages.
+
+use serde::Deserialize;
+use serde_json::{Value as Json, json};
+
+use super::content::{Text, Written, text};
+use super::gathered::Gathered;
+use super::tool_calls::Piece;
+use super::{failure, usage};
+use crate::error::{Error, Kind, Result};
+use crate::message::JsonMap;
+use crate::response::{Answer, Delta, FinishReason, Output, Response, ToolCall};
+use crate::wire::sse::Event;
+
+const EXPECTED: &str = "a message with `content`";
+
+/// The most blocks that one answer may have.
+const MAX_BLOCKS: usize = 1024;
+
+#[derive(Deserialize)]
+struct Message<'a> {
+    #[serde(borrow)]
+    id: Option<Text<'a>>,
+    #[serde(borrow)]
+    model: Option<Text<'a>>,
+    #[serde(borrow)]
+    content: Option<Vec<Block<'a>>>,
+    #[serde(borrow)]
+    stop_reason: Option<Text<'a>>,
+    usage: Option<JsonMap>,
+    error: Option<Json>,
+}
+
+#[derive(Deserialize)]
+struct Block<'a> {
+    #[serde(borrow)]
+    r#type: Option<Text<'a>>,
+    #[serde(borrow)]
+    text: Option<Text<'a>>,
+    #[serde(borrow)]
+    thinking: Option<Text<'a>>,
+    #[serde(borrow)]
+    id: Option<Text<'a>>,
+    #[serde(borrow)]
+    name: Option<Text<'a>>,
+    #[serde(borrow)]
+    input: Option<Written<'a>>,
+}
+
+/// Reads a whole answer.
+pub(super) fn decode(body: &[u8]) -> Result<Response> {
+    let message: Message<'_> = failure::parse(body, EXPECTED)?;
+    if let Some(error) = message.error {
+        return Err(failure::said(&error));
+    }
+    let Some(content) = message.content else { return Err(failure::unexpected(EXPECTED, body)) };
+    let mut answer = Answer::default();
+    let mut has_blocks = false;
+    for block in &content {
+        match text(&block.r#type) {
+            "text" => answer.text.push_str(text(&block.text)),
+            kind => {
+                has_blocks = true;
+                answer.thinking.push_str(text(&block.thinking));
+                if kind == "tool_use" {
+                    let arguments = block.input.as_ref().map_or("{}", |input| &input.0).to_owned();
+                    let (id, name) = (text(&block.id).to_owned(), text(&block.name).to_owned());
+                    answer.tool_calls.push(ToolCall { id, name, arguments });
+                }
+            }
+        }
+    }
+    if has_blocks {
+        #[derive(Deserialize)]
+        struct Blocks {
+            content: Json,
+        }
+        answer.blocks = Some(failure::parse::<Blocks>(body, EXPECTED)?.content);
+    }
+    Ok(Response {
+        id: message.id.map(|id| id.0.into_owned()),
+        model: message.model.map(|model| model.0.into_owned()),
+        output: Output::Answer(answer),
+        finish_reason: message.stop_reason.map(|reason| finish_reason(&reason.0)),
+        usage: message.usage.map(usage::anthropic),
+    })
+}
+
+fn finish_reason(reason: &str) -> FinishReason {
+    match reason {
+        "end_turn" | "stop_sequence" => FinishReason::Stop,
+        "max_tokens" | "model_context_window_exceeded" => FinishReason::Length,
+        "tool_use" => FinishReason::ToolCalls,
+        "refusal" => FinishReason::ContentFilter,
+        other => FinishReason::Other(other.to_owned()),
+    }
+}
+
+/// A stream.
+#[derive(Debug, Default)]
+pub(super) struct Stream {
+    blocks: Vec<StreamedBlock>,
+    /// The numbers so far: later events correct earlier ones.
+    reported: JsonMap,
+}
+
+/// A block of the answer as far as it has come.
+#[derive(Debug)]
+struct StreamedBlock {
+    index: u64,
+    block: JsonMap,
+    /// The JSON of a tool's input.
+    input: String,
+}
+
+#[derive(Deserialize)]
+struct StreamEvent<'a> {
+    #[serde(borrow)]
+    r#type: Option<Text<'a>>,
+    index: Option<u64>,
+    #[serde(borrow)]
+    message: Option<Start<'a>>,
+    content_block: Option<JsonMap>,
+    #[serde(borrow)]
+    delta: Option<StreamDelta<'a>>,
+    usage: Option<JsonMap>,
+    error: Option<Json>,
+}
+
+#[derive(Deserialize)]
+struct Start<'a> {
+    #[serde(borrow)]
+    id: Option<Text<'a>>,
+    #[serde(borrow)]
+    model: Option<Text<'a>>,
+    usage: Option<JsonMap>,
+}
+
+#[derive(Deserialize)]
+struct StreamDelta<'a> {
+    #[serde(borrow)]
+    text: Option<Text<'a>>,
+    #[serde(borrow)]
+    thinking: Option<Text<'a>>,
+    #[serde(borrow)]
+    signature: Option<Text<'a>>,
+    #[serde(borrow)]
+    partial_json: Option<Text<'a>>,
+    #[serde(borrow)]
+    stop_reason: Option<Text<'a>>,
+}
+
+impl Stream {
+    /// Reads an event of a stream.
+    pub(super) fn read_event(
+        &mut self,
+        gathered: &mut Gathered,
+        event: Event<'_>,
+        deltas: &mut Vec<Delta>,
+    ) -> Result<()> {
+        // Not a part of this protocol, but some proxies end every stream with it.
+        if event.data == "[DONE]" {
+            return Ok(());
+        }
+        let read: StreamEvent<'_> = serde_json::from_str(event.data).map_err(|error| failure::unreadable(&error))?;
+        if let Some(error) = &read.error {
+            return Err(failure::said(error));
+        }
+        let kind = match text(&read.r#type) {
+            "" => event.name.unwrap_or_default(),
+            kind => kind,
+        };
+        match kind {
+            "message_start" => {
+                if let Some(start) = read.message {
+                    gathered.identify(&start.id, &start.model);
+                    self.add_usage(start.usage, gathered, deltas);
+                }
+            }
+            "content_block_start" => {
+                let block = read.content_block.unwrap_or_default();
+                self.begin(read.index.unwrap_or(0), block, gathered, deltas)?;
+            }
+            "content_block_delta" => {
+                if let Some(delta) = &read.delta {
+                    self.add(read.index.unwrap_or(0), delta, gathered, deltas)?;
+                }
+            }
+            "message_delta" => {
+                if let Some(reason) = read.delta.and_then(|delta| delta.stop_reason) {
+                    gathered.finish_reason = Some(finish_reason(&reason.0));
+                }
+                self.add_usage(read.usage, gathered, deltas);
+            }
+            "message_stop" => gathered.is_done = true,
+            "error" => return Err(failure::said_in(event.data)),
+            // New kinds of events may come at any time, the provider says.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn add_usage(&mut self, reported: Option<JsonMap>, gathered: &mut Gathered, deltas: &mut Vec<Delta>) {
+        if let Some(reported) = reported {
+            self.reported.extend(reported.into_iter().filter(|(_, value)| !value.is_null()));
+            gathered.set_usage(usage::anthropic(self.reported.clone()), deltas);
+        }
+    }
+
+    fn begin(&mut self, index: u64, block: JsonMap, gathered: &mut Gathered, deltas: &mut Vec<Delta>) -> Result<()> {
+        if self.blocks.iter().any(|known| known.index == index) {
+            return Err(Error::new(Kind::StreamParse, "a block of the message begins twice"));
+        }
+        if self.blocks.len() >= MAX_BLOCKS {
+            return Err(Error::new(Kind::ResponseTooLarge, format_args!("it has more than {MAX_BLOCKS} blocks")));
+        }
+        let part = |name: &str| block.get(name).and_then(Json::as_str).unwrap_or_default();
+        match part("type") {
+            "text" => gathered.add_text(part("text"), deltas),
+            "thinking" => gathered.add_thinking(part("thinking"), deltas),
+            "tool_use" => {
+                let input = block.get("input").filter(|input| input.as_object().is_some_and(|input| !input.is_empty()));
+                let arguments = input.map(Json::to_string).unwrap_or_default();
+                let piece = Piece { number: Some(index), id: part("id"), name: part("name"), arguments: &arguments };
+                gathered.calls.add(piece, deltas)?;
+            }
+            _ => {}
+        }
+        self.blocks.push(StreamedBlock { index, block, input: String::new() });
+        Ok(())
+    }
+
+    fn add(
+        &mut self,
+        index: u64,
+        delta: &StreamDelta<'_>,
+        gathered: &mut Gathered,
+        deltas: &mut Vec<Delta>,
+    ) -> Result<()> {
+        let Some(streamed) = self.blocks.iter_mut().rfind(|known| known.index == index) else {
+            return Err(Error::new(Kind::StreamParse, "a block of the message goes on that has not begun"));
+        };
+        for (name, more) in [("text", &delta.text), ("thinking", &delta.thinking), ("signature", &delta.signature)] {
+            append(&mut streamed.block, name, text(more));
+        }
+        gathered.add_text(text(&delta.text), deltas);
+        gathered.add_thinking(text(&delta.thinking), deltas);
+        let arguments = text(&delta.partial_json);
+        streamed.input.push_str(arguments);
+        if streamed.kind() == Some("tool_use") && !arguments.is_empty() {
+            gathered.calls.add(Piece { number: Some(index), arguments, ..Piece::default() }, deltas)?;
+        }
+        Ok(())
+    }
+
+    /// The answer.
+    pub(super) fn finish(mut self, gathered: Gathered) -> Result<Response> {
+        self.blocks.sort_by_key(|streamed| streamed.index);
+        let has_blocks = self.blocks.iter().any(|streamed| streamed.kind() != Some("text"));
+        let blocks = self.blocks.into_iter().map(StreamedBlock::finish);
+        let blocks = has_blocks.then(|| blocks.collect());
+        let mut response = gathered.finish(blocks)?;
+        if let Output::Answer(answer) = &mut response.output {
+            // A tool without parameters gets no piece of input at all.
+            let empty = answer.tool_calls.iter_mut().filter(|call| call.arguments.is_empty());
+            empty.for_each(|call| call.arguments.push_str("{}"));
+        }
+        Ok(response)
+    }
+}
+
+impl StreamedBlock {
+    fn kind(&self) -> Option<&str> {
+        self.block.get("type")?.as_str()
+    }
+
+    /// The block as it is given back to the provider, which takes nothing but JSON as a tool's input.
+    fn finish(mut self) -> Json {
+        if !self.input.is_empty() {
+            let input = serde_json::from_str(&self.input).unwrap_or_else(|_| json!({}));
+            self.block.insert("input".to_owned(), input);
+        }
+        Json::Object(self.block)
+    }
+}
+
+/// Adds text to a field of a block.
+fn append(block: &mut JsonMap, name: &str, more: &str) {
+    match block.get_mut(name) {
+        _ if more.is_empty() => {}
+        Some(Json::String(text)) => text.push_str(more),
+        _ => {
+            block.insert(name.to_owned(), Json::from(more));
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Values that providers write in more than one way.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::Value as Json;
+
+/// Text that is borrowed where it can be, also inside an `Option`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(transparent)]
+pub(super) struct Text<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
+
+/// The text, or nothing.
+pub(super) fn text<'t>(text: &'t Option<Text<'_>>) -> &'t str {
+    text.as_ref().map_or("", |text| &text.0)
+}
+
+/// Text; or any JSON, which becomes the text that it is written as. Some servers send arguments as an object.
+#[derive(Debug, Default)]
+pub(super) struct Written<'a>(pub(super) Cow<'a, str>);
+
+/// The text, or nothing.
+pub(super) fn written<'t>(written: &'t Option<Written<'_>>) -> &'t str {
+    written.as_ref().map_or("", |written| &written.0)
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Written<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(WrittenVisitor)
+    }
+}
+
+struct WrittenVisitor;
+
+impl<'de> Visitor<'de> for WrittenVisitor {
+    type Value = Written<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("text or JSON")
+    }
+
+    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(Written(Cow::Borrowed(text)))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Written(Cow::Owned(text.to_owned())))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+        let json = Json::deserialize(MapAccessDeserializer::new(map))?;
+        Ok(Written(Cow::Owned(json.to_string())))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Self::Value, A::Error> {
+        let json = Json::deserialize(SeqAccessDeserializer::new(seq))?;
+        Ok(Written(Cow::Owned(json.to_string())))
+    }
+}
+
+/// The content of a message: text, or parts, of which some may be what the model thought.
+#[derive(Debug, Default)]
+pub(super) struct Content<'a> {
+    pub(super) text: Cow<'a, str>,
+    pub(super) thinking: String,
+}
+
+/// A part of a message's content.
+#[derive(Deserialize)]
+struct Part<'a> {
+    #[serde(borrow)]
+    text: Option<Text<'a>>,
+    #[serde(borrow)]
+    thinking: Option<Content<'a>>,
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ContentVisitor)
+    }
+}
+
+struct ContentVisitor;
+
+impl<'de> Visitor<'de> for ContentVisitor {
+    type Value = Content<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("text or a list of parts")
+    }
+
+    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(Content { text: Cow::Borrowed(text), thinking: String::new() })
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Content { text: Cow::Owned(text.to_owned()), thinking: String::new() })
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        let mut content = Content::default();
+        while let Some(part) = seq.next_element::<Part<'de>>()? {
+            content.text.to_mut().push_str(text(&part.text));
+            if let Some(thinking) = part.thinking {
+                content.thinking.push_str(&thinking.text);
+            }
+        }
+        Ok(content)
+    }
+}

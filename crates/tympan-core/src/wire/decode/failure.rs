@@ -1,0 +1,132 @@
+//! Answers that say that something went wrong, and answers that nobody expected.
+
+use serde_json::Value as Json;
+
+use crate::credential::redact;
+use crate::error::{Error, Kind, Result};
+use crate::wire::Protocol;
+
+/// The most characters of an answer that an error shows.
+const MAX_EXCERPT: usize = 200;
+
+/// Longer answers are not read for the sake of an error's message.
+const MAX_READ: usize = 1 << 20;
+
+/// The error that a provider's answer with this HTTP status stands for.
+pub fn decode_error(protocol: Protocol, status: u16, body: &[u8]) -> Error {
+    let kind = match status {
+        429 | 500.. => Kind::ProviderUnavailable,
+        _ => Kind::Provider,
+    };
+    let said = match read(body) {
+        Some(json) => message(&json),
+        None => cut(String::from_utf8_lossy(&body[..body.len().min(4 * MAX_EXCERPT)]).trim()),
+    };
+    let error = match said.is_empty() {
+        true => Error::new(kind, format_args!("HTTP {status}")),
+        false => Error::new(kind, format_args!("HTTP {status}: {said}")),
+    };
+    let help = match status {
+        401 | 403 => "look at the API key, and at what it may be used for",
+        404 => "look at the name of the model, and at the address",
+        400 | 422 => match protocol {
+            Protocol::AnthropicMessages | Protocol::OpenAiChat => "look at the options and at the messages",
+            _ => "look at the options",
+        },
+        429 => "wait, or ask for less",
+        _ => return error,
+    };
+    error.with_help(help)
+}
+
+/// The error that stands in a stream, or in an answer that claimed to be one.
+pub(super) fn said(error: &Json) -> Error {
+    Error::new(Kind::Provider, message(error))
+}
+
+/// The same, where the error is all of an event's data.
+pub(super) fn said_in(data: &str) -> Error {
+    match serde_json::from_str::<Json>(data) {
+        Ok(mut json) => match json.get_mut("response").map(Json::take) {
+            Some(response) if response.get("error").is_some() => said(&response),
+            _ => said(&json),
+        },
+        Err(error) => unreadable(&error),
+    }
+}
+
+/// A model's words why it will not answer.
+pub(super) fn refused(refusal: &str) -> Error {
+    Error::new(Kind::Refused, cut(refusal))
+}
+
+/// Data of a stream that cannot be read.
+pub(super) fn unreadable(error: &serde_json::Error) -> Error {
+    let details = match error.is_data() {
+        true => format!("an event does not have the shape that is expected, at column {}", error.column()),
+        false => format!("an event is not JSON, at line {}, column {}", error.line(), error.column()),
+    };
+    Error::new(Kind::StreamParse, details)
+}
+
+/// Reads a whole answer as what is expected.
+pub(super) fn parse<'a, T: serde::Deserialize<'a>>(body: &'a [u8], expected: &str) -> Result<T> {
+    serde_json::from_slice(body).map_err(|_| unexpected(expected, body))
+}
+
+/// An answer that is not what is expected; or that says, in some other shape, what went wrong.
+pub(super) fn unexpected(expected: &str, body: &[u8]) -> Error {
+    let found = match read(body) {
+        Some(json) if json.get("error").is_some_and(|error| !error.is_null()) => return said(&json),
+        Some(json) => excerpt(json),
+        None if body.is_empty() => "nothing".to_owned(),
+        None if body.len() > MAX_READ => format!("{} bytes of something else", body.len()),
+        None => cut(String::from_utf8_lossy(&body[..body.len().min(4 * MAX_EXCERPT)]).trim()),
+    };
+    Error::new(Kind::UnexpectedResponse, format_args!("expected {expected}, found {found}"))
+        .with_help("the prompt's `provider` and `apiType` say how an answer is read: look whether they fit")
+}
+
+fn read(body: &[u8]) -> Option<Json> {
+    (body.len() <= MAX_READ).then(|| serde_json::from_slice(body).ok()).flatten()
+}
+
+/// What an error says, in all the shapes that providers have for it.
+fn message(json: &Json) -> String {
+    let json = json.as_array().and_then(|items| items.first()).unwrap_or(json);
+    let inner = match json.get("error") {
+        Some(inner) if !inner.is_null() => inner,
+        _ => json,
+    };
+    let text = inner.as_str().or_else(|| ["message", "detail", "msg"].iter().find_map(|key| inner.get(*key)?.as_str()));
+    let Some(text) = text else { return excerpt(json.clone()) };
+    let codes: Vec<_> = ["type", "status", "code"]
+        .iter()
+        .filter_map(|key| match inner.get(*key)? {
+            // A code is a word. What is longer is something else.
+            Json::String(code) if code != "error" && code.len() <= 60 => Some(code.clone()),
+            Json::Number(code) => Some(code.to_string()),
+            _ => None,
+        })
+        .collect();
+    match codes.is_empty() {
+        true => cut(text),
+        false => format!("{} ({})", cut(text), codes.join(", ")),
+    }
+}
+
+/// JSON as an error may show it.
+fn excerpt(mut json: Json) -> String {
+    redact(&mut json);
+    cut(&json.to_string())
+}
+
+/// So much of a text as an error may show: the beginning, on one line, without what drives a terminal.
+fn cut(text: &str) -> String {
+    let mut chars = text.chars().map(|char| if char.is_whitespace() { ' ' } else { char }).filter(|c| !c.is_control());
+    let start: String = chars.by_ref().take(MAX_EXCERPT).collect();
+    match chars.next() {
+        Some(_) => start.trim_end().to_owned() + "…",
+        None => start,
+    }
+}

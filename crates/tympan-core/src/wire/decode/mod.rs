@@ -1,0 +1,242 @@
+//! Answers out of bytes: whole ones, and streams as state machines.
+
+mod anthropic_messages;
+mod content;
+mod failure;
+mod gathered;
+mod halves;
+mod openai_chat;
+mod openai_embeddings;
+mod openai_images;
+mod openai_responses;
+mod tool_calls;
+mod usage;
+
+use std::ops::ControlFlow;
+
+use super::Protocol;
+use super::sse::{DEFAULT_MAX_EVENT_BYTES, Event, SseDecoder};
+use crate::error::{Error, Kind, Result};
+use crate::response::{Delta, Response};
+use gathered::Gathered;
+use halves::Halves;
+
+pub use failure::decode_error;
+
+/// Reads a whole answer.
+///
+/// ```
+/// use tympan::{response::Output, wire::{self, Protocol}};
+///
+/// let body = br#"{"choices": [{"message": {"content": "Hello!"}, "finish_reason": "stop"}]}"#;
+/// let response = wire::decode(Protocol::OpenAiChat, body)?;
+/// let Output::Answer(answer) = response.output else { unreachable!() };
+/// assert_eq!(answer.text, "Hello!");
+/// # Ok::<(), tympan::Error>(())
+/// ```
+///
+/// # Errors
+/// It says that something went wrong, or does not have the protocol's shape.
+pub fn decode(protocol: Protocol, body: &[u8]) -> Result<Response> {
+    let body = body.strip_prefix("\u{feff}".as_bytes()).unwrap_or(body);
+    match protocol {
+        Protocol::OpenAiChat => openai_chat::decode(body),
+        Protocol::OpenAiResponses => openai_responses::decode(body),
+        Protocol::OpenAiEmbeddings => openai_embeddings::decode(body),
+        Protocol::OpenAiImages => openai_images::decode(body),
+        Protocol::AnthropicMessages => anthropic_messages::decode(body),
+    }
+}
+
+/// Reads an answer as it came: a whole one, or the events of a stream.
+///
+/// # Errors
+/// As [`decode`] and [`StreamDecoder`].
+pub fn decode_received(protocol: Protocol, body: &[u8]) -> Result<Response> {
+    if !is_stream(body) {
+        return decode(protocol, body);
+    }
+    let mut decoder = StreamDecoder::new(protocol);
+    decoder.push(body, &mut Vec::new())?;
+    decoder.finish()
+}
+
+/// Whether these are events, and not one JSON document.
+fn is_stream(body: &[u8]) -> bool {
+    let body = body.strip_prefix("\u{feff}".as_bytes()).unwrap_or(body).trim_ascii_start();
+    ["data:", "event:", "id:", "retry:", ":"].iter().any(|field| body.starts_with(field.as_bytes()))
+}
+
+/// What a stream may cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamLimits {
+    /// The most bytes of one event.
+    pub max_event_bytes: usize,
+    /// The most bytes of all.
+    pub max_total_bytes: usize,
+    /// The most tools that one answer may call.
+    pub max_tool_calls: usize,
+}
+
+impl Default for StreamLimits {
+    fn default() -> Self {
+        Self { max_event_bytes: DEFAULT_MAX_EVENT_BYTES, max_total_bytes: 64 << 20, max_tool_calls: 128 }
+    }
+}
+
+/// Reads a streamed answer. The same bytes come to the same deltas and the same answer, however they are cut.
+///
+/// ```
+/// use tympan::{response::Delta, wire::{Protocol, StreamDecoder}};
+///
+/// let mut decoder = StreamDecoder::new(Protocol::OpenAiChat);
+/// let mut deltas = Vec::new();
+/// decoder.push(b"data: {\"choices\":[{\"delta\":{\"content\":\"Hel", &mut deltas)?;
+/// decoder.push(b"lo!\"}}]}\n\ndata: [DONE]\n\n", &mut deltas)?;
+/// assert_eq!(deltas, [Delta::Text("Hello!".into())]);
+/// assert!(decoder.is_done());
+/// let response = decoder.finish()?;
+/// # Ok::<(), tympan::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct StreamDecoder {
+    sse: SseDecoder,
+    gathered: Gathered,
+    state: State,
+    halves: Halves,
+    /// How many bytes may still come.
+    remaining: usize,
+    limits: StreamLimits,
+}
+
+/// What only one protocol has to remember.
+#[derive(Debug)]
+enum State {
+    Chat,
+    Responses(openai_responses::Stream),
+    Anthropic(anthropic_messages::Stream),
+    /// A protocol that has no streams.
+    None(Protocol),
+}
+
+impl StreamDecoder {
+    /// A decoder with the usual limits.
+    pub fn new(protocol: Protocol) -> Self {
+        Self::with_limits(protocol, StreamLimits::default())
+    }
+
+    /// A decoder with limits of the host's own.
+    pub fn with_limits(protocol: Protocol, limits: StreamLimits) -> Self {
+        Self {
+            sse: SseDecoder::new(limits.max_event_bytes),
+            gathered: Gathered::new(limits.max_tool_calls),
+            state: match protocol {
+                Protocol::OpenAiChat => State::Chat,
+                Protocol::OpenAiResponses => State::Responses(Default::default()),
+                Protocol::AnthropicMessages => State::Anthropic(Default::default()),
+                Protocol::OpenAiEmbeddings | Protocol::OpenAiImages => State::None(protocol),
+            },
+            halves: Halves::default(),
+            remaining: limits.max_total_bytes,
+            limits,
+        }
+    }
+
+    /// Takes more bytes, and adds what they say to `deltas`. What follows the answer's end is not looked at.
+    ///
+    /// # Errors
+    /// The stream cannot be read, goes past a limit, or says that something went wrong; or the model refuses. The
+    /// error has the text that had arrived. Nothing sensible can be pushed after that.
+    pub fn push(&mut self, bytes: &[u8], deltas: &mut Vec<Delta>) -> Result<()> {
+        if self.is_done() {
+            return Ok(());
+        }
+        let allowed = &bytes[..bytes.len().min(self.remaining)];
+        self.remaining -= allowed.len();
+        let Self { sse, gathered, state, halves, .. } = self;
+        let pushed = sse.push_until(allowed, |event| {
+            mend_event(halves, event, |event| read_event(state, gathered, event, deltas))?;
+            Ok(if gathered.is_done { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        });
+        let pushed = pushed.and_then(|_| match allowed.len() == bytes.len() || self.is_done() {
+            true => Ok(()),
+            false => Err(self.too_large()),
+        });
+        pushed.map_err(|error| error.with_partial_text(self.partial_text()))
+    }
+
+    fn too_large(&self) -> Error {
+        let max = self.limits.max_total_bytes;
+        Error::new(Kind::ResponseTooLarge, format_args!("the stream has more than {max} bytes"))
+    }
+
+    /// Whether the answer has come to its end.
+    pub fn is_done(&self) -> bool {
+        self.gathered.is_done
+    }
+
+    /// The text that has arrived.
+    pub fn partial_text(&self) -> &str {
+        &self.gathered.text
+    }
+
+    /// The whole answer, when there are no more bytes. A last event that lacked its blank line is in it, if it was whole.
+    ///
+    /// # Errors
+    /// The answer had not come to its end, or what came of it is not sound. The error has the text that had arrived.
+    pub fn finish(self) -> Result<Response> {
+        let Self { sse, mut gathered, mut state, mut halves, .. } = self;
+        // The last event may lack its blank line. If it is not whole either, then the stream was cut off in it.
+        let mut deltas = Vec::new();
+        let last = match gathered.is_done {
+            true => Ok(()),
+            false => sse.finish(|event| {
+                mend_event(&mut halves, event, |event| read_event(&mut state, &mut gathered, event, &mut deltas))
+            }),
+        };
+        let is_complete = match &state {
+            // Not every compatible server says `[DONE]`.
+            State::Chat => gathered.is_done || gathered.finish_reason.is_some(),
+            State::None(protocol) => return Err(no_streams(*protocol)),
+            _ => gathered.is_done,
+        };
+        let partial_text = gathered.text.clone();
+        let response = match last {
+            Err(error) if error.kind() != Kind::StreamParse => Err(error),
+            _ if !is_complete => Err(Error::new(Kind::Truncated, "the answer had not come to its end")
+                .with_help("try again; what had arrived is kept in the error")),
+            _ => match state {
+                State::Responses(stream) => stream.finish(gathered),
+                State::Anthropic(stream) => stream.finish(gathered),
+                State::Chat | State::None(_) => gathered.finish(None),
+            },
+        };
+        response.map_err(|error| error.with_partial_text(partial_text))
+    }
+}
+
+/// Reads an event, and once more with its halves of characters put together if that is why it could not be read. An
+/// event that cannot be read has changed nothing.
+fn mend_event(halves: &mut Halves, event: Event<'_>, mut read: impl FnMut(Event<'_>) -> Result<()>) -> Result<()> {
+    match read(event) {
+        Err(error) if error.kind() == Kind::StreamParse => match halves.mend(event.data) {
+            Some(data) => read(Event { data: &data, ..event }),
+            None => Err(error),
+        },
+        other => other,
+    }
+}
+
+fn read_event(state: &mut State, gathered: &mut Gathered, event: Event<'_>, deltas: &mut Vec<Delta>) -> Result<()> {
+    match state {
+        State::Chat => openai_chat::read_event(gathered, event, deltas),
+        State::Responses(stream) => stream.read_event(gathered, event, deltas),
+        State::Anthropic(stream) => stream.read_event(gathered, event, deltas),
+        State::None(protocol) => Err(no_streams(*protocol)),
+    }
+}
+
+fn no_streams(protocol: Protocol) -> Error {
+    Error::new(Kind::UnsupportedApi, format_args!("{} has no streams", protocol.as_str()))
+        .with_help("ask for the whole answer")
+}

@@ -1,0 +1,282 @@
+//! OpenAI's Responses.
+
+use serde::Deserialize;
+use serde_json::Value as Json;
+
+use super::content::{Text, Written, text, written};
+use super::gathered::Gathered;
+use super::tool_calls::Piece;
+use super::{failure, usage};
+use crate::error::Result;
+use crate::message::JsonMap;
+use crate::response::{Answer, Delta, FinishReason, Output, Response, ToolCall};
+use crate::wire::sse::Event;
+
+const EXPECTED: &str = "a response with `output`";
+
+/// A whole answer; in a stream, what its first and its last event say about it.
+#[derive(Deserialize)]
+struct Whole<'a> {
+    #[serde(borrow)]
+    id: Option<Text<'a>>,
+    #[serde(borrow)]
+    model: Option<Text<'a>>,
+    #[serde(borrow)]
+    status: Option<Text<'a>>,
+    #[serde(borrow)]
+    incomplete_details: Option<IncompleteDetails<'a>>,
+    #[serde(borrow)]
+    output: Option<Vec<Item<'a>>>,
+    #[serde(borrow)]
+    output_text: Option<Text<'a>>,
+    usage: Option<JsonMap>,
+    error: Option<Json>,
+}
+
+#[derive(Deserialize)]
+struct IncompleteDetails<'a> {
+    #[serde(borrow)]
+    reason: Option<Text<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Item<'a> {
+    #[serde(borrow)]
+    r#type: Option<Text<'a>>,
+    #[serde(borrow)]
+    id: Option<Text<'a>>,
+    #[serde(borrow)]
+    call_id: Option<Text<'a>>,
+    #[serde(borrow)]
+    name: Option<Text<'a>>,
+    #[serde(borrow)]
+    arguments: Option<Written<'a>>,
+    #[serde(borrow)]
+    content: Option<Vec<Part<'a>>>,
+    #[serde(borrow)]
+    summary: Option<Vec<Part<'a>>>,
+}
+
+#[derive(Deserialize)]
+struct Part<'a> {
+    #[serde(borrow)]
+    r#type: Option<Text<'a>>,
+    #[serde(borrow)]
+    text: Option<Text<'a>>,
+    #[serde(borrow)]
+    refusal: Option<Text<'a>>,
+}
+
+impl Item<'_> {
+    /// A call of a tool, if it is one. What has no name for the call has one for the item.
+    fn call(&self) -> Option<Piece<'_>> {
+        let id = match text(&self.call_id) {
+            "" => text(&self.id),
+            id => id,
+        };
+        let call = Piece { number: None, id, name: text(&self.name), arguments: written(&self.arguments) };
+        (text(&self.r#type) == "function_call").then_some(call)
+    }
+
+    /// Adds what the item says to an answer.
+    fn add_to(&self, answer: &mut Answer) {
+        if let Some(Piece { id, name, arguments, .. }) = self.call() {
+            let call = ToolCall { id: id.to_owned(), name: name.to_owned(), arguments: arguments.to_owned() };
+            answer.tool_calls.push(call);
+        }
+        for (index, part) in self.summary.iter().flatten().enumerate() {
+            if index > 0 {
+                answer.thinking.push_str(BETWEEN_SUMMARIES);
+            }
+            answer.thinking.push_str(text(&part.text));
+        }
+        for part in self.content.iter().flatten() {
+            match text(&part.r#type) {
+                "output_text" => answer.text.push_str(text(&part.text)),
+                "reasoning_text" => answer.thinking.push_str(text(&part.text)),
+                "refusal" => answer.refusal.get_or_insert_default().push_str(text(&part.refusal)),
+                _ => {}
+            }
+        }
+    }
+}
+
+const BETWEEN_SUMMARIES: &str = "\n\n";
+
+/// Reads a whole answer.
+pub(super) fn decode(body: &[u8]) -> Result<Response> {
+    let whole: Whole<'_> = failure::parse(body, EXPECTED)?;
+    if let Some(error) = whole.error {
+        return Err(failure::said(&error));
+    }
+    if whole.output.is_none() && whole.output_text.is_none() {
+        return Err(failure::unexpected(EXPECTED, body));
+    }
+    let has_blocks = whole.has_blocks();
+    let mut response = whole.into_response();
+    if let (true, Output::Answer(answer)) = (has_blocks, &mut response.output) {
+        #[derive(Deserialize)]
+        struct Blocks {
+            output: Json,
+        }
+        answer.blocks = Some(failure::parse::<Blocks>(body, EXPECTED)?.output);
+    }
+    Ok(response)
+}
+
+impl Whole<'_> {
+    /// Whether there is something besides messages, which the provider wants back as it is.
+    fn has_blocks(&self) -> bool {
+        self.output.iter().flatten().any(|item| text(&item.r#type) != "message")
+    }
+
+    fn into_response(self) -> Response {
+        let mut answer = Answer::default();
+        self.output.iter().flatten().for_each(|item| item.add_to(&mut answer));
+        if answer.text.is_empty() {
+            answer.text.push_str(text(&self.output_text));
+        }
+        let finish_reason = self.finish_reason(!answer.tool_calls.is_empty());
+        Response {
+            id: self.id.map(|id| id.0.into_owned()),
+            model: self.model.map(|model| model.0.into_owned()),
+            output: Output::Answer(answer),
+            finish_reason,
+            usage: self.usage.map(usage::openai),
+        }
+    }
+
+    fn finish_reason(&self, calls_tools: bool) -> Option<FinishReason> {
+        let reason = self.incomplete_details.as_ref().map_or("", |details| text(&details.reason));
+        Some(match (text(&self.status), reason) {
+            ("", _) => return None,
+            ("completed", _) if calls_tools => FinishReason::ToolCalls,
+            ("completed", _) => FinishReason::Stop,
+            ("incomplete", "max_output_tokens") => FinishReason::Length,
+            ("incomplete", "content_filter") => FinishReason::ContentFilter,
+            (status, "") => FinishReason::Other(status.to_owned()),
+            (_, reason) => FinishReason::Other(reason.to_owned()),
+        })
+    }
+}
+
+/// A stream.
+#[derive(Debug, Default)]
+pub(super) struct Stream {
+    /// The answer as the last event has it, if it has one.
+    last: Option<Box<Response>>,
+}
+
+#[derive(Deserialize)]
+struct StreamEvent<'a> {
+    #[serde(borrow)]
+    r#type: Option<Text<'a>>,
+    output_index: Option<u64>,
+    summary_index: Option<u64>,
+    #[serde(borrow)]
+    delta: Option<Written<'a>>,
+    #[serde(borrow)]
+    arguments: Option<Written<'a>>,
+    #[serde(borrow)]
+    item: Option<Item<'a>>,
+    #[serde(borrow)]
+    response: Option<Whole<'a>>,
+    error: Option<Json>,
+}
+
+impl Stream {
+    /// Reads an event of a stream.
+    pub(super) fn read_event(
+        &mut self,
+        gathered: &mut Gathered,
+        event: Event<'_>,
+        deltas: &mut Vec<Delta>,
+    ) -> Result<()> {
+        // Not a part of this protocol, but some proxies end every stream with it.
+        if event.data == "[DONE]" {
+            return Ok(());
+        }
+        let read: StreamEvent<'_> = serde_json::from_str(event.data).map_err(|error| failure::unreadable(&error))?;
+        let kind = match text(&read.r#type) {
+            "" => event.name.unwrap_or_default(),
+            kind => kind,
+        };
+        let number = read.output_index;
+        match kind {
+            "response.output_text.delta" => gathered.add_text(written(&read.delta), deltas),
+            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
+                gathered.add_thinking(written(&read.delta), deltas);
+            }
+            "response.reasoning_summary_part.added" if read.summary_index > Some(0) => {
+                gathered.add_thinking(BETWEEN_SUMMARIES, deltas);
+            }
+            "response.refusal.delta" => return Err(failure::refused(written(&read.delta))),
+            "response.function_call_arguments.delta" => {
+                let arguments = written(&read.delta);
+                gathered.calls.add(Piece { number, arguments, ..Piece::default() }, deltas)?;
+            }
+            "response.function_call_arguments.done" if !gathered.calls.has_arguments(number) => {
+                let arguments = written(&read.arguments);
+                gathered.calls.add(Piece { number, arguments, ..Piece::default() }, deltas)?;
+            }
+            "response.output_item.added" | "response.output_item.done" => {
+                if let Some(call) = read.item.as_ref().and_then(Item::call) {
+                    let arguments = if gathered.calls.has_arguments(number) { "" } else { call.arguments };
+                    gathered.calls.add(Piece { number, arguments, ..call }, deltas)?;
+                }
+            }
+            "error" | "response.error" => return Err(failure::said_in(event.data)),
+            _ => match (read.error, read.response) {
+                (Some(error), _) => return Err(failure::said(&error)),
+                (None, Some(response)) => self.read_response(kind, response, gathered, event.data, deltas)?,
+                (None, None) => {}
+            },
+        }
+        Ok(())
+    }
+
+    /// Reads an event about the answer as a whole.
+    fn read_response(
+        &mut self,
+        kind: &str,
+        mut response: Whole<'_>,
+        gathered: &mut Gathered,
+        data: &str,
+        deltas: &mut Vec<Delta>,
+    ) -> Result<()> {
+        if let Some(error) = &response.error {
+            return Err(failure::said(error));
+        }
+        gathered.identify(&response.id, &response.model);
+        match kind {
+            "response.failed" | "response.cancelled" => return Err(failure::said_in(data)),
+            "response.completed" | "response.incomplete" => {}
+            _ => return Ok(()),
+        }
+        gathered.is_done = true;
+        if let Some(reported) = response.usage.take() {
+            gathered.set_usage(usage::openai(reported), deltas);
+        }
+        gathered.finish_reason = response.finish_reason(!gathered.calls.is_empty());
+        // The last event has the whole answer once more, with all that has to be given back.
+        if response.output.as_ref().is_some_and(|output| !output.is_empty()) {
+            let has_blocks = response.has_blocks();
+            let mut last = response.into_response();
+            if let (true, Output::Answer(answer)) = (has_blocks, &mut last.output) {
+                let mut data: Json = serde_json::from_str(data).map_err(|error| failure::unreadable(&error))?;
+                answer.blocks = Some(data["response"]["output"].take());
+            }
+            self.last = Some(Box::new(last));
+        }
+        Ok(())
+    }
+
+    /// The answer.
+    pub(super) fn finish(self, gathered: Gathered) -> Result<Response> {
+        let said = gathered.finish(None)?;
+        Ok(match self.last {
+            Some(last) => Response { output: last.output, finish_reason: last.finish_reason, ..said },
+            None => said,
+        })
+    }
+}

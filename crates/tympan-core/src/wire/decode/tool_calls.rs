@@ -1,0 +1,113 @@
+//! Calls of tools that arrive in pieces.
+
+use crate::error::{Error, Kind, Result};
+use crate::response::{Delta, ToolCall};
+
+/// The calls of one answer, in the order in which they began.
+#[derive(Debug)]
+pub(super) struct ToolCalls {
+    calls: Vec<Numbered>,
+    max: usize,
+}
+
+/// A call, and the provider's number for it. Numbers may have gaps, so they are no places in a list.
+#[derive(Debug)]
+struct Numbered {
+    number: u64,
+    call: ToolCall,
+}
+
+/// A piece of a call. What is empty is not said.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Piece<'a> {
+    /// The provider's number for the call. Not every server counts.
+    pub(super) number: Option<u64>,
+    pub(super) id: &'a str,
+    pub(super) name: &'a str,
+    pub(super) arguments: &'a str,
+}
+
+impl ToolCalls {
+    /// No calls yet, and never more than `max`.
+    pub(super) fn new(max: usize) -> Self {
+        Self { calls: Vec::new(), max }
+    }
+
+    /// Adds a piece to the call that it belongs to, or begins one.
+    pub(super) fn add(&mut self, piece: Piece<'_>, deltas: &mut Vec<Delta>) -> Result<()> {
+        let index = match self.find(piece)? {
+            Some(index) => index,
+            None => self.begin(piece)?,
+        };
+        let call = &mut self.calls[index].call;
+        if call.id.is_empty() {
+            call.id.push_str(piece.id);
+        }
+        if call.name.is_empty() && !piece.name.is_empty() {
+            call.name.push_str(piece.name);
+            deltas.push(Delta::ToolCall { index, id: call.id.clone(), name: call.name.clone() });
+            if !call.arguments.is_empty() {
+                deltas.push(Delta::ToolArguments { index, fragment: call.arguments.clone() });
+            }
+        }
+        if !piece.arguments.is_empty() {
+            call.arguments.push_str(piece.arguments);
+            // Nobody can do anything with arguments before it is known what they are for.
+            if !call.name.is_empty() {
+                deltas.push(Delta::ToolArguments { index, fragment: piece.arguments.to_owned() });
+            }
+        }
+        Ok(())
+    }
+
+    /// The call that a piece goes on with.
+    fn find(&self, piece: Piece<'_>) -> Result<Option<usize>> {
+        let found = match piece.number {
+            Some(number) => self.calls.iter().rposition(|numbered| numbered.number == number),
+            None if !piece.id.is_empty() => self.calls.iter().rposition(|numbered| numbered.call.id == piece.id),
+            None if !piece.name.is_empty() => None,
+            None => self.calls.len().checked_sub(1),
+        };
+        let Some(call) = found.map(|index| &self.calls[index].call) else { return Ok(None) };
+        let differs = |old: &str, new: &str| !old.is_empty() && !new.is_empty() && old != new;
+        if !differs(&call.id, piece.id) && !differs(&call.name, piece.name) {
+            return Ok(found);
+        }
+        // Some servers give all calls the same number, each whole. A call that is not whole yet must not turn into
+        // another one: somebody may have agreed to what it was.
+        let is_whole = serde_json::from_str::<serde::de::IgnoredAny>(&call.arguments).is_ok();
+        match is_whole && differs(&call.id, piece.id) {
+            true => Ok(None),
+            false => Err(Error::new(Kind::StreamParse, "a call of a tool changes its id or its name halfway")),
+        }
+    }
+
+    fn begin(&mut self, piece: Piece<'_>) -> Result<usize> {
+        if self.calls.len() >= self.max {
+            let max = self.max;
+            return Err(Error::new(Kind::ResponseTooLarge, format_args!("it calls more than {max} tools")));
+        }
+        let last = self.calls.last().map_or(0, |numbered| numbered.number.saturating_add(1));
+        self.calls.push(Numbered { number: piece.number.unwrap_or(last), call: ToolCall::default() });
+        Ok(self.calls.len() - 1)
+    }
+
+    /// Whether nothing has been called.
+    pub(super) fn is_empty(&self) -> bool {
+        self.calls.is_empty()
+    }
+
+    /// Whether a call has arguments already.
+    pub(super) fn has_arguments(&self, number: Option<u64>) -> bool {
+        self.calls.iter().any(|numbered| Some(numbered.number) == number && !numbered.call.arguments.is_empty())
+    }
+
+    /// The calls in the order of their numbers.
+    pub(super) fn finish(mut self) -> Result<Vec<ToolCall>> {
+        self.calls.sort_by_key(|numbered| numbered.number);
+        if self.calls.iter().any(|numbered| numbered.call.name.is_empty()) {
+            return Err(Error::new(Kind::StreamParse, "a call of a tool has no name"));
+        }
+        Ok(self.calls.into_iter().map(|numbered| numbered.call).collect())
+    }
+}

@@ -1,0 +1,304 @@
+//! Anthropic's Messages.
+
+use std::borrow::Cow;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Serialize, Serializer};
+use serde_json::{Value as Json, json};
+
+use super::body::Entries;
+use super::cache::{Breakpoint, CacheControl};
+use super::functions::{Function, Parameters};
+use super::media::{Media, Source};
+use super::parts::{Part, Parts, Said, said};
+use super::schema::ObjectSchema;
+use super::tool_calls::{answered, calls};
+use super::{Ask, cannot_carry};
+use crate::error::{Error, Kind, Result};
+use crate::message::Role;
+use crate::schema::PropertyKind;
+use crate::spec::CacheMode;
+
+/// The most tokens that an answer may have if the prompt does not say: the interface wants to be told.
+const DEFAULT_MAX_TOKENS: i64 = 4096;
+
+/// The body of a request.
+pub(super) struct Request<'a> {
+    ask: &'a Ask<'a>,
+    system: Vec<Block<'a>>,
+    messages: Vec<Message<'a>>,
+    /// Whether the tools are all of the stable prefix.
+    caches_tools: bool,
+}
+
+impl<'a> Request<'a> {
+    pub(super) fn new(ask: &'a Ask<'a>) -> Result<Self> {
+        let (mut system, mut messages) = (Vec::new(), Vec::<Message<'a>>::with_capacity(ask.messages.len()));
+        let said = said(ask.messages)?;
+        let caches = ask.options.cache == Some(CacheMode::Auto);
+        let breakpoint = Breakpoint::find(&said).filter(|_| caches);
+        for (index, Said { message, parts }) in said.into_iter().enumerate() {
+            let cut = breakpoint.filter(|breakpoint| breakpoint.message == index).map(|breakpoint| breakpoint.bytes);
+            if matches!(message.role, Role::System | Role::Developer) {
+                add_system(parts, cut, ask, &mut system)?;
+                continue;
+            }
+            let blocks = match content_blocks(message) {
+                Some(blocks) => Content::Given(blocks),
+                None => Content::Blocks(blocks(parts, cut, ask)?),
+            };
+            add_message(message, blocks, &mut messages);
+        }
+        Ok(Self { ask, system, messages, caches_tools: caches && breakpoint.is_none() })
+    }
+}
+
+/// Instructions go in front of the conversation, wherever they stand in it: the interface has no other place for them.
+fn add_system<'a>(parts: Parts<'a>, cut: Option<usize>, ask: &Ask<'_>, system: &mut Vec<Block<'a>>) -> Result<()> {
+    if let Some(media) = parts.media().next() {
+        return Err(cannot_carry(&ask.target, &format!("{} in a system message", media.kind.as_str())));
+    }
+    for text in parts.texts() {
+        push_text(text, cut, system);
+    }
+    Ok(())
+}
+
+/// Adds a message. Results of tools that follow each other are one message of the user's, for the interface wants to
+/// have the results of all calls at once.
+fn add_message<'a>(message: &'a crate::message::Message, content: Content<'a>, messages: &mut Vec<Message<'a>>) {
+    if let Some(tool_use_id) = answered(message) {
+        let result = Block::ToolResult { tool_use_id, content };
+        if let Some(Message { content: Content::Blocks(blocks), is_results: true, .. }) = messages.last_mut() {
+            blocks.push(result);
+        } else {
+            messages.push(Message { role: "user", content: Content::Blocks(vec![result]), is_results: true });
+        }
+        return;
+    }
+    let role = if message.role == Role::Assistant { "assistant" } else { "user" };
+    let content = match content {
+        Content::Given(blocks) => Content::Given(blocks),
+        Content::Blocks(mut blocks) => {
+            let mut calls = calls(message).peekable();
+            if calls.peek().is_some() {
+                // A model that only calls has said nothing, and the interface takes no empty text.
+                blocks.retain(|block| !matches!(block, Block::Text { text: "", .. }));
+            }
+            blocks.extend(calls.map(|call| {
+                let input = arguments(call.arguments);
+                Block::ToolUse { id: call.id, name: call.name, input }
+            }));
+            Content::Blocks(blocks)
+        }
+    };
+    messages.push(Message { role, content, is_results: false });
+}
+
+/// The arguments of a call as the map that the interface wants. What a model wrote that is no map stands in one.
+fn arguments(text: &str) -> Json {
+    let parsed = crate::arguments::parse(text).map(|(map, _)| Json::Object(map));
+    parsed.unwrap_or_else(|_| json!({ "arguments": text }))
+}
+
+/// What the model itself sent as blocks, its signed thoughts among them: it wants them back as they were. A list cannot
+/// come from the attributes of a role marker.
+fn content_blocks(message: &crate::message::Message) -> Option<&Json> {
+    let blocks = message.metadata.as_ref()?.get("content_blocks")?;
+    (message.role == Role::Assistant && blocks.is_array()).then_some(blocks)
+}
+
+impl Serialize for Request<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let ask = self.ask;
+        let mut body = Entries::new(serializer.serialize_map(None)?);
+        body.put("model", ask.target.model)?;
+        if !self.system.is_empty() {
+            body.put("system", &System(&self.system))?;
+        }
+        body.put("messages", &self.messages)?;
+        if ask.options.max_output_tokens.is_none() {
+            body.put("max_tokens", &DEFAULT_MAX_TOKENS)?;
+        }
+        body.put_options(ask)?;
+        if let Some((last, others)) = ask.functions.split_last() {
+            let mut tools: Vec<_> = others.iter().map(|function| Tool::new(function, None)).collect();
+            tools.push(Tool::new(last, self.caches_tools.then_some(CacheControl::EPHEMERAL)));
+            body.put("tools", &tools)?;
+            if ask.options.allow_multiple_tool_calls == Some(false) {
+                body.put("tool_choice", &ToolChoice { r#type: "auto", disable_parallel_tool_use: true })?;
+            }
+        }
+        body.put_some("output_config", (!ask.outputs.is_empty()).then(|| OutputConfig::new(ask)))?;
+        if ask.stream {
+            body.put("stream", &true)?;
+        }
+        body.end_with(&ask.options.additional_properties)
+    }
+}
+
+/// Instructions: a text, unless a part of them is to be cached.
+struct System<'a>(&'a [Block<'a>]);
+
+impl Serialize for System<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut texts = Vec::with_capacity(self.0.len());
+        for block in self.0 {
+            match block {
+                Block::Text { text, cache_control: None } => texts.push(*text),
+                _ => return self.0.serialize(serializer),
+            }
+        }
+        match texts.as_slice() {
+            [only] => serializer.serialize_str(only),
+            several => serializer.serialize_str(&several.join("\n\n")),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Message<'a> {
+    role: &'static str,
+    content: Content<'a>,
+    #[serde(skip)]
+    is_results: bool,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content<'a> {
+    Given(&'a Json),
+    Blocks(Vec<Block<'a>>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Block<'a> {
+    Text {
+        text: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Option<CacheControl>,
+    },
+    Image {
+        source: BlockSource<'a>,
+    },
+    Document {
+        source: BlockSource<'a>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        title: Option<&'a str>,
+    },
+    ToolUse {
+        id: &'a str,
+        name: &'a str,
+        input: Json,
+    },
+    ToolResult {
+        tool_use_id: &'a str,
+        content: Content<'a>,
+    },
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum BlockSource<'a> {
+    Base64 { media_type: &'a str, data: &'a str },
+    Url { url: &'a str },
+    Text { media_type: &'static str, data: Cow<'a, str> },
+}
+
+fn blocks<'a>(parts: Parts<'a>, cut: Option<usize>, ask: &Ask<'_>) -> Result<Vec<Block<'a>>> {
+    let mut blocks = Vec::new();
+    match parts {
+        Parts::Text(text) => push_text(text, cut, &mut blocks),
+        Parts::Many(parts) => {
+            blocks.reserve(parts.len());
+            for (index, part) in parts.into_iter().enumerate() {
+                match part {
+                    Part::Text(text) => push_text(text, cut.filter(|_| index == 0), &mut blocks),
+                    Part::Media(media) => blocks.push(media_block(&media, ask)?),
+                }
+            }
+        }
+    }
+    Ok(blocks)
+}
+
+/// Adds a text; if the prefix to be cached ends within it, as two blocks.
+fn push_text<'a>(text: &'a str, cut: Option<usize>, blocks: &mut Vec<Block<'a>>) {
+    let (stable, rest) = cut.and_then(|cut| text.split_at_checked(cut)).unwrap_or(("", text));
+    if !stable.is_empty() {
+        blocks.push(Block::Text { text: stable, cache_control: Some(CacheControl::EPHEMERAL) });
+    }
+    if stable.is_empty() || !rest.is_empty() {
+        blocks.push(Block::Text { text: rest, cache_control: None });
+    }
+}
+
+fn media_block<'a>(media: &Media<'a>, ask: &Ask<'_>) -> Result<Block<'a>> {
+    let source = match (&media.source, media.kind) {
+        (_, PropertyKind::Audio) => return Err(cannot_carry(&ask.target, "audio")),
+        (Source::Url(url), _) => BlockSource::Url { url },
+        (Source::Data { data, .. }, PropertyKind::File) if media.media_type()?.starts_with("text/") => {
+            BlockSource::Text { media_type: "text/plain", data: decoded(data)? }
+        }
+        (Source::Data { data, .. }, _) => BlockSource::Base64 { media_type: media.media_type()?, data },
+    };
+    Ok(match media.kind {
+        PropertyKind::File => Block::Document { source, title: media.file_name },
+        _ => Block::Image { source },
+    })
+}
+
+/// A document that is text is sent as text.
+fn decoded(data: &str) -> Result<Cow<'_, str>> {
+    let text = STANDARD.decode(data).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    text.map(Cow::Owned).ok_or_else(|| {
+        Error::new(Kind::InvalidRequest, "a document of type text is not base64 of UTF-8")
+            .with_help("give its bytes as base64, or another `mediaType`")
+    })
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<&'a str>,
+    input_schema: &'a Parameters<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    strict: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<CacheControl>,
+}
+
+impl<'a> Tool<'a> {
+    fn new(function: &'a Function<'a>, cache_control: Option<CacheControl>) -> Self {
+        let Function { name, description, parameters, strict } = function;
+        let strict = strict.then_some(true);
+        Self { name, description: *description, input_schema: parameters, strict, cache_control }
+    }
+}
+
+#[derive(Serialize)]
+struct ToolChoice {
+    r#type: &'static str,
+    disable_parallel_tool_use: bool,
+}
+
+/// What an answer has to look like.
+#[derive(Serialize)]
+struct OutputConfig<'a> {
+    format: Format<'a>,
+}
+
+#[derive(Serialize)]
+struct Format<'a> {
+    r#type: &'static str,
+    schema: ObjectSchema<'a>,
+}
+
+impl<'a> OutputConfig<'a> {
+    fn new(ask: &Ask<'a>) -> Self {
+        Self { format: Format { r#type: "json_schema", schema: ObjectSchema::strict(ask.outputs) } }
+    }
+}

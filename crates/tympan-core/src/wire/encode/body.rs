@@ -1,0 +1,58 @@
+//! The entries of a body, written straight into its text.
+
+use serde::Serialize;
+use serde::ser::SerializeMap;
+use smallvec::SmallVec;
+
+use super::Ask;
+use super::options::{Mapped, mapped};
+use crate::message::JsonMap;
+
+/// Writes the entries of a body, and remembers which it has.
+pub(super) struct Entries<M> {
+    map: M,
+    written: SmallVec<[&'static str; 16]>,
+}
+
+impl<M: SerializeMap> Entries<M> {
+    pub(super) fn new(map: M) -> Self {
+        Self { map, written: SmallVec::new() }
+    }
+
+    /// Writes an entry.
+    pub(super) fn put(&mut self, key: &'static str, value: &(impl Serialize + ?Sized)) -> Result<(), M::Error> {
+        self.written.push(key);
+        self.map.serialize_entry(key, value)
+    }
+
+    /// Writes an entry that may not be there. Nothing else can then take its place.
+    pub(super) fn put_some(&mut self, key: &'static str, value: Option<impl Serialize>) -> Result<(), M::Error> {
+        match value {
+            Some(value) => self.put(key, &value),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes the options that the provider has.
+    pub(super) fn put_options(&mut self, ask: &Ask<'_>) -> Result<(), M::Error> {
+        for Mapped { name, value, .. } in mapped(ask.options, ask.target.provider, ask.target.protocol) {
+            if let Some(name) = name {
+                self.put(name, &value)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes what the author wants to pass on besides, where it takes the place of nothing, and ends the body.
+    ///
+    /// Whether the answer is a stream is the caller's to say: it would not be read otherwise.
+    pub(super) fn end_with(mut self, additional: &JsonMap) -> Result<M::Ok, M::Error> {
+        for (key, value) in additional {
+            let is_reserved = matches!(key.as_str(), "stream" | "stream_options");
+            if !is_reserved && !self.written.contains(&key.as_str()) {
+                self.map.serialize_entry(key, value)?;
+            }
+        }
+        self.map.end()
+    }
+}

@@ -1,0 +1,64 @@
+//! The functions that a model may call.
+
+use serde::{Serialize, Serializer};
+use serde_json::Value as Json;
+
+use super::schema::ObjectSchema;
+use crate::spec::{Tool, ToolKind};
+use crate::wire;
+
+/// A function, as every protocol describes it in its own way.
+pub(super) struct Function<'a> {
+    pub(super) name: &'a str,
+    pub(super) description: Option<&'a str>,
+    pub(super) parameters: Parameters<'a>,
+    pub(super) strict: bool,
+}
+
+/// What a function takes.
+pub(super) enum Parameters<'a> {
+    /// As the prompt declares it.
+    Declared(ObjectSchema<'a>),
+    /// As the host says it.
+    Given(&'a Json),
+}
+
+impl Serialize for Parameters<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Declared(schema) => schema.serialize(serializer),
+            Self::Given(schema) => schema.serialize(serializer),
+        }
+    }
+}
+
+/// The functions of a prompt, and then those of the host that the prompt does not declare itself.
+///
+/// Tools of other kinds are the host's to make functions of: it has to read files, or to ask servers.
+pub(super) fn functions<'a>(tools: &'a [Tool], given: &'a [wire::Function]) -> Vec<Function<'a>> {
+    let mut functions: Vec<_> = tools.iter().filter_map(declared).collect();
+    for function in given {
+        if !functions.iter().any(|known| known.name == function.name) {
+            functions.push(Function {
+                name: &function.name,
+                description: function.description.as_deref(),
+                parameters: Parameters::Given(&function.parameters),
+                strict: function.strict,
+            });
+        }
+    }
+    functions
+}
+
+fn declared(tool: &Tool) -> Option<Function<'_>> {
+    let ToolKind::Function { parameters, strict } = &tool.kind else { return None };
+    let strict = strict.unwrap_or(false);
+    let schema = ObjectSchema { properties: parameters, bound: &tool.bindings, strict };
+    let parameters = Parameters::Declared(schema);
+    Some(Function { name: &tool.name, description: tool.description.as_deref(), parameters, strict })
+}
+
+/// Functions in the way of one protocol; `None` if there are none, for a list that is empty is an error to providers.
+pub(super) fn listed<'a, T>(functions: &'a [Function<'a>], describe: fn(&'a Function<'a>) -> T) -> Option<Vec<T>> {
+    (!functions.is_empty()).then(|| functions.iter().map(describe).collect())
+}

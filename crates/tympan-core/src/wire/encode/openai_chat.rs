@@ -1,0 +1,239 @@
+//! OpenAI's Chat Completions.
+
+use std::borrow::Cow;
+
+use serde::{Serialize, Serializer};
+use serde_json::Value as Json;
+
+use super::body::Entries;
+use super::functions::{Function, Parameters, listed};
+use super::media::{Media, Source};
+use super::parts::{Part, Parts, Said, said};
+use super::schema::ObjectSchema;
+use super::tool_calls::{answered, call_list};
+use super::{Ask, cannot_carry};
+use crate::error::Result;
+use crate::message::Role;
+use crate::schema::PropertyKind;
+use crate::wire::compatible::JsonSchema;
+
+/// The name of the schema that answers are held to.
+pub(super) const OUTPUT_NAME: &str = "structured_output";
+
+/// The body of a request.
+pub(super) struct Request<'a> {
+    ask: &'a Ask<'a>,
+    messages: Vec<Message<'a>>,
+}
+
+impl<'a> Request<'a> {
+    pub(super) fn new(ask: &'a Ask<'a>) -> Result<Self> {
+        let messages = said(ask.messages)?;
+        let messages = messages.into_iter().map(|said| Message::new(said, ask)).collect::<Result<_>>()?;
+        Ok(Self { ask, messages })
+    }
+}
+
+impl Serialize for Request<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let ask = self.ask;
+        let quirks = ask.target.provider.quirks;
+        let mut body = Entries::new(serializer.serialize_map(None)?);
+        body.put("model", ask.target.model)?;
+        body.put("messages", &self.messages)?;
+        body.put_options(ask)?;
+        body.put_some("tools", listed(&ask.functions, Tool::new))?;
+        // Without tools this is an error to the provider.
+        let several = ask.options.allow_multiple_tool_calls.filter(|_| !ask.functions.is_empty());
+        body.put_some("parallel_tool_calls", several)?;
+        body.put_some("response_format", (!ask.outputs.is_empty()).then(|| Format::new(ask)))?;
+        if ask.stream {
+            body.put("stream", &true)?;
+            body.put_some("stream_options", quirks.stream_usage.then_some(StreamOptions { include_usage: true }))?;
+        }
+        body.end_with(&ask.options.additional_properties)
+    }
+}
+
+#[derive(Serialize)]
+struct StreamOptions {
+    include_usage: bool,
+}
+
+/// A message. Of its metadata, only what the interface knows is sent, and only where it belongs: attributes of a role
+/// marker can hold what an input wrote, the nonce of a marker is nobody's business, and neither may ever stand in for a
+/// role or a content.
+#[derive(Serialize)]
+struct Message<'a> {
+    role: &'static str,
+    content: Content<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_calls: Option<&'a Json>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_call_id: Option<&'a str>,
+}
+
+impl<'a> Message<'a> {
+    fn new(said: Said<'a>, ask: &Ask<'_>) -> Result<Self> {
+        let message = said.message;
+        let role = match message.role {
+            Role::Developer if !ask.target.provider.quirks.developer => Role::System,
+            role => role,
+        };
+        let tool_calls = call_list(message);
+        let content = match said.parts {
+            Parts::Text(text) => Content::Text(text),
+            Parts::Many(parts) if parts.is_empty() && tool_calls.is_some() => Content::Nothing,
+            Parts::Many(parts) if parts.is_empty() => Content::Text(""),
+            Parts::Many(parts) => {
+                Content::Blocks(parts.into_iter().map(|part| Block::new(part, ask)).collect::<Result<_>>()?)
+            }
+        };
+        let name = message.metadata.as_ref().and_then(|metadata| metadata.get("name")?.as_str());
+        Ok(Self { role: role.as_str(), content, name, tool_calls, tool_call_id: answered(message) })
+    }
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content<'a> {
+    Nothing,
+    Text(&'a str),
+    Blocks(Vec<Block<'a>>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Block<'a> {
+    Text { text: &'a str },
+    ImageUrl { image_url: ImageUrl<'a> },
+    InputAudio { input_audio: InputAudio<'a> },
+    File { file: FileData<'a> },
+}
+
+#[derive(Serialize)]
+struct ImageUrl<'a> {
+    url: Cow<'a, str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<&'a str>,
+}
+
+/// Sound, in this protocol and in Responses.
+#[derive(Serialize)]
+pub(super) struct InputAudio<'a> {
+    data: &'a str,
+    format: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum FileData<'a> {
+    Url { url: &'a str },
+    Data { filename: &'a str, file_data: Cow<'a, str> },
+}
+
+impl<'a> Block<'a> {
+    fn new(part: Part<'a>, ask: &Ask<'_>) -> Result<Self> {
+        let media = match part {
+            Part::Text(text) => return Ok(Self::Text { text }),
+            Part::Media(media) => media,
+        };
+        Ok(match media.kind {
+            PropertyKind::Audio => Self::InputAudio { input_audio: InputAudio::new(&media, ask)? },
+            PropertyKind::File => Self::File { file: FileData::new(&media)? },
+            _ => Self::ImageUrl { image_url: ImageUrl { url: media.uri()?, detail: media.detail } },
+        })
+    }
+}
+
+impl<'a> FileData<'a> {
+    fn new(media: &Media<'a>) -> Result<Self> {
+        Ok(match media.source {
+            Source::Url(url) => Self::Url { url },
+            Source::Data { .. } => {
+                Self::Data { filename: media.file_name.unwrap_or(DEFAULT_FILE_NAME), file_data: media.uri()? }
+            }
+        })
+    }
+}
+
+/// Documents have to have a name, and callers need not give one.
+pub(super) const DEFAULT_FILE_NAME: &str = "file";
+
+impl<'a> InputAudio<'a> {
+    /// Sound as data; these interfaces fetch none.
+    pub(super) fn new(media: &Media<'a>, ask: &Ask<'_>) -> Result<Self> {
+        let Source::Data { data, .. } = media.source else {
+            return Err(cannot_carry(&ask.target, "audio by its address"));
+        };
+        Ok(Self { data, format: audio_format(media.media_type()?) })
+    }
+}
+
+/// The interface's name for a type of sound.
+fn audio_format(media_type: &str) -> &str {
+    match media_type {
+        "audio/wav" | "audio/x-wav" => "wav",
+        "audio/mp3" | "audio/mpeg" => "mp3",
+        other => other.strip_prefix("audio/").unwrap_or(other),
+    }
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    r#type: &'static str,
+    function: ToolFunction<'a>,
+}
+
+#[derive(Serialize)]
+struct ToolFunction<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<&'a str>,
+    parameters: &'a Parameters<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    strict: Option<bool>,
+}
+
+impl<'a> Tool<'a> {
+    fn new(function: &'a Function<'a>) -> Self {
+        let Function { name, description, parameters, strict } = function;
+        let strict = strict.then_some(true);
+        Self { r#type: "function", function: ToolFunction { name, description: *description, parameters, strict } }
+    }
+}
+
+/// What an answer has to look like.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Format<'a> {
+    JsonSchema {
+        json_schema: NamedSchema<'a>,
+    },
+    JsonObject {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        schema: Option<ObjectSchema<'a>>,
+    },
+}
+
+#[derive(Serialize)]
+struct NamedSchema<'a> {
+    name: &'static str,
+    strict: bool,
+    schema: ObjectSchema<'a>,
+}
+
+impl<'a> Format<'a> {
+    fn new(ask: &Ask<'a>) -> Self {
+        let schema = ObjectSchema::strict(ask.outputs);
+        match ask.target.provider.quirks.json_schema {
+            JsonSchema::Own => {
+                Self::JsonSchema { json_schema: NamedSchema { name: OUTPUT_NAME, strict: true, schema } }
+            }
+            JsonSchema::InJsonObject => Self::JsonObject { schema: Some(schema) },
+            JsonSchema::Never => Self::JsonObject { schema: None },
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! OpenAI's Embeddings.
+
+use serde::{Serialize, Serializer};
+
+use super::body::Entries;
+use super::parts::said;
+use super::{Ask, cannot_carry};
+use crate::error::Result;
+
+/// The body of a request.
+pub(super) struct Request<'a> {
+    ask: &'a Ask<'a>,
+    texts: Vec<&'a str>,
+}
+
+impl<'a> Request<'a> {
+    pub(super) fn new(ask: &'a Ask<'a>) -> Result<Self> {
+        let mut texts = Vec::with_capacity(ask.messages.len());
+        for said in said(ask.messages)? {
+            if let Some(media) = said.parts.media().next() {
+                return Err(cannot_carry(&ask.target, media.kind.as_str()));
+            }
+            texts.extend(said.parts.texts());
+        }
+        Ok(Self { ask, texts })
+    }
+}
+
+impl Serialize for Request<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut body = Entries::new(serializer.serialize_map(None)?);
+        body.put("model", self.ask.target.model)?;
+        match self.texts.as_slice() {
+            [only] => body.put("input", only)?,
+            several => body.put("input", several)?,
+        }
+        body.end_with(&self.ask.options.additional_properties)
+    }
+}

@@ -1,0 +1,38 @@
+//! OpenAI's Images.
+
+use serde::{Serialize, Serializer};
+
+use super::body::Entries;
+use super::parts::said;
+use super::{Ask, cannot_carry};
+use crate::error::Result;
+use crate::message::Role;
+
+/// The body of a request.
+pub(super) struct Request<'a> {
+    ask: &'a Ask<'a>,
+    prompt: &'a str,
+}
+
+impl<'a> Request<'a> {
+    /// The picture is described by the last message of the user's.
+    pub(super) fn new(ask: &'a Ask<'a>) -> Result<Self> {
+        let mut prompt = "";
+        for said in said(ask.messages)?.iter().rev().filter(|said| said.message.role == Role::User).take(1) {
+            if let Some(media) = said.parts.media().next() {
+                return Err(cannot_carry(&ask.target, media.kind.as_str()));
+            }
+            prompt = said.parts.texts().first().copied().unwrap_or_default();
+        }
+        Ok(Self { ask, prompt })
+    }
+}
+
+impl Serialize for Request<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut body = Entries::new(serializer.serialize_map(None)?);
+        body.put("model", self.ask.target.model)?;
+        body.put("prompt", self.prompt)?;
+        body.end_with(&self.ask.options.additional_properties)
+    }
+}

@@ -1,0 +1,205 @@
+//! OpenAI's Responses.
+
+use std::borrow::Cow;
+
+use serde::{Serialize, Serializer};
+
+use super::Ask;
+use super::body::Entries;
+use super::functions::{Function, Parameters, listed};
+use super::media::{Media, Source};
+use super::openai_chat::{DEFAULT_FILE_NAME, InputAudio, OUTPUT_NAME};
+use super::parts::{Part, Parts, Said, said};
+use super::schema::ObjectSchema;
+use super::tool_calls::{answered, calls};
+use crate::error::Result;
+use crate::message::Role;
+use crate::schema::PropertyKind;
+
+/// The body of a request.
+pub(super) struct Request<'a> {
+    ask: &'a Ask<'a>,
+    instructions: Option<Cow<'a, str>>,
+    input: Vec<Item<'a>>,
+}
+
+impl<'a> Request<'a> {
+    pub(super) fn new(ask: &'a Ask<'a>) -> Result<Self> {
+        let mut messages = said(ask.messages)?.into_iter().peekable();
+        let mut instructions: Option<Cow<'a, str>> = None;
+        // What the author says first is instructions; what is said later keeps its place in the conversation.
+        while let Some(Said { parts: Parts::Text(text), .. }) = messages.next_if(is_instruction) {
+            instructions = Some(match instructions {
+                None => Cow::Borrowed(text),
+                Some(before) => Cow::Owned(format!("{before}\n\n{text}")),
+            });
+        }
+        let mut input = Vec::with_capacity(messages.len());
+        for said in messages {
+            add_items(said, ask, &mut input)?;
+        }
+        Ok(Self { ask, instructions, input })
+    }
+}
+
+fn is_instruction(said: &Said<'_>) -> bool {
+    matches!(said.message.role, Role::System | Role::Developer) && matches!(said.parts, Parts::Text(_))
+}
+
+impl Serialize for Request<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let ask = self.ask;
+        let mut body = Entries::new(serializer.serialize_map(None)?);
+        body.put("model", ask.target.model)?;
+        body.put_some("instructions", self.instructions.as_deref())?;
+        body.put("input", &self.input)?;
+        body.put_options(ask)?;
+        body.put_some("tools", listed(&ask.functions, Tool::new))?;
+        let several = ask.options.allow_multiple_tool_calls.filter(|_| !ask.functions.is_empty());
+        body.put_some("parallel_tool_calls", several)?;
+        body.put_some("text", (!ask.outputs.is_empty()).then(|| Text::new(ask)))?;
+        if ask.stream {
+            body.put("stream", &true)?;
+        }
+        body.end_with(&ask.options.additional_properties)
+    }
+}
+
+/// An item of the conversation: a message, a call, or what became of one.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Item<'a> {
+    Message { role: &'static str, content: Content<'a> },
+    Call { r#type: &'static str, call_id: &'a str, name: &'a str, arguments: &'a str },
+    Output { r#type: &'static str, call_id: &'a str, output: Content<'a> },
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content<'a> {
+    Text(&'a str),
+    Blocks(Vec<Block<'a>>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Block<'a> {
+    InputText {
+        text: &'a str,
+    },
+    OutputText {
+        text: &'a str,
+    },
+    InputImage {
+        image_url: Cow<'a, str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        detail: Option<&'a str>,
+    },
+    InputAudio {
+        input_audio: InputAudio<'a>,
+    },
+    #[serde(rename = "input_file")]
+    FileUrl {
+        file_url: &'a str,
+    },
+    InputFile {
+        filename: &'a str,
+        file_data: Cow<'a, str>,
+    },
+}
+
+fn add_items<'a>(said: Said<'a>, ask: &Ask<'_>, items: &mut Vec<Item<'a>>) -> Result<()> {
+    let Said { message, parts } = said;
+    let role = match message.role {
+        Role::Developer if !ask.target.provider.quirks.developer => Role::System,
+        role => role,
+    };
+    let is_empty = matches!(&parts, Parts::Text("")) || matches!(&parts, Parts::Many(parts) if parts.is_empty());
+    let content = content(parts, role, ask)?;
+    if let Some(call_id) = answered(message) {
+        items.push(Item::Output { r#type: "function_call_output", call_id, output: content });
+        return Ok(());
+    }
+    let mut calls = calls(message).peekable();
+    if !is_empty || calls.peek().is_none() {
+        items.push(Item::Message { role: role.as_str(), content });
+    }
+    items.extend(calls.map(|call| Item::Call {
+        r#type: "function_call",
+        call_id: call.id,
+        name: call.name,
+        arguments: call.arguments,
+    }));
+    Ok(())
+}
+
+fn content<'a>(parts: Parts<'a>, role: Role, ask: &Ask<'_>) -> Result<Content<'a>> {
+    Ok(match parts {
+        Parts::Text(text) => Content::Text(text),
+        Parts::Many(parts) if parts.is_empty() => Content::Text(""),
+        Parts::Many(parts) => {
+            Content::Blocks(parts.into_iter().map(|part| block(part, role, ask)).collect::<Result<_>>()?)
+        }
+    })
+}
+
+fn block<'a>(part: Part<'a>, role: Role, ask: &Ask<'_>) -> Result<Block<'a>> {
+    let media = match part {
+        Part::Text(text) if role == Role::Assistant => return Ok(Block::OutputText { text }),
+        Part::Text(text) => return Ok(Block::InputText { text }),
+        Part::Media(media) => media,
+    };
+    Ok(match media.kind {
+        PropertyKind::Audio => Block::InputAudio { input_audio: InputAudio::new(&media, ask)? },
+        PropertyKind::File => file(&media)?,
+        _ => Block::InputImage { image_url: media.uri()?, detail: media.detail },
+    })
+}
+
+fn file<'a>(media: &Media<'a>) -> Result<Block<'a>> {
+    Ok(match media.source {
+        Source::Url(file_url) => Block::FileUrl { file_url },
+        Source::Data { .. } => {
+            Block::InputFile { filename: media.file_name.unwrap_or(DEFAULT_FILE_NAME), file_data: media.uri()? }
+        }
+    })
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    r#type: &'static str,
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<&'a str>,
+    parameters: &'a Parameters<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    strict: Option<bool>,
+}
+
+impl<'a> Tool<'a> {
+    fn new(function: &'a Function<'a>) -> Self {
+        let Function { name, description, parameters, strict } = function;
+        Self { r#type: "function", name, description: *description, parameters, strict: strict.then_some(true) }
+    }
+}
+
+/// What an answer has to look like.
+#[derive(Serialize)]
+struct Text<'a> {
+    format: Format<'a>,
+}
+
+#[derive(Serialize)]
+struct Format<'a> {
+    r#type: &'static str,
+    name: &'static str,
+    strict: bool,
+    schema: ObjectSchema<'a>,
+}
+
+impl<'a> Text<'a> {
+    fn new(ask: &Ask<'a>) -> Self {
+        let schema = ObjectSchema::strict(ask.outputs);
+        Self { format: Format { r#type: "json_schema", name: OUTPUT_NAME, strict: true, schema } }
+    }
+}

@@ -1,0 +1,95 @@
+//! The content of messages: text, and what stands in it.
+
+use super::media::Media;
+use crate::error::Result;
+use crate::message::{ContentPart, Message, TextPart};
+use crate::schema::PropertyKind;
+
+/// A message with its content as protocols want it.
+pub(super) struct Said<'a> {
+    pub(super) message: &'a Message,
+    pub(super) parts: Parts<'a>,
+}
+
+/// What a message says.
+pub(super) enum Parts<'a> {
+    /// Text and nothing else.
+    Text(&'a str),
+    /// Several parts, or one that is no text; or none at all.
+    Many(Vec<Part<'a>>),
+}
+
+/// A part of a message.
+pub(super) enum Part<'a> {
+    Text(&'a str),
+    Media(Media<'a>),
+}
+
+/// The messages with their content taken apart where that is needed.
+///
+/// # Errors
+/// An input cannot be used as what it is declared to be.
+pub(super) fn said(messages: &[Message]) -> Result<Vec<Said<'_>>> {
+    messages.iter().map(|message| Ok(Said { message, parts: parts(message)? })).collect()
+}
+
+fn parts(message: &Message) -> Result<Parts<'_>> {
+    if let [ContentPart::Text(text)] = &*message.content
+        && text.anchors.is_empty()
+    {
+        return Ok(Parts::Text(&text.value));
+    }
+    let mut parts = Vec::with_capacity(message.content.len());
+    for part in message.content.iter() {
+        match part {
+            ContentPart::Text(text) => split(text, &mut parts)?,
+            ContentPart::Image(part) => parts.push(Part::Media(Media::of_part(PropertyKind::Image, part))),
+            ContentPart::Audio(part) => parts.push(Part::Media(Media::of_part(PropertyKind::Audio, part))),
+            ContentPart::File(part) => parts.push(Part::Media(Media::of_part(PropertyKind::File, part))),
+        }
+    }
+    Ok(Parts::Many(parts))
+}
+
+/// Cuts a text where rich inputs stand in it. What is only white space between them says nothing.
+fn split<'a>(part: &'a TextPart, parts: &mut Vec<Part<'a>>) -> Result<()> {
+    if part.anchors.is_empty() {
+        parts.push(Part::Text(&part.value));
+        return Ok(());
+    }
+    let mut start = 0;
+    let push_text = |parts: &mut Vec<Part<'a>>, text: &'a str| {
+        if !text.trim().is_empty() {
+            parts.push(Part::Text(text));
+        }
+    };
+    for anchor in &part.anchors {
+        push_text(parts, part.value.get(start..anchor.range.start).unwrap_or_default());
+        parts.push(Part::Media(Media::of_input(&anchor.input)?));
+        start = anchor.range.end;
+    }
+    push_text(parts, part.value.get(start..).unwrap_or_default());
+    Ok(())
+}
+
+impl<'a> Parts<'a> {
+    /// The texts, in order.
+    pub(super) fn texts(&self) -> Vec<&'a str> {
+        match self {
+            Self::Text(text) => vec![text],
+            Self::Many(parts) => parts.iter().filter_map(Part::as_text).collect(),
+        }
+    }
+
+    /// The parts that are no text.
+    pub(super) fn media(&self) -> impl Iterator<Item = &Media<'a>> {
+        let parts = if let Self::Many(parts) = self { parts.as_slice() } else { &[] };
+        parts.iter().filter_map(|part| if let Part::Media(media) = part { Some(media) } else { None })
+    }
+}
+
+impl<'a> Part<'a> {
+    pub(super) fn as_text(&self) -> Option<&'a str> {
+        if let Self::Text(text) = self { Some(text) } else { None }
+    }
+}

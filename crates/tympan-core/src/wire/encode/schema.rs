@@ -1,0 +1,166 @@
+//! Declared properties as JSON Schema.
+
+use serde::ser::{SerializeMap, SerializeSeq};
+use serde::{Serialize, Serializer};
+use serde_json::Value as Json;
+use smallvec::SmallVec;
+
+use crate::schema::{Property, PropertyKind};
+use crate::spec::Binding;
+
+/// The schema of a map with these properties.
+///
+/// A strict one is what providers can hold a model to: every property is required, those that the author made optional
+/// can be null instead, and there are no others. All the way down.
+#[derive(Clone, Copy)]
+pub(super) struct ObjectSchema<'a> {
+    pub(super) properties: &'a [Property],
+    /// Properties that the model neither sees nor sets.
+    pub(super) bound: &'a [Binding],
+    pub(super) strict: bool,
+}
+
+impl<'a> ObjectSchema<'a> {
+    /// What a model has to answer with.
+    pub(super) fn strict(properties: &'a [Property]) -> Self {
+        Self { properties, bound: &[], strict: true }
+    }
+
+    fn visible(self) -> impl Iterator<Item = &'a Property> {
+        let is_bound = move |name: &str| self.bound.iter().any(|binding| binding.parameter == name);
+        self.properties.iter().filter(move |property| !is_bound(&property.name))
+    }
+
+    fn required(self) -> impl Iterator<Item = &'a str> {
+        let is_required = move |property: &&Property| self.strict || property.required == Some(true);
+        self.visible().filter(is_required).map(|property| property.name.as_str())
+    }
+
+    fn write<M: SerializeMap>(self, map: &mut M) -> Result<(), M::Error> {
+        map.serialize_entry("properties", &Properties(self))?;
+        if self.strict || self.required().next().is_some() {
+            map.serialize_entry("required", &Listed(|| self.required()))?;
+        }
+        if self.strict {
+            map.serialize_entry("additionalProperties", &false)?;
+        }
+        Ok(())
+    }
+}
+
+impl Serialize for ObjectSchema<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("type", "object")?;
+        self.write(&mut map)?;
+        map.end()
+    }
+}
+
+struct Properties<'a>(ObjectSchema<'a>);
+
+impl Serialize for Properties<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let strict = self.0.strict;
+        serializer.collect_map(self.0.visible().map(|property| {
+            let is_nullable = strict && property.required != Some(true);
+            (&property.name, PropertySchema { property, strict, is_nullable })
+        }))
+    }
+}
+
+struct PropertySchema<'a> {
+    property: &'a Property,
+    strict: bool,
+    is_nullable: bool,
+}
+
+impl PropertySchema<'_> {
+    /// The types that a value may have, each once.
+    fn types(&self) -> SmallVec<[&'static str; 4]> {
+        let Property { kind, kinds, .. } = self.property;
+        let kinds = if kinds.is_empty() { std::slice::from_ref(kind) } else { kinds };
+        let mut types = SmallVec::new();
+        for name in kinds.iter().map(|kind| json_type(*kind)).chain(self.is_nullable.then_some("null")) {
+            if !types.contains(&name) {
+                types.push(name);
+            }
+        }
+        types
+    }
+}
+
+impl Serialize for PropertySchema<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { property, strict, is_nullable } = *self;
+        let types = self.types();
+        let mut map = serializer.serialize_map(None)?;
+        match types.as_slice() {
+            [only] => map.serialize_entry("type", only)?,
+            several => map.serialize_entry("type", several)?,
+        }
+        if let Some(description) = &property.description {
+            map.serialize_entry("description", description)?;
+        }
+        if let Some(values) = &property.enum_values {
+            let null = is_nullable && !values.contains(&Json::Null);
+            map.serialize_entry("enum", &Listed(|| values.iter().chain(null.then_some(&Json::Null))))?;
+        }
+        if let Some(items) = property.items.as_deref() {
+            map.serialize_entry("items", &PropertySchema { property: items, strict, is_nullable: false })?;
+        }
+        if types.contains(&"object") && (strict || !property.properties.is_empty()) {
+            ObjectSchema { properties: &property.properties, bound: &[], strict }.write(&mut map)?;
+        }
+        map.end()
+    }
+}
+
+/// The name of a kind in JSON Schema. A picture, sound or document is an address or base64 data.
+const fn json_type(kind: PropertyKind) -> &'static str {
+    match kind {
+        PropertyKind::Float => "number",
+        PropertyKind::Thread => "array",
+        PropertyKind::Image | PropertyKind::File | PropertyKind::Audio => "string",
+        kind => kind.as_str(),
+    }
+}
+
+/// A list that is written without being made.
+struct Listed<F>(F);
+
+impl<F: Fn() -> I, I: Iterator<Item: Serialize>> Serialize for Listed<F> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut list = serializer.serialize_seq(None)?;
+        for item in (self.0)() {
+            list.serialize_element(&item)?;
+        }
+        list.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn unions_list_each_type_once() {
+        let kinds = vec![PropertyKind::String, PropertyKind::Image, PropertyKind::Float];
+        let property = Property { kinds, required: Some(true), ..Property::new("x", PropertyKind::String) };
+        let written = |strict| {
+            let properties = std::slice::from_ref(&property);
+            json!(ObjectSchema { properties, bound: &[], strict })["properties"]["x"].clone()
+        };
+        assert_eq!(written(true), json!({"type": ["string", "number"]}));
+        assert_eq!(written(false), json!({"type": ["string", "number"]}));
+    }
+
+    #[test]
+    fn objects_are_strict_all_the_way_down() {
+        let inner = Property { required: Some(true), ..Property::new("free", PropertyKind::Object) };
+        let schema = json!(ObjectSchema::strict(std::slice::from_ref(&inner)));
+        let empty = json!({"type": "object", "properties": {}, "required": [], "additionalProperties": false});
+        assert_eq!(schema["properties"]["free"], empty);
+    }
+}

@@ -1,0 +1,51 @@
+//! The headers of requests.
+
+use super::compatible::{Auth, Provider};
+use super::{Header, HeaderValue};
+use crate::error::{Error, Kind, Result};
+use crate::spec::Secret;
+
+/// What Anthropic wants to be told: the version of the protocol that is spoken here.
+const ANTHROPIC_VERSION: &str = "2023-06-01";
+
+/// What every request says of itself.
+const USER_AGENT: &str = concat!("tympan/", env!("CARGO_PKG_VERSION"));
+
+/// The headers of a request.
+///
+/// # Errors
+/// The key holds what a header cannot carry. The error does not say what.
+pub(super) fn headers(provider: &Provider, key: Option<&Secret>, has_body: bool, stream: bool) -> Result<Vec<Header>> {
+    let mut headers = Vec::with_capacity(5);
+    let mut plain = |name: &str, value: &str| {
+        headers.push(Header { name: name.to_owned(), value: HeaderValue::Plain(value.to_owned()) });
+    };
+    if has_body {
+        plain("content-type", "application/json");
+    }
+    plain("accept", if stream { "text/event-stream" } else { "application/json" });
+    plain("user-agent", USER_AGENT);
+    if provider.auth == Auth::XApiKey {
+        plain("anthropic-version", ANTHROPIC_VERSION);
+    }
+    if let Some(key) = key {
+        check_key(key)?;
+        let value = HeaderValue::Secret { prefix: provider.auth.prefix(), secret: key.clone() };
+        headers.push(Header { name: provider.auth.header().to_owned(), value });
+    }
+    Ok(headers)
+}
+
+/// A line end in a key would begin another header.
+fn check_key(key: &Secret) -> Result<()> {
+    let key = key.expose();
+    if !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Ok(());
+    }
+    let reason = if key.is_empty() {
+        "the API key is empty"
+    } else {
+        "the API key holds a line end, a space or another character that headers do not carry"
+    };
+    Err(Error::new(Kind::InvalidRequest, reason).with_help("look for a line end or quotes around the key"))
+}

@@ -1,0 +1,90 @@
+//! What kind of thing an answer is.
+
+use crate::{Error, Kind, Result};
+
+/// What kind of thing an answer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// One JSON document. Some servers answer so although a stream was asked for.
+    Json,
+    /// Server-sent events.
+    EventStream,
+}
+
+/// How much of a content type is shown in an error.
+const SHOWN_TYPE: usize = 60;
+
+/// What an answer is, from what it says of itself and how it begins.
+///
+/// A missing or vague content type is forgiven, because small servers have none. A web page never is.
+///
+/// # Errors
+///
+/// [`Kind::ContentType`] for anything but JSON and, if it was asked for, a stream of events.
+pub(super) fn judge(content_type: Option<&str>, begin: &[u8], streamed: bool) -> Result<Content> {
+    let essence = content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let begin = begin.strip_prefix(b"\xef\xbb\xbf").unwrap_or(begin).trim_ascii_start().first();
+    let content = match essence.as_str() {
+        _ if begin == Some(&b'<') => None,
+        "application/json" | "text/json" => Some(Content::Json),
+        "text/event-stream" => Some(Content::EventStream),
+        "" | "text/plain" | "application/octet-stream" => match begin {
+            Some(b'{' | b'[') => Some(Content::Json),
+            _ => Some(Content::EventStream),
+        },
+        other if other.ends_with("+json") => Some(Content::Json),
+        _ => None,
+    };
+    match content {
+        Some(Content::EventStream) if !streamed => Err(unexpected(&essence, "JSON")),
+        Some(content) => Ok(content),
+        None if streamed => Err(unexpected(&essence, "a stream of events")),
+        None => Err(unexpected(&essence, "JSON")),
+    }
+}
+
+fn unexpected(essence: &str, expected: &str) -> Error {
+    let plain = |c: &char| c.is_ascii_alphanumeric() || "/+-._".contains(*c);
+    let found: String = essence.chars().filter(plain).take(SHOWN_TYPE).collect();
+    let found = if found.is_empty() { "something without a type" } else { &found };
+    Error::new(Kind::ContentType, format_args!("expected {expected}, found {found}"))
+        .with_help("something else than the provider answers, such as a proxy or a login page: check the base URL")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_told_apart() {
+        let json = Some(Content::Json);
+        let events = Some(Content::EventStream);
+        let cases = [
+            (Some("application/json"), "{}", json, json),
+            (Some("Application/JSON; charset=utf-8"), " \n[", json, json),
+            (Some("application/problem+json"), "{}", json, json),
+            (Some("text/event-stream"), "data: 1", None, events),
+            (Some("text/event-stream;charset=utf-8"), "", None, events),
+            (Some("text/event-stream"), "<!doctype html>", None, None),
+            (Some("application/json"), "\u{feff} <html>", None, None),
+            (Some("text/html"), "{}", None, None),
+            (Some("text/html"), "<html>", None, None),
+            (Some("image/png"), "\u{89}PNG", None, None),
+            (Some("text/plain"), "{\"a\":1}", json, json),
+            (Some("text/plain"), "upstream is down", None, events),
+            (None, "{}", json, json),
+            (None, "data: 1", None, events),
+            (None, "<html>", None, None),
+        ];
+        for (content_type, begin, sent, streamed) in cases {
+            assert_eq!(judge(content_type, begin.as_bytes(), false).ok(), sent, "{content_type:?} {begin}");
+            assert_eq!(judge(content_type, begin.as_bytes(), true).ok(), streamed, "{content_type:?} {begin}");
+        }
+    }
+
+    #[test]
+    fn a_hostile_content_type_is_shown_in_part() {
+        let error = judge(Some(&format!("text/\u{1b}[31m{}", "x".repeat(9000))), b"{}", false).expect_err("no type");
+        assert!(error.message().len() < 200 && !error.message().contains('\u{1b}'), "{error}");
+    }
+}

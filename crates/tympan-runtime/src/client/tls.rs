@@ -1,0 +1,33 @@
+//! Whom we trust to say who a server is.
+
+use std::sync::Arc;
+
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
+
+use crate::{Error, Kind, Result};
+
+/// Trusts Mozilla's authorities, which are built in, and those of the host.
+pub(crate) fn config(extra_roots: Option<&str>) -> Result<ClientConfig> {
+    let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+    if let Some(pem) = extra_roots {
+        let before = roots.len();
+        for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
+            certificate.ok().and_then(|certificate| roots.add(certificate).ok()).ok_or_else(invalid_roots)?;
+        }
+        if roots.len() == before {
+            return Err(invalid_roots());
+        }
+    }
+    // The provider is named, not taken from a global that other code of the host may set.
+    let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|reason| Error::new(Kind::Internal, reason))?;
+    Ok(config.with_root_certificates(roots).with_no_client_auth())
+}
+
+fn invalid_roots() -> Error {
+    Error::new(Kind::InvalidRequest, "the extra certificates cannot be used")
+        .with_help("expected certificates of authorities in PEM: -----BEGIN CERTIFICATE-----")
+}

@@ -1,0 +1,186 @@
+//! The one driver of everything that waits for a network.
+//!
+//! It belongs to the process and starts with the first work that it gets. Callers need no asynchronous runtime of
+//! their own, and those that have one may have any: what they get is a [`Task`], which can be awaited anywhere and
+//! waited for anywhere. Blocking and asynchronous callers share connections, because both are served by this driver.
+
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker, ready};
+use std::thread::Thread;
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinHandle;
+
+use crate::{Error, Kind, Result};
+
+mod process;
+
+pub(crate) use process::PerProcess;
+
+/// Threads that do the work. It is little: bytes are moved, and handed to who asked for them.
+const WORKERS: usize = 2;
+
+/// Threads that look up names, at most.
+const RESOLVERS: usize = 16;
+
+/// A fork takes none of the threads along, so a child process starts a driver of its own.
+static DRIVER: PerProcess<std::io::Result<Runtime>> = PerProcess::new();
+
+fn driver() -> Result<&'static Runtime> {
+    let driver = DRIVER.get(|| {
+        Builder::new_multi_thread()
+            .worker_threads(WORKERS)
+            .max_blocking_threads(RESOLVERS)
+            .thread_name("tympan-io")
+            .enable_all()
+            .build()
+    });
+    driver.as_ref().map_err(|reason| Error::new(Kind::Internal, format_args!("no threads for the network: {reason}")))
+}
+
+/// Starts work on the driver.
+pub fn spawn<T: Send + 'static>(work: impl Future<Output = Result<T>> + Send + 'static) -> Task<T> {
+    Task { process: std::process::id(), work: driver().map(|driver| driver.spawn(work)) }
+}
+
+/// Blocks the thread until the future is ready, inside and outside of asynchronous code.
+pub fn wait<F: Future>(future: F) -> F::Output {
+    // Inside a task of tokio there is a budget of steps, renewed when the task yields. This one never does.
+    let mut future = pin!(tokio::task::unconstrained(future));
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let mut context = Context::from_waker(&waker);
+    loop {
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => std::thread::park(),
+        }
+    }
+}
+
+/// Wakes a thread that waits.
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// Work on the driver: a future for any executor, or something to [`wait`](Task::wait) for.
+///
+/// Dropping it stops the work.
+#[must_use = "the work stops when its task is dropped"]
+#[derive(Debug)]
+pub struct Task<T> {
+    /// The process whose driver does the work.
+    process: u32,
+    /// The work, or why there is none.
+    work: Result<JoinHandle<Result<T>>>,
+}
+
+impl<T> Task<T> {
+    /// Blocks the thread until the work is done, inside and outside of asynchronous code.
+    ///
+    /// # Errors
+    ///
+    /// The work's own, and [`Kind::Internal`] when it panicked.
+    pub fn wait(self) -> Result<T> {
+        wait(self)
+    }
+}
+
+impl<T> Future for Task<T> {
+    type Output = Result<T>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let same_process = same_process(self.process);
+        let output = match &mut self.work {
+            Ok(work) => {
+                same_process?;
+                ready!(Pin::new(work).poll(context))
+            }
+            Err(error) => return Poll::Ready(Err(error.clone())),
+        };
+        self.work = Err(Error::new(Kind::Internal, "a task was asked again after its end"));
+        Poll::Ready(output.unwrap_or_else(|failure| {
+            let what = if failure.is_panic() { "the work on a request panicked" } else { "the driver was stopped" };
+            Err(Error::new(Kind::Internal, what).with_help("this is a fault of Tympan: please report it"))
+        }))
+    }
+}
+
+impl<T> Drop for Task<T> {
+    fn drop(&mut self) {
+        if let Ok(work) = &self.work
+            && same_process(self.process).is_ok()
+        {
+            work.abort();
+        }
+    }
+}
+
+/// An error in a process that is not the one where something was begun: nothing drives it here, it would wait for ever.
+pub(crate) fn same_process(process: u32) -> Result<()> {
+    if process == std::process::id() {
+        return Ok(());
+    }
+    Err(Error::new(Kind::Internal, "a request that was begun before a fork cannot be continued after it")
+        .with_help("begin the request in the process that needs the answer"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_is_waited_for_and_awaited() {
+        assert_eq!(spawn(async { Ok(1) }).wait().expect("it succeeds"), 1);
+        assert_eq!(wait(async { spawn(async { Ok(2) }).await }).expect("it succeeds"), 2);
+    }
+
+    #[test]
+    fn waiting_works_inside_asynchronous_code_for_any_number_of_times() {
+        let runtime = Builder::new_current_thread().build().expect("a runtime starts");
+        let once = |i| spawn(async move { Ok(i) }).wait().unwrap_or(0);
+        let sum: u32 = runtime.block_on(async { (0..1000).map(once).sum() });
+        assert_eq!(sum, 499_500);
+    }
+
+    #[test]
+    fn work_runs_on_named_threads() {
+        let name = spawn(async { Ok(std::thread::current().name().map(str::to_owned)) }).wait().expect("it succeeds");
+        assert_eq!(name.as_deref(), Some("tympan-io"));
+    }
+
+    #[test]
+    fn a_panic_is_an_error() {
+        let error = spawn::<()>(async { panic!("a test panics") }).wait().expect_err("it fails");
+        assert_eq!(error.kind(), Kind::Internal);
+    }
+
+    #[test]
+    fn dropping_a_task_stops_the_work() {
+        struct Notice(std::sync::mpsc::Sender<()>);
+        impl Drop for Notice {
+            fn drop(&mut self) {
+                let _ = self.0.send(());
+            }
+        }
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let notice = Notice(sender);
+        drop(spawn::<()>(async move {
+            let _notice = notice;
+            std::future::pending().await
+        }));
+        receiver.recv().expect("the work is dropped");
+    }
+
+    #[test]
+    fn a_task_of_another_process_fails_instead_of_waiting() {
+        let mut task = spawn::<()>(std::future::pending());
+        task.process = task.process.wrapping_add(1);
+        assert_eq!(task.wait().expect_err("it fails").kind(), Kind::Internal);
+    }
+}

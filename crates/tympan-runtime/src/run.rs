@@ -1,0 +1,270 @@
+//! From messages to a result: the call of a model, and what its answer comes to.
+
+use std::fmt;
+
+use serde::de::DeserializeOwned;
+use tympan::Redactor;
+use tympan::echo::ECHO;
+use tympan::response::{FinishReason, Response, Usage};
+use tympan::schema::Property;
+use tympan::spec::{ModelOptions, Secret};
+use tympan::wire::compatible::DEFAULT_PROVIDER;
+use tympan::wire::{self, Function, StreamDecoder, WireRequest, redacted_url};
+use tympan::{Message, Outcome, Prompt, Result, outcome};
+
+use crate::cassette::Cassette;
+use crate::exchange::{Received, exchange};
+use crate::io;
+use crate::provider::{Deltas, Echo, ModelCall, Provider, Ready, Reply};
+use crate::runtime::Runtime;
+use crate::stream::{HttpDeltas, ResponseStream};
+use crate::told;
+use crate::trace::Span;
+
+/// What a caller wants to be different from what the prompt says. It is the host's word: an address in it may get the
+/// keys of the environment.
+#[derive(Clone, Default)]
+pub struct RunOptions {
+    /// The provider.
+    pub provider: Option<String>,
+    /// The model's name at the provider.
+    pub model: Option<String>,
+    /// The interface: `chat`, `responses`, `embedding`, `image`.
+    pub api_type: Option<String>,
+    /// The address that the provider's paths are added to.
+    pub base_url: Option<String>,
+    /// The key.
+    pub api_key: Option<Secret>,
+    /// Functions that the model may call besides those that the prompt declares.
+    pub functions: Vec<Function>,
+}
+
+impl fmt::Debug for RunOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunOptions")
+            .field("provider", &self.provider)
+            .field("model", &self.model)
+            .field("api_type", &self.api_type)
+            .field("base_url", &self.base_url.as_deref().map(redacted_url))
+            .field("api_key", &self.api_key)
+            .field("functions", &self.functions)
+            .finish()
+    }
+}
+
+/// What a call of a model came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Run {
+    /// The result.
+    pub outcome: Outcome,
+    /// What it cost, in tokens.
+    pub usage: Option<Usage>,
+    /// The model that answered.
+    pub model: Option<String>,
+    /// The provider's name for the answer.
+    pub id: Option<String>,
+    /// Why the model stopped.
+    pub finish_reason: Option<FinishReason>,
+}
+
+impl Run {
+    /// Processes an answer, as a stage of the one that a span stands for.
+    pub(crate) fn new(span: &Span, outputs: &[Property], mut response: Response) -> Result<Self> {
+        let (id, model) = (response.id.take(), response.model.take());
+        let (finish_reason, usage) = (response.finish_reason.take(), response.usage.take());
+        let outcome = outcome::finish_as(outputs, response);
+        told::came_to(&span.child("process"), &outcome);
+        told::came_to(span, &outcome);
+        Ok(Self { outcome: outcome?, usage, model, id, finish_reason })
+    }
+
+    /// The result as a value of a type, read straight from what the model wrote.
+    ///
+    /// # Errors
+    /// The result is something else.
+    pub fn cast<T: DeserializeOwned>(&self) -> Result<T> {
+        self.outcome.cast()
+    }
+}
+
+impl Runtime {
+    /// Calls the model of a prompt with these messages.
+    ///
+    /// # Errors
+    /// The request cannot be made, the provider cannot be reached or answers with an error, or its answer is none.
+    pub fn run(&self, prompt: &Prompt, messages: &[Message]) -> Result<Run> {
+        io::wait(self.run_async(prompt, messages))
+    }
+
+    /// The async twin of [`Runtime::run`]. It needs no asynchronous runtime of a certain kind.
+    ///
+    /// # Errors
+    /// As [`Runtime::run`].
+    pub async fn run_async(&self, prompt: &Prompt, messages: &[Message]) -> Result<Run> {
+        self.run_with_async(prompt, messages, &RunOptions::default()).await
+    }
+
+    /// Calls a model as the caller wants it.
+    ///
+    /// # Errors
+    /// As [`Runtime::run`].
+    pub fn run_with(&self, prompt: &Prompt, messages: &[Message], options: &RunOptions) -> Result<Run> {
+        io::wait(self.run_with_async(prompt, messages, options))
+    }
+
+    /// The async twin of [`Runtime::run_with`].
+    ///
+    /// # Errors
+    /// As [`Runtime::run`].
+    pub async fn run_with_async(&self, prompt: &Prompt, messages: &[Message], options: &RunOptions) -> Result<Run> {
+        let span = self.tracer().start("run");
+        self.run_as(&span, prompt, messages, options).await
+    }
+
+    /// Calls the model as the stage that a span stands for.
+    pub(crate) async fn run_as(
+        &self,
+        span: &Span,
+        prompt: &Prompt,
+        messages: &[Message],
+        options: &RunOptions,
+    ) -> Result<Run> {
+        told::asked(span, prompt, messages);
+        let call = ModelCall { prompt, messages, options, stream: false };
+        let execute = span.child_client("execute");
+        let response = match self.call(&execute, call).await {
+            Ok(Reply::Whole(response)) => Ok(response),
+            Ok(Reply::Stream(mut deltas)) => drain(&mut *deltas).await.and_then(|()| deltas.finish()),
+            Err(error) => Err(error),
+        };
+        let response = told::failed(span, told::failed(&execute, response))?;
+        told::answered(&execute, &response);
+        drop(execute);
+        Run::new(span, &prompt.spec().outputs, response)
+    }
+
+    /// Calls a model, and gives its answer on as it arrives. The call is under way when this returns.
+    ///
+    /// # Errors
+    /// As [`Runtime::run`], as far as that is known before the answer begins.
+    pub fn stream(&self, prompt: &Prompt, messages: &[Message], options: &RunOptions) -> Result<ResponseStream> {
+        io::wait(self.stream_async(prompt, messages, options))
+    }
+
+    /// The async twin of [`Runtime::stream`].
+    ///
+    /// # Errors
+    /// As [`Runtime::stream`].
+    pub async fn stream_async(
+        &self,
+        prompt: &Prompt,
+        messages: &[Message],
+        options: &RunOptions,
+    ) -> Result<ResponseStream> {
+        let span = self.tracer().start("run");
+        told::asked(&span, prompt, messages);
+        let call = ModelCall { prompt, messages, options, stream: true };
+        let execute = span.child_client("execute");
+        let reply = self.call(&execute, call).await;
+        let deltas = match told::failed(&span, told::failed(&execute, reply))? {
+            Reply::Whole(response) => Box::new(Ready::new(response.deltas(), response)),
+            Reply::Stream(deltas) => deltas,
+        };
+        Ok(ResponseStream::new(prompt, deltas, span, execute))
+    }
+
+    /// The request that a run would send, without a key of the environment. Nothing is sent.
+    ///
+    /// # Errors
+    /// The request cannot be made.
+    pub fn request(
+        &self,
+        prompt: &Prompt,
+        messages: &[Message],
+        options: &RunOptions,
+        stream: bool,
+    ) -> Result<WireRequest> {
+        let credentials = self.credentials(prompt, options, false)?;
+        wire::encode(prompt, messages, &credentials.options(options, stream))
+    }
+
+    /// Makes a result of a provider's answer: the body of a response, or of a stream, as it came.
+    ///
+    /// # Errors
+    /// It is no such answer.
+    pub fn process(&self, prompt: &Prompt, body: &[u8]) -> Result<Run> {
+        self.process_with(prompt, body, &RunOptions::default())
+    }
+
+    /// As [`Runtime::process`], for the answer of another provider or interface than the prompt's.
+    ///
+    /// # Errors
+    /// As [`Runtime::process`].
+    pub fn process_with(&self, prompt: &Prompt, body: &[u8], options: &RunOptions) -> Result<Run> {
+        let model = prompt.spec().model.as_ref();
+        let provider = options.provider.as_deref().or_else(|| model?.provider.as_deref());
+        let api_type = options.api_type.as_deref().or_else(|| model?.api_type.as_deref());
+        let protocol = wire::protocol(provider.unwrap_or(DEFAULT_PROVIDER), api_type.unwrap_or_default())?;
+        let span = self.tracer().start("process");
+        let response = told::failed(&span, wire::decode_received(protocol, body))?;
+        Run::new(&span, &prompt.spec().outputs, response)
+    }
+
+    /// The async twin of [`Runtime::process`], which never waits.
+    ///
+    /// # Errors
+    /// As [`Runtime::process`].
+    pub async fn process_async(&self, prompt: &Prompt, body: &[u8]) -> Result<Run> {
+        self.process(prompt, body)
+    }
+
+    /// Asks the provider that the prompt, or the caller, names.
+    async fn call(&self, span: &Span, call: ModelCall<'_>) -> Result<Reply> {
+        let model = call.prompt.spec().model.as_ref();
+        let named = call.options.provider.as_deref().or_else(|| model?.provider.as_deref());
+        let name = named.unwrap_or(DEFAULT_PROVIDER);
+        told::asked(span, call.prompt, call.messages);
+        span.request(
+            Some(name),
+            call.options.api_type.as_deref().or_else(|| model?.api_type.as_deref()),
+            call.options.model.as_deref().or_else(|| model?.id.as_deref()),
+            model.map_or(&ModelOptions::default(), |model| &model.options),
+        );
+        match self.get_provider(name) {
+            Some(provider) => provider.call(call).await,
+            None if name == ECHO => Echo.call(call).await,
+            None => self.call_over_http(span, call).await,
+        }
+    }
+
+    async fn call_over_http(&self, span: &Span, call: ModelCall<'_>) -> Result<Reply> {
+        let ModelCall { prompt, messages, options, stream } = call;
+        let cassette = self.options().cassette.as_ref();
+        let is_sent = !matches!(cassette, Some(Cassette::Replay(_)));
+        let credentials = self.credentials(prompt, options, is_sent)?;
+        let request = wire::encode(prompt, messages, &credentials.options(options, stream))?;
+        let protocol = request.protocol;
+        let secrets = credentials.secrets(prompt, options, &request.url);
+        span.hide(&secrets);
+        let mut redactor = Redactor::default();
+        redactor.register_all(&secrets);
+        match exchange(|| self.client(), cassette, request, &redactor).await? {
+            Received::Whole(whole) => {
+                let response = wire::decode(protocol, &whole.body).map_err(|error| error.without_secrets(&redactor))?;
+                whole.keep()?;
+                Ok(Reply::Whole(response))
+            }
+            Received::Stream(chunks) => {
+                Ok(Reply::Stream(Box::new(HttpDeltas::new(chunks, StreamDecoder::new(protocol), redactor))))
+            }
+        }
+    }
+}
+
+/// Waits until all has arrived.
+async fn drain(deltas: &mut dyn Deltas) -> Result<()> {
+    while let Some(step) = deltas.next().await {
+        step?;
+    }
+    Ok(())
+}

@@ -1,0 +1,63 @@
+//! Traces that keep the author's text, and leave out what untrusted inputs wrote.
+
+use std::ops::Range;
+
+use serde_json::{Value as Json, json};
+use tympan::chat::Place;
+use tympan::{Inputs, Prompt, Rendered, Result};
+
+/// The inputs of a prompt with a note in place of each one that is not trusted.
+pub fn mask_inputs(prompt: &Prompt, inputs: &Inputs) -> Json {
+    let trusted = |name: &str| prompt.variables().iter().any(|input| input.name == name && input.trusted);
+    let masked = inputs.iter().map(|(name, value)| {
+        let value = if trusted(name) { value.clone() } else { Json::String(mask_value(value)) };
+        (name.clone(), value)
+    });
+    Json::Object(masked.collect())
+}
+
+fn mask_value(value: &Json) -> String {
+    untrusted(value.as_str().map_or_else(|| value.to_string().len(), str::len))
+}
+
+/// What stands in the place of so many bytes that an untrusted input wrote.
+pub fn untrusted(bytes: usize) -> String {
+    format!("[UNTRUSTED {bytes} bytes]")
+}
+
+/// A rendered text with a note in place of each part that an untrusted input wrote.
+pub fn mask_rendered(rendered: &Rendered) -> String {
+    mask_range(rendered, 0..rendered.text().len())
+}
+
+fn mask_range(rendered: &Rendered, range: Range<usize>) -> String {
+    let mut masked = String::with_capacity(range.len());
+    for segment in rendered.segments() {
+        let part = segment.range.start.max(range.start)..segment.range.end.min(range.end);
+        if part.is_empty() {
+            continue;
+        }
+        if rendered.is_trusted(&segment) {
+            masked.push_str(&rendered.text()[part]);
+        } else {
+            masked.push_str(&untrusted(part.len()));
+        }
+    }
+    masked
+}
+
+/// The messages of a rendered text, with notes in place of what untrusted inputs wrote: threads, pictures and the
+/// attributes of messages are left out whole, because they are not in the text.
+///
+/// # Errors
+/// As [`Prompt::messages_with_places`].
+pub fn mask_messages(prompt: &Prompt, rendered: &Rendered) -> Result<Json> {
+    let messages = prompt.messages_with_places(rendered)?.into_iter().map(|(message, place)| {
+        let content = match place {
+            Place::Text(range) => mask_range(rendered, range),
+            Place::Thread(_) => untrusted(message.to_text().len()),
+        };
+        json!({ "role": message.role.as_str(), "content": content })
+    });
+    Ok(messages.collect())
+}

@@ -1,0 +1,44 @@
+//! Traces: what a run did, stage by stage, for whoever wants to know.
+//!
+//! A [`Tracer`] belongs to a [`Runtime`](crate::Runtime). Its backends ([`TracyBackend`], [`ConsoleBackend`], …) have a
+//! thread and a queue each, so none of them can hold up a run or another backend. A [`Span`] is one stage: it ends
+//! when it is dropped, however that comes about, and its parent is always the one it was made from.
+//!
+//! ```
+//! use serde_json::json;
+//! use tympan_runtime::trace::{ConsoleBackend, Tracer};
+//!
+//! let tracer = Tracer::default();
+//! tracer.add("console", ConsoleBackend::new(std::io::sink()))?;
+//! {
+//!     let run = tracer.start("run");
+//!     let render = run.child("render");
+//!     render.inputs(|| json!({ "name": "Ada" }));
+//!     render.result(|| json!("Hello Ada"));
+//! } // both spans end here
+//! assert!(tracer.flush(std::time::Duration::from_secs(5)));
+//! # Ok::<(), tympan::Error>(())
+//! ```
+
+mod console;
+mod gen_ai;
+mod mask;
+#[cfg(feature = "otel")]
+mod otel;
+mod record;
+mod span;
+mod tracer;
+mod tracy;
+mod worker;
+
+pub use console::ConsoleBackend;
+pub use gen_ai::{operation_name, provider_name};
+pub use mask::{mask_inputs, mask_messages, mask_rendered, untrusted};
+#[cfg(feature = "otel")]
+pub use otel::{OtelBackend, OtelOptions};
+pub use record::{SpanError, SpanId, SpanKind, SpanRecord, SpanStart, Trace, TraceId};
+pub use span::Span;
+pub use tracer::{TraceOptions, Tracer};
+pub use tracy::TracyBackend;
+pub use tympan::Redactor;
+pub use worker::{Backend, BackendError, BackendStatus};

@@ -1,0 +1,179 @@
+//! Spans for OpenTelemetry collectors, over OTLP and HTTP.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use opentelemetry::trace::{Event, SpanContext, SpanId, SpanKind, Status, TraceFlags, TraceId, TraceState};
+use opentelemetry::{Array, InstrumentationScope, KeyValue, StringValue, Value};
+use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig, WithHttpConfig};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanExporter as _, SpanLinks};
+use serde_json::Value as Json;
+use tympan::spec::Secret;
+
+use super::record::{self, SpanRecord};
+use super::worker::{Backend, BackendError};
+use crate::{client, io};
+
+/// The most spans in one request.
+const MAX_BATCH: usize = 512;
+
+/// Where spans go, and what they hold.
+#[derive(Clone, Debug)]
+pub struct OtelOptions {
+    /// The collector's address, without a path: `http://localhost:4318`.
+    pub endpoint: String,
+    /// Headers of the requests, such as the collector's key.
+    pub headers: Vec<(String, Secret)>,
+    /// Who made the spans.
+    pub service_name: String,
+    /// How long a request may take.
+    pub timeout: Duration,
+    /// Whether what models got and answered goes to the collector too, as events.
+    pub content: bool,
+}
+
+impl OtelOptions {
+    /// Spans without content, for the collector at this address.
+    pub fn new(endpoint: impl Into<String>) -> Self {
+        Self {
+            endpoint: endpoint.into(),
+            headers: Vec::new(),
+            service_name: "tympan".into(),
+            timeout: Duration::from_secs(10),
+            content: false,
+        }
+    }
+}
+
+/// Sends spans to a collector, whenever no others are waiting or there are enough for a request.
+#[derive(Debug)]
+pub struct OtelBackend {
+    options: OtelOptions,
+    scope: InstrumentationScope,
+    batch: Vec<SpanData>,
+    /// Made when it is first needed, on the backend's own thread: a blocking client may not be made where async code
+    /// runs.
+    exporter: Option<SpanExporter>,
+}
+
+impl OtelBackend {
+    /// A backend with these options. It connects when there is something to send.
+    pub fn new(options: OtelOptions) -> Self {
+        let scope = InstrumentationScope::builder("tympan").with_version(env!("CARGO_PKG_VERSION")).build();
+        Self { options, scope, batch: Vec::new(), exporter: None }
+    }
+
+    fn send(&mut self) -> Result<(), BackendError> {
+        if self.batch.is_empty() {
+            return Ok(());
+        }
+        // What cannot be sent is gone: a collector that is down must not fill the memory.
+        let batch = std::mem::take(&mut self.batch);
+        let exporter = match &mut self.exporter {
+            Some(exporter) => exporter,
+            none => none.insert(exporter(&self.options)?),
+        };
+        Ok(io::wait(exporter.export(batch))?)
+    }
+}
+
+impl Backend for OtelBackend {
+    fn ended(&mut self, span: &SpanRecord) -> Result<(), BackendError> {
+        self.batch.push(span_data(span, &self.scope, self.options.content));
+        if self.batch.len() >= MAX_BATCH { self.send() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> Result<(), BackendError> {
+        self.send()
+    }
+}
+
+fn exporter(options: &OtelOptions) -> Result<SpanExporter, BackendError> {
+    let headers: HashMap<_, _> =
+        options.headers.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect();
+    let mut exporter = SpanExporter::builder()
+        .with_http()
+        .with_http_client(http_client(options.timeout)?)
+        .with_protocol(Protocol::HttpBinary)
+        .with_endpoint(format!("{}/v1/traces", options.endpoint.trim_end_matches('/')))
+        .with_timeout(options.timeout)
+        .with_headers(headers)
+        .build()?;
+    exporter.set_resource(&Resource::builder_empty().with_service_name(options.service_name.clone()).build());
+    Ok(exporter)
+}
+
+/// A client whose cryptography is ring's: without a provider named, rustls would panic at the first `https`.
+fn http_client(timeout: Duration) -> Result<reqwest::blocking::Client, BackendError> {
+    let tls = client::tls::config(None)?;
+    // A redirect would take the collector's key elsewhere.
+    let builder = reqwest::blocking::Client::builder().redirect(reqwest::redirect::Policy::none());
+    Ok(builder.tls_backend_preconfigured(tls).timeout(timeout).build()?)
+}
+
+fn span_data(span: &SpanRecord, scope: &InstrumentationScope, content: bool) -> SpanData {
+    let begun = &span.begun;
+    let (trace_id, span_id) = (TraceId::from_bytes(begun.trace_id.0), SpanId::from_bytes(begun.span_id.0));
+    let mut attributes: Vec<KeyValue> =
+        span.attributes.iter().map(|(key, value)| KeyValue::new(key.clone(), to_value(value))).collect();
+    attributes.extend(span.error.iter().map(|error| KeyValue::new("error.type", error.code.clone())));
+    let mut events = SpanEvents::default();
+    if content {
+        events.events = content_events(span);
+    }
+    SpanData {
+        span_context: SpanContext::new(trace_id, span_id, TraceFlags::SAMPLED, false, TraceState::default()),
+        parent_span_id: begun.parent.map_or(SpanId::INVALID, |parent| SpanId::from_bytes(parent.0)),
+        parent_span_is_remote: false,
+        span_kind: match begun.kind {
+            record::SpanKind::Internal => SpanKind::Internal,
+            record::SpanKind::Client => SpanKind::Client,
+        },
+        name: begun.name.clone().into(),
+        start_time: begun.start,
+        end_time: span.end,
+        attributes,
+        dropped_attributes_count: 0,
+        events,
+        links: SpanLinks::default(),
+        status: match &span.error {
+            Some(error) => Status::error(error.message.clone()),
+            None => Status::Unset,
+        },
+        instrumentation_scope: scope.clone(),
+    }
+}
+
+/// What a model got and answered. The stages around it would only say the same again.
+fn content_events(span: &SpanRecord) -> Vec<Event> {
+    if !span.attributes.contains_key("gen_ai.operation.name") {
+        return Vec::new();
+    }
+    let event = |name: &'static str, field: &str, time| {
+        let text = span.fields.get(field)?.to_string();
+        Some(Event::new(name, time, vec![KeyValue::new(name, text)], 0))
+    };
+    let events = [
+        event("gen_ai.input.messages", "inputs", span.begun.start),
+        event("gen_ai.output.messages", "result", span.end),
+    ];
+    events.into_iter().flatten().collect()
+}
+
+/// A value as telemetry has it. What it has no form for is JSON.
+fn to_value(json: &Json) -> Value {
+    match json {
+        Json::Bool(bool) => Value::Bool(*bool),
+        Json::Number(number) => match number.as_i64() {
+            Some(integer) => Value::I64(integer),
+            None => Value::F64(number.as_f64().unwrap_or_default()),
+        },
+        Json::String(text) => Value::String(text.clone().into()),
+        Json::Array(items) if items.iter().all(Json::is_string) => {
+            let texts = items.iter().filter_map(Json::as_str).map(|text| StringValue::from(text.to_owned()));
+            Value::Array(Array::String(texts.collect()))
+        }
+        other => Value::String(other.to_string().into()),
+    }
+}

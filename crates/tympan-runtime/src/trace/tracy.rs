@@ -1,0 +1,187 @@
+//! `.tracy` files: one for each trace, complete as soon as it is there, and only for its owner to read.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Number, Value as Json, json};
+use tympan::JsonMap;
+
+use super::record::{SpanId, SpanRecord, Trace};
+use super::worker::{Backend, BackendError};
+use crate::time::UtcTime;
+use crate::write::create;
+
+/// The most bytes of a span's name in the name of a file.
+const MAX_NAME_BYTES: usize = 100;
+
+/// How many numbers are tried before a random one is taken.
+const MAX_NUMBERS: u32 = 16;
+
+/// Writes each trace to a file of a folder when its root has ended.
+#[derive(Debug)]
+pub struct TracyBackend {
+    folder: PathBuf,
+    /// The names that were taken in the last second, and how often.
+    taken: HashMap<String, u32>,
+    second: String,
+}
+
+impl TracyBackend {
+    /// Writes to a folder, which is made when it is needed.
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into(), taken: HashMap::new(), second: String::new() }
+    }
+
+    /// Writes a new file whose name nobody has yet.
+    fn write(&mut self, name: &str, second: String, text: &str) -> Result<(), BackendError> {
+        fs::create_dir_all(&self.folder)?;
+        let stem = format!("{}.{second}", sanitized(name));
+        if self.second != second {
+            self.second = second;
+            self.taken.clear();
+        }
+        let number = self.taken.entry(stem.clone()).or_insert(0);
+        for _ in 0..MAX_NUMBERS {
+            let path = numbered(&self.folder, &stem, *number);
+            *number += 1;
+            match create(&path, text.as_bytes(), 0o600) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                other => return Ok(other?),
+            }
+        }
+        // Another program writes to the same folder, and a lot.
+        let random = getrandom::u64()?;
+        Ok(create(&self.folder.join(format!("{stem}.{random:016x}.tracy")), text.as_bytes(), 0o600)?)
+    }
+}
+
+impl Backend for TracyBackend {
+    fn trace(&mut self, trace: &Trace) -> Result<(), BackendError> {
+        let text = serde_json::to_string_pretty(&to_json(trace))? + "\n";
+        self.write(&trace.root.begun.name, UtcTime::from(trace.root.end).compact(), &text)
+    }
+}
+
+fn numbered(folder: &Path, stem: &str, number: u32) -> PathBuf {
+    match number {
+        0 => folder.join(format!("{stem}.tracy")),
+        _ => folder.join(format!("{stem}.{number}.tracy")),
+    }
+}
+
+/// A span's name as part of the name of a file: letters, digits, `-`, `_` and inner dots.
+fn sanitized(name: &str) -> String {
+    let mut clean: String = name
+        .chars()
+        .take(MAX_NAME_BYTES)
+        .map(|char| if char.is_alphanumeric() || matches!(char, '-' | '_' | '.') { char } else { '_' })
+        .collect();
+    clean.truncate(clean.floor_char_boundary(MAX_NAME_BYTES));
+    // Files whose names begin with a dot are not seen, and two dots are another folder.
+    match clean.strip_prefix('.') {
+        Some(rest) => format!("_{rest}"),
+        None if clean.is_empty() => "trace".to_owned(),
+        None => clean,
+    }
+}
+
+/// A trace as the Prompty specification has it.
+fn to_json(trace: &Trace) -> Json {
+    let mut children: HashMap<SpanId, Vec<&SpanRecord>> = HashMap::new();
+    for span in &trace.spans {
+        if let Some(parent) = span.begun.parent {
+            children.entry(parent).or_default().push(span);
+        }
+    }
+    let (root, _) = frame(&trace.root, &mut children);
+    json!({ "runtime": "rust", "version": env!("CARGO_PKG_VERSION"), "trace": root })
+}
+
+/// A span with all below it, and what they used together.
+fn frame(span: &SpanRecord, children: &mut HashMap<SpanId, Vec<&SpanRecord>>) -> (JsonMap, JsonMap) {
+    let mut below = children.remove(&span.begun.span_id).unwrap_or_default();
+    // They are in the order in which they ended.
+    below.sort_by_key(|child| child.begun.start);
+    let mut usage = JsonMap::new();
+    add_usage(&mut usage, span.fields.get("result").and_then(|result| result.get("usage")).and_then(Json::as_object));
+    let mut frames = Vec::with_capacity(below.len());
+    for child in below {
+        let (map, used) = frame(child, children);
+        frames.push(Json::Object(map));
+        add_usage(&mut usage, Some(&used));
+    }
+    let mut map = JsonMap::new();
+    map.insert("name".into(), span.begun.name.as_str().into());
+    map.insert(
+        "__time".into(),
+        json!({
+            "start": UtcTime::from(span.begun.start).precise(),
+            "end": UtcTime::from(span.end).precise(),
+            "duration": milliseconds(span),
+        }),
+    );
+    for (key, value) in ["signature", "inputs", "result"].into_iter().filter_map(|key| span.fields.get_key_value(key)) {
+        map.insert(key.clone(), value.clone());
+    }
+    map.extend(span.fields.iter().map(|(key, value)| (key.clone(), value.clone())));
+    if let Some(error) = &span.error {
+        map.insert("result".into(), error.to_json());
+    }
+    if !span.attributes.is_empty() {
+        map.insert("__attributes".into(), Json::Object(span.attributes.clone()));
+    }
+    map.insert("__frames".into(), Json::Array(frames));
+    if !usage.is_empty() {
+        map.insert("__usage".into(), Json::Object(usage.clone()));
+    }
+    (map, usage)
+}
+
+/// Adds the numbers of a usage, under the names that the provider gave them.
+fn add_usage(total: &mut JsonMap, usage: Option<&JsonMap>) {
+    for (key, value) in usage.into_iter().flatten() {
+        let Json::Number(number) = value else { continue };
+        let sum = match total.get(key) {
+            Some(Json::Number(so_far)) => add(so_far, number),
+            _ => number.clone(),
+        };
+        total.insert(key.clone(), Json::Number(sum));
+    }
+}
+
+fn add(a: &Number, b: &Number) -> Number {
+    match (a.as_u64(), b.as_u64()) {
+        (Some(a), Some(b)) => a.saturating_add(b).into(),
+        _ => Number::from_f64(a.as_f64().unwrap_or(0.0) + b.as_f64().unwrap_or(0.0)).unwrap_or_else(|| a.clone()),
+    }
+}
+
+/// How long a span took, to the microsecond.
+fn milliseconds(span: &SpanRecord) -> f64 {
+    (span.duration.as_secs_f64() * 1e6).round() / 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sanitized;
+
+    #[test]
+    fn names_stay_in_their_folder() {
+        let cases = [
+            ("tympan.run", "tympan.run"),
+            ("../../etc/x", "_._.._etc_x"),
+            ("/tmp/x", "_tmp_x"),
+            ("a\0b\nc", "a_b_c"),
+            ("\u{202e}cod.exe", "_cod.exe"),
+            ("..", "_."),
+            ("", "trace"),
+            ("größe", "größe"),
+        ];
+        for (name, expected) in cases {
+            assert_eq!(sanitized(name), expected);
+        }
+        assert!(sanitized(&"ö".repeat(5000)).len() <= 100);
+    }
+}
