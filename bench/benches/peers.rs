@@ -6,11 +6,11 @@ use std::path::Path;
 use std::time::Duration;
 use tympan_bench::count::Counter;
 use tympan_bench::data::{self, Workload};
-use tympan_bench::measure::{Effort, time};
+use tympan_bench::measure::{Effort, Timing, time};
 use tympan_bench::memory::{Peaks, peaks};
 use tympan_bench::report::{Large, Measured, Results};
 use tympan_bench::row::{Row, RowName};
-use tympan_bench::{Result, peers, threads};
+use tympan_bench::{Result, encode, peers, streams, threads};
 
 /// Measures Tympan beside its peers.
 #[derive(Parser)]
@@ -107,6 +107,10 @@ impl<'a> Run<'a> {
         }
         results.large = self.large()?;
         results.threads = self.threads(&results)?;
+        self.progress.set_message("streams");
+        results.streams = streams::rates(self.large_effort)?;
+        results.streams.retain(|rate| rate.name.to_string().contains(self.filter));
+        results.encode = self.encode()?;
         self.progress.finish_and_clear();
         Ok(results)
     }
@@ -147,6 +151,14 @@ impl<'a> Run<'a> {
             peak: peaks.get(&row.name.to_string()).copied(),
         });
         Ok(large.collect())
+    }
+
+    fn encode(&self) -> Result<Vec<(RowName, Timing)>> {
+        self.progress.set_message("encode");
+        let mut rows = encode::rows()?;
+        rows.retain(|row| row.name.to_string().contains(self.filter));
+        let timings = time(&rows, self.effort, || {});
+        Ok(rows.iter().map(|row| row.name).zip(timings).collect())
     }
 
     fn threads(&self, results: &Results) -> Result<Vec<(RowName, f64)>> {

@@ -59,6 +59,9 @@ const FASTER: [(&str, &str, [f64; 3]); 6] = [
 /// Two threads are to do twice as much as one. No two minutes on a shared machine are alike, hence the margin.
 const TWICE: f64 = 1.9;
 
+/// A stream of any length is read at the same rate; a long one leaves the caches, hence the margin.
+const LINEAR: f64 = 0.7;
+
 /// Every bar, whether it could be measured or not.
 pub fn bars(results: &Results) -> Vec<Bar> {
     let mut bars = Vec::new();
@@ -77,6 +80,14 @@ pub fn bars(results: &Results) -> Vec<Bar> {
     bars.push(Bar::new(what, "at most 2 × the output".to_owned(), peak, "× the output", |v| v <= 2.0));
     let scaling = results.scaling("tympan render");
     bars.push(Bar::at_least("w2: tympan render, two threads".to_owned(), TWICE, scaling, "× one"));
+    for row in ["tympan events", "tympan chat"] {
+        let rate = results.stream(row, 16);
+        bars.push(Bar::at_least(format!("16 MB stream: {row}"), 200.0, rate, "MB/s"));
+        let linear = rate.zip(results.stream(row, 1)).map(|(large, small)| large / small);
+        bars.push(Bar::at_least(format!("16 MB stream: {row}, against 1 MB"), LINEAR, linear, "×"));
+    }
+    let encode = results.encode_us("tympan encode");
+    bars.push(Bar::new("encode 50 messages".to_owned(), "under 25 µs".to_owned(), encode, "µs", |v| v < 25.0));
     bars
 }
 

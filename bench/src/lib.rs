@@ -2,7 +2,9 @@
 //!
 //! - [`data`]: the workloads; [`generate`] wrote the ones in `data/`
 //! - [`peers`]: one file a library, each of which turns a workload into [`row::Row`]s
+//! - [`encode`]: a request, beside serde_json's own writing of it
 //! - [`measure`]: time; [`count`]: instructions; [`threads`]: two threads against one; [`memory`]: peak allocation
+//! - [`streams`]: streamed answers, by their size
 //! - [`bars`]: what has to hold; [`report`]: the tables and `target/bench.json`
 //!
 //! `benches/peers.rs` runs all of it.
@@ -18,12 +20,14 @@
 pub mod bars;
 pub mod count;
 pub mod data;
+pub mod encode;
 pub mod generate;
 pub mod measure;
 pub mod memory;
 pub mod peers;
 pub mod report;
 pub mod row;
+pub mod streams;
 pub mod threads;
 
 /// What can go wrong here is reported, never handled: a text is enough.

@@ -3,6 +3,7 @@
 use crate::bars::{Bar, Outcome, bars};
 use crate::measure::Timing;
 use crate::row::RowName;
+use crate::streams::{SIZES, StreamRate};
 use console::style;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
@@ -16,6 +17,10 @@ pub struct Results {
     pub large: Vec<Large>,
     /// By row, how many times as much two threads get done as one.
     pub threads: Vec<(RowName, f64)>,
+    /// Streams, by row and size.
+    pub streams: Vec<StreamRate>,
+    /// Requests: how long they take to write.
+    pub encode: Vec<(RowName, Timing)>,
 }
 
 /// One row on one workload.
@@ -61,6 +66,17 @@ impl Results {
         self.threads.iter().find(|(name, _)| name.to_string() == row).map(|(_, scaling)| *scaling)
     }
 
+    /// How fast a row reads a stream of so many MB, in MB/s.
+    pub fn stream(&self, row: &str, megabytes: usize) -> Option<f64> {
+        let found = self.streams.iter().find(|rate| rate.megabytes == megabytes && rate.name.to_string() == row);
+        found.map(|rate| rate.megabytes_per_second)
+    }
+
+    /// Microseconds that a request takes to write.
+    pub fn encode_us(&self, row: &str) -> Option<f64> {
+        self.encode.iter().find(|(name, _)| name.to_string() == row).map(|(_, timing)| timing.ns / 1e3)
+    }
+
     /// `{"<workload>": {"<library> <operation>": {"ns": …, "instructions": …}}}`
     pub fn to_json(&self) -> Value {
         let workloads = self.workloads.iter().map(|(workload, rows)| {
@@ -81,6 +97,8 @@ impl Results {
         }
         text += &self.large_table();
         text += &self.threads_table();
+        text += &streams_table(self);
+        text += &self.encode_table();
         text += &bars_table(&bars(self));
         text
     }
@@ -119,6 +137,31 @@ impl Results {
         }
         table.finish()
     }
+
+    fn encode_table(&self) -> String {
+        let mut table = Table::new(["encode 50 messages", "µs", "±", "× tympan"]);
+        for (name, timing) in &self.encode {
+            let ours = self.encode_us("tympan encode");
+            table.row([
+                name.to_string(),
+                format!("{:.1}", timing.ns / 1e3),
+                format!("{:.0}%", 100.0 * timing.spread),
+                ours.map_or_else(absent, |ours| format!("{:.2}", timing.ns / 1e3 / ours)),
+            ]);
+        }
+        table.finish()
+    }
+}
+
+/// A column a size.
+fn streams_table(results: &Results) -> String {
+    let mut table = Table::new(["streams", "MB/s of 1 MB", "of 4 MB", "of 16 MB"]);
+    for first in results.streams.iter().filter(|rate| rate.megabytes == SIZES[0]) {
+        let name = first.name.to_string();
+        let [small, middle, large] = SIZES.map(|size| results.stream(&name, size).map_or_else(absent, thousands));
+        table.row([name, small, middle, large]);
+    }
+    table.finish()
 }
 
 fn bars_table(bars: &[Bar]) -> String {

@@ -104,6 +104,14 @@ pub struct Row {
 }
 
 impl Row {
+    /// A row that counts something; an error if it counts anything but `expected`.
+    pub fn counting(name: RowName, operation: Operation, expected: usize) -> Result<Row> {
+        match operation.text.as_deref() {
+            Some(count) if count == expected.to_string() => Ok(Row { name, operation }),
+            count => Err(format!("{name}: counts {count:?}, and {expected} were expected").into()),
+        }
+    }
+
     /// Performs the operation so many times.
     pub fn run(&self, times: u64) {
         (self.operation.batch)(times);
