@@ -3,15 +3,19 @@
 CARGO ?= cargo
 PYTHON ?= python3
 ORACLE := target/oracle
+INTEROP := target/interop
+INTEROP_NODE := target/interop-node
+INTEROP_MODELS := target/interop-models
 FUZZ_SECONDS ?= 60
-FUZZ_TARGETS ?= template front_matter definition directive parse
+FUZZ_TARGETS ?= template front_matter definition directive parse stream
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench fuzz generate need-cargo need-python
+.PHONY: help demo test interop lint bench fuzz generate need-cargo need-python need-node
 
 help:
-	@echo 'make demo    render a prompt, and watch an input fail to forge a message'
+	@echo 'make demo    render and run prompts, and watch an input fail to forge a message'
 	@echo 'make test    all tests'
+	@echo 'make interop  tests against a gateway and a real small model; the first time, it builds for 10 minutes or more'
 	@echo 'make lint    formatting, clippy, licences'
 	@echo 'make bench   Tympan beside its peers, as ratios; writes target/bench.json'
 	@echo 'make generate  the typed forms of prompt definitions, from their schema'
@@ -28,16 +32,25 @@ need-python:
 		echo 'Python 3 with venv is missing; one test compares with its jinja2.' >&2; \
 		echo 'On Debian: apt-get install python3-venv. Elsewhere: https://www.python.org' >&2; exit 1; }
 
+need-node:
+	@node -e 'const [a, b] = process.versions.node.split("."); process.exit(a > 20 || (a == 20 && b >= 15) ? 0 : 1)' \
+		>/dev/null 2>&1 && command -v npm >/dev/null 2>&1 || { \
+		echo 'Node 20.15 or newer with npm is missing; one test talks to a server that is written for it.' >&2; \
+		echo 'Get it from https://nodejs.org' >&2; exit 1; }
+
 demo: need-cargo
 	@$(CARGO) build --quiet --package tympan-cli
 	@sh examples/demo.sh target/debug/tympan
 
 # cargo-nextest is faster and has the better summary; where it is not, cargo's own runner does.
-test: need-cargo $(ORACLE)/ready
+test: need-cargo $(ORACLE)/ready $(INTEROP)/ready $(INTEROP_NODE)/ready
 	$(CARGO) test --workspace --doc
 	$(ORACLE)/bin/python tests/oracle/jinja2_oracle.py fixtures/jinja
 	PYTHON=$(PYTHON) sh schemas/generate.sh --check
-	@if $(CARGO) nextest --version >/dev/null 2>&1; then \
+	$(CARGO) build --package tympan-cli
+	$(PYTHON) -B tests/interop/aimock.py target/debug/tympan $(INTEROP_NODE)
+	@export ROTEL="$$(cat $(INTEROP)/ready)"; \
+	if $(CARGO) nextest --version >/dev/null 2>&1; then \
 		echo '$(CARGO) nextest run --workspace'; $(CARGO) nextest run --workspace; \
 	else \
 		echo 'cargo-nextest is not here (cargo install cargo-nextest --locked); using cargo test'; \
@@ -47,6 +60,30 @@ test: need-cargo $(ORACLE)/ready
 $(ORACLE)/ready: tests/oracle/requirements.txt | need-python
 	$(PYTHON) -m venv $(ORACLE)
 	$(ORACLE)/bin/pip install --quiet --disable-pip-version-check --requirement tests/oracle/requirements.txt
+	@touch $@
+
+# Servers that nobody here wrote. The file says where the program of the collector is.
+$(INTEROP)/ready: tests/interop/requirements.txt | need-python
+	$(PYTHON) -m venv $(INTEROP)
+	$(INTEROP)/bin/pip install --quiet --disable-pip-version-check --requirement tests/interop/requirements.txt
+	@$(INTEROP)/bin/python tests/interop/find_rotel.py > $@.new && mv $@.new $@
+
+$(INTEROP_NODE)/ready: tests/interop/package.json tests/interop/package-lock.json | need-node
+	@mkdir -p $(INTEROP_NODE)
+	cp tests/interop/package.json tests/interop/package-lock.json $(INTEROP_NODE)
+	npm ci --silent --no-fund --no-audit --prefix $(INTEROP_NODE)
+	@touch $@
+
+interop: need-cargo $(INTEROP_MODELS)/ready $(INTEROP_NODE)/ready
+	$(CARGO) build --package tympan-cli
+	$(PYTHON) -B tests/interop/gateway.py target/debug/tympan $(INTEROP_MODELS) $(INTEROP_NODE)
+	$(PYTHON) -B tests/interop/real_model.py target/debug/tympan $(INTEROP_MODELS)
+
+# One of these packages is built from C++, without what it needs for pictures.
+$(INTEROP_MODELS)/ready: tests/interop/models-requirements.txt | need-python
+	$(PYTHON) -m venv $(INTEROP_MODELS)
+	CMAKE_ARGS='-DLLAVA_BUILD=OFF' $(INTEROP_MODELS)/bin/pip install --quiet --disable-pip-version-check \
+		--requirement tests/interop/models-requirements.txt
 	@touch $@
 
 lint: need-cargo

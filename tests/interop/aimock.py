@@ -1,0 +1,364 @@
+"""Runs `tympan` against aimock, a server of OpenAI's and Anthropic's protocols that nobody here wrote.
+
+    python3 aimock.py target/debug/tympan target/interop-node
+
+Each case checks what the program makes of the answer, and what the server made of the request: aimock keeps a journal
+of what it has understood, in one form for all protocols. What the journal leaves out is read on the way to the server.
+"""
+
+import json
+import shutil
+import sys
+import urllib.request
+from pathlib import Path
+
+from harness import PROMPTS, Cases, Mismatch, Server, Tap, Tympan, holds, same
+
+HERE = Path(__file__).parent
+KEY = "interop-key-1"
+# All cases together. A run with fewer has lost some.
+FEWEST = 46
+
+ANSWERS = json.loads((HERE / "aimock" / "answers.json").read_text())["fixtures"]
+TEXT, AFTER_TOOLS, CALLS, FORM = (fixture["response"] for fixture in ANSWERS[:4])
+CUT = "Kuressaare, Haapsalu, Rakvere and Narva."
+
+TOOL = {
+    "type": "object",
+    "properties": {"city": {"type": "string", "description": "The city's name"}, "days": {"type": "integer"}},
+    "required": ["city"],
+}
+FORM_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "city": {"type": "string"},
+        "population": {"type": "integer"},
+        "mayor": {"type": ["string", "null"]},
+        "districts": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {"name": {"type": "string"}, "area": {"type": ["number", "null"]}},
+                "required": ["name", "area"],
+                "additionalProperties": False,
+            },
+        },
+    },
+    "required": ["city", "population", "mayor", "districts"],
+    "additionalProperties": False,
+}
+HISTORY = [
+    {
+        "role": "assistant",
+        "content": "I look it up.",
+        "tool_calls": [
+            {"id": "call_tartu", "type": "function",
+             "function": {"name": "get_weather", "arguments": '{"city":"Tartu","days":2}'}}
+        ],
+    },
+    {"role": "tool", "content": "Sun, and no rain in Tartu", "tool_call_id": "call_tartu"},
+]
+
+
+class Api:
+    """One of the protocols, and what is particular to it on the wire."""
+
+    def __init__(self, name, provider, path, limit, schema):
+        self.name, self.provider, self.path, self.limit, self.schema = name, provider, path, limit, schema
+        self.api_type = "responses" if name == "responses" else "chat"
+
+    def key_header(self):
+        """The header that carries the key, as it has to be."""
+        return ("x-api-key", KEY) if self.provider == "anthropic" else ("authorization", f"Bearer {KEY}")
+
+
+APIS = [
+    Api("chat", "openai", "/v1/chat/completions", "max_completion_tokens",
+        lambda body: body["response_format"]["json_schema"]),
+    Api("responses", "openai", "/v1/responses", "max_output_tokens", lambda body: body["text"]["format"]),
+    Api("messages", "anthropic", "/v1/messages", "max_tokens", lambda body: body["output_config"]["format"]),
+]
+
+
+class Bench:
+    """The program, the server, and the tap between them."""
+
+    def __init__(self, program, server):
+        self.server = server
+        self.tap = Tap(server.port)
+        self.tympan = Tympan(program, {"OPENAI_API_KEY": KEY, "ANTHROPIC_API_KEY": KEY})
+
+    def arguments(self, api, prompt, stream, *args, model="interop-model"):
+        """The command line of a run."""
+        command = ["run", PROMPTS / prompt, "--provider", api.provider, "--model", model]
+        command += ["--base-url", self.tap.url(), *args]
+        return command if stream else [*command, "--no-stream"]
+
+    def run(self, api, prompt, stream, *args, env=None, **named):
+        """Runs a prompt with `--json`."""
+        self.reset()
+        command = self.arguments(api, prompt, stream, "--json", *args, **named)
+        return self.tympan.run(*command, env={"INTEROP_API": api.api_type, **(env or {})})
+
+    def reset(self, hold=None):
+        """Forgets all requests."""
+        self.tap.reset(hold)
+        self.control("/reset/journal", "POST")
+
+    def control(self, path, method="GET"):
+        """Asks aimock about itself."""
+        request = urllib.request.Request(self.control_url("/__aimock" + path), method=method)
+        request.add_header("authorization", f"Bearer {KEY}")
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return json.load(answer)
+
+    def control_url(self, path):
+        """An address at which the server tells about itself."""
+        return self.server.url(path)
+
+    def seen(self, api, stream, status=200):
+        """The one request that was made, as the server understood it and as it was on the wire."""
+        journal = self.control("/journal")
+        same("requests that the server has answered", [entry["response"]["status"] for entry in journal], [status])
+        entry = journal[0]
+        same("method and path", (entry["method"], entry["path"]), ("POST", api.path))
+        same("model", entry["body"]["model"], "interop-model")
+        same("stream", entry["body"].get("stream") or False, stream)
+        requests = self.tap.requests()
+        same("requests on the wire", len(requests), 1)
+        _, headers, body = requests[0]
+        name, value = api.key_header()
+        same(name, headers.get(name), value)
+        same("content-type", headers.get("content-type"), "application/json")
+        holds("user-agent names tympan", headers.get("user-agent", "").startswith("tympan/"), headers)
+        if api.provider == "anthropic":
+            same("anthropic-version", headers.get("anthropic-version"), "2023-06-01")
+        return entry["body"], body
+
+
+def same_usage(found, response):
+    """Compares with the usage of a fixture. Who passes an answer on may have counted more than there was to see."""
+    expected = usage_of(response)
+    same("usage", {name: (found or {}).get(name) for name in expected}, expected)
+
+
+def usage_of(response):
+    """The usage of a fixture, in the program's words."""
+    usage = response["usage"]
+    return {
+        "input_tokens": usage["prompt_tokens"],
+        "output_tokens": usage["completion_tokens"],
+        "total_tokens": usage["total_tokens"],
+    }
+
+
+def succeeds(run, result, response):
+    """Checks all that a successful run prints."""
+    found = run.json()
+    same("result", found.get("result"), result)
+    same_usage(found.get("usage"), response)
+    same("rounds", found.get("rounds"), 1)
+
+
+QUESTION = ("--set", "question=What is the capital of Estonia?")
+GEOGRAPHER = [
+    {"role": "system", "content": "You are a geographer. Answer in one sentence."},
+    {"role": "user", "content": "What is the capital of Estonia?"},
+]
+
+
+def text(bench, api, stream):
+    """A question and its answer. What the model thought before it is no part of the result."""
+    succeeds(bench.run(api, "text.prompty", stream, *QUESTION), TEXT["content"], TEXT)
+    understood, body = bench.seen(api, stream)
+    same("messages", understood["messages"], GEOGRAPHER)
+    same("temperature", understood["temperature"], 0.25)
+    same(api.limit, body.get(api.limit), 64)
+
+
+def text_as_it_arrives(bench, api):
+    """The beginning of an answer is shown before the server has sent the rest."""
+    bench.reset(hold=b'"Tallinn"')
+    command = bench.arguments(api, "text.prompty", True, *QUESTION)
+    env = {"INTEROP_API": api.api_type}
+    run = bench.tympan.watch(bench.tap.release, *command, until=b"Tallinn", env=env)
+    same("exit status", run.status, 0)
+    same("standard output", run.stdout, TEXT["content"] + "\n")
+    holds("the summary has the tokens", "21 tokens in, 34 out" in run.stderr, run.stderr)
+    bench.seen(api, True)
+
+
+def tool_calls(bench, api, stream):
+    """Calls of tools are the result, in order, also where the model said something before them."""
+    run = bench.run(api, "tools.prompty", stream, "--set", "question=Will it rain?")
+    found = run.json()
+    calls = found.get("result")
+    holds("the result is a list of calls", isinstance(calls, list), found)
+    for call in calls:
+        holds("the arguments are the model's own text", isinstance(call.get("arguments"), str), call)
+    parsed = [{**call, "arguments": json.loads(call["arguments"])} for call in calls]
+    same("result", parsed, CALLS["toolCalls"])
+    same_usage(found.get("usage"), CALLS)
+    understood, _ = bench.seen(api, stream)
+    same("messages", [message["role"] for message in understood["messages"]], ["system", "user"])
+    function = {"name": "get_weather", "description": "Tells the weather of the next days", "parameters": TOOL}
+    same("tools", understood["tools"], [{"type": "function", "function": function}])
+
+
+def with_parsed_arguments(call):
+    """A call of OpenAI's form. Who passes arguments on may write their JSON anew."""
+    function = call["function"]
+    return {**call, "function": {**function, "arguments": json.loads(function["arguments"])}}
+
+
+def tool_results(bench, api, stream):
+    """A conversation with a call and its result, as each protocol writes it, is understood as the same one."""
+    history = "history=" + json.dumps(HISTORY)
+    run = bench.run(api, "tools.prompty", stream, "--set", "question=Will it rain?", "--set", history)
+    succeeds(run, AFTER_TOOLS["content"], AFTER_TOOLS)
+    understood, _ = bench.seen(api, stream)
+    messages = understood["messages"]
+    same("the last message", messages[-1], HISTORY[1])
+    calls = [call for message in messages for call in message.get("tool_calls") or []]
+    same("the calls", list(map(with_parsed_arguments, calls)), list(map(with_parsed_arguments, HISTORY[0]["tool_calls"])))
+    said = [message["content"] for message in messages if message["role"] == "assistant" and message.get("content")]
+    same("what the model said", said, [HISTORY[0]["content"]])
+
+
+def structured(bench, api, stream):
+    """An answer with a shape. The server knows it only in one protocol; so the schema is read on the wire."""
+    run = bench.run(api, "structured.prompty", stream, "--set", "question=Describe Tallinn.")
+    succeeds(run, FORM["content"], FORM)
+    _, body = bench.seen(api, stream)
+    try:
+        found = api.schema(body)
+    except KeyError:
+        raise Mismatch(f"the request asks for no schema: {sorted(body)}") from None
+    same("schema", found["schema"], FORM_SCHEMA)
+    if api.provider == "openai":
+        same("strict", found.get("strict"), True)
+
+
+def cut_off(bench, api):
+    """A stream that ends in its middle is an error, never a shorter answer. What had arrived is shown."""
+    question = ("--set", "question=This is cut off")
+    run = bench.run(api, "text.prompty", True, *question, model=f"cut-{api.name}")
+    same("error code", run.error().get("code"), "truncated")
+    command = bench.arguments(api, "text.prompty", True, *question, model=f"cut-{api.name}")
+    run = bench.tympan.run(*command, env={"INTEROP_API": api.api_type})
+    same("exit status", run.status, 1)
+    shown = run.stdout.rstrip("\n")
+    holds("what had arrived is shown", shown and CUT.startswith(shown) and shown != CUT, run.stdout)
+
+
+def refused(bench, api, stream):
+    """A server's own error comes through in its words."""
+    run = bench.run(api, "text.prompty", stream, "--set", "question=I asked for nonsense")
+    error = run.error()
+    same("error code", error.get("code"), "provider")
+    holds("the message has the status", "400" in error["message"], error)
+    holds("the message has the server's words", "The temperature of interop is out of range" in error["message"], error)
+    bench.seen(api, stream, status=400)
+
+
+def wrong_key(bench, api):
+    """A key that the server does not know: one request, an error, and no word of the key."""
+    secret = "interop-wrong-key-7f3a"
+    keys = {"OPENAI_API_KEY": secret, "ANTHROPIC_API_KEY": secret}
+    run = bench.run(api, "text.prompty", False, *QUESTION, env=keys)
+    error = run.error()
+    same("error code", error.get("code"), "provider")
+    holds("the message has the status", "401" in error["message"], error)
+    holds("the key is not shown", secret not in run.stdout + run.stderr, run.stderr)
+    same("requests on the wire", len(bench.tap.requests()), 1)
+
+
+def too_often(bench, api):
+    """A server that has no time now is asked again when it says."""
+    run = bench.run(api, "text.prompty", True, "--set", "question=I asked too much")
+    same("result", run.json().get("result"), "Now there is time.")
+    statuses = [entry["response"]["status"] for entry in bench.control("/journal")]
+    same("answers of the server", statuses, [429, 200])
+
+
+def embedding(bench, api):
+    """The vector of a text."""
+    run = bench.run(api, "embedding.prompty", True, "--set", "text=amber and limestone")
+    same("result", run.json().get("result"), [0.25, -0.5, 0.125, 1])
+
+
+def image(bench, api):
+    """The address of a picture."""
+    run = bench.run(api, "image.prompty", True, "--set", "subject=a lighthouse")
+    same("result", run.json().get("result"), "https://pictures.example/lighthouse.png")
+
+
+def models(bench, api):
+    """The list of models."""
+    bench.reset()
+    run = bench.tympan.run("models", "--provider", api.provider, "--base-url", bench.tap.url())
+    same("exit status", run.status, 0)
+    listed = set(run.stdout.split())
+    with_key = urllib.request.Request(bench.server.url("/v1/models"), headers={"authorization": f"Bearer {KEY}"})
+    with urllib.request.urlopen(with_key, timeout=10) as answer:
+        known = {model["id"] for model in json.load(answer)["data"]}
+    holds("the server has models", len(known) > 2, known)
+    same("models that are not listed", known - listed, set())
+
+
+def replayed(bench, api, directory):
+    """What was recorded from the server is answered again without it."""
+    shutil.rmtree(directory, ignore_errors=True)
+    succeeds(bench.run(api, "text.prompty", True, *QUESTION, "--record", directory), TEXT["content"], TEXT)
+    recorded = b"".join(path.read_bytes() for path in Path(directory).rglob("*") if path.is_file())
+    holds("something is recorded", recorded, directory)
+    holds("the key is not recorded", KEY.encode() not in recorded, directory)
+    succeeds(bench.run(api, "text.prompty", True, *QUESTION, "--replay", directory), TEXT["content"], TEXT)
+    same("requests of the replay", bench.tap.requests(), [])
+
+
+def run_all(bench, work):
+    """Runs all cases."""
+    cases = Cases()
+    for api in APIS:
+        for stream in (False, True):
+            for case in (text, tool_calls, tool_results, structured, refused):
+                name = case.__name__.replace("_", " ")
+                cases.attempt(f"{api.name}, {'stream' if stream else 'whole'}: {name}", case, bench, api, stream)
+        for case in (text_as_it_arrives, cut_off, wrong_key):
+            cases.attempt(f"{api.name}: {case.__name__.replace('_', ' ')}", case, bench, api)
+        cases.attempt(f"{api.name}: replayed", replayed, bench, api, work / f"cassettes-{api.name}")
+    for case in (too_often, embedding, image, models):
+        cases.attempt(f"openai: {case.__name__.replace('_', ' ')}", case, bench, APIS[0])
+    return cases.finish(FEWEST)
+
+
+def aimock(installed):
+    """The server, out of a directory that has it in its `node_modules`."""
+    node = shutil.which("node")
+    if node is None:
+        raise SystemExit("node is missing: get Node 20.15 or newer from https://nodejs.org")
+    script = installed / "node_modules" / "@copilotkit" / "aimock" / "dist" / "cli.js"
+    if not script.is_file():
+        raise SystemExit(f"{script} is missing: run `make test`, which installs it")
+
+    def command(port):
+        # Pieces of seven: no character of the fixtures that takes two UTF-16 units may lie across a seam, for aimock
+        # cuts between them, and halves of characters are no JSON that anybody can read.
+        options = ["--chunk-size", "7", "--strict", "--validate-on-load", "--log-level", "warn"]
+        return [node, str(script), "-p", str(port), "-f", str(HERE / "aimock"), *options]
+
+    return Server("aimock", command, installed / "aimock.log", ready="/ready", env={"AIMOCK_API_KEYS": KEY})
+
+
+def main():
+    """Starts the server, and runs the cases against it."""
+    if len(sys.argv) != 3:
+        raise SystemExit("usage: python3 aimock.py PATH-OF-TYMPAN DIRECTORY-WITH-NODE-MODULES")
+    program, installed = sys.argv[1], Path(sys.argv[2])
+    with aimock(installed) as server:
+        return run_all(Bench(program, server), installed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
