@@ -1,6 +1,9 @@
 //! The engine's one error type.
 
+use std::any::Any;
 use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::sync::Arc;
 
 use crate::diagnostic::Diagnostic;
 use crate::redact::Redactor;
@@ -52,6 +55,11 @@ macro_rules! kinds {
             /// A short stable name for programs.
             pub const fn code(self) -> &'static str {
                 match self { $(Self::$name => $code,)* }
+            }
+
+            /// The kind with this code.
+            pub fn from_code(code: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|kind| kind.code() == code)
             }
 
             /// The family it belongs to.
@@ -182,6 +190,20 @@ kinds! {
     InvalidResult "invalid_result" Value "The result does not fit: {}",
     /// The caller stopped it.
     Cancelled "cancelled" Runtime "Cancelled: {}",
+    /// A model called a tool that was not declared.
+    ToolNotRegistered "tool_not_registered" Value "Tool not registered: {}",
+    /// A model called more tools at once than the host allows.
+    TooManyToolCalls "too_many_tool_calls" Runtime "Too many tool calls: {}",
+    /// A model went on calling tools.
+    MaxIterations "max_iterations" Runtime "Agent loop exceeded {} iterations",
+    /// A turn used up its tokens, its money or its time.
+    TurnLimit "turn_limit" Runtime "The turn went past its limit: {}",
+    /// A guardrail of the host denied what was to be sent, or what was answered.
+    Guardrail "guardrail" Runtime "Denied by guardrail: {}",
+    /// A model could not be called, also when it was tried again.
+    LlmCallFailed "llm_call_failed" Runtime "LLM call failed after {}",
+    /// A turn was told something that it had not asked for.
+    NotAsked "not_asked" Value "The turn did not ask for this: {}",
     /// A cassette holds no such request.
     UnknownExchange "unknown_exchange" Value "No recorded exchange: {}",
     /// A cassette cannot be read or written.
@@ -209,12 +231,20 @@ struct Inner {
     source: Option<SourceFile>,
     others: Vec<Diagnostic>,
     partial_text: Option<String>,
+    attached: Option<Attached>,
 }
+
+/// Whatever a later stage adds to an error, of a type that this one does not know.
+type Attached = Arc<dyn Any + Send + Sync + UnwindSafe + RefUnwindSafe>;
 
 impl Error {
     /// An error whose message is the kind's pattern with these details.
     pub fn new(kind: Kind, details: impl fmt::Display) -> Self {
-        let message = kind.pattern().replacen("{}", &details.to_string(), 1);
+        Self::with_message(kind, kind.pattern().replacen("{}", &details.to_string(), 1))
+    }
+
+    /// An error whose message is all there.
+    pub(crate) fn with_message(kind: Kind, message: String) -> Self {
         Self(Box::new(Inner {
             kind,
             message,
@@ -223,6 +253,7 @@ impl Error {
             source: None,
             others: Vec::new(),
             partial_text: None,
+            attached: None,
         }))
     }
 
@@ -234,8 +265,10 @@ impl Error {
     /// A finding as an error; its code says which kind it is.
     pub fn from_diagnostic(diagnostic: Diagnostic) -> Self {
         let Diagnostic { code, span, message, help, .. } = diagnostic;
-        let kind = Kind::ALL.iter().copied().find(|kind| kind.code() == code).unwrap_or(Kind::InvalidDocument);
-        Self(Box::new(Inner { kind, message, help, span, source: None, others: Vec::new(), partial_text: None }))
+        let mut error = Self::with_message(Kind::from_code(code).unwrap_or(Kind::InvalidDocument), message);
+        error.0.help = help;
+        error.0.span = span;
+        error
     }
 
     /// The first of some findings about a source, in the order of their places; the rest are [`Error::others`].
@@ -306,6 +339,19 @@ impl Error {
     /// What had arrived of an answer before this happened.
     pub fn partial_text(&self) -> Option<&str> {
         self.0.partial_text.as_deref()
+    }
+
+    /// Adds what belongs to a later stage.
+    #[must_use]
+    pub(crate) fn attach(mut self, what: Attached) -> Self {
+        self.0.attached = Some(what);
+        self
+    }
+
+    /// What a later stage has added, if it is of this type.
+    pub(crate) fn attached<T: Any>(&self) -> Option<&T> {
+        let attached: &dyn Any = &**self.0.attached.as_ref()?;
+        attached.downcast_ref()
     }
 
     /// What went wrong.

@@ -111,6 +111,15 @@ impl Guard {
         &self.advisory
     }
 
+    /// Text that nobody vouches for, between the markers.
+    pub(crate) fn wrap_text(&self, text: &str) -> String {
+        let mut out = String::with_capacity(OPEN.len() + text.len() + CLOSE.len());
+        out.push_str(OPEN);
+        escape(text, &mut out);
+        out.push_str(CLOSE);
+        out
+    }
+
     fn is_untrusted(&self, inputs: &InputTable, origin: Origin) -> bool {
         #[cfg(test)]
         if self.forgetful {

@@ -56,6 +56,7 @@ mod spec_json;
 mod strict;
 pub mod template;
 pub mod thread;
+pub mod turn;
 pub mod typed;
 pub mod wire;
 

@@ -4,7 +4,7 @@ use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
 
 use serde::ser::SerializeSeq;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smallvec::SmallVec;
 
 use crate::rendered::RichInput;
@@ -130,8 +130,14 @@ impl Serialize for Content {
     }
 }
 
+impl<'de> Deserialize<'de> for Content {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Vec::deserialize(deserializer).map(|parts| Self(SmallVec::from_vec(parts)))
+    }
+}
+
 /// A piece of a message's content.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum ContentPart {
     /// Text.
@@ -155,7 +161,7 @@ impl ContentPart {
 }
 
 /// Text, and where in it pictures, sound or documents stand.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TextPart {
     /// The text; a rich input stands in it as its nonce.
     pub value: String,
@@ -186,7 +192,7 @@ pub struct Anchor {
 }
 
 /// A picture, sound or document: by address or as base64 data.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MediaPart {
     /// An address, or base64 data.

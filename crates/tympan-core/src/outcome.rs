@@ -200,8 +200,8 @@ const MAX_PROBLEMS: usize = 20;
 /// The most characters of a name or a value that a problem quotes.
 const MAX_QUOTED: usize = 40;
 
-/// What is wrong with a result, by the declared outputs.
-fn problems(outputs: &[Property], value: &Json) -> Vec<String> {
+/// What is wrong with a result, by the declared outputs; or with the arguments of a tool, by its parameters.
+pub(crate) fn problems(outputs: &[Property], value: &Json) -> Vec<String> {
     let mut problems = Problems(Vec::new());
     match value {
         Json::Object(given) => problems.check_object(outputs, given, ""),

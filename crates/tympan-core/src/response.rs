@@ -1,12 +1,13 @@
 //! What a model answered, whoever served it: the one shape that every protocol's answers become.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use crate::message::JsonMap;
 
 /// A model's answer, or all that a stream of it added up to.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Response {
     /// The provider's name for this answer.
     pub id: Option<String>,
@@ -35,7 +36,8 @@ impl Response {
 }
 
 /// What a model answered with.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Output {
     /// Words, or calls of tools.
     Answer(Answer),
@@ -52,7 +54,8 @@ impl Default for Output {
 }
 
 /// Words and calls of tools.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Answer {
     /// The text.
     pub text: String,
@@ -67,7 +70,7 @@ pub struct Answer {
 }
 
 /// A tool that the model wants to have called.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCall {
     /// The provider's name for this call.
     pub id: String,
@@ -85,7 +88,8 @@ impl ToolCall {
 }
 
 /// Why a model stopped.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum FinishReason {
     /// It had said all, or came upon a stop sequence.
     Stop,
@@ -113,7 +117,8 @@ impl FinishReason {
 }
 
 /// Tokens that went in and came out.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Usage {
     /// Tokens of the request, those from a cache included.
     pub input_tokens: u64,

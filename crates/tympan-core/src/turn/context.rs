@@ -1,0 +1,285 @@
+//! How much of a conversation fits, and what takes the place of the rest.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+
+use crate::message::{ContentPart, Message, Role};
+
+/// How many characters a part counts that is no text.
+const PART_CHARS: usize = 200;
+
+/// What a message counts besides its role and its content.
+const MESSAGE_CHARS: usize = 4;
+
+/// At most this much is set aside for a summary; otherwise a twentieth of the budget.
+const MAX_RESERVE: usize = 5000;
+
+/// The most characters of a summary.
+const MAX_SUMMARY: usize = 4000;
+
+/// The most characters of a message in a summary.
+const MAX_QUOTED: usize = 200;
+
+/// So many messages stay, whatever the budget, besides instructions.
+const KEPT: usize = 2;
+
+/// What a message counts, by a tokenizer of the host's.
+pub type CountTokens = Arc<dyn Fn(&Message) -> usize + Send + Sync>;
+
+/// How much of a conversation a model gets.
+#[derive(Clone)]
+pub enum ContextBudget {
+    /// So many characters.
+    Chars(usize),
+    /// So many tokens.
+    Tokens {
+        /// How many.
+        budget: usize,
+        /// What a message counts. It has to count the same each time.
+        count: CountTokens,
+    },
+}
+
+impl fmt::Debug for ContextBudget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Chars(budget) => f.debug_tuple("Chars").field(budget).finish(),
+            Self::Tokens { budget, .. } => f.debug_tuple("Tokens").field(budget).finish(),
+        }
+    }
+}
+
+/// Messages that no longer fit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Cut {
+    /// Which, in order.
+    dropped: Vec<usize>,
+    /// Where the summary goes.
+    at: usize,
+    /// The most characters that the summary may have.
+    room: usize,
+}
+
+impl ContextBudget {
+    const fn budget(&self) -> usize {
+        match self {
+            Self::Chars(budget) | Self::Tokens { budget, .. } => *budget,
+        }
+    }
+
+    fn size(&self, message: &Message) -> usize {
+        match self {
+            Self::Chars(_) => chars(message),
+            Self::Tokens { count, .. } => count(message),
+        }
+    }
+
+    /// The oldest messages that have to go; `None` if all fit, or if none can go.
+    ///
+    /// The specification drops message by message. Here an assistant's message that calls tools and the results of
+    /// those calls go together, because providers refuse one without the other. It would also put in a summary of
+    /// nothing where nothing can go; that only makes things worse.
+    pub(super) fn cut(&self, messages: &[Message]) -> Option<Cut> {
+        let sizes: Vec<usize> = messages.iter().map(|message| self.size(message)).collect();
+        let mut total: usize = sizes.iter().sum();
+        if total <= self.budget() {
+            return None;
+        }
+        let fits = self.budget() - (self.budget() / 20).min(MAX_RESERVE);
+        let start = messages.iter().take_while(|message| is_instruction(message)).count();
+        let mut left = messages.iter().filter(|message| !is_instruction(message)).count();
+        let mut dropped = Vec::new();
+        let mut at = start;
+        while total > fits && at < messages.len() {
+            // Instructions are never dropped, wherever they stand.
+            if is_instruction(&messages[at]) {
+                at += 1;
+                continue;
+            }
+            let end = group_end(messages, at);
+            if left < end - at + KEPT {
+                break;
+            }
+            left -= end - at;
+            total -= sizes[at..end].iter().sum::<usize>();
+            dropped.extend(at..end);
+            at = end;
+        }
+        let room = self.budget().saturating_sub(total);
+        let room = if matches!(self, Self::Tokens { .. }) { room.saturating_mul(3) } else { room };
+        (!dropped.is_empty()).then(|| Cut { dropped, at: start, room: room.clamp(MAX_QUOTED, MAX_SUMMARY) })
+    }
+}
+
+impl Cut {
+    /// The messages that no longer fit.
+    pub(super) fn messages(&self, of: &[Message]) -> Vec<Message> {
+        self.dropped.iter().map(|index| of[*index].clone()).collect()
+    }
+
+    /// Puts a summary in their place. Returns how many went.
+    pub(super) fn apply(&self, messages: &mut Vec<Message>, summary: Option<&str>) -> usize {
+        let summary = match summary {
+            Some(summary) => summary.to_owned(),
+            None => summarize(self.dropped.iter().map(|index| &messages[*index])),
+        };
+        let summary = format!("[Context summary: {}]", truncate(&summary, self.room));
+        let mut dropped = self.dropped.iter().peekable();
+        let mut index = 0;
+        messages.retain(|_| {
+            let goes = dropped.next_if(|dropped| **dropped == index).is_some();
+            index += 1;
+            !goes
+        });
+        messages.insert(self.at, Message::text(Role::User, summary));
+        self.dropped.len()
+    }
+}
+
+const fn is_instruction(message: &Message) -> bool {
+    matches!(message.role, Role::System | Role::Developer)
+}
+
+fn tool_calls(message: &Message) -> Option<&Vec<Json>> {
+    let calls = message.metadata.as_ref()?.get("tool_calls")?.as_array()?;
+    (message.role == Role::Assistant).then_some(calls)
+}
+
+/// Where the messages end that go together with this one.
+fn group_end(messages: &[Message], start: usize) -> usize {
+    let results = messages[start + 1..].iter().take_while(|message| message.role == Role::Tool).count();
+    if tool_calls(&messages[start]).is_some() { start + 1 + results } else { start + 1 }
+}
+
+/// How many characters a message counts.
+fn chars(message: &Message) -> usize {
+    let parts = message.content.iter().map(|part| match part {
+        ContentPart::Text(text) => text.value.chars().count(),
+        _ => PART_CHARS,
+    });
+    let calls = message.metadata.as_ref().and_then(|metadata| metadata.get("tool_calls"));
+    let calls = calls.map_or(0, |calls| calls.to_string().chars().count());
+    message.role.as_str().len() + MESSAGE_CHARS + parts.sum::<usize>() + calls
+}
+
+/// What was said, in short. Results of tools are left out: the calls are there.
+fn summarize<'m>(messages: impl Iterator<Item = &'m Message>) -> String {
+    let mut lines = Vec::new();
+    for message in messages {
+        let text = message.to_text();
+        match message.role {
+            Role::User => lines.push(format!("User asked: {}", truncate(&text, MAX_QUOTED))),
+            Role::Assistant => {
+                if !text.is_empty() {
+                    lines.push(format!("Assistant: {}", truncate(&text, MAX_QUOTED)));
+                }
+                if let Some(calls) = tool_calls(message) {
+                    let names: Vec<_> = calls.iter().filter_map(name).collect();
+                    lines.push(format!("  Called tools: {}", names.join(", ")));
+                }
+            }
+            _ => {}
+        }
+    }
+    lines.join("\n")
+}
+
+fn name(call: &Json) -> Option<&str> {
+    call.get("function").unwrap_or(call).get("name")?.as_str()
+}
+
+/// At most so many characters of a text.
+pub(super) fn truncate(text: &str, max: usize) -> &str {
+    text.char_indices().nth(max).map_or(text, |(end, _)| &text[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn calling(text: &str, names: &[&str]) -> Message {
+        let mut message = Message::text(Role::Assistant, text);
+        let calls: Json = names.iter().map(|name| json!({"id": name, "function": {"name": name}})).collect();
+        message.metadata = json!({"tool_calls": calls}).as_object().cloned();
+        message
+    }
+
+    fn trimmed(budget: usize, mut messages: Vec<Message>) -> Vec<String> {
+        if let Some(cut) = ContextBudget::Chars(budget).cut(&messages) {
+            cut.apply(&mut messages, None);
+        }
+        messages.iter().map(|message| format!("{}: {}", message.role.as_str(), message.to_text())).collect()
+    }
+
+    fn text(role: Role, length: usize) -> Message {
+        Message::text(role, "x".repeat(length))
+    }
+
+    #[test]
+    fn what_a_message_counts() {
+        assert_eq!(chars(&Message::text(Role::User, "é€")), 4 + 4 + 2);
+        let mut message = calling("", &["a"]);
+        assert_eq!(chars(&message), 9 + 4 + r#"[{"id":"a","function":{"name":"a"}}]"#.len());
+        message.content.push(serde_json::from_value(json!({"kind": "image", "value": "x"})).expect("it is a part"));
+        assert_eq!(chars(&message), 9 + 4 + 200 + r#"[{"id":"a","function":{"name":"a"}}]"#.len());
+    }
+
+    #[test]
+    fn what_fits_stays() {
+        let messages = vec![text(Role::System, 90), text(Role::User, 92)];
+        assert_eq!(trimmed(200, messages.clone()).len(), 2);
+        assert_eq!(trimmed(199, messages).len(), 2, "two messages always stay");
+    }
+
+    #[test]
+    fn the_oldest_go_and_a_summary_comes() {
+        let messages = vec![
+            text(Role::System, 10),
+            Message::text(Role::User, "one"),
+            Message::text(Role::Assistant, "two"),
+            text(Role::User, 500),
+            Message::text(Role::Assistant, "four"),
+            Message::text(Role::User, "five"),
+        ];
+        let after = trimmed(100, messages);
+        assert_eq!(after.len(), 4);
+        assert!(after[1].starts_with("user: [Context summary: User asked: one\nAssistant: two\nUser asked: xxx"));
+        assert!(after[1].chars().count() < 250);
+        assert_eq!(after[2..], ["assistant: four", "user: five"]);
+    }
+
+    #[test]
+    fn a_result_goes_with_its_call() {
+        let messages = vec![
+            text(Role::User, 300),
+            calling("", &["a", "b"]),
+            text(Role::Tool, 300),
+            text(Role::Tool, 10),
+            Message::text(Role::Developer, "stays"),
+            Message::text(Role::Assistant, "so"),
+            Message::text(Role::User, "now"),
+        ];
+        let after = trimmed(300, messages.clone());
+        assert_eq!(
+            after.iter().map(String::as_str).collect::<Vec<_>>()[1..],
+            ["developer: stays", "assistant: so", "user: now"]
+        );
+        assert!(after[0].ends_with("\n  Called tools: a, b]"));
+        // The group does not go where too little would stay.
+        let last = trimmed(100, messages[..4].to_vec());
+        assert_eq!(last.len(), 4);
+        assert!(last[0].starts_with("user: [Context summary: User asked: x"));
+    }
+
+    #[test]
+    fn tokens_are_counted_by_the_host() {
+        let count: CountTokens = Arc::new(|_| 10);
+        let budget = ContextBudget::Tokens { budget: 30, count };
+        let messages = vec![text(Role::User, 1); 5];
+        let cut = budget.cut(&messages).expect("it is too much");
+        assert_eq!(cut.dropped, [0, 1, 2], "29 tokens are left for two messages");
+    }
+}

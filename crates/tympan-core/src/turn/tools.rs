@@ -1,0 +1,219 @@
+//! The tools of a turn: which there are, what they are called with, what they return.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+
+use super::context::truncate;
+use super::options::TurnTool;
+use super::schema;
+use crate::arguments::{self, Repair};
+use crate::error::{Error, Kind, Result};
+use crate::message::{Content, JsonMap};
+use crate::outcome;
+use crate::rendered::Inputs;
+use crate::response::ToolCall;
+use crate::schema::Property;
+use crate::spec::{Binding, BindingValue, Tool, ToolKind};
+
+/// The most characters of a tool's name that an error shows.
+const MAX_NAME: usize = 200;
+
+/// A tool that is to run.
+#[derive(Clone, PartialEq)]
+pub struct ToolRun {
+    /// Which of the calls of its round: 0 for the first.
+    pub index: usize,
+    /// The round: 1 for the first answer of the model. With the index it names a run within its turn.
+    pub round: u32,
+    /// The provider's name for the call. It need not be unique.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+    /// What it is called with.
+    pub arguments: Arc<JsonMap>,
+}
+
+impl fmt::Debug for ToolRun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // People bind session tokens and the like: the values are not shown.
+        let arguments: Vec<_> = self.arguments.keys().collect();
+        let mut run = f.debug_struct("ToolRun");
+        run.field("index", &self.index).field("round", &self.round).field("id", &self.id);
+        run.field("name", &self.name).field("arguments", &arguments).finish()
+    }
+}
+
+/// What a tool returned.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolResult {
+    /// For the model.
+    pub parts: Content,
+    /// For everybody else. No text decides it: a tool may well return `Error: …`.
+    #[serde(default)]
+    pub status: ToolStatus,
+}
+
+/// Whether a tool did what it was called for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolStatus {
+    /// It did.
+    #[default]
+    Ok,
+    /// It did not.
+    Error {
+        /// A short stable name of what went wrong. The turn itself uses `invalid_arguments`, `missing_input` and
+        /// `guardrail`.
+        code: String,
+    },
+}
+
+impl ToolResult {
+    /// A text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { parts: Content::text(text), status: ToolStatus::Ok }
+    }
+
+    /// A failure of a tool, in the words of the specification.
+    pub fn failed(name: &str, code: &str, message: impl fmt::Display) -> Self {
+        Self::error(code, format!("Error: Tool '{}' failed: {message}", shown(name)))
+    }
+
+    /// A failure in other words.
+    pub fn error(code: &str, text: impl Into<String>) -> Self {
+        Self { parts: Content::text(text), status: ToolStatus::Error { code: code.to_owned() } }
+    }
+
+    /// Whether it is a failure.
+    pub fn is_error(&self) -> bool {
+        self.status != ToolStatus::Ok
+    }
+}
+
+/// A name that a model wrote, for people.
+pub(super) fn shown(name: &str) -> String {
+    truncate(name, MAX_NAME).chars().map(|char| if char.is_control() { '\u{fffd}' } else { char }).collect()
+}
+
+/// The only tools that can be called.
+pub(super) struct Declared(HashMap<String, Entry>);
+
+/// A tool.
+struct Entry {
+    /// What the model may set.
+    parameters: Parameters,
+    /// What it may not.
+    bound: Vec<Bound>,
+}
+
+/// A parameter that the model does not set.
+struct Bound {
+    parameter: String,
+    /// Its value, or the input that was not given.
+    value: Result<Json, String>,
+}
+
+enum Parameters {
+    /// As the prompt declares them.
+    Properties(Vec<Property>),
+    /// As somebody else does.
+    Schema(Json),
+}
+
+impl Declared {
+    /// The functions of a prompt, and further tools.
+    pub(super) fn new(tools: &[Tool], further: &[TurnTool], inputs: &Inputs) -> Result<Self> {
+        let mut declared = Self(HashMap::new());
+        for tool in tools {
+            if let ToolKind::Function { parameters, .. } = &tool.kind {
+                let is_free = |property: &&Property| !is_bound(&tool.bindings, &property.name);
+                let parameters = Parameters::Properties(parameters.iter().filter(is_free).cloned().collect());
+                declared.add(&tool.name, parameters, &tool.bindings, inputs)?;
+            }
+        }
+        for TurnTool { function, bindings } in further {
+            let parameters = Parameters::Schema(without_bound(&function.parameters, bindings));
+            declared.add(&function.name, parameters, bindings, inputs)?;
+        }
+        Ok(declared)
+    }
+
+    fn add(&mut self, name: &str, parameters: Parameters, bindings: &[Binding], inputs: &Inputs) -> Result<()> {
+        let bound = bindings.iter().map(|binding| Bound {
+            parameter: binding.parameter.clone(),
+            value: match &binding.value {
+                BindingValue::Static(value) => Ok(value.clone()),
+                BindingValue::Input(input) => inputs.get(input).cloned().ok_or_else(|| input.clone()),
+            },
+        });
+        let entry = Entry { parameters, bound: bound.collect() };
+        if self.0.insert(name.to_owned(), entry).is_none() {
+            return Ok(());
+        }
+        let error = Error::new(Kind::DuplicateName, format_args!("there are two tools named `{}`", shown(name)));
+        Err(error.with_help("give one of them another name: it must be clear which of them a model calls"))
+    }
+
+    /// Whether a tool has exactly this name.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    /// The arguments that a model gave, without those that it may not give; or what to tell the model.
+    pub(super) fn read(&self, call: &ToolCall) -> Result<(JsonMap, Option<Repair>), ToolResult> {
+        let invalid = |text: String| ToolResult::error("invalid_arguments", text);
+        let (mut given, repair) = arguments::parse(&call.arguments)
+            .map_err(|reason| invalid(format!("Error: Invalid JSON in tool arguments: {reason}")))?;
+        let Some(entry) = self.0.get(&call.name) else { return Ok((given, repair)) };
+        given.retain(|name, _| entry.bound.iter().all(|bound| bound.parameter != *name));
+        let given = Json::Object(given);
+        let problems = match &entry.parameters {
+            Parameters::Properties(properties) => outcome::problems(properties, &given),
+            Parameters::Schema(schema) => schema::problems(schema, &given),
+        };
+        match (problems.is_empty(), given) {
+            (true, Json::Object(given)) => Ok((given, repair)),
+            _ => Err(ToolResult::failed(
+                &call.name,
+                "invalid_arguments",
+                format_args!("the arguments do not fit its parameters: {}", problems.join("; ")),
+            )),
+        }
+    }
+
+    /// Sets what is bound, whatever the model gave; or what to tell the model. What it gave never takes the place of
+    /// an input.
+    pub(super) fn bind(&self, run: ToolRun) -> Result<ToolRun, ToolResult> {
+        let Some(entry) = self.0.get(&run.name).filter(|entry| !entry.bound.is_empty()) else { return Ok(run) };
+        let mut arguments = Arc::unwrap_or_clone(run.arguments);
+        for bound in &entry.bound {
+            let value = bound.value.as_ref().map_err(|input| {
+                let parameter = &bound.parameter;
+                let message = format!("its parameter `{parameter}` is the input `{input}`, which was not given");
+                ToolResult::failed(&run.name, "missing_input", message)
+            })?;
+            arguments.insert(bound.parameter.clone(), value.clone());
+        }
+        Ok(ToolRun { arguments: Arc::new(arguments), ..run })
+    }
+}
+
+fn is_bound(bindings: &[Binding], name: &str) -> bool {
+    bindings.iter().any(|binding| binding.parameter == name)
+}
+
+/// A schema that does not speak of bound parameters.
+fn without_bound(schema: &Json, bindings: &[Binding]) -> Json {
+    let mut schema = schema.clone();
+    if let Some(properties) = schema.get_mut("properties").and_then(Json::as_object_mut) {
+        properties.retain(|name, _| !is_bound(bindings, name));
+    }
+    if let Some(required) = schema.get_mut("required").and_then(Json::as_array_mut) {
+        required.retain(|name| !name.as_str().is_some_and(|name| is_bound(bindings, name)));
+    }
+    schema
+}
