@@ -1,0 +1,302 @@
+//! Turns: the cases in `fixtures/turn`, each a script of what a turn asks for and what it is told.
+
+mod cases;
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tympan::format::{NoReferences, prompty};
+use tympan::source::SourceFile;
+use tympan::spec::{Binding, BindingValue};
+use tympan::thread::{ThreadRoles, parse_thread};
+use tympan::turn::{ContextBudget, Fed, Guardrails, Next, Prices, ToolRun, Turn, TurnEvent, TurnOptions, TurnTool};
+use tympan::wire::Function;
+use tympan::{Guard, Inputs, Prompt, Result};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    name: String,
+    /// As in a prompt file.
+    #[serde(default)]
+    tools: Value,
+    /// Tools of the host's own.
+    #[serde(default)]
+    functions: Vec<Given>,
+    #[serde(default)]
+    inputs: Inputs,
+    /// The conversation that it begins with; one short message if there is none.
+    messages: Option<Value>,
+    #[serde(default)]
+    options: Options,
+    /// What is steered before it begins.
+    #[serde(default)]
+    steered: Vec<String>,
+    steps: Vec<Step>,
+    /// `{"done": text}`, or `{"failed": code, "message": …}`.
+    end: Value,
+    /// The conversation that it comes to, where it matters: role, text, and the rest.
+    conversation: Option<Value>,
+    /// The names of all events, or `{name: payload}`.
+    events: Option<Vec<Value>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Given {
+    name: String,
+    parameters: Value,
+    #[serde(default)]
+    bindings: serde_json::Map<String, Value>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "camelCase")]
+struct Options {
+    max_iterations: Option<u32>,
+    max_llm_retries: Option<u32>,
+    max_tokens: Option<u64>,
+    max_cost: Option<f64>,
+    prices: Option<(f64, f64)>,
+    max_seconds: Option<u64>,
+    max_tool_calls: Option<usize>,
+    max_result_bytes: Option<usize>,
+    parallel: bool,
+    context_chars: Option<usize>,
+    compaction: bool,
+    guardrails: Vec<String>,
+    guard: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Step {
+    /// What it asks for, where that matters.
+    next: Option<Value>,
+    /// What it is told: `{"text": …}`, `{"calls": [[id, name, arguments], …]}`, or a whole `Fed`.
+    feed: Value,
+    /// The code of the error that this is.
+    error: Option<String>,
+}
+
+impl Options {
+    fn to_turn(&self) -> TurnOptions {
+        let is_on = |name: &str| self.guardrails.iter().any(|guardrail| guardrail == name);
+        let default = TurnOptions::default();
+        let (input, output) = self.prices.unwrap_or_default();
+        TurnOptions {
+            max_iterations: self.max_iterations.unwrap_or(default.max_iterations),
+            max_llm_retries: self.max_llm_retries.unwrap_or(default.max_llm_retries),
+            max_tokens: self.max_tokens,
+            max_cost: self.max_cost,
+            prices: Prices { input, output },
+            max_time: self.max_seconds.map(Duration::from_secs),
+            max_tool_calls: self.max_tool_calls.unwrap_or(default.max_tool_calls),
+            max_result_bytes: self.max_result_bytes.unwrap_or(default.max_result_bytes),
+            parallel_tool_calls: self.parallel,
+            context_budget: self.context_chars.map(ContextBudget::Chars),
+            compaction: self.compaction,
+            guardrails: Guardrails { input: is_on("input"), output: is_on("output"), tool: is_on("tool") },
+            guard: self.guard.then(Guard::default),
+            tools: Vec::new(),
+        }
+    }
+}
+
+impl Given {
+    fn to_tool(&self) -> TurnTool {
+        let bindings = self.bindings.iter().map(|(parameter, value)| Binding {
+            parameter: parameter.clone(),
+            value: match value["input"].as_str() {
+                Some(input) => BindingValue::Input(input.to_owned()),
+                None => BindingValue::Static(value["value"].clone()),
+            },
+        });
+        let (name, parameters) = (self.name.clone(), self.parameters.clone());
+        TurnTool {
+            function: Function { name, description: None, parameters, strict: false },
+            bindings: bindings.collect(),
+        }
+    }
+}
+
+/// What a script says in short, as a turn is told it.
+fn fed(feed: &Value) -> Fed {
+    let is_answer = feed.get("fed").is_none();
+    let answer = || {
+        let calls = feed["calls"].as_array().into_iter().flatten();
+        let calls = calls.map(|call| json!({"id": call[0], "name": call[1], "arguments": call[2]}));
+        let blocks = feed["blocks"].clone();
+        let text = feed["text"].as_str().unwrap_or_default();
+        let refusal = feed["refusal"].clone();
+        let calls: Vec<_> = calls.collect();
+        let answer = json!({"text": text, "tool_calls": calls, "refusal": refusal, "blocks": blocks});
+        json!({"fed": "responded", "response": {"output": {"answer": answer}, "usage": feed["usage"]}})
+    };
+    let json = if is_answer { answer() } else { feed.clone() };
+    serde_json::from_value(json).unwrap_or_else(|error| panic!("{feed}: {error}"))
+}
+
+fn run_json(run: &ToolRun) -> Value {
+    json!({"index": run.index, "name": run.name, "arguments": *run.arguments})
+}
+
+fn next_json(next: &Next) -> Value {
+    match next {
+        Next::Summarize(messages) => json!({"summarize": messages.len()}),
+        Next::JudgeInput => json!("judge_input"),
+        Next::Call => json!("call"),
+        Next::Wait(wait) => json!({"wait": wait.as_secs_f64()}),
+        Next::JudgeOutput(message) => json!({"judge_output": message.to_text()}),
+        Next::JudgeTool(run) => json!({"judge_tool": run_json(run)}),
+        Next::Run(runs) => json!({"run": runs.iter().map(run_json).collect::<Vec<_>>()}),
+        Next::Done(response) => {
+            let deltas = response.deltas();
+            let text = deltas.iter().find_map(|delta| match delta {
+                tympan::response::Delta::Text(text) => Some(text.as_str()),
+                _ => None,
+            });
+            json!({"done": text.unwrap_or_default()})
+        }
+        Next::Failed(error) => json!({"failed": error.code(), "message": error.message()}),
+    }
+}
+
+fn event_json(event: &TurnEvent) -> Value {
+    let payload = match event {
+        TurnEvent::Status { message } | TurnEvent::Error { message } | TurnEvent::CompactionFailed { message } => {
+            json!(message)
+        }
+        TurnEvent::ToolCallStart { name, arguments } => json!([name, arguments]),
+        TurnEvent::ToolResult { name, result } => json!([name, result]),
+        TurnEvent::MessagesUpdated { count } => json!(count),
+        TurnEvent::Done { response, .. } => json!(response),
+        TurnEvent::CompactionComplete { removed, remaining } => json!([removed, remaining]),
+        _ => Value::Null,
+    };
+    json!({event.name(): payload})
+}
+
+fn conversation_json(turn: &Turn) -> Value {
+    let messages = turn.messages().iter().map(|message| {
+        let mut json = json!({"role": message.role.as_str(), "text": message.to_text()});
+        for (key, value) in message.metadata.iter().flatten() {
+            json[key] = value.clone();
+        }
+        json
+    });
+    messages.collect()
+}
+
+impl Case {
+    fn turn(&self) -> Result<Turn> {
+        let source = SourceFile::new("case.prompty", format!("---\n{}\n---\n", json!({"tools": self.tools})));
+        let (document, findings) = prompty::parse(&source, &mut NoReferences);
+        let document = document.unwrap_or_else(|| panic!("{}: {findings:?}", self.name));
+        let prompt = Prompt::from_document(document.spec, source, document.body.start, findings);
+        let messages = self.messages.clone().unwrap_or_else(|| json!([{"role": "user", "content": "go"}]));
+        let messages = parse_thread(&messages, ThreadRoles::Any)?;
+        let mut options = self.options.to_turn();
+        options.tools = self.functions.iter().map(Given::to_tool).collect();
+        let mut turn = Turn::new(&prompt, &self.inputs, messages, options)?;
+        self.steered.iter().try_for_each(|text| turn.steer(text))?;
+        Ok(turn)
+    }
+
+    /// Follows the script. Returns what the turn really was told.
+    fn follow(&self, turn: &mut Turn) -> std::result::Result<Vec<Fed>, String> {
+        let mut told = Vec::new();
+        for (index, step) in self.steps.iter().enumerate() {
+            let next = next_json(&turn.next());
+            if next_json(&turn.next()) != next {
+                return Err(format!("step {index}: what it asks for does not stay the same"));
+            }
+            if let Some(expected) = step.next.as_ref().filter(|expected| **expected != next) {
+                return Err(format!("step {index}: expected {expected}, found {next}"));
+            }
+            let fed = fed(&step.feed);
+            let outcome = turn.feed(fed.clone());
+            if outcome.as_ref().err().map(|error| error.code()) != step.error.as_deref() {
+                return Err(format!("step {index}: {outcome:?}"));
+            }
+            if outcome.is_ok() {
+                told.push(fed);
+            }
+        }
+        Ok(told)
+    }
+
+    fn check(&self, turn: &mut Turn, events: &[TurnEvent]) -> std::result::Result<(), String> {
+        let next = turn.next();
+        let mut end = next_json(&next);
+        if let (Some(end), true) = (end.as_object_mut(), self.end.get("message").is_none()) {
+            end.remove("message");
+        }
+        let found = conversation_json(turn);
+        if end != self.end {
+            return Err(format!("ended with {end}; conversation {found}"));
+        }
+        if let Next::Failed(error) = &next
+            && error.conversation() != turn.messages()
+        {
+            return Err("the error has another conversation".to_owned());
+        }
+        if let Some(expected) = self.conversation.as_ref().filter(|expected| **expected != found) {
+            return Err(format!("conversation {found}, expected {expected}"));
+        }
+        let found: Vec<_> = events.iter().map(event_json).collect();
+        let fits = |(expected, found): (&Value, &Value)| match expected.as_str() {
+            Some(name) => found.get(name).is_some(),
+            None => expected == found,
+        };
+        match &self.events {
+            Some(expected) if expected.len() != found.len() || !expected.iter().zip(&found).all(fits) => {
+                Err(format!("events {}", json!(found)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What a journal would bring back.
+    fn replay(&self, told: &[Fed]) -> Result<Turn> {
+        let mut turn = self.turn()?;
+        turn.next();
+        for fed in told {
+            let kept = serde_json::to_string(fed).expect("it can be kept");
+            turn.feed(serde_json::from_str(&kept).expect("it can be read"))?;
+        }
+        Ok(turn)
+    }
+
+    fn run(&self) -> std::result::Result<(), String> {
+        let mut turn = match self.turn() {
+            Ok(turn) => turn,
+            Err(error) if self.end == json!({"new": error.code()}) => return Ok(()),
+            Err(error) => return Err(format!("{error:?}")),
+        };
+        let told = self.follow(&mut turn)?;
+        let events = turn.take_events();
+        self.check(&mut turn, &events)?;
+        let mut again = self.replay(&told).map_err(|error| format!("replay: {error:?}"))?;
+        let events = again.take_events();
+        self.check(&mut again, &events).map_err(|complaint| format!("replay: {complaint}"))?;
+        let (one, other) = (conversation_json(&turn), conversation_json(&again));
+        (one == other).then_some(()).ok_or_else(|| format!("replay: {other}"))
+    }
+}
+
+impl cases::Case for Case {
+    fn title(&self) -> (&str, &str) {
+        (&self.name, "")
+    }
+
+    fn complaint(&self) -> Option<String> {
+        self.run().err()
+    }
+}
+
+#[test]
+fn fixtures() {
+    cases::run::<Case>("turn", 40);
+}

@@ -1,0 +1,197 @@
+//! Every order of events up to some length, on turns of several kinds: what always holds, holds.
+
+use std::time::Duration;
+
+use tympan::response::{Answer, Output, ToolCall};
+use tympan::schema::{Property, PropertyKind};
+use tympan::spec::{PromptSpec, Tool, ToolKind};
+use tympan::turn::{Failure, Fed, Guardrails, Next, ToolResult, Turn, TurnEvent, TurnOptions, Verdict};
+use tympan::{Error, Inputs, Kind, Message, Prompt, Response, Role};
+
+/// The most events of an order.
+const DEPTH: usize = 7;
+
+const MAX_ITERATIONS: u32 = 3;
+
+fn prompt() -> Prompt {
+    let parameters = vec![Property::new("n", PropertyKind::Integer)];
+    let kind = ToolKind::Function { parameters, strict: None };
+    let (description, bindings, extra, span) = (None, Vec::new(), Default::default(), None);
+    let tool = Tool { name: "t".into(), description, kind, bindings, extra, span };
+    Prompt::from_spec(PromptSpec { tools: vec![tool], ..PromptSpec::default() })
+}
+
+fn answer(text: &str, calls: &[&str]) -> Fed {
+    let call = |(index, arguments): (usize, &&str)| ToolCall {
+        id: format!("call_{index}"),
+        name: "t".into(),
+        arguments: (*arguments).to_owned(),
+    };
+    let tool_calls = calls.iter().enumerate().map(call).collect();
+    let answer = Answer { text: text.into(), tool_calls, ..Answer::default() };
+    Fed::Responded { response: Box::new(Response { output: Output::Answer(answer), ..Response::default() }) }
+}
+
+/// All that a turn can be told.
+fn alphabet() -> Vec<Fed> {
+    let failure = Failure::from(&Error::new(Kind::Unreachable, "x"));
+    vec![
+        answer("done", &[]),
+        answer("", &["{}"]),
+        answer("", &["{\"n\": 1}", "no JSON"]),
+        answer("", &["{}", "{}"]),
+        Fed::Failed { failure, jitter: 0.5 },
+        Fed::Waited,
+        Fed::Returned { index: 0, result: ToolResult::text("ok") },
+        Fed::Returned { index: 1, result: ToolResult::failed("t", "tool_failed", "x") },
+        Fed::Judged { verdict: Verdict::Allow },
+        Fed::Judged { verdict: Verdict::Deny("no".into()) },
+        Fed::Summarized { summary: None },
+        Fed::Cancelled,
+        Fed::Steered { text: "and".into() },
+        Fed::Ticked { elapsed: Duration::from_secs(1) },
+    ]
+}
+
+/// What a turn was told so far, and what it has said.
+struct Walk<'a> {
+    prompt: &'a Prompt,
+    options: &'a TurnOptions,
+    alphabet: &'a [Fed],
+    orders: usize,
+    ends: [usize; 2],
+}
+
+impl Walk<'_> {
+    fn turn(&self, order: &[&Fed]) -> (Turn, Vec<TurnEvent>) {
+        let messages = vec![Message::text(Role::User, "go")];
+        let mut turn = Turn::new(self.prompt, &Inputs::new(), messages, self.options.clone()).expect("it is sound");
+        turn.next();
+        for fed in order {
+            turn.feed((*fed).clone()).expect("it was taken the last time, too");
+        }
+        let events = turn.take_events();
+        (turn, events)
+    }
+
+    /// Goes on with everything that a turn takes. What it does not take must not change it.
+    fn go_on<'f>(&mut self, order: &mut Vec<&'f Fed>, alphabet: &'f [Fed]) {
+        self.orders += 1;
+        let (mut turn, events) = self.turn(order);
+        let before = state(&mut turn);
+        check(&mut turn, &events, order);
+        if turn.is_over() {
+            self.ends[usize::from(matches!(turn.next(), Next::Done(_)))] += 1;
+        }
+        if order.len() == DEPTH {
+            return;
+        }
+        for fed in alphabet {
+            // Told again and again, these change nothing that matters: once is enough.
+            let is_idle = matches!(fed, Fed::Steered { .. } | Fed::Ticked { .. });
+            if is_idle && order.iter().filter(|told| **told == fed).count() > 1 {
+                continue;
+            }
+            let (mut turn, _) = self.turn(order);
+            match turn.feed(fed.clone()) {
+                Ok(()) if before.0 && !is_idle && *fed != Fed::Cancelled => {
+                    panic!("{order:?} is over and takes {fed:?}")
+                }
+                Ok(()) if before.0 => assert_eq!(state(&mut turn), before, "{order:?}, {fed:?}"),
+                Ok(()) => {
+                    order.push(fed);
+                    self.go_on(order, alphabet);
+                    order.pop();
+                }
+                Err(error) => {
+                    assert_eq!(error.kind(), Kind::NotAsked, "{order:?}, {fed:?}");
+                    assert_eq!(state(&mut turn), before, "{order:?}, {fed:?}");
+                    assert_eq!(turn.take_events(), [], "{order:?}, {fed:?}");
+                }
+            }
+        }
+    }
+}
+
+/// All that can be seen of a turn.
+fn state(turn: &mut Turn) -> (bool, String) {
+    (
+        turn.is_over(),
+        format!("{:?} {:?} {} {:?}", turn.next(), turn.messages(), turn.iterations(), turn.unused_steering()),
+    )
+}
+
+fn check(turn: &mut Turn, events: &[TurnEvent], order: &[&Fed]) {
+    let next = turn.next();
+    assert_eq!(format!("{next:?}"), format!("{:?}", turn.next()), "{order:?}");
+    assert!(turn.iterations() <= MAX_ITERATIONS, "{order:?}");
+    assert_eq!(turn.is_over(), matches!(next, Next::Done(_) | Next::Failed(_)), "{order:?}");
+    if let Next::Run(runs) = &next {
+        assert!(!runs.is_empty(), "{order:?}");
+    }
+    let is_done = matches!(next, Next::Done(_));
+    let done = events.iter().filter(|event| matches!(event, TurnEvent::Done { .. })).count();
+    assert_eq!(
+        (done, matches!(events.last(), Some(TurnEvent::Done { .. }))),
+        (usize::from(is_done), is_done),
+        "{order:?}"
+    );
+    if order.contains(&&Fed::Cancelled) {
+        let Next::Failed(error) = &next else { panic!("{order:?}: {next:?}") };
+        assert_eq!(error.kind(), Kind::Cancelled, "{order:?}");
+        assert_eq!(events.last(), Some(&TurnEvent::Cancelled), "{order:?}");
+    }
+    if let Next::Failed(error) = &next {
+        assert_eq!(error.conversation(), turn.messages(), "{order:?}");
+    }
+    well_formed(turn.messages(), order);
+}
+
+/// Each call has exactly one result, right behind it and in order.
+fn well_formed(messages: &[Message], order: &[&Fed]) {
+    let mut open: Vec<String> = Vec::new();
+    for message in messages {
+        let metadata = message.metadata.clone().unwrap_or_default();
+        if message.role == Role::Tool {
+            assert!(!open.is_empty(), "{order:?}: a result without a call");
+            assert_eq!(metadata["tool_call_id"], open.remove(0), "{order:?}");
+        } else {
+            assert_eq!(open, [""; 0], "{order:?}: calls without results");
+        }
+        for call in metadata.get("tool_calls").and_then(|calls| calls.as_array()).into_iter().flatten() {
+            open.push(call["id"].as_str().unwrap_or_default().to_owned());
+        }
+    }
+    assert_eq!(open, [""; 0], "{order:?}: calls without results");
+}
+
+fn explore(options: TurnOptions, at_least: usize) {
+    let options = TurnOptions { max_iterations: MAX_ITERATIONS, max_llm_retries: 2, ..options };
+    let (prompt, alphabet) = (prompt(), alphabet());
+    let mut walk = Walk { prompt: &prompt, options: &options, alphabet: &alphabet, orders: 0, ends: [0, 0] };
+    walk.go_on(&mut Vec::new(), walk.alphabet);
+    // An explorer that gets nowhere finds nothing.
+    assert!(walk.orders > at_least, "{} orders", walk.orders);
+    assert!(walk.ends.iter().all(|ends| *ends > at_least / 100), "{:?} ends", walk.ends);
+}
+
+#[test]
+fn one_after_the_other() {
+    explore(TurnOptions { max_time: Some(Duration::from_secs(9)), ..TurnOptions::default() }, 2000);
+}
+
+#[test]
+fn at_once() {
+    explore(TurnOptions { parallel_tool_calls: true, ..TurnOptions::default() }, 2000);
+}
+
+#[test]
+fn with_every_guardrail() {
+    let guardrails = Guardrails { input: true, output: true, tool: true };
+    explore(TurnOptions { guardrails, parallel_tool_calls: true, ..TurnOptions::default() }, 2000);
+}
+
+#[test]
+fn with_too_little_time() {
+    explore(TurnOptions { max_time: Some(Duration::from_secs(1)), ..TurnOptions::default() }, 2000);
+}
