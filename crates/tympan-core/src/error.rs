@@ -104,7 +104,7 @@ kinds! {
     InvalidDirective "invalid_directive" Value "Invalid directive: {}",
     /// The metadata of a directive is not XML that Tympan reads.
     InvalidXml "invalid_xml" Value "Invalid XML: {}",
-    /// Two inputs, or two outputs, of a directive have the same name.
+    /// Two inputs, or two outputs, of a directive have the same name, or two tools of a turn.
     DuplicateName "duplicate_name" Value "Duplicate name: {}",
     /// A permission of a directive is no capability.
     InvalidCapability "invalid_capability" Value "Invalid capability: {}",

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
+use crate::guard::Guard;
 use crate::message::{ContentPart, Message, Role};
 
 /// How many characters a part counts that is no text.
@@ -120,12 +121,15 @@ impl Cut {
     }
 
     /// Puts a summary in their place. Returns how many went.
-    pub(super) fn apply(&self, messages: &mut Vec<Message>, summary: Option<&str>) -> usize {
+    ///
+    /// A summary says again what tools have returned and users have said, so the guard is around all of it.
+    pub(super) fn apply(&self, messages: &mut Vec<Message>, summary: Option<&str>, guard: Option<&Guard>) -> usize {
         let summary = match summary {
             Some(summary) => summary.to_owned(),
             None => summarize(self.dropped.iter().map(|index| &messages[*index])),
         };
-        let summary = format!("[Context summary: {}]", truncate(&summary, self.room));
+        let summary = truncate(&summary, self.room);
+        let summary = guard.map_or_else(|| summary.to_owned(), |guard| guard.wrap_text(summary));
         let mut dropped = self.dropped.iter().peekable();
         let mut index = 0;
         messages.retain(|_| {
@@ -133,7 +137,7 @@ impl Cut {
             index += 1;
             !goes
         });
-        messages.insert(self.at, Message::text(Role::User, summary));
+        messages.insert(self.at, Message::text(Role::User, format!("[Context summary: {summary}]")));
         self.dropped.len()
     }
 }
@@ -209,7 +213,7 @@ mod tests {
 
     fn trimmed(budget: usize, mut messages: Vec<Message>) -> Vec<String> {
         if let Some(cut) = ContextBudget::Chars(budget).cut(&messages) {
-            cut.apply(&mut messages, None);
+            cut.apply(&mut messages, None, None);
         }
         messages.iter().map(|message| format!("{}: {}", message.role.as_str(), message.to_text())).collect()
     }

@@ -1,5 +1,6 @@
 //! The conversation that an error carries, and how answers and results become messages of it.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
@@ -42,6 +43,18 @@ pub(super) fn assistant_message(answer: &Answer) -> Message {
 
 fn call_json(call: &ToolCall) -> Json {
     json!({"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}})
+}
+
+/// Gives calls of an answer a name of their own where the provider did not: a result has to say whose it is. Blocks of
+/// a provider's own have the names in them, and stay as they are.
+pub(super) fn make_distinct(calls: &mut [ToolCall], round: u32) {
+    let mut names = HashSet::new();
+    for (index, call) in calls.iter_mut().enumerate() {
+        if call.id.is_empty() || names.contains(&call.id) {
+            call.id = format!("call_{round}_{index}");
+        }
+        names.insert(call.id.clone());
+    }
 }
 
 /// A result as a message. One without any part still is a message: providers want a result for each call.

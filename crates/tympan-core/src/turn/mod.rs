@@ -50,7 +50,7 @@ pub use options::{Guardrails, Prices, TurnOptions, TurnTool};
 pub use tools::{ToolResult, ToolRun, ToolStatus};
 
 use context::Cut;
-use conversation::assistant_message;
+use conversation::{assistant_message, make_distinct};
 use round::{Log, Round};
 use tools::{Declared, shown};
 
@@ -266,7 +266,7 @@ impl Turn {
         self.settle();
         let Phase::Summarizing(cut) = &self.phase else { return Err(self.not_asked("a summary")) };
         let summary = summary.filter(|summary| !summary.trim().is_empty());
-        let removed = cut.apply(&mut self.messages, summary.as_deref());
+        let removed = cut.apply(&mut self.messages, summary.as_deref(), self.options.guard.as_ref());
         self.events.push(match summary {
             Some(_) => TurnEvent::CompactionComplete { removed, remaining: self.messages.len() },
             None => TurnEvent::CompactionFailed { message: "no summary was made".to_owned() },
@@ -415,7 +415,7 @@ impl Turn {
                 Phase::Summarizing(cut)
             }
             Some(cut) => {
-                cut.apply(&mut self.messages, None);
+                cut.apply(&mut self.messages, None, self.options.guard.as_ref());
                 self.messages_updated();
                 Phase::JudgingInput
             }
@@ -449,7 +449,7 @@ impl Turn {
         }
     }
 
-    fn call_tools(&mut self, answer: Answer) {
+    fn call_tools(&mut self, mut answer: Answer) {
         let (count, max) = (answer.tool_calls.len(), self.options.max_tool_calls);
         if count > max {
             let error = Error::new(Kind::TooManyToolCalls, format_args!("{count} at once, where {max} are allowed"));
@@ -460,6 +460,9 @@ impl Turn {
         }
         if !std::mem::replace(&mut self.is_loop, true) {
             self.events.push(TurnEvent::Status { message: "Starting agent loop".to_owned() });
+        }
+        if answer.blocks.is_none() {
+            make_distinct(&mut answer.tool_calls, self.rounds);
         }
         let mut log = Log { events: &mut self.events, options: &self.options };
         let round = Round::new(self.rounds, answer.tool_calls.clone(), &self.declared, &mut log);

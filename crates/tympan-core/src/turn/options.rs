@@ -36,7 +36,8 @@ pub struct TurnOptions {
     pub compaction: bool,
     /// Which verdicts are asked for.
     pub guardrails: Guardrails,
-    /// Puts `<untrusted>` and `</untrusted>` around what tools return. Its advisory is the host's to send.
+    /// Puts `<untrusted>` and `</untrusted>` around all results of tools, and around summaries of what no longer fits.
+    /// Its advisory is the host's to send.
     pub guard: Option<Guard>,
     /// Tools besides the functions that the prompt declares: what the host made of its other tools.
     pub tools: Vec<TurnTool>,

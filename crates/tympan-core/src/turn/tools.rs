@@ -29,7 +29,7 @@ pub struct ToolRun {
     pub index: usize,
     /// The round: 1 for the first answer of the model. With the index it names a run within its turn.
     pub round: u32,
-    /// The provider's name for the call. It need not be unique.
+    /// The provider's name for the call, or one that the turn gave it. Other rounds may have the same.
     pub id: String,
     /// The tool.
     pub name: String,
