@@ -8,11 +8,13 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tympan::format::{NoReferences, prompty};
 use tympan::source::SourceFile;
-use tympan::spec::{Binding, BindingValue};
+use tympan::spec::{Binding, BindingValue, PromptSpec};
 use tympan::thread::{ThreadRoles, parse_thread};
-use tympan::turn::{ContextBudget, Fed, Guardrails, Next, Prices, ToolRun, Turn, TurnEvent, TurnOptions, TurnTool};
+use tympan::turn::{
+    ContextBudget, Fed, Guardrails, Next, Prices, ToolResult, ToolRun, Turn, TurnEvent, TurnOptions, TurnTool,
+};
 use tympan::wire::Function;
-use tympan::{Guard, Inputs, Prompt, Result};
+use tympan::{Guard, Inputs, Message, Prompt, Result, Role};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -299,4 +301,76 @@ impl cases::Case for Case {
 #[test]
 fn fixtures() {
     cases::run::<Case>("turn", 40);
+}
+
+/// A turn with one tool, whose parameter is bound to an input.
+fn bound(options: TurnOptions) -> Turn {
+    let bindings = serde_json::Map::from_iter([("token".to_owned(), json!({"input": "token"}))]);
+    let given = Given { name: "fetch".to_owned(), parameters: json!({"type": "object"}), bindings };
+    let inputs = Inputs::from_iter([("token".to_owned(), json!("hidden"))]);
+    let options = TurnOptions { tools: vec![given.to_tool()], ..options };
+    let messages = vec![Message::text(Role::User, "go")];
+    Turn::new(&Prompt::from_spec(PromptSpec::default()), &inputs, messages, options).expect("it is sound")
+}
+
+fn calls(turn: &mut Turn) {
+    turn.next();
+    turn.feed(fed(&json!({"calls": [["1", "fetch", "{}"]]}))).expect("it was asked for");
+}
+
+#[test]
+fn nothing_prints_what_is_bound() {
+    let mut turn = bound(TurnOptions::default());
+    calls(&mut turn);
+    let next = turn.next();
+    assert!(matches!(&next, Next::Run(runs) if runs[0].arguments["token"] == "hidden"));
+    let events = turn.take_events();
+    turn.cancel();
+    let shown = format!("{turn:?} {next:?} {:?} {events:?} {:?}", turn.next(), turn.take_events());
+    assert!(!shown.contains("hidden"), "{shown}");
+}
+
+#[test]
+fn pictures_reach_the_model_as_parts() {
+    let mut turn = bound(TurnOptions::default());
+    calls(&mut turn);
+    let parts =
+        json!([{"kind": "text", "value": "See:"}, {"kind": "image", "value": "aGk=", "mediaType": "image/png"}]);
+    let result = json!({"fed": "returned", "index": 0, "result": {"parts": parts}});
+    turn.feed(fed(&result)).expect("it was asked for");
+    assert_eq!(json!(turn.messages()[2].content), parts);
+}
+
+#[test]
+fn what_was_steered_too_late_is_not_lost() {
+    let mut turn = bound(TurnOptions::default());
+    turn.next();
+    turn.steer("and then?").expect("it is not over");
+    turn.feed(fed(&json!({"text": "done", "usage": {"input_tokens": 3, "output_tokens": 4}})))
+        .expect("it was asked for");
+    assert!(turn.is_over());
+    assert_eq!(turn.unused_steering(), ["and then?"]);
+    assert_eq!(turn.usage().total_tokens, 7);
+}
+
+#[test]
+fn a_turn_can_go_to_another_thread() {
+    fn is_send<T: Send + Sync>() {}
+    is_send::<Turn>();
+    is_send::<Next>();
+    is_send::<Fed>();
+}
+
+#[test]
+fn long_turns_keep_nothing_but_the_conversation() {
+    const ROUNDS: u32 = 2000;
+    let budget = Some(ContextBudget::Chars(10_000));
+    let mut turn = bound(TurnOptions { max_iterations: ROUNDS, context_budget: budget, ..TurnOptions::default() });
+    for _ in 0..ROUNDS {
+        calls(&mut turn);
+        turn.returned(0, ToolResult::text("ok")).expect("it was asked for");
+        assert!(turn.take_events().len() < 10);
+        assert!(turn.messages().len() < 250);
+    }
+    assert!(matches!(turn.next(), Next::Failed(error) if error.code() == "max_iterations"));
 }
