@@ -5,7 +5,7 @@ use std::time::Duration;
 use tympan::response::{Answer, Output, ToolCall};
 use tympan::schema::{Property, PropertyKind};
 use tympan::spec::{PromptSpec, Tool, ToolKind};
-use tympan::turn::{Failure, Fed, Guardrails, Next, ToolResult, Turn, TurnEvent, TurnOptions, Verdict};
+use tympan::turn::{ContextBudget, Failure, Fed, Guardrails, Next, ToolResult, Turn, TurnEvent, TurnOptions, Verdict};
 use tympan::{Error, Inputs, Kind, Message, Prompt, Response, Role};
 
 /// The most events of an order.
@@ -194,4 +194,10 @@ fn with_every_guardrail() {
 #[test]
 fn with_too_little_time() {
     explore(TurnOptions { max_time: Some(Duration::from_secs(1)), ..TurnOptions::default() }, 2000);
+}
+
+#[test]
+fn with_a_small_budget() {
+    let context_budget = Some(ContextBudget::Chars(40));
+    explore(TurnOptions { context_budget, compaction: true, ..TurnOptions::default() }, 2000);
 }
