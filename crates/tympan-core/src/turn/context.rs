@@ -76,19 +76,35 @@ impl ContextBudget {
             Self::Tokens { count, .. } => count(message),
         }
     }
+}
+
+/// What fits of one conversation.
+#[derive(Debug)]
+pub(super) struct Context {
+    budget: Option<ContextBudget>,
+    /// What the messages count, as far as they have been counted. Counting all of them in each round is what a long
+    /// turn would spend its time on.
+    sizes: Vec<usize>,
+}
+
+impl Context {
+    pub(super) const fn new(budget: Option<ContextBudget>) -> Self {
+        Self { budget, sizes: Vec::new() }
+    }
 
     /// The oldest messages that have to go; `None` if all fit, or if none can go.
     ///
     /// The specification drops message by message. Here an assistant's message that calls tools and the results of
     /// those calls go together, because providers refuse one without the other. It would also put in a summary of
     /// nothing where nothing can go; that only makes things worse.
-    pub(super) fn cut(&self, messages: &[Message]) -> Option<Cut> {
-        let sizes: Vec<usize> = messages.iter().map(|message| self.size(message)).collect();
+    pub(super) fn cut(&mut self, messages: &[Message]) -> Option<Cut> {
+        let (budget, sizes) = (self.budget.as_ref()?, &mut self.sizes);
+        sizes.extend(messages[sizes.len()..].iter().map(|message| budget.size(message)));
         let mut total: usize = sizes.iter().sum();
-        if total <= self.budget() {
+        if total <= budget.budget() {
             return None;
         }
-        let fits = self.budget() - (self.budget() / 20).min(MAX_RESERVE);
+        let fits = budget.budget() - (budget.budget() / 20).min(MAX_RESERVE);
         let start = messages.iter().take_while(|message| is_instruction(message)).count();
         let mut left = messages.iter().filter(|message| !is_instruction(message)).count();
         let mut dropped = Vec::new();
@@ -108,9 +124,33 @@ impl ContextBudget {
             dropped.extend(at..end);
             at = end;
         }
-        let room = self.budget().saturating_sub(total);
-        let room = if matches!(self, Self::Tokens { .. }) { room.saturating_mul(3) } else { room };
+        let room = budget.budget().saturating_sub(total);
+        let room = if matches!(budget, ContextBudget::Tokens { .. }) { room.saturating_mul(3) } else { room };
         (!dropped.is_empty()).then(|| Cut { dropped, at: start, room: room.clamp(MAX_QUOTED, MAX_SUMMARY) })
+    }
+
+    /// Puts a summary in the place of what no longer fits. Returns how many messages went.
+    ///
+    /// A summary says again what tools have returned and users have said, so the guard is around all of it.
+    pub(super) fn apply(
+        &mut self,
+        cut: &Cut,
+        messages: &mut Vec<Message>,
+        summary: Option<&str>,
+        guard: Option<&Guard>,
+    ) -> usize {
+        let summary = match summary {
+            Some(summary) => summary.to_owned(),
+            None => summarize(cut.dropped.iter().map(|index| &messages[*index])),
+        };
+        let summary = truncate(&summary, cut.room);
+        let summary = guard.map_or_else(|| summary.to_owned(), |guard| guard.wrap_text(summary));
+        remove(messages, &cut.dropped);
+        remove(&mut self.sizes, &cut.dropped);
+        let message = Message::text(Role::User, format!("[Context summary: {summary}]"));
+        self.sizes.insert(cut.at, self.budget.as_ref().map_or(0, |budget| budget.size(&message)));
+        messages.insert(cut.at, message);
+        cut.dropped.len()
     }
 }
 
@@ -119,27 +159,17 @@ impl Cut {
     pub(super) fn messages(&self, of: &[Message]) -> Vec<Message> {
         self.dropped.iter().map(|index| of[*index].clone()).collect()
     }
+}
 
-    /// Puts a summary in their place. Returns how many went.
-    ///
-    /// A summary says again what tools have returned and users have said, so the guard is around all of it.
-    pub(super) fn apply(&self, messages: &mut Vec<Message>, summary: Option<&str>, guard: Option<&Guard>) -> usize {
-        let summary = match summary {
-            Some(summary) => summary.to_owned(),
-            None => summarize(self.dropped.iter().map(|index| &messages[*index])),
-        };
-        let summary = truncate(&summary, self.room);
-        let summary = guard.map_or_else(|| summary.to_owned(), |guard| guard.wrap_text(summary));
-        let mut dropped = self.dropped.iter().peekable();
-        let mut index = 0;
-        messages.retain(|_| {
-            let goes = dropped.next_if(|dropped| **dropped == index).is_some();
-            index += 1;
-            !goes
-        });
-        messages.insert(self.at, Message::text(Role::User, format!("[Context summary: {summary}]")));
-        self.dropped.len()
-    }
+/// Takes away the items at these places, which are in order.
+fn remove<T>(items: &mut Vec<T>, places: &[usize]) {
+    let mut places = places.iter().peekable();
+    let mut index = 0;
+    items.retain(|_| {
+        let goes = places.next_if(|place| **place == index).is_some();
+        index += 1;
+        !goes
+    });
 }
 
 const fn is_instruction(message: &Message) -> bool {
@@ -157,7 +187,7 @@ fn group_end(messages: &[Message], start: usize) -> usize {
     if tool_calls(&messages[start]).is_some() { start + 1 + results } else { start + 1 }
 }
 
-/// How many characters a message counts.
+/// How many characters a message counts, as the specification has it: blocks of a provider's own are not counted.
 fn chars(message: &Message) -> usize {
     let parts = message.content.iter().map(|part| match part {
         ContentPart::Text(text) => text.value.chars().count(),
@@ -212,8 +242,10 @@ mod tests {
     }
 
     fn trimmed(budget: usize, mut messages: Vec<Message>) -> Vec<String> {
-        if let Some(cut) = ContextBudget::Chars(budget).cut(&messages) {
-            cut.apply(&mut messages, None, None);
+        let mut context = Context::new(Some(ContextBudget::Chars(budget)));
+        if let Some(cut) = context.cut(&messages) {
+            context.apply(&cut, &mut messages, None, None);
+            assert_eq!(context.sizes, messages.iter().map(chars).collect::<Vec<_>>());
         }
         messages.iter().map(|message| format!("{}: {}", message.role.as_str(), message.to_text())).collect()
     }
@@ -283,7 +315,7 @@ mod tests {
         let count: CountTokens = Arc::new(|_| 10);
         let budget = ContextBudget::Tokens { budget: 30, count };
         let messages = vec![text(Role::User, 1); 5];
-        let cut = budget.cut(&messages).expect("it is too much");
+        let cut = Context::new(Some(budget)).cut(&messages).expect("it is too much");
         assert_eq!(cut.dropped, [0, 1, 2], "29 tokens are left for two messages");
     }
 }

@@ -49,7 +49,7 @@ pub use fed::{Failure, Fed, Verdict};
 pub use options::{Guardrails, Prices, TurnOptions, TurnTool};
 pub use tools::{ToolResult, ToolRun, ToolStatus};
 
-use context::Cut;
+use context::{Context, Cut};
 use conversation::{assistant_message, make_distinct};
 use round::{Log, Round};
 use tools::{Declared, shown};
@@ -113,6 +113,7 @@ pub struct Turn {
     options: TurnOptions,
     declared: Declared,
     messages: Vec<Message>,
+    context: Context,
     steering: Vec<String>,
     phase: Phase,
     /// Answers of the model so far.
@@ -143,6 +144,7 @@ impl Turn {
     pub fn new(prompt: &Prompt, inputs: &Inputs, messages: Vec<Message>, options: TurnOptions) -> Result<Self> {
         Ok(Self {
             declared: Declared::new(&prompt.spec().tools, &options.tools, inputs)?,
+            context: Context::new(options.context_budget.clone()),
             options,
             messages,
             steering: Vec::new(),
@@ -266,7 +268,7 @@ impl Turn {
         self.settle();
         let Phase::Summarizing(cut) = &self.phase else { return Err(self.not_asked("a summary")) };
         let summary = summary.filter(|summary| !summary.trim().is_empty());
-        let removed = cut.apply(&mut self.messages, summary.as_deref(), self.options.guard.as_ref());
+        let removed = self.context.apply(cut, &mut self.messages, summary.as_deref(), self.options.guard.as_ref());
         self.events.push(match summary {
             Some(_) => TurnEvent::CompactionComplete { removed, remaining: self.messages.len() },
             None => TurnEvent::CompactionFailed { message: "no summary was made".to_owned() },
@@ -409,13 +411,13 @@ impl Turn {
             self.messages_updated();
             self.events.push(TurnEvent::Status { message: format!("Injected {count} steering message(s)") });
         }
-        self.phase = match self.options.context_budget.as_ref().and_then(|budget| budget.cut(&self.messages)) {
+        self.phase = match self.context.cut(&self.messages) {
             Some(cut) if self.options.compaction => {
                 self.events.push(TurnEvent::CompactionStart);
                 Phase::Summarizing(cut)
             }
             Some(cut) => {
-                cut.apply(&mut self.messages, None, self.options.guard.as_ref());
+                self.context.apply(&cut, &mut self.messages, None, self.options.guard.as_ref());
                 self.messages_updated();
                 Phase::JudgingInput
             }
