@@ -190,6 +190,8 @@ kinds! {
     InvalidResult "invalid_result" Value "The result does not fit: {}",
     /// The caller stopped it.
     Cancelled "cancelled" Runtime "Cancelled: {}",
+    /// A tool did not come back in time.
+    ToolTimeout "tool_timeout" Runtime "Not done in time: {}",
     /// A model called a tool that was not declared.
     ToolNotRegistered "tool_not_registered" Value "Tool not registered: {}",
     /// A model called more tools at once than the host allows.

@@ -22,8 +22,8 @@ pub(crate) use process::PerProcess;
 /// Threads that do the work. It is little: bytes are moved, and handed to who asked for them.
 const WORKERS: usize = 2;
 
-/// Threads that look up names, at most.
-const RESOLVERS: usize = 16;
+/// Threads for what blocks, at most: names that are looked up, and tools. They are made when they are needed.
+const BLOCKING: usize = 512;
 
 /// A fork takes none of the threads along, so a child process starts a driver of its own.
 static DRIVER: PerProcess<std::io::Result<Runtime>> = PerProcess::new();
@@ -32,7 +32,7 @@ fn driver() -> Result<&'static Runtime> {
     let driver = DRIVER.get(|| {
         Builder::new_multi_thread()
             .worker_threads(WORKERS)
-            .max_blocking_threads(RESOLVERS)
+            .max_blocking_threads(BLOCKING)
             .thread_name("tympan-io")
             .enable_all()
             .build()
@@ -43,6 +43,15 @@ fn driver() -> Result<&'static Runtime> {
 /// Starts work on the driver.
 pub fn spawn<T: Send + 'static>(work: impl Future<Output = Result<T>> + Send + 'static) -> Task<T> {
     Task { process: std::process::id(), work: driver().map(|driver| driver.spawn(work)) }
+}
+
+/// Runs something that blocks where that holds up nobody. It cannot be stopped; who no longer waits does not see the end.
+///
+/// # Errors
+/// It panicked, or there are no threads.
+pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+    let running = driver()?.spawn_blocking(work);
+    running.await.map_err(|_| Error::new(Kind::Internal, "what was to run in a thread of its own panicked"))
 }
 
 /// Blocks the thread until the future is ready, inside and outside of asynchronous code.

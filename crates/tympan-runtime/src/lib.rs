@@ -18,6 +18,7 @@
 //! arrive, [`Cassette`] for runs without a provider, [`trace`] for what a run did.
 #![warn(missing_docs)]
 
+mod cancel;
 pub mod cassette;
 pub mod client;
 mod credentials;
@@ -36,9 +37,12 @@ mod runtime;
 mod stream;
 pub mod time;
 mod told;
+pub mod tool;
 pub mod trace;
+mod turn;
 pub mod write;
 
+pub use cancel::{CancelToken, Steering};
 pub use cassette::Cassette;
 pub use invoke::PromptSource;
 pub use load::{EnvPolicy, LoadOptions, LoadedDocument, load_document, load_document_str};
@@ -51,7 +55,9 @@ pub use provider::{Deltas, ModelCall, Provider, Reply};
 pub use run::{Run, RunOptions};
 pub use runtime::{Parser, Renderer, Runtime, RuntimeOptions};
 pub use stream::ResponseStream;
+pub use tool::{Tool, ToolOutput};
 pub use trace::{TraceOptions, Tracer};
+pub use turn::{AgentEvent, TurnRun, TurnSettings};
 pub use tympan::chat::{ParseTextOptions, parse_text};
 pub use tympan::marker::pre_render;
 pub use tympan::{Error, Guard, Inputs, Kind, Message, Prompt, Rendered, Result};

@@ -219,7 +219,7 @@ impl Runtime {
     }
 
     /// Asks the provider that the prompt, or the caller, names.
-    async fn call(&self, span: &Span, call: ModelCall<'_>) -> Result<Reply> {
+    pub(crate) async fn call(&self, span: &Span, call: ModelCall<'_>) -> Result<Reply> {
         let model = call.prompt.spec().model.as_ref();
         let named = call.options.provider.as_deref().or_else(|| model?.provider.as_deref());
         let name = named.unwrap_or(DEFAULT_PROVIDER);

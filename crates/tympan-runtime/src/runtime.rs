@@ -17,6 +17,7 @@ use crate::foreign;
 use crate::load::LoadOptions;
 use crate::provider::Provider;
 use crate::told;
+use crate::tool::Tool;
 use crate::trace::{Span, TraceOptions, Tracer, mask_messages};
 
 /// A template engine that the host brings.
@@ -79,6 +80,7 @@ struct Shared {
     parsers: Registry<dyn Parser>,
     providers: Registry<dyn Provider>,
     connections: Registry<Connection>,
+    tools: Registry<dyn Tool>,
     /// Made when it is first needed: most runtimes never call anybody.
     client: OnceLock<Result<HttpClient>>,
 }
@@ -176,6 +178,21 @@ impl Runtime {
     /// Forgets all connections.
     pub fn clear_connections(&self) {
         self.shared.connections.clear();
+    }
+
+    /// Registers what runs the tool of this name, in place of any other. Only prompts that declare the tool get it.
+    pub fn register_tool(&self, name: impl Into<String>, tool: Arc<dyn Tool>) {
+        self.shared.tools.insert(name.into(), tool);
+    }
+
+    /// What the host has registered to run the tool of this name.
+    pub fn get_tool(&self, name: &str) -> Option<Arc<dyn Tool>> {
+        self.shared.tools.get(name)
+    }
+
+    /// Forgets all tools.
+    pub fn clear_tools(&self) {
+        self.shared.tools.clear();
     }
 
     /// The HTTP client, with its connections.
