@@ -307,6 +307,14 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(crate) no_stream: bool,
 
+    /// Run the tools that the model asks for: a TOML file says which program each one is
+    ///
+    /// For each tool, `[NAME]` with `command = ["prog", "arg"]` and, if wanted, `timeout = 30` in seconds. The program
+    /// gets the arguments as JSON on standard input, and prints JSON or text. Without this option, what the model asks
+    /// for is the result.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tools: Option<PathBuf>,
+
     /// Keep what is exchanged with the provider in files in this directory
     #[arg(long, value_name = "DIR", conflicts_with = "replay")]
     pub(crate) record: Option<PathBuf>,

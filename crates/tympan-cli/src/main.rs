@@ -15,6 +15,7 @@ mod output;
 mod prices;
 mod prompt_file;
 mod report;
+mod tools;
 mod traces;
 
 use std::process::ExitCode;

@@ -236,3 +236,51 @@ fn errors_of_the_provider_say_what_to_do() {
     let (_, _, error) = finish(tympan(&HELLO).env_remove("OPENAI_API_KEY"));
     assert!(error.contains("error[missing_key]") && error.contains("set OPENAI_API_KEY"), "{error}");
 }
+
+/// Runs the example with a tool, which is this program.
+fn run_with_tool(tools: &str) -> (Option<i32>, String, String) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("tools.toml");
+    std::fs::write(&file, tools).expect("it can be written");
+    let file = file.to_str().expect("a name").to_owned();
+    finish(&mut tympan(&["run", "examples/weather/weather.prompty", "--sample", "--tools", &file]))
+}
+
+#[test]
+fn programs_are_tools() {
+    let (status, out, error) = run_with_tool("[get_weather]\ncommand = [\"cat\"]\n");
+    assert_eq!((status, out.as_str()), (Some(0), "It is clear in Paris, at 21 degrees.\n"), "{error}");
+    assert!(error.contains(r#"← get_weather {"city":"Paris","unit":"celsius"}"#), "{error}");
+}
+
+#[test]
+fn programs_that_fail_or_hang_are_told_to_the_model() {
+    let cases = [
+        (r#"command = ["sh", "-c", "echo no luck >&2; exit 3"]"#, "exit status: 3: no luck"),
+        (r#"command = ["no-such-program-anywhere"]"#, "`no-such-program-anywhere` cannot be started"),
+        ("command = [\"sh\", \"-c\", \"read a; exec cat /dev/zero > /dev/null\"]\ntimeout = 0.05", "Not done in time"),
+    ];
+    for (tool, complaint) in cases {
+        let (status, out, error) = run_with_tool(&format!("[get_weather]\n{tool}\n"));
+        assert_eq!((status, out.as_str()), (Some(0), "It is clear in Paris, at 21 degrees.\n"), "{error}");
+        let told = format!("← get_weather Error: Tool 'get_weather' failed: {complaint}");
+        assert!(error.contains(&told), "{error}");
+    }
+}
+
+#[test]
+fn a_file_of_tools_that_cannot_be_used_is_an_error() {
+    for (tools, complaint) in [
+        ("[get_weather]\ncommand = []", "the command of `get_weather` is empty"),
+        ("[get_weather]\ncommand = [\"cat\"]\ntimeout = -1", "the timeout of `get_weather` is no number of seconds"),
+        ("[get_weather]\ncmd = [\"cat\"]", "unknown field `cmd`"),
+        ("get_weather", "tools.toml"),
+    ] {
+        let (status, _, error) = run_with_tool(tools);
+        assert_eq!(status, Some(2), "{error}");
+        assert!(error.contains(complaint), "{error}");
+    }
+    let (status, _, error) = run_with_tool("[other]\ncommand = [\"cat\"]");
+    assert_eq!(status, Some(1));
+    assert!(error.contains("error[tool_not_registered]: Tool not registered: get_weather"), "{error}");
+}

@@ -1,5 +1,6 @@
 //! The pipeline's functions, on one default runtime.
 
+use std::path::Path;
 use std::sync::OnceLock;
 
 use serde::de::DeserializeOwned;
@@ -8,6 +9,7 @@ use tympan::{Inputs, Message, Prompt, Rendered, Result};
 use crate::invoke::PromptSource;
 use crate::run::Run;
 use crate::runtime::Runtime;
+use crate::turn::{TurnRun, TurnSettings};
 
 /// The runtime that the free functions use.
 pub fn default_runtime() -> &'static Runtime {
@@ -136,4 +138,40 @@ pub async fn invoke_as_async<'a, T: DeserializeOwned>(
     inputs: &Inputs,
 ) -> Result<T> {
     default_runtime().invoke_as_async(prompt, inputs).await
+}
+
+/// Goes through a turn, tools included. See [`Runtime::turn`].
+///
+/// # Errors
+/// As [`Runtime::turn`].
+pub fn turn<'a>(prompt: impl Into<PromptSource<'a>>, inputs: &Inputs, settings: &TurnSettings) -> Result<TurnRun> {
+    default_runtime().turn(prompt, inputs, settings)
+}
+
+/// The async twin of [`turn`].
+///
+/// # Errors
+/// As [`turn`].
+pub async fn turn_async<'a>(
+    prompt: impl Into<PromptSource<'a>>,
+    inputs: &Inputs,
+    settings: &TurnSettings,
+) -> Result<TurnRun> {
+    default_runtime().turn_async(prompt, inputs, settings).await
+}
+
+/// Loads a prompt file, and goes through a turn with it.
+///
+/// # Errors
+/// As [`Runtime::load`] and [`Runtime::turn`].
+pub fn invoke_agent(path: impl AsRef<Path>, inputs: &Inputs, settings: &TurnSettings) -> Result<TurnRun> {
+    turn(path.as_ref(), inputs, settings)
+}
+
+/// The async twin of [`invoke_agent`].
+///
+/// # Errors
+/// As [`invoke_agent`].
+pub async fn invoke_agent_async(path: impl AsRef<Path>, inputs: &Inputs, settings: &TurnSettings) -> Result<TurnRun> {
+    turn_async(path.as_ref(), inputs, settings).await
 }

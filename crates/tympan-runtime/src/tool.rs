@@ -4,6 +4,7 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use serde::de::DeserializeOwned;
@@ -12,6 +13,10 @@ use tympan::turn::ToolRun;
 use tympan::{Content, JsonMap};
 
 use crate::io;
+
+mod command;
+
+pub use command::command;
 
 /// Why a tool failed. Its words go to the model.
 pub type ToolError = Box<dyn StdError + Send + Sync>;
@@ -25,6 +30,11 @@ pub trait Tool: Send + Sync {
     /// # Errors
     /// Whatever went wrong, in words for the model.
     fn call(&self, run: ToolRun) -> BoxFuture<'static, Result<ToolOutput, ToolError>>;
+
+    /// How long it may take, if that is not what the turn says.
+    fn timeout(&self) -> Option<Duration> {
+        None
+    }
 }
 
 /// What a tool returns.

@@ -366,11 +366,13 @@ impl Drive<'_> {
 
     /// Runs one tool on the driver: what it does there, a panic included, stays there.
     fn run_tool(&self, run: ToolRun) -> impl Future<Output = (usize, ToolResult)> + use<> {
-        let (index, name, limit) = (run.index, run.name.clone(), self.settings.tool_timeout);
+        let (index, name) = (run.index, run.name.clone());
         let span = self.span.child("execute_tool");
         span.tool(&run.name, Some(&run.id));
         span.inputs(|| json!({ "name": run.name, "arguments": run.arguments.keys().collect::<Vec<_>>() }));
         let tool = self.tools.get(&run.name).cloned();
+        let own_limit = tool.as_ref().and_then(|tool| tool.timeout());
+        let limit = own_limit.unwrap_or(self.settings.tool_timeout);
         let task = io::spawn(async move {
             let Some(tool) = tool else { return Ok(Err(format!("Tool not registered: {}", run.name).into())) };
             match tokio::time::timeout(limit, tool.call(run)).await {

@@ -1,7 +1,7 @@
 //! `tympan render`: the text that a template becomes.
 
 use serde_json::{Value as Json, json};
-use tympan::{Guard, Prompt, RenderOptions, Rendered};
+use tympan::{Guard, Inputs, Prompt, RenderOptions, Rendered};
 use tympan_runtime::{Runtime, RuntimeOptions};
 
 use crate::args::RenderArgs;
@@ -38,14 +38,19 @@ pub(super) fn run(args: &RenderArgs, quiet: bool) -> Result<(), Failure> {
 /// # Errors
 /// The prompt, its inputs or the command line are at fault.
 pub(super) fn render(args: &RenderArgs, quiet: bool) -> Result<(Prompt, Rendered), Failure> {
-    render_in(&prompt_file::runtime(&args.file, options(args), quiet), args, quiet)
+    let (prompt, _, rendered) = render_in(&prompt_file::runtime(&args.file, options(args), quiet), args, quiet)?;
+    Ok((prompt, rendered))
 }
 
-/// As [`render`], with a runtime that is needed afterwards.
+/// As [`render`], with a runtime and inputs that are needed afterwards.
 ///
 /// # Errors
 /// As [`render`].
-pub(super) fn render_in(runtime: &Runtime, args: &RenderArgs, quiet: bool) -> Result<(Prompt, Rendered), Failure> {
+pub(super) fn render_in(
+    runtime: &Runtime,
+    args: &RenderArgs,
+    quiet: bool,
+) -> Result<(Prompt, Inputs, Rendered), Failure> {
     let takes_stdin = args.inputs.inputs.as_deref().is_some_and(prompt_file::is_stdin);
     if takes_stdin && prompt_file::is_stdin(&args.file) {
         return Err(Failure::Usage("standard input can be the prompt or its inputs, not both".to_owned()));
@@ -60,7 +65,7 @@ pub(super) fn render_in(runtime: &Runtime, args: &RenderArgs, quiet: bool) -> Re
     let options = RenderOptions { variant: args.variant.as_deref(), ..runtime.render_options() };
     let rendered = runtime.render_with(&prompt, &inputs, &options);
     let rendered = rendered.map_err(|error| prompt_file::in_prompt(error, &prompt))?;
-    Ok((prompt, rendered))
+    Ok((prompt, inputs, rendered))
 }
 
 /// How the command line wants prompts to be rendered.

@@ -15,7 +15,7 @@ use crate::{json, output, prompt_file};
 
 pub(super) fn run(args: &RequestArgs, quiet: bool) -> Result<(), Failure> {
     let runtime = prompt_file::runtime(&args.render.file, options(&args.render), quiet);
-    let (prompt, rendered) = render_in(&runtime, &args.render, quiet)?;
+    let (prompt, _, rendered) = render_in(&runtime, &args.render, quiet)?;
     let in_file = |error| in_prompt(error, &prompt);
     let messages = runtime.parse(&prompt, &rendered).map_err(in_file)?;
     let mut run = args.model.options();

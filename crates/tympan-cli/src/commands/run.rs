@@ -1,22 +1,30 @@
 //! `tympan run`: calls the model of a prompt.
 
+use std::collections::HashMap;
 use std::io::IsTerminal;
 use std::process::ExitCode;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value as Json, json};
 use tympan::echo::ECHO;
 use tympan::response::{Delta, Usage};
-use tympan::{Message, Outcome, Prompt};
-use tympan_runtime::{Cassette, ResponseStream, Run, RunOptions, Runtime, RuntimeOptions};
+use tympan::turn::TurnEvent;
+use tympan::{ContentPart, Inputs, Message, Outcome, Prompt};
+use tympan_runtime::{
+    AgentEvent, Cassette, ResponseStream, Run, RunOptions, Runtime, RuntimeOptions, Tool, TurnSettings,
+};
 
 use super::render::{advise, render_in};
 use crate::args::{ModelArgs, RunArgs};
 use crate::escape::{visible, visible_line};
 use crate::prompt_file::in_prompt;
 use crate::report::Failure;
-use crate::{json, output, prices, prompt_file, report, traces};
+use crate::{json, output, prices, prompt_file, report, tools, traces};
+
+/// The most characters of a tool's result that are shown.
+const MAX_SHOWN: usize = 200;
 
 /// What a shell says of a program that Ctrl-C has stopped.
 const INTERRUPTED: u8 = 130;
@@ -27,12 +35,14 @@ pub(super) fn run(args: &RunArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let traces = traces::start(&runtime, args.trace.as_deref())?;
     let span = runtime.tracer().start("invoke");
     let runtime = runtime.under(&span);
-    let (prompt, rendered) = render_in(&runtime, &args.render, quiet)?;
+    let (prompt, inputs, rendered) = render_in(&runtime, &args.render, quiet)?;
+    let tools = args.tools.as_deref().map(tools::read).transpose()?;
     if !quiet {
         advise(&rendered);
     }
     let messages = runtime.parse(&prompt, &rendered).map_err(|error| in_prompt(error, &prompt))?;
-    let call = Call { runtime: &runtime, prompt: &prompt, messages: &messages, options: args.model.options() };
+    let options = args.model.options();
+    let call = Call { runtime: &runtime, prompt: &prompt, inputs: &inputs, messages: &messages, options, tools };
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let started = Instant::now();
     let status = tokio.block_on(call.perform(args, quiet, started));
@@ -62,48 +72,104 @@ impl ModelArgs {
 struct Call<'a> {
     runtime: &'a Runtime,
     prompt: &'a Prompt,
+    inputs: &'a Inputs,
     messages: &'a [Message],
     options: RunOptions,
+    /// What runs the tools that the model asks for, if they are to be run.
+    tools: Option<HashMap<String, Arc<dyn Tool>>>,
+}
+
+/// What a call came to, with the number of answers it took.
+struct Finished {
+    run: Run,
+    usage: Option<Usage>,
+    rounds: u32,
+}
+
+impl From<Run> for Finished {
+    fn from(run: Run) -> Self {
+        Self { usage: run.usage.clone(), run, rounds: 1 }
+    }
 }
 
 impl Call<'_> {
     async fn perform(&self, args: &RunArgs, quiet: bool, started: Instant) -> Result<ExitCode, Failure> {
         let waiting = Waiting::begin(quiet, self.model_name());
-        let mut show = Show::new(args, self.prompt);
+        let show = Arc::new(Mutex::new(Show::new(args, self.prompt)));
         let finished = tokio::select! {
-            finished = self.answer(args, &waiting, &mut show) => finished,
+            finished = self.answer(args, quiet, &waiting, &show) => finished,
             _ = tokio::signal::ctrl_c() => {
                 waiting.end();
-                show.interrupted(args.render.json)?;
+                locked(&show).interrupted(args.render.json)?;
                 return Ok(ExitCode::from(INTERRUPTED));
             }
         };
         waiting.end();
+        let show = locked(&show);
         show.line_end()?;
-        let run = finished?;
-        show.result(&run, args)?;
+        let finished = finished?;
+        show.result(&finished, args)?;
         if !quiet {
-            report::mismatches(&run.outcome);
-            output::print_error(&summary(&run, self.is_echo(), started.elapsed()));
+            report::mismatches(&finished.run.outcome);
+            output::print_error(&summary(&finished, self.is_echo(), started.elapsed()));
         }
         Ok(ExitCode::SUCCESS)
     }
 
-    async fn answer(&self, args: &RunArgs, waiting: &Waiting, show: &mut Show) -> Result<Run, Failure> {
+    async fn answer(
+        &self,
+        args: &RunArgs,
+        quiet: bool,
+        waiting: &Waiting,
+        show: &Arc<Mutex<Show>>,
+    ) -> Result<Finished, Failure> {
         let in_file = |error| in_prompt(error, self.prompt);
+        if let Some(tools) = &self.tools {
+            return Ok(self.turn(tools, args.no_stream, quiet, waiting, show).await.map_err(in_file)?);
+        }
         if args.no_stream {
             let run = self.runtime.run_with_async(self.prompt, self.messages, &self.options).await;
-            return Ok(run.map_err(in_file)?);
+            return Ok(run.map_err(in_file)?.into());
         }
         let stream = self.runtime.stream_async(self.prompt, self.messages, &self.options).await;
         let mut stream: ResponseStream = stream.map_err(in_file)?;
         while let Some(delta) = stream.next_async().await {
             if let Delta::Text(text) = delta.map_err(in_file)? {
                 waiting.end();
-                show.text(&text)?;
+                locked(show).text(&text)?;
             }
         }
-        Ok(stream.finish_async().await.map_err(in_file)?)
+        Ok(stream.finish_async().await.map_err(in_file)?.into())
+    }
+
+    /// Runs the loop around tools.
+    async fn turn(
+        &self,
+        tools: &HashMap<String, Arc<dyn Tool>>,
+        no_stream: bool,
+        quiet: bool,
+        waiting: &Waiting,
+        show: &Arc<Mutex<Show>>,
+    ) -> tympan::Result<Finished> {
+        let (waiting, show) = (waiting.clone(), show.clone());
+        let on_event = move |event: &AgentEvent| match event {
+            AgentEvent::Token(text) => {
+                waiting.end();
+                // What cannot be printed will be noticed at the end.
+                let _ = locked(&show).text(text);
+            }
+            AgentEvent::Turn(event) if !quiet => show_tool(event, &waiting, &locked(&show)),
+            _ => {}
+        };
+        let settings = TurnSettings {
+            run: self.options.clone(),
+            tools: tools.clone(),
+            on_event: (!no_stream).then(|| Arc::new(on_event) as _),
+            ..TurnSettings::default()
+        };
+        let messages = self.messages.to_vec();
+        let turn = self.runtime.turn_messages_async(self.prompt, self.inputs, messages, &settings).await?;
+        Ok(Finished { run: turn.run, usage: Some(turn.usage), rounds: turn.rounds })
     }
 
     fn model(&self) -> Option<&tympan::spec::Model> {
@@ -119,7 +185,31 @@ impl Call<'_> {
     }
 }
 
+/// Shows calls of tools and what they came to, apart from the answer.
+fn show_tool(event: &TurnEvent, waiting: &Waiting, show: &Show) {
+    let line = match event {
+        TurnEvent::ToolCallStart { name, arguments } => format!("→ {name} {arguments}"),
+        TurnEvent::ToolResult { name, result } => {
+            let text: String = result.parts.iter().filter_map(ContentPart::as_text).collect();
+            let mut shown: String = text.chars().take(MAX_SHOWN).collect();
+            if shown.len() < text.len() {
+                shown.push('…');
+            }
+            format!("← {name} {shown}")
+        }
+        _ => return,
+    };
+    waiting.end();
+    let _ = show.line_end();
+    output::print_error(&(visible_line(&line) + "\n"));
+}
+
+fn locked(show: &Mutex<Show>) -> MutexGuard<'_, Show> {
+    show.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Shows that something is under way, on a terminal.
+#[derive(Clone)]
 struct Waiting(Option<ProgressBar>);
 
 impl Waiting {
@@ -177,9 +267,11 @@ impl Show {
         Ok(())
     }
 
-    fn result(&self, run: &Run, args: &RunArgs) -> Result<(), Failure> {
+    fn result(&self, finished: &Finished, args: &RunArgs) -> Result<(), Failure> {
+        let Finished { run, usage, rounds } = finished;
         if args.render.json {
-            return Ok(output::print(&(json::pretty(&report_json(run.outcome.to_json(), run.usage.as_ref())) + "\n"))?);
+            let object = report_json(run.outcome.to_json(), usage.as_ref(), *rounds);
+            return Ok(output::print(&(json::pretty(&object) + "\n"))?);
         }
         if self.as_it_arrives && !self.arrived.is_empty() {
             return Ok(());
@@ -195,7 +287,7 @@ impl Show {
     /// Shows what had arrived when somebody stopped it.
     fn interrupted(&self, is_json: bool) -> Result<(), Failure> {
         if is_json {
-            let mut object = report_json(Json::String(self.arrived.clone()), None);
+            let mut object = report_json(Json::String(self.arrived.clone()), None, 1);
             object["interrupted"] = true.into();
             output::print(&(json::pretty(&object) + "\n"))?;
         } else {
@@ -209,20 +301,24 @@ impl Show {
     }
 }
 
-fn report_json(result: Json, usage: Option<&Usage>) -> Json {
-    json!({ "result": result, "usage": usage, "rounds": 1 })
+fn report_json(result: Json, usage: Option<&Usage>, rounds: u32) -> Json {
+    json!({ "result": result, "usage": usage, "rounds": rounds })
 }
 
 /// What it took, in a line.
-fn summary(run: &Run, is_echo: bool, took: Duration) -> String {
+fn summary(finished: &Finished, is_echo: bool, took: Duration) -> String {
+    let Finished { run, usage, rounds } = finished;
     if is_echo {
         return "echo: no model was called; the answer is made of the prompt itself\n".to_owned();
     }
     let mut parts: Vec<String> = run.model.iter().map(|model| visible_line(model)).collect();
-    if let Some(usage) = &run.usage {
+    if let Some(usage) = usage {
         parts.push(format!("{} tokens in, {} out", usage.input_tokens, usage.output_tokens));
         let cost = run.model.as_deref().and_then(|model| prices::cost(model, usage));
         parts.extend(cost.map(|dollars| format!("${dollars:.6}")));
+    }
+    if *rounds > 1 {
+        parts.push(format!("{rounds} rounds"));
     }
     parts.push(format!("{:.1} s", took.as_secs_f64()));
     parts.join(" · ") + "\n"

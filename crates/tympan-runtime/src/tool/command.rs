@@ -1,0 +1,87 @@
+//! Tools that are programs: arguments go in as JSON, and what is printed comes back.
+
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use serde_json::Value as Json;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::process::{Child, Command};
+use tympan::turn::ToolRun;
+
+use super::{Tool, ToolError, ToolOutput};
+
+/// The most bytes that are read of what a program prints. The model gets fewer.
+const MAX_OUTPUT: u64 = 8 << 20;
+/// The most bytes that are read of what it says about an error.
+const MAX_COMPLAINT: u64 = 4096;
+
+/// A tool that is a program, with the arguments that it is always called with.
+///
+/// The arguments of a call are on its standard input, as JSON. What it prints is the result: JSON, or else text. If its
+/// exit status is not 0, what it printed on standard error is what the model is told. It is killed when its time is up or
+/// when nobody waits for it any more.
+pub fn command(command: Vec<String>, timeout: Option<Duration>) -> Arc<dyn Tool> {
+    Arc::new(Program { command: command.into(), timeout })
+}
+
+struct Program {
+    command: Arc<[String]>,
+    timeout: Option<Duration>,
+}
+
+impl Tool for Program {
+    fn call(&self, run: ToolRun) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
+        let command = self.command.clone();
+        Box::pin(async move { perform(&command, &run).await })
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        self.timeout
+    }
+}
+
+async fn perform(command: &[String], run: &ToolRun) -> Result<ToolOutput, ToolError> {
+    let (program, arguments) = command.split_first().ok_or("its command is empty")?;
+    let mut child = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .map_err(|error| format!("`{program}` cannot be started: {error}"))?;
+    let input = serde_json::to_vec(&*run.arguments)?;
+    let (out, complaint) = (child.stdout.take(), child.stderr.take());
+    // A program may print before it has read all, or never read.
+    let ((), out, complaint) =
+        tokio::join!(write(&mut child, &input), read(out, MAX_OUTPUT), read(complaint, MAX_COMPLAINT),);
+    let status = child.wait().await?;
+    if !status.success() {
+        let complaint = String::from_utf8_lossy(&complaint);
+        return Err(format!("{status}: {}", complaint.trim()).into());
+    }
+    let text = String::from_utf8(out).map_err(|_| "it printed something that is not UTF-8")?;
+    Ok(match serde_json::from_str::<Json>(&text) {
+        Ok(value) => value.into(),
+        Err(_) => text.trim_end_matches(['\r', '\n']).into(),
+    })
+}
+
+async fn write(child: &mut Child, input: &[u8]) {
+    if let Some(mut stdin) = child.stdin.take() {
+        // A program that does not read its arguments is no error.
+        let _ = stdin.write_all(input).await;
+    }
+}
+
+/// The first bytes of what somebody writes. The rest is read too, and not kept: a full pipe would hold the writer up.
+async fn read(source: Option<impl AsyncRead + Unpin>, most: u64) -> Vec<u8> {
+    let mut kept = Vec::new();
+    if let Some(mut source) = source {
+        let _ = (&mut source).take(most).read_to_end(&mut kept).await;
+        let _ = tokio::io::copy(&mut source, &mut tokio::io::sink()).await;
+    }
+    kept
+}
