@@ -198,9 +198,9 @@ impl Runtime {
         };
         let tools = self.tools_of(prompt, settings)?;
         let turn = Turn::new(prompt, &inputs, messages, options)?;
-        let mut drive = Drive { runtime: self, prompt, settings, tools, span, turn, started: Instant::now() };
-        let response = drive.to_the_end().await?;
-        let Drive { turn, .. } = drive;
+        let mut driver = Drive { runtime: self, prompt, settings, tools, span, turn, started: Instant::now() };
+        let response = driver.drive().await?;
+        let Drive { turn, .. } = driver;
         let (usage, rounds) = (turn.usage().clone(), turn.iterations());
         let run = Run::new(span, &prompt.spec().outputs, response)?;
         Ok(TurnRun { run, usage, rounds, messages: turn.into_messages() })
@@ -236,7 +236,7 @@ struct Drive<'a> {
 }
 
 impl Drive<'_> {
-    async fn to_the_end(&mut self) -> Result<Response> {
+    async fn drive(&mut self) -> Result<Response> {
         loop {
             self.steer()?;
             self.turn.tick(self.started.elapsed());
