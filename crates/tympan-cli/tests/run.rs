@@ -284,3 +284,14 @@ fn a_file_of_tools_that_cannot_be_used_is_an_error() {
     assert_eq!(status, Some(1));
     assert!(error.contains("error[tool_not_registered]: Tool not registered: get_weather"), "{error}");
 }
+
+#[test]
+fn the_model_is_told_about_the_guard() {
+    let arguments = ["request", "examples/guard.prompty", "--sample", "--guard", "--model", "m", "--json"];
+    let (status, out, error) = finish(&mut tympan(&arguments));
+    assert_eq!(status, Some(0), "{error}");
+    let body: serde_json::Value = serde_json::from_str(&out).expect("it is JSON");
+    let roles: Vec<_> = body["messages"].as_array().expect("a list").iter().map(|message| &message["role"]).collect();
+    assert_eq!(roles, ["system", "system", "user"]);
+    assert!(body["messages"][1]["content"].as_str().is_some_and(|text| text.contains("<untrusted>")), "{body}");
+}

@@ -1,7 +1,7 @@
 //! `tympan render`: the text that a template becomes.
 
 use serde_json::{Value as Json, json};
-use tympan::{Guard, Inputs, Prompt, RenderOptions, Rendered};
+use tympan::{Guard, Inputs, Message, Prompt, RenderOptions, Rendered, Role};
 use tympan_runtime::{Runtime, RuntimeOptions};
 
 use crate::args::RenderArgs;
@@ -76,6 +76,21 @@ pub(super) fn options(args: &RenderArgs) -> RuntimeOptions {
         guard: args.guard.then(Guard::default),
         ..RuntimeOptions::default()
     }
+}
+
+/// The messages for a model. What the guard has to say is among its instructions: here nobody else can tell it.
+///
+/// # Errors
+/// As [`Runtime::parse`].
+pub(super) fn messages(runtime: &Runtime, prompt: &Prompt, rendered: &Rendered) -> Result<Vec<Message>, Failure> {
+    let messages = runtime.parse(prompt, rendered);
+    let mut messages = messages.map_err(|error| prompt_file::in_prompt(error, prompt))?;
+    if let Some(guard) = rendered.guard() {
+        let is_instruction = |message: &Message| matches!(message.role, Role::System | Role::Developer);
+        let after = messages.iter().take_while(|message| is_instruction(message)).count();
+        messages.insert(after, Message::text(Role::System, guard.advisory));
+    }
+    Ok(messages)
 }
 
 /// Shows what the guard has to say, which is no part of the answer.

@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 use tympan::spec::Secret;
 use tympan::wire::{EncodeOptions, HeaderValue, Target, WireRequest, redacted_url, target};
 
-use super::render::{options, render_in};
+use super::render::{messages, options, render_in};
 use crate::args::RequestArgs;
 use crate::escape::visible_line;
 use crate::prompt_file::in_prompt;
@@ -17,7 +17,7 @@ pub(super) fn run(args: &RequestArgs, quiet: bool) -> Result<(), Failure> {
     let runtime = prompt_file::runtime(&args.render.file, options(&args.render), quiet);
     let (prompt, _, rendered) = render_in(&runtime, &args.render, quiet)?;
     let in_file = |error| in_prompt(error, &prompt);
-    let messages = runtime.parse(&prompt, &rendered).map_err(in_file)?;
+    let messages = messages(&runtime, &prompt, &rendered)?;
     let mut run = args.model.options();
     let named = EncodeOptions {
         provider: args.model.provider.as_deref(),

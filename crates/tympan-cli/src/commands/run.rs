@@ -16,7 +16,7 @@ use tympan_runtime::{
     AgentEvent, Cassette, ResponseStream, Run, RunOptions, Runtime, RuntimeOptions, Tool, TurnSettings,
 };
 
-use super::render::{advise, render_in};
+use super::render::{messages, render_in};
 use crate::args::{ModelArgs, RunArgs};
 use crate::escape::{visible, visible_line};
 use crate::prompt_file::in_prompt;
@@ -37,10 +37,7 @@ pub(super) fn run(args: &RunArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let runtime = runtime.under(&span);
     let (prompt, inputs, rendered) = render_in(&runtime, &args.render, quiet)?;
     let tools = args.tools.as_deref().map(tools::read).transpose()?;
-    if !quiet {
-        advise(&rendered);
-    }
-    let messages = runtime.parse(&prompt, &rendered).map_err(|error| in_prompt(error, &prompt))?;
+    let messages = messages(&runtime, &prompt, &rendered)?;
     let options = args.model.options();
     let call = Call { runtime: &runtime, prompt: &prompt, inputs: &inputs, messages: &messages, options, tools };
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

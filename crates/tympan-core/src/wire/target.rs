@@ -8,6 +8,7 @@ use super::compatible::{DEFAULT_PROVIDER, PROVIDERS, Paths, Provider, provider};
 use super::trust::{parse_endpoint, redacted_url};
 use super::{EncodeOptions, Protocol};
 use crate::diagnostic::guess_name;
+use crate::echo::ECHO;
 use crate::error::{Error, Kind, Result};
 use crate::prompt::Prompt;
 use crate::spec::{Connection, ConnectionKind, Model, Secret};
@@ -113,7 +114,7 @@ pub(super) fn named_api<'a>(model: Option<&'a Model>, options: &EncodeOptions<'a
 /// It is not known.
 pub fn find_provider(name: &str) -> Result<&'static Provider> {
     provider(name).ok_or_else(|| {
-        let names: Vec<_> = PROVIDERS.iter().map(|row| row.name).collect();
+        let names: Vec<_> = PROVIDERS.iter().map(|row| row.name).chain([ECHO]).collect();
         let help = match guess_name(name, names.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("the providers are {}", names.join(", ")),
