@@ -7,11 +7,12 @@ use bytes::Bytes;
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, HeaderMap, HeaderName, HeaderValue, LOCATION};
 use reqwest::{Client, Method, Request, Response};
 use tokio::time::{Instant, timeout_at};
+use tympan::Redactor;
 use tympan::wire::{self, Header, Protocol, WireRequest};
 use url::Url;
 
 use super::body::{Announced, ByteStream, later};
-use super::failure::{Failure, Secrets, timeout};
+use super::failure::{Failure, timeout};
 use super::options::HttpOptions;
 use super::pool::Pools;
 use super::redirect::{self, MAX_REDIRECTS};
@@ -42,16 +43,16 @@ pub(super) struct Call {
     url: Url,
     headers: HeaderMap,
     body: Bytes,
-    secrets: Secrets,
+    redactor: Redactor,
     deadline: Instant,
 }
 
 impl Call {
     pub(super) fn new(options: Arc<HttpOptions>, pools: &Pools, request: WireRequest, streamed: bool) -> Result<Self> {
         let url = address(&request.url)?;
-        let mut secrets = Secrets::default();
-        let headers = headers(&request.headers, streamed, &mut secrets)?;
-        secrets.add_from(&url);
+        let mut redactor = Redactor::default();
+        let headers = headers(&request.headers, streamed, &mut redactor)?;
+        redactor.register_all(&wire::secrets_of_url(&request.url));
         let method = Method::from_bytes(request.method.as_bytes())
             .map_err(|_| Error::new(Kind::InvalidRequest, "the method is none of HTTP's"))?;
         Ok(Self {
@@ -64,7 +65,7 @@ impl Call {
             method,
             url,
             headers,
-            secrets,
+            redactor,
         })
     }
 
@@ -118,7 +119,8 @@ impl Call {
             return stream.begin(announced, self.streamed).await;
         }
         let body = stream.read_some(self.options.max_error_bytes).await;
-        let body = self.secrets.scrub(String::from_utf8_lossy(&body).into_owned());
+        let body = String::from_utf8_lossy(&body);
+        let body = self.redactor.text(&body);
         Err(Failure { error: wire::decode_error(self.protocol, status.as_u16(), body.as_bytes()), again })
     }
 
@@ -169,7 +171,7 @@ fn address(text: &str) -> Result<Url> {
     if matches!(url.scheme(), "http" | "https") && url.has_host() { Ok(url) } else { Err(invalid()) }
 }
 
-fn headers(from: &[Header], streamed: bool, secrets: &mut Secrets) -> Result<HeaderMap> {
+fn headers(from: &[Header], streamed: bool, redactor: &mut Redactor) -> Result<HeaderMap> {
     let mut headers = HeaderMap::with_capacity(from.len() + 2);
     let accept = if streamed { "text/event-stream, application/json" } else { "application/json" };
     headers.insert(ACCEPT, HeaderValue::from_static(accept));
@@ -191,7 +193,7 @@ fn headers(from: &[Header], streamed: bool, secrets: &mut Secrets) -> Result<Hea
         let mut exposed = HeaderValue::from_str(&value_text).map_err(|_| invalid_value())?;
         if let wire::HeaderValue::Secret { secret, .. } = value {
             exposed.set_sensitive(true);
-            secrets.add(secret.expose());
+            redactor.register(secret.expose());
         }
         headers.insert(parsed, exposed);
     }

@@ -4,9 +4,6 @@ use std::error::Error as StdError;
 use std::io;
 use std::time::Duration;
 
-use tympan::spec::REDACTED;
-use url::Url;
-
 use super::retry::Again;
 use crate::{Error, Kind};
 
@@ -72,36 +69,4 @@ fn shown(text: &str) -> String {
         shown.push('…');
     }
     shown
-}
-
-/// Keys of a request, which the answers to it must not show.
-#[derive(Default)]
-pub(super) struct Secrets(Vec<String>);
-
-impl Secrets {
-    /// Shorter ones would be found inside ordinary words.
-    const SHORTEST: usize = 3;
-
-    pub(super) fn add(&mut self, secret: &str) {
-        if secret.len() >= Self::SHORTEST {
-            self.0.push(secret.to_owned());
-        }
-    }
-
-    /// Addresses may hold keys, too: `?key=…`.
-    pub(super) fn add_from(&mut self, url: &Url) {
-        self.add(url.password().unwrap_or_default());
-        self.add(url.query().unwrap_or_default());
-        for (name, value) in url.query_pairs().filter(|(name, _)| name != "api-version") {
-            self.add(&value);
-            self.add(&format!("{name}={value}"));
-        }
-        // What is longer goes first: a part of it must not be replaced before it.
-        self.0.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-    }
-
-    /// The text without them.
-    pub(super) fn scrub(&self, text: String) -> String {
-        self.0.iter().fold(text, |text, secret| text.replace(secret.as_str(), REDACTED))
-    }
 }
