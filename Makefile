@@ -47,7 +47,8 @@ test: need-cargo $(ORACLE)/ready $(INTEROP)/ready $(INTEROP_NODE)/ready
 	$(CARGO) test --workspace --doc
 	$(ORACLE)/bin/python tests/oracle/jinja2_oracle.py fixtures/jinja
 	PYTHON=$(PYTHON) sh schemas/generate.sh --check
-	$(CARGO) build --package tympan-cli
+	@# Everything that the tests need, the command among it. Built for itself, it would be built twice.
+	$(CARGO) test --workspace --no-run --quiet
 	$(PYTHON) -B tests/interop/aimock.py target/debug/tympan $(INTEROP_NODE)
 	@export ROTEL="$$(cat $(INTEROP)/ready)"; \
 	if $(CARGO) nextest --version >/dev/null 2>&1; then \
