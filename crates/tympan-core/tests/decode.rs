@@ -196,10 +196,10 @@ fn a_stream_has_limits() {
         let call = json!({"index": index, "id": format!("c{index}"), "function": {"name": "f", "arguments": "{}"}});
         format!("data: {}\n\n", json!({"choices": [{"delta": {"tool_calls": [call]}}]}))
     };
-    let calls: String = (0..129).map(call).collect();
+    let calls: String = (0..257).map(call).collect();
     let (deltas, result) = stream(Protocol::OpenAiChat, [calls.as_bytes()]);
     assert_eq!(result.expect_err("too many").kind(), Kind::ResponseTooLarge);
-    assert_eq!(deltas.len(), 256);
+    assert_eq!(deltas.len(), 512);
     let (_, result) = stream(Protocol::OpenAiImages, [b"data: {}\n\n".as_slice()]);
     assert_eq!(result.expect_err("it has no streams").kind(), Kind::UnsupportedApi);
 }

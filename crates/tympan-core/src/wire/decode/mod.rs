@@ -80,7 +80,7 @@ pub struct StreamLimits {
 
 impl Default for StreamLimits {
     fn default() -> Self {
-        Self { max_event_bytes: DEFAULT_MAX_EVENT_BYTES, max_total_bytes: 64 << 20, max_tool_calls: 128 }
+        Self { max_event_bytes: DEFAULT_MAX_EVENT_BYTES, max_total_bytes: 64 << 20, max_tool_calls: 256 }
     }
 }
 
