@@ -26,8 +26,7 @@ impl Runtime {
     pub async fn list_models_async(&self, prompt: Option<&Prompt>, options: &RunOptions) -> Result<Vec<ModelInfo>> {
         let none = Prompt::from_spec(Default::default());
         let prompt = prompt.unwrap_or(&none);
-        let model = prompt.spec().model.as_ref();
-        if options.provider.as_deref().or_else(|| model?.provider.as_deref()) == Some(ECHO) {
+        if options.provider_of(prompt) == ECHO {
             return Ok(vec![ModelInfo { id: ECHO.to_owned(), display_name: None, created: None, owned_by: None }]);
         }
         // No model is called, and any name will do.

@@ -52,6 +52,24 @@ impl fmt::Debug for RunOptions {
     }
 }
 
+impl RunOptions {
+    /// The provider that is asked: the one that is named here, or else the prompt's, or else the usual one.
+    pub fn provider_of<'a>(&'a self, prompt: &'a Prompt) -> &'a str {
+        let own = || prompt.spec().model.as_ref()?.provider.as_deref();
+        self.provider.as_deref().or_else(own).unwrap_or(DEFAULT_PROVIDER)
+    }
+
+    /// The model that is asked for.
+    pub fn model_of<'a>(&'a self, prompt: &'a Prompt) -> Option<&'a str> {
+        self.model.as_deref().or_else(|| prompt.spec().model.as_ref()?.id.as_deref())
+    }
+
+    /// The interface; without one it is the provider's first.
+    pub fn api_type_of<'a>(&'a self, prompt: &'a Prompt) -> Option<&'a str> {
+        self.api_type.as_deref().or_else(|| prompt.spec().model.as_ref()?.api_type.as_deref())
+    }
+}
+
 /// What a call of a model came to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
@@ -201,10 +219,7 @@ impl Runtime {
     /// # Errors
     /// As [`Runtime::process`].
     pub fn process_with(&self, prompt: &Prompt, body: &[u8], options: &RunOptions) -> Result<Run> {
-        let model = prompt.spec().model.as_ref();
-        let provider = options.provider.as_deref().or_else(|| model?.provider.as_deref());
-        let api_type = options.api_type.as_deref().or_else(|| model?.api_type.as_deref());
-        let protocol = wire::protocol(provider.unwrap_or(DEFAULT_PROVIDER), api_type.unwrap_or_default())?;
+        let protocol = wire::protocol(options.provider_of(prompt), options.api_type_of(prompt).unwrap_or_default())?;
         let span = self.tracer().start("process");
         let response = told::failed(&span, wire::decode_received(protocol, body))?;
         Run::new(&span, &prompt.spec().outputs, response)
@@ -220,16 +235,13 @@ impl Runtime {
 
     /// Asks the provider that the prompt, or the caller, names.
     pub(crate) async fn call(&self, span: &Span, call: ModelCall<'_>) -> Result<Reply> {
-        let model = call.prompt.spec().model.as_ref();
-        let named = call.options.provider.as_deref().or_else(|| model?.provider.as_deref());
-        let name = named.unwrap_or(DEFAULT_PROVIDER);
-        told::asked(span, call.prompt, call.messages);
-        span.request(
-            Some(name),
-            call.options.api_type.as_deref().or_else(|| model?.api_type.as_deref()),
-            call.options.model.as_deref().or_else(|| model?.id.as_deref()),
-            model.map_or(&ModelOptions::default(), |model| &model.options),
-        );
+        let ModelCall { prompt, options, .. } = call;
+        let name = options.provider_of(prompt);
+        told::asked(span, prompt, call.messages);
+        let model = prompt.spec().model.as_ref();
+        let none = ModelOptions::default();
+        let model_options = model.map_or(&none, |model| &model.options);
+        span.request(Some(name), options.api_type_of(prompt), options.model_of(prompt), model_options);
         match self.get_provider(name) {
             Some(provider) => provider.call(call).await,
             None if name == ECHO => Echo.call(call).await,

@@ -169,16 +169,12 @@ impl Call<'_> {
         Ok(Finished { run: turn.run, usage: Some(turn.usage), rounds: turn.rounds })
     }
 
-    fn model(&self) -> Option<&tympan::spec::Model> {
-        self.prompt.spec().model.as_ref()
-    }
-
     fn model_name(&self) -> &str {
-        self.options.model.as_deref().or_else(|| self.model()?.id.as_deref()).unwrap_or("the model")
+        self.options.model_of(self.prompt).unwrap_or("the model")
     }
 
     fn is_echo(&self) -> bool {
-        self.options.provider.as_deref().or_else(|| self.model()?.provider.as_deref()) == Some(ECHO)
+        self.options.provider_of(self.prompt) == ECHO
     }
 }
 
