@@ -194,6 +194,16 @@ kinds! {
     ToolTimeout "tool_timeout" Runtime "Not done in time: {}",
     /// A model called a tool that was not declared.
     ToolNotRegistered "tool_not_registered" Value "Tool not registered: {}",
+    /// A tool cannot be made ready: its server, its description or its prompt file cannot be had.
+    ToolUnavailable "tool_unavailable" Runtime "Tool not available: {}",
+    /// What runs a tool takes something else than the prompt declares.
+    ToolMismatch "tool_mismatch" Value "Tool does not fit its declaration: {}",
+    /// A server offers other tools than those that somebody has agreed to.
+    ToolsChanged "tools_changed" Value "The tools have changed: {}",
+    /// A tool would call an address that the host does not allow.
+    BlockedDestination "blocked_destination" Value "Blocked destination: {}",
+    /// Prompts call each other without end.
+    ToolRecursion "tool_recursion" Runtime "Prompts call each other too deeply: {}",
     /// A model called more tools at once than the host allows.
     TooManyToolCalls "too_many_tool_calls" Runtime "Too many tool calls: {}",
     /// A model went on calling tools.
@@ -206,6 +216,12 @@ kinds! {
     LlmCallFailed "llm_call_failed" Runtime "LLM call failed after {}",
     /// A turn was told something that it had not asked for.
     NotAsked "not_asked" Value "The turn did not ask for this: {}",
+    /// A journal cannot be read or written, or is damaged.
+    InvalidJournal "invalid_journal" Value "Journal: {}",
+    /// Somebody else writes to the journal.
+    JournalBusy "journal_busy" Runtime "The journal is in use: {}",
+    /// A journal tells of another prompt, or of other tools, than those at hand.
+    JournalMismatch "journal_mismatch" Value "The journal does not fit: {}",
     /// A cassette holds no such request.
     UnknownExchange "unknown_exchange" Value "No recorded exchange: {}",
     /// A cassette cannot be read or written.

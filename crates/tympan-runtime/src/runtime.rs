@@ -17,7 +17,7 @@ use crate::foreign;
 use crate::load::LoadOptions;
 use crate::provider::Provider;
 use crate::told;
-use crate::tool::Tool;
+use crate::tool::{Tool, ToolAddresses, ToolHandler};
 use crate::trace::{Span, TraceOptions, Tracer, mask_messages};
 
 /// A template engine that the host brings.
@@ -64,6 +64,8 @@ pub struct RuntimeOptions {
     pub cassette: Option<Cassette>,
     /// What traces say, and what they leave out.
     pub trace: TraceOptions,
+    /// Which addresses tools may call.
+    pub tool_addresses: ToolAddresses,
 }
 
 /// Registries and options. Cheap to make, safe to share between threads, and clones are the same runtime.
@@ -71,6 +73,8 @@ pub struct RuntimeOptions {
 pub struct Runtime {
     shared: Arc<Shared>,
     tracer: Tracer,
+    /// How many tools called each other until here.
+    depth: u32,
 }
 
 #[derive(Default)]
@@ -81,6 +85,7 @@ struct Shared {
     providers: Registry<dyn Provider>,
     connections: Registry<Connection>,
     tools: Registry<dyn Tool>,
+    tool_handlers: Registry<dyn ToolHandler>,
     /// Made when it is first needed: most runtimes never call anybody.
     client: OnceLock<Result<HttpClient>>,
 }
@@ -126,7 +131,7 @@ impl Runtime {
     /// A runtime with these options and nothing registered but what is built in.
     pub fn new(options: RuntimeOptions) -> Self {
         let tracer = Tracer::new(options.trace.clone());
-        Self { shared: Arc::new(Shared { options, ..Shared::default() }), tracer }
+        Self { shared: Arc::new(Shared { options, ..Shared::default() }), tracer, depth: 0 }
     }
 
     /// The options.
@@ -142,7 +147,17 @@ impl Runtime {
     /// The same runtime, where whatever it does is a stage of this span, and no trace of its own.
     #[must_use]
     pub fn under(&self, span: &Span) -> Self {
-        Self { shared: self.shared.clone(), tracer: self.tracer.under(span) }
+        Self { shared: self.shared.clone(), tracer: self.tracer.under(span), depth: self.depth }
+    }
+
+    /// The runtime for a tool that this one calls.
+    pub(crate) fn deeper(&self, span: &Span) -> Self {
+        Self { depth: self.depth + 1, ..self.under(span) }
+    }
+
+    /// How many tools called each other until here.
+    pub(crate) fn depth(&self) -> u32 {
+        self.depth
     }
 
     /// Registers a renderer for templates of this kind, in place of any other.
@@ -193,6 +208,22 @@ impl Runtime {
     /// Forgets all tools.
     pub fn clear_tools(&self) {
         self.shared.tools.clear();
+    }
+
+    /// Registers what makes functions of all tools of a kind, in place of any other, one that is built in included. `*`
+    /// stands for all custom kinds that have no handler of their own.
+    pub fn register_tool_handler(&self, kind: impl Into<String>, handler: Arc<dyn ToolHandler>) {
+        self.shared.tool_handlers.insert(kind.into(), handler);
+    }
+
+    /// The handler that the host has registered for a kind of tools.
+    pub fn get_tool_handler(&self, kind: &str) -> Option<Arc<dyn ToolHandler>> {
+        self.shared.tool_handlers.get(kind)
+    }
+
+    /// Forgets all handlers.
+    pub fn clear_tool_handlers(&self) {
+        self.shared.tool_handlers.clear();
     }
 
     /// The HTTP client, with its connections.

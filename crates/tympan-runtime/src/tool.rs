@@ -13,10 +13,15 @@ use tympan::turn::ToolRun;
 use tympan::{Content, JsonMap};
 
 use crate::io;
+use crate::runtime::Runtime;
 
 mod command;
+mod destination;
+mod handler;
 
 pub use command::command;
+pub use destination::ToolAddresses;
+pub use handler::{OpenTool, Opening, ToolHandler};
 
 /// Why a tool failed. Its words go to the model.
 pub type ToolError = Box<dyn StdError + Send + Sync>;
@@ -29,12 +34,35 @@ pub trait Tool: Send + Sync {
     ///
     /// # Errors
     /// Whatever went wrong, in words for the model.
-    fn call(&self, run: ToolRun) -> BoxFuture<'static, Result<ToolOutput, ToolError>>;
+    fn call(&self, invocation: Invocation) -> BoxFuture<'static, Result<ToolOutput, ToolError>>;
 
     /// How long it may take, if that is not what the turn says.
     fn timeout(&self) -> Option<Duration> {
         None
     }
+
+    /// Whether a person has to agree before it runs.
+    fn needs_approval(&self, _run: &ToolRun) -> bool {
+        false
+    }
+
+    /// Whether it may be run again with the same [`Invocation::idempotency_key`] when it is not known whether it came to
+    /// its end. If not, the model is told that nobody knows.
+    fn is_idempotent(&self) -> bool {
+        false
+    }
+}
+
+/// One call of a tool.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Invocation {
+    /// What it is called with.
+    pub run: ToolRun,
+    /// The same whenever this call is made, also after a crash, and never that of another call.
+    pub idempotency_key: String,
+    /// The runtime that called it, where whatever it does is a stage of this call.
+    pub runtime: Runtime,
 }
 
 /// What a tool returns.
@@ -112,9 +140,9 @@ type Function = dyn Fn(JsonMap) -> Result<ToolOutput, ToolError> + Send + Sync;
 struct Blocking(Arc<Function>);
 
 impl Tool for Blocking {
-    fn call(&self, run: ToolRun) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
+    fn call(&self, invocation: Invocation) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
         let function = self.0.clone();
-        let arguments = Arc::unwrap_or_clone(run.arguments);
+        let arguments = Arc::unwrap_or_clone(invocation.run.arguments);
         Box::pin(async move {
             io::blocking(move || function(arguments)).await.unwrap_or_else(|_| Err("it panicked".into()))
         })
@@ -127,8 +155,8 @@ impl<F> Tool for Waiting<F>
 where
     F: Fn(JsonMap) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send + Sync,
 {
-    fn call(&self, run: ToolRun) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
-        (self.0)(Arc::unwrap_or_clone(run.arguments))
+    fn call(&self, invocation: Invocation) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
+        (self.0)(Arc::unwrap_or_clone(invocation.run.arguments))
     }
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::context::ContextBudget;
+use super::tools::without_bound;
 use crate::guard::Guard;
 use crate::response::Usage;
 use crate::spec::Binding;
@@ -97,8 +98,15 @@ pub struct Guardrails {
 pub struct TurnTool {
     /// The function that the model gets to know.
     pub function: Function,
-    /// Parameters that the model does not set. Hiding them from the model is the host's to do.
+    /// Parameters that the model neither sees nor sets.
     pub bindings: Vec<Binding>,
+}
+
+impl TurnTool {
+    /// The function without the parameters that are bound: what the model gets to see.
+    pub fn shown(&self) -> Function {
+        Function { parameters: without_bound(&self.function.parameters, &self.bindings), ..self.function.clone() }
+    }
 }
 
 impl fmt::Debug for TurnTool {

@@ -207,7 +207,7 @@ fn is_bound(bindings: &[Binding], name: &str) -> bool {
 }
 
 /// A schema that does not speak of bound parameters.
-fn without_bound(schema: &Json, bindings: &[Binding]) -> Json {
+pub(super) fn without_bound(schema: &Json, bindings: &[Binding]) -> Json {
     let mut schema = schema.clone();
     if let Some(properties) = schema.get_mut("properties").and_then(Json::as_object_mut) {
         properties.retain(|name, _| !is_bound(bindings, name));

@@ -8,9 +8,8 @@ use futures_util::future::BoxFuture;
 use serde_json::Value as Json;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
-use tympan::turn::ToolRun;
 
-use super::{Tool, ToolError, ToolOutput};
+use super::{Invocation, Tool, ToolError, ToolOutput};
 
 /// The most bytes that are read of what a program prints. The model gets fewer.
 const MAX_OUTPUT: u64 = 8 << 20;
@@ -21,7 +20,7 @@ const MAX_COMPLAINT: u64 = 4096;
 ///
 /// The arguments of a call are on its standard input, as JSON. What it prints is the result: JSON, or else text. If its
 /// exit status is not 0, what it printed on standard error is what the model is told. It is killed when its time is up or
-/// when nobody waits for it any more.
+/// when nobody waits for it any more. The environment variable `TYMPAN_IDEMPOTENCY_KEY` tells this call from all others.
 pub fn command(command: Vec<String>, timeout: Option<Duration>) -> Arc<dyn Tool> {
     Arc::new(Program { command: command.into(), timeout })
 }
@@ -32,9 +31,9 @@ struct Program {
 }
 
 impl Tool for Program {
-    fn call(&self, run: ToolRun) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
+    fn call(&self, invocation: Invocation) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
         let command = self.command.clone();
-        Box::pin(async move { perform(&command, &run).await })
+        Box::pin(async move { perform(&command, &invocation).await })
     }
 
     fn timeout(&self) -> Option<Duration> {
@@ -42,17 +41,18 @@ impl Tool for Program {
     }
 }
 
-async fn perform(command: &[String], run: &ToolRun) -> Result<ToolOutput, ToolError> {
+async fn perform(command: &[String], invocation: &Invocation) -> Result<ToolOutput, ToolError> {
     let (program, arguments) = command.split_first().ok_or("its command is empty")?;
     let mut child = Command::new(program)
         .args(arguments)
+        .env("TYMPAN_IDEMPOTENCY_KEY", &invocation.idempotency_key)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .kill_on_drop(true)
         .spawn()
         .map_err(|error| format!("`{program}` cannot be started: {error}"))?;
-    let input = serde_json::to_vec(&*run.arguments)?;
+    let input = serde_json::to_vec(&*invocation.run.arguments)?;
     let (out, complaint) = (child.stdout.take(), child.stderr.take());
     // A program may print before it has read all, or never read.
     let ((), out, complaint) =

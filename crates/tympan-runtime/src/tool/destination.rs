@@ -1,0 +1,217 @@
+//! Where tools may send requests.
+//!
+//! An address that a prompt file or a description names is not the host's word. Without the host's consent no request
+//! goes to a private address: of this machine, of the local network, of the services that clouds keep on such addresses.
+//! Names are looked up once, and the connection goes to the address that was looked at, so that a name cannot mean one
+//! address while it is checked and another one after that.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use tympan::{Error, Kind, Result};
+use url::{Host, Url};
+
+/// Which addresses tools may call, besides public ones.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolAddresses {
+    /// Whether they may call every address.
+    pub allow_private: bool,
+    /// Hosts that they may call whatever their address is: `localhost`, `10.0.0.7`, `tools.internal`.
+    pub allow_hosts: Vec<String>,
+}
+
+impl ToolAddresses {
+    /// An address as a URL, if tools may call it as far as that can be seen before its name is looked up.
+    ///
+    /// # Errors
+    /// It is no HTTP address, or a private one that the host does not allow.
+    pub fn check(&self, address: &str) -> Result<Url> {
+        let url = Url::parse(address)
+            .map_err(|reason| blocked(format_args!("`{}` is no address: {reason}", shown(address))))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(blocked(format_args!("`{}:` is not HTTP", shown(url.scheme()))));
+        }
+        let allowed = match url.host() {
+            Some(Host::Ipv4(address)) => self.allows(&address.to_string(), address.into()),
+            Some(Host::Ipv6(address)) => self.allows(&address.to_string(), address.into()),
+            // What other names mean is seen when they are looked up.
+            Some(Host::Domain(name)) => !is_local_name(name) || self.allows_host(name),
+            None => false,
+        };
+        if allowed {
+            Ok(url)
+        } else {
+            Err(blocked(format_args!("{} is a private address", url.host_str().unwrap_or("it"))))
+        }
+    }
+
+    fn allows(&self, host: &str, address: IpAddr) -> bool {
+        is_public(address) || self.allows_host(host)
+    }
+
+    fn allows_host(&self, host: &str) -> bool {
+        self.allow_private || self.allow_hosts.iter().any(|allowed| allowed.eq_ignore_ascii_case(host))
+    }
+
+    /// Looks names up for a client of tools.
+    pub(crate) fn resolver(&self) -> Arc<dyn Resolve> {
+        Arc::new(Resolver(Arc::new(self.clone())))
+    }
+}
+
+/// Looks names up, and leaves out what tools may not call.
+struct Resolver(Arc<ToolAddresses>);
+
+impl Resolve for Resolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        let addresses = self.0.clone();
+        Box::pin(async move {
+            let host = name.as_str().to_owned();
+            let found: Vec<SocketAddr> = tokio::net::lookup_host((host.as_str(), 0)).await?.collect();
+            let allowed: Vec<_> = found.into_iter().filter(|found| addresses.allows(&host, found.ip())).collect();
+            if allowed.is_empty() {
+                return Err(blocked(format_args!("`{}` has only private addresses", shown(&host))).into());
+            }
+            Ok(Box::new(allowed.into_iter()) as Addrs)
+        })
+    }
+}
+
+/// Whether a name means this machine whatever a name server says.
+fn is_local_name(name: &str) -> bool {
+    let name = name.trim_end_matches('.');
+    name.eq_ignore_ascii_case("localhost") || name.to_ascii_lowercase().ends_with(".localhost")
+}
+
+fn is_public(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => is_public_v4(address),
+        IpAddr::V6(address) => is_public_v6(address),
+    }
+}
+
+fn is_public_v4(address: Ipv4Addr) -> bool {
+    let [a, b, c, _] = address.octets();
+    let is_special = address.is_private()
+        || address.is_loopback()
+        || address.is_link_local()
+        || address.is_broadcast()
+        || address.is_documentation()
+        || address.is_multicast();
+    // This network, shared addresses of providers, protocol assignments, benchmarks, and what is reserved.
+    let is_reserved = a == 0
+        || (a == 100 && (64..128).contains(&b))
+        || (a, b, c) == (192, 0, 0)
+        || (a == 198 && (18..20).contains(&b))
+        || a >= 240;
+    !is_special && !is_reserved
+}
+
+fn is_public_v6(address: Ipv6Addr) -> bool {
+    if let Some(embedded) = embedded_v4(address) {
+        return is_public_v4(embedded);
+    }
+    // All that is handed out to the public begins with 001; the examples of documents do so too.
+    let segments = address.segments();
+    segments[0] & 0xe000 == 0x2000 && !(segments[0] == 0x2001 && segments[1] == 0x0db8)
+}
+
+/// The older address that a newer one stands for: mapped, translated (`64:ff9b::`), or a tunnel (`2002:`).
+fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
+    let v4 = |high: u16, low: u16| {
+        let [[a, b], [c, d]] = [high.to_be_bytes(), low.to_be_bytes()];
+        Ipv4Addr::new(a, b, c, d)
+    };
+    match address.segments() {
+        [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => Some(v4(high, low)),
+        [0x2002, high, low, ..] => Some(v4(high, low)),
+        _ => None,
+    }
+}
+
+fn blocked(details: impl std::fmt::Display) -> Error {
+    Error::new(Kind::BlockedDestination, details)
+        .with_help("use a public address, or let the host allow this one (RuntimeOptions::tool_addresses)")
+}
+
+/// Some of a text that others wrote.
+fn shown(text: &str) -> String {
+    text.chars().take(100).filter(|char| !char.is_control()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn private_addresses_are_refused_in_every_spelling() {
+        let none = ToolAddresses::default();
+        for address in [
+            "http://127.0.0.1/",
+            "http://2130706433/",
+            "http://0177.0.0.1/",
+            "http://0x7f.1/",
+            "http://127.1/",
+            "http://0.0.0.0/",
+            "http://10.1.2.3/",
+            "http://172.16.0.1/",
+            "http://192.168.0.1:8080/x",
+            "http://169.254.169.254/latest/meta-data/",
+            "http://100.100.100.200/",
+            "http://198.18.0.1/",
+            "http://224.0.0.1/",
+            "http://255.255.255.255/",
+            "http://[::1]/",
+            "http://[::]/",
+            "http://[::ffff:127.0.0.1]/",
+            "http://[::ffff:7f00:1]/",
+            "http://[64:ff9b::7f00:1]/",
+            "http://[2002:7f00:1::]/",
+            "http://[fd00:ec2::254]/",
+            "http://[fe80::1]/",
+            "http://localhost/",
+            "http://LOCALHOST./",
+            "http://a.localhost/",
+            "file:///etc/passwd",
+            "http+unix://%2Fvar%2Frun%2Fdocker.sock/",
+            "ftp://example.org/",
+            "not an address",
+        ] {
+            let error = none.check(address).expect_err(address);
+            assert_eq!(error.kind(), Kind::BlockedDestination, "{address}");
+        }
+    }
+
+    #[test]
+    fn public_addresses_and_names_are_allowed() {
+        let none = ToolAddresses::default();
+        for address in ["https://example.org/x", "http://93.184.216.34/", "https://[2606:4700::1111]/"] {
+            assert!(none.check(address).is_ok(), "{address}");
+        }
+    }
+
+    #[test]
+    fn what_the_host_allows_is_allowed_and_nothing_else() {
+        let hosts = ToolAddresses { allow_hosts: vec!["127.0.0.1".into(), "LocalHost".into()], allow_private: false };
+        assert!(hosts.check("http://127.0.0.1:9/").is_ok());
+        assert!(hosts.check("http://localhost:9/").is_ok());
+        assert!(hosts.check("http://127.0.0.2/").is_err());
+        let all = ToolAddresses { allow_private: true, ..ToolAddresses::default() };
+        assert!(all.check("http://10.0.0.1/").is_ok());
+        assert!(all.check("file:///etc/passwd").is_err());
+    }
+
+    #[test]
+    fn a_name_with_private_addresses_is_not_found() {
+        let resolve = |addresses: ToolAddresses| {
+            crate::io::spawn(async move {
+                let name = "localhost".parse().map_err(|_| Error::new(Kind::Internal, "no name"))?;
+                Ok(addresses.resolver().resolve(name).await.is_ok())
+            })
+            .wait()
+        };
+        assert_eq!(resolve(ToolAddresses::default()).ok(), Some(false));
+        assert_eq!(resolve(ToolAddresses { allow_private: true, ..ToolAddresses::default() }).ok(), Some(true));
+    }
+}

@@ -1,0 +1,244 @@
+//! The loop around [`tympan::turn::Turn`] that makes the calls.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::StreamExt;
+use futures_util::future::{Either, select};
+use futures_util::stream::FuturesUnordered;
+use serde_json::json;
+use tympan::response::{Delta, Response};
+use tympan::turn::{Next, ToolResult, ToolRun, Turn, Verdict};
+use tympan::{Error, Kind, Prompt, Result};
+
+use super::settings::{AgentEvent, TurnSettings};
+use crate::io;
+use crate::provider::{ModelCall, Reply};
+use crate::run::RunOptions;
+use crate::runtime::{Runtime, system_entropy};
+use crate::told;
+use crate::tool::{Invocation, Tool};
+use crate::trace::Span;
+
+/// A turn and what it takes to drive it.
+pub(super) struct Drive<'a> {
+    runtime: &'a Runtime,
+    prompt: &'a Prompt,
+    settings: &'a TurnSettings,
+    /// How the model is called: as the settings say, with the functions that were made of tools.
+    run: RunOptions,
+    tools: HashMap<String, Arc<dyn Tool>>,
+    span: &'a Span,
+    turn: Turn,
+    /// Tells this turn from all others.
+    id: String,
+    started: Instant,
+}
+
+impl<'a> Drive<'a> {
+    pub(super) fn new(
+        runtime: &'a Runtime,
+        prompt: &'a Prompt,
+        settings: &'a TurnSettings,
+        run: RunOptions,
+        tools: HashMap<String, Arc<dyn Tool>>,
+        span: &'a Span,
+        turn: Turn,
+    ) -> Result<Self> {
+        let id = format!("{:016x}{:016x}", system_entropy()?, system_entropy()?);
+        Ok(Self { runtime, prompt, settings, run, tools, span, turn, id, started: Instant::now() })
+    }
+
+    /// Goes through the turn, and returns its last answer with the turn that came to it.
+    pub(super) async fn drive(mut self) -> Result<(Response, Turn)> {
+        loop {
+            self.steer()?;
+            self.turn.tick(self.started.elapsed());
+            if self.settings.cancel.is_cancelled() {
+                self.turn.cancel();
+            }
+            let next = self.turn.next();
+            self.tell();
+            match next {
+                Next::Call => self.call().await?,
+                Next::Run(runs) => self.run_tools(runs).await?,
+                Next::Wait(wait) => self.wait(wait).await?,
+                Next::JudgeInput => {
+                    self.judge(|settings, turn| Some(settings.judge_input.as_ref()?(turn.messages())))?
+                }
+                Next::JudgeOutput(message) => {
+                    self.judge(|settings, _| Some(settings.judge_output.as_ref()?(&message)))?;
+                }
+                Next::JudgeTool(run) => self.judge_tool(run).await?,
+                Next::Summarize(_) => self.turn.summarized(None)?,
+                Next::Done(response) => return Ok((response, self.turn)),
+                Next::Failed(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Hands over what was said meanwhile. A result begins the next round as soon as the turn has it, so this comes first.
+    fn steer(&mut self) -> Result<()> {
+        self.settings.steering.drain().into_iter().try_for_each(|text| self.turn.steer(text))
+    }
+
+    /// Hands on what has happened.
+    fn tell(&mut self) {
+        for event in self.turn.take_events() {
+            self.emit(&AgentEvent::Turn(event));
+        }
+    }
+
+    fn emit(&self, event: &AgentEvent) {
+        if let Some(on_event) = &self.settings.on_event {
+            // Whoever listens must not be able to end the turn.
+            let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| on_event(event)));
+        }
+    }
+
+    fn judge(&mut self, verdict: impl FnOnce(&TurnSettings, &Turn) -> Option<Verdict>) -> Result<()> {
+        let verdict = verdict(self.settings, &self.turn).unwrap_or(Verdict::Allow);
+        self.turn.judged(verdict)
+    }
+
+    /// Asks the guardrail, and then a person where that is wanted.
+    async fn judge_tool(&mut self, run: ToolRun) -> Result<()> {
+        let judged = self.settings.judge_tool.as_ref().map_or(Verdict::Allow, |judge| judge(&run));
+        let needs_approval =
+            self.settings.approve_all || self.tools.get(&run.name).is_some_and(|tool| tool.needs_approval(&run));
+        let verdict = match (judged, needs_approval, &self.settings.approve) {
+            (Verdict::Allow, true, Some(approve)) => {
+                let asked = approve(run);
+                match self.unless_cancelled(asked).await {
+                    Some(verdict) => verdict,
+                    None => return Ok(()),
+                }
+            }
+            (Verdict::Allow, true, None) => {
+                Verdict::Deny("it needs a person's consent, and nobody can be asked".into())
+            }
+            (judged, ..) => judged,
+        };
+        self.turn.judged(verdict)
+    }
+
+    async fn wait(&mut self, wait: Duration) -> Result<()> {
+        let waiting = io::spawn(async move {
+            tokio::time::sleep(wait).await;
+            Ok(())
+        });
+        match self.unless_cancelled(waiting).await {
+            Some(waited) => waited.and_then(|()| self.turn.waited()),
+            None => Ok(()),
+        }
+    }
+
+    /// What a future comes to; `None` if the turn is cancelled first. The future is then dropped, and its work stops.
+    async fn unless_cancelled<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        let cancelled = std::pin::pin!(self.settings.cancel.cancelled());
+        match select(std::pin::pin!(work), cancelled).await {
+            Either::Left((done, _)) => Some(done),
+            Either::Right(_) => None,
+        }
+    }
+
+    async fn call(&mut self) -> Result<()> {
+        let execute = self.span.child_client("execute");
+        let called = self.unless_cancelled(self.answer(&execute)).await;
+        let Some(answered) = called else { return Ok(()) };
+        match told::failed(&execute, answered) {
+            Ok(response) => {
+                told::answered(&execute, &response);
+                self.steer()?;
+                self.turn.responded(response)
+            }
+            Err(error) => self.turn.failed(error, random_share()),
+        }
+    }
+
+    async fn answer(&self, execute: &Span) -> Result<Response> {
+        let stream = self.settings.on_event.is_some();
+        let call = ModelCall { prompt: self.prompt, messages: self.turn.messages(), options: &self.run, stream };
+        let mut deltas = match self.runtime.call(execute, call).await? {
+            Reply::Whole(response) => {
+                response.deltas().into_iter().for_each(|delta| self.emit_delta(delta));
+                return Ok(response);
+            }
+            Reply::Stream(deltas) => deltas,
+        };
+        // An answer that calls tools is not the last one, and nobody sees its text as if it were.
+        let mut calls_tools = false;
+        while let Some(delta) = deltas.next().await {
+            let delta = delta?;
+            calls_tools |= matches!(delta, Delta::ToolCall { .. });
+            if !calls_tools {
+                self.emit_delta(delta);
+            }
+        }
+        deltas.finish()
+    }
+
+    fn emit_delta(&self, delta: Delta) {
+        match delta {
+            Delta::Text(text) => self.emit(&AgentEvent::Token(text)),
+            Delta::Thinking(text) => self.emit(&AgentEvent::Thinking(text)),
+            _ => {}
+        }
+    }
+
+    /// Runs tools at once, and hands back each result as it comes.
+    async fn run_tools(&mut self, runs: Vec<ToolRun>) -> Result<()> {
+        let mut running: FuturesUnordered<_> = runs.into_iter().map(|run| self.run_tool(run)).collect();
+        loop {
+            let Some(next) = self.unless_cancelled(running.next()).await else { return Ok(()) };
+            let Some((index, result)) = next else { return Ok(()) };
+            self.steer()?;
+            self.turn.returned(index, result)?;
+            self.tell();
+        }
+    }
+
+    /// Runs one tool on the driver: what it does there, a panic included, stays there.
+    fn run_tool(&self, run: ToolRun) -> impl Future<Output = (usize, ToolResult)> + use<> {
+        let (index, name) = (run.index, run.name.clone());
+        let span = self.span.child("execute_tool");
+        span.tool(&run.name, Some(&run.id));
+        span.inputs(|| json!({ "name": run.name, "arguments": run.arguments.keys().collect::<Vec<_>>() }));
+        let tool = self.tools.get(&run.name).cloned();
+        let own_limit = tool.as_ref().and_then(|tool| tool.timeout());
+        let limit = own_limit.unwrap_or(self.settings.tool_timeout);
+        let invocation = Invocation {
+            idempotency_key: format!("{}-{}-{}", self.id, run.round, run.index),
+            runtime: self.runtime.deeper(&span),
+            run,
+        };
+        let task = io::spawn(async move {
+            let Some(tool) = tool else {
+                return Ok(Err(format!("Tool not registered: {}", invocation.run.name).into()));
+            };
+            match tokio::time::timeout(limit, tool.call(invocation)).await {
+                Ok(returned) => Ok(returned),
+                Err(_) => Err(Error::new(Kind::ToolTimeout, format_args!("within {} s", limit.as_secs_f64()))),
+            }
+        });
+        async move {
+            let result = match task.await {
+                Ok(Ok(output)) => ToolResult { parts: output.0, status: Default::default() },
+                Ok(Err(error)) => ToolResult::failed(&name, "tool_failed", error),
+                Err(error) if error.kind() == Kind::ToolTimeout => {
+                    ToolResult::failed(&name, error.code(), error.message())
+                }
+                Err(_) => ToolResult::failed(&name, "tool_panicked", "it panicked"),
+            };
+            span.result(|| json!({ "status": result.status }));
+            (index, result)
+        }
+    }
+}
+
+/// A number from 0 to 1.
+fn random_share() -> f64 {
+    let bits = system_entropy().unwrap_or_default();
+    f64::from(u32::try_from(bits >> 32).unwrap_or_default()) / f64::from(u32::MAX)
+}
