@@ -1,6 +1,7 @@
 //! Prompts: what all formats become, and how they are rendered.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use serde_json::Value as Json;
@@ -33,6 +34,8 @@ pub struct Prompt {
     arms: Vec<Arm>,
     warnings: Vec<Diagnostic>,
     /// What came from the environment while the prompt was loaded.
+    /// Where the paths in it start.
+    directory: Option<PathBuf>,
     from_environment: Vec<Secret>,
     definition_hash: OnceLock<String>,
 }
@@ -113,7 +116,15 @@ impl Prompt {
         warnings: Vec<Diagnostic>,
     ) -> Self {
         let arms = placements.into_iter().map(Arm::new).collect();
-        Self { spec, source, arms, warnings, from_environment: Vec::new(), definition_hash: OnceLock::new() }
+        Self {
+            spec,
+            source,
+            arms,
+            warnings,
+            directory: None,
+            from_environment: Vec::new(),
+            definition_hash: OnceLock::new(),
+        }
     }
 
     /// A prompt whose instructions were put together from pieces of their source.
@@ -132,6 +143,18 @@ impl Prompt {
     pub fn with_secrets(mut self, from_environment: Vec<Secret>) -> Self {
         self.from_environment = from_environment;
         self
+    }
+
+    /// The same prompt, with the directory that the paths in it start at.
+    #[must_use]
+    pub fn in_directory(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.directory = Some(directory.into());
+        self
+    }
+
+    /// The directory that the paths in it start at; `None` for a prompt that is in no file.
+    pub fn directory(&self) -> Option<&Path> {
+        self.directory.as_deref()
     }
 
     /// What nobody may see in a trace or a recording: everything that came from the environment, and the credentials

@@ -36,6 +36,7 @@ mod run;
 mod runtime;
 mod stream;
 pub mod time;
+pub mod tokens;
 mod told;
 pub mod tool;
 pub mod trace;
@@ -55,10 +56,12 @@ pub use pipeline::{
 pub use provider::{Deltas, ModelCall, Provider, Reply};
 pub use run::{Run, RunOptions};
 pub use runtime::{Parser, Renderer, Runtime, RuntimeOptions};
+/// What describes the types that tools take. Derive with this version of it.
+pub use schemars;
 pub use stream::ResponseStream;
-pub use tool::{Invocation, Tool, ToolHandler, ToolOutput};
+pub use tool::{Invocation, Tool, ToolHandler, ToolOutput, bind_tools};
 pub use trace::{TraceOptions, Tracer};
-pub use turn::{AgentEvent, Approve, TurnRun, TurnSettings};
+pub use turn::{AgentEvent, Approve, Compact, TurnRun, TurnSettings};
 pub use tympan::chat::{ParseTextOptions, parse_text};
 pub use tympan::marker::pre_render;
 pub use tympan::{Error, Guard, Inputs, Kind, Message, Prompt, Rendered, Result};

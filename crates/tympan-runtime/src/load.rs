@@ -99,13 +99,14 @@ impl Format {
     }
 
     fn load(self, source: SourceFile, base_dir: &Path, options: &LoadOptions) -> Result<Prompt> {
-        match self {
+        let prompt = match self {
             Self::Definition(syntax) => Prompt::from_definition_source(source, syntax),
             Self::Directive => {
                 directive::load(source, options.directive_instruction.as_deref().unwrap_or(directive::INSTRUCTION))
             }
             Self::Prompty => parse(source, base_dir, options).map(prompt),
-        }
+        };
+        Ok(prompt?.in_directory(base_dir))
     }
 }
 
@@ -124,6 +125,24 @@ pub(crate) fn load_prompt_str(text: &str, name: &str, base_dir: &Path, options: 
     let by_content = || if directive::is_directive(text) { Format::Directive } else { Format::Prompty };
     let format = Format::of(Path::new(name)).unwrap_or_else(by_content);
     format.load(SourceFile::new(name, text), base_dir, options)
+}
+
+/// The text of a file that a prompt in this directory names, by the rules for what prompts refer to.
+///
+/// # Errors
+/// It is not there, may not be read, or is no text.
+pub(crate) fn read_beside(directory: &Path, path: &str, options: &LoadOptions) -> Result<String> {
+    Files::new(directory, &options.file_roots, options.max_file_bytes).read(path)
+}
+
+/// Loads a prompt file that a prompt in this directory names.
+///
+/// # Errors
+/// As [`read_beside`] and [`load_document`].
+pub(crate) fn load_beside(directory: &Path, path: &str, options: &LoadOptions) -> Result<Prompt> {
+    let text = read_beside(directory, path, options)?;
+    let file = directory.join(path);
+    load_prompt_str(&text, &file.display().to_string(), directory_of(&file), options)
 }
 
 fn prompt((source, document, warnings): LoadedDocument) -> Prompt {

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 use tympan::turn::ToolRun;
@@ -15,10 +17,14 @@ use tympan::{Content, JsonMap};
 use crate::io;
 use crate::runtime::Runtime;
 
+mod bind;
 mod command;
 mod destination;
+mod fit;
 mod handler;
+mod prompt;
 
+pub use bind::bind_tools;
 pub use command::command;
 pub use destination::ToolAddresses;
 pub use handler::{OpenTool, Opening, ToolHandler};
@@ -38,6 +44,12 @@ pub trait Tool: Send + Sync {
 
     /// How long it may take, if that is not what the turn says.
     fn timeout(&self) -> Option<Duration> {
+        None
+    }
+
+    /// The JSON Schema of what it takes, if it knows. A prompt that declares something else is refused before its model
+    /// is called.
+    fn parameters(&self) -> Option<&Json> {
         None
     }
 
@@ -104,21 +116,38 @@ where
     O: Into<ToolOutput>,
     E: Into<ToolError>,
 {
-    Arc::new(Blocking(Arc::new(move |arguments| function(arguments).map(Into::into).map_err(Into::into))))
+    let function: Arc<Function> = Arc::new(move |arguments| function(arguments).map(Into::into).map_err(Into::into));
+    Arc::new(Blocking { function, parameters: None })
 }
 
-/// As [`function()`], with the arguments as a value of a type.
+/// As [`function()`], with the arguments as a value of a type. The type's schema has to fit what the prompt declares.
+///
+/// ```
+/// use tympan_runtime::tool;
+/// use tympan_runtime::schemars::{self, JsonSchema};
+///
+/// #[derive(serde::Deserialize, JsonSchema)]
+/// struct Place {
+///     city: String,
+/// }
+///
+/// let weather = tool::typed(|place: Place| Ok::<_, String>(format!("{}: clear", place.city)));
+/// assert_eq!(weather.parameters().expect("it has a schema")["required"][0], "city");
+/// ```
 pub fn typed<A, F, O, E>(function: F) -> Arc<dyn Tool>
 where
-    A: DeserializeOwned,
+    A: DeserializeOwned + JsonSchema,
     F: Fn(A) -> Result<O, E> + Send + Sync + 'static,
     O: Into<ToolOutput>,
     E: Into<ToolError>,
 {
-    Arc::new(Blocking(Arc::new(move |arguments| {
+    let function: Arc<Function> = Arc::new(move |arguments| {
         let arguments = serde_json::from_value(Json::Object(arguments))?;
         function(arguments).map(Into::into).map_err(Into::into)
-    })))
+    });
+    let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
+    let schema = settings.into_generator().into_root_schema_for::<A>().to_value();
+    Arc::new(Blocking { function, parameters: Some(schema) })
 }
 
 /// As [`function()`], for a function that is async. It must not block.
@@ -137,15 +166,22 @@ where
 
 type Function = dyn Fn(JsonMap) -> Result<ToolOutput, ToolError> + Send + Sync;
 
-struct Blocking(Arc<Function>);
+struct Blocking {
+    function: Arc<Function>,
+    parameters: Option<Json>,
+}
 
 impl Tool for Blocking {
     fn call(&self, invocation: Invocation) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
-        let function = self.0.clone();
+        let function = self.function.clone();
         let arguments = Arc::unwrap_or_clone(invocation.run.arguments);
         Box::pin(async move {
             io::blocking(move || function(arguments)).await.unwrap_or_else(|_| Err("it panicked".into()))
         })
+    }
+
+    fn parameters(&self) -> Option<&Json> {
+        self.parameters.as_ref()
     }
 }
 

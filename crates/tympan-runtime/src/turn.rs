@@ -1,5 +1,6 @@
 //! Turns: one question of the user's up to the model's last answer, calls of tools included.
 
+mod compact;
 mod drive;
 mod settings;
 
@@ -15,7 +16,7 @@ use crate::runtime::Runtime;
 use crate::told;
 use crate::trace::Span;
 
-pub use settings::{AgentEvent, Approve, TurnSettings};
+pub use settings::{AgentEvent, Approve, Compact, TurnSettings};
 
 use drive::Drive;
 
@@ -120,6 +121,7 @@ impl Runtime {
             // Whether a person has to be asked is known when a tool is called.
             tool: true,
         };
+        options.compaction |= settings.compact.is_some();
         let opened = self.open_tools(span, prompt, &inputs, settings).await?;
         options.tools.extend(opened.turn_tools);
         let mut run = settings.run.clone();

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use tympan::response::{Answer, Output, Response, ToolCall};
 use tympan::turn::{TurnEvent, TurnOptions, Verdict};
 use tympan::{Inputs, JsonMap, Prompt};
+use tympan_runtime::schemars::{self, JsonSchema};
 use tympan_runtime::{
     AgentEvent, Kind, ModelCall, Provider, Reply, RunOptions, Runtime, ToolOutput, TurnRun, TurnSettings, tool,
 };
@@ -55,8 +56,9 @@ fn told(run: &TurnRun) -> Vec<String> {
     tools.map(|message| message.to_text()).collect()
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 struct Place {
+    #[serde(default)]
     city: String,
 }
 
@@ -140,9 +142,21 @@ fn a_tool_that_hangs_does_not_end_the_turn() {
         let _ = held.lock().map(|held| held.recv());
         Ok::<_, String>("")
     });
-    let settings = TurnSettings { tool_timeout: Duration::from_millis(50), ..settings(&[("hangs", hangs)]) };
+    let statuses = Arc::new(Mutex::new(Vec::new()));
+    let listener = statuses.clone();
+    let settings = TurnSettings {
+        tool_timeout: Duration::from_millis(50),
+        on_event: Some(Arc::new(move |event: &AgentEvent| {
+            if let AgentEvent::Turn(TurnEvent::ToolResult { result, .. }) = event {
+                listener.lock().expect("nobody panics with it").push(json!(result.status));
+            }
+        })),
+        ..settings(&[("hangs", hangs)])
+    };
     let told = told(&turn(&prompt, &settings).expect("it ends well"));
     assert_eq!(told, ["Error: Tool 'hangs' failed: Not done in time: within 0.05 s"]);
+    let expected = json!({ "error": { "code": "tool_timeout" } });
+    assert_eq!(*statuses.lock().expect("nobody panics with it"), [expected], "not only the text says so");
 }
 
 #[test]

@@ -259,7 +259,8 @@ fn is_error(attacked: &Attacked) -> bool {
 
 #[test]
 fn attacks_on_tools_fail() {
-    // A turn has no handlers that could hang, and no servers whose descriptions could change.
+    // A turn has no handlers that could hang, and no servers whose descriptions could change: those are tested where
+    // there are, in `turn.rs` and `mcp.rs`.
     const NOT_OF_A_TURN: [&str; 2] = ["tool.handler-hang", "tool.desc-injection"];
     for case in shared::cases("attacks/attacks.json") {
         let (id, expect) = (case["id"].as_str().unwrap_or_default(), &case["expect"]);

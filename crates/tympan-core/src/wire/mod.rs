@@ -13,6 +13,7 @@ mod unsupported;
 use std::fmt;
 
 use crate::error::Result;
+use crate::schema::Property;
 use crate::spec::{Connection, REDACTED, Secret};
 
 pub use compatible::Provider;
@@ -108,6 +109,15 @@ pub struct Function {
     pub parameters: serde_json::Value,
     /// Whether the provider should hold the model to the schema.
     pub strict: bool,
+}
+
+impl Function {
+    /// A function that takes what these properties declare, and nothing else.
+    pub fn of_properties(name: impl Into<String>, description: Option<String>, properties: &[Property]) -> Self {
+        let mut parameters = encode::schema_of(properties);
+        parameters["additionalProperties"] = false.into();
+        Self { name: name.into(), description, parameters, strict: false }
+    }
 }
 
 /// A request, ready for any HTTP client.

@@ -10,7 +10,7 @@ use tympan::turn::TurnTool;
 use tympan::wire::Function;
 use tympan::{Error, Inputs, Kind, Prompt, Result};
 
-use super::Tool;
+use super::{Tool, fit, prompt};
 use crate::runtime::Runtime;
 use crate::trace::Span;
 use crate::turn::TurnSettings;
@@ -36,6 +36,8 @@ pub struct Opening<'a> {
     pub tool: &'a Declared,
     /// The inputs of the prompt, validated.
     pub inputs: &'a Inputs,
+    /// How the turn goes.
+    pub settings: &'a TurnSettings,
 }
 
 /// A function that was made of a tool, and what runs it.
@@ -73,10 +75,14 @@ impl Runtime {
         for tool in &prompt.spec().tools {
             // What the host has under a name goes before what it has for a kind.
             let named = settings.tools.get(&tool.name).cloned().or_else(|| self.get_tool(&tool.name));
-            let opening = Opening { runtime: &runtime, prompt, tool, inputs };
+            let opening = Opening { runtime: &runtime, prompt, tool, inputs, settings };
             match (&tool.kind, named) {
                 (ToolKind::Function { .. }, named) => {
-                    opened.runs.insert(tool.name.clone(), named.ok_or_else(|| missing_function(tool))?);
+                    let named = named.ok_or_else(|| missing_function(tool))?;
+                    if let Some(parameters) = named.parameters() {
+                        fit::check(tool, parameters)?;
+                    }
+                    opened.runs.insert(tool.name.clone(), named);
                 }
                 (_, Some(named)) => opened.add(tool, OpenTool { function: declared_function(tool), tool: named })?,
                 (_, None) => {
@@ -114,14 +120,15 @@ fn takes(function: &Function, binding: &Binding) -> bool {
 
 async fn open(opening: Opening<'_>) -> Result<Vec<OpenTool>> {
     let kind = opening.tool.kind.as_str();
-    let handler = opening.runtime.get_tool_handler(kind);
-    let built_in = handler.or_else(|| match &opening.tool.kind {
+    let own = opening.runtime.get_tool_handler(kind);
+    let handler = own.or_else(|| match &opening.tool.kind {
         ToolKind::Custom { .. } => opening.runtime.get_tool_handler(ANY_KIND),
         _ => None,
     });
-    match built_in {
-        Some(handler) => handler.open(opening).await,
-        None => Err(Error::not_registered("tool handler", &format!("{kind} (the tool `{}`)", opening.tool.name))),
+    match (handler, &opening.tool.kind) {
+        (Some(handler), _) => handler.open(opening).await,
+        (None, ToolKind::Prompty { path, mode }) => prompt::open(opening, path.as_deref(), mode.as_deref()).await,
+        (None, _) => Err(Error::not_registered("tool handler", &format!("{kind} (the tool `{}`)", opening.tool.name))),
     }
 }
 

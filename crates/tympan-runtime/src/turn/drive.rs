@@ -10,7 +10,7 @@ use futures_util::stream::FuturesUnordered;
 use serde_json::json;
 use tympan::response::{Delta, Response};
 use tympan::turn::{Next, ToolResult, ToolRun, Turn, Verdict};
-use tympan::{Error, Kind, Prompt, Result};
+use tympan::{Error, Kind, Message, Prompt, Result};
 
 use super::settings::{AgentEvent, TurnSettings};
 use crate::io;
@@ -71,7 +71,7 @@ impl<'a> Drive<'a> {
                     self.judge(|settings, _| Some(settings.judge_output.as_ref()?(&message)))?;
                 }
                 Next::JudgeTool(run) => self.judge_tool(run).await?,
-                Next::Summarize(_) => self.turn.summarized(None)?,
+                Next::Summarize(dropped) => self.summarize(dropped).await?,
                 Next::Done(response) => return Ok((response, self.turn)),
                 Next::Failed(error) => return Err(error),
             }
@@ -121,6 +121,20 @@ impl<'a> Drive<'a> {
             (judged, ..) => judged,
         };
         self.turn.judged(verdict)
+    }
+
+    /// Has somebody say in short what no longer fits. If that fails, the turn does it itself.
+    async fn summarize(&mut self, dropped: Vec<Message>) -> Result<()> {
+        let summary = match &self.settings.compact {
+            Some(compact) => {
+                let runtime = self.runtime.under(self.span);
+                let said = compact.summary(&runtime, self.prompt, &self.settings.run, dropped);
+                let Some(said) = self.unless_cancelled(said).await else { return Ok(()) };
+                said.ok()
+            }
+            None => None,
+        };
+        self.turn.summarized(summary)
     }
 
     async fn wait(&mut self, wait: Duration) -> Result<()> {

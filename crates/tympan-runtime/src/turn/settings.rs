@@ -6,12 +6,33 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use tympan::Message;
 use tympan::turn::{ToolRun, TurnEvent, TurnOptions, Verdict};
+use tympan::{Message, Prompt, Result};
 
 use crate::cancel::{CancelToken, Steering};
 use crate::run::RunOptions;
 use crate::tool::Tool;
+
+/// Who says in short what no longer fits.
+#[derive(Clone)]
+pub enum Compact {
+    /// The model of the turn, by instructions that are built in.
+    Model,
+    /// Another prompt. Its input `conversation` gets what no longer fits, as JSON.
+    Prompt(Arc<Prompt>),
+    /// A function.
+    With(Arc<dyn Fn(Vec<Message>) -> BoxFuture<'static, Result<String>> + Send + Sync>),
+}
+
+impl fmt::Debug for Compact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Model => "Model",
+            Self::Prompt(_) => "Prompt",
+            Self::With(_) => "With",
+        })
+    }
+}
 
 /// What happens while a turn goes on.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,6 +77,9 @@ pub struct TurnSettings {
     pub judge_output: Option<JudgeMessage>,
     /// Judges each call of a tool before it runs.
     pub judge_tool: Option<JudgeTool>,
+    /// Who says in short what no longer fits ([`TurnOptions::context_budget`]); without it, or if that fails, the turn
+    /// does it itself, by quoting.
+    pub compact: Option<Compact>,
     /// Asks a person whether a tool may run, where its declaration wants that. Without it, such tools do not run.
     pub approve: Option<Approve>,
     /// Whether a person is asked about every tool, whatever its declaration says.
@@ -75,6 +99,7 @@ impl Default for TurnSettings {
             judge_input: None,
             judge_output: None,
             judge_tool: None,
+            compact: None,
             approve: None,
             approve_all: false,
         }

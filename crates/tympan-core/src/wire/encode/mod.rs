@@ -15,8 +15,10 @@ mod schema;
 mod tool_calls;
 
 use serde::Serialize;
+use serde_json::Value as Json;
 
 use self::functions::functions;
+use self::schema::ObjectSchema;
 use super::headers::headers;
 use super::target::{Target, target};
 use super::{EncodeOptions, Protocol, WireRequest};
@@ -79,4 +81,11 @@ fn cannot_carry(target: &Target<'_>, kind: &str) -> Error {
     let (provider, api) = (target.provider.name, target.protocol.as_str());
     Error::new(Kind::InvalidRequest, format_args!("the provider `{provider}` ({api}) takes no {kind}"))
         .with_help(format!("leave the {kind} out, or choose another provider or `apiType`"))
+}
+
+/// The JSON Schema of a map with these properties.
+pub(super) fn schema_of(properties: &[Property]) -> Json {
+    let schema = ObjectSchema { properties, bound: &[], strict: false };
+    // It holds no maps whose keys are no text, so it can always be written.
+    serde_json::to_value(schema).unwrap_or_default()
 }

@@ -1,0 +1,60 @@
+//! Functions for the tools that a prompt declares.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tympan::spec::ToolKind;
+use tympan::{Error, Kind, Prompt, Result};
+
+use super::{Tool, fit};
+
+/// Puts functions and the tools that a prompt declares together, for [`TurnSettings::tools`](crate::TurnSettings::tools).
+///
+/// Each function has to have a declaration of its name and kind, and takes what that declares. A declaration without a
+/// function is only worth a warning: it may be registered with the runtime.
+///
+/// ```
+/// # fn main() -> tympan_runtime::Result<()> {
+/// use tympan_runtime::tool::{bind_tools, function};
+///
+/// let text = "---\ntools: [{ name: clock, kind: function }]\n---\nuser:\nWhat time is it?\n";
+/// let prompt = tympan_runtime::load_str(text, "clock.prompty", ".")?;
+/// let tools = bind_tools(&prompt, [("clock", function(|_| Ok::<_, String>("noon")))])?;
+/// assert!(tools.contains_key("clock"));
+/// let misspelt = bind_tools(&prompt, [("clocks", function(|_| Ok::<_, String>("noon")))]);
+/// assert_eq!(misspelt.expect_err("no such tool").code(), "tool_mismatch");
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// A function has no declaration, two have the same name, or one takes something else than is declared.
+pub fn bind_tools<N: Into<String>>(
+    prompt: &Prompt,
+    tools: impl IntoIterator<Item = (N, Arc<dyn Tool>)>,
+) -> Result<HashMap<String, Arc<dyn Tool>>> {
+    let declared: Vec<_> = prompt.spec().tools.iter().filter(is_function).collect();
+    let mut bound = HashMap::new();
+    for (name, tool) in tools {
+        let name = name.into();
+        let declaration = declared.iter().find(|declared| declared.name == name).ok_or_else(|| {
+            let names: Vec<_> = declared.iter().map(|declared| declared.name.as_str()).collect();
+            Error::new(Kind::ToolMismatch, format_args!("the prompt declares no function `{name}`"))
+                .with_help(format!("it declares: {}", if names.is_empty() { "none".into() } else { names.join(", ") }))
+        })?;
+        if let Some(parameters) = tool.parameters() {
+            fit::check(declaration, parameters)?;
+        }
+        if bound.insert(name.clone(), tool).is_some() {
+            return Err(Error::new(Kind::DuplicateName, format_args!("there are two functions for `{name}`")));
+        }
+    }
+    for missing in declared.iter().filter(|declared| !bound.contains_key(&declared.name)) {
+        tracing::warn!(tool = %missing.name, "a declared tool has no function among those that were bound");
+    }
+    Ok(bound)
+}
+
+fn is_function(tool: &&tympan::spec::Tool) -> bool {
+    matches!(tool.kind, ToolKind::Function { .. })
+}

@@ -1,0 +1,114 @@
+//! Tools that are prompt files.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use tympan::schema::{Property, PropertyKind};
+use tympan::spec::{Binding, BindingValue};
+use tympan::turn::TurnOptions;
+use tympan::wire::Function;
+use tympan::{Error, Kind, Outcome, Prompt, Result};
+
+use super::handler::{OpenTool, Opening};
+use super::{Invocation, Tool, ToolError, ToolOutput};
+use crate::cancel::Steering;
+use crate::io;
+use crate::load::load_beside;
+use crate::run::RunOptions;
+use crate::turn::TurnSettings;
+
+/// How many prompts may call each other.
+const MAX_DEPTH: u32 = 8;
+
+/// Loads the prompt, and makes a function of its inputs.
+pub(super) async fn open(opening: Opening<'_>, path: Option<&str>, mode: Option<&str>) -> Result<Vec<OpenTool>> {
+    let tool = opening.tool;
+    let unavailable =
+        |details: &dyn std::fmt::Display| Error::new(Kind::ToolUnavailable, format_args!("`{}`: {details}", tool.name));
+    let path = path.ok_or_else(|| unavailable(&"it has no path").with_help("add `path: other.prompty`"))?;
+    let directory = opening.prompt.directory().unwrap_or(Path::new(".")).to_owned();
+    let (options, path) = (opening.runtime.options().load.clone(), path.to_owned());
+    let child = io::blocking(move || load_beside(&directory, &path, &options)).await??;
+    let function = Function::of_properties(
+        &tool.name,
+        tool.description.clone().or_else(|| child.spec().description.clone()),
+        &offered(&child, opening)
+            .map_err(|reason| Error::new(Kind::ToolMismatch, format_args!("`{}`: {reason}", tool.name)))?,
+    );
+    // What the host says of its turn holds for turns within it, except for who listens and who speaks into it.
+    let settings = (mode == Some("agentic")).then(|| TurnSettings {
+        turn: TurnOptions { tools: Vec::new(), ..opening.settings.turn.clone() },
+        run: RunOptions::default(),
+        on_event: None,
+        steering: Steering::default(),
+        ..opening.settings.clone()
+    });
+    Ok(vec![OpenTool { function, tool: Arc::new(PromptTool { child: Arc::new(child), settings }) }])
+}
+
+/// The inputs that the model may fill in, and those that are bound.
+///
+/// Text that counts as the author's own is never a model's to write, nor that of an input of somebody else's.
+fn offered(child: &Prompt, opening: Opening<'_>) -> Result<Vec<Property>, String> {
+    let inputs = &child.spec().inputs;
+    let bindings = &opening.tool.bindings;
+    for Binding { parameter, value } in bindings {
+        let input = inputs.iter().find(|input| input.name == *parameter);
+        let input = input.ok_or_else(|| format!("it binds `{parameter}`, which is no input of that prompt"))?;
+        if let (true, BindingValue::Input(from)) = (input.trusted, value)
+            && !is_trusted(opening.prompt, from)
+        {
+            return Err(format!("its input `{parameter}` is trusted, and it is bound to `{from}`, which is not"));
+        }
+    }
+    let is_bound = |name: &str| bindings.iter().any(|binding| binding.parameter == name);
+    let is_rich =
+        |kind| matches!(kind, PropertyKind::Thread | PropertyKind::Image | PropertyKind::File | PropertyKind::Audio);
+    let mut offered = Vec::new();
+    for input in inputs {
+        let needs_value = input.required == Some(true) && input.default.is_none();
+        let hidden = input.trusted || is_rich(input.kind);
+        if hidden && needs_value && !is_bound(&input.name) {
+            let what = if input.trusted { "trusted" } else { "no text" };
+            return Err(format!("its input `{}` is {what}, so no model can give it; bind it", input.name));
+        }
+        if !hidden || is_bound(&input.name) {
+            offered.push(Property { required: Some(needs_value), ..input.clone() });
+        }
+    }
+    Ok(offered)
+}
+
+fn is_trusted(prompt: &Prompt, input: &str) -> bool {
+    prompt.spec().inputs.iter().any(|declared| declared.name == input && declared.trusted)
+}
+
+struct PromptTool {
+    child: Arc<Prompt>,
+    /// How its turn goes; `None` for one call of the model.
+    settings: Option<TurnSettings>,
+}
+
+impl Tool for PromptTool {
+    fn call(&self, invocation: Invocation) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
+        let (child, settings) = (self.child.clone(), self.settings.clone());
+        Box::pin(async move {
+            let Invocation { run, runtime, .. } = invocation;
+            if runtime.depth() > MAX_DEPTH {
+                return Err(Error::new(Kind::ToolRecursion, format_args!("{MAX_DEPTH} deep")).into());
+            }
+            let outcome = match settings {
+                Some(settings) => runtime.turn_async(&*child, &run.arguments, &settings).await?.run.outcome,
+                None => runtime.invoke_async(&*child, &run.arguments).await?.outcome,
+            };
+            match outcome {
+                Outcome::Text(text) => Ok(text.into()),
+                Outcome::ToolCalls(_) => {
+                    Err("its model called tools, which one call does not run: declare it with `mode: agentic`".into())
+                }
+                other => Ok(other.to_json().into()),
+            }
+        })
+    }
+}
