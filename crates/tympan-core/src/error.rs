@@ -249,6 +249,7 @@ struct Inner {
     source: Option<SourceFile>,
     others: Vec<Diagnostic>,
     partial_text: Option<String>,
+    is_permanent: bool,
     attached: Option<Attached>,
 }
 
@@ -271,6 +272,7 @@ impl Error {
             source: None,
             others: Vec::new(),
             partial_text: None,
+            is_permanent: false,
             attached: None,
         }))
     }
@@ -336,6 +338,18 @@ impl Error {
     pub fn with_others(mut self, others: Vec<Diagnostic>) -> Self {
         self.0.others = others;
         self
+    }
+
+    /// Says that it will happen again however often somebody tries.
+    #[must_use]
+    pub fn permanent(mut self) -> Self {
+        self.0.is_permanent = true;
+        self
+    }
+
+    /// Whether it is known that it will happen again however often somebody tries.
+    pub fn is_permanent(&self) -> bool {
+        self.0.is_permanent
     }
 
     /// Adds what had arrived of an answer before this happened.

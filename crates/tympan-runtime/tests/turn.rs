@@ -236,6 +236,26 @@ fn cancelling_ends_a_turn_whose_model_is_silent() {
 }
 
 #[test]
+fn a_wrong_key_is_not_tried_again() {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counter = asked.clone();
+    let server = Server::start(move |exchange| {
+        counter.fetch_add(1, Ordering::SeqCst);
+        exchange.answer(401, "content-type: application/json\r\n", r#"{"error":{"message":"Incorrect API key"}}"#);
+    });
+    let run = RunOptions {
+        provider: Some("openai".into()),
+        model: Some("m".into()),
+        base_url: Some(server.url("")),
+        api_key: Some(tympan::spec::Secret::new("key")),
+        ..RunOptions::default()
+    };
+    let error =
+        turn(&scripted(&[], json!([])), &TurnSettings { run, ..TurnSettings::default() }).expect_err("it fails");
+    assert_eq!((error.kind(), asked.load(Ordering::SeqCst)), (Kind::Provider, 1));
+}
+
+#[test]
 fn what_is_said_meanwhile_comes_into_the_next_round() {
     let prompt = scripted(&["weather"], json!([calls(&["weather"]), { "text": "Il fait beau." }]));
     let mut settings = settings(&[]);

@@ -85,6 +85,9 @@ pub struct Failure {
     /// [`Error::partial_text`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partial_text: Option<String>,
+    /// [`Error::is_permanent`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub permanent: bool,
 }
 
 impl From<&Error> for Failure {
@@ -94,6 +97,7 @@ impl From<&Error> for Failure {
             message: error.message().to_owned(),
             help: error.help().map(str::to_owned),
             partial_text: error.partial_text().map(str::to_owned),
+            permanent: error.is_permanent(),
         }
     }
 }
@@ -105,6 +109,9 @@ impl From<Failure> for Error {
         let mut error = Self::with_message(kind, failure.message);
         if let Some(help) = failure.help {
             error = error.with_help(help);
+        }
+        if failure.permanent {
+            error = error.permanent();
         }
         match failure.partial_text {
             Some(text) => error.with_partial_text(text),

@@ -11,9 +11,11 @@ const MAX_SECONDS: f64 = 60.0;
 ///
 /// A refused redirect stays refused. What is wrong with the prompt, its inputs, its credentials or the host's bounds,
 /// a refusal of the model's and a cancellation stay what they are, too. An error that the provider answers with counts:
-/// streams tell in no other way that a provider is overloaded.
+/// streams tell in no other way that a provider is overloaded. Only where its status says that the request itself is at
+/// fault, as for a wrong key, there is no use.
 pub(super) fn is_transient(error: &Error) -> bool {
     match error.kind() {
+        _ if error.is_permanent() => false,
         Kind::RedirectRefused => false,
         Kind::Provider | Kind::UnexpectedResponse | Kind::StreamParse | Kind::ContentType => true,
         kind => kind.class() == Class::Connection,
@@ -48,5 +50,6 @@ mod tests {
             assert!(!is_transient(&Error::new(kind, "x")), "{}", kind.code());
         }
         assert!(is_transient(&Error::new(Kind::Provider, "x")));
+        assert!(!is_transient(&Error::new(Kind::Provider, "x").permanent()));
     }
 }

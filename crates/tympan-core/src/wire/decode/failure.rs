@@ -26,6 +26,11 @@ pub fn decode_error(protocol: Protocol, status: u16, body: &[u8]) -> Error {
         true => Error::new(kind, format_args!("HTTP {status}")),
         false => Error::new(kind, format_args!("HTTP {status}: {said}")),
     };
+    // What these say may be another the next time: too slow, in conflict, too early, too many.
+    let error = match status {
+        400..500 if !matches!(status, 408 | 409 | 425 | 429) => error.permanent(),
+        _ => error,
+    };
     let help = match status {
         401 | 403 => "look at the API key, and at what it may be used for",
         404 => "look at the name of the model, and at the address",
