@@ -31,7 +31,8 @@ fn texts() -> impl Iterator<Item = (Role, String)> {
             index if index % 2 == 1 => Role::User,
             _ => Role::Assistant,
         };
-        let text = "Order 1042 has not arrived.\nThe tracking page says \"in transit\" since Monday, and nobody answers. ";
+        let text =
+            "Order 1042 has not arrived.\nThe tracking page says \"in transit\" since Monday, and nobody answers. ";
         (role, format!("{index}: {}", text.repeat(2)))
     })
 }

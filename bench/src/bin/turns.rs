@@ -1,0 +1,253 @@
+//! Prints, as JSON, what the loop around tools costs: time for each round beside the same calls made by hand, memory over
+//! ten thousand rounds, and how long it takes to stop it, whatever it waits for.
+//!
+//! The model is a function that answers at once, so that all that is left is the loop.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use futures_util::future::BoxFuture;
+use peak_alloc::PeakAlloc;
+use tympan::response::{Answer, Output, Response, ToolCall};
+use tympan::turn::{ContextBudget, TurnOptions};
+use tympan::{Inputs, Message, Prompt, Role};
+use tympan_bench::Result;
+use tympan_runtime::{ModelCall, Provider, Reply, RunOptions, Runtime, TurnRun, TurnSettings, tool};
+
+#[global_allocator]
+static HEAP: PeakAlloc = PeakAlloc;
+
+/// Rounds of a turn that is timed.
+const ROUNDS: usize = 500;
+/// How often each way is timed; the best counts, because other programs run on the machine too.
+const REPEATS: usize = 20;
+/// Rounds of a turn whose memory is looked at.
+const MANY_ROUNDS: usize = 10_000;
+/// Tools that are called at once.
+const AT_ONCE: usize = 200;
+/// What a round may cost besides the calls.
+const MAX_MICROSECONDS: f64 = 50.0;
+/// What may be left of ten thousand rounds besides the conversation.
+const MAX_KEPT: usize = 256 << 10;
+
+/// How long it may take to stop a turn.
+const MAX_STOP_MILLISECONDS: f64 = 10.0;
+
+/// Calls a tool so many times, and then answers.
+struct Model {
+    rounds: usize,
+    at_once: usize,
+    asked: AtomicUsize,
+}
+
+impl Model {
+    fn answer(&self) -> Response {
+        let asked = self.asked.fetch_add(1, Ordering::Relaxed);
+        let answer = match asked < self.rounds {
+            true => {
+                let call = |index| ToolCall {
+                    id: format!("call_{asked}_{index}"),
+                    name: "look".to_owned(),
+                    arguments: r#"{"city":"Paris","days":3}"#.to_owned(),
+                };
+                Answer { tool_calls: (0..self.at_once).map(call).collect(), ..Answer::default() }
+            }
+            false => Answer { text: "Done.".to_owned(), ..Answer::default() },
+        };
+        Response { output: Output::Answer(answer), ..Response::default() }
+    }
+}
+
+impl Provider for Model {
+    fn call<'a>(&'a self, _: ModelCall<'a>) -> BoxFuture<'a, tympan_runtime::Result<Reply>> {
+        Box::pin(std::future::ready(Ok(Reply::Whole(self.answer()))))
+    }
+}
+
+fn main() -> Result<()> {
+    let by_hand = best(by_hand)?;
+    let by_turn = best(|| turn(ROUNDS, 1, TurnOptions::default()).map(drop))?;
+    let overhead = (by_turn - by_hand) / ROUNDS as f64;
+    let started = Instant::now();
+    let run = turn(1, AT_ONCE, TurnOptions { parallel_tool_calls: true, ..TurnOptions::default() })?;
+    let at_once = started.elapsed().as_secs_f64() * 1e3;
+    if run.messages.iter().filter(|message| message.role == Role::Tool).count() != AT_ONCE {
+        return Err("a result is missing".into());
+    }
+    drop(run);
+    let (kept, budgeted) = (kept()?, growth_with_a_budget()?);
+    let [model, tool, backoff] = [stopping(Waits::Model)?, stopping(Waits::Tool)?, stopping(Waits::Backoff)?];
+    let slowest = model.max(tool).max(backoff);
+    println!(
+        "{{\"overhead_per_round_us\":{overhead:.1},\"by_hand_per_round_us\":{:.1},\"tools_at_once\":{AT_ONCE},\
+         \"tools_at_once_ms\":{at_once:.1},\"rounds\":{MANY_ROUNDS},\"bytes_kept_besides_conversation\":{kept},\
+         \"bytes_more_at_the_last_round_with_a_budget\":{budgeted},\
+         \"stop_ms\":{{\"model\":{model:.2},\"tool\":{tool:.2},\"backoff\":{backoff:.2}}}}}",
+        by_hand / ROUNDS as f64,
+    );
+    match () {
+        () if overhead > MAX_MICROSECONDS => Err(format!("more than {MAX_MICROSECONDS} µs a round").into()),
+        () if kept.max(budgeted) > MAX_KEPT => Err(format!("more than {MAX_KEPT} bytes are kept").into()),
+        () if slowest > MAX_STOP_MILLISECONDS => Err(format!("more than {MAX_STOP_MILLISECONDS} ms to stop").into()),
+        () => Ok(()),
+    }
+}
+
+/// The shortest time that something takes, in microseconds.
+fn best(mut work: impl FnMut() -> Result<()>) -> Result<f64> {
+    let mut best = f64::INFINITY;
+    for _ in 0..REPEATS {
+        let started = Instant::now();
+        work()?;
+        best = best.min(started.elapsed().as_secs_f64() * 1e6);
+    }
+    Ok(best)
+}
+
+fn prompt() -> Result<Prompt> {
+    let text = "---\nmodel: { provider: bench }\ntools:\n  - name: look\n    kind: function\n    parameters:\n      \
+        - { name: city, kind: string, required: true }\n      - { name: days, kind: integer }\n---\nuser:\nGo.\n";
+    Ok(tympan_runtime::load_str(text, "bench.prompty", ".")?)
+}
+
+fn runtime(rounds: usize, at_once: usize) -> Runtime {
+    let runtime = Runtime::default();
+    runtime.register_provider("bench", Arc::new(Model { rounds, at_once, asked: AtomicUsize::new(0) }));
+    runtime.register_tool("look", tool::function_async(|_| async { Ok::<_, String>("clear, 21 degrees") }));
+    runtime
+}
+
+/// A turn of so many rounds, with so many tools at once.
+fn turn(rounds: usize, at_once: usize, options: TurnOptions) -> Result<TurnRun> {
+    let turn = TurnOptions { max_iterations: u32::MAX, ..options };
+    let settings = TurnSettings { turn, ..TurnSettings::default() };
+    Ok(runtime(rounds, at_once).turn(&prompt()?, &Inputs::new(), &settings)?)
+}
+
+/// The same calls without the loop: a model, a tool on the driver, and a list of messages.
+fn by_hand() -> Result<()> {
+    let (runtime, prompt, options) = (runtime(ROUNDS, 1), prompt()?, RunOptions::default());
+    let provider = runtime.get_provider("bench").ok_or("no provider")?;
+    let mut messages = runtime.prepare(&prompt, &Inputs::new())?;
+    tympan_runtime::io::wait(async {
+        loop {
+            let call = ModelCall { prompt: &prompt, messages: &messages, options: &options, stream: false };
+            let Reply::Whole(response) = provider.call(call).await? else { return Err("a stream".into()) };
+            let Output::Answer(answer) = response.output else { return Err("no answer".into()) };
+            if answer.tool_calls.is_empty() {
+                return Ok(());
+            }
+            messages.push(Message::text(Role::Assistant, answer.text));
+            for call in answer.tool_calls {
+                let _arguments: serde_json::Value = serde_json::from_str(&call.arguments)?;
+                let result = tympan_runtime::io::spawn(async { Ok("clear, 21 degrees".to_owned()) }).await?;
+                messages.push(Message::text(Role::Tool, result));
+            }
+        }
+    })
+}
+
+/// Bytes that ten thousand rounds leave behind besides the conversation.
+fn kept() -> Result<usize> {
+    drop(turn(10, 1, TurnOptions::default())?);
+    let before = HEAP.current_usage();
+    let TurnRun { messages, .. } = turn(MANY_ROUNDS, 1, TurnOptions::default())?;
+    let after = HEAP.current_usage();
+    let again = messages.clone();
+    let conversation = HEAP.current_usage() - after;
+    drop((messages, again));
+    Ok((after - before).saturating_sub(conversation))
+}
+
+/// Bytes in use in the last round of ten thousand that were not in use in the thousandth, where the conversation is cut.
+fn growth_with_a_budget() -> Result<usize> {
+    let runtime = runtime(MANY_ROUNDS, 1);
+    let samples = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0)));
+    let seen = samples.clone();
+    let look = tool::function_async(move |_| {
+        let round = seen.0.fetch_add(1, Ordering::Relaxed) + 1;
+        match round {
+            1000 => seen.1.store(HEAP.current_usage(), Ordering::Relaxed),
+            MANY_ROUNDS => seen.2.store(HEAP.current_usage(), Ordering::Relaxed),
+            _ => {}
+        }
+        std::future::ready(Ok::<_, String>("clear, 21 degrees"))
+    });
+    runtime.register_tool("look", look);
+    let context_budget = Some(ContextBudget::Chars(20_000));
+    let turn = TurnOptions { max_iterations: u32::MAX, context_budget, ..TurnOptions::default() };
+    runtime.turn(&prompt()?, &Inputs::new(), &TurnSettings { turn, ..TurnSettings::default() })?;
+    Ok(samples.2.load(Ordering::Relaxed).saturating_sub(samples.1.load(Ordering::Relaxed)))
+}
+
+/// What a turn waits for when it is stopped.
+#[derive(Clone, Copy, PartialEq)]
+enum Waits {
+    Model,
+    Tool,
+    Backoff,
+}
+
+/// Never comes back, calls a tool that never does, or always fails; and says so when it is asked.
+struct Slow(Waits, Mutex<Sender<()>>);
+
+impl Slow {
+    fn tell(&self) {
+        // Nobody listens once the turn is over.
+        let _ = self.1.lock().map(|told| told.send(()));
+    }
+}
+
+impl Provider for Slow {
+    fn call<'a>(&'a self, _: ModelCall<'a>) -> BoxFuture<'a, tympan_runtime::Result<Reply>> {
+        match self.0 {
+            Waits::Model => {
+                self.tell();
+                Box::pin(std::future::pending())
+            }
+            Waits::Tool => {
+                let model = Model { rounds: 1, at_once: 1, asked: AtomicUsize::new(0) };
+                Box::pin(async move { Ok(Reply::Whole(model.answer())) })
+            }
+            Waits::Backoff => {
+                self.tell();
+                let error = tympan_runtime::Error::new(tympan_runtime::Kind::ProviderUnavailable, "not now");
+                Box::pin(std::future::ready(Err(error)))
+            }
+        }
+    }
+}
+
+/// The longest time of many from a cancellation to the end of a turn, in milliseconds.
+fn stopping(waits: Waits) -> Result<f64> {
+    let mut slowest: f64 = 0.0;
+    for _ in 0..REPEATS {
+        let (told, waiting) = channel();
+        let slow = Arc::new(Slow(waits, Mutex::new(told)));
+        let runtime = Runtime::default();
+        runtime.register_provider("bench", slow.clone());
+        let look = tool::function_async(move |_| {
+            slow.tell();
+            std::future::pending::<std::result::Result<String, String>>()
+        });
+        runtime.register_tool("look", look);
+        let settings = TurnSettings::default();
+        let cancel = settings.cancel.clone();
+        let stopper = std::thread::spawn(move || {
+            waiting.recv().ok()?;
+            let stopped = Instant::now();
+            cancel.cancel();
+            Some(stopped)
+        });
+        let error = runtime.turn(&prompt()?, &Inputs::new(), &settings).err().ok_or("it was not stopped")?;
+        let ended = Instant::now();
+        if error.kind() != tympan_runtime::Kind::Cancelled {
+            return Err(error.into());
+        }
+        let stopped = stopper.join().ok().flatten().ok_or("nobody stopped it")?;
+        slowest = slowest.max((ended - stopped).as_secs_f64() * 1e3);
+    }
+    Ok(slowest)
+}
