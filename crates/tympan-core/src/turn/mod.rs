@@ -208,7 +208,8 @@ impl Turn {
         let Phase::Calling = self.phase else { return Err(self.not_asked("a failure of the model")) };
         self.failures += 1;
         let max = self.options.max_llm_retries.max(1);
-        if !retry::is_transient(&error) {
+        // Where nothing is tried again, there is nothing to say about it.
+        if max == 1 || !retry::is_transient(&error) {
             self.fail(error);
         } else if self.failures >= max {
             let last = format_args!("{} retries: {}", self.failures, error.message()).to_string();
