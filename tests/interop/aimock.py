@@ -17,10 +17,10 @@ from harness import PROMPTS, Cases, Mismatch, Server, Tap, Tympan, holds, same
 HERE = Path(__file__).parent
 KEY = "interop-key-1"
 # All cases together. A run with fewer has lost some.
-FEWEST = 46
+FEWEST = 52
 
 ANSWERS = json.loads((HERE / "aimock" / "answers.json").read_text())["fixtures"]
-TEXT, AFTER_TOOLS, CALLS, FORM = (fixture["response"] for fixture in ANSWERS[:4])
+TEXT, AFTER_TOOLS, CALLS, FORM, AFTER_LOOP = (fixture["response"] for fixture in ANSWERS[:5])
 CUT = "Kuressaare, Haapsalu, Rakvere and Narva."
 
 TOOL = {
@@ -190,7 +190,7 @@ def text_as_it_arrives(bench, api):
 
 def tool_calls(bench, api, stream):
     """Calls of tools are the result, in order, also where the model said something before them."""
-    run = bench.run(api, "tools.prompty", stream, "--set", "question=Will it rain?")
+    run = bench.run(api, "tools.prompty", stream, "--no-tools", "--set", "question=Will it rain?")
     found = run.json()
     calls = found.get("result")
     holds("the result is a list of calls", isinstance(calls, list), found)
@@ -205,6 +205,24 @@ def tool_calls(bench, api, stream):
     same("tools", understood["tools"], [{"type": "function", "function": function}])
 
 
+def tool_loop(bench, api, stream):
+    """Tools run, and the model is told what came of them, until it answers."""
+    tools = ("--tools", PROMPTS / "tools.toml")
+    run = bench.run(api, "tools.prompty", stream, *tools, "--set", "question=Will it rain?")
+    found = run.json()
+    same("result", found.get("result"), AFTER_LOOP["content"])
+    same("rounds", found.get("rounds"), 2)
+    both = [usage_of(CALLS), usage_of(AFTER_LOOP)]
+    expected = {name: sum(usage[name] for usage in both) for name in both[0]}
+    same("usage", {name: (found.get("usage") or {}).get(name) for name in expected}, expected)
+    journal = bench.control("/journal")
+    same("answers of the server", [entry["response"]["status"] for entry in journal], [200, 200])
+    told = [message["content"] for message in journal[1]["body"]["messages"] if message["role"] == "tool"]
+    same("results of tools", len(told), 2)
+    first = {"city": "Tartu", "days": 2, "unit": "celsius"}
+    same("what the tool was asked", json.loads(told[0].removeprefix("Clouds, and rain for ")), first)
+
+
 def with_parsed_arguments(call):
     """A call of OpenAI's form. Who passes arguments on may write their JSON anew."""
     function = call["function"]
@@ -214,7 +232,7 @@ def with_parsed_arguments(call):
 def tool_results(bench, api, stream):
     """A conversation with a call and its result, as each protocol writes it, is understood as the same one."""
     history = "history=" + json.dumps(HISTORY)
-    run = bench.run(api, "tools.prompty", stream, "--set", "question=Will it rain?", "--set", history)
+    run = bench.run(api, "tools.prompty", stream, "--no-tools", "--set", "question=Will it rain?", "--set", history)
     succeeds(run, AFTER_TOOLS["content"], AFTER_TOOLS)
     understood, _ = bench.seen(api, stream)
     messages = understood["messages"]
@@ -322,7 +340,7 @@ def run_all(bench, work):
     cases = Cases()
     for api in APIS:
         for stream in (False, True):
-            for case in (text, tool_calls, tool_results, structured, refused):
+            for case in (text, tool_calls, tool_loop, tool_results, structured, refused):
                 name = case.__name__.replace("_", " ")
                 cases.attempt(f"{api.name}, {'stream' if stream else 'whole'}: {name}", case, bench, api, stream)
         for case in (text_as_it_arrives, cut_off, wrong_key):

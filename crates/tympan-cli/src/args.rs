@@ -1,9 +1,13 @@
 //! What can be asked for on the command line.
 
+mod signatures;
+
 use std::path::PathBuf;
 
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+
+pub(crate) use signatures::{KeygenArgs, SignArgs, VerifyArgs};
 
 /// Renders prompt files, and remembers who wrote every byte
 ///
@@ -89,8 +93,8 @@ pub(crate) enum Command {
 
     /// Call the model of a prompt, and print what it answers
     ///
-    /// The text is printed as it arrives; a prompt with `outputs` has its result printed as data at the end. What it
-    /// took goes to standard error. Keys come from the prompt's connection or from the provider's usual variable. The
+    /// The text is printed as it arrives; a prompt with `outputs` has its result printed as data at the end. The tools
+    /// that the prompt declares run when the model asks for them. What it took goes to standard error. Keys come from the prompt's connection or from the provider's usual variable. The
     /// provider `echo` needs neither a key nor a network.
     #[command(after_long_help = "Examples:
   tympan run support.prompty --sample --provider echo
@@ -242,6 +246,17 @@ impl Command {
 /// What `render` and `messages` take, and `request` too.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RenderArgs {
+    #[command(flatten)]
+    pub(crate) prompt: PromptArgs,
+
+    /// Print JSON; an error is JSON on standard error
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// A prompt, and how it is rendered.
+#[derive(Debug, clap::Args)]
+pub(crate) struct PromptArgs {
     /// The prompt file; `-` reads it from standard input
     pub(crate) file: PathBuf,
 
@@ -266,10 +281,6 @@ pub(crate) struct RenderArgs {
     /// Render variables without a value as nothing, instead of failing
     #[arg(long)]
     pub(crate) lenient: bool,
-
-    /// Print JSON; an error is JSON on standard error
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 /// Which model is called, where that is not what the prompt says.
@@ -307,13 +318,27 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(crate) no_stream: bool,
 
-    /// Run the tools that the model asks for: a TOML file says which program each one is
+    /// Show the tools that the model asks for instead of running them
+    #[arg(long, conflicts_with = "tools")]
+    pub(crate) no_tools: bool,
+
+    #[command(flatten)]
+    pub(crate) call: CallArgs,
+}
+
+/// How models and tools are called.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CallArgs {
+    /// A TOML file that says which program each function is that the prompt declares
     ///
     /// For each tool, `[NAME]` with `command = ["prog", "arg"]` and, if wanted, `timeout = 30` in seconds. The program
-    /// gets the arguments as JSON on standard input, and prints JSON or text. Without this option, what the model asks
-    /// for is the result.
+    /// gets the arguments as JSON on standard input, and prints JSON or text.
     #[arg(long, value_name = "FILE")]
     pub(crate) tools: Option<PathBuf>,
+
+    /// Let tools call private addresses, such as servers on this machine
+    #[arg(long)]
+    pub(crate) allow_private: bool,
 
     /// Keep what is exchanged with the provider in files in this directory
     #[arg(long, value_name = "DIR", conflicts_with = "replay")]
@@ -484,57 +509,6 @@ pub(crate) struct ProcessArgs {
     /// Print the result alone, as JSON; an error is JSON on standard error
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-/// What `verify` takes.
-#[derive(Debug, clap::Args)]
-pub(crate) struct VerifyArgs {
-    /// The directives; `-` reads one from standard input
-    #[arg(required = true)]
-    pub(crate) files: Vec<PathBuf>,
-
-    /// A folder with the TOML files of keys that you trust; can be given many times
-    #[arg(long, value_name = "FOLDER", required = true, action = ArgAction::Append)]
-    pub(crate) trust: Vec<PathBuf>,
-
-    /// Fail unless the whole file is covered, and not only the metadata
-    #[arg(long)]
-    pub(crate) whole_file: bool,
-
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// What `sign` takes.
-#[derive(Debug, clap::Args)]
-pub(crate) struct SignArgs {
-    /// The directives; they are changed in place
-    #[arg(required = true)]
-    pub(crate) files: Vec<PathBuf>,
-
-    /// The file of the private key
-    #[arg(long, value_name = "FILE")]
-    pub(crate) key: PathBuf,
-
-    /// Cover the whole file, and not only the metadata
-    #[arg(long)]
-    pub(crate) whole_file: bool,
-}
-
-/// What `keygen` takes.
-#[derive(Debug, clap::Args)]
-pub(crate) struct KeygenArgs {
-    /// The new file of the private key
-    pub(crate) file: PathBuf,
-
-    /// Whose key it is
-    #[arg(long, value_name = "NAME")]
-    pub(crate) owner: Option<String>,
-
-    /// The folder of trusted keys that the public key goes into; without it, its TOML is printed
-    #[arg(long, value_name = "FOLDER")]
-    pub(crate) trust: Option<PathBuf>,
 }
 
 /// What `trace` takes.

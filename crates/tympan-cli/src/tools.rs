@@ -6,10 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
+use tympan::spec::ToolKind;
+use tympan::{Error, Kind, Prompt};
 use tympan_runtime::Tool;
 use tympan_runtime::tool::command;
 
 use crate::inputs;
+use crate::prompt_file::in_prompt;
 use crate::report::Failure;
 
 /// A tool that is a program.
@@ -20,16 +23,37 @@ struct Entry {
     timeout: Option<f64>,
 }
 
+/// The programs that are tools.
+#[derive(Default)]
+pub(crate) struct Programs {
+    /// What runs each tool.
+    pub(crate) runs: HashMap<String, Arc<dyn Tool>>,
+}
+
+/// The programs that a file has for a prompt.
+///
+/// # Errors
+/// As [`read`]; or the prompt declares a function that nothing runs. What to do about that is in the help.
+pub(crate) fn of_prompt(path: Option<&Path>, prompt: &Prompt, help: &str) -> Result<Programs, Failure> {
+    let programs = path.map(read).transpose()?.unwrap_or_default();
+    let functions = prompt.spec().tools.iter().filter(|tool| matches!(tool.kind, ToolKind::Function { .. }));
+    match functions.map(|tool| &tool.name).find(|name| !programs.runs.contains_key(*name)) {
+        None => Ok(programs),
+        Some(name) => Err(in_prompt(Error::new(Kind::ToolNotRegistered, name).with_help(help), prompt).into()),
+    }
+}
+
 /// Reads the file.
 ///
 /// # Errors
 /// It cannot be read, or is not as it should be.
-pub(crate) fn read(path: &Path) -> Result<HashMap<String, Arc<dyn Tool>>, Failure> {
+fn read(path: &Path) -> Result<Programs, Failure> {
     let source = inputs::read(path, "--tools")?;
     let wrong = |reason: &str| Failure::Usage(format!("{}: {reason}", path.display()));
     let entries: HashMap<String, Entry> =
         toml::from_str(source.text()).map_err(|error| wrong(error.to_string().trim_end()))?;
-    let tools = entries.into_iter().map(|(name, entry)| {
+    let mut programs = Programs::default();
+    for (name, entry) in entries {
         if entry.command.is_empty() {
             return Err(wrong(&format!("the command of `{name}` is empty")));
         }
@@ -37,7 +61,7 @@ pub(crate) fn read(path: &Path) -> Result<HashMap<String, Arc<dyn Tool>>, Failur
             Duration::try_from_secs_f64(seconds)
                 .map_err(|_| wrong(&format!("the timeout of `{name}` is no number of seconds")))
         });
-        Ok((name, command(entry.command, timeout.transpose()?)))
-    });
-    tools.collect()
+        programs.runs.insert(name, command(entry.command, timeout.transpose()?));
+    }
+    Ok(programs)
 }

@@ -1,90 +1,14 @@
 //! `tympan run` and its neighbours against a server of our own, over a real socket.
 #![cfg(unix)]
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::path::Path;
+mod server;
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::mpsc::{self, Receiver};
-use std::thread;
+use std::sync::mpsc;
 
-const KEY: &str = "sk-test-0123456789abcdef";
-
-/// A server that answers every request in one way, and tells what it was asked.
-struct Server {
-    url: String,
-    requests: Receiver<String>,
-}
-
-impl Server {
-    fn start(answer: impl Fn(&mut TcpStream, usize) + Send + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-        let url = format!("http://{}/v1", listener.local_addr().expect("it has an address"));
-        let (told, requests) = mpsc::channel();
-        thread::spawn(move || {
-            for (number, stream) in listener.incoming().enumerate() {
-                let mut stream = stream.expect("a connection");
-                if told.send(read_request(&stream)).is_err() {
-                    return;
-                }
-                answer(&mut stream, number);
-            }
-        });
-        Self { url, requests }
-    }
-}
-
-fn read_request(stream: &TcpStream) -> String {
-    let mut reader = BufReader::new(stream);
-    let (mut head, mut length) = (String::new(), 0);
-    while !head.ends_with("\r\n\r\n") {
-        let start = head.len();
-        if reader.read_line(&mut head).expect("a line") == 0 {
-            break;
-        }
-        if let Some(value) = head[start..].to_ascii_lowercase().strip_prefix("content-length:") {
-            length = value.trim().parse().expect("a number");
-        }
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).expect("a body");
-    head + &String::from_utf8(body).expect("it is text")
-}
-
-fn respond(stream: &mut TcpStream, status: &str, content_type: &str, body: &str) {
-    let length = body.len();
-    let head = format!(
-        "HTTP/1.1 {status}\r\ncontent-type: {content_type}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
-    );
-    stream.write_all((head + body).as_bytes()).expect("the client reads");
-}
-
-fn chunk(text: &str) -> String {
-    let text = serde_json::Value::from(text);
-    format!(
-        "data: {{\"id\":\"1\",\"model\":\"gpt-4o-mini\",\"choices\":[{{\"index\":0,\"delta\":{{\"content\":{text}}}}}]}}\n\n"
-    )
-}
-
-const END: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n\
-    data: {\"choices\":[],\"usage\":{\"prompt_tokens\":5,\"completion_tokens\":7,\"total_tokens\":12}}\n\ndata: [DONE]\n\n";
-
-fn stream_of(texts: &[&str]) -> String {
-    texts.iter().map(|text| chunk(text)).collect::<String>() + END
-}
-
-fn tympan(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tympan"));
-    command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
-    command.args(arguments).env("OPENAI_API_KEY", KEY).env_remove("OPENAI_BASE_URL").env("NO_PROXY", "*");
-    command
-}
-
-fn finish(command: &mut Command) -> (Option<i32>, String, String) {
-    let Output { status, stdout, stderr } = command.output().expect("it runs");
-    let text = |bytes| String::from_utf8(bytes).expect("it is text");
-    (status.code(), text(stdout), text(stderr))
-}
+use server::{KEY, Server, chunk, finish, respond, stream_of, stream_of_call, tympan};
 
 const HELLO: [&str; 4] = ["run", "examples/hello.prompty", "--set", "name=Ada"];
 const EXTRACT: [&str; 3] = ["run", "examples/extract.prompty", "--sample"];
@@ -283,6 +207,45 @@ fn a_file_of_tools_that_cannot_be_used_is_an_error() {
     let (status, _, error) = run_with_tool("[other]\ncommand = [\"cat\"]");
     assert_eq!(status, Some(1));
     assert!(error.contains("error[tool_not_registered]: Tool not registered: get_weather"), "{error}");
+}
+
+/// Runs the example with a tool against a server that calls it, and then answers as it is told.
+fn run_with_calls(
+    more: &[&str],
+    answer: impl Fn(&mut TcpStream) + Send + 'static,
+) -> (Server, Option<i32>, String, String) {
+    let server = Server::start(move |stream, number| match number {
+        0 => {
+            let call = stream_of_call("get_weather", "{\"city\":\"Oslo\"}");
+            respond(stream, "200 OK", "text/event-stream", &call);
+        }
+        _ => answer(stream),
+    });
+    let prompt = ["run", "examples/weather/weather.prompty", "--sample", "--tools", "examples/weather/tools.toml"];
+    let model = ["--provider", "openai", "--model", "gpt-4o-mini", "--base-url", &server.url];
+    let (status, out, error) = finish(&mut tympan(&[&prompt[..], &model, more].concat()));
+    (server, status, out, error)
+}
+
+#[test]
+fn what_tools_say_is_guarded_too() {
+    let answer = |stream: &mut TcpStream| respond(stream, "200 OK", "text/event-stream", &stream_of(&["Well."]));
+    for (more, is_guarded) in [(&["--guard"][..], true), (&[], false)] {
+        let (server, status, out, error) = run_with_calls(more, answer);
+        assert_eq!((status, out.as_str()), (Some(0), "Well.\n"), "{error}");
+        assert!(error.contains("gpt-4o-mini · 10 tokens in, 14 out · $0.000010 · 2 rounds"), "{error}");
+        let [_, second] = [(); 2].map(|()| server.requests.recv().expect("a request"));
+        assert_eq!(second.contains("<untrusted>{\\\"asked"), is_guarded, "{second}");
+    }
+}
+
+#[test]
+fn an_error_of_the_provider_is_not_waited_for() {
+    let answer = |stream: &mut TcpStream| respond(stream, "401 Unauthorized", "application/json", "{}");
+    let (server, status, _, error) = run_with_calls(&[], answer);
+    assert_eq!(status, Some(1));
+    assert!(error.contains("error[provider]"), "{error}");
+    assert_eq!(server.requests.try_iter().count(), 2);
 }
 
 #[test]

@@ -16,7 +16,7 @@ use crate::report::Failure;
 use crate::{json, output};
 
 pub(super) fn run(args: &RenderArgs, quiet: bool) -> Result<(), Failure> {
-    let (prompt, rendered) = render(args, quiet)?;
+    let (prompt, rendered) = render(&args.prompt, quiet)?;
     // The parser that the prompt asks for decides; this fails if nobody knows it.
     let placed = prompt.messages_with_places(&rendered).map_err(|error| in_prompt(error, &prompt))?;
     if args.json {
@@ -66,7 +66,7 @@ impl<'r> Shown<'r> {
 }
 
 /// The content of a message, where what is no text is named.
-fn describe(message: &Message) -> String {
+pub(super) fn describe(message: &Message) -> String {
     let parts = message.content.iter().map(|part| match part {
         tympan::ContentPart::Text(text) => text.value.clone(),
         tympan::ContentPart::Image(_) => "[image]".to_owned(),

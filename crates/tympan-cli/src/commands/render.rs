@@ -4,14 +4,14 @@ use serde_json::{Value as Json, json};
 use tympan::{Guard, Inputs, Message, Prompt, RenderOptions, Rendered, Role};
 use tympan_runtime::{Runtime, RuntimeOptions};
 
-use crate::args::RenderArgs;
+use crate::args::{PromptArgs, RenderArgs};
 use crate::colour::{self, Writer, paint};
 use crate::escape::visible_line;
 use crate::report::Failure;
 use crate::{inputs, json, output, prompt_file, report};
 
 pub(super) fn run(args: &RenderArgs, quiet: bool) -> Result<(), Failure> {
-    let (_, rendered) = render(args, quiet)?;
+    let (_, rendered) = render(&args.prompt, quiet)?;
     if args.json {
         return Ok(output::print(&(json::pretty(&to_json(&rendered)) + "\n"))?);
     }
@@ -37,7 +37,7 @@ pub(super) fn run(args: &RenderArgs, quiet: bool) -> Result<(), Failure> {
 ///
 /// # Errors
 /// The prompt, its inputs or the command line are at fault.
-pub(super) fn render(args: &RenderArgs, quiet: bool) -> Result<(Prompt, Rendered), Failure> {
+pub(super) fn render(args: &PromptArgs, quiet: bool) -> Result<(Prompt, Rendered), Failure> {
     let (prompt, _, rendered) = render_in(&prompt_file::runtime(&args.file, options(args), quiet), args, quiet)?;
     Ok((prompt, rendered))
 }
@@ -48,9 +48,19 @@ pub(super) fn render(args: &RenderArgs, quiet: bool) -> Result<(Prompt, Rendered
 /// As [`render`].
 pub(super) fn render_in(
     runtime: &Runtime,
-    args: &RenderArgs,
+    args: &PromptArgs,
     quiet: bool,
 ) -> Result<(Prompt, Inputs, Rendered), Failure> {
+    let (prompt, inputs) = load_in(runtime, args, quiet)?;
+    let rendered = render_with(runtime, &prompt, &inputs, args.variant.as_deref())?;
+    Ok((prompt, inputs, rendered))
+}
+
+/// Loads the prompt and the inputs of a command line.
+///
+/// # Errors
+/// As [`render`].
+pub(super) fn load_in(runtime: &Runtime, args: &PromptArgs, quiet: bool) -> Result<(Prompt, Inputs), Failure> {
     let takes_stdin = args.inputs.inputs.as_deref().is_some_and(prompt_file::is_stdin);
     if takes_stdin && prompt_file::is_stdin(&args.file) {
         return Err(Failure::Usage("standard input can be the prompt or its inputs, not both".to_owned()));
@@ -62,14 +72,26 @@ pub(super) fn render_in(
             .iter()
             .for_each(|warning| report::warn_plainly("unknown_input", warning));
     }
-    let options = RenderOptions { variant: args.variant.as_deref(), ..runtime.render_options() };
-    let rendered = runtime.render_with(&prompt, &inputs, &options);
-    let rendered = rendered.map_err(|error| prompt_file::in_prompt(error, &prompt))?;
-    Ok((prompt, inputs, rendered))
+    Ok((prompt, inputs))
+}
+
+/// Renders a prompt.
+///
+/// # Errors
+/// As [`Runtime::render_with`].
+pub(super) fn render_with(
+    runtime: &Runtime,
+    prompt: &Prompt,
+    inputs: &Inputs,
+    variant: Option<&str>,
+) -> Result<Rendered, Failure> {
+    let options = RenderOptions { variant, ..runtime.render_options() };
+    let rendered = runtime.render_with(prompt, inputs, &options);
+    Ok(rendered.map_err(|error| prompt_file::in_prompt(error, prompt))?)
 }
 
 /// How the command line wants prompts to be rendered.
-pub(super) fn options(args: &RenderArgs) -> RuntimeOptions {
+pub(super) fn options(args: &PromptArgs) -> RuntimeOptions {
     RuntimeOptions {
         strict: args.strict.then_some(true),
         lenient: args.lenient.then_some(true),

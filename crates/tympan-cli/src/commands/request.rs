@@ -14,8 +14,8 @@ use crate::report::Failure;
 use crate::{json, output, prompt_file};
 
 pub(super) fn run(args: &RequestArgs, quiet: bool) -> Result<(), Failure> {
-    let runtime = prompt_file::runtime(&args.render.file, options(&args.render), quiet);
-    let (prompt, _, rendered) = render_in(&runtime, &args.render, quiet)?;
+    let runtime = prompt_file::runtime(&args.render.prompt.file, options(&args.render.prompt), quiet);
+    let (prompt, _, rendered) = render_in(&runtime, &args.render.prompt, quiet)?;
     let in_file = |error| in_prompt(error, &prompt);
     let messages = messages(&runtime, &prompt, &rendered)?;
     let mut run = args.model.options();

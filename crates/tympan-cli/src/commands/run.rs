@@ -1,6 +1,5 @@
 //! `tympan run`: calls the model of a prompt.
 
-use std::collections::HashMap;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,33 +9,37 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value as Json, json};
 use tympan::echo::ECHO;
 use tympan::response::{Delta, Usage};
-use tympan::turn::TurnEvent;
+use tympan::turn::{TurnEvent, TurnOptions};
 use tympan::{ContentPart, Inputs, Message, Outcome, Prompt};
-use tympan_runtime::{
-    AgentEvent, Cassette, ResponseStream, Run, RunOptions, Runtime, RuntimeOptions, Tool, TurnSettings,
-};
+use tympan_runtime::tool::ToolAddresses;
+use tympan_runtime::{AgentEvent, Cassette, ResponseStream, Run, RunOptions, Runtime, RuntimeOptions, TurnSettings};
 
 use super::render::{messages, render_in};
-use crate::args::{ModelArgs, RunArgs};
+use crate::args::{CallArgs, ModelArgs, PromptArgs, RunArgs};
 use crate::escape::{visible, visible_line};
 use crate::prompt_file::in_prompt;
 use crate::report::Failure;
+use crate::tools::Programs;
 use crate::{json, output, prices, prompt_file, report, tools, traces};
 
 /// The most characters of a tool's result that are shown.
 const MAX_SHOWN: usize = 200;
 
+/// What is said after an answer of the provider that is none.
+pub(super) const ECHO_NOTE: &str = "echo: no model was called; the answer is made of the prompt itself\n";
+
 /// What a shell says of a program that Ctrl-C has stopped.
 const INTERRUPTED: u8 = 130;
 
 pub(super) fn run(args: &RunArgs, quiet: bool) -> Result<ExitCode, Failure> {
-    let options = RuntimeOptions { cassette: cassette(args), ..super::render::options(&args.render) };
-    let runtime = prompt_file::runtime(&args.render.file, options, quiet);
-    let traces = traces::start(&runtime, args.trace.as_deref())?;
+    let runtime = prompt_file::runtime(&args.render.prompt.file, args.call.options(&args.render.prompt), quiet);
+    let traces = traces::start(&runtime, args.call.trace.as_deref())?;
     let span = runtime.tracer().start("invoke");
     let runtime = runtime.under(&span);
-    let (prompt, inputs, rendered) = render_in(&runtime, &args.render, quiet)?;
-    let tools = args.tools.as_deref().map(tools::read).transpose()?;
+    let (prompt, inputs, rendered) = render_in(&runtime, &args.render.prompt, quiet)?;
+    let help = "`--tools FILE` says which program runs it; with `--no-tools`, the call is the result";
+    let tools = (!args.no_tools).then(|| tools::of_prompt(args.call.tools.as_deref(), &prompt, help)).transpose()?;
+    let tools = tools.filter(|_| !prompt.spec().tools.is_empty());
     let messages = messages(&runtime, &prompt, &rendered)?;
     let options = args.model.options();
     let call = Call { runtime: &runtime, prompt: &prompt, inputs: &inputs, messages: &messages, options, tools };
@@ -48,9 +51,16 @@ pub(super) fn run(args: &RunArgs, quiet: bool) -> Result<ExitCode, Failure> {
     status
 }
 
-fn cassette(args: &RunArgs) -> Option<Cassette> {
-    let record = args.record.clone().map(Cassette::Record);
-    record.or_else(|| args.replay.clone().map(Cassette::Replay))
+impl CallArgs {
+    /// What the command line says about a runtime that calls models and tools.
+    pub(super) fn options(&self, prompt: &PromptArgs) -> RuntimeOptions {
+        let record = self.record.clone().map(Cassette::Record);
+        RuntimeOptions {
+            cassette: record.or_else(|| self.replay.clone().map(Cassette::Replay)),
+            tool_addresses: ToolAddresses { allow_private: self.allow_private, ..ToolAddresses::default() },
+            ..super::render::options(prompt)
+        }
+    }
 }
 
 impl ModelArgs {
@@ -73,7 +83,7 @@ struct Call<'a> {
     messages: &'a [Message],
     options: RunOptions,
     /// What runs the tools that the model asks for, if they are to be run.
-    tools: Option<HashMap<String, Arc<dyn Tool>>>,
+    tools: Option<Programs>,
 }
 
 /// What a call came to, with the number of answers it took.
@@ -94,12 +104,14 @@ impl Call<'_> {
         let waiting = Waiting::begin(quiet, self.model_name());
         let show = Arc::new(Mutex::new(Show::new(args, self.prompt)));
         let finished = tokio::select! {
-            finished = self.answer(args, quiet, &waiting, &show) => finished,
+            // Ctrl-C is listened for before anything is sent.
+            biased;
             _ = tokio::signal::ctrl_c() => {
                 waiting.end();
                 locked(&show).interrupted(args.render.json)?;
                 return Ok(ExitCode::from(INTERRUPTED));
             }
+            finished = self.answer(args, quiet, &waiting, &show) => finished,
         };
         waiting.end();
         let show = locked(&show);
@@ -142,7 +154,7 @@ impl Call<'_> {
     /// Runs the loop around tools.
     async fn turn(
         &self,
-        tools: &HashMap<String, Arc<dyn Tool>>,
+        tools: &Programs,
         no_stream: bool,
         quiet: bool,
         waiting: &Waiting,
@@ -159,8 +171,9 @@ impl Call<'_> {
             _ => {}
         };
         let settings = TurnSettings {
+            turn: turn_options(self.runtime),
             run: self.options.clone(),
-            tools: tools.clone(),
+            tools: tools.runs.clone(),
             on_event: (!no_stream).then(|| Arc::new(on_event) as _),
             ..TurnSettings::default()
         };
@@ -178,8 +191,27 @@ impl Call<'_> {
     }
 }
 
+/// How turns go that a person waits for.
+pub(super) fn turn_options(runtime: &Runtime) -> TurnOptions {
+    TurnOptions {
+        guard: runtime.options().guard.clone(),
+        // The HTTP client tries again where that makes sense. An answer that breaks off is half on the screen already.
+        max_llm_retries: 1,
+        ..TurnOptions::default()
+    }
+}
+
 /// Shows calls of tools and what they came to, apart from the answer.
 fn show_tool(event: &TurnEvent, waiting: &Waiting, show: &Show) {
+    if let Some(line) = tool_line(event) {
+        waiting.end();
+        let _ = show.line_end();
+        output::print_error(&line);
+    }
+}
+
+/// A line about the call of a tool, or what it came to.
+pub(super) fn tool_line(event: &TurnEvent) -> Option<String> {
     let line = match event {
         TurnEvent::ToolCallStart { name, arguments } => format!("→ {name} {arguments}"),
         TurnEvent::ToolResult { name, result } => {
@@ -190,11 +222,9 @@ fn show_tool(event: &TurnEvent, waiting: &Waiting, show: &Show) {
             }
             format!("← {name} {shown}")
         }
-        _ => return,
+        _ => return None,
     };
-    waiting.end();
-    let _ = show.line_end();
-    output::print_error(&(visible_line(&line) + "\n"));
+    Some(visible_line(&line) + "\n")
 }
 
 fn locked(show: &Mutex<Show>) -> MutexGuard<'_, Show> {
@@ -203,10 +233,10 @@ fn locked(show: &Mutex<Show>) -> MutexGuard<'_, Show> {
 
 /// Shows that something is under way, on a terminal.
 #[derive(Clone)]
-struct Waiting(Option<ProgressBar>);
+pub(super) struct Waiting(Option<ProgressBar>);
 
 impl Waiting {
-    fn begin(quiet: bool, model: &str) -> Self {
+    pub(super) fn begin(quiet: bool, model: &str) -> Self {
         if quiet || !std::io::stderr().is_terminal() {
             return Self(None);
         }
@@ -218,7 +248,7 @@ impl Waiting {
         Self(Some(bar))
     }
 
-    fn end(&self) {
+    pub(super) fn end(&self) {
         if let Some(bar) = &self.0 {
             bar.finish_and_clear();
         }
@@ -302,7 +332,7 @@ fn report_json(result: Json, usage: Option<&Usage>, rounds: u32) -> Json {
 fn summary(finished: &Finished, is_echo: bool, took: Duration) -> String {
     let Finished { run, usage, rounds } = finished;
     if is_echo {
-        return "echo: no model was called; the answer is made of the prompt itself\n".to_owned();
+        return ECHO_NOTE.to_owned();
     }
     let mut parts: Vec<String> = run.model.iter().map(|model| visible_line(model)).collect();
     if let Some(usage) = usage {
