@@ -105,6 +105,21 @@ pub(crate) enum Command {
 Exit status: 130 if Ctrl-C stopped it; what had arrived is printed.")]
     Run(RunArgs),
 
+    /// Talk with the model of a prompt
+    ///
+    /// What you type is a question, and the answer is printed as it arrives. Before a tool runs, you are asked. `/help`
+    /// shows the commands; Ctrl-C stops an answer, and Ctrl-D leaves. If standard input is no terminal, each line of it
+    /// is a question.
+    #[command(mut_arg("file", |file| file.help("The prompt file")))]
+    #[command(mut_arg("inputs", |inputs| inputs.help("Take inputs from a file that holds a JSON or YAML map")))]
+    #[command(after_long_help = "Examples:
+  tympan chat support.prompty --set customer=Jane --tools tools.toml
+  tympan chat letter.prompty --sample --question request --yes
+  printf 'Hello!\\n/save talk.md\\n' | tympan chat echo.prompty
+
+Exit status: 0; 1 if standard input is no terminal and a question got no answer.")]
+    Chat(ChatArgs),
+
     /// List the models of a provider
     #[command(after_long_help = "Examples:
   tympan models --provider openai
@@ -237,7 +252,7 @@ impl Command {
             Self::Process(args) => args.json,
             Self::Verify(args) => args.json,
             Self::Trace(args) => args.json,
-            Self::Sign(_) | Self::Keygen(_) => false,
+            Self::Sign(_) | Self::Keygen(_) | Self::Chat(_) => false,
             Self::Schema | Self::Completions { .. } | Self::Man { .. } => false,
         }
     }
@@ -326,7 +341,32 @@ pub(crate) struct RunArgs {
     pub(crate) call: CallArgs,
 }
 
-/// How models and tools are called.
+/// What `chat` takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ChatArgs {
+    #[command(flatten)]
+    pub(crate) prompt: PromptArgs,
+
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+
+    /// The input that what you type goes into; without it, the one required text that has no value
+    #[arg(long, help_heading = "Inputs", value_name = "NAME")]
+    pub(crate) question: Option<String>,
+
+    /// Run all tools without asking
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+
+    /// Neither read nor write the file that keeps what you typed
+    #[arg(long)]
+    pub(crate) no_history: bool,
+
+    #[command(flatten)]
+    pub(crate) call: CallArgs,
+}
+
+/// How models and tools are called, in `run` and `chat`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CallArgs {
     /// A TOML file that says which program each function is that the prompt declares

@@ -28,6 +28,8 @@ struct Entry {
 pub(crate) struct Programs {
     /// What runs each tool.
     pub(crate) runs: HashMap<String, Arc<dyn Tool>>,
+    /// The command line of each, for people.
+    pub(crate) commands: HashMap<String, String>,
 }
 
 /// The programs that a file has for a prompt.
@@ -61,6 +63,7 @@ fn read(path: &Path) -> Result<Programs, Failure> {
             Duration::try_from_secs_f64(seconds)
                 .map_err(|_| wrong(&format!("the timeout of `{name}` is no number of seconds")))
         });
+        programs.commands.insert(name.clone(), entry.command.join(" "));
         programs.runs.insert(name, command(entry.command, timeout.transpose()?));
     }
     Ok(programs)

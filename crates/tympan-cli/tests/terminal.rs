@@ -131,7 +131,7 @@ fn a_reader_that_goes_away_is_no_error() {
     assert_eq!((said.as_str(), child.wait().expect("it ends").success()), ("", true));
 }
 
-const COMMANDS: [&str; 8] = ["render", "messages", "run", "parse", "inspect", "check", "completions", "man"];
+const COMMANDS: [&str; 9] = ["render", "messages", "run", "chat", "parse", "inspect", "check", "completions", "man"];
 
 #[test]
 fn completions_and_manual_pages_know_every_command() {

@@ -84,7 +84,7 @@ fn line(out: &mut String, name: &str, value: Option<&str>) {
 }
 
 /// A heading, and rows in columns.
-fn table(out: &mut String, name: &str, head: &[&str], rows: Vec<Vec<String>>) {
+pub(super) fn table(out: &mut String, name: &str, head: &[&str], rows: Vec<Vec<String>>) {
     if rows.is_empty() {
         return;
     }

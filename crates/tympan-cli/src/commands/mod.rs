@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod chat;
 mod check;
 mod completions;
 mod hash;
@@ -35,6 +36,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         Command::Render(render_args) => render::run(render_args, quiet)?,
         Command::Messages(render_args) => messages::run(render_args, quiet)?,
         Command::Run(run_args) => return run::run(run_args, quiet),
+        Command::Chat(chat_args) => return chat::run(chat_args, quiet),
         Command::Models(models_args) => models::run(models_args, quiet)?,
         Command::Request(request_args) => request::run(request_args, quiet)?,
         Command::Parse(parse_args) => parse::run(parse_args)?,

@@ -1,0 +1,96 @@
+//! The commands of a chat.
+
+use tympan::diagnostic::guess_name;
+
+/// What can be asked of the chat itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Command {
+    Help,
+    Retry,
+    Undo,
+    Clear,
+    Save,
+    SaveOver,
+    Tools,
+    Usage,
+    Quit,
+}
+
+impl Command {
+    /// All of them.
+    pub(super) const ALL: [Self; 9] = [
+        Self::Help,
+        Self::Retry,
+        Self::Undo,
+        Self::Clear,
+        Self::Save,
+        Self::SaveOver,
+        Self::Tools,
+        Self::Usage,
+        Self::Quit,
+    ];
+
+    /// Its name.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Help => "help",
+            Self::Retry => "retry",
+            Self::Undo => "undo",
+            Self::Clear => "clear",
+            Self::Save => "save",
+            Self::SaveOver => "save!",
+            Self::Tools => "tools",
+            Self::Usage => "usage",
+            Self::Quit => "quit",
+        }
+    }
+
+    /// What comes after its name.
+    const fn argument(self) -> &'static str {
+        match self {
+            Self::Save | Self::SaveOver => " FILE",
+            _ => "",
+        }
+    }
+
+    const fn about(self) -> &'static str {
+        match self {
+            Self::Help => "show this",
+            Self::Retry => "ask the last question again",
+            Self::Undo => "take the last question back, with its answer",
+            Self::Clear => "start over",
+            Self::Save => "write what was said to a new file: JSON, or Markdown if its name ends in .md",
+            Self::SaveOver => "the same, in place of what the file holds",
+            Self::Tools => "list the tools of the prompt, and what runs them",
+            Self::Usage => "show the tokens and the cost so far",
+            Self::Quit => "leave, as Ctrl-D does",
+        }
+    }
+
+    /// The command of a name.
+    ///
+    /// # Errors
+    /// What to tell the user.
+    pub(super) fn named(name: &str) -> Result<Self, String> {
+        if let Some(command) = Self::ALL.into_iter().find(|command| command.name() == name) {
+            return Ok(command);
+        }
+        let near = guess_name(name, Self::ALL.iter().map(|command| command.name()));
+        let hint = near.map_or_else(|| "/help lists all".to_owned(), |near| format!("did you mean /{near}?"));
+        Err(format!("there is no command /{name} ({hint}); a question that begins with a slash is written with two"))
+    }
+}
+
+/// What can be done.
+pub(super) fn help() -> String {
+    let mut out = String::new();
+    for command in Command::ALL {
+        let usage = format!("/{}{}", command.name(), command.argument());
+        out.push_str(&format!("{usage:<12}  {}\n", command.about()));
+    }
+    out.push_str(
+        "\nA line that ends in \\ goes on in the next one, and so do all lines between two lines of \"\"\".\n\
+         //text asks /text. Ctrl-C stops an answer.\n",
+    );
+    out
+}

@@ -1,0 +1,253 @@
+//! What was said, and what of it a model gets next.
+//!
+//! Only questions that got an answer are part of a conversation. What a turn of tools and answers added is kept with the
+//! question that it belongs to, so that the last question can be taken back with all that came of it.
+
+use serde_json::{Value as Json, json};
+use tympan::diagnostic::guess_name;
+use tympan::schema::{Property, PropertyKind};
+use tympan::thread::{ThreadRoles, parse_thread};
+use tympan::{Inputs, Message, Prompt, Role};
+use tympan_runtime::Runtime;
+
+use crate::commands::render::{messages, render_with};
+use crate::prompt_file::in_prompt;
+use crate::report::Failure;
+
+/// A question and what it came to.
+#[derive(Clone, Debug)]
+struct Exchange {
+    asked: Question,
+    /// The answer, and before it calls of tools and their results.
+    answered: Vec<Message>,
+}
+
+/// What was typed; `None` is a question of the prompt's own.
+pub(super) type Question = Option<String>;
+
+/// A prompt, and what was said so far.
+pub(super) struct Conversation<'a> {
+    prompt: &'a Prompt,
+    variant: Option<&'a str>,
+    inputs: Inputs,
+    /// The input that a question goes into.
+    question: Option<String>,
+    thread: Option<Thread>,
+    exchanges: Vec<Exchange>,
+}
+
+/// The input that the conversation goes into.
+struct Thread {
+    input: String,
+    /// What was said before the chat began.
+    before: Vec<Message>,
+}
+
+/// What a turn begins with.
+pub(super) struct Prepared {
+    pub(super) inputs: Inputs,
+    pub(super) messages: Vec<Message>,
+}
+
+impl<'a> Conversation<'a> {
+    /// A conversation in which nothing was said. The input for questions may be named.
+    ///
+    /// # Errors
+    /// An input is missing or cannot be used, or nobody can tell where the conversation goes.
+    pub(super) fn new(
+        prompt: &'a Prompt,
+        variant: Option<&'a str>,
+        inputs: Inputs,
+        named: Option<&str>,
+    ) -> Result<Self, Failure> {
+        let question = match named {
+            Some(name) => Some(named_question(prompt, variant, name)?),
+            None => open_question(prompt, &inputs),
+        };
+        let thread = thread_of(prompt, &inputs)?;
+        let conversation = Self { prompt, variant, inputs, question, thread, exchanges: Vec::new() };
+        // What is missing is better said before somebody has typed a question.
+        let checked = prompt.validate_inputs(&conversation.inputs_for(Some("")));
+        checked.map_err(|error| in_prompt(error, prompt))?;
+        Ok(conversation)
+    }
+
+    /// Whether the prompt asks something itself that the model is to answer first.
+    ///
+    /// # Errors
+    /// The prompt cannot be rendered.
+    pub(super) fn asks_first(&self, runtime: &Runtime) -> Result<bool, Failure> {
+        if self.question.is_some() || self.thread.is_some() || !self.exchanges.is_empty() {
+            return Ok(false);
+        }
+        let opening = self.render(runtime, &self.inputs)?;
+        Ok(opening.last().is_some_and(|message| message.role == Role::User))
+    }
+
+    /// What the model gets for a question.
+    ///
+    /// # Errors
+    /// The prompt cannot be rendered with it.
+    pub(super) fn prepare(&self, runtime: &Runtime, asked: Option<&str>) -> Result<Prepared, Failure> {
+        let prepared = self.prepare_after(runtime, &self.exchanges, asked)?;
+        if let (Some(_), None) = (&self.thread, &self.question) {
+            let last = prepared.messages.iter().rfind(|message| message.role == Role::User);
+            if last.map(Message::to_text).as_deref() != asked {
+                return Err(Failure::Usage(
+                    "what you type would not be the last thing that is asked: another text of the prompt comes after \
+                     the conversation. Name the input that it is to go into with --question NAME"
+                        .to_owned(),
+                ));
+            }
+        }
+        Ok(prepared)
+    }
+
+    fn prepare_after(
+        &self,
+        runtime: &Runtime,
+        exchanges: &[Exchange],
+        asked: Option<&str>,
+    ) -> Result<Prepared, Failure> {
+        let Some(thread) = &self.thread else { return self.appended(runtime, exchanges, asked) };
+        let mut inputs = self.inputs_for(asked);
+        let mut said = thread.said(exchanges);
+        if self.question.is_none() {
+            said.extend(user(asked));
+        }
+        inputs.insert(thread.input.clone(), json!(said));
+        let messages = self.render(runtime, &inputs)?;
+        Ok(Prepared { inputs, messages })
+    }
+
+    /// The prompt with its first question, and everything else behind it.
+    fn appended(&self, runtime: &Runtime, exchanges: &[Exchange], asked: Option<&str>) -> Result<Prepared, Failure> {
+        let first = exchanges.first().map_or(asked, |exchange| exchange.asked.as_deref());
+        let inputs = self.inputs_for(first);
+        let mut messages = self.render(runtime, &inputs)?;
+        let questions = exchanges.iter().map(|exchange| exchange.asked.as_deref()).chain([asked]);
+        let answers = exchanges.iter().map(|exchange| exchange.answered.as_slice()).chain([&[][..]]);
+        for (index, (asked, answered)) in questions.zip(answers).enumerate() {
+            let is_rendered = index == 0 && self.question.is_some();
+            messages.extend(user(asked).filter(|_| !is_rendered));
+            messages.extend_from_slice(answered);
+        }
+        Ok(Prepared { inputs, messages })
+    }
+
+    /// The inputs, with what was typed in its place.
+    fn inputs_for(&self, asked: Option<&str>) -> Inputs {
+        let mut inputs = self.inputs.clone();
+        if let (Some(question), Some(asked)) = (&self.question, asked) {
+            inputs.insert(question.clone(), Json::from(asked));
+        }
+        inputs
+    }
+
+    fn render(&self, runtime: &Runtime, inputs: &Inputs) -> Result<Vec<Message>, Failure> {
+        let rendered = render_with(runtime, self.prompt, inputs, self.variant)?;
+        messages(runtime, self.prompt, &rendered)
+    }
+
+    /// Keeps a question and its answer.
+    pub(super) fn add(&mut self, asked: Question, answered: Vec<Message>) {
+        self.exchanges.push(Exchange { asked, answered });
+    }
+
+    /// Takes the last question back, with all that came of it.
+    pub(super) fn take_last(&mut self) -> Option<Question> {
+        self.exchanges.pop().map(|exchange| exchange.asked)
+    }
+
+    /// Forgets what was said in this chat.
+    pub(super) fn clear(&mut self) {
+        self.exchanges.clear();
+    }
+
+    /// What was said, without the instructions of the prompt: something that can be a thread again.
+    ///
+    /// # Errors
+    /// The prompt cannot be rendered.
+    pub(super) fn said(&self, runtime: &Runtime) -> Result<Vec<Message>, Failure> {
+        if let Some(thread) = &self.thread {
+            return Ok(thread.said(&self.exchanges));
+        }
+        let Some((last, before)) = self.exchanges.split_last() else { return Ok(Vec::new()) };
+        let mut messages = self.appended(runtime, before, last.asked.as_deref())?.messages;
+        messages.extend_from_slice(&last.answered);
+        messages.retain(|message| !matches!(message.role, Role::System | Role::Developer));
+        Ok(messages)
+    }
+}
+
+impl Thread {
+    fn said(&self, exchanges: &[Exchange]) -> Vec<Message> {
+        let mut said = self.before.clone();
+        for exchange in exchanges {
+            said.extend(user(exchange.asked.as_deref()));
+            said.extend_from_slice(&exchange.answered);
+        }
+        said
+    }
+}
+
+/// What was typed is a message of the user's, whatever stands in it.
+fn user(asked: Option<&str>) -> Option<Message> {
+    asked.map(|text| Message::text(Role::User, text))
+}
+
+fn holds(input: &Property, kind: PropertyKind) -> bool {
+    input.kind == kind || input.kinds.contains(&kind)
+}
+
+fn named_question(prompt: &Prompt, variant: Option<&str>, name: &str) -> Result<String, Failure> {
+    let declared = &prompt.spec().inputs;
+    match declared.iter().find(|input| input.name == name) {
+        Some(input) if holds(input, PropertyKind::String) => Ok(name.to_owned()),
+        Some(input) => {
+            let kind = input.kind.as_str();
+            Err(Failure::Usage(format!("--question: `{name}` is declared as {kind}, and what you type is text")))
+        }
+        None => {
+            // A template that does not compile says so itself.
+            let template = prompt.variant_template(variant).ok();
+            let used = template.iter().flat_map(|template| template.inputs()).map(|(name, _)| name);
+            let known: Vec<&str> = declared.iter().map(|input| input.name.as_str()).chain(used).collect();
+            if known.contains(&name) {
+                return Ok(name.to_owned());
+            }
+            let near = guess_name(name, known);
+            let hint = near.map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
+            Err(Failure::Usage(format!("--question: the prompt has no input `{name}`{hint}")))
+        }
+    }
+}
+
+/// The one required input that has no value, if what is typed can be its value.
+fn open_question(prompt: &Prompt, inputs: &Inputs) -> Option<String> {
+    let is_missing = |input: &&Property| {
+        input.required == Some(true) && input.default.is_none() && !inputs.contains_key(&input.name)
+    };
+    // The conversation itself is always there.
+    let mut missing =
+        prompt.spec().inputs.iter().filter(is_missing).filter(|input| !holds(input, PropertyKind::Thread));
+    match (missing.next(), missing.next()) {
+        (Some(input), None) if holds(input, PropertyKind::String) => Some(input.name.clone()),
+        _ => None,
+    }
+}
+
+fn thread_of(prompt: &Prompt, inputs: &Inputs) -> Result<Option<Thread>, Failure> {
+    let mut threads = prompt.spec().inputs.iter().filter(|input| holds(input, PropertyKind::Thread));
+    let Some(input) = threads.next() else { return Ok(None) };
+    if let Some(other) = threads.next() {
+        let (one, other) = (&input.name, &other.name);
+        return Err(Failure::Usage(format!(
+            "the prompt has several inputs for conversations (`{one}`, `{other}`), and a chat is one conversation"
+        )));
+    }
+    let given = inputs.get(&input.name).or(input.default.as_ref());
+    let before = given.map(|value| parse_thread(value, ThreadRoles::Any)).transpose();
+    let before = before.map_err(|error| in_prompt(error, prompt))?.unwrap_or_default();
+    Ok(Some(Thread { input: input.name.clone(), before }))
+}

@@ -1,0 +1,223 @@
+//! Where questions come from: a terminal, or standard input line by line.
+
+use std::io::{self, BufRead, IsTerminal, Read};
+use std::path::PathBuf;
+
+use rustyline::completion::Completer;
+use rustyline::error::ReadlineError;
+use rustyline::highlight::Highlighter;
+use rustyline::hint::Hinter;
+use rustyline::history::FileHistory;
+use rustyline::validate::{ValidationContext, ValidationResult, Validator};
+use rustyline::{Config, Context, Editor, Helper};
+use tympan::{Error, Kind};
+
+use super::command::Command;
+use super::line::is_complete;
+use crate::report::{self, Failure};
+
+/// The most questions that are remembered.
+const MAX_HISTORY: usize = 1000;
+
+/// The most bytes of a question that is remembered. What is longer was pasted, and is not worth a place.
+const MAX_REMEMBERED: usize = 16 * 1024;
+
+/// The most bytes of a question: as many as a prompt file may have.
+const MAX_BYTES: usize = tympan_runtime::load::DEFAULT_MAX_FILE_BYTES as usize;
+
+/// What was typed.
+pub(super) enum Typed {
+    /// Lines that belong together.
+    Lines(String),
+    /// Ctrl-C: what was typed is forgotten.
+    Interrupted,
+    /// No more will come.
+    End,
+}
+
+/// Where questions come from.
+pub(super) enum Reader {
+    /// A terminal.
+    Terminal(Box<Terminal>),
+    /// Anything else: each line is a question.
+    Lines,
+}
+
+/// A terminal where lines can be edited, and what was typed there before.
+pub(super) struct Terminal {
+    editor: Editor<Lines, FileHistory>,
+    /// The file that what is typed is kept in.
+    history: Option<PathBuf>,
+}
+
+impl Reader {
+    /// A terminal, if there is somebody to read and to write; else lines.
+    ///
+    /// # Errors
+    /// The terminal cannot be used.
+    pub(super) fn new(keeps_history: bool) -> Result<Self, Failure> {
+        if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
+            return Ok(Self::Lines);
+        }
+        let config = Config::builder().max_history_size(MAX_HISTORY).map_err(failed)?.build();
+        let mut editor = Editor::with_config(config).map_err(failed)?;
+        editor.set_helper(Some(Lines));
+        let history = keeps_history.then(history_file).flatten();
+        if let Some(path) = history.as_deref().filter(|path| path.exists())
+            && let Err(error) = editor.load_history(path)
+        {
+            report::warn_plainly("history", &format!("{}: {error}", path.display()));
+        }
+        Ok(Self::Terminal(Box::new(Terminal { editor, history })))
+    }
+
+    /// Whether somebody sits there who can be asked.
+    pub(super) fn is_terminal(&self) -> bool {
+        matches!(self, Self::Terminal(_))
+    }
+
+    /// What comes next.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(super) fn read(&mut self) -> Result<Typed, Failure> {
+        match self {
+            Self::Terminal(terminal) => terminal.read(),
+            Self::Lines => read_lines(&mut io::stdin().lock()),
+        }
+    }
+}
+
+impl Terminal {
+    fn read(&mut self) -> Result<Typed, Failure> {
+        match self.editor.readline("> ") {
+            Ok(typed) => {
+                self.remember(&typed);
+                Ok(Typed::Lines(typed))
+            }
+            Err(ReadlineError::Interrupted) => Ok(Typed::Interrupted),
+            Err(ReadlineError::Eof) => Ok(Typed::End),
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    /// Keeps what was typed at once: nobody knows how a chat will end.
+    fn remember(&mut self, typed: &str) {
+        if typed.trim().is_empty() || typed.len() > MAX_REMEMBERED {
+            return;
+        }
+        let kept = self.editor.add_history_entry(typed).and_then(|_| match &self.history {
+            Some(path) => self.editor.append_history(path),
+            None => Ok(()),
+        });
+        if let Err(error) = kept {
+            // Said once: it will not get better.
+            let path = self.history.take().unwrap_or_default();
+            report::warn_plainly("history", &format!("{}: {error}", path.display()));
+        }
+    }
+}
+
+fn failed(error: ReadlineError) -> Failure {
+    Failure::Output(match error {
+        ReadlineError::Io(error) => error,
+        other => io::Error::other(other),
+    })
+}
+
+/// Lines that belong together, from standard input.
+fn read_lines(from: &mut impl BufRead) -> Result<Typed, Failure> {
+    let unreadable = |reason: &str| Error::new(Kind::UnreadableFile, format_args!("<stdin>: {reason}"));
+    let mut typed = Vec::new();
+    loop {
+        let left = (MAX_BYTES + 1).saturating_sub(typed.len());
+        let read = from.by_ref().take(left as u64).read_until(b'\n', &mut typed);
+        let count = read.map_err(|error| unreadable(&error.to_string()))?;
+        if typed.len() > MAX_BYTES {
+            return Err(unreadable(&format!("a question has more than {MAX_BYTES} bytes")).into());
+        }
+        if count == 0 && typed.is_empty() {
+            return Ok(Typed::End);
+        }
+        let text = str::from_utf8(&typed).map_err(|_| unreadable("it is not UTF-8").with_help("save it as UTF-8"))?;
+        let text = text.strip_suffix('\n').unwrap_or(text);
+        let text = text.strip_suffix('\r').unwrap_or(text);
+        if count == 0 || is_complete(text) {
+            return Ok(Typed::Lines(text.to_owned()));
+        }
+    }
+}
+
+/// The file that what is typed is kept in, in the user's folder for such things.
+fn history_file() -> Option<PathBuf> {
+    let set = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let state =
+        set("XDG_STATE_HOME").or_else(|| Some(set("HOME")?.join(".local/state"))).or_else(|| set("LOCALAPPDATA"));
+    let folder = state?.join("tympan");
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    if let Err(error) = builder.create(&folder) {
+        report::warn_plainly("history", &format!("{}: {error}", folder.display()));
+        return None;
+    }
+    Some(folder.join("history"))
+}
+
+/// Knows when lines are complete, and the names of commands.
+struct Lines;
+
+impl Validator for Lines {
+    fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
+        let is_complete = is_complete(context.input());
+        Ok(if is_complete { ValidationResult::Valid(None) } else { ValidationResult::Incomplete })
+    }
+}
+
+impl Completer for Lines {
+    type Candidate = String;
+
+    fn complete(&self, line: &str, at: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<String>)> {
+        let names = Command::ALL.iter().map(|command| format!("/{}", command.name()));
+        let begun = line.get(..at).filter(|begun| begun.starts_with('/'));
+        let fitting = begun.map(|begun| names.filter(|name| name.starts_with(begun)).collect());
+        Ok((0, fitting.unwrap_or_default()))
+    }
+}
+
+impl Hinter for Lines {
+    type Hint = String;
+}
+
+impl Highlighter for Lines {}
+
+impl Helper for Lines {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(mut bytes: &[u8]) -> Vec<String> {
+        let mut found = Vec::new();
+        while let Ok(Typed::Lines(typed)) = read_lines(&mut bytes) {
+            found.push(typed);
+        }
+        found
+    }
+
+    #[test]
+    fn lines_of_a_file_are_put_together() {
+        let text = b"one\r\ntwo\\\nthree\n\n\"\"\"\na\n\nb\n\"\"\"\nlast\\";
+        assert_eq!(all(text), ["one", "two\\\nthree", "", "\"\"\"\na\n\nb\n\"\"\"", "last\\"]);
+        assert!(all(b"").is_empty());
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_an_error() {
+        for bytes in [&b"\xff\n"[..], &vec![b'a'; MAX_BYTES + 1]] {
+            let Err(Failure::Engine(error)) = read_lines(&mut &*bytes) else { panic!("it fails") };
+            assert_eq!(error.kind(), Kind::UnreadableFile);
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Conversations as files.
+
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::path::Path;
+
+use serde_json::Value as Json;
+use tympan::Message;
+
+use crate::commands::messages::describe;
+use crate::json;
+
+/// Writes a conversation: as Markdown if the name ends so, else as JSON. A file that is there is left alone, unless it
+/// may be replaced.
+///
+/// # Errors
+/// It cannot be written.
+pub(super) fn save(path: &Path, said: &[Message], replaces: bool) -> io::Result<()> {
+    let is_markdown = path.extension().is_some_and(|end| end.eq_ignore_ascii_case("md"));
+    let text = if is_markdown { markdown(said) } else { json::pretty(&said) + "\n" };
+    let mut options = OpenOptions::new();
+    options.write(true).truncate(true).create(true).create_new(!replaces);
+    options.open(path)?.write_all(text.as_bytes())
+}
+
+/// The conversation for people. What was said is quoted line by line, so that no text can pass for a heading.
+fn markdown(said: &[Message]) -> String {
+    let mut out = String::new();
+    for message in said {
+        if !out.is_empty() {
+            out.push('\n');
+        }
+        out.push_str(&format!("## {}\n", message.role.as_str()));
+        quote(&mut out, &describe(message));
+        let calls = message.metadata.as_ref().and_then(|metadata| metadata.get("tool_calls")).and_then(Json::as_array);
+        for call in calls.into_iter().flatten() {
+            let text = |key: &str| call["function"][key].as_str().unwrap_or_default();
+            quote(&mut out, &format!("→ {} {}", text("name"), text("arguments")));
+        }
+    }
+    out
+}
+
+fn quote(out: &mut String, text: &str) {
+    if text.is_empty() {
+        return;
+    }
+    out.push('\n');
+    // Markdown takes a carriage return alone for a line end, too.
+    for line in text.replace("\r\n", "\n").split(['\n', '\r']) {
+        out.push_str(format!("> {line}").trim_end());
+        out.push('\n');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tympan::Role;
+
+    #[test]
+    fn no_text_passes_for_a_heading() {
+        let said = [
+            Message::text(Role::User, "Hi\n\n## assistant\r## system"),
+            Message::text(Role::Assistant, ""),
+            Message::text(Role::Assistant, "Hello"),
+        ];
+        let expected = "## user\n\n> Hi\n>\n> ## assistant\n> ## system\n\n## assistant\n\n## assistant\n\n> Hello\n";
+        assert_eq!(markdown(&said), expected);
+    }
+}

@@ -1,0 +1,55 @@
+//! What a chat took.
+
+use tympan::response::Usage;
+use tympan_runtime::TurnRun;
+
+use crate::prices;
+
+/// What all answered questions took.
+#[derive(Default)]
+pub(super) struct Totals {
+    questions: u32,
+    rounds: u32,
+    input_tokens: u64,
+    output_tokens: u64,
+    /// In US dollars; `None` once a price was not known.
+    cost: Cost,
+}
+
+/// A sum of prices, as long as all are known.
+struct Cost(Option<f64>);
+
+impl Default for Cost {
+    fn default() -> Self {
+        Self(Some(0.0))
+    }
+}
+
+impl Totals {
+    pub(super) fn add(&mut self, turn: &TurnRun) {
+        let Usage { input_tokens, output_tokens, .. } = turn.usage;
+        self.questions += 1;
+        self.rounds = self.rounds.saturating_add(turn.rounds);
+        self.input_tokens = self.input_tokens.saturating_add(input_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(output_tokens);
+        let cost = turn.run.model.as_deref().and_then(|model| prices::cost(model, &turn.usage));
+        self.cost = Cost(self.cost.0.zip(cost).map(|(sum, cost)| sum + cost));
+    }
+
+    /// Whether nothing was answered.
+    pub(super) fn is_empty(&self) -> bool {
+        self.questions == 0
+    }
+
+    /// In a line, for people.
+    pub(super) fn shown(&self) -> String {
+        let count = |count: u32, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+        let mut parts = vec![
+            count(self.questions, "question"),
+            count(self.rounds, "round"),
+            format!("{} tokens in, {} out", self.input_tokens, self.output_tokens),
+        ];
+        parts.extend(self.cost.0.filter(|_| !self.is_empty()).map(prices::shown));
+        parts.join(" · ")
+    }
+}
