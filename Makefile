@@ -51,6 +51,7 @@ test: need-cargo $(ORACLE)/ready $(INTEROP)/ready $(INTEROP_NODE)/ready
 	$(CARGO) test --workspace --no-run --quiet
 	$(PYTHON) -B tests/interop/aimock.py target/debug/tympan $(INTEROP_NODE)
 	@export ROTEL="$$(cat $(INTEROP)/ready)"; \
+	export MCP_SERVER="$(CURDIR)/$(INTEROP_NODE)/node_modules/@modelcontextprotocol/server-everything/dist/index.js"; \
 	if $(CARGO) nextest --version >/dev/null 2>&1; then \
 		echo '$(CARGO) nextest run --workspace'; $(CARGO) nextest run --workspace; \
 	else \

@@ -26,6 +26,9 @@ pub use body::ByteStream;
 pub use content::Content;
 pub use options::{HttpOptions, ProxyPolicy, Sleep};
 
+pub(crate) use failure::{own, reason, shown};
+pub(crate) use pool::{of_host, of_tools};
+
 use call::Call;
 use pool::Pools;
 

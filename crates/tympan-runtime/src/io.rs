@@ -45,6 +45,13 @@ pub fn spawn<T: Send + 'static>(work: impl Future<Output = Result<T>> + Send + '
     Task { process: std::process::id(), work: driver().map(|driver| driver.spawn(work)) }
 }
 
+/// Starts work on the driver that nobody waits for.
+pub(crate) fn detached(work: impl Future<Output = ()> + Send + 'static) {
+    if let Ok(driver) = driver() {
+        driver.spawn(work);
+    }
+}
+
 /// Runs something that blocks where that holds up nobody. It cannot be stopped; who no longer waits does not see the end.
 ///
 /// # Errors

@@ -59,7 +59,7 @@ pub use runtime::{Parser, Renderer, Runtime, RuntimeOptions};
 /// What describes the types that tools take. Derive with this version of it.
 pub use schemars;
 pub use stream::ResponseStream;
-pub use tool::{Invocation, Tool, ToolHandler, ToolOutput, bind_tools};
+pub use tool::{Invocation, McpServer, Tool, ToolHandler, ToolOutput, bind_tools};
 pub use trace::{TraceOptions, Tracer};
 pub use turn::{AgentEvent, Approve, Compact, TurnRun, TurnSettings};
 pub use tympan::chat::{ParseTextOptions, parse_text};

@@ -17,7 +17,7 @@ use crate::foreign;
 use crate::load::LoadOptions;
 use crate::provider::Provider;
 use crate::told;
-use crate::tool::{Tool, ToolAddresses, ToolHandler};
+use crate::tool::{McpConnections, Tool, ToolAddresses, ToolHandler};
 use crate::trace::{Span, TraceOptions, Tracer, mask_messages};
 
 /// A template engine that the host brings.
@@ -86,6 +86,7 @@ struct Shared {
     connections: Registry<Connection>,
     tools: Registry<dyn Tool>,
     tool_handlers: Registry<dyn ToolHandler>,
+    mcp: McpConnections,
     /// Made when it is first needed: most runtimes never call anybody.
     client: OnceLock<Result<HttpClient>>,
 }
@@ -224,6 +225,11 @@ impl Runtime {
     /// Forgets all handlers.
     pub fn clear_tool_handlers(&self) {
         self.shared.tool_handlers.clear();
+    }
+
+    /// The servers of tools.
+    pub(crate) fn mcp(&self) -> &McpConnections {
+        &self.shared.mcp
     }
 
     /// The HTTP client, with its connections.

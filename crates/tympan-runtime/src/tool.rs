@@ -22,12 +22,15 @@ mod command;
 mod destination;
 mod fit;
 mod handler;
+mod mcp;
 mod prompt;
 
 pub use bind::bind_tools;
 pub use command::command;
 pub use destination::ToolAddresses;
 pub use handler::{OpenTool, Opening, ToolHandler};
+pub(crate) use mcp::Connections as McpConnections;
+pub use mcp::McpServer;
 
 /// Why a tool failed. Its words go to the model.
 pub type ToolError = Box<dyn StdError + Send + Sync>;

@@ -47,9 +47,14 @@ pub(super) fn broken_off(failure: &reqwest::Error, origin: &str) -> Error {
 }
 
 /// The innermost reason. The outer ones say only that there was one, and may name the address.
-fn reason(failure: &reqwest::Error) -> String {
+pub(crate) fn reason(failure: &reqwest::Error) -> String {
     let chain = std::iter::successors(failure.source(), |error| (*error).source());
     shown(&chain.last().map_or_else(|| "the request was not possible".to_owned(), ToString::to_string))
+}
+
+/// An error of ours behind one of the client: what looks names up has words of its own.
+pub(crate) fn own(failure: &reqwest::Error) -> Option<&Error> {
+    std::iter::successors(failure.source(), |error| (*error).source()).find_map(|error| error.downcast_ref())
 }
 
 /// Whether a certificate was refused. It will be the next time, too.
@@ -62,7 +67,7 @@ fn distrusted(failure: &(dyn StdError + 'static)) -> bool {
 }
 
 /// Foreign text in one short line.
-fn shown(text: &str) -> String {
+pub(crate) fn shown(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut shown: String = line.chars().filter(|c| !c.is_control()).take(SHOWN).collect();
     if shown.len() < line.len() {

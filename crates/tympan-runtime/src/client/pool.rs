@@ -1,7 +1,10 @@
 //! Connections: which certificates are trusted, which proxy is used.
 
+use std::sync::Arc;
+
 use rustls::ClientConfig;
 
+use reqwest::dns::Resolve;
 use reqwest::{Client, ClientBuilder, Proxy};
 use url::{Host, Url};
 
@@ -49,6 +52,29 @@ impl Pools {
     }
 }
 
+/// Connections for tools that call an address which is the host's word.
+///
+/// # Errors
+/// The options cannot be used.
+pub(crate) fn of_host(options: &HttpOptions, url: &Url) -> Result<Client> {
+    Ok(Pools::new(options)?.client(url).clone())
+}
+
+/// Connections for tools that call an address which is not the host's word. Names are looked up by `resolver`, so there
+/// is no proxy that would look them up: but for one that the host names, who then says what may be reached.
+///
+/// # Errors
+/// The options cannot be used.
+pub(crate) fn of_tools(options: &HttpOptions, resolver: Arc<dyn Resolve>) -> Result<Client> {
+    let mut tls = tls::config(options.extra_roots.as_deref())?;
+    tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    let builder = builder(options, tls).dns_resolver(resolver);
+    build(match &options.proxy {
+        ProxyPolicy::Url(address) => builder.proxy(proxy(address)?),
+        ProxyPolicy::FromEnvironment | ProxyPolicy::None => builder.no_proxy(),
+    })
+}
+
 fn builder(options: &HttpOptions, tls: ClientConfig) -> ClientBuilder {
     Client::builder()
         .tls_backend_preconfigured(tls)
@@ -77,4 +103,27 @@ fn proxy(address: &str) -> Result<Proxy> {
         return Err(invalid());
     }
     Proxy::all(url).map_err(|_| invalid())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::own;
+    use crate::io;
+    use crate::tool::ToolAddresses;
+
+    #[test]
+    fn names_are_looked_up_by_who_knows_what_tools_may_call() {
+        let blocked = |addresses: ToolAddresses| {
+            let looked_up = io::spawn(async move {
+                let client = of_tools(&HttpOptions::default(), addresses.resolver())?;
+                let failure = client.get("http://localhost:1/").send().await.err();
+                let own = failure.as_ref().and_then(own);
+                Ok(own.is_some_and(|error| error.kind() == Kind::BlockedDestination))
+            });
+            looked_up.wait().expect("there is a client")
+        };
+        assert!(blocked(ToolAddresses::default()));
+        assert!(!blocked(ToolAddresses { allow_private: true, ..ToolAddresses::default() }));
+    }
 }

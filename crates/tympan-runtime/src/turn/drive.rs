@@ -239,7 +239,10 @@ impl<'a> Drive<'a> {
         async move {
             let result = match task.await {
                 Ok(Ok(output)) => ToolResult { parts: output.0, status: Default::default() },
-                Ok(Err(error)) => ToolResult::failed(&name, "tool_failed", error),
+                Ok(Err(error)) => {
+                    let code = error.downcast_ref::<Error>().map_or("tool_failed", Error::code);
+                    ToolResult::failed(&name, code, error)
+                }
                 Err(error) if error.kind() == Kind::ToolTimeout => {
                     ToolResult::failed(&name, error.code(), error.message())
                 }

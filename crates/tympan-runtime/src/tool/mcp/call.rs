@@ -1,0 +1,168 @@
+//! Calls of tools.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, JsonObject, RequestMetaObject, ServerResult,
+};
+use rmcp::service::{PeerRequestOptions, RequestHandle, RoleClient, ServiceError};
+use serde_json::Value as Json;
+use tympan::Error;
+use tympan::turn::ToolRun;
+
+use super::connections::changed;
+use super::content;
+use super::declaration::{Approval, Target};
+use super::http;
+use super::list::{Listed, details, unavailable};
+use super::session::{Session, reason};
+use crate::client::shown;
+use crate::io;
+use crate::tool::{Invocation, Tool, ToolError, ToolOutput};
+
+/// The key of what tells a call from all others, in the metadata of a call.
+const IDEMPOTENCY_KEY: &str = "tympan/idempotencyKey";
+
+/// How long it may take to tell a server that nobody waits any more.
+const CANCEL_LIMIT: Duration = Duration::from_secs(5);
+
+/// A tool of a server.
+#[derive(Clone)]
+pub(super) struct McpTool {
+    pub(super) target: Arc<Target>,
+    /// Its name at the server.
+    pub(super) name: String,
+    /// As the model was shown it.
+    pub(super) shown: Listed,
+    pub(super) approval: Arc<Approval>,
+    pub(super) is_idempotent: bool,
+}
+
+impl Tool for McpTool {
+    fn call(&self, invocation: Invocation) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
+        let tool = self.clone();
+        // Whoever calls may be in any executor, and the sessions are the driver's.
+        Box::pin(async move { io::spawn(async move { Ok(tool.perform(&invocation).await) }).await? })
+    }
+
+    fn needs_approval(&self, _run: &ToolRun) -> bool {
+        self.approval.is_needed(&self.name)
+    }
+
+    fn is_idempotent(&self) -> bool {
+        self.is_idempotent
+    }
+}
+
+/// Why a call came to nothing.
+enum Failure {
+    /// The server said so.
+    Said(ToolError),
+    /// The session is of no more use.
+    Lost {
+        /// Whether the server may have begun.
+        may_have_begun: bool,
+        why: Error,
+    },
+}
+
+impl McpTool {
+    /// Calls the tool; once more if the session was lost and that does no harm.
+    async fn perform(&self, invocation: &Invocation) -> Result<ToolOutput, ToolError> {
+        let mut is_repeated = false;
+        loop {
+            let (connections, options) = (invocation.runtime.mcp(), invocation.runtime.options());
+            let session = connections.session(&self.target, options).await?;
+            match self.attempt(&session, invocation).await {
+                Ok(result) => return content::output(result),
+                Err(Failure::Said(error)) => return Err(error),
+                Err(Failure::Lost { may_have_begun, why }) => {
+                    connections.forget(&self.target, &session).await;
+                    let may_repeat = !may_have_begun || self.is_idempotent;
+                    if is_repeated || !may_repeat {
+                        return Err(lost(may_have_begun, why).into());
+                    }
+                    is_repeated = true;
+                }
+            }
+        }
+    }
+
+    async fn attempt(&self, session: &Session, invocation: &Invocation) -> Result<CallToolResult, Failure> {
+        self.check(session).await?;
+        let lost = |may_have_begun, error: &ServiceError| Failure::Lost {
+            may_have_begun,
+            why: session.explained(unavailable(format_args!("{}: {}", self.target.key, reason(error)))),
+        };
+        let sent = session.peer.send_cancellable_request(self.request(invocation), options(invocation)).await;
+        let mut waiting = Waiting(Some(sent.map_err(|error| lost(false, &error))?));
+        match waiting.answer().await {
+            Ok(ServerResult::CallToolResult(result)) => Ok(result),
+            Ok(_) => Err(Failure::Said("its server answered with something else than a result".into())),
+            Err(ServiceError::McpError(error)) => {
+                Err(Failure::Said(format!("{} (error {})", shown(&error.message), error.code.0).into()))
+            }
+            Err(error @ ServiceError::TransportSend(_)) => Err(lost(may_have_begun(&error), &error)),
+            Err(error) => Err(lost(true, &error)),
+        }
+    }
+
+    /// Makes sure that the tool is what the model was shown.
+    async fn check(&self, session: &Session) -> Result<(), Failure> {
+        let list = session.list().await.map_err(|why| Failure::Lost { may_have_begun: false, why })?;
+        let refused = match list.get(&self.name) {
+            Some(listed) if !listed.shows_other_than(&self.shown) => return Ok(()),
+            Some(_) => "its server describes it in another way than before",
+            None => "its server does not have it any more",
+        };
+        Err(Failure::Said(changed(format_args!("{refused}, so it was not called")).into()))
+    }
+
+    fn request(&self, invocation: &Invocation) -> ClientRequest {
+        let arguments: JsonObject = (*invocation.run.arguments).clone();
+        let params = CallToolRequestParams::new(self.name.clone()).with_arguments(arguments);
+        ClientRequest::CallToolRequest(CallToolRequest::new(params))
+    }
+}
+
+fn options(invocation: &Invocation) -> PeerRequestOptions {
+    let mut meta = RequestMetaObject::new();
+    meta.insert(IDEMPOTENCY_KEY.to_owned(), Json::from(invocation.idempotency_key.clone()));
+    PeerRequestOptions::no_options().with_meta(meta)
+}
+
+/// Whether a request that could not be sent may have arrived all the same.
+fn may_have_begun(error: &ServiceError) -> bool {
+    let ServiceError::TransportSend(error) = error else { return true };
+    // A line that could not be written to its end is none.
+    !error.error.is::<std::io::Error>() && !http::is_not_begun(&*error.error)
+}
+
+fn lost(may_have_begun: bool, why: Error) -> Error {
+    let may = if may_have_begun { ", and it is not known whether the tool has done anything" } else { "" };
+    unavailable(format_args!("{}{may}", details(&why)))
+}
+
+/// Waits for an answer. When nobody waits any more, the server is told so.
+struct Waiting(Option<RequestHandle<RoleClient>>);
+
+impl Waiting {
+    async fn answer(&mut self) -> Result<ServerResult, ServiceError> {
+        let Some(handle) = &mut self.0 else { return Err(ServiceError::TransportClosed) };
+        let answer = (&mut handle.rx).await;
+        self.0 = None;
+        answer.unwrap_or(Err(ServiceError::TransportClosed))
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some(handle) = self.0.take() {
+            io::detached(async move {
+                let _ = tokio::time::timeout(CANCEL_LIMIT, handle.cancel(None)).await;
+            });
+        }
+    }
+}

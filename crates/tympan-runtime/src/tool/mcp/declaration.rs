@@ -1,0 +1,233 @@
+//! What a prompt says about a server and its tools.
+
+use serde_json::Value as Json;
+use tympan::hash::sha256_hex;
+use tympan::spec::{Connection, ConnectionKind, Tool, ToolKind};
+use tympan::{Error, Kind, Prompt, Result};
+
+use super::connections::Key;
+use super::server::{Address, McpServer, Reach};
+use crate::runtime::Runtime;
+
+/// A tool of kind `mcp`, as it is declared.
+pub(super) struct Declaration<'a> {
+    prompt: &'a Prompt,
+    tool: &'a Tool,
+    connection: Option<&'a Connection>,
+    server_name: Option<&'a str>,
+    approval_mode: Option<&'a Json>,
+    /// The only tools of the server that may be called.
+    pub(super) allowed: Option<&'a [String]>,
+}
+
+/// A server that was found for a declaration.
+#[derive(Clone)]
+pub(super) struct Target {
+    pub(super) key: Key,
+    pub(super) server: McpServer,
+}
+
+impl<'a> Declaration<'a> {
+    /// Reads what is declared; nothing for a tool of another kind.
+    pub(super) fn of(prompt: &'a Prompt, tool: &'a Tool) -> Option<Self> {
+        let ToolKind::Mcp { connection, server_name, approval_mode, allowed_tools } = &tool.kind else { return None };
+        Some(Self {
+            prompt,
+            tool,
+            connection: connection.as_ref(),
+            server_name: server_name.as_deref(),
+            approval_mode: approval_mode.as_ref(),
+            allowed: allowed_tools.as_deref(),
+        })
+    }
+
+    /// The server that it means: one that the host has registered, as a server or as a connection; or else the address that
+    /// it names itself.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(super) fn target(&self, runtime: &Runtime) -> Result<Target> {
+        let name = self.name();
+        if let Some(server) = runtime.mcp().server(name) {
+            return Ok(Target { key: Key::Server(name.to_owned()), server: (*server).clone() });
+        }
+        let is_reference = self.connection.is_some_and(|connection| connection.kind == ConnectionKind::Reference);
+        let registered = if is_reference { runtime.get_connection(name) } else { None };
+        let (connection, is_of_prompt) = match &registered {
+            Some(registered) => (Some(&**registered), false),
+            None => (self.connection.filter(|_| !is_reference), true),
+        };
+        let found = connection.and_then(|connection| Some((connection.endpoint.clone()?, connection.api_key.clone())));
+        let (url, key) = found.ok_or_else(|| self.missing(name))?;
+        let address = Address { url, headers: Vec::new(), key, is_of_prompt };
+        let credential = address.key.as_ref().map(|key| sha256_hex(key.expose()));
+        let key = Key::Endpoint { url: address.url.clone(), credential, is_of_prompt };
+        Ok(Target { key, server: McpServer::new(Reach::Address(address)) })
+    }
+
+    fn missing(&self, name: &str) -> Error {
+        let error = Error::new(Kind::ToolUnavailable, format_args!("no MCP server `{name}` is registered"));
+        self.located(error.with_help(
+            "let the host register it (Runtime::register_mcp_server, or a table in the file of `--tools`); a prompt file \
+             can name the address of a server as `connection.endpoint`, but never a program",
+        ))
+    }
+
+    /// The name under which the host may have registered the server.
+    fn name(&self) -> &'a str {
+        let reference = self.connection.filter(|connection| connection.kind == ConnectionKind::Reference);
+        reference.and_then(|reference| reference.name.as_deref()).or(self.server_name).unwrap_or(&self.tool.name)
+    }
+
+    /// What stands before the name of each of its tools.
+    ///
+    /// # Errors
+    /// It is no text.
+    pub(super) fn prefix(&self) -> Result<&'a str> {
+        Ok(self.text("prefix")?.unwrap_or_default())
+    }
+
+    /// The hash that the list of its tools must have.
+    ///
+    /// # Errors
+    /// It is no such hash.
+    pub(super) fn tools_hash(&self) -> Result<Option<&'a str>> {
+        let Some(hash) = self.text("toolsHash")? else { return Ok(None) };
+        let digits = hash.strip_prefix("sha256:").unwrap_or_default();
+        if digits.len() == 64 && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
+            return Ok(Some(hash));
+        }
+        Err(self.invalid("`toolsHash` is no hash", "write `sha256:` and 64 hexadecimal digits in lower case"))
+    }
+
+    /// Whether its author says that its tools may be called again.
+    ///
+    /// # Errors
+    /// What it says is neither `true` nor `false`.
+    pub(super) fn is_idempotent(&self) -> Result<bool> {
+        match self.tool.extra.get("idempotent") {
+            None => Ok(false),
+            Some(Json::Bool(is_idempotent)) => Ok(*is_idempotent),
+            Some(_) => Err(self.invalid("`idempotent` is no boolean", "write `true` or `false`")),
+        }
+    }
+
+    /// Which calls need a person's consent.
+    ///
+    /// # Errors
+    /// It says something that is none of the modes.
+    pub(super) fn approval(&self) -> Result<Approval> {
+        Approval::read(self.approval_mode).map_err(|problem| {
+            self.invalid(
+                problem,
+                "write `always`, `never`, or `{kind: specify}` with `alwaysRequireApprovalTools` and \
+                 `neverRequireApprovalTools`, both lists of names",
+            )
+        })
+    }
+
+    fn text(&self, key: &str) -> Result<Option<&'a str>> {
+        match self.tool.extra.get(key) {
+            None => Ok(None),
+            Some(Json::String(text)) => Ok(Some(text)),
+            Some(_) => Err(self.invalid(&format!("`{key}` is no text"), "write a text")),
+        }
+    }
+
+    fn invalid(&self, problem: &str, help: &str) -> Error {
+        let error = Error::new(Kind::InvalidDocument, format_args!("{problem}, in the tool `{}`", self.tool.name));
+        self.located(error.with_help(help))
+    }
+
+    /// The error at the place of the declaration.
+    pub(super) fn located(&self, error: Error) -> Error {
+        match self.tool.span {
+            Some(span) => error.at(span).in_source(self.prompt.source(), 0),
+            None => error,
+        }
+    }
+}
+
+/// Which calls need a person's consent.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Approval {
+    /// Each.
+    Always,
+    /// None.
+    Never,
+    /// Those of some tools, and of all that are in neither list.
+    Specify {
+        /// They need it.
+        always: Vec<String>,
+        /// They do not.
+        never: Vec<String>,
+    },
+}
+
+impl Approval {
+    /// What a prompt says. If it says nothing, no consent is needed, as for the host's own functions.
+    fn read(mode: Option<&Json>) -> Result<Self, &'static str> {
+        let (kind, lists) = match mode {
+            None => return Ok(Self::Never),
+            Some(Json::String(kind)) => (kind.as_str(), None),
+            Some(Json::Object(map)) => {
+                (map.get("kind").and_then(Json::as_str).ok_or("`approvalMode` has no `kind`")?, Some(map))
+            }
+            Some(_) => return Err("`approvalMode` is neither a text nor a map"),
+        };
+        let list = |key| match lists.and_then(|lists| lists.get(key)) {
+            None => Ok(Vec::new()),
+            Some(names) => {
+                serde_json::from_value(names.clone()).map_err(|_| "a list of `approvalMode` is no list of names")
+            }
+        };
+        match kind {
+            "always" => Ok(Self::Always),
+            "never" => Ok(Self::Never),
+            "specify" => Ok(Self::Specify {
+                always: list("alwaysRequireApprovalTools")?,
+                never: list("neverRequireApprovalTools")?,
+            }),
+            _ => Err("`approvalMode` is none of the modes"),
+        }
+    }
+
+    /// Whether a call of a tool, by its name at the server, needs consent.
+    pub(super) fn is_needed(&self, tool: &str) -> bool {
+        match self {
+            Self::Always => true,
+            Self::Never => false,
+            Self::Specify { always, never } => {
+                let is_in = |names: &[String]| names.iter().any(|name| name == tool);
+                is_in(always) || !is_in(never)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn modes_are_read_in_both_forms() {
+        let read = |mode: Json| Approval::read(Some(&mode));
+        assert_eq!(Approval::read(None), Ok(Approval::Never));
+        assert_eq!(read(json!("always")), Ok(Approval::Always));
+        assert_eq!(read(json!({ "kind": "never", "alwaysRequireApprovalTools": ["a"] })), Ok(Approval::Never));
+        for wrong in
+            [json!("sometimes"), json!(true), json!({}), json!({ "kind": "specify", "neverRequireApprovalTools": 1 })]
+        {
+            assert!(read(wrong.clone()).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn who_is_in_both_lists_or_in_none_needs_consent() {
+        let lists = json!({ "kind": "specify", "alwaysRequireApprovalTools": ["a", "c"], "neverRequireApprovalTools": ["b", "c"] });
+        let approval = Approval::read(Some(&lists)).expect("it is a mode");
+        assert_eq!(["a", "b", "c", "d"].map(|name| approval.is_needed(name)), [true, false, true, true]);
+    }
+}

@@ -1,0 +1,138 @@
+//! What a message of a server may be, before anybody reads it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rmcp::model::{ErrorData, RequestId, ServerJsonRpcMessage};
+use serde::Deserialize;
+use serde_json::Value as Json;
+use tympan::Error;
+
+use super::list::unavailable;
+
+/// The most bytes of one message.
+pub(super) const MAX_BYTES: usize = 32 << 20;
+
+/// The most values in one message. Each takes a hundred times the memory of the byte that it can be written with.
+const MAX_VALUES: usize = 200_000;
+
+/// Why something is no message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Problem {
+    /// There is too much of it.
+    TooLarge,
+    /// It is something else.
+    NoMessage,
+}
+
+impl From<Problem> for Error {
+    fn from(problem: Problem) -> Self {
+        unavailable(match problem {
+            Problem::TooLarge => "its server sent a message that is too large",
+            Problem::NoMessage => "its server sent something that is no message",
+        })
+    }
+}
+
+/// Reads a message. An answer that cannot be understood is an error for whoever waits for it.
+///
+/// # Errors
+/// It is no message, or too large to be looked at.
+pub(super) fn read(bytes: &[u8]) -> Result<ServerJsonRpcMessage, Problem> {
+    check(bytes)?;
+    serde_json::from_slice(bytes).or_else(|_| broken_answer(bytes).ok_or(Problem::NoMessage))
+}
+
+/// Looks at the size of a message.
+///
+/// # Errors
+/// It is too large.
+pub(super) fn check(bytes: &[u8]) -> Result<(), Problem> {
+    if bytes.len() > MAX_BYTES || values(bytes) > MAX_VALUES { Err(Problem::TooLarge) } else { Ok(()) }
+}
+
+/// A message as the answer to a request. If it answers another one, nobody waits for it, and somebody waits for ever.
+///
+/// # Errors
+/// It is something else.
+pub(super) fn answer_to(id: &RequestId, message: ServerJsonRpcMessage) -> Result<ServerJsonRpcMessage, Problem> {
+    match message {
+        ServerJsonRpcMessage::Response(answer) if answer.id == *id => Ok(ServerJsonRpcMessage::Response(answer)),
+        // Whoever cannot read a request does not know its number either.
+        ServerJsonRpcMessage::Error(error) if error.id.as_ref().is_none_or(|given| given == id) => {
+            Ok(ServerJsonRpcMessage::error(error.error, Some(id.clone())))
+        }
+        _ => Err(Problem::NoMessage),
+    }
+}
+
+/// How many values there are in JSON, or somewhat more.
+fn values(bytes: &[u8]) -> usize {
+    let (mut count, mut in_string, mut is_escaped) = (0, false, false);
+    for byte in bytes {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = in_string,
+            b'"' => in_string = !in_string,
+            b',' | b'[' | b'{' if !in_string => count += 1,
+            _ => {}
+        }
+    }
+    count
+}
+
+/// An answer whose result cannot be read, as an error for the one who asked.
+fn broken_answer(bytes: &[u8]) -> Option<ServerJsonRpcMessage> {
+    #[derive(Deserialize)]
+    struct Answer {
+        id: RequestId,
+        method: Option<Json>,
+    }
+    let answer: Answer = serde_json::from_slice(bytes).ok()?;
+    let error = ErrorData::internal_error("its answer is not as the protocol says", None);
+    answer.method.is_none().then(|| ServerJsonRpcMessage::error(error, Some(answer.id)))
+}
+
+/// What went wrong with a connection. Whoever finds out is seldom the one who has to tell.
+#[derive(Clone, Default)]
+pub(super) struct Notes(Arc<Mutex<Option<Error>>>);
+
+impl Notes {
+    /// Keeps what went wrong, if nothing has before.
+    pub(super) fn keep(&self, error: Error) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    }
+
+    /// Nothing is wrong any more.
+    pub(super) fn clear(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
+    /// What went wrong.
+    pub(super) fn get(&self) -> Option<Error> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_counted_and_text_is_not() {
+        assert_eq!(values(br#"{"a":[1,2,{"b":"x,[{\",["}],"c":3}"#), 6);
+        assert_eq!(values(br#"["\\",1]"#), 2);
+    }
+
+    #[test]
+    fn a_message_of_many_values_is_refused() {
+        let result = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"x":[0{}]}}}}"#, ",0".repeat(MAX_VALUES));
+        assert_eq!(read(result.as_bytes()).err(), Some(Problem::TooLarge));
+    }
+
+    #[test]
+    fn an_answer_that_cannot_be_read_is_an_error_for_who_asked() {
+        let read = read(br#"{"jsonrpc":"2.0","id":7,"error":"no"}"#);
+        assert!(matches!(read, Ok(ServerJsonRpcMessage::Error(error)) if error.id == Some(RequestId::Number(7))));
+        assert!(super::read(b"{}").is_err() && super::read(b"hello").is_err());
+    }
+}

@@ -1,0 +1,286 @@
+//! A session with a server.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rmcp::ClientHandler;
+use rmcp::model::{
+    ClientCapabilities, ClientConfig, ClientJsonRpcMessage, ClientRequest, Implementation, ListToolsRequest,
+    PaginatedRequestParams, ProtocolVersion, ServerJsonRpcMessage, ServerNotification, ServerResult,
+};
+use rmcp::service::{ClientInitializeError, Peer, RoleClient, RunningService, ServiceError, serve_client};
+use rmcp::transport::streamable_http_client::StreamableHttpError;
+use rmcp::transport::{DynamicTransportError, Transport};
+use tympan::{Error, Redactor, Result};
+
+use super::connections::Key;
+use super::declaration::Target;
+use super::http::{self, HttpFailure};
+use super::list::{MAX_TOOLS, ToolList, details, unavailable};
+use super::message::Notes;
+use super::server::Reach;
+use super::stdio::Program;
+use crate::client::shown;
+use crate::runtime::RuntimeOptions;
+
+/// The most pages of a list of tools.
+const MAX_PAGES: usize = 100;
+
+/// How long a server is waited for that should end.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// A session with a server. It ends when it is dropped, and so does the program.
+pub(super) struct Session {
+    pub(super) peer: Peer<RoleClient>,
+    running: Mutex<Option<RunningService<RoleClient, Client>>>,
+    program: Mutex<Option<Program>>,
+    /// Set when the server says that its tools have changed.
+    is_stale: Arc<AtomicBool>,
+    /// The latest list of tools. It is taken away before the server is asked again, which may be broken off.
+    list: tokio::sync::Mutex<Option<Arc<ToolList>>>,
+    has_listed: AtomicBool,
+    limit: Duration,
+    key: Key,
+    notes: Notes,
+    redactor: Redactor,
+}
+
+/// This end of a session. It offers nothing: no model, no questions to a person, no files.
+struct Client;
+
+impl ClientHandler for Client {
+    fn get_info(&self) -> ClientConfig {
+        let this = Implementation::new("tympan", env!("CARGO_PKG_VERSION"));
+        ClientConfig::new(ClientCapabilities::default(), this)
+            .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
+    }
+}
+
+/// A transport where it is seen when the tools of the server change. What else a server wants known, such as its log, goes
+/// no further.
+struct Watched<T> {
+    transport: T,
+    is_stale: Arc<AtomicBool>,
+}
+
+impl<T: Transport<RoleClient>> Transport<RoleClient> for Watched<T> {
+    type Error = T::Error;
+
+    fn send(&mut self, item: ClientJsonRpcMessage) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        self.transport.send(item)
+    }
+
+    async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
+        loop {
+            // Here, so that it is known before the answer that comes next.
+            match self.transport.receive().await? {
+                ServerJsonRpcMessage::Notification(told) => {
+                    if matches!(told.notification, ServerNotification::ToolListChangedNotification(_)) {
+                        self.is_stale.store(true, Ordering::Release);
+                    }
+                }
+                message => return Some(message),
+            }
+        }
+    }
+
+    fn close(&mut self) -> impl Future<Output = Result<(), Self::Error>> + Send {
+        self.transport.close()
+    }
+}
+
+impl Session {
+    /// Begins a session.
+    ///
+    /// # Errors
+    /// The server does not start, cannot be reached, does not answer in time, or speaks something else.
+    pub(super) async fn begin(target: &Target, options: &RuntimeOptions) -> Result<Self> {
+        let mut redactor = Redactor::new(true);
+        redactor.register_all(target.server.reach.secrets());
+        let begun = Self::begin_as(target, options, &redactor).await;
+        begun.map_err(|error| error.without_secrets(&redactor))
+    }
+
+    async fn begin_as(target: &Target, options: &RuntimeOptions, redactor: &Redactor) -> Result<Self> {
+        let (notes, is_stale) = (Notes::default(), Arc::new(AtomicBool::new(true)));
+        let limit = target.server.connect_timeout;
+        let begin = Begin { key: &target.key, notes: &notes, limit, is_stale: &is_stale };
+        let (running, program) = match &target.server.reach {
+            Reach::Program(command) => {
+                let (program, lines) = Program::start(command, notes.clone())?;
+                match begin.handshake(lines).await {
+                    Ok(running) => (running, Some(program)),
+                    Err(error) => return Err(program.last_words(error).await),
+                }
+            }
+            Reach::Address(address) => {
+                (begin.handshake(http::transport(address, options, notes.clone())?).await?, None)
+            }
+        };
+        Ok(Self {
+            peer: running.peer().clone(),
+            running: Mutex::new(Some(running)),
+            program: Mutex::new(program),
+            is_stale,
+            list: tokio::sync::Mutex::default(),
+            has_listed: AtomicBool::new(false),
+            limit,
+            key: target.key.clone(),
+            notes,
+            redactor: redactor.clone(),
+        })
+    }
+
+    /// Whether nobody is at the other end any more.
+    pub(super) fn is_over(&self) -> bool {
+        self.peer.is_transport_closed()
+    }
+
+    /// Whether the server has listed its tools before.
+    pub(super) fn has_listed(&self) -> bool {
+        self.has_listed.load(Ordering::Acquire)
+    }
+
+    /// The tools of the server as it lists them now.
+    ///
+    /// # Errors
+    /// It cannot list them, or not in time, or there are too many.
+    pub(super) async fn fresh_list(&self) -> Result<Arc<ToolList>> {
+        self.is_stale.store(true, Ordering::Release);
+        self.list().await
+    }
+
+    /// The tools of the server. It is only asked if it has said that something has changed.
+    ///
+    /// # Errors
+    /// As [`Session::fresh_list`].
+    pub(super) async fn list(&self) -> Result<Arc<ToolList>> {
+        let mut list = self.list.lock().await;
+        // Before the server is asked: what changes while it answers has to be asked for again.
+        if self.is_stale.swap(false, Ordering::AcqRel) {
+            *list = None;
+        }
+        if let Some(list) = &*list {
+            return Ok(list.clone());
+        }
+        let listed = tokio::time::timeout(self.limit, self.read_list()).await.unwrap_or_else(|_| {
+            Err(unavailable(format_args!("{} did not list its tools within {} s", self.key, self.limit.as_secs_f64())))
+        });
+        let listed = listed.map_err(|error| self.explained(error))?;
+        self.has_listed.store(true, Ordering::Release);
+        Ok(list.insert(Arc::new(listed)).clone())
+    }
+
+    async fn read_list(&self) -> Result<ToolList> {
+        let (mut tools, mut cursor) = (Vec::new(), None);
+        for _ in 0..MAX_PAGES {
+            let params = PaginatedRequestParams::default().with_cursor(cursor.take());
+            // Not through its cache of answers: what matters is how the list is now.
+            let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params));
+            let page = match self.peer.send_request(request).await {
+                Ok(ServerResult::ListToolsResult(page)) => page,
+                Ok(_) => return Err(unavailable(format_args!("{} does not list its tools", self.key))),
+                Err(error) => return Err(unavailable(format_args!("{}: {}", self.key, reason(&error)))),
+            };
+            tools.extend(page.tools);
+            if tools.len() > MAX_TOOLS {
+                return Err(unavailable(format_args!("{} has more than {MAX_TOOLS} tools", self.key)));
+            }
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                return ToolList::new(tools);
+            }
+        }
+        Err(unavailable(format_args!("{} lists its tools on more than {MAX_PAGES} pages", self.key)))
+    }
+
+    /// An error with what else is known about it.
+    pub(super) fn explained(&self, error: Error) -> Error {
+        let error = self.notes.get().unwrap_or(error);
+        let program = self.program.lock().unwrap_or_else(PoisonError::into_inner);
+        let error = match &*program {
+            Some(program) => program.complaint(error),
+            None => error,
+        };
+        error.without_secrets(&self.redactor)
+    }
+
+    /// Ends it in good order, and does not wait for ever.
+    pub(super) async fn end(self: Arc<Self>) {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(mut running) = running {
+            let _ = running.close_with_timeout(GRACE).await;
+        }
+        let program = self.program.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(program) = program {
+            program.wait().await;
+        }
+    }
+}
+
+/// What it takes to begin a session.
+struct Begin<'a> {
+    key: &'a Key,
+    notes: &'a Notes,
+    limit: Duration,
+    is_stale: &'a Arc<AtomicBool>,
+}
+
+impl Begin<'_> {
+    async fn handshake(
+        &self,
+        transport: impl Transport<RoleClient> + 'static,
+    ) -> Result<RunningService<RoleClient, Client>> {
+        let transport = Watched { transport, is_stale: self.is_stale.clone() };
+        match tokio::time::timeout(self.limit, serve_client(Client, transport)).await {
+            Ok(Ok(running)) => Ok(running),
+            Ok(Err(failure)) => Err(self.refused(failure)),
+            Err(_) => {
+                let late = format!("{} did not answer within {} s", self.key, self.limit.as_secs_f64());
+                Err(match self.notes.get() {
+                    Some(problem) => unavailable(format_args!("{late}, and {}", details(&problem))),
+                    None => unavailable(late),
+                })
+            }
+        }
+    }
+
+    fn refused(&self, failure: ClientInitializeError) -> Error {
+        let what = match failure {
+            ClientInitializeError::TransportError { error, .. } => match of_transport(&error) {
+                Some(error) => return error.clone(),
+                None => "it cannot be written to".to_owned(),
+            },
+            ClientInitializeError::JsonRpcError(error) => format!("it refused: {}", shown(&error.message)),
+            ClientInitializeError::ConnectionClosed(_) => match self.notes.get() {
+                Some(error) => return error,
+                None => "it went away before it was ready".to_owned(),
+            },
+            _ => "it does not speak the protocol".to_owned(),
+        };
+        unavailable(format_args!("{}: {what}", self.key))
+    }
+}
+
+/// The error of our own client for HTTP, if that is behind an error.
+pub(super) fn of_transport(error: &DynamicTransportError) -> Option<&Error> {
+    match error.error.downcast_ref::<StreamableHttpError<HttpFailure>>()? {
+        StreamableHttpError::Client(failure) => Some(&failure.error),
+        _ => None,
+    }
+}
+
+/// What went wrong with a request, in words that are bounded.
+pub(super) fn reason(error: &ServiceError) -> String {
+    match error {
+        ServiceError::McpError(error) => format!("{} (error {})", shown(&error.message), error.code.0),
+        ServiceError::TransportSend(error) => match of_transport(error) {
+            Some(error) => details(error).to_owned(),
+            None => "it cannot be written to".to_owned(),
+        },
+        ServiceError::TransportClosed => "it went away".to_owned(),
+        ServiceError::UnexpectedResponse => "it answered with something else".to_owned(),
+        _ => "it did not answer".to_owned(),
+    }
+}
