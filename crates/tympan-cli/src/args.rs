@@ -369,10 +369,11 @@ pub(crate) struct ChatArgs {
 /// How models and tools are called, in `run` and `chat`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CallArgs {
-    /// A TOML file that says which program each function is that the prompt declares
+    /// A TOML file that says which program or server each tool is that the prompt declares
     ///
-    /// For each tool, `[NAME]` with `command = ["prog", "arg"]` and, if wanted, `timeout = 30` in seconds. The program
-    /// gets the arguments as JSON on standard input, and prints JSON or text.
+    /// For each function, `[NAME]` with `command = ["prog", "arg"]` and, if wanted, `timeout = 30` in seconds. The program
+    /// gets the arguments as JSON on standard input, and prints JSON or text. For each MCP server, `[NAME]` with
+    /// `server = ["prog", "arg"]` or `url = "http://…"`.
     #[arg(long, value_name = "FILE")]
     pub(crate) tools: Option<PathBuf>,
 

@@ -1,4 +1,4 @@
-//! The file that says which program each tool is.
+//! The file that says which program or server each tool is.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -6,21 +6,29 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
-use tympan::spec::ToolKind;
+use tympan::spec::{Secret, ToolKind};
+use tympan::wire::redacted_url;
 use tympan::{Error, Kind, Prompt};
-use tympan_runtime::Tool;
 use tympan_runtime::tool::command;
+use tympan_runtime::{McpServer, Runtime, Tool};
 
 use crate::inputs;
 use crate::prompt_file::in_prompt;
 use crate::report::Failure;
 
-/// A tool that is a program.
+/// What stands under a name: a program that is the tool, or a server that has tools.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Entry {
-    command: Vec<String>,
+    command: Option<Vec<String>>,
     timeout: Option<f64>,
+    server: Option<Vec<String>>,
+    url: Option<String>,
+    /// Variables that a server gets to see.
+    #[serde(default)]
+    env: Vec<String>,
+    /// The variable that has the key for an address.
+    key: Option<String>,
 }
 
 /// The programs that are tools.
@@ -36,8 +44,13 @@ pub(crate) struct Programs {
 ///
 /// # Errors
 /// As [`read`]; or the prompt declares a function that nothing runs. What to do about that is in the help.
-pub(crate) fn of_prompt(path: Option<&Path>, prompt: &Prompt, help: &str) -> Result<Programs, Failure> {
-    let programs = path.map(read).transpose()?.unwrap_or_default();
+pub(crate) fn of_prompt(
+    path: Option<&Path>,
+    runtime: &Runtime,
+    prompt: &Prompt,
+    help: &str,
+) -> Result<Programs, Failure> {
+    let programs = path.map(|path| read(path, runtime)).transpose()?.unwrap_or_default();
     let functions = prompt.spec().tools.iter().filter(|tool| matches!(tool.kind, ToolKind::Function { .. }));
     match functions.map(|tool| &tool.name).find(|name| !programs.runs.contains_key(*name)) {
         None => Ok(programs),
@@ -45,26 +58,86 @@ pub(crate) fn of_prompt(path: Option<&Path>, prompt: &Prompt, help: &str) -> Res
     }
 }
 
-/// Reads the file.
+/// Reads the file. Servers are registered with the runtime.
 ///
 /// # Errors
 /// It cannot be read, or is not as it should be.
-fn read(path: &Path) -> Result<Programs, Failure> {
+fn read(path: &Path, runtime: &Runtime) -> Result<Programs, Failure> {
     let source = inputs::read(path, "--tools")?;
     let wrong = |reason: &str| Failure::Usage(format!("{}: {reason}", path.display()));
     let entries: HashMap<String, Entry> =
         toml::from_str(source.text()).map_err(|error| wrong(error.to_string().trim_end()))?;
     let mut programs = Programs::default();
     for (name, entry) in entries {
-        if entry.command.is_empty() {
-            return Err(wrong(&format!("the command of `{name}` is empty")));
+        let shown = entry.shown();
+        match entry.read(&name, runtime).map_err(|reason| wrong(&reason))? {
+            Read::Tool(tool) => {
+                programs.runs.insert(name.clone(), tool);
+            }
+            Read::Server(server) => runtime.register_mcp_server(&name, server),
         }
-        let timeout = entry.timeout.map(|seconds| {
-            Duration::try_from_secs_f64(seconds)
-                .map_err(|_| wrong(&format!("the timeout of `{name}` is no number of seconds")))
-        });
-        programs.commands.insert(name.clone(), entry.command.join(" "));
-        programs.runs.insert(name, command(entry.command, timeout.transpose()?));
+        programs.commands.insert(name, shown);
     }
     Ok(programs)
+}
+
+/// What an entry is.
+enum Read {
+    Tool(Arc<dyn Tool>),
+    Server(McpServer),
+}
+
+impl Entry {
+    /// The command line or the address, for people.
+    fn shown(&self) -> String {
+        let command = self.command.as_ref().or(self.server.as_ref()).map(|words| words.join(" "));
+        command.or_else(|| self.url.as_deref().map(redacted_url)).unwrap_or_default()
+    }
+
+    fn read(self, name: &str, runtime: &Runtime) -> Result<Read, String> {
+        let Self { command: program, timeout, server, url, env, key } = self;
+        let is_stray = |what: &str, where_from: &str| format!("`{what}` of `{name}` is for a `{where_from}`");
+        match (program, server, url) {
+            (Some(program), None, None) => {
+                if !env.is_empty() {
+                    return Err(is_stray("env", "server"));
+                }
+                if key.is_some() {
+                    return Err(is_stray("key", "url"));
+                }
+                let timeout = timeout.map(Duration::try_from_secs_f64).transpose();
+                let timeout = timeout.map_err(|_| format!("the timeout of `{name}` is no number of seconds"))?;
+                Ok(Read::Tool(command(not_empty(program, "command", name)?, timeout)))
+            }
+            _ if timeout.is_some() => Err(is_stray("timeout", "command")),
+            (None, Some(program), None) if key.is_none() => {
+                let mut server = McpServer::stdio(not_empty(program, "server", name)?);
+                for variable in env {
+                    let value = value(&variable, name, runtime)?;
+                    server = server.env(variable, value);
+                }
+                Ok(Read::Server(server))
+            }
+            (None, Some(_), None) => Err(is_stray("key", "url")),
+            (None, None, Some(_)) if !env.is_empty() => Err(is_stray("env", "server")),
+            (None, None, Some(url)) => {
+                let server = McpServer::http(url);
+                let Some(variable) = key else { return Ok(Read::Server(server)) };
+                let bearer = format!("Bearer {}", value(&variable, name, runtime)?.expose());
+                Ok(Read::Server(server.header("Authorization", Secret::new(bearer))))
+            }
+            _ => Err(format!("`{name}` has to have a `command`, a `server` or a `url`, and only one of them")),
+        }
+    }
+}
+
+fn not_empty(command: Vec<String>, what: &str, name: &str) -> Result<Vec<String>, String> {
+    if command.is_empty() { Err(format!("the {what} of `{name}` is empty")) } else { Ok(command) }
+}
+
+/// The value of a variable: of the environment, or of a `.env` file.
+fn value(variable: &str, name: &str, runtime: &Runtime) -> Result<Secret, String> {
+    let defaults = &runtime.options().load.env_defaults;
+    let value = std::env::var(variable).ok().or_else(|| defaults.get(variable).cloned());
+    value.map(Secret::new).ok_or_else(|| format!("`{name}` wants the variable {variable}, which is not set"))
 }

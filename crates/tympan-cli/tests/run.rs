@@ -198,6 +198,12 @@ fn a_file_of_tools_that_cannot_be_used_is_an_error() {
         ("[get_weather]\ncommand = []", "the command of `get_weather` is empty"),
         ("[get_weather]\ncommand = [\"cat\"]\ntimeout = -1", "the timeout of `get_weather` is no number of seconds"),
         ("[get_weather]\ncmd = [\"cat\"]", "unknown field `cmd`"),
+        ("[s]\ncommand = [\"cat\"]\nurl = \"http://localhost/\"", "a `command`, a `server` or a `url`"),
+        ("[s]\n", "a `command`, a `server` or a `url`"),
+        ("[s]\nserver = []", "the server of `s` is empty"),
+        ("[s]\nserver = [\"cat\"]\nenv = [\"TYMPAN_NOT_SET\"]", "wants the variable TYMPAN_NOT_SET, which is not set"),
+        ("[s]\nserver = [\"cat\"]\nkey = \"PATH\"", "`key` of `s` is for a `url`"),
+        ("[s]\nurl = \"http://localhost/\"\ntimeout = 1", "`timeout` of `s` is for a `command`"),
         ("get_weather", "tools.toml"),
     ] {
         let (status, _, error) = run_with_tool(tools);
@@ -246,6 +252,29 @@ fn an_error_of_the_provider_is_not_waited_for() {
     assert_eq!(status, Some(1));
     assert!(error.contains("error[provider]"), "{error}");
     assert_eq!(server.requests.try_iter().count(), 2);
+}
+
+#[test]
+fn servers_have_tools() {
+    let run = |tools: &str| {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("tools.toml");
+        std::fs::write(&file, tools).expect("it can be written");
+        let file = file.to_str().expect("a name").to_owned();
+        finish(&mut tympan(&["run", "examples/mcp/define.prompty", "--sample", "--tools", &file]))
+    };
+    let (status, out, error) = run("[dictionary]\nserver = [\"python3\", \"examples/mcp/dictionary.py\"]\n");
+    assert_eq!((status, out.as_str()), (Some(0), "It is a sheet between the platen and the paper.\n"), "{error}");
+    let (status, _, error) = run("[dictionary]\nserver = [\"sh\", \"-c\", \"echo no dictionary >&2; exit 4\"]\n");
+    assert_eq!(status, Some(1));
+    assert!(error.contains("error[tool_unavailable]") && error.contains("it said last: no dictionary"), "{error}");
+    // An address is the host's word, so a private one is called, with the key that the host says.
+    let server = Server::start(|stream, _| respond(stream, "403 Forbidden", "text/plain", ""));
+    let (status, _, error) = run(&format!("[dictionary]\nurl = \"{}\"\nkey = \"OPENAI_API_KEY\"\n", server.url));
+    assert_eq!(status, Some(1));
+    assert!(error.contains("error[tool_unavailable]") && error.contains("answered with status 403"), "{error}");
+    let request = server.requests.recv().expect("it was called");
+    assert!(request.contains(&format!("authorization: Bearer {KEY}\r\n")) && !error.contains(KEY), "{request}");
 }
 
 #[test]

@@ -105,3 +105,8 @@ struct GuideToTheNetwork;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/tools.md")]
 struct GuideToTools;
+
+/// As above.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/mcp.md")]
+struct GuideToMcp;

@@ -150,7 +150,7 @@ fn servers_that_cannot_be_used_say_why() {
     let double = Double::new();
     let unavailable = |server: McpServer| {
         let runtime = Runtime::default();
-        runtime.register_mcp_server("double", server.connect_timeout(Duration::from_millis(1500)));
+        runtime.register_mcp_server("double", server);
         let error = refused(&runtime, json!([mcp(json!({}))]), Kind::ToolUnavailable);
         format!("{error}: {}", error.help().unwrap_or_default())
     };
@@ -158,12 +158,15 @@ fn servers_that_cannot_be_used_say_why() {
         ("exit", "it ended (exit status: 7); it said last: the double is here; TOKEN is [REDACTED] | no licence for"),
         ("garbage", "sent something that is no message"),
         ("line", "sent a message that is too large"),
-        ("silent", "did not answer within 1.5 s"),
+        ("silent", "did not answer within 0.2 s"),
         ("twice", "lists `add` twice"),
         ("badname", "no provider takes the name `no spaces, please`"),
         ("endless", "on more than 100 pages"),
     ] {
-        let said = unavailable(double.server(mode).env("TOKEN", Secret::new("correct-horse-battery")));
+        // Long enough for a machine that has much else to do.
+        let limit = Duration::from_millis(if mode == "silent" { 200 } else { 60_000 });
+        let server = double.server(mode).env("TOKEN", Secret::new("correct-horse-battery"));
+        let said = unavailable(server.connect_timeout(limit));
         assert!(said.contains(expected), "{mode}: {said}");
         assert!(!said.contains("correct-horse") && !said.contains('\u{1b}'), "{mode}: {said}");
     }

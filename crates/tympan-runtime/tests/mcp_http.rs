@@ -235,11 +235,11 @@ fn a_server_is_told_when_nobody_waits_any_more() {
         }
         serve(exchange, Form::Whole, &sessions, &|exchange, _| exchange.stall());
     });
-    let settings = TurnSettings { tool_timeout: Duration::from_millis(200), ..TurnSettings::default() };
+    let settings = TurnSettings { tool_timeout: Duration::from_secs(1), ..TurnSettings::default() };
     let prompt = scripted(json!([mcp(json!({}))]), &["add"]);
     let runtime = knowing(&server);
     let run = runtime.turn(&prompt, &Inputs::new(), &settings).expect("it ends well");
-    assert_eq!(told(&run), ["Error: Tool 'add' failed: Not done in time: within 0.2 s"]);
+    assert_eq!(told(&run), ["Error: Tool 'add' failed: Not done in time: within 1 s"]);
     heard.recv_timeout(Duration::from_secs(60)).expect("the server is told");
     server.wait_until_left();
 }

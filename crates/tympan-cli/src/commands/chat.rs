@@ -43,7 +43,8 @@ pub(super) fn run(args: &ChatArgs, quiet: bool) -> Result<ExitCode, Failure> {
     }
     let runtime = prompt_file::runtime(&args.prompt.file, args.call.options(&args.prompt), quiet);
     let (prompt, inputs) = super::render::load_in(&runtime, &args.prompt, quiet)?;
-    let programs = tools::of_prompt(args.call.tools.as_deref(), &prompt, "`--tools FILE` says which program runs it")?;
+    let programs =
+        tools::of_prompt(args.call.tools.as_deref(), &runtime, &prompt, "`--tools FILE` says which program runs it")?;
     let conversation = Conversation::new(&prompt, args.prompt.variant.as_deref(), inputs, args.question.as_deref())?;
     let reader = Reader::new(!args.no_history)?;
     // Each turn is a trace of its own, and loading the prompt is none.

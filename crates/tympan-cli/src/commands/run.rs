@@ -38,7 +38,8 @@ pub(super) fn run(args: &RunArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let runtime = runtime.under(&span);
     let (prompt, inputs, rendered) = render_in(&runtime, &args.render.prompt, quiet)?;
     let help = "`--tools FILE` says which program runs it; with `--no-tools`, the call is the result";
-    let tools = (!args.no_tools).then(|| tools::of_prompt(args.call.tools.as_deref(), &prompt, help)).transpose()?;
+    let tools =
+        (!args.no_tools).then(|| tools::of_prompt(args.call.tools.as_deref(), &runtime, &prompt, help)).transpose()?;
     let tools = tools.filter(|_| !prompt.spec().tools.is_empty());
     let messages = messages(&runtime, &prompt, &rendered)?;
     let options = args.model.options();
@@ -46,6 +47,7 @@ pub(super) fn run(args: &RunArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let started = Instant::now();
     let status = tokio.block_on(call.perform(args, quiet, started));
+    runtime.close_mcp_servers();
     drop(span);
     traces.flush();
     status
