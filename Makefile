@@ -7,7 +7,7 @@ INTEROP := target/interop
 INTEROP_NODE := target/interop-node
 INTEROP_MODELS := target/interop-models
 FUZZ_SECONDS ?= 60
-FUZZ_TARGETS ?= template front_matter definition directive parse stream
+FUZZ_TARGETS ?= template front_matter definition directive parse stream openapi
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test interop lint bench fuzz generate need-cargo need-python need-node
@@ -50,7 +50,7 @@ test: need-cargo $(ORACLE)/ready $(INTEROP)/ready $(INTEROP_NODE)/ready
 	@# Everything that the tests need, the command among it. Built for itself, it would be built twice.
 	$(CARGO) test --workspace --no-run --quiet
 	$(PYTHON) -B tests/interop/aimock.py target/debug/tympan $(INTEROP_NODE)
-	@export ROTEL="$$(cat $(INTEROP)/ready)"; \
+	@export ROTEL="$$(cat $(INTEROP)/ready)" OPENAPI_PYTHON="$(CURDIR)/$(INTEROP)/bin/python"; \
 	export MCP_SERVER="$(CURDIR)/$(INTEROP_NODE)/node_modules/@modelcontextprotocol/server-everything/dist/index.js"; \
 	if $(CARGO) nextest --version >/dev/null 2>&1; then \
 		echo '$(CARGO) nextest run --workspace'; $(CARGO) nextest run --workspace; \

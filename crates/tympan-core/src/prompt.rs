@@ -33,9 +33,9 @@ pub struct Prompt {
     /// The default template, then those of the variants, in order.
     arms: Vec<Arm>,
     warnings: Vec<Diagnostic>,
-    /// What came from the environment while the prompt was loaded.
     /// Where the paths in it start.
     directory: Option<PathBuf>,
+    /// What came from the environment while the prompt was loaded.
     from_environment: Vec<Secret>,
     definition_hash: OnceLock<String>,
 }

@@ -16,6 +16,7 @@ mod body;
 mod call;
 mod content;
 mod failure;
+mod once;
 mod options;
 mod pool;
 mod redirect;
@@ -27,6 +28,7 @@ pub use content::Content;
 pub use options::{HttpOptions, ProxyPolicy, Sleep};
 
 pub(crate) use failure::{own, reason, shown};
+pub(crate) use once::{Answer, send_once};
 pub(crate) use pool::{of_host, of_tools};
 
 use call::Call;

@@ -110,3 +110,8 @@ struct GuideToTools;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/mcp.md")]
 struct GuideToMcp;
+
+/// As above.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/openapi.md")]
+struct GuideToServices;

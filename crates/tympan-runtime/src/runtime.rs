@@ -17,6 +17,7 @@ use crate::foreign;
 use crate::load::LoadOptions;
 use crate::provider::Provider;
 use crate::told;
+use crate::tool::http::ToolClient;
 use crate::tool::{McpConnections, Tool, ToolAddresses, ToolHandler};
 use crate::trace::{Span, TraceOptions, Tracer, mask_messages};
 
@@ -89,6 +90,8 @@ struct Shared {
     mcp: McpConnections,
     /// Made when it is first needed: most runtimes never call anybody.
     client: OnceLock<Result<HttpClient>>,
+    /// As above.
+    tool_client: OnceLock<Arc<ToolClient>>,
 }
 
 /// What is registered under which name.
@@ -238,6 +241,13 @@ impl Runtime {
     /// The options cannot be used.
     pub(crate) fn client(&self) -> Result<HttpClient> {
         self.shared.client.get_or_init(|| HttpClient::new(self.options().http.clone())).clone()
+    }
+
+    /// The HTTP client of tools.
+    pub(crate) fn tool_client(&self) -> Arc<ToolClient> {
+        let RuntimeOptions { http, tool_addresses, .. } = self.options();
+        let make = || Arc::new(ToolClient::new(http.clone(), tool_addresses.clone()));
+        self.shared.tool_client.get_or_init(make).clone()
     }
 
     /// Fills in defaults and checks that nothing required is missing.

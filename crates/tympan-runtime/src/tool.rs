@@ -22,7 +22,9 @@ mod command;
 mod destination;
 mod fit;
 mod handler;
+pub(crate) mod http;
 mod mcp;
+pub mod openapi;
 mod prompt;
 
 pub use bind::bind_tools;

@@ -90,14 +90,7 @@ impl ByteStream {
 
     /// Waits for the first byte and looks what is coming.
     pub(super) async fn begin(mut self, response: Announced, streamed: bool) -> Result<Self, Failure> {
-        if let Some(length) = response.length.filter(|length| *length > self.limits.bytes) {
-            let error = Error::new(Kind::ResponseTooLarge, format_args!("it has {length} bytes"));
-            return Err(Failure::for_good(error.with_help(format!("this client takes {}", self.limits.bytes))));
-        }
-        if response.encoded {
-            let error = Error::new(Kind::ContentType, "the answer has a compression that was not asked for");
-            return Err(Failure::for_good(error));
-        }
+        response.check(self.limits.bytes).map_err(Failure::for_good)?;
         let first = self.next().await.transpose().map_err(|error| {
             // Nothing of the answer has been seen, so another attempt repeats nothing.
             let again = if error.kind() == Kind::Truncated { Again::Soon } else { Again::Never };
@@ -265,6 +258,18 @@ impl Announced {
         let encoding =
             response.headers().get(CONTENT_ENCODING).map(|encoding| encoding.as_bytes().to_ascii_lowercase());
         Self { length: response.content_length(), encoded: encoding.is_some_and(|encoding| encoding != b"identity") }
+    }
+
+    /// Refuses what cannot be read within so many bytes.
+    pub(super) fn check(&self, most: u64) -> Result<()> {
+        if let Some(length) = self.length.filter(|length| *length > most) {
+            let error = Error::new(Kind::ResponseTooLarge, format_args!("it has {length} bytes"));
+            return Err(error.with_help(format!("this client takes {most}")));
+        }
+        if self.encoded {
+            return Err(Error::new(Kind::ContentType, "the answer has a compression that was not asked for"));
+        }
+        Ok(())
     }
 }
 

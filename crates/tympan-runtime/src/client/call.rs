@@ -140,24 +140,34 @@ impl Call {
     }
 
     async fn exchange(&self, url: Url, first_byte: Instant) -> Result<Response, Failure> {
-        let origin = url.origin().ascii_serialization();
         let mut request = Request::new(self.method.clone(), url);
         request.headers_mut().clone_from(&self.headers);
         if !self.body.is_empty() {
             *request.body_mut() = Some(self.body.clone().into());
         }
-        let options = &self.options;
-        let (at, kind, limit) = if self.deadline < first_byte {
-            (self.deadline, Kind::TotalTimeout, options.total_timeout)
-        } else {
-            (first_byte, Kind::FirstByteTimeout, options.first_byte_timeout)
-        };
-        match timeout_at(at, self.client.execute(request)).await {
-            Ok(answer) => {
-                answer.map_err(|error| Failure::no_answer(&error.without_url(), &origin, options.connect_timeout))
-            }
-            Err(_) => Err(Failure::for_good(timeout(kind, &origin, limit))),
+        execute(&self.client, request, &self.options, first_byte, self.deadline).await
+    }
+}
+
+/// Sends a request once, and waits for the head of the answer.
+pub(super) async fn execute(
+    client: &Client,
+    request: Request,
+    options: &HttpOptions,
+    first_byte: Instant,
+    deadline: Instant,
+) -> Result<Response, Failure> {
+    let origin = request.url().origin().ascii_serialization();
+    let (at, kind, limit) = if deadline < first_byte {
+        (deadline, Kind::TotalTimeout, options.total_timeout)
+    } else {
+        (first_byte, Kind::FirstByteTimeout, options.first_byte_timeout)
+    };
+    match timeout_at(at, client.execute(request)).await {
+        Ok(answer) => {
+            answer.map_err(|error| Failure::no_answer(&error.without_url(), &origin, options.connect_timeout))
         }
+        Err(_) => Err(Failure::for_good(timeout(kind, &origin, limit))),
     }
 }
 

@@ -24,6 +24,9 @@ impl Failure {
 
     /// No answer came.
     pub(super) fn no_answer(failure: &reqwest::Error, origin: &str, connect_timeout: Duration) -> Self {
+        if let Some(own) = own(failure) {
+            return Self::for_good(own.clone());
+        }
         if failure.is_connect() && failure.is_timeout() {
             return Self { error: timeout(Kind::ConnectTimeout, origin, connect_timeout), again: Again::Soon };
         }

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use rustls::ClientConfig;
-
 use reqwest::dns::Resolve;
 use reqwest::{Client, ClientBuilder, Proxy};
+use rustls::ClientConfig;
 use url::{Host, Url};
 
 use super::options::{HttpOptions, ProxyPolicy};

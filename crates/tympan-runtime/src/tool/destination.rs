@@ -12,6 +12,8 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use tympan::{Error, Kind, Result};
 use url::{Host, Url};
 
+use crate::client::shown;
+
 /// Which addresses tools may call, besides public ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolAddresses {
@@ -133,11 +135,6 @@ fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
 fn blocked(details: impl std::fmt::Display) -> Error {
     Error::new(Kind::BlockedDestination, details)
         .with_help("use a public address, or let the host allow this one (RuntimeOptions::tool_addresses)")
-}
-
-/// Some of a text that others wrote.
-fn shown(text: &str) -> String {
-    text.chars().take(100).filter(|char| !char.is_control()).collect()
 }
 
 #[cfg(test)]

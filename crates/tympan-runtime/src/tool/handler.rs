@@ -10,7 +10,7 @@ use tympan::turn::TurnTool;
 use tympan::wire::Function;
 use tympan::{Error, Inputs, Kind, Prompt, Result};
 
-use super::{Tool, fit, mcp, prompt};
+use super::{Tool, fit, mcp, openapi, prompt};
 use crate::runtime::Runtime;
 use crate::trace::Span;
 use crate::turn::TurnSettings;
@@ -129,6 +129,7 @@ async fn open(opening: Opening<'_>) -> Result<Vec<OpenTool>> {
         (Some(handler), _) => handler.open(opening).await,
         (None, ToolKind::Mcp { .. }) => mcp::open(opening).await,
         (None, ToolKind::Prompty { path, mode }) => prompt::open(opening, path.as_deref(), mode.as_deref()).await,
+        (None, ToolKind::OpenApi { .. }) => openapi::open(opening).await,
         (None, _) => Err(Error::not_registered("tool handler", &format!("{kind} (the tool `{}`)", opening.tool.name))),
     }
 }

@@ -1,0 +1,169 @@
+//! Calls: a request goes out with its key, and what comes back is put into words for a model.
+
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use futures_util::future::BoxFuture;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
+use reqwest::{Request, StatusCode};
+use serde::de::IgnoredAny;
+use tympan::message::{ContentPart, MediaPart};
+use tympan::spec::Secret;
+use tympan::{Content, Redactor};
+use url::Url;
+
+use super::operation::{Operation, essence};
+use super::request::ServiceRequest;
+use super::schema::bounded_text;
+use crate::Result;
+use crate::client::Answer;
+use crate::client::shown;
+use crate::tool::http::ToolClient;
+use crate::tool::{Invocation, Tool, ToolError, ToolOutput};
+
+/// The most bytes of an answer that are read. The model gets fewer.
+const MAX_ANSWER: u64 = 8 << 20;
+/// The most characters of an answer that is an error.
+const MAX_ERROR: usize = 4_000;
+/// Pictures that models look at.
+const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+
+/// An operation, and what it takes to call it.
+pub(super) struct Call {
+    pub(super) operation: Operation,
+    pub(super) key: Option<Secret>,
+    pub(super) client: Arc<ToolClient>,
+    pub(super) redactor: Arc<Redactor>,
+    /// Whether the declaration says that it may be called twice.
+    pub(super) is_idempotent: bool,
+}
+
+/// Runs one function.
+pub(super) struct Caller(pub(super) Arc<Call>);
+
+impl Tool for Caller {
+    fn call(&self, invocation: Invocation) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
+        let call = self.0.clone();
+        Box::pin(async move { call.perform(&invocation).await })
+    }
+
+    fn is_idempotent(&self) -> bool {
+        self.0.is_idempotent || self.0.operation.is_repeatable()
+    }
+}
+
+impl Call {
+    async fn perform(&self, invocation: &Invocation) -> Result<ToolOutput, ToolError> {
+        let request = self.request(invocation).map_err(|error| self.scrubbed(error.message()))?;
+        let url = request.url().clone();
+        let answer = self.client.send(request, MAX_ANSWER).await.map_err(|error| self.scrubbed(error.message()))?;
+        if answer.status.is_success() { self.output(&answer) } else { Err(self.failure(&url, &answer)) }
+    }
+
+    fn request(&self, invocation: &Invocation) -> Result<Request> {
+        let mut request = self.operation.request(&invocation.run.arguments).and_then(|made| outgoing(made, self))?;
+        if !self.operation.is_repeatable()
+            && let Ok(key) = HeaderValue::from_str(&invocation.idempotency_key)
+        {
+            request.headers_mut().insert(HeaderName::from_static("idempotency-key"), key);
+        }
+        if let (Some(key), Some(place)) = (&self.key, &self.operation.security.place) {
+            place.put(key, &mut request)?;
+        }
+        Ok(request)
+    }
+
+    fn scrubbed(&self, text: &str) -> ToolError {
+        self.redactor.text(text).into_owned().into()
+    }
+
+    fn output(&self, answer: &Answer) -> Result<ToolOutput, ToolError> {
+        let content_type = content_type(&answer.headers);
+        if PICTURES.contains(&content_type.as_str()) {
+            let part = MediaPart { value: STANDARD.encode(&answer.body), media_type: Some(content_type), detail: None };
+            return Ok(Content::one(ContentPart::Image(part)).into());
+        }
+        if answer.body.is_empty() {
+            return Ok(format!("Done: status {}, and nothing else.", answer.status.as_u16()).into());
+        }
+        match self.text(&answer.body) {
+            Some(text) => Ok(text.into()),
+            None => {
+                let (size, kind) = (answer.body.len(), shown(&content_type));
+                Err(self.scrubbed(&format!("the answer is {size} bytes of `{kind}`, which cannot be shown")))
+            }
+        }
+    }
+
+    /// A body as text without the key: JSON without its spaces, and other text as it is.
+    fn text(&self, body: &[u8]) -> Option<String> {
+        let text = std::str::from_utf8(body).ok()?;
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let looks_binary = text.chars().any(|char| char.is_control() && !char.is_whitespace() && char != '\u{1b}');
+        let is_json = serde_json::from_str::<IgnoredAny>(text).is_ok();
+        match (is_json, looks_binary) {
+            (true, _) => Some(self.redactor.text(&compact(text)).into_owned()),
+            (false, true) => None,
+            (false, false) => Some(self.redactor.text(text).into_owned()),
+        }
+    }
+
+    fn failure(&self, url: &Url, answer: &Answer) -> ToolError {
+        let status = answer.status;
+        let mut text = format!("status {}", status.as_u16());
+        if let Some(reason) = status.canonical_reason() {
+            text = format!("{text} {reason}");
+        }
+        if status.is_redirection() {
+            return self.scrubbed(&format!("{text}{}", elsewhere(url, status, &answer.headers)));
+        }
+        match self.text(&answer.body).filter(|body| !body.is_empty()) {
+            Some(body) => self.scrubbed(&format!("{text}: {}", bounded_text(&body, MAX_ERROR))),
+            None => text.into(),
+        }
+    }
+}
+
+/// JSON without the spaces between its values. Numbers stay as they are written, however long.
+fn compact(json: &str) -> String {
+    let mut compact = String::with_capacity(json.len());
+    let (mut in_string, mut is_escaped) = (false, false);
+    for char in json.chars() {
+        if in_string || !char.is_ascii_whitespace() {
+            compact.push(char);
+        }
+        if char == '"' && !is_escaped {
+            in_string = !in_string;
+        }
+        is_escaped = in_string && char == '\\' && !is_escaped;
+    }
+    compact
+}
+
+/// Where an answer points to. What an address asks for may be a credential, so it is not shown.
+fn elsewhere(url: &Url, status: StatusCode, headers: &HeaderMap) -> String {
+    if status == StatusCode::NOT_MODIFIED {
+        return String::new();
+    }
+    let location = headers.get(LOCATION).and_then(|location| location.to_str().ok());
+    let to = location.and_then(|location| url.join(location).ok()).filter(Url::has_host);
+    let to = to.map(|to| format!(" to {}{}", to.origin().ascii_serialization(), shown(to.path())));
+    format!("{}: it is not followed", to.unwrap_or_default())
+}
+
+fn content_type(headers: &HeaderMap) -> String {
+    essence(headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default())
+}
+
+fn outgoing(made: ServiceRequest, call: &Call) -> Result<Request> {
+    let ServiceRequest { url, headers, body, .. } = made;
+    let mut request = Request::new(call.operation.method.clone(), url);
+    for (name, value) in headers {
+        let invalid = || crate::Error::new(crate::Kind::InvalidRequest, "a header cannot be written");
+        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| invalid())?;
+        request.headers_mut().insert(name, HeaderValue::from_str(&value).map_err(|_| invalid())?);
+    }
+    *request.body_mut() = body.map(Into::into);
+    Ok(request)
+}

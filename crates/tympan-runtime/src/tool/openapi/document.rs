@@ -1,0 +1,131 @@
+//! An OpenAPI document as JSON, with its references followed.
+//!
+//! It is not read into types of its own: a mistake in one operation must not take the others away, and schemas go to the
+//! model with all that they say.
+
+use percent_encoding::percent_decode_str;
+use serde_json::Value as Json;
+use tympan::format::parse_inputs;
+use tympan::source::SourceFile;
+use tympan::{Error, Kind, Result};
+
+use super::Reason;
+use crate::client::shown;
+
+/// The most bytes of a document.
+pub(super) const MAX_BYTES: u64 = 8 << 20;
+/// The most values of a document in JSON. One in YAML may have as many as any YAML that is read.
+const MAX_VALUES: usize = 1_000_000;
+/// How many references may lead to each other.
+const MAX_HOPS: usize = 16;
+/// The methods that operations may have. `TRACE` sends back the key that it is sent with.
+const METHODS: [&str; 7] = ["get", "put", "post", "delete", "options", "head", "patch"];
+
+/// Reads the text of a document, in JSON or YAML.
+pub(super) fn read(name: &str, text: &str) -> Result<Json> {
+    if text.len() as u64 > MAX_BYTES {
+        return Err(unusable(name, format_args!("it has more than {MAX_BYTES} bytes")));
+    }
+    // Before it is known what JSON says, this bounds how many values it can have. YAML counts them as it reads.
+    let values = text.bytes().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count();
+    if text.trim_start_matches('\u{feff}').trim_start().starts_with(['{', '[']) && values > MAX_VALUES {
+        return Err(unusable(name, format_args!("it has more than {MAX_VALUES} values")));
+    }
+    parse_inputs(&SourceFile::new(name, text)).map(Json::Object).map_err(|error| {
+        let place = error.line_column().map(|at| format!(", line {}", at.line)).unwrap_or_default();
+        let reason = error.message().trim_start_matches("Invalid input: ");
+        unusable(&format!("{name}{place}"), format_args!("it cannot be read: {reason}"))
+            .with_help("expected an OpenAPI document: a map in JSON, or in YAML of at most 100,000 values")
+    })
+}
+
+/// A document that cannot be used.
+pub(super) fn unusable(name: &str, reason: impl std::fmt::Display) -> Error {
+    Error::new(Kind::ToolUnavailable, format_args!("{}: {reason}", shown(name)))
+}
+
+/// A document of a version that is understood.
+#[derive(Clone, Copy)]
+pub(super) struct Document<'d> {
+    pub(super) root: &'d Json,
+    /// Whether its schemas are those of 3.0, and not plain JSON Schema.
+    pub(super) is_3_0: bool,
+}
+
+/// An operation as it is written.
+pub(super) struct Written<'d> {
+    pub(super) path: &'d str,
+    pub(super) method: &'static str,
+    pub(super) item: &'d Json,
+    pub(super) operation: &'d Json,
+}
+
+impl Written<'_> {
+    /// What it is called, if it is called anything.
+    pub(super) fn id(&self) -> Option<&str> {
+        text_of(self.operation, "operationId").filter(|id| !id.is_empty())
+    }
+
+    /// Its method and path: `GET /pets/{id}`.
+    pub(super) fn label(&self) -> String {
+        format!("{} {}", self.method.to_uppercase(), shown(self.path))
+    }
+}
+
+impl<'d> Document<'d> {
+    pub(super) fn new(root: &'d Json) -> Result<Self, Reason> {
+        let version = root.get("openapi").and_then(Json::as_str);
+        match version {
+            Some(version) if version == "3.0" || version.starts_with("3.0.") => Ok(Self { root, is_3_0: true }),
+            Some(version) if version == "3.1" || version.starts_with("3.1.") => Ok(Self { root, is_3_0: false }),
+            Some(version) => Err(format!("its version is `{}`; 3.0 and 3.1 are understood", shown(version))),
+            None if root.get("swagger").is_some() => {
+                Err("it is written for Swagger 2.0; convert it to OpenAPI 3".to_owned())
+            }
+            None => Err("it has no `openapi: 3.1.0` or the like, so it is no OpenAPI document".to_owned()),
+        }
+    }
+
+    /// All operations, in the order of the document.
+    pub(super) fn operations(self) -> impl Iterator<Item = Written<'d>> {
+        let paths = self.root.get("paths").and_then(Json::as_object);
+        paths.into_iter().flatten().filter(|(path, _)| path.starts_with('/')).flat_map(move |(path, item)| {
+            // A reference that leads nowhere leaves the path without operations.
+            let item = self.resolve(item).unwrap_or(item);
+            item.as_object().into_iter().flatten().filter_map(move |(key, operation)| {
+                let method = METHODS.into_iter().find(|method| *method == key)?;
+                operation.is_object().then_some(Written { path, method, item, operation })
+            })
+        })
+    }
+
+    /// A value, or what its references lead to.
+    pub(super) fn resolve(self, mut value: &'d Json) -> Result<&'d Json, Reason> {
+        for _ in 0..MAX_HOPS {
+            match text_of(value, "$ref") {
+                Some(reference) => value = self.target(reference)?,
+                None => return Ok(value),
+            }
+        }
+        Err("its references go in circles".to_owned())
+    }
+
+    /// What a reference leads to. Other documents are not read.
+    pub(super) fn target(self, reference: &str) -> Result<&'d Json, Reason> {
+        let pointer = reference
+            .strip_prefix('#')
+            .ok_or_else(|| format!("it refers to another document: `{}`", shown(reference)))?;
+        let pointer = percent_decode_str(pointer).decode_utf8_lossy();
+        self.root.pointer(&pointer).ok_or_else(|| format!("`{}` is nowhere in the document", shown(reference)))
+    }
+}
+
+/// The text under a key.
+pub(super) fn text_of<'d>(value: &'d Json, key: &str) -> Option<&'d str> {
+    value.get(key)?.as_str()
+}
+
+/// Whether what is under a key is `true`.
+pub(super) fn is_true(value: &Json, key: &str) -> bool {
+    value.get(key) == Some(&Json::Bool(true))
+}

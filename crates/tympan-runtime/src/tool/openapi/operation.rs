@@ -1,0 +1,348 @@
+//! Operations as functions.
+//!
+//! A function takes one map: a member for each parameter, and `body` for the body. A member has the name of its
+//! parameter; where two parameters of one operation have the same name, the later one says where it stands:
+//! `query_id`.
+
+use std::collections::HashSet;
+
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+use reqwest::Method;
+use reqwest::header::HeaderValue;
+use serde_json::{Value as Json, json};
+use tympan::JsonMap;
+use tympan::wire::Function;
+use url::Url;
+
+use super::Reason;
+use super::document::{Document, Written, is_true, text_of};
+use super::request::{is_reserved, is_straight};
+use super::schema::{Schemas, bounded_text, described};
+use super::security::{self, KeyPlace, Security, is_token};
+use super::serialize::Style;
+use super::server;
+use crate::client::shown;
+
+/// The most characters of a name, for functions and for their parameters: providers take no more.
+const MAX_NAME: usize = 64;
+/// The most characters of what a function is for.
+const MAX_DESCRIPTION: usize = 1_000;
+/// The most parameters of an operation.
+const MAX_PARAMETERS: usize = 100;
+/// The member that is the body.
+pub(super) const BODY: &str = "body";
+/// What does not stand for itself in a path.
+const NOT_IN_PATHS: &AsciiSet = &CONTROLS
+    .add(b' ')
+    .add(b'"')
+    .add(b'#')
+    .add(b'<')
+    .add(b'>')
+    .add(b'?')
+    .add(b'[')
+    .add(b'\\')
+    .add(b']')
+    .add(b'^')
+    .add(b'`')
+    .add(b'{')
+    .add(b'|')
+    .add(b'}');
+
+/// An operation that can be called.
+#[derive(Clone, Debug)]
+pub(super) struct Operation {
+    pub(super) function: Function,
+    pub(super) method: Method,
+    pub(super) base: Url,
+    pub(super) path: Vec<Piece>,
+    pub(super) parameters: Vec<Parameter>,
+    pub(super) body: Option<Body>,
+    pub(super) security: Security,
+}
+
+/// A piece of a path.
+#[derive(Clone, Debug)]
+pub(super) enum Piece {
+    /// Text, encoded.
+    Text(String),
+    /// The place of a parameter, by its number.
+    Parameter(usize),
+}
+
+/// Where a parameter stands, in the order in which they get their names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Location {
+    Path,
+    Query,
+    Header,
+    Cookie,
+}
+
+impl Location {
+    const ALL: [Self; 4] = [Self::Path, Self::Query, Self::Header, Self::Cookie];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Path => "path",
+            Self::Query => "query",
+            Self::Header => "header",
+            Self::Cookie => "cookie",
+        }
+    }
+
+    fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|location| location.as_str() == name)
+    }
+}
+
+/// A parameter.
+#[derive(Clone, Debug)]
+pub(super) struct Parameter {
+    /// The member of the arguments.
+    pub(super) argument: String,
+    pub(super) name: String,
+    pub(super) location: Location,
+    pub(super) style: Style,
+    pub(super) explode: bool,
+}
+
+/// How a body is written.
+#[derive(Clone, Debug)]
+pub(super) enum Body {
+    Json {
+        content_type: String,
+    },
+    /// As a form, where some members have a style of their own.
+    Form {
+        styles: Vec<(String, Style, bool)>,
+    },
+}
+
+/// Makes a function of an operation.
+///
+/// # Errors
+/// Why that cannot be done.
+pub(super) fn read(
+    document: Document<'_>,
+    written: &Written<'_>,
+    name: String,
+    base: &Url,
+) -> Result<Operation, Reason> {
+    let base = server::base_of(written.item, written.operation, base)?;
+    let security = security::of(document, written.operation)?;
+    let mut schemas = Schemas::new(document);
+    let mut arguments = Arguments::default();
+    let body = written.operation.get("requestBody");
+    let body = body.map(|body| read_body(document, body, &mut schemas, &mut arguments)).transpose()?.flatten();
+    let parameters = read_parameters(document, written, &security, &mut schemas, &mut arguments)?;
+    let path = read_path(written.path, &parameters)?;
+    let function =
+        Function { name, description: Some(description(written)), parameters: arguments.into_schema(), strict: false };
+    let method = Method::from_bytes(written.method.to_uppercase().as_bytes()).map_err(|_| "its method is unknown")?;
+    Ok(Operation { function, method, base, path, parameters, body, security })
+}
+
+/// The members of a function's arguments.
+#[derive(Default)]
+struct Arguments {
+    properties: JsonMap,
+    required: Vec<String>,
+}
+
+impl Arguments {
+    fn add(&mut self, name: String, schema: Json, is_required: bool) {
+        if is_required {
+            self.required.push(name.clone());
+        }
+        self.properties.insert(name, schema);
+    }
+
+    /// A name that no other member has.
+    fn free_name(&self, name: &str, location: Location) -> String {
+        let wanted = [safe_name(name), safe_name(&format!("{}_{name}", location.as_str()))];
+        let numbered = (2_usize..).map(|number| numbered(&wanted[1], number));
+        let mut names = wanted.iter().cloned().chain(numbered);
+        names.find(|name| !self.properties.contains_key(name)).unwrap_or_default()
+    }
+
+    fn into_schema(self) -> Json {
+        let mut schema = json!({ "type": "object", "properties": self.properties });
+        if !self.required.is_empty() {
+            schema["required"] = json!(self.required);
+        }
+        // What is not declared has no place in the request.
+        schema["additionalProperties"] = json!(false);
+        schema
+    }
+}
+
+/// A name that providers take: letters, digits, `_` and `-`.
+pub(super) fn safe_name(name: &str) -> String {
+    let safe = |char: char| if char.is_ascii_alphanumeric() || matches!(char, '_' | '-') { char } else { '_' };
+    let name: String = name.chars().map(safe).take(MAX_NAME).collect();
+    if name.is_empty() { "_".to_owned() } else { name }
+}
+
+/// The name with a number at its end.
+pub(super) fn numbered(name: &str, number: usize) -> String {
+    let end = format!("_{number}");
+    let begin: String = name.chars().take(MAX_NAME - end.len()).collect();
+    begin + &end
+}
+
+fn description(written: &Written<'_>) -> String {
+    let mut texts: Vec<&str> = ["summary", "description"]
+        .into_iter()
+        .filter_map(|key| text_of(written.operation, key))
+        .map(str::trim)
+        .filter(|text| !text.is_empty())
+        .collect();
+    texts.dedup();
+    if is_true(written.operation, "deprecated") {
+        texts.insert(0, "Deprecated.");
+    }
+    let text = if texts.is_empty() { written.label() } else { texts.join("\n\n") };
+    bounded_text(&text, MAX_DESCRIPTION)
+}
+
+fn read_parameters<'d>(
+    document: Document<'d>,
+    written: &Written<'d>,
+    security: &Security,
+    schemas: &mut Schemas<'d>,
+    arguments: &mut Arguments,
+) -> Result<Vec<Parameter>, Reason> {
+    let mut found: Vec<(Location, &str, &Json)> = Vec::new();
+    let mut seen = HashSet::new();
+    // What an operation says goes before what is said for its path.
+    for level in [written.operation, written.item] {
+        for parameter in level.get("parameters").and_then(Json::as_array).into_iter().flatten() {
+            let parameter = document.resolve(parameter)?;
+            let name = text_of(parameter, "name").filter(|name| !name.is_empty()).ok_or("a parameter has no name")?;
+            let location = text_of(parameter, "in").and_then(Location::from_name);
+            let location = location.ok_or_else(|| format!("nobody knows where `{}` stands", shown(name)))?;
+            if seen.insert((location, name)) && is_settable(location, name, written, security) {
+                found.push((location, name, parameter));
+            }
+        }
+    }
+    if found.len() > MAX_PARAMETERS {
+        return Err(format!("it has more than {MAX_PARAMETERS} parameters"));
+    }
+    found.sort_by_key(|(location, ..)| *location);
+    let mut parameters = Vec::new();
+    for (location, name, parameter) in found {
+        let argument = arguments.free_name(name, location);
+        let (style, explode) = style(parameter, location)?;
+        let schema = parameter.get("schema").or_else(|| json_content(parameter)?.1.get("schema"));
+        let schema = schema.map(|schema| schemas.convert(schema)).transpose()?.unwrap_or_else(|| json!({}));
+        let is_required = location == Location::Path || is_true(parameter, "required");
+        arguments.add(argument.clone(), described(schema, parameter), is_required);
+        parameters.push(Parameter { argument, name: name.to_owned(), location, style, explode });
+    }
+    Ok(parameters)
+}
+
+/// Whether a model may set a parameter. What frames a request or proves who calls is not for it, and what has no place
+/// in the path cannot be sent.
+fn is_settable(location: Location, name: &str, written: &Written<'_>, security: &Security) -> bool {
+    match (location, &security.place) {
+        (Location::Path, _) => written.path.contains(&format!("{{{name}}}")),
+        (Location::Query, Some(KeyPlace::Query(key))) => key != name,
+        (Location::Cookie, Some(KeyPlace::Cookie(key))) if key == name => false,
+        (Location::Header, Some(KeyPlace::Header(key))) if key.as_str().eq_ignore_ascii_case(name) => false,
+        (Location::Header, _) => is_token(name) && !is_reserved(&name.to_ascii_lowercase()),
+        (Location::Cookie, _) => is_token(name),
+        (Location::Query, _) => true,
+    }
+}
+
+fn style(parameter: &Json, location: Location) -> Result<(Style, bool), Reason> {
+    if parameter.get("schema").is_none() && parameter.get("content").is_some() {
+        let is_json = json_content(parameter).is_some();
+        return if is_json { Ok((Style::Json, false)) } else { Err("a parameter is written in an unknown way".into()) };
+    }
+    let style = match text_of(parameter, "style") {
+        Some(name) => Style::from_name(name),
+        None if matches!(location, Location::Query | Location::Cookie) => Some(Style::Form),
+        None => Some(Style::Simple),
+    };
+    let fits = |style: &Style| match location {
+        Location::Path => matches!(style, Style::Simple | Style::Label | Style::Matrix),
+        Location::Header => *style == Style::Simple,
+        Location::Cookie => *style == Style::Form,
+        Location::Query => !matches!(style, Style::Simple | Style::Label | Style::Matrix),
+    };
+    let style = style.filter(fits).ok_or("a parameter has a style that it cannot have")?;
+    let explode = parameter.get("explode").and_then(Json::as_bool).unwrap_or(style == Style::Form);
+    Ok((style, explode))
+}
+
+/// The content that is JSON, with its type.
+fn json_content(of: &Json) -> Option<(&str, &Json)> {
+    let content = of.get("content").and_then(Json::as_object)?;
+    let is = |wanted: fn(&str) -> bool| content.iter().find(|(name, _)| wanted(&essence(name)));
+    let exact = is(|name| name == "application/json");
+    let found = exact.or_else(|| is(|name| name.ends_with("+json") || matches!(name, "*/*" | "application/*")));
+    found.map(|(name, media)| (name.as_str(), media))
+}
+
+/// A content type without its parameters.
+pub(super) fn essence(content_type: &str) -> String {
+    content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+fn read_body<'d>(
+    document: Document<'d>,
+    body: &'d Json,
+    schemas: &mut Schemas<'d>,
+    arguments: &mut Arguments,
+) -> Result<Option<Body>, Reason> {
+    let body = document.resolve(body)?;
+    let form = || {
+        let content = body.get("content").and_then(Json::as_object)?;
+        content.iter().find(|(name, _)| essence(name) == "application/x-www-form-urlencoded")
+    };
+    let (read, media) = match (json_content(body), form()) {
+        (Some((name, media)), _) => {
+            let is_exact = !name.contains('*') && HeaderValue::from_str(name).is_ok();
+            let content_type = if is_exact { name } else { "application/json" };
+            (Body::Json { content_type: content_type.to_owned() }, media)
+        }
+        (None, Some((_, media))) => (Body::Form { styles: form_styles(media) }, media),
+        (None, None) if is_true(body, "required") => {
+            return Err("its body is neither JSON nor a form".to_owned());
+        }
+        (None, None) => return Ok(None),
+    };
+    let schema = media.get("schema").map(|schema| schemas.convert(schema)).transpose()?;
+    arguments.add(BODY.to_owned(), described(schema.unwrap_or_else(|| json!({})), body), is_true(body, "required"));
+    Ok(Some(read))
+}
+
+fn form_styles(media: &Json) -> Vec<(String, Style, bool)> {
+    let encodings = media.get("encoding").and_then(Json::as_object);
+    let read = |(name, encoding): (&String, &Json)| {
+        let style = Style::from_name(text_of(encoding, "style")?)?;
+        let explode = encoding.get("explode").and_then(Json::as_bool).unwrap_or(style == Style::Form);
+        Some((name.clone(), style, explode))
+    };
+    encodings.into_iter().flatten().filter_map(read).collect()
+}
+
+fn read_path(path: &str, parameters: &[Parameter]) -> Result<Vec<Piece>, Reason> {
+    let text = |text: &str| Piece::Text(utf8_percent_encode(text, NOT_IN_PATHS).to_string());
+    let mut pieces = Vec::new();
+    let mut rest = path;
+    while let Some((before, after)) = rest.split_once('{') {
+        let (name, after) = after.split_once('}').ok_or("its path has a brace that is not closed")?;
+        let of_path = |parameter: &Parameter| parameter.location == Location::Path && parameter.name == name;
+        let index = parameters.iter().position(of_path);
+        let index = index.ok_or_else(|| format!("nothing says what `{}` in its path is", shown(name)))?;
+        pieces.extend([text(before), Piece::Parameter(index)]);
+        rest = after;
+    }
+    pieces.push(text(rest));
+    let example: String = pieces.iter().map(|piece| if let Piece::Text(text) = piece { text } else { "x" }).collect();
+    if is_straight(&example) { Ok(pieces) } else { Err("its path leads out of itself".to_owned()) }
+}

@@ -1,0 +1,92 @@
+//! Where a service is. The document says it; a connection may choose among what the document says, and supplies what it
+//! leaves open.
+
+use serde_json::Value as Json;
+use tympan::{Error, Kind, Result};
+use url::{ParseError, Url};
+
+use super::Reason;
+use super::document::{Document, text_of};
+use crate::client::shown;
+
+/// The most servers that are looked at.
+const MAX_SERVERS: usize = 32;
+
+/// The address that all operations of a document begin with, unless they say otherwise.
+///
+/// `endpoint` is the connection's, and `address` that of the document itself, if it has one.
+///
+/// # Errors
+/// There is none, or the connection names a host that the document does not.
+pub(super) fn base(document: Document<'_>, endpoint: Option<&Url>, address: Option<&Url>) -> Result<Url> {
+    // What is relative is so to where the document was found.
+    let servers = listed(document.root, address.or(endpoint));
+    let Some(first) = servers.first() else {
+        return Err(Error::new(Kind::ToolUnavailable, "the document does not say where its service is")
+            .with_help("write the address as `endpoint` in the tool's `connection`, or as `servers` in the document"));
+    };
+    let Some(endpoint) = endpoint else { return Ok(first.clone()) };
+    let Some(same) = servers.iter().find(|server| server.origin() == endpoint.origin()) else {
+        let details = format_args!(
+            "its connection goes to {}, and its document to {}",
+            endpoint.origin().ascii_serialization(),
+            first.origin().ascii_serialization()
+        );
+        return Err(Error::new(Kind::ToolMismatch, details)
+            .with_help("the document says where requests go: make both name the same scheme, host and port"));
+    };
+    Ok(if endpoint.path() == "/" { same.clone() } else { endpoint.clone() })
+}
+
+/// The address of an operation. One tool goes to one host, because its key does.
+pub(super) fn base_of(item: &Json, operation: &Json, base: &Url) -> Result<Url, Reason> {
+    let Some(own) = [operation, item].into_iter().find(|level| level.get("servers").is_some()) else {
+        return Ok(base.clone());
+    };
+    let same = listed(own, Some(base)).into_iter().find(|server| server.origin() == base.origin());
+    same.ok_or_else(|| "it has a server of its own on another host".to_owned())
+}
+
+/// The servers of a document or a part of it, as far as they are addresses.
+fn listed(level: &Json, relative_to: Option<&Url>) -> Vec<Url> {
+    let servers = level.get("servers").and_then(Json::as_array).filter(|servers| !servers.is_empty());
+    let Some(servers) = servers else {
+        // The standard's default is `/`.
+        return relative_to.and_then(|base| base.join("/").ok()).into_iter().collect();
+    };
+    let parse = |server: &Json| {
+        let text = with_variables(text_of(server, "url")?, server.get("variables"));
+        match (Url::parse(&text), relative_to) {
+            (Err(ParseError::RelativeUrlWithoutBase), Some(base)) => base.join(&text).ok(),
+            (parsed, _) => parsed.ok(),
+        }
+    };
+    servers.iter().take(MAX_SERVERS).filter_map(parse).collect()
+}
+
+/// An address with the defaults of its variables.
+fn with_variables(template: &str, variables: Option<&Json>) -> String {
+    let mut text = String::new();
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once('{') {
+        text.push_str(before);
+        let Some((name, after)) = after.split_once('}') else {
+            rest = after;
+            break;
+        };
+        text.push_str(variables.and_then(|all| text_of(all.get(name)?, "default")).unwrap_or_default());
+        rest = after;
+    }
+    text + rest
+}
+
+/// Refuses an address that says more than where a service is.
+pub(super) fn check(base: &Url) -> Result<()> {
+    let is_plain = base.username().is_empty() && base.password().is_none() && base.query().is_none();
+    if is_plain && base.fragment().is_none() && base.has_host() {
+        return Ok(());
+    }
+    let host = shown(base.host_str().unwrap_or_default());
+    Err(Error::new(Kind::ToolUnavailable, format_args!("the address of the service at `{host}` is not plain"))
+        .with_help("expected one such as https://api.example.com/v1, without user, query and fragment"))
+}

@@ -1,0 +1,189 @@
+//! A service: the operations of a document as functions, and the requests that their calls make.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::Value as Json;
+use tympan::wire::Function;
+use tympan::{Error, JsonMap, Kind, Result};
+use url::Url;
+
+use super::Reason;
+use super::document::{Document, Written, unusable};
+use super::operation::{self, Operation, numbered, safe_name};
+use super::request::ServiceRequest;
+use super::server;
+use crate::client::shown;
+
+/// The most functions that a service may have. Providers take no more.
+const MAX_FUNCTIONS: usize = 128;
+/// The most operations of a document.
+const MAX_OPERATIONS: usize = 2_000;
+/// How many names an error lists.
+const MAX_LISTED: usize = 10;
+
+/// How a document becomes a service.
+#[derive(Clone, Debug, Default)]
+pub struct ServiceOptions {
+    /// What the document is called in errors.
+    pub name: String,
+    /// The address that the connection gives. It must have the origin of a server that the document names, unless the
+    /// document names none.
+    pub endpoint: Option<Url>,
+    /// Where the document was found, for servers that are relative to it.
+    pub address: Option<Url>,
+    /// The only operations that become functions: by `operationId`, by `GET /path`, or by the name of the function.
+    pub operations: Option<Vec<String>>,
+    /// What the name of each function begins with.
+    pub prefix: String,
+}
+
+/// The operations of an OpenAPI document as functions.
+///
+/// It does no I/O: it says what a model may call, and which request a call makes.
+#[derive(Clone, Debug)]
+pub struct Service {
+    base: Url,
+    operations: Vec<Operation>,
+    left_out: Vec<LeftOut>,
+}
+
+/// An operation that is no function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Its method and path.
+    pub operation: String,
+    /// Why.
+    pub reason: String,
+}
+
+impl Service {
+    /// Makes a service of a document.
+    ///
+    /// # Errors
+    /// It is no OpenAPI 3.0 or 3.1, it does not say where its service is, it lacks an operation that was asked for, or
+    /// it has none, or too many.
+    pub fn new(document: &Json, options: &ServiceOptions) -> Result<Self> {
+        let document = Document::new(document).map_err(|reason| unusable(&options.name, reason))?;
+        let base = server::base(document, options.endpoint.as_ref(), options.address.as_ref())?;
+        let mut choice = Choice::new(options);
+        let mut names = HashMap::new();
+        let mut service = Self { base, operations: Vec::new(), left_out: Vec::new() };
+        for (index, written) in document.operations().enumerate() {
+            if index == MAX_OPERATIONS {
+                return Err(unusable(&options.name, format_args!("it has more than {MAX_OPERATIONS} operations")));
+            }
+            let name = free_name(&written, &options.prefix, &mut names);
+            if choice.takes(&written, &name) {
+                let read = operation::read(document, &written, name, &service.base);
+                service.add(&written, read, options)?;
+            }
+        }
+        choice.check(document)?;
+        service.check(&options.name)?;
+        Ok(service)
+    }
+
+    fn add(&mut self, written: &Written<'_>, read: Result<Operation, Reason>, options: &ServiceOptions) -> Result<()> {
+        match read {
+            Ok(operation) => self.operations.push(operation),
+            Err(reason) if options.operations.is_some() => {
+                return Err(unusable(&options.name, format_args!("{}: {reason}", written.label())));
+            }
+            Err(reason) => self.left_out.push(LeftOut { operation: written.label(), reason }),
+        }
+        if self.operations.len() > MAX_FUNCTIONS {
+            let details = format_args!("it has more than {MAX_FUNCTIONS} operations, and no model takes so many");
+            return Err(unusable(&options.name, details).with_help("name those that it may call: `operations: [...]`"));
+        }
+        Ok(())
+    }
+
+    fn check(&self, name: &str) -> Result<()> {
+        if !self.operations.is_empty() {
+            return Ok(());
+        }
+        let why = self.left_out.first().map(|first| format!("; {}: {}", first.operation, first.reason));
+        Err(unusable(name, format_args!("it has no operation that can be called{}", why.unwrap_or_default())))
+    }
+
+    /// Where all of its operations are.
+    pub fn base(&self) -> &Url {
+        &self.base
+    }
+
+    /// What a model may call, in the order of the document.
+    pub fn functions(&self) -> impl Iterator<Item = &Function> {
+        self.operations.iter().map(|operation| &operation.function)
+    }
+
+    /// The operations that are no functions, and why.
+    pub fn left_out(&self) -> &[LeftOut] {
+        &self.left_out
+    }
+
+    /// The request that a call of a function makes. The key is not in it.
+    ///
+    /// # Errors
+    /// There is no such function, or the arguments make no request of it.
+    pub fn request(&self, function: &str, arguments: &JsonMap) -> Result<ServiceRequest> {
+        let found = self.operations.iter().find(|operation| operation.function.name == function);
+        found.ok_or_else(|| Error::new(Kind::ToolNotRegistered, shown(function)))?.request(arguments)
+    }
+
+    pub(super) fn into_operations(self) -> Vec<Operation> {
+        self.operations
+    }
+}
+
+/// A name for the function of an operation that no other one has. The names that there are know which number comes next.
+fn free_name(written: &Written<'_>, prefix: &str, names: &mut HashMap<String, usize>) -> String {
+    let own = written.id().map(str::to_owned).unwrap_or_else(|| {
+        let path = written.path.replace(['{', '}'], "");
+        let words = path.split('/').filter(|word| !word.is_empty());
+        std::iter::once(written.method).chain(words).collect::<Vec<_>>().join("_")
+    });
+    let wanted = safe_name(&format!("{prefix}{own}"));
+    let mut name = wanted.clone();
+    while names.contains_key(&name) {
+        let number = names.entry(wanted.clone()).or_insert(2);
+        name = numbered(&wanted, *number);
+        *number += 1;
+    }
+    names.insert(name.clone(), 2);
+    name
+}
+
+/// The operations that were asked for.
+struct Choice<'o> {
+    wanted: Option<&'o [String]>,
+    found: HashSet<&'o str>,
+    name: &'o str,
+}
+
+impl<'o> Choice<'o> {
+    fn new(options: &'o ServiceOptions) -> Self {
+        Self { wanted: options.operations.as_deref(), found: HashSet::new(), name: &options.name }
+    }
+
+    fn takes(&mut self, written: &Written<'_>, name: &str) -> bool {
+        let Some(wanted) = self.wanted else { return true };
+        let label = written.label();
+        let is =
+            |wanted: &&String| wanted.as_str() == name || **wanted == label || Some(wanted.as_str()) == written.id();
+        let matching: Vec<_> = wanted.iter().filter(is).map(String::as_str).collect();
+        self.found.extend(&matching);
+        !matching.is_empty()
+    }
+
+    fn check(&self, document: Document<'_>) -> Result<()> {
+        let wanted = self.wanted.into_iter().flatten();
+        let Some(missing) = wanted.into_iter().find(|name| !self.found.contains(name.as_str())) else { return Ok(()) };
+        let names: Vec<_> = document
+            .operations()
+            .take(MAX_LISTED)
+            .map(|written| format!("`{}`", written.id().map_or_else(|| written.label(), shown)))
+            .collect();
+        let details = format_args!("{} has no operation `{}`", shown(self.name), shown(missing));
+        Err(Error::new(Kind::ToolMismatch, details).with_help(format!("it has {}", names.join(", "))))
+    }
+}
