@@ -83,6 +83,19 @@ impl Runtime {
         told::failed(&span, run)
     }
 
+    /// The prompt, loaded if need be.
+    pub(crate) async fn prompt<'a>(
+        &self,
+        span: &Span,
+        source: PromptSource<'a>,
+        loaded: &'a mut Option<Prompt>,
+    ) -> Result<&'a Prompt> {
+        match source {
+            PromptSource::Prompt(prompt) => Ok(prompt),
+            PromptSource::File(path) => Ok(loaded.insert(self.load_as(&span.child("load"), path).await?)),
+        }
+    }
+
     async fn invoke_as_stage(
         &self,
         span: &Span,
@@ -90,14 +103,8 @@ impl Runtime {
         inputs: &Inputs,
         options: &RunOptions,
     ) -> Result<Run> {
-        let loaded;
-        let prompt = match prompt {
-            PromptSource::Prompt(prompt) => prompt,
-            PromptSource::File(path) => {
-                loaded = self.load_as(&span.child("load"), path).await?;
-                &loaded
-            }
-        };
+        let mut loaded = None;
+        let prompt = self.prompt(span, prompt, &mut loaded).await?;
         let messages = self.prepare_as(&span.child("prepare"), prompt, inputs)?;
         let run = self.run_as(span, prompt, &messages, options).await;
         told::inputs(span, prompt, inputs);

@@ -26,6 +26,7 @@ mod exchange;
 mod foreign;
 mod invoke;
 pub mod io;
+pub mod journal;
 pub mod keys;
 pub mod load;
 mod load_prompt;
@@ -46,12 +47,13 @@ pub mod write;
 pub use cancel::{CancelToken, Steering};
 pub use cassette::Cassette;
 pub use invoke::PromptSource;
+pub use journal::Journal;
 pub use load::{EnvPolicy, LoadOptions, LoadedDocument, load_document, load_document_str};
 pub use load_prompt::{load, load_async, load_str};
 pub use pipeline::{
     default_runtime, invoke, invoke_agent, invoke_agent_async, invoke_as, invoke_as_async, invoke_async, parse,
-    parse_async, prepare, prepare_async, process, process_async, render, render_async, run, run_async, turn,
-    turn_async, validate_inputs,
+    parse_async, prepare, prepare_async, process, process_async, render, render_async, resume, resume_async, run,
+    run_async, turn, turn_async, validate_inputs,
 };
 pub use provider::{Deltas, ModelCall, Provider, Reply};
 pub use run::{Run, RunOptions};
@@ -61,7 +63,7 @@ pub use schemars;
 pub use stream::ResponseStream;
 pub use tool::{Invocation, McpServer, Tool, ToolHandler, ToolOutput, bind_tools};
 pub use trace::{TraceOptions, Tracer};
-pub use turn::{AgentEvent, Approve, Compact, TurnRun, TurnSettings};
+pub use turn::{AgentEvent, Approve, Compact, Resumed, TurnRun, TurnSettings};
 pub use tympan::chat::{ParseTextOptions, parse_text};
 pub use tympan::marker::pre_render;
 pub use tympan::{Error, Guard, Inputs, Kind, Message, Prompt, Rendered, Result};

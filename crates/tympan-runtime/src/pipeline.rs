@@ -160,6 +160,22 @@ pub async fn turn_async<'a>(
     default_runtime().turn_async(prompt, inputs, settings).await
 }
 
+/// Goes on with a turn that has died, from its journal. See [`Runtime::resume`].
+///
+/// # Errors
+/// As [`Runtime::resume`].
+pub fn resume<'a>(prompt: impl Into<PromptSource<'a>>, settings: &TurnSettings) -> Result<TurnRun> {
+    default_runtime().resume(prompt, settings)
+}
+
+/// The async twin of [`resume`].
+///
+/// # Errors
+/// As [`resume`].
+pub async fn resume_async<'a>(prompt: impl Into<PromptSource<'a>>, settings: &TurnSettings) -> Result<TurnRun> {
+    default_runtime().resume_async(prompt, settings).await
+}
+
 /// Loads a prompt file, and goes through a turn with it.
 ///
 /// # Errors

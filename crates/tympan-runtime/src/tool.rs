@@ -34,6 +34,8 @@ pub use handler::{OpenTool, Opening, ToolHandler};
 pub(crate) use mcp::Connections as McpConnections;
 pub use mcp::McpServer;
 
+pub(crate) use handler::OpenTools;
+
 /// Why a tool failed. Its words go to the model.
 pub type ToolError = Box<dyn StdError + Send + Sync>;
 
@@ -169,6 +171,11 @@ where
     }))
 }
 
+/// A tool that may be run again with the same [`Invocation::idempotency_key`]: see [`Tool::is_idempotent`].
+pub fn idempotent(tool: Arc<dyn Tool>) -> Arc<dyn Tool> {
+    Arc::new(Idempotent(tool))
+}
+
 type Function = dyn Fn(JsonMap) -> Result<ToolOutput, ToolError> + Send + Sync;
 
 struct Blocking {
@@ -198,6 +205,26 @@ where
 {
     fn call(&self, invocation: Invocation) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
         (self.0)(Arc::unwrap_or_clone(invocation.run.arguments))
+    }
+}
+
+struct Idempotent(Arc<dyn Tool>);
+
+impl Tool for Idempotent {
+    fn call(&self, invocation: Invocation) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
+        self.0.call(invocation)
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        self.0.timeout()
+    }
+
+    fn needs_approval(&self, run: &ToolRun) -> bool {
+        self.0.needs_approval(run)
+    }
+
+    fn is_idempotent(&self) -> bool {
+        true
     }
 }
 

@@ -2,23 +2,27 @@
 
 mod compact;
 mod drive;
+mod kept;
 mod settings;
 
 use serde::de::DeserializeOwned;
 use tympan::response::Usage;
 use tympan::turn::{Guardrails, Turn, TurnTool};
-use tympan::{Inputs, Message, Prompt, Result};
+use tympan::{Error, Inputs, Kind, Message, Prompt, Result};
 
 use crate::invoke::PromptSource;
 use crate::io;
+use crate::journal::Fits;
 use crate::run::Run;
 use crate::runtime::Runtime;
 use crate::told;
 use crate::trace::Span;
 
+pub use kept::Resumed;
 pub use settings::{AgentEvent, Approve, Compact, TurnSettings};
 
 use drive::Drive;
+use kept::{Kept, Opened};
 
 /// What a turn came to.
 #[derive(Clone, Debug)]
@@ -31,6 +35,8 @@ pub struct TurnRun {
     pub rounds: u32,
     /// The conversation, with the last answer.
     pub messages: Vec<Message>,
+    /// What was in its journal, if it was [resumed](Runtime::resume).
+    pub resumed: Option<Resumed>,
 }
 
 impl Runtime {
@@ -59,19 +65,10 @@ impl Runtime {
         settings: &TurnSettings,
     ) -> Result<TurnRun> {
         let span = self.tracer().start("turn");
-        let loaded;
-        let prompt = match prompt.into() {
-            PromptSource::Prompt(prompt) => prompt,
-            PromptSource::File(path) => {
-                loaded = told::failed(&span, self.load_as(&span.child("load"), path).await)?;
-                &loaded
-            }
-        };
-        span.turn(prompt.spec().name.as_deref());
-        told::inputs(&span, prompt, inputs);
-        let messages = told::failed(&span, self.prepare_as(&span.child("prepare"), prompt, inputs))?;
-        let turn = self.turn_messages_as(&span, prompt, inputs, messages, settings).await;
-        told::failed(&span, turn)
+        let mut loaded = None;
+        let prompt = told::failed(&span, self.prompt(&span, prompt.into(), &mut loaded).await)?;
+        let begin = Begin { prompt, inputs, messages: None, settings, opened: None };
+        told::failed(&span, self.turn_as_stage(&span, begin).await)
     }
 
     /// As [`Runtime::turn`], with the result as a value of a type.
@@ -99,21 +96,81 @@ impl Runtime {
         settings: &TurnSettings,
     ) -> Result<TurnRun> {
         let span = self.tracer().start("turn");
-        span.turn(prompt.spec().name.as_deref());
-        told::inputs(&span, prompt, inputs);
-        let turn = self.turn_messages_as(&span, prompt, inputs, messages, settings).await;
-        told::failed(&span, turn)
+        let begin = Begin { prompt, inputs, messages: Some(messages), settings, opened: None };
+        told::failed(&span, self.turn_as_stage(&span, begin).await)
     }
 
-    async fn turn_messages_as(
+    /// Goes on with a turn that has died, from its journal in the settings. The inputs are in the journal too; whatever
+    /// else the turn began with has to be given again: the prompt, the tools, credentials.
+    ///
+    /// Nothing that came back is asked for again. A tool that had begun is run again with the same key if it
+    /// [may be](crate::Tool::is_idempotent), and else the model is told that nobody knows (`unknown_outcome`). A turn that
+    /// was over comes to the same as before, and nobody is called.
+    ///
+    /// # Errors
+    /// As [`Runtime::turn`]; the journal cannot be read ([`Kind::InvalidJournal`]), somebody else goes through the turn
+    /// ([`Kind::JournalBusy`]), or the journal tells of another prompt ([`Kind::JournalMismatch`]).
+    pub fn resume<'a>(&self, prompt: impl Into<PromptSource<'a>>, settings: &TurnSettings) -> Result<TurnRun> {
+        io::wait(self.resume_async(prompt, settings))
+    }
+
+    /// The async twin of [`Runtime::resume`].
+    ///
+    /// # Errors
+    /// As [`Runtime::resume`].
+    pub async fn resume_async<'a>(
         &self,
-        span: &Span,
+        prompt: impl Into<PromptSource<'a>>,
+        settings: &TurnSettings,
+    ) -> Result<TurnRun> {
+        let span = self.tracer().start("turn");
+        let mut loaded = None;
+        let prompt = told::failed(&span, self.prompt(&span, prompt.into(), &mut loaded).await)?;
+        told::failed(&span, self.resume_as(&span, prompt, None, settings).await)
+    }
+
+    /// As [`Runtime::resume`], for a turn that began with messages that had been prepared already: the same ones.
+    ///
+    /// # Errors
+    /// As [`Runtime::resume`].
+    pub async fn resume_messages_async(
+        &self,
         prompt: &Prompt,
-        inputs: &Inputs,
         messages: Vec<Message>,
         settings: &TurnSettings,
     ) -> Result<TurnRun> {
+        let span = self.tracer().start("turn");
+        told::failed(&span, self.resume_as(&span, prompt, Some(messages), settings).await)
+    }
+
+    async fn resume_as(
+        &self,
+        span: &Span,
+        prompt: &Prompt,
+        messages: Option<Vec<Message>>,
+        settings: &TurnSettings,
+    ) -> Result<TurnRun> {
+        let journal = settings.journal.as_ref().ok_or_else(|| {
+            Error::new(Kind::InvalidJournal, "there is none")
+                .with_help("set TurnSettings::journal to the one to resume")
+        })?;
+        let opened = Opened::open(journal).await?;
+        let inputs = opened.header.inputs.clone();
+        let begin = Begin { prompt, inputs: &inputs, messages, settings, opened: Some(opened) };
+        self.turn_as_stage(span, begin).await
+    }
+
+    async fn turn_as_stage(&self, span: &Span, begin: Begin<'_>) -> Result<TurnRun> {
+        let Begin { prompt, inputs, messages, settings, opened } = begin;
+        span.turn(prompt.spec().name.as_deref());
+        told::inputs(span, prompt, inputs);
+        let messages = match messages {
+            Some(messages) => messages,
+            None => self.prepare_as(&span.child("prepare"), prompt, inputs)?,
+        };
+        let given = inputs;
         let inputs = prompt.validate_inputs(inputs)?;
+        let mut tools = self.open_tools(span, prompt, &inputs, settings).await?;
         let mut options = settings.turn.clone();
         options.guardrails = Guardrails {
             input: settings.judge_input.is_some(),
@@ -122,15 +179,31 @@ impl Runtime {
             tool: true,
         };
         options.compaction |= settings.compact.is_some();
-        let opened = self.open_tools(span, prompt, &inputs, settings).await?;
-        options.tools.extend(opened.turn_tools);
-        let mut run = settings.run.clone();
+        options.tools.append(&mut tools.turn_tools);
+        let mut run = opened.as_ref().map_or_else(|| settings.run.clone(), |opened| opened.header.run(&settings.run));
         run.functions.extend(options.tools.iter().map(TurnTool::shown));
-        let turn = Turn::new(prompt, &inputs, messages, options)?;
-        let driver = Drive::new(self, prompt, settings, run, opened.runs, span, turn)?;
+        let fits = settings.journal.as_ref().map(|_| Fits::new(prompt, &messages, &options));
+        let mut turn = Turn::new(prompt, &inputs, messages, options)?;
+        let resumed = opened.as_ref().map(|opened| opened.resumed);
+        let kept = match (fits, opened) {
+            (Some(fits), Some(opened)) => Kept::take_up(&mut turn, opened, &fits)?,
+            (fits, _) => Kept::begin(&mut turn, prompt, given, fits, settings).await?,
+        };
+        let driver = Drive { runtime: self, prompt, settings, run, tools, span, turn, kept };
         let (response, turn) = driver.drive().await?;
         let (usage, rounds) = (turn.usage().clone(), turn.iterations());
         let run = Run::new(span, &prompt.spec().outputs, response)?;
-        Ok(TurnRun { run, usage, rounds, messages: turn.into_messages() })
+        Ok(TurnRun { run, usage, rounds, messages: turn.into_messages(), resumed })
     }
+}
+
+/// What a turn begins with.
+struct Begin<'a> {
+    prompt: &'a Prompt,
+    inputs: &'a Inputs,
+    /// The messages, if they have been prepared already.
+    messages: Option<Vec<Message>>,
+    settings: &'a TurnSettings,
+    /// The journal of a turn that has begun before.
+    opened: Option<Opened>,
 }

@@ -71,6 +71,18 @@ fn a_tool_runs_and_the_model_hears_of_it() {
     assert_eq!(told(&run), [r#"{"in":"Paris","sky":"clear"}"#]);
 }
 
+/// A turn can be spawned on an executor of many threads.
+#[test]
+fn a_turn_can_go_to_another_thread() {
+    let prompt = scripted(&["weather"], json!([calls(&["weather"]), { "text": "Sunny." }]));
+    let turn = async move {
+        let settings = settings(&[("weather", text("clear"))]);
+        Runtime::default().turn_async(&prompt, &Inputs::new(), &settings).await
+    };
+    let run = tympan_runtime::io::spawn(turn).wait().expect("it ends well");
+    assert_eq!(run.run.outcome.to_json(), "Sunny.");
+}
+
 #[test]
 fn the_twins_and_the_types_come_to_the_same() {
     let prompt = scripted(&["weather"], json!([calls(&["weather"]), { "text": "\"Sunny.\"" }]));

@@ -1,6 +1,6 @@
 //! Tools that are not functions of the host: what makes functions of them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
@@ -59,6 +59,8 @@ pub(crate) struct OpenTools {
     pub(crate) runs: HashMap<String, Arc<dyn Tool>>,
     /// The functions that the prompt does not declare as such.
     pub(crate) turn_tools: Vec<TurnTool>,
+    /// The functions whose declaration says that they may be run again: `idempotent: true`.
+    pub(crate) idempotent: HashSet<String>,
 }
 
 impl Runtime {
@@ -83,6 +85,7 @@ impl Runtime {
                         fit::check(tool, parameters)?;
                     }
                     opened.runs.insert(tool.name.clone(), named);
+                    opened.note(tool, &tool.name);
                 }
                 (_, Some(named)) => opened.add(tool, OpenTool { function: declared_function(tool), tool: named })?,
                 (_, None) => {
@@ -102,12 +105,22 @@ impl OpenTools {
         let name = function.name.clone();
         let bindings = declared.bindings.iter().filter(|binding| takes(&function, binding)).cloned().collect();
         self.turn_tools.push(TurnTool { function, bindings });
+        self.note(declared, &name);
         if self.runs.insert(name.clone(), tool).is_none() {
             return Ok(());
         }
         let details = format_args!("`{name}` of the tool `{}` is there already", declared.name);
         Err(Error::new(Kind::DuplicateName, details)
             .with_help("it must be clear which of them a model calls: leave one out, or give it another name"))
+    }
+}
+
+impl OpenTools {
+    /// Notes what else a declaration says about a function.
+    fn note(&mut self, declared: &Declared, function: &str) {
+        if declared.extra.get("idempotent") == Some(&Json::Bool(true)) {
+            self.idempotent.insert(function.to_owned());
+        }
     }
 }
 

@@ -41,6 +41,8 @@ pub(super) async fn open(opening: Opening<'_>, path: Option<&str>, mode: Option<
         turn: TurnOptions { tools: Vec::new(), ..opening.settings.turn.clone() },
         run: RunOptions::default(),
         on_event: None,
+        // The call of the tool is what the journal knows.
+        journal: None,
         steering: Steering::default(),
         ..opening.settings.clone()
     });

@@ -1,63 +1,46 @@
 //! The loop around [`tympan::turn::Turn`] that makes the calls.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::future::{Either, select};
 use futures_util::stream::FuturesUnordered;
 use serde_json::json;
 use tympan::response::{Delta, Response};
-use tympan::turn::{Next, ToolResult, ToolRun, Turn, Verdict};
+use tympan::turn::{Failure, Fed, Next, ToolResult, ToolRun, Turn, Verdict};
 use tympan::{Error, Kind, Message, Prompt, Result};
 
+use super::kept::Kept;
 use super::settings::{AgentEvent, TurnSettings};
 use crate::io;
 use crate::provider::{ModelCall, Reply};
 use crate::run::RunOptions;
 use crate::runtime::{Runtime, system_entropy};
 use crate::told;
-use crate::tool::{Invocation, Tool};
+use crate::tool::{Invocation, OpenTools};
 use crate::trace::Span;
+
+/// The status of a tool that was not run again, because it may have run before.
+const UNKNOWN_OUTCOME: &str = "unknown_outcome";
 
 /// A turn and what it takes to drive it.
 pub(super) struct Drive<'a> {
-    runtime: &'a Runtime,
-    prompt: &'a Prompt,
-    settings: &'a TurnSettings,
+    pub(super) runtime: &'a Runtime,
+    pub(super) prompt: &'a Prompt,
+    pub(super) settings: &'a TurnSettings,
     /// How the model is called: as the settings say, with the functions that were made of tools.
-    run: RunOptions,
-    tools: HashMap<String, Arc<dyn Tool>>,
-    span: &'a Span,
-    turn: Turn,
-    /// Tells this turn from all others.
-    id: String,
-    started: Instant,
+    pub(super) run: RunOptions,
+    pub(super) tools: OpenTools,
+    pub(super) span: &'a Span,
+    pub(super) turn: Turn,
+    pub(super) kept: Kept,
 }
 
-impl<'a> Drive<'a> {
-    pub(super) fn new(
-        runtime: &'a Runtime,
-        prompt: &'a Prompt,
-        settings: &'a TurnSettings,
-        run: RunOptions,
-        tools: HashMap<String, Arc<dyn Tool>>,
-        span: &'a Span,
-        turn: Turn,
-    ) -> Result<Self> {
-        let id = format!("{:016x}{:016x}", system_entropy()?, system_entropy()?);
-        Ok(Self { runtime, prompt, settings, run, tools, span, turn, id, started: Instant::now() })
-    }
-
+impl Drive<'_> {
     /// Goes through the turn, and returns its last answer with the turn that came to it.
     pub(super) async fn drive(mut self) -> Result<(Response, Turn)> {
         loop {
-            self.steer()?;
-            self.turn.tick(self.started.elapsed());
-            if self.settings.cancel.is_cancelled() {
-                self.turn.cancel();
-            }
+            self.look_up()?;
             let next = self.turn.next();
             self.tell();
             match next {
@@ -72,20 +55,54 @@ impl<'a> Drive<'a> {
                 }
                 Next::JudgeTool(run) => self.judge_tool(run).await?,
                 Next::Summarize(dropped) => self.summarize(dropped).await?,
-                Next::Done(response) => return Ok((response, self.turn)),
-                Next::Failed(error) => return Err(error),
+                Next::Done(response) => {
+                    self.kept.commit().await?;
+                    return Ok((response, self.turn));
+                }
+                Next::Failed(error) => {
+                    self.kept.commit().await?;
+                    return Err(error);
+                }
             }
         }
     }
 
+    /// Tells the turn something that can be had again: it may be lost with the process.
+    fn feed(&mut self, fed: Fed) -> Result<()> {
+        self.kept.tell(&fed)?;
+        self.turn.feed(fed)
+    }
+
+    /// Tells the turn something that cannot be had again, or not for nothing: first it is kept.
+    async fn feed_kept(&mut self, fed: Fed) -> Result<()> {
+        self.kept.tell(&fed)?;
+        self.kept.commit().await?;
+        self.turn.feed(fed)
+    }
+
+    /// Looks at what has come from outside: what was said, the time, and whether all this is to stop.
+    fn look_up(&mut self) -> Result<()> {
+        if self.turn.is_over() {
+            return Ok(());
+        }
+        self.steer()?;
+        let elapsed = self.kept.elapsed();
+        self.turn.tick(elapsed);
+        if self.turn.is_over() {
+            // Of all the ticks, only the one that ends a turn says anything.
+            return self.kept.tell(&Fed::Ticked { elapsed });
+        }
+        if self.settings.cancel.is_cancelled() { self.feed(Fed::Cancelled) } else { Ok(()) }
+    }
+
     /// Hands over what was said meanwhile. A result begins the next round as soon as the turn has it, so this comes first.
     fn steer(&mut self) -> Result<()> {
-        self.settings.steering.drain().into_iter().try_for_each(|text| self.turn.steer(text))
+        self.settings.steering.drain().into_iter().try_for_each(|text| self.feed(Fed::Steered { text }))
     }
 
     /// Hands on what has happened.
     fn tell(&mut self) {
-        for event in self.turn.take_events() {
+        for event in self.kept.take_end().into_iter().chain(self.turn.take_events()) {
             self.emit(&AgentEvent::Turn(event));
         }
     }
@@ -99,14 +116,14 @@ impl<'a> Drive<'a> {
 
     fn judge(&mut self, verdict: impl FnOnce(&TurnSettings, &Turn) -> Option<Verdict>) -> Result<()> {
         let verdict = verdict(self.settings, &self.turn).unwrap_or(Verdict::Allow);
-        self.turn.judged(verdict)
+        self.feed(Fed::Judged { verdict })
     }
 
     /// Asks the guardrail, and then a person where that is wanted.
     async fn judge_tool(&mut self, run: ToolRun) -> Result<()> {
         let judged = self.settings.judge_tool.as_ref().map_or(Verdict::Allow, |judge| judge(&run));
         let needs_approval =
-            self.settings.approve_all || self.tools.get(&run.name).is_some_and(|tool| tool.needs_approval(&run));
+            self.settings.approve_all || self.tools.runs.get(&run.name).is_some_and(|tool| tool.needs_approval(&run));
         let verdict = match (judged, needs_approval, &self.settings.approve) {
             (Verdict::Allow, true, Some(approve)) => {
                 let asked = approve(run);
@@ -120,7 +137,7 @@ impl<'a> Drive<'a> {
             }
             (judged, ..) => judged,
         };
-        self.turn.judged(verdict)
+        self.feed(Fed::Judged { verdict })
     }
 
     /// Has somebody say in short what no longer fits. If that fails, the turn does it itself.
@@ -134,7 +151,7 @@ impl<'a> Drive<'a> {
             }
             None => None,
         };
-        self.turn.summarized(summary)
+        self.feed_kept(Fed::Summarized { summary }).await
     }
 
     async fn wait(&mut self, wait: Duration) -> Result<()> {
@@ -143,7 +160,7 @@ impl<'a> Drive<'a> {
             Ok(())
         });
         match self.unless_cancelled(waiting).await {
-            Some(waited) => waited.and_then(|()| self.turn.waited()),
+            Some(waited) => waited.and_then(|()| self.feed(Fed::Waited)),
             None => Ok(()),
         }
     }
@@ -158,6 +175,7 @@ impl<'a> Drive<'a> {
     }
 
     async fn call(&mut self) -> Result<()> {
+        self.kept.commit().await?;
         let execute = self.span.child_client("execute");
         let called = self.unless_cancelled(self.answer(&execute)).await;
         let Some(answered) = called else { return Ok(()) };
@@ -165,9 +183,14 @@ impl<'a> Drive<'a> {
             Ok(response) => {
                 told::answered(&execute, &response);
                 self.steer()?;
-                self.turn.responded(response)
+                self.feed_kept(Fed::Responded { response: Box::new(response) }).await
             }
-            Err(error) => self.turn.failed(error, random_share()),
+            Err(error) => {
+                // The turn gets the error itself, which knows more than what can be kept of it.
+                let jitter = random_share();
+                self.kept.tell(&Fed::Failed { failure: Failure::from(&error), jitter })?;
+                self.turn.failed(error, jitter)
+            }
         }
     }
 
@@ -203,14 +226,30 @@ impl<'a> Drive<'a> {
 
     /// Runs tools at once, and hands back each result as it comes.
     async fn run_tools(&mut self, runs: Vec<ToolRun>) -> Result<()> {
+        if let Some(lost) = runs.iter().find(|run| self.is_lost(run)) {
+            let words = "it had begun when the process died, and nobody knows whether it came to its end";
+            let result = ToolResult::failed(&lost.name, UNKNOWN_OUTCOME, words);
+            return self.feed_kept(Fed::Returned { index: lost.index, result }).await;
+        }
+        self.kept.start(&runs)?;
+        self.kept.commit().await?;
         let mut running: FuturesUnordered<_> = runs.into_iter().map(|run| self.run_tool(run)).collect();
         loop {
             let Some(next) = self.unless_cancelled(running.next()).await else { return Ok(()) };
             let Some((index, result)) = next else { return Ok(()) };
             self.steer()?;
-            self.turn.returned(index, result)?;
+            self.feed_kept(Fed::Returned { index, result }).await?;
             self.tell();
         }
+    }
+
+    /// Whether a tool may have run before the process died, and must not run twice.
+    fn is_lost(&self, run: &ToolRun) -> bool {
+        let is_idempotent = || {
+            let declared = self.tools.idempotent.contains(&run.name);
+            declared || self.tools.runs.get(&run.name).is_some_and(|tool| tool.is_idempotent())
+        };
+        self.kept.is_in_flight(run) && !is_idempotent()
     }
 
     /// Runs one tool on the driver: what it does there, a panic included, stays there.
@@ -219,14 +258,10 @@ impl<'a> Drive<'a> {
         let span = self.span.child("execute_tool");
         span.tool(&run.name, Some(&run.id));
         span.inputs(|| json!({ "name": run.name, "arguments": run.arguments.keys().collect::<Vec<_>>() }));
-        let tool = self.tools.get(&run.name).cloned();
+        let tool = self.tools.runs.get(&run.name).cloned();
         let own_limit = tool.as_ref().and_then(|tool| tool.timeout());
         let limit = own_limit.unwrap_or(self.settings.tool_timeout);
-        let invocation = Invocation {
-            idempotency_key: format!("{}-{}-{}", self.id, run.round, run.index),
-            runtime: self.runtime.deeper(&span),
-            run,
-        };
+        let invocation = Invocation { idempotency_key: self.kept.key(&run), runtime: self.runtime.deeper(&span), run };
         let task = io::spawn(async move {
             let Some(tool) = tool else {
                 return Ok(Err(format!("Tool not registered: {}", invocation.run.name).into()));

@@ -10,6 +10,7 @@ use tympan::turn::{ToolRun, TurnEvent, TurnOptions, Verdict};
 use tympan::{Message, Prompt, Result};
 
 use crate::cancel::{CancelToken, Steering};
+use crate::journal::Journal;
 use crate::run::RunOptions;
 use crate::tool::Tool;
 
@@ -84,6 +85,8 @@ pub struct TurnSettings {
     pub approve: Option<Approve>,
     /// Whether a person is asked about every tool, whatever its declaration says.
     pub approve_all: bool,
+    /// Where the turn is kept, so that it can be resumed if it dies.
+    pub journal: Option<Journal>,
 }
 
 impl Default for TurnSettings {
@@ -102,6 +105,7 @@ impl Default for TurnSettings {
             compact: None,
             approve: None,
             approve_all: false,
+            journal: None,
         }
     }
 }
