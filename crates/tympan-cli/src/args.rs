@@ -1,5 +1,6 @@
 //! What can be asked for on the command line.
 
+mod resume;
 mod signatures;
 
 use std::path::PathBuf;
@@ -7,6 +8,7 @@ use std::path::PathBuf;
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
+pub(crate) use resume::ResumeArgs;
 pub(crate) use signatures::{KeygenArgs, SignArgs, VerifyArgs};
 
 /// Renders prompt files, and remembers who wrote every byte
@@ -104,6 +106,18 @@ pub(crate) enum Command {
 
 Exit status: 130 if Ctrl-C stopped it; what had arrived is printed.")]
     Run(RunArgs),
+
+    /// Go on with a run that has died, from its journal
+    ///
+    /// The journal is what `tympan run --journal FILE` wrote. No answer is asked for again, and no tool that had come to
+    /// its end is run again. One that had begun is run again if it is declared as `idempotent`; of any other the model is
+    /// told that nobody knows. A run that was over has its result printed again.
+    #[command(after_long_help = "Examples:
+  tympan run support.prompty --sample --tools tools.toml --journal support.journal
+  tympan resume support.journal
+
+Exit status: 130 if Ctrl-C stopped it; it can be resumed again.")]
+    Resume(ResumeArgs),
 
     /// Talk with the model of a prompt
     ///
@@ -242,6 +256,7 @@ impl Command {
         match self {
             Self::Render(args) | Self::Messages(args) => args.json,
             Self::Run(args) => args.render.json,
+            Self::Resume(args) => args.json,
             Self::Models(args) => args.json,
             Self::Request(args) => args.render.json,
             Self::Parse(args) => args.json,
@@ -334,8 +349,15 @@ pub(crate) struct RunArgs {
     pub(crate) no_stream: bool,
 
     /// Show the tools that the model asks for instead of running them
-    #[arg(long, conflicts_with = "tools")]
+    #[arg(long, conflicts_with_all = ["journal", "tools"])]
     pub(crate) no_tools: bool,
+
+    /// Keep the run in a new file, so that `tympan resume FILE` can go on with it if it dies
+    ///
+    /// A name that ends in `.db`, `.sqlite` or `.sqlite3` makes it a SQLite database. The inputs and the conversation are
+    /// in it, so only you can read it. Keys are not.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) journal: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) call: CallArgs,
@@ -353,10 +375,6 @@ pub(crate) struct ChatArgs {
     /// The input that what you type goes into; without it, the one required text that has no value
     #[arg(long, help_heading = "Inputs", value_name = "NAME")]
     pub(crate) question: Option<String>,
-
-    /// Run all tools without asking
-    #[arg(long, short)]
-    pub(crate) yes: bool,
 
     /// Neither read nor write the file that keeps what you typed
     #[arg(long)]
@@ -380,6 +398,10 @@ pub(crate) struct CallArgs {
     /// Let tools call private addresses, such as servers on this machine
     #[arg(long)]
     pub(crate) allow_private: bool,
+
+    /// Run all tools without asking, also those that need consent
+    #[arg(long, short)]
+    pub(crate) yes: bool,
 
     /// Keep what is exchanged with the provider in files in this directory
     #[arg(long, value_name = "DIR", conflicts_with = "replay")]

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use tympan::spec::{Secret, ToolKind};
 use tympan::wire::redacted_url;
 use tympan::{Error, Kind, Prompt};
-use tympan_runtime::tool::command;
+use tympan_runtime::tool::{command, idempotent};
 use tympan_runtime::{McpServer, Runtime, Tool};
 
 use crate::inputs;
@@ -22,6 +22,9 @@ use crate::report::Failure;
 struct Entry {
     command: Option<Vec<String>>,
     timeout: Option<f64>,
+    /// Whether it may be run again with the same key, if nobody knows whether it came to its end.
+    #[serde(default)]
+    idempotent: bool,
     server: Option<Vec<String>>,
     url: Option<String>,
     /// Variables that a server gets to see.
@@ -95,7 +98,7 @@ impl Entry {
     }
 
     fn read(self, name: &str, runtime: &Runtime) -> Result<Read, String> {
-        let Self { command: program, timeout, server, url, env, key } = self;
+        let Self { command: program, timeout, idempotent: may_run_again, server, url, env, key } = self;
         let is_stray = |what: &str, where_from: &str| format!("`{what}` of `{name}` is for a `{where_from}`");
         match (program, server, url) {
             (Some(program), None, None) => {
@@ -107,9 +110,11 @@ impl Entry {
                 }
                 let timeout = timeout.map(Duration::try_from_secs_f64).transpose();
                 let timeout = timeout.map_err(|_| format!("the timeout of `{name}` is no number of seconds"))?;
-                Ok(Read::Tool(command(not_empty(program, "command", name)?, timeout)))
+                let tool = command(not_empty(program, "command", name)?, timeout);
+                Ok(Read::Tool(if may_run_again { idempotent(tool) } else { tool }))
             }
             _ if timeout.is_some() => Err(is_stray("timeout", "command")),
+            _ if may_run_again => Err(is_stray("idempotent", "command")),
             (None, Some(program), None) if key.is_none() => {
                 let mut server = McpServer::stdio(not_empty(program, "server", name)?);
                 for variable in env {

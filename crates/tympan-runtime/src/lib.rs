@@ -117,3 +117,8 @@ struct GuideToMcp;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/openapi.md")]
 struct GuideToServices;
+
+/// As above.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/durable.md")]
+struct GuideToDurableTurns;

@@ -27,8 +27,9 @@ use self::line::Line;
 use self::reader::{Reader, Typed};
 use self::screen::Screen;
 use self::totals::Totals;
+use super::call::turn_options;
 use super::inspect::table;
-use super::run::{ECHO_NOTE, tool_line, turn_options};
+use super::show::{ECHO_NOTE, tool_line};
 use crate::args::ChatArgs;
 use crate::prompt_file::{in_prompt, is_stdin};
 use crate::report::{Failure, Form};
@@ -92,7 +93,7 @@ impl<'a> Chat<'a> {
         quiet: bool,
     ) -> Result<Self, Failure> {
         let options = args.model.options();
-        let consent = match (args.yes, reader.is_terminal()) {
+        let consent = match (args.call.yes, reader.is_terminal()) {
             (true, _) => Consent::All,
             (false, true) => Consent::Ask,
             (false, false) => Consent::None,

@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod call;
 mod chat;
 mod check;
 mod completions;
@@ -14,8 +15,10 @@ mod parse;
 mod process;
 mod render;
 mod request;
+mod resume;
 mod run;
 mod schema;
+mod show;
 mod sign;
 mod trace;
 mod verify;
@@ -36,6 +39,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         Command::Render(render_args) => render::run(render_args, quiet)?,
         Command::Messages(render_args) => messages::run(render_args, quiet)?,
         Command::Run(run_args) => return run::run(run_args, quiet),
+        Command::Resume(resume_args) => return resume::run(resume_args, quiet),
         Command::Chat(chat_args) => return chat::run(chat_args, quiet),
         Command::Models(models_args) => models::run(models_args, quiet)?,
         Command::Request(request_args) => request::run(request_args, quiet)?,

@@ -75,7 +75,7 @@ pub(super) fn load_in(runtime: &Runtime, args: &PromptArgs, quiet: bool) -> Resu
     Ok((prompt, inputs))
 }
 
-/// Renders a prompt.
+/// Renders a variant of a prompt that has been loaded.
 ///
 /// # Errors
 /// As [`Runtime::render_with`].
@@ -92,10 +92,15 @@ pub(super) fn render_with(
 
 /// How the command line wants prompts to be rendered.
 pub(super) fn options(args: &PromptArgs) -> RuntimeOptions {
+    options_of(args.strict, args.lenient, args.guard)
+}
+
+/// How prompts are rendered with these options of a command line.
+pub(super) fn options_of(strict: bool, lenient: bool, guard: bool) -> RuntimeOptions {
     RuntimeOptions {
-        strict: args.strict.then_some(true),
-        lenient: args.lenient.then_some(true),
-        guard: args.guard.then(Guard::default),
+        strict: strict.then_some(true),
+        lenient: lenient.then_some(true),
+        guard: guard.then(Guard::default),
         ..RuntimeOptions::default()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::commands::run::Waiting;
+use crate::commands::show::Waiting;
 use crate::escape::{visible, visible_line};
 use crate::output;
 

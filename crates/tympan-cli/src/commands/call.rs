@@ -1,0 +1,172 @@
+//! A call of a model, with the loop around its tools where there is one.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use tympan::echo::ECHO;
+use tympan::response::Delta;
+use tympan::turn::{TurnOptions, Verdict};
+use tympan::{Error, Inputs, Kind, Message, Prompt};
+use tympan_runtime::{AgentEvent, Approve, Journal, ResponseStream, RunOptions, Runtime, TurnSettings};
+
+use super::show::{Finished, Manner, Show, Waiting, locked, show_tool, summary};
+use crate::escape::visible_line;
+use crate::prompt_file::in_prompt;
+use crate::report::Failure;
+use crate::tools::Programs;
+use crate::{output, report};
+
+/// What a shell says of a program that Ctrl-C has stopped.
+const INTERRUPTED: u8 = 130;
+
+/// A call of a model.
+pub(super) struct Call<'a> {
+    pub(super) runtime: &'a Runtime,
+    pub(super) prompt: &'a Prompt,
+    pub(super) inputs: &'a Inputs,
+    pub(super) messages: &'a [Message],
+    pub(super) options: RunOptions,
+    /// What runs the tools that the model asks for, if they are to be run.
+    pub(super) tools: Option<Programs>,
+    /// Whether tools that need consent have it.
+    pub(super) yes: bool,
+    pub(super) journal: Option<Kept<'a>>,
+    pub(super) manner: Manner,
+}
+
+/// Where a call is kept.
+pub(super) struct Kept<'a> {
+    pub(super) journal: Journal,
+    pub(super) path: &'a Path,
+    /// Whether it goes on from there.
+    pub(super) resume: bool,
+}
+
+impl Call<'_> {
+    /// Makes the call, and shows what comes of it.
+    ///
+    /// # Errors
+    /// As [`Runtime::turn`], or it cannot be shown.
+    pub(super) fn perform(&self) -> Result<ExitCode, Failure> {
+        let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let status = tokio.block_on(self.show());
+        self.runtime.close_mcp_servers();
+        status
+    }
+
+    async fn show(&self) -> Result<ExitCode, Failure> {
+        let (manner, started) = (self.manner, Instant::now());
+        let waiting = Waiting::begin(manner.quiet, self.model_name());
+        let show = Arc::new(Mutex::new(Show::new(manner, self.prompt)));
+        let finished = tokio::select! {
+            // Ctrl-C is listened for before anything is sent.
+            biased;
+            _ = tokio::signal::ctrl_c() => {
+                waiting.end();
+                locked(&show).interrupted(manner.json)?;
+                self.say_how_to_resume();
+                return Ok(ExitCode::from(INTERRUPTED));
+            }
+            finished = self.answer(&waiting, &show) => finished,
+        };
+        waiting.end();
+        let show = locked(&show);
+        show.line_end()?;
+        let finished = finished?;
+        show.result(&finished, manner)?;
+        if !manner.quiet {
+            report::mismatches(&finished.run.outcome);
+            if let Some(torn @ 1..) = finished.resumed.map(|resumed| resumed.torn_bytes) {
+                let message = format!("the journal ended in {torn} bytes of a record that was torn; they were cut off");
+                report::warn_plainly("torn_journal", &message);
+            }
+            output::print_error(&summary(&finished, self.is_echo(), started.elapsed()));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn say_how_to_resume(&self) {
+        if let Some(kept) = self.journal.as_ref().filter(|kept| !self.manner.json && kept.path.exists()) {
+            let path = visible_line(&kept.path.display().to_string());
+            output::print_error(&format!("resume with: tympan resume {path}\n"));
+        }
+    }
+
+    async fn answer(&self, waiting: &Waiting, show: &Arc<Mutex<Show>>) -> Result<Finished, Failure> {
+        let in_file = |error: Error| match error.kind() {
+            // What is wrong with a journal is not to be looked for in the prompt.
+            Kind::InvalidJournal | Kind::JournalBusy => error,
+            _ => in_prompt(error, self.prompt),
+        };
+        if self.tools.is_some() || self.journal.is_some() {
+            return Ok(self.turn(waiting, show).await.map_err(in_file)?);
+        }
+        if self.manner.no_stream {
+            let run = self.runtime.run_with_async(self.prompt, self.messages, &self.options).await;
+            return Ok(run.map_err(in_file)?.into());
+        }
+        let stream = self.runtime.stream_async(self.prompt, self.messages, &self.options).await;
+        let mut stream: ResponseStream = stream.map_err(in_file)?;
+        while let Some(delta) = stream.next_async().await {
+            if let Delta::Text(text) = delta.map_err(in_file)? {
+                waiting.end();
+                locked(show).text(&text)?;
+            }
+        }
+        Ok(stream.finish_async().await.map_err(in_file)?.into())
+    }
+
+    /// Runs the loop around tools.
+    async fn turn(&self, waiting: &Waiting, show: &Arc<Mutex<Show>>) -> tympan::Result<Finished> {
+        let settings = self.settings(waiting.clone(), show.clone());
+        let messages = self.messages.to_vec();
+        let turn = match self.journal.as_ref().is_some_and(|kept| kept.resume) {
+            true => self.runtime.resume_messages_async(self.prompt, messages, &settings).await?,
+            false => self.runtime.turn_messages_async(self.prompt, self.inputs, messages, &settings).await?,
+        };
+        Ok(Finished { run: turn.run, usage: Some(turn.usage), rounds: turn.rounds, resumed: turn.resumed })
+    }
+
+    fn settings(&self, waiting: Waiting, show: Arc<Mutex<Show>>) -> TurnSettings {
+        let quiet = self.manner.quiet;
+        let on_event = move |event: &AgentEvent| match event {
+            AgentEvent::Token(text) => {
+                waiting.end();
+                // What cannot be printed will be noticed at the end.
+                let _ = locked(&show).text(text);
+            }
+            AgentEvent::Turn(event) if !quiet => show_tool(event, &waiting, &locked(&show)),
+            _ => {}
+        };
+        let agree: Approve = Arc::new(|_| Box::pin(std::future::ready(Verdict::Allow)));
+        TurnSettings {
+            turn: turn_options(self.runtime),
+            run: self.options.clone(),
+            tools: self.tools.as_ref().map(|tools| tools.runs.clone()).unwrap_or_default(),
+            approve: self.yes.then_some(agree),
+            on_event: (!self.manner.no_stream).then(|| Arc::new(on_event) as _),
+            journal: self.journal.as_ref().map(|kept| kept.journal.clone()),
+            ..TurnSettings::default()
+        }
+    }
+
+    fn model_name(&self) -> &str {
+        self.options.model_of(self.prompt).unwrap_or("the model")
+    }
+
+    fn is_echo(&self) -> bool {
+        self.options.provider_of(self.prompt) == ECHO
+    }
+}
+
+/// How turns go that a person waits for.
+pub(super) fn turn_options(runtime: &Runtime) -> TurnOptions {
+    TurnOptions {
+        guard: runtime.options().guard.clone(),
+        // The HTTP client tries again where that makes sense. An answer that breaks off is half on the screen already.
+        max_llm_retries: 1,
+        ..TurnOptions::default()
+    }
+}

@@ -1,0 +1,53 @@
+//! `tympan resume`: goes on with a turn that has died.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use tympan::{Error, Kind};
+use tympan_runtime::{Journal, RunOptions};
+
+use super::call::{Call, Kept};
+use super::render::{messages, options_of, render_with};
+use super::run::Began;
+use super::show::Manner;
+use crate::args::ResumeArgs;
+use crate::report::Failure;
+use crate::{prompt_file, tools, traces};
+
+pub(super) fn run(args: &ResumeArgs, quiet: bool) -> Result<ExitCode, Failure> {
+    let journal = Journal::at(&args.file)?;
+    let header = journal.header()?;
+    let began: Began = serde_json::from_value(header.host.clone()).map_err(|_| not_of_run())?;
+    let file = args.prompt.as_deref().unwrap_or(Path::new(&header.prompt));
+    let options = args.call.options_over(options_of(began.strict, began.lenient, began.guard));
+    let runtime = prompt_file::runtime(file, options, quiet);
+    let traces = traces::start(&runtime, args.call.trace.as_deref())?;
+    let span = runtime.tracer().start("invoke");
+    let runtime = runtime.under(&span);
+    let prompt = prompt_file::load_and_warn(&runtime, file, quiet)?;
+    let rendered = render_with(&runtime, &prompt, &header.inputs, began.variant.as_deref())?;
+    let messages = messages(&runtime, &prompt, &rendered)?;
+    let named = args.call.tools.as_deref().or(began.tools.as_deref().map(Path::new));
+    let help = "`--tools FILE` says which program runs it";
+    let tools = Some(tools::of_prompt(named, &runtime, &prompt, help)?);
+    let now = args.model.options();
+    let options = RunOptions {
+        provider: now.provider.or_else(|| header.provider.clone()),
+        model: now.model.or_else(|| header.model.clone()),
+        ..now
+    };
+    let manner = Manner { json: args.json, raw: args.raw, no_stream: args.no_stream, quiet };
+    let journal = Some(Kept { journal, path: &args.file, resume: true });
+    let (prompt, inputs, messages) = (&prompt, &header.inputs, &messages);
+    let yes = args.call.yes;
+    let call = Call { runtime: &runtime, prompt, inputs, messages, options, tools, yes, journal, manner };
+    let status = call.perform();
+    drop(span);
+    traces.flush();
+    status
+}
+
+fn not_of_run() -> Error {
+    Error::new(Kind::JournalMismatch, "another program began this turn")
+        .with_help("`tympan resume` goes on with what `tympan run --journal` began")
+}

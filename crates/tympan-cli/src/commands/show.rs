@@ -1,0 +1,196 @@
+//! What a call of a model shows while it is under way, and at its end.
+
+use std::io::IsTerminal;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::{Value as Json, json};
+use tympan::response::Usage;
+use tympan::turn::TurnEvent;
+use tympan::{ContentPart, Outcome, Prompt};
+use tympan_runtime::{Resumed, Run};
+
+use crate::escape::{visible, visible_line};
+use crate::report::Failure;
+use crate::{json, output, prices};
+
+/// What is said after an answer of the provider that is none.
+pub(super) const ECHO_NOTE: &str = "echo: no model was called; the answer is made of the prompt itself\n";
+
+/// The most characters of a tool's result that are shown.
+const MAX_SHOWN: usize = 200;
+
+/// How the answer is to be shown.
+#[derive(Clone, Copy)]
+pub(super) struct Manner {
+    /// As JSON.
+    pub(super) json: bool,
+    /// As the model wrote it.
+    pub(super) raw: bool,
+    /// In one piece.
+    pub(super) no_stream: bool,
+    /// Without anything else.
+    pub(super) quiet: bool,
+}
+
+/// What a call came to, with the number of answers it took.
+pub(super) struct Finished {
+    pub(super) run: Run,
+    pub(super) usage: Option<Usage>,
+    pub(super) rounds: u32,
+    /// What was in the journal of a turn that was taken up again.
+    pub(super) resumed: Option<Resumed>,
+}
+
+impl From<Run> for Finished {
+    fn from(run: Run) -> Self {
+        Self { usage: run.usage.clone(), run, rounds: 1, resumed: None }
+    }
+}
+
+/// Shows calls of tools and what they came to, apart from the answer.
+pub(super) fn show_tool(event: &TurnEvent, waiting: &Waiting, show: &Show) {
+    if let Some(line) = tool_line(event) {
+        waiting.end();
+        let _ = show.line_end();
+        output::print_error(&line);
+    }
+}
+
+/// A line about the call of a tool, or what it came to.
+pub(super) fn tool_line(event: &TurnEvent) -> Option<String> {
+    let line = match event {
+        TurnEvent::ToolCallStart { name, arguments } => format!("→ {name} {arguments}"),
+        TurnEvent::ToolResult { name, result } => {
+            let text: String = result.parts.iter().filter_map(ContentPart::as_text).collect();
+            let mut shown: String = text.chars().take(MAX_SHOWN).collect();
+            if shown.len() < text.len() {
+                shown.push('…');
+            }
+            format!("← {name} {shown}")
+        }
+        _ => return None,
+    };
+    Some(visible_line(&line) + "\n")
+}
+
+pub(super) fn locked(show: &Mutex<Show>) -> MutexGuard<'_, Show> {
+    show.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Shows that something is under way, on a terminal.
+#[derive(Clone)]
+pub(super) struct Waiting(Option<ProgressBar>);
+
+impl Waiting {
+    pub(super) fn begin(quiet: bool, model: &str) -> Self {
+        if quiet || !std::io::stderr().is_terminal() {
+            return Self(None);
+        }
+        let bar = ProgressBar::new_spinner().with_message(format!("waiting for {}", visible_line(model)));
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
+            bar.set_style(style);
+        }
+        bar.enable_steady_tick(Duration::from_millis(100));
+        Self(Some(bar))
+    }
+
+    pub(super) fn end(&self) {
+        if let Some(bar) = &self.0 {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// What has been shown of an answer.
+pub(super) struct Show {
+    /// Whether text is shown as it arrives. What a program reads, or is to be laid out, is shown at the end.
+    as_it_arrives: bool,
+    is_seen: bool,
+    arrived: String,
+}
+
+impl Show {
+    pub(super) fn new(manner: Manner, prompt: &Prompt) -> Self {
+        let as_it_arrives = !manner.json && (manner.raw || prompt.spec().outputs.is_empty());
+        Self { as_it_arrives, is_seen: output::looks().is_seen, arrived: String::new() }
+    }
+
+    pub(super) fn text(&mut self, text: &str) -> Result<(), Failure> {
+        self.arrived.push_str(text);
+        if self.as_it_arrives {
+            output::print(&self.printable(text))?;
+        }
+        Ok(())
+    }
+
+    fn printable(&self, text: &str) -> String {
+        if self.is_seen { visible(text).into_owned() } else { text.to_owned() }
+    }
+
+    /// Ends the line that the text ended in.
+    pub(super) fn line_end(&self) -> Result<(), Failure> {
+        let is_open = self.as_it_arrives && !self.arrived.is_empty() && !self.arrived.ends_with('\n');
+        if is_open {
+            output::print("\n")?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn result(&self, finished: &Finished, manner: Manner) -> Result<(), Failure> {
+        let Finished { run, usage, rounds, .. } = finished;
+        if manner.json {
+            let object = report_json(run.outcome.to_json(), usage.as_ref(), *rounds);
+            return Ok(output::print(&(json::pretty(&object) + "\n"))?);
+        }
+        if self.as_it_arrives && !self.arrived.is_empty() {
+            return Ok(());
+        }
+        let text = match (&run.outcome, manner.raw) {
+            (Outcome::Text(text), _) => text.clone(),
+            (Outcome::Structured(structured), true) => structured.raw.clone(),
+            (other, _) => json::pretty(&other.to_json()),
+        };
+        Ok(output::print(&(self.printable(&text) + "\n"))?)
+    }
+
+    /// Shows what had arrived when somebody stopped it.
+    pub(super) fn interrupted(&self, is_json: bool) -> Result<(), Failure> {
+        if is_json {
+            let mut object = report_json(Json::String(self.arrived.clone()), None, 1);
+            object["interrupted"] = true.into();
+            output::print(&(json::pretty(&object) + "\n"))?;
+        } else {
+            if !self.as_it_arrives {
+                output::print(&self.printable(&self.arrived))?;
+            }
+            self.line_end()?;
+            output::print_error("interrupted\n");
+        }
+        Ok(())
+    }
+}
+
+fn report_json(result: Json, usage: Option<&Usage>, rounds: u32) -> Json {
+    json!({ "result": result, "usage": usage, "rounds": rounds })
+}
+
+/// What it took, in a line.
+pub(super) fn summary(finished: &Finished, is_echo: bool, took: Duration) -> String {
+    let Finished { run, usage, rounds, .. } = finished;
+    if is_echo {
+        return ECHO_NOTE.to_owned();
+    }
+    let mut parts: Vec<String> = run.model.iter().map(|model| visible_line(model)).collect();
+    if let Some(usage) = usage {
+        parts.push(format!("{} tokens in, {} out", usage.input_tokens, usage.output_tokens));
+        let cost = run.model.as_deref().and_then(|model| prices::cost(model, usage));
+        parts.extend(cost.map(|dollars| format!("${dollars:.6}")));
+    }
+    if *rounds > 1 {
+        parts.push(format!("{rounds} rounds"));
+    }
+    parts.push(format!("{:.1} s", took.as_secs_f64()));
+    parts.join(" · ") + "\n"
+}

@@ -1,0 +1,141 @@
+//! `tympan run --journal` and `tympan resume`, with processes that really die.
+#![cfg(unix)]
+
+use std::fs;
+use std::io::Read;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A folder with a prompt that calls a tool once, and the tool.
+struct Folder(TempDir);
+
+impl Folder {
+    /// The tool notes its key, and then does what the shell is told.
+    fn new(tool: &str, idempotent: bool) -> Self {
+        let folder = Self(tempfile::tempdir().expect("a folder"));
+        let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/weather");
+        for name in ["weather.prompty", "script.yaml"] {
+            fs::copy(examples.join(name), folder.path(name)).expect("it can be copied");
+        }
+        let script = format!("echo $TYMPAN_IDEMPOTENCY_KEY >> keys\n{tool}\n");
+        fs::write(folder.path("tool.sh"), script).expect("it can be written");
+        let tools = format!("[get_weather]\ncommand = [\"sh\", \"tool.sh\"]\nidempotent = {idempotent}\n");
+        fs::write(folder.path("tools.toml"), tools).expect("it can be written");
+        folder
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tympan"));
+        command.current_dir(self.0.path()).args(arguments);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().expect("it runs")
+    }
+
+    fn keys(&self) -> Vec<String> {
+        fs::read_to_string(self.path("keys")).unwrap_or_default().lines().map(str::to_owned).collect()
+    }
+}
+
+/// A tool that kills who runs it, once.
+const DEADLY: &str = "if [ ! -e dead ]; then touch dead; kill -9 $PPID; fi; echo clear";
+
+const RUN: [&str; 7] = ["run", "weather.prompty", "--sample", "--tools", "tools.toml", "--journal", "j"];
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("it is text")
+}
+
+#[test]
+fn a_run_that_was_killed_in_a_tool_goes_on() {
+    for (idempotent, ran, heard) in [(true, 2, "← get_weather clear"), (false, 1, "nobody knows")] {
+        for journal in ["turn.journal", "turn.db"] {
+            let folder = Folder::new(DEADLY, idempotent);
+            let mut run = RUN;
+            run[6] = journal;
+            assert_eq!(folder.run(&run).status.signal(), Some(9));
+            let resumed = folder.run(&["resume", journal]);
+            assert_eq!(text(&resumed.stdout), "It is clear in Paris, at 21 degrees.\n", "{}", text(&resumed.stderr));
+            assert!(text(&resumed.stderr).contains(heard), "{}", text(&resumed.stderr));
+            let keys = folder.keys();
+            assert_eq!((keys.len(), &keys[0]), (ran, keys.last().expect("it ran")), "{journal}");
+            // It is over: nothing runs again, whatever has become of the tool.
+            fs::write(folder.path("tool.sh"), "exit 1").expect("it can be written");
+            let again = folder.run(&["resume", journal, "--json"]);
+            let json: Value = serde_json::from_slice(&again.stdout).expect("it is JSON");
+            assert_eq!((&json["result"], &json["rounds"]), (&"It is clear in Paris, at 21 degrees.".into(), &2.into()));
+            assert_eq!(folder.keys(), keys);
+        }
+    }
+}
+
+#[test]
+fn an_interrupted_run_says_how_to_go_on() {
+    // The tool tells that it has begun, and then waits for ever; when there is nobody to tell, it does not.
+    let waits = "echo > begun; exec cat waits";
+    let folder = Folder::new(&format!("if [ -e begun ]; then {waits}; fi; echo clear"), true);
+    for pipe in ["begun", "waits"] {
+        let made = Command::new("mkfifo").arg(folder.path(pipe)).status().expect("it runs");
+        assert!(made.success());
+    }
+    let child = folder.command(&RUN).spawn().expect("it runs");
+    let mut told = String::new();
+    let mut begun = fs::File::open(folder.path("begun")).expect("it begins");
+    begun.read_to_string(&mut told).expect("it tells");
+    fs::remove_file(folder.path("begun")).expect("it is there");
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill runs");
+    assert!(killed.success());
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(130));
+    assert!(text(&output.stderr).ends_with("interrupted\nresume with: tympan resume j\n"), "{}", text(&output.stderr));
+    let resumed = folder.run(&["resume", "j"]);
+    assert_eq!(text(&resumed.stdout), "It is clear in Paris, at 21 degrees.\n", "{}", text(&resumed.stderr));
+}
+
+#[test]
+fn a_journal_without_tools_keeps_the_answer() {
+    let folder = Folder::new("", false);
+    fs::write(folder.path("hi.prompty"), "---\nmodel: {provider: echo}\n---\nuser:\nHi {{ name }}!\n")
+        .expect("written");
+    let run = folder.run(&["run", "hi.prompty", "--set", "name=Ada", "--journal", "hi.journal"]);
+    assert_eq!(text(&run.stdout), "Hi Ada!\n", "{}", text(&run.stderr));
+    assert_eq!(text(&folder.run(&["resume", "hi.journal"]).stdout), "Hi Ada!\n");
+}
+
+#[test]
+fn prompts_that_changed_or_moved_are_noticed() {
+    let folder = Folder::new("echo clear", false);
+    assert!(folder.run(&RUN).status.success());
+    fs::rename(folder.path("weather.prompty"), folder.path("moved.prompty")).expect("it moves");
+    let lost = folder.run(&["resume", "j", "--json"]);
+    assert_eq!(lost.status.code(), Some(1));
+    let found = folder.run(&["resume", "j", "--prompt", "moved.prompty"]);
+    assert_eq!(text(&found.stdout), "It is clear in Paris, at 21 degrees.\n", "{}", text(&found.stderr));
+    let prompt = fs::read_to_string(folder.path("moved.prompty")).expect("it is there");
+    fs::write(folder.path("weather.prompty"), prompt.replace("like in", "like near")).expect("it can be written");
+    let changed = folder.run(&["resume", "j", "--json"]);
+    let json: Value = serde_json::from_slice(&changed.stderr).expect("it is JSON");
+    assert_eq!((&json["error"]["code"], changed.status.code()), (&"journal_mismatch".into(), Some(1)));
+}
+
+#[test]
+fn what_cannot_be_found_again_is_refused() {
+    let folder = Folder::new("echo clear", false);
+    let output = folder.run(&["run", "-", "--journal", "j"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("have to be in files"), "{}", text(&output.stderr));
+    assert!(!folder.path("j").exists());
+    let begun_by_another = folder.run(&["resume", "tools.toml"]);
+    assert!(text(&begun_by_another.stderr).contains("error[invalid_journal]"), "{}", text(&begun_by_another.stderr));
+}
