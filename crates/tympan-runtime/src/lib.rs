@@ -21,6 +21,7 @@
 mod cancel;
 pub mod cassette;
 pub mod client;
+pub mod config;
 mod credentials;
 mod exchange;
 mod foreign;
