@@ -52,9 +52,9 @@ pub use journal::Journal;
 pub use load::{EnvPolicy, LoadOptions, LoadedDocument, load_document, load_document_str};
 pub use load_prompt::{load, load_async, load_str};
 pub use pipeline::{
-    default_runtime, invoke, invoke_agent, invoke_agent_async, invoke_as, invoke_as_async, invoke_async, parse,
-    parse_async, prepare, prepare_async, process, process_async, render, render_async, resume, resume_async, run,
-    run_async, turn, turn_async, validate_inputs,
+    default_runtime, invoke, invoke_agent, invoke_agent_as, invoke_agent_as_async, invoke_agent_async, invoke_as,
+    invoke_as_async, invoke_async, parse, parse_async, prepare, prepare_async, process, process_async, render,
+    render_async, resume, resume_async, run, run_async, turn, turn_as, turn_as_async, turn_async, validate_inputs,
 };
 pub use provider::{Deltas, ModelCall, Provider, Reply};
 pub use run::{Run, RunOptions};

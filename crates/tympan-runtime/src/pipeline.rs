@@ -160,6 +160,30 @@ pub async fn turn_async<'a>(
     default_runtime().turn_async(prompt, inputs, settings).await
 }
 
+/// As [`turn`], with the result as a value of a type. See [`Runtime::turn_as`].
+///
+/// # Errors
+/// As [`Runtime::turn_as`].
+pub fn turn_as<'a, T: DeserializeOwned>(
+    prompt: impl Into<PromptSource<'a>>,
+    inputs: &Inputs,
+    settings: &TurnSettings,
+) -> Result<T> {
+    default_runtime().turn_as(prompt, inputs, settings)
+}
+
+/// The async twin of [`turn_as`].
+///
+/// # Errors
+/// As [`turn_as`].
+pub async fn turn_as_async<'a, T: DeserializeOwned>(
+    prompt: impl Into<PromptSource<'a>>,
+    inputs: &Inputs,
+    settings: &TurnSettings,
+) -> Result<T> {
+    default_runtime().turn_as_async(prompt, inputs, settings).await
+}
+
 /// Goes on with a turn that has died, from its journal. See [`Runtime::resume`].
 ///
 /// # Errors
@@ -190,4 +214,28 @@ pub fn invoke_agent(path: impl AsRef<Path>, inputs: &Inputs, settings: &TurnSett
 /// As [`invoke_agent`].
 pub async fn invoke_agent_async(path: impl AsRef<Path>, inputs: &Inputs, settings: &TurnSettings) -> Result<TurnRun> {
     turn_async(path.as_ref(), inputs, settings).await
+}
+
+/// As [`invoke_agent`], with the result as a value of a type.
+///
+/// # Errors
+/// As [`invoke_agent`]; or the result is something else.
+pub fn invoke_agent_as<T: DeserializeOwned>(
+    path: impl AsRef<Path>,
+    inputs: &Inputs,
+    settings: &TurnSettings,
+) -> Result<T> {
+    turn_as(path.as_ref(), inputs, settings)
+}
+
+/// The async twin of [`invoke_agent_as`].
+///
+/// # Errors
+/// As [`invoke_agent_as`].
+pub async fn invoke_agent_as_async<T: DeserializeOwned>(
+    path: impl AsRef<Path>,
+    inputs: &Inputs,
+    settings: &TurnSettings,
+) -> Result<T> {
+    turn_as_async(path.as_ref(), inputs, settings).await
 }

@@ -3,9 +3,11 @@
 //! Where untrusted values are masked, text whose writer is not known counts as untrusted, and so does what a model
 //! answers: it may repeat what it was given.
 
-use serde_json::json;
+use serde_json::{Value as Json, json};
 use tympan::response::{Output, Response};
-use tympan::{Inputs, Message, Outcome, Prompt, Rendered, Result};
+use tympan::spec::REDACTED;
+use tympan::turn::{ToolResult, ToolRun};
+use tympan::{ContentPart, Inputs, JsonMap, Message, Outcome, Prompt, Rendered, Result};
 
 use crate::trace::{Span, mask_inputs, mask_rendered, untrusted};
 
@@ -69,6 +71,31 @@ pub(crate) fn answered(span: &Span, response: &Response) {
             "output": output,
             "usage": response.usage.as_ref().map(|usage| &usage.reported),
         })
+    });
+}
+
+/// A tool that is called. What is bound is not shown: people bind session tokens and the like.
+pub(crate) fn called(span: &Span, run: &ToolRun, bound: &[String]) {
+    span.tool(&run.name, Some(&run.id));
+    span.inputs(|| {
+        let shown = |(name, value): (&String, &Json)| {
+            let value = match bound.contains(name) {
+                true => REDACTED.into(),
+                false if span.masks_untrusted() => untrusted(value.to_string().len()).into(),
+                false => value.clone(),
+            };
+            (name.clone(), value)
+        };
+        json!({ "name": run.name, "arguments": run.arguments.iter().map(shown).collect::<JsonMap>() })
+    });
+}
+
+/// What a tool returned.
+pub(crate) fn returned(span: &Span, result: &ToolResult) {
+    span.result(|| {
+        let text: String = result.parts.iter().filter_map(ContentPart::as_text).collect();
+        let text = if span.masks_untrusted() { untrusted(text.len()) } else { text };
+        json!({ "status": result.status, "text": text, "parts": result.parts.len() })
     });
 }
 

@@ -81,7 +81,20 @@ impl Runtime {
         inputs: &Inputs,
         settings: &TurnSettings,
     ) -> Result<T> {
-        self.turn(prompt, inputs, settings)?.run.cast()
+        io::wait(self.turn_as_async(prompt, inputs, settings))
+    }
+
+    /// The async twin of [`Runtime::turn_as`].
+    ///
+    /// # Errors
+    /// As [`Runtime::turn_as`].
+    pub async fn turn_as_async<'a, T: DeserializeOwned>(
+        &self,
+        prompt: impl Into<PromptSource<'a>>,
+        inputs: &Inputs,
+        settings: &TurnSettings,
+    ) -> Result<T> {
+        self.turn_async(prompt, inputs, settings).await?.run.cast()
     }
 
     /// As [`Runtime::turn`], for messages that have been prepared already.

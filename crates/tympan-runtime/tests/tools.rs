@@ -12,7 +12,10 @@ use tympan::wire::Function;
 use tympan::{Inputs, Role};
 use tympan_runtime::schemars::{self, JsonSchema};
 use tympan_runtime::tool::{self, OpenTool, Opening, Tool, ToolError, bind_tools};
-use tympan_runtime::{Invocation, Kind, Prompt, Result, Runtime, ToolHandler, ToolOutput, TurnRun, TurnSettings};
+use tympan_runtime::{
+    Invocation, Kind, Prompt, Result, Runtime, RuntimeOptions, ToolHandler, ToolOutput, TraceOptions, TurnRun,
+    TurnSettings,
+};
 
 /// A directory of prompt files.
 struct Files(tempfile::TempDir);
@@ -330,6 +333,44 @@ fn a_person_is_asked_and_nothing_runs_without_an_answer() {
     assert_eq!(with(Some(false), false, true), ["Tool denied by guardrail: not today"]);
     let asked = asked.lock().expect("nobody panics with it");
     assert_eq!(*asked, vec![json!({ "what": "all" }); 3], "what is bound is not shown");
+}
+
+/// Keeps what spans of tools tell.
+#[derive(Clone, Default)]
+struct ToolSpans(Arc<Mutex<Vec<Value>>>);
+
+impl tympan_runtime::trace::Backend for ToolSpans {
+    fn ended(
+        &mut self,
+        span: &tympan_runtime::trace::SpanRecord,
+    ) -> std::result::Result<(), tympan_runtime::trace::BackendError> {
+        if span.begun.name == "execute_tool" {
+            self.0.lock().expect("nobody panics with it").push(json!(span.fields));
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn traces_tell_of_tools_without_what_is_bound() {
+    let tool = json!({
+        "name": "pay", "kind": "function", "bindings": { "account": { "input": "who" } },
+        "parameters": [{ "name": "to", "kind": "string" }, { "name": "account", "kind": "string" }],
+    });
+    let files = Files::new(&[("caller.prompty", caller(tool, json!({ "to": "Eve" })), BODY)]);
+    let prompt = files.load("caller.prompty");
+    for (masks, to, text) in [(false, "Eve", "paid"), (true, "[UNTRUSTED 5 bytes]", "[UNTRUSTED 4 bytes]")] {
+        let trace = TraceOptions { mask_untrusted: masks, ..TraceOptions::default() };
+        let runtime = Runtime::new(RuntimeOptions { trace, ..RuntimeOptions::default() });
+        runtime.register_tool("pay", tool::function(|_| Ok::<_, String>("paid")));
+        let spans = ToolSpans::default();
+        runtime.tracer().add("tools", spans.clone()).expect("it starts");
+        runtime.turn(&prompt, &Inputs::new(), &TurnSettings::default()).expect("it ends well");
+        assert!(runtime.tracer().flush(std::time::Duration::from_secs(60)));
+        let spans = spans.0.lock().expect("nobody panics with it");
+        assert_eq!(spans[0]["inputs"]["arguments"], json!({ "to": to, "account": "[REDACTED]" }));
+        assert_eq!((&spans[0]["result"]["status"], &spans[0]["result"]["text"]), (&json!("ok"), &json!(text)));
+    }
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -95,6 +95,17 @@ fn the_twins_and_the_types_come_to_the_same() {
     assert_eq!(waited, turn(&prompt, &settings).expect("it ends well").run.outcome.to_json());
     let typed: String = runtime.turn_as(&prompt, &Inputs::new(), &settings).expect("it is a string");
     assert_eq!(typed, "Sunny.");
+    let free: String = tympan_runtime::turn_as(&prompt, &Inputs::new(), &settings).expect("it is a string");
+    assert_eq!(free, "Sunny.");
+    let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/weather/weather.prompty");
+    let inputs = json!({ "city": "Paris" }).as_object().cloned().expect("a map");
+    let settings = self::settings(&[("get_weather", text("clear"))]);
+    let typed: String = tympan_runtime::invoke_agent_as(&file, &inputs, &settings).expect("it is a string");
+    let plain = tympan_runtime::invoke_agent(&file, &inputs, &settings).expect("it ends well");
+    assert_eq!(plain.run.outcome.to_json(), typed);
+    let waited: String = tympan_runtime::io::wait(tympan_runtime::invoke_agent_as_async(&file, &inputs, &settings))
+        .expect("it is a string");
+    assert_eq!(waited, typed);
 }
 
 #[test]

@@ -61,6 +61,8 @@ pub(crate) struct OpenTools {
     pub(crate) turn_tools: Vec<TurnTool>,
     /// The functions whose declaration says that they may be run again: `idempotent: true`.
     pub(crate) idempotent: HashSet<String>,
+    /// The parameters of each function that the model does not set.
+    pub(crate) bound: HashMap<String, Vec<String>>,
 }
 
 impl Runtime {
@@ -74,6 +76,7 @@ impl Runtime {
     ) -> Result<OpenTools> {
         let runtime = self.under(span);
         let mut opened = OpenTools::default();
+        settings.turn.tools.iter().for_each(|tool| opened.bind(&tool.function.name, &tool.bindings));
         for tool in &prompt.spec().tools {
             // What the host has under a name goes before what it has for a kind.
             let named = settings.tools.get(&tool.name).cloned().or_else(|| self.get_tool(&tool.name));
@@ -116,11 +119,17 @@ impl OpenTools {
 }
 
 impl OpenTools {
+    fn bind(&mut self, function: &str, bindings: &[Binding]) {
+        let names = bindings.iter().map(|binding| binding.parameter.clone()).collect();
+        self.bound.insert(function.to_owned(), names);
+    }
+
     /// Notes what else a declaration says about a function.
     fn note(&mut self, declared: &Declared, function: &str) {
         if declared.extra.get("idempotent") == Some(&Json::Bool(true)) {
             self.idempotent.insert(function.to_owned());
         }
+        self.bind(function, &declared.bindings);
     }
 }
 

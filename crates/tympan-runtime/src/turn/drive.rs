@@ -5,7 +5,6 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use futures_util::future::{Either, select};
 use futures_util::stream::FuturesUnordered;
-use serde_json::json;
 use tympan::response::{Delta, Response};
 use tympan::turn::{Failure, Fed, Next, ToolResult, ToolRun, Turn, Verdict};
 use tympan::{Error, Kind, Message, Prompt, Result};
@@ -256,8 +255,7 @@ impl Drive<'_> {
     fn run_tool(&self, run: ToolRun) -> impl Future<Output = (usize, ToolResult)> + use<> {
         let (index, name) = (run.index, run.name.clone());
         let span = self.span.child("execute_tool");
-        span.tool(&run.name, Some(&run.id));
-        span.inputs(|| json!({ "name": run.name, "arguments": run.arguments.keys().collect::<Vec<_>>() }));
+        told::called(&span, &run, self.tools.bound.get(&run.name).map_or(&[], Vec::as_slice));
         let tool = self.tools.runs.get(&run.name).cloned();
         let own_limit = tool.as_ref().and_then(|tool| tool.timeout());
         let limit = own_limit.unwrap_or(self.settings.tool_timeout);
@@ -283,7 +281,7 @@ impl Drive<'_> {
                 }
                 Err(_) => ToolResult::failed(&name, "tool_panicked", "it panicked"),
             };
-            span.result(|| json!({ "status": result.status }));
+            told::returned(&span, &result);
             (index, result)
         }
     }
