@@ -133,8 +133,9 @@ fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
 }
 
 fn blocked(details: impl std::fmt::Display) -> Error {
-    Error::new(Kind::BlockedDestination, details)
-        .with_help("use a public address, or let the host allow this one (RuntimeOptions::tool_addresses)")
+    Error::new(Kind::BlockedDestination, details).with_help(
+        "use a public address, or let the host allow this one: RuntimeOptions::tool_addresses, or `--allow-private`",
+    )
 }
 
 #[cfg(test)]
