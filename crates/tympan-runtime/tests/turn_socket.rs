@@ -125,6 +125,41 @@ fn responses_gets_an_output_for_each_call() {
     assert_eq!(calls, of("function_call_output"));
 }
 
+/// What a server returns must not be able to end a turn.
+#[test]
+fn what_cannot_be_carried_is_told_of_in_words() {
+    for (protocol, first) in [
+        (Protocol::OpenAiChat, "tool_calls"),
+        (Protocol::AnthropicMessages, "thinking_and_tool_use"),
+        (Protocol::OpenAiResponses, "reasoning_and_calls"),
+    ] {
+        let server = Server::start(move |exchange| {
+            let name = if exchange.request.body.contains("noon") { "text" } else { first };
+            stream(exchange, &streamed(protocol, name));
+        });
+        let runtime = runtime(&[]);
+        register(&runtime);
+        runtime.register_tool(
+            "weather",
+            tool::function(|_| {
+                let parts = json!([
+                    { "kind": "text", "value": "Hear:" },
+                    { "kind": "audio", "value": "https://example.org/rain.wav" },
+                    { "kind": "image", "value": "neither an address nor base64" },
+                ]);
+                let content: Content = serde_json::from_value(parts).map_err(|error| error.to_string())?;
+                Ok::<_, String>(ToolOutput::from(content))
+            }),
+        );
+        let prompt = prompt(&runtime, &server, protocol);
+        let settings = TurnSettings { on_event: Some(Arc::new(|_: &AgentEvent| {})), ..TurnSettings::default() };
+        runtime.turn(&prompt, &Inputs::new(), &settings).expect("the turn goes on");
+        let body = &server.requests()[1].body;
+        assert!(body.contains("Hear:") && body.contains("[audio that cannot be played]"), "{body}");
+        assert!(body.contains("[an image that cannot be shown]"), "{body}");
+    }
+}
+
 #[test]
 fn the_last_answer_is_told_as_it_arrives() {
     let (heard, hears) = mpsc::channel::<()>();

@@ -11,7 +11,7 @@ use super::body::Entries;
 use super::cache::{Breakpoint, CacheControl};
 use super::functions::{Function, Parameters};
 use super::media::{Media, Source};
-use super::parts::{Part, Parts, Said, said};
+use super::parts::{Part, Parts, Said, or_told_of, said};
 use super::schema::ObjectSchema;
 use super::tool_calls::{answered, calls};
 use super::{Ask, cannot_carry};
@@ -46,7 +46,7 @@ impl<'a> Request<'a> {
             }
             let blocks = match content_blocks(message) {
                 Some(blocks) => Content::Given(blocks),
-                None => Content::Blocks(blocks(parts, cut, ask)?),
+                None => Content::Blocks(blocks(parts, message.role, cut, ask)?),
             };
             add_message(message, blocks, &mut messages);
         }
@@ -207,7 +207,7 @@ enum BlockSource<'a> {
     Text { media_type: &'static str, data: Cow<'a, str> },
 }
 
-fn blocks<'a>(parts: Parts<'a>, cut: Option<usize>, ask: &Ask<'_>) -> Result<Vec<Block<'a>>> {
+fn blocks<'a>(parts: Parts<'a>, role: Role, cut: Option<usize>, ask: &Ask<'_>) -> Result<Vec<Block<'a>>> {
     let mut blocks = Vec::new();
     match parts {
         Parts::Text(text) => push_text(text, cut, &mut blocks),
@@ -216,7 +216,10 @@ fn blocks<'a>(parts: Parts<'a>, cut: Option<usize>, ask: &Ask<'_>) -> Result<Vec
             for (index, part) in parts.into_iter().enumerate() {
                 match part {
                     Part::Text(text) => push_text(text, cut.filter(|_| index == 0), &mut blocks),
-                    Part::Media(media) => blocks.push(media_block(&media, ask)?),
+                    Part::Media(media) => {
+                        let said = |text| Block::Text { text, cache_control: None };
+                        blocks.push(or_told_of(media_block(&media, ask), media.kind, role, said)?);
+                    }
                 }
             }
         }

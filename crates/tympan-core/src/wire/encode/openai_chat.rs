@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use super::body::Entries;
 use super::functions::{Function, Parameters, listed};
 use super::media::{Media, Source};
-use super::parts::{Part, Parts, Said, said};
+use super::parts::{Part, Parts, Said, or_told_of, said};
 use super::schema::ObjectSchema;
 use super::tool_calls::{answered, call_list};
 use super::{Ask, cannot_carry};
@@ -88,7 +88,7 @@ impl<'a> Message<'a> {
             Parts::Many(parts) if parts.is_empty() && tool_calls.is_some() => Content::Nothing,
             Parts::Many(parts) if parts.is_empty() => Content::Text(""),
             Parts::Many(parts) => {
-                Content::Blocks(parts.into_iter().map(|part| Block::new(part, ask)).collect::<Result<_>>()?)
+                Content::Blocks(parts.into_iter().map(|part| Block::new(part, role, ask)).collect::<Result<_>>()?)
             }
         };
         let name = message.metadata.as_ref().and_then(|metadata| metadata.get("name")?.as_str());
@@ -135,14 +135,17 @@ enum FileData<'a> {
 }
 
 impl<'a> Block<'a> {
-    fn new(part: Part<'a>, ask: &Ask<'_>) -> Result<Self> {
-        let media = match part {
-            Part::Text(text) => return Ok(Self::Text { text }),
-            Part::Media(media) => media,
-        };
+    fn new(part: Part<'a>, role: Role, ask: &Ask<'_>) -> Result<Self> {
+        match part {
+            Part::Text(text) => Ok(Self::Text { text }),
+            Part::Media(media) => or_told_of(Self::media(&media, ask), media.kind, role, |text| Self::Text { text }),
+        }
+    }
+
+    fn media(media: &Media<'a>, ask: &Ask<'_>) -> Result<Self> {
         Ok(match media.kind {
-            PropertyKind::Audio => Self::InputAudio { input_audio: InputAudio::new(&media, ask)? },
-            PropertyKind::File => Self::File { file: FileData::new(&media)? },
+            PropertyKind::Audio => Self::InputAudio { input_audio: InputAudio::new(media, ask)? },
+            PropertyKind::File => Self::File { file: FileData::new(media)? },
             _ => Self::ImageUrl { image_url: ImageUrl { url: media.uri()?, detail: media.detail } },
         })
     }

@@ -9,7 +9,7 @@ use super::body::Entries;
 use super::functions::{Function, Parameters, listed};
 use super::media::{Media, Source};
 use super::openai_chat::{DEFAULT_FILE_NAME, InputAudio, OUTPUT_NAME};
-use super::parts::{Part, Parts, Said, said};
+use super::parts::{Part, Parts, Said, or_told_of, said};
 use super::schema::ObjectSchema;
 use super::tool_calls::{answered, calls};
 use crate::error::Result;
@@ -144,14 +144,17 @@ fn content<'a>(parts: Parts<'a>, role: Role, ask: &Ask<'_>) -> Result<Content<'a
 }
 
 fn block<'a>(part: Part<'a>, role: Role, ask: &Ask<'_>) -> Result<Block<'a>> {
-    let media = match part {
-        Part::Text(text) if role == Role::Assistant => return Ok(Block::OutputText { text }),
-        Part::Text(text) => return Ok(Block::InputText { text }),
-        Part::Media(media) => media,
-    };
+    match part {
+        Part::Text(text) if role == Role::Assistant => Ok(Block::OutputText { text }),
+        Part::Text(text) => Ok(Block::InputText { text }),
+        Part::Media(media) => or_told_of(media_block(&media, ask), media.kind, role, |text| Block::InputText { text }),
+    }
+}
+
+fn media_block<'a>(media: &Media<'a>, ask: &Ask<'_>) -> Result<Block<'a>> {
     Ok(match media.kind {
-        PropertyKind::Audio => Block::InputAudio { input_audio: InputAudio::new(&media, ask)? },
-        PropertyKind::File => file(&media)?,
+        PropertyKind::Audio => Block::InputAudio { input_audio: InputAudio::new(media, ask)? },
+        PropertyKind::File => file(media)?,
         _ => Block::InputImage { image_url: media.uri()?, detail: media.detail },
     })
 }

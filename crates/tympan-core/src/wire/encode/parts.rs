@@ -2,7 +2,7 @@
 
 use super::media::Media;
 use crate::error::Result;
-use crate::message::{ContentPart, Message, TextPart};
+use crate::message::{ContentPart, Message, Role, TextPart};
 use crate::schema::PropertyKind;
 
 /// A message with its content as protocols want it.
@@ -49,6 +49,21 @@ fn parts(message: &Message) -> Result<Parts<'_>> {
         }
     }
     Ok(Parts::Many(parts))
+}
+
+/// A part of a message in the way of a protocol.
+///
+/// What a tool returned is nobody's to mend: a part of it that the protocol cannot carry, or that is not what it claims to
+/// be, is told of in words, where it would end the turn otherwise.
+pub(super) fn or_told_of<B>(block: Result<B>, kind: PropertyKind, role: Role, say: fn(&'static str) -> B) -> Result<B> {
+    match block {
+        Err(_) if role == Role::Tool => Ok(say(match kind {
+            PropertyKind::Image => "[an image that cannot be shown]",
+            PropertyKind::Audio => "[audio that cannot be played]",
+            _ => "[a file that cannot be read]",
+        })),
+        block => block,
+    }
 }
 
 /// Cuts a text where rich inputs stand in it. What is only white space between them says nothing.
