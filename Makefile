@@ -6,15 +6,17 @@ ORACLE := target/oracle
 INTEROP := target/interop
 INTEROP_NODE := target/interop-node
 INTEROP_MODELS := target/interop-models
+VENV := .venv
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS ?= template front_matter definition directive parse stream openapi
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test interop lint bench fuzz generate need-cargo need-python need-node
+.PHONY: help demo test test-python interop lint bench fuzz generate need-cargo need-python need-node
 
 help:
 	@echo 'make demo    render and run prompts, and watch an input fail to forge a message'
 	@echo 'make test    all tests'
+	@echo 'make test-python  those of the Python package alone'
 	@echo 'make interop  tests against a gateway and a real small model; the first time, it builds for 10 minutes or more'
 	@echo 'make lint    formatting, clippy, licences'
 	@echo 'make bench   Tympan beside its peers, as ratios; writes target/bench.json'
@@ -43,7 +45,7 @@ demo: need-cargo
 	@sh examples/demo.sh target/debug/tympan
 
 # cargo-nextest is faster and has the better summary; where it is not, cargo's own runner does.
-test: need-cargo $(ORACLE)/ready $(INTEROP)/ready $(INTEROP_NODE)/ready
+test: need-cargo $(ORACLE)/ready $(INTEROP)/ready $(INTEROP_NODE)/ready test-python
 	$(CARGO) test --workspace --doc
 	$(ORACLE)/bin/python tests/oracle/jinja2_oracle.py fixtures/jinja
 	PYTHON=$(PYTHON) sh schemas/generate.sh --check
@@ -58,6 +60,20 @@ test: need-cargo $(ORACLE)/ready $(INTEROP)/ready $(INTEROP_NODE)/ready
 		echo 'cargo-nextest is not here (cargo install cargo-nextest --locked); using cargo test'; \
 		$(CARGO) test --workspace --all-targets; \
 	fi
+
+# The Python package: built into the virtual environment of the checkout, tested, and its types compared with what is
+# really there.
+test-python: need-cargo $(VENV)/ready
+	cd bindings/python && VIRTUAL_ENV="$(CURDIR)/$(VENV)" "$(CURDIR)/$(VENV)/bin/maturin" develop --quiet
+	cd bindings/python && "$(CURDIR)/$(VENV)/bin/python" -m pytest -q
+	cd bindings/python && "$(CURDIR)/$(VENV)/bin/python" -m mypy.stubtest tympan
+	cd bindings/python && "$(CURDIR)/$(VENV)/bin/python" -m mypy --strict python tests
+	cd bindings/python && "$(CURDIR)/$(VENV)/bin/pyright" --pythonpath "$(CURDIR)/$(VENV)/bin/python"
+
+$(VENV)/ready: bindings/python/requirements-dev.txt | need-python
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check --requirement bindings/python/requirements-dev.txt
+	@touch $@
 
 $(ORACLE)/ready: tests/oracle/requirements.txt | need-python
 	$(PYTHON) -m venv $(ORACLE)

@@ -1,0 +1,136 @@
+"""The options of runtimes, calls and turns. What each does is in the guide; times are in seconds."""
+
+from __future__ import annotations
+
+import os
+from typing import Literal, TypedDict, Union
+
+Path = Union[str, "os.PathLike[str]"]
+
+
+class Limits(TypedDict, total=False):
+    """What a render may cost."""
+
+    steps: int
+    output_bytes: int
+    operation_bytes: int
+    total_bytes: int
+    call_depth: int
+
+
+class LoadOptions(TypedDict, total=False):
+    """What prompt files may reach while they are loaded."""
+
+    env: Union[bool, list[str]]
+    env_vars: dict[str, str]
+    env_defaults: dict[str, str]
+    file_roots: list[Path]
+    max_file_bytes: int
+    directive_instruction: str
+
+
+class HttpOptions(TypedDict, total=False):
+    """How providers are reached."""
+
+    connect_timeout: float
+    first_byte_timeout: float
+    idle_timeout: float
+    total_timeout: float
+    max_retries: int
+    max_retry_wait: float
+    max_response_bytes: int
+    proxy: Union[bool, str]
+    user_agent: str
+    extra_roots: str
+
+
+class Cassette(TypedDict, total=False):
+    """Where exchanges with providers are recorded, or replayed: one of the two."""
+
+    record: Path
+    replay: Path
+
+
+class TraceOptions(TypedDict, total=False):
+    """What traces leave out."""
+
+    mask_untrusted: bool
+    redact_values: bool
+    max_value_bytes: int
+
+
+class ToolAddresses(TypedDict, total=False):
+    """Which addresses tools may call."""
+
+    allow_private: bool
+    allow_hosts: list[str]
+
+
+class RuntimeOptions(TypedDict, total=False):
+    """What a host decides for all prompts."""
+
+    strict: bool
+    lenient: bool
+    guard: Union[bool, str]
+    limits: Limits
+    thread_roles: Literal["any", "no_instructions"]
+    load: LoadOptions
+    http: HttpOptions
+    cassette: Cassette
+    trace: TraceOptions
+    tool_addresses: ToolAddresses
+
+
+class RunOptions(TypedDict, total=False):
+    """What a caller wants to be different from what the prompt says."""
+
+    provider: str
+    model: str
+    api_type: str
+    base_url: str
+    api_key: str
+
+
+class Prices(TypedDict):
+    """What a million tokens cost."""
+
+    input: float
+    output: float
+
+
+class TokenBudget(TypedDict, total=False):
+    """So many tokens of a model."""
+
+    tokens: int
+    model: str
+
+
+class TurnOptions(TypedDict, total=False):
+    """How a turn goes."""
+
+    run: RunOptions
+    max_iterations: int
+    max_llm_retries: int
+    max_tokens: int
+    max_cost: float
+    prices: Prices
+    max_time: float
+    max_tool_calls: int
+    max_result_bytes: int
+    parallel_tool_calls: bool
+    context_budget: Union[int, TokenBudget]
+    guard: Union[bool, str]
+    tool_timeout: float
+    approve_all: bool
+    compact: bool
+    journal: Path
+
+
+class ToolRun(TypedDict):
+    """A call of a tool, as `approve` and `judge_tool` get it."""
+
+    id: str
+    name: str
+    round: int
+    index: int
+    arguments: dict[str, object]

@@ -1,0 +1,86 @@
+//! Conversations that are put together from prompts.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pyo3::prelude::*;
+use tympan::{Inputs, RenderOptions};
+use tympan_runtime::default_runtime;
+
+use crate::errors::engine;
+use crate::message::{Message, to_list};
+use crate::prompt::{Manner, Prompt};
+use crate::{rendered, values};
+
+/// Prompts one after the other, each with its own inputs.
+#[pyclass(frozen, module = "tympan")]
+#[derive(Default)]
+pub(crate) struct Composition {
+    parts: Mutex<Vec<Part>>,
+}
+
+#[derive(Clone)]
+struct Part {
+    prompt: Arc<tympan::Prompt>,
+    inputs: Inputs,
+    variant: Option<String>,
+}
+
+impl Composition {
+    fn parts(&self) -> Vec<Part> {
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// The engine's own composition of these parts, with the options that hold for all of them.
+fn with<T>(
+    parts: &[Part],
+    manner: &Manner,
+    work: impl FnOnce(&tympan::Composition<'_>, &RenderOptions<'_>) -> tympan::Result<T>,
+) -> tympan::Result<T> {
+    let mut composition = tympan::Composition::default();
+    for part in parts {
+        composition.push_variant(&part.prompt, part.variant.as_deref(), part.inputs.clone());
+    }
+    work(&composition, &manner.over(default_runtime().render_options()))
+}
+
+#[pymethods]
+impl Composition {
+    /// A composition without prompts.
+    #[new]
+    fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a prompt at the end.
+    #[pyo3(signature = (prompt, inputs = None, *, variant = None))]
+    fn push(
+        &self,
+        prompt: &Bound<'_, Prompt>,
+        inputs: Option<&Bound<'_, PyAny>>,
+        variant: Option<String>,
+    ) -> PyResult<()> {
+        let part = Part { prompt: prompt.get().inner(), inputs: values::inputs(inputs)?, variant };
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner).push(part);
+        Ok(())
+    }
+
+    /// Renders every prompt.
+    #[pyo3(signature = (*, guard = None))]
+    fn render<'py>(&self, py: Python<'py>, guard: Option<&Bound<'py, PyAny>>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let (parts, manner) = (self.parts(), Manner::new(None, guard, None, None)?);
+        let all = engine(py, || with(&parts, &manner, |composition, options| composition.render(options)))?;
+        all.into_iter().map(|rendered| rendered::to_python(py, rendered)).collect()
+    }
+
+    /// Renders every prompt and joins their messages.
+    #[pyo3(signature = (*, guard = None))]
+    fn messages(&self, py: Python<'_>, guard: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<Message>> {
+        let (parts, manner) = (self.parts(), Manner::new(None, guard, None, None)?);
+        engine(py, || with(&parts, &manner, |composition, options| composition.messages(options))).map(to_list)
+    }
+
+    fn __len__(&self) -> usize {
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+}

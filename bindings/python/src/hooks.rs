@@ -1,0 +1,205 @@
+//! How a turn goes: options as data, and what are functions.
+
+use std::sync::Arc;
+
+use pyo3::exceptions::PyException;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyTuple};
+use serde_json::json;
+use tympan::turn::{ToolRun, Verdict};
+use tympan_runtime::{TurnSettings, config};
+
+use crate::errors::{exception, invalid};
+use crate::events::Event;
+use crate::message::{self, Message};
+use crate::threads::attach;
+use crate::tool;
+use crate::values::{from_python, map_to_python, to_python};
+use crate::work::{self, Caller};
+
+/// Stops a turn, from any thread.
+#[pyclass(frozen, module = "tympan")]
+#[derive(Default)]
+pub(crate) struct CancelToken(tympan_runtime::CancelToken);
+
+#[pymethods]
+impl CancelToken {
+    /// A token that nobody has used yet.
+    #[new]
+    fn new() -> Self {
+        Self::default()
+    }
+
+    /// Stops what it was given to, at once and for good.
+    fn cancel(&self) {
+        self.0.cancel();
+    }
+
+    /// Whether it has been used.
+    #[getter]
+    fn is_cancelled(&self) -> bool {
+        self.0.is_cancelled()
+    }
+}
+
+/// Messages of the user's for a turn that is under way.
+#[pyclass(frozen, module = "tympan")]
+#[derive(Default)]
+pub(crate) struct Steering(tympan_runtime::Steering);
+
+#[pymethods]
+impl Steering {
+    /// A queue without messages.
+    #[new]
+    fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a message; the model gets it in the next round.
+    #[pyo3(signature = (message, /))]
+    fn send(&self, message: String) {
+        self.0.send(message);
+    }
+
+    /// Whether a message waits.
+    #[getter]
+    fn has_pending(&self) -> bool {
+        self.0.has_pending()
+    }
+}
+
+/// The settings of a turn. `hooks` has what is no data: functions, and the objects above.
+pub(crate) fn settings(
+    options: &Bound<'_, PyDict>,
+    hooks: &Bound<'_, PyDict>,
+    caller: &Caller,
+) -> PyResult<TurnSettings> {
+    let py = options.py();
+    let mut settings = config::turn_settings(from_python(options.as_any())?).map_err(|error| exception(py, &error))?;
+    let hook = |name: &str| hooks.get_item(name).map(|hook| hook.filter(|hook| !hook.is_none()));
+    if let Some(tools) = hook("tools")? {
+        settings.tools = tool::from_python(&tools, caller)?.into_iter().collect();
+    }
+    if let Some(cancel) = hook("cancel")? {
+        let cancel = cancel.cast::<CancelToken>().map_err(|_| invalid(py, "cancel is a `CancelToken`"))?;
+        settings.cancel = cancel.get().0.clone();
+    }
+    if let Some(steering) = hook("steering")? {
+        let steering = steering.cast::<Steering>().map_err(|_| invalid(py, "steering is a `Steering`"))?;
+        settings.steering = steering.get().0.clone();
+    }
+    if let Some(on_event) = hook("on_event")? {
+        let (on_event, caller) = (Arc::new(on_event.unbind()), caller.clone());
+        settings.on_event = Some(Arc::new(move |event| {
+            let (on_event, event) = (on_event.clone(), event.clone());
+            caller.post(move |py| on_event.call1(py, (Event::new(py, &event)?,)).map(drop));
+        }));
+    }
+    if let Some(judge) = hook("judge_input")? {
+        let judge = Judge::new(judge, caller);
+        settings.judge_input = Some(Arc::new(move |messages| {
+            judge.ask(|py, judge| judge.call1((message::to_list(messages.to_vec()).into_pyobject(py)?,)))
+        }));
+    }
+    if let Some(judge) = hook("judge_output")? {
+        let judge = Judge::new(judge, caller);
+        settings.judge_output =
+            Some(Arc::new(move |message| judge.ask(|_, judge| judge.call1((Message::from(message.clone()),)))));
+    }
+    if let Some(judge) = hook("judge_tool")? {
+        let judge = Judge::new(judge, caller);
+        settings.judge_tool = Some(Arc::new(move |run| judge.ask(|py, judge| judge.call1((run_to_python(py, run)?,)))));
+    }
+    if let Some(approve) = hook("approve")? {
+        let (approve, caller) = (Arc::new(approve.unbind()), caller.clone());
+        settings.approve = Some(Arc::new(move |run| Box::pin(ask_person(approve.clone(), run, caller.clone()))));
+    }
+    Ok(settings)
+}
+
+/// A function that says whether something is allowed.
+struct Judge {
+    function: Py<PyAny>,
+    caller: Caller,
+}
+
+impl Judge {
+    fn new(function: Bound<'_, PyAny>, caller: &Caller) -> Self {
+        Self { function: function.unbind(), caller: caller.clone() }
+    }
+
+    /// Asks it at once. The driver has others to serve meanwhile.
+    fn ask(
+        &self,
+        call: impl for<'py> FnOnce(Python<'py>, &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>,
+    ) -> Verdict {
+        tokio::task::block_in_place(|| {
+            attach(|py| {
+                let verdict = call(py, self.function.bind(py)).and_then(|verdict| verdict_of(&verdict));
+                verdict.unwrap_or_else(|error| failed(&self.caller, error))
+            })
+            .unwrap_or_else(|| Verdict::Deny("the interpreter is shutting down".to_owned()))
+        })
+    }
+}
+
+async fn ask_person(approve: Arc<Py<PyAny>>, run: ToolRun, caller: Caller) -> Verdict {
+    let Some(approve) = attach(|py| approve.clone_ref(py)) else {
+        return Verdict::Deny("the interpreter is shutting down".to_owned());
+    };
+    let arguments: work::Arguments = Box::new(move |py| Ok((PyTuple::new(py, [run_to_python(py, &run)?])?, None)));
+    let verdict = work::call(approve, arguments, caller.clone()).await;
+    let verdict = verdict.and_then(|verdict| {
+        let read = attach(|py| verdict_of(verdict.bind(py)));
+        read.unwrap_or(Ok(Verdict::Deny("the interpreter is shutting down".to_owned())))
+    });
+    match verdict {
+        Ok(verdict) => verdict,
+        Err(error) => {
+            caller.raise(error);
+            // The turn is about to be stopped, and must not go on until it is.
+            std::future::pending().await
+        }
+    }
+}
+
+/// The exception of a callback comes back as itself; until then, nothing more is to happen.
+fn failed(caller: &Caller, error: PyErr) -> Verdict {
+    caller.raise(error);
+    Verdict::Deny("a callback failed".to_owned())
+}
+
+/// `True` and `None` allow it, `False` and a text deny it; the text says why.
+fn verdict_of(value: &Bound<'_, PyAny>) -> PyResult<Verdict> {
+    if value.is_none() {
+        return Ok(Verdict::Allow);
+    }
+    if let Ok(reason) = value.cast::<PyString>() {
+        return Ok(Verdict::Deny(reason.to_cow()?.into_owned()));
+    }
+    match value.extract::<bool>() {
+        Ok(true) => Ok(Verdict::Allow),
+        Ok(false) => Ok(Verdict::Deny("the host denies it".to_owned())),
+        Err(_) => Err(invalid(value.py(), "a verdict is True, False, None, or a text that says why not")),
+    }
+}
+
+fn run_to_python<'py>(py: Python<'py>, run: &ToolRun) -> PyResult<Bound<'py, PyAny>> {
+    let data = to_python(py, &json!({ "id": run.id, "name": run.name, "round": run.round, "index": run.index }))?;
+    data.set_item("arguments", map_to_python(py, &run.arguments)?)?;
+    Ok(data)
+}
+
+/// The words of an exception, for a model.
+pub(crate) fn words(py: Python<'_>, error: &PyErr) -> String {
+    let name = error.get_type(py).name().map_or_else(|_| "Exception".to_owned(), |name| name.to_string());
+    match error.value(py).str() {
+        Ok(text) if !text.is_empty().unwrap_or(true) => format!("{name}: {text}"),
+        _ => name,
+    }
+}
+
+/// Whether an exception is the kind that tools have, and not one that is meant for the whole program.
+pub(crate) fn is_ordinary(py: Python<'_>, error: &PyErr) -> bool {
+    error.is_instance_of::<PyException>(py)
+}

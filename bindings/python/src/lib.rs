@@ -1,0 +1,48 @@
+//! Tympan for Python: the native module `tympan._native`.
+//!
+//! What is here converts, calls the engine, and converts back. Everything that decides anything is in `tympan` and
+//! `tympan-runtime`.
+#![warn(missing_docs)]
+
+use pyo3::prelude::*;
+
+mod composition;
+mod errors;
+mod events;
+mod hooks;
+mod message;
+mod prompt;
+mod rendered;
+mod results;
+mod runtime;
+mod stream;
+mod threads;
+mod tool;
+mod values;
+mod work;
+
+/// The native part of the package `tympan`.
+#[pymodule]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<prompt::Prompt>()?;
+    module.add_class::<prompt::Property>()?;
+    module.add_class::<prompt::Finding>()?;
+    module.add_class::<rendered::RenderedCore>()?;
+    module.add_class::<rendered::Segment>()?;
+    module.add_class::<message::Message>()?;
+    module.add_class::<message::Part>()?;
+    module.add_class::<composition::Composition>()?;
+    module.add_class::<runtime::Runtime>()?;
+    module.add_class::<results::Run>()?;
+    module.add_class::<results::TurnRun>()?;
+    module.add_class::<results::Usage>()?;
+    module.add_class::<stream::Stream>()?;
+    module.add_class::<stream::Delta>()?;
+    module.add_class::<events::Event>()?;
+    module.add_class::<hooks::CancelToken>()?;
+    module.add_class::<hooks::Steering>()?;
+    module.add_function(wrap_pyfunction!(tool::bind_tools, module)?)?;
+    module.add_function(wrap_pyfunction!(values::to_json, module)?)?;
+    threads::register(module)
+}

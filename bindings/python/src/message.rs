@@ -1,0 +1,214 @@
+//! Messages.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+use serde_json::{Value as Json, json};
+use tympan::thread::{ThreadRoles, parse_thread};
+use tympan::{Content, ContentPart};
+
+use crate::errors::{engine, invalid};
+use crate::values::{from_python, map_to_python, to_python};
+
+/// One message of a conversation.
+#[pyclass(frozen, eq, module = "tympan")]
+#[derive(PartialEq)]
+pub(crate) struct Message(tympan::Message);
+
+impl From<tympan::Message> for Message {
+    fn from(message: tympan::Message) -> Self {
+        Self(message)
+    }
+}
+
+impl Message {
+    pub(crate) fn to_json(&self) -> Json {
+        json!(self.0)
+    }
+}
+
+#[pymethods]
+impl Message {
+    /// A message; its content is a text, or a list of texts and parts.
+    #[new]
+    #[pyo3(signature = (role, content, metadata = None))]
+    fn new(role: &str, content: &Bound<'_, PyAny>, metadata: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        let py = content.py();
+        let metadata = metadata.map(from_python).transpose()?.unwrap_or_default();
+        let thread = json!([{ "role": role, "content": from_python(content)?, "metadata": metadata }]);
+        // What a call of a tool is called is no matter for one message, but for the thread that it is in.
+        if role == "tool" {
+            return tool_message(py, thread);
+        }
+        let mut messages = engine(py, || parse_thread(&thread, ThreadRoles::Any))?;
+        messages.pop().map(Self).ok_or_else(|| invalid(py, "there is no message"))
+    }
+
+    /// Who speaks: `system`, `developer`, `user`, `assistant` or `tool`.
+    #[getter]
+    fn role(&self) -> &'static str {
+        self.0.role.as_str()
+    }
+
+    /// What is said, part by part.
+    #[getter]
+    fn content(&self) -> Vec<Part> {
+        self.0.content.iter().cloned().map(Part).collect()
+    }
+
+    /// The text parts joined.
+    #[getter]
+    fn text(&self) -> String {
+        self.0.to_text()
+    }
+
+    /// Attributes of the role marker, calls of tools, and what else belongs to the message.
+    #[getter]
+    fn metadata<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        self.0.metadata.as_ref().map(|metadata| map_to_python(py, metadata)).transpose()
+    }
+
+    /// The message as plain data: `role`, `content` as a list of parts, and `metadata` if there is any.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_python(py, &self.to_json())
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let content = to_python(py, &json!(self.0.content))?.repr()?;
+        let metadata = match self.metadata(py)? {
+            Some(metadata) => format!(", metadata={}", metadata.repr()?),
+            None => String::new(),
+        };
+        Ok(format!("Message(role='{}', content={content}{metadata})", self.role()))
+    }
+}
+
+/// A result of a tool needs the call before it: it is read behind one, and the call is forgotten.
+fn tool_message(py: Python<'_>, mut thread: Json) -> PyResult<Message> {
+    let id = thread[0]["metadata"]["tool_call_id"].as_str().unwrap_or_default();
+    let call = json!({ "role": "assistant", "metadata": { "tool_calls": [{ "id": id }] }, "content": "" });
+    if let Json::Array(thread) = &mut thread {
+        thread.insert(0, call);
+    }
+    let mut messages = engine(py, || parse_thread(&thread, ThreadRoles::Any))?;
+    messages.pop().map(Message).ok_or_else(|| invalid(py, "there is no message"))
+}
+
+/// A piece of a message's content.
+#[pyclass(frozen, eq, module = "tympan")]
+#[derive(PartialEq)]
+pub(crate) struct Part(ContentPart);
+
+impl Part {
+    pub(crate) fn to_json(&self) -> Json {
+        json!(self.0)
+    }
+
+    pub(crate) fn inner(&self) -> ContentPart {
+        self.0.clone()
+    }
+}
+
+#[pymethods]
+impl Part {
+    /// A part: `text`, or an `image`, `audio` or `file` whose value is an address, base64 text or bytes.
+    #[new]
+    #[pyo3(signature = (kind, value, media_type = None, detail = None))]
+    fn new(kind: &str, value: &Bound<'_, PyAny>, media_type: Option<String>, detail: Option<String>) -> PyResult<Self> {
+        let py = value.py();
+        let Json::String(value) = from_python(value)? else {
+            return Err(invalid(py, "the value of a part is a text or bytes"));
+        };
+        let media = |value| tympan::message::MediaPart { value, media_type, detail };
+        Ok(Self(match kind {
+            "text" => ContentPart::Text(tympan::message::TextPart::new(value)),
+            "image" => ContentPart::Image(media(value)),
+            "audio" => ContentPart::Audio(media(value)),
+            "file" => ContentPart::File(media(value)),
+            _ => return Err(invalid(py, "the kind of a part is text, image, audio or file")),
+        }))
+    }
+
+    /// `text`, `image`, `audio` or `file`.
+    #[getter]
+    fn kind(&self) -> &'static str {
+        match self.0 {
+            ContentPart::Text(_) => "text",
+            ContentPart::Image(_) => "image",
+            ContentPart::Audio(_) => "audio",
+            ContentPart::File(_) => "file",
+        }
+    }
+
+    /// The text, or an address, or base64 data.
+    #[getter]
+    fn value(&self) -> &str {
+        match &self.0 {
+            ContentPart::Text(part) => &part.value,
+            ContentPart::Image(part) | ContentPart::Audio(part) | ContentPart::File(part) => &part.value,
+        }
+    }
+
+    /// The MIME type, of what is no text.
+    #[getter]
+    fn media_type(&self) -> Option<&str> {
+        match &self.0 {
+            ContentPart::Text(_) => None,
+            ContentPart::Image(part) | ContentPart::Audio(part) | ContentPart::File(part) => part.media_type.as_deref(),
+        }
+    }
+
+    /// How closely to look at a picture: `auto`, `low` or `high`.
+    #[getter]
+    fn detail(&self) -> Option<&str> {
+        match &self.0 {
+            ContentPart::Text(_) => None,
+            ContentPart::Image(part) | ContentPart::Audio(part) | ContentPart::File(part) => part.detail.as_deref(),
+        }
+    }
+
+    /// The part as plain data.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_python(py, &self.to_json())
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let value = self.value().into_pyobject(py)?;
+        Ok(format!("Part(kind='{}', value={})", self.kind(), value.repr()?))
+    }
+}
+
+/// Messages for Python.
+pub(crate) fn to_list(messages: Vec<tympan::Message>) -> Vec<Message> {
+    messages.into_iter().map(Message).collect()
+}
+
+/// Messages from Python: those that `prepare` made, or plain data of the same form.
+pub(crate) fn from_list(messages: &Bound<'_, PyAny>) -> PyResult<Vec<tympan::Message>> {
+    let py = messages.py();
+    let is_list = messages.is_instance_of::<PyList>() || messages.is_instance_of::<PyTuple>();
+    if !is_list {
+        return Err(invalid(py, "messages are a list"));
+    }
+    let (mut all, mut are_ours) = (Vec::new(), true);
+    for message in messages.try_iter()? {
+        match message?.cast::<Message>() {
+            Ok(message) => all.push(message.get().0.clone()),
+            Err(_) => are_ours = false,
+        }
+    }
+    if are_ours {
+        return Ok(all);
+    }
+    // Among plain data, messages of ours lose the places of their pictures; who has pictures, has messages of ours.
+    let thread = from_python(messages)?;
+    engine(py, || parse_thread(&thread, ThreadRoles::Any))
+}
+
+/// What a tool returns, if it returns parts of a message.
+pub(crate) fn parts(value: &Bound<'_, PyAny>) -> Option<Content> {
+    if let Ok(part) = value.cast::<Part>() {
+        return Some(Content::one(part.get().inner()));
+    }
+    let list = value.cast::<PyList>().ok().filter(|list| !list.is_empty())?;
+    list.iter().map(|part| part.cast::<Part>().ok().map(|part| part.get().inner())).collect()
+}

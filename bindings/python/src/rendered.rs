@@ -1,0 +1,100 @@
+//! Rendered text: what is behind the class `Rendered`, which is a `str` and therefore written in Python.
+
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
+
+use crate::errors::invalid;
+
+/// What a rendered text knows besides its text.
+#[pyclass(frozen, module = "tympan._native")]
+pub(crate) struct RenderedCore {
+    inner: Arc<tympan::Rendered>,
+}
+
+/// A part of a rendered text that one interpolation, or the author, wrote.
+#[pyclass(frozen, eq, get_all, module = "tympan")]
+#[derive(PartialEq)]
+pub(crate) struct Segment {
+    /// The text.
+    text: String,
+    /// The names of the inputs that wrote it; none if the author did.
+    origins: Vec<String>,
+    /// Whether it counts as the author's own.
+    trusted: bool,
+}
+
+#[pymethods]
+impl Segment {
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let text = self.text.as_str().into_pyobject(py)?;
+        let origins = self.origins.as_slice().into_pyobject(py)?;
+        let trusted = if self.trusted { "True" } else { "False" };
+        Ok(format!("Segment(text={}, origins={}, trusted={trusted})", text.repr()?, origins.repr()?))
+    }
+}
+
+#[pymethods]
+impl RenderedCore {
+    /// The text in segments that each know who wrote them.
+    #[getter]
+    fn segments(&self) -> Vec<Segment> {
+        let inputs = self.inner.inputs();
+        let segment = |segment: tympan::rendered::Segment<'_>| Segment {
+            text: segment.text.to_owned(),
+            origins: inputs.names(segment.origin).map(str::to_owned).collect(),
+            trusted: self.inner.is_trusted(&segment),
+        };
+        self.inner.segments().map(segment).collect()
+    }
+
+    /// The name of the prompt.
+    #[getter]
+    fn name(&self) -> Option<&str> {
+        self.inner.name()
+    }
+
+    /// The variant that was rendered.
+    #[getter]
+    fn variant(&self) -> &str {
+        self.inner.variant()
+    }
+
+    /// The SHA-256 of the template's source.
+    #[getter]
+    fn template_hash(&self) -> &str {
+        self.inner.template_hash()
+    }
+
+    /// The SHA-256 of the text.
+    #[getter]
+    fn render_hash(&self) -> String {
+        self.inner.render_hash()
+    }
+
+    /// What a model is to be told about the guard, if it was on.
+    #[getter]
+    fn advisory(&self) -> Option<&str> {
+        self.inner.guard().map(|guard| guard.advisory)
+    }
+}
+
+/// A rendered text for Python.
+pub(crate) fn to_python<'py>(py: Python<'py>, rendered: tympan::Rendered) -> PyResult<Bound<'py, PyAny>> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let class = CLASS.import(py, "tympan._rendered", "Rendered")?;
+    let inner = Arc::new(rendered);
+    let core = RenderedCore { inner: inner.clone() };
+    class.call1((inner.text(), core))
+}
+
+/// The text that Python got from us.
+pub(crate) fn from_python(rendered: &Bound<'_, PyAny>) -> PyResult<Arc<tympan::Rendered>> {
+    let core = rendered.getattr("_core").ok();
+    match core.as_ref().and_then(|core| core.cast::<RenderedCore>().ok()) {
+        Some(core) => Ok(core.get().inner.clone()),
+        None => Err(invalid(rendered.py(), "expected what `render` returned: of other text nobody knows who wrote it")),
+    }
+}

@@ -1,0 +1,148 @@
+//! Answers as they arrive.
+
+use std::sync::Arc;
+
+use pyo3::exceptions::{PyStopAsyncIteration, PyStopIteration};
+use pyo3::prelude::*;
+use tokio::sync::Mutex;
+use tympan::{Error, Kind};
+use tympan_runtime::ResponseStream;
+
+use crate::results::{Run, Usage};
+use crate::work;
+
+/// An answer that is still arriving: an iterator, and an async iterator, over its steps.
+#[pyclass(frozen, module = "tympan")]
+pub(crate) struct Stream(Arc<Mutex<Option<ResponseStream>>>);
+
+impl From<ResponseStream> for Stream {
+    fn from(stream: ResponseStream) -> Self {
+        Self(Arc::new(Mutex::new(Some(stream))))
+    }
+}
+
+impl Stream {
+    fn next(&self, py: Python<'_>, is_async: bool, convert: Convert) -> PyResult<Py<PyAny>> {
+        let next = |_| {
+            let stream = self.0.clone();
+            let next = async move {
+                match stream.lock().await.as_mut() {
+                    Some(stream) => stream.next_async().await.transpose(),
+                    None => Ok(None),
+                }
+            };
+            Ok(Box::pin(next) as _)
+        };
+        work::go(py, is_async, next, convert)
+    }
+
+    fn end(&self, py: Python<'_>, is_async: bool) -> PyResult<Py<PyAny>> {
+        let finish = |_| {
+            let stream = self.0.clone();
+            let finish = async move {
+                let stream = stream.lock().await.take();
+                let over = || Error::new(Kind::InvalidRequest, "the stream has been finished or closed already");
+                stream.ok_or_else(over)?.finish_async().await
+            };
+            Ok(Box::pin(finish) as _)
+        };
+        work::go(py, is_async, finish, |py, run| Ok(Py::new(py, Run::from(run))?.into_any()))
+    }
+}
+
+type Convert = fn(Python<'_>, Option<tympan::response::Delta>) -> PyResult<Py<PyAny>>;
+
+#[pymethods]
+impl Stream {
+    fn __iter__(this: Py<Self>) -> Py<Self> {
+        this
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.next(py, false, |py, delta| match delta {
+            Some(delta) => Delta::to_python(py, delta),
+            None => Err(PyStopIteration::new_err(())),
+        })
+    }
+
+    fn __aiter__(this: Py<Self>) -> Py<Self> {
+        this
+    }
+
+    fn __anext__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.next(py, true, |py, delta| match delta {
+            Some(delta) => Delta::to_python(py, delta),
+            None => Err(PyStopAsyncIteration::new_err(())),
+        })
+    }
+
+    /// The result, once all has arrived. Steps that nobody has asked for are skipped.
+    fn finish(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.end(py, false)
+    }
+
+    /// The async twin of `finish`.
+    fn finish_async(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.end(py, true)
+    }
+
+    /// Stops the model.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| drop(tympan_runtime::io::wait(self.0.lock()).take()));
+    }
+
+    fn __enter__(this: Py<Self>) -> Py<Self> {
+        this
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, pyo3::types::PyTuple>) {
+        self.close(py);
+    }
+}
+
+/// A step of an answer.
+#[pyclass(frozen, get_all, module = "tympan")]
+#[derive(Default)]
+pub(crate) struct Delta {
+    /// What: `text`, `thinking`, `tool_call`, `tool_arguments` or `usage`.
+    kind: &'static str,
+    /// More text, thoughts, or arguments; empty if the step is something else.
+    text: String,
+    /// Which call of a tool: 0 for the first.
+    index: Option<usize>,
+    /// The provider's name for a call that begins.
+    id: Option<String>,
+    /// The tool of a call that begins.
+    name: Option<String>,
+    /// What the answer has cost so far.
+    usage: Option<Py<Usage>>,
+}
+
+impl Delta {
+    fn to_python(py: Python<'_>, delta: tympan::response::Delta) -> PyResult<Py<PyAny>> {
+        use tympan::response::Delta as Step;
+        let delta = match delta {
+            Step::Text(text) => Self { kind: "text", text, ..Self::default() },
+            Step::Thinking(text) => Self { kind: "thinking", text, ..Self::default() },
+            Step::ToolCall { index, id, name } => {
+                Self { kind: "tool_call", index: Some(index), id: Some(id), name: Some(name), ..Self::default() }
+            }
+            Step::ToolArguments { index, fragment } => {
+                Self { kind: "tool_arguments", index: Some(index), text: fragment, ..Self::default() }
+            }
+            Step::Usage(usage) => {
+                Self { kind: "usage", usage: Some(Py::new(py, Usage::from(usage))?), ..Self::default() }
+            }
+        };
+        Ok(Py::new(py, delta)?.into_any())
+    }
+}
+
+#[pymethods]
+impl Delta {
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let text = self.text.as_str().into_pyobject(py)?;
+        Ok(format!("Delta(kind='{}', text={})", self.kind, text.repr()?))
+    }
+}

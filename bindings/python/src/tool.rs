@@ -1,0 +1,175 @@
+//! Functions of Python as tools.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyMapping, PyString, PyTuple, PyType};
+use serde_json::Value as Json;
+use tympan::JsonMap;
+use tympan::turn::ToolRun;
+use tympan_runtime::tool::ToolError;
+use tympan_runtime::{Invocation, Tool, ToolOutput};
+
+use crate::errors::{engine, exception, invalid};
+use crate::hooks::{is_ordinary, words};
+use crate::message;
+use crate::prompt::Prompt;
+use crate::threads::attach;
+use crate::values::{self, map_to_python};
+use crate::work::{self, Caller};
+
+/// A function, and what the decorator `tool` knows of it.
+pub(crate) struct Function {
+    function: Py<PyAny>,
+    /// Whether it was decorated, and takes its arguments as they came.
+    is_decorated: bool,
+    parameters: Option<Json>,
+    timeout: Option<Duration>,
+    is_idempotent: bool,
+    needs_approval: bool,
+    caller: Caller,
+}
+
+impl Function {
+    pub(crate) fn new(function: &Bound<'_, PyAny>, caller: Caller) -> PyResult<Self> {
+        let py = function.py();
+        if !function.is_callable() {
+            return Err(invalid(py, "a tool is a function"));
+        }
+        let mut made = Self {
+            function: function.clone().unbind(),
+            is_decorated: function.is_instance(decorated(py)?)?,
+            parameters: None,
+            timeout: None,
+            is_idempotent: false,
+            needs_approval: false,
+            caller,
+        };
+        if made.is_decorated {
+            made.function = function.getattr("call")?.unbind();
+            made.parameters = Some(values::from_python(&function.getattr("parameters")?)?);
+            made.is_idempotent = function.getattr("idempotent")?.extract()?;
+            made.needs_approval = function.getattr("needs_approval")?.extract()?;
+            let seconds: Option<f64> = function.getattr("timeout")?.extract()?;
+            let timeout = seconds.map(Duration::try_from_secs_f64).transpose();
+            made.timeout = timeout.map_err(|_| invalid(py, "the timeout of a tool is no number of seconds"))?;
+        }
+        Ok(made)
+    }
+
+    fn arguments(&self, arguments: Arc<JsonMap>) -> work::Arguments {
+        let is_decorated = self.is_decorated;
+        Box::new(move |py| {
+            let named = map_to_python(py, &arguments)?;
+            match is_decorated {
+                true => Ok((PyTuple::new(py, [named])?, None)),
+                false => Ok((PyTuple::empty(py), Some(named))),
+            }
+        })
+    }
+}
+
+impl Tool for Function {
+    fn call(&self, invocation: Invocation) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
+        let caller = self.caller.clone();
+        let arguments = self.arguments(invocation.run.arguments.clone());
+        let function = attach(|py| self.function.clone_ref(py));
+        Box::pin(async move {
+            let returned = work::call(function.ok_or(GONE)?, arguments, caller.clone()).await;
+            let outcome = attach(|py| match returned.and_then(|value| output(value.bind(py))) {
+                Ok(output) => Some(Ok(output)),
+                Err(error) if is_ordinary(py, &error) => Some(Err(words(py, &error).into())),
+                Err(error) => {
+                    caller.raise(error);
+                    None
+                }
+            });
+            match outcome.ok_or(GONE)? {
+                Some(outcome) => outcome,
+                // The turn is about to be stopped, and must not go on until it is.
+                None => std::future::pending().await,
+            }
+        })
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        self.timeout
+    }
+
+    fn parameters(&self) -> Option<&Json> {
+        self.parameters.as_ref()
+    }
+
+    fn needs_approval(&self, _run: &ToolRun) -> bool {
+        self.needs_approval
+    }
+
+    fn is_idempotent(&self) -> bool {
+        self.is_idempotent
+    }
+}
+
+const GONE: &str = "the interpreter is shutting down";
+
+/// Text as it is, parts of a message as parts, and everything else as JSON.
+fn output(value: &Bound<'_, PyAny>) -> PyResult<ToolOutput> {
+    match message::parts(value) {
+        Some(parts) => Ok(parts.into()),
+        None => values::from_python(value).map(Into::into),
+    }
+}
+
+fn decorated(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    static TOOL: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    TOOL.import(py, "tympan._tool", "Tool")
+}
+
+/// Tools by name, or a list of functions that have names.
+pub(crate) fn from_python(tools: &Bound<'_, PyAny>, caller: &Caller) -> PyResult<Vec<(String, Arc<dyn Tool>)>> {
+    let tools = named(tools)?.into_iter();
+    let tool = |(name, function): (String, Bound<'_, PyAny>)| -> PyResult<(String, Arc<dyn Tool>)> {
+        Ok((name, Arc::new(Function::new(&function, caller.clone())?)))
+    };
+    tools.map(tool).collect()
+}
+
+fn named<'py>(tools: &Bound<'py, PyAny>) -> PyResult<Vec<(String, Bound<'py, PyAny>)>> {
+    if let Ok(tools) = tools.cast::<PyMapping>() {
+        return tools.items()?.iter().map(|pair| pair.extract()).collect();
+    }
+    let mut named = Vec::new();
+    for function in tools.try_iter()? {
+        let function = function?;
+        let name = function.getattr("__name__").ok().and_then(|name| name.cast_into::<PyString>().ok());
+        let name = name.ok_or_else(|| invalid(tools.py(), "a tool in a list is a function with a name"))?;
+        named.push((name.to_cow()?.into_owned(), function));
+    }
+    Ok(named)
+}
+
+/// Puts functions and the tools that a prompt declares together: each has to have a declaration of its name, and takes
+/// what that declares.
+#[pyfunction]
+#[pyo3(signature = (prompt, tools))]
+pub(crate) fn bind_tools<'py>(
+    py: Python<'py>,
+    prompt: &Bound<'py, Prompt>,
+    tools: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let functions: HashMap<_, _> = named(tools)?.into_iter().collect();
+    let (prompt, tools) = (prompt.get().inner(), from_python(tools, &Caller::nobody())?);
+    let bound = engine(py, || tympan_runtime::bind_tools(&prompt, tools).map(|bound| bound.into_keys().collect()));
+    let names: Vec<String> = bound?;
+    let dict = PyDict::new(py);
+    for name in names {
+        match functions.get(&name) {
+            Some(function) => dict.set_item(&name, function)?,
+            None => return Err(exception(py, &tympan::Error::new(tympan::Kind::Internal, "a tool has got lost"))),
+        }
+    }
+    Ok(dict)
+}

@@ -1,0 +1,316 @@
+//! Values between Python and the engine.
+//!
+//! There is one way in, [`from_python`], and one way out, [`to_python`]; the guide has the table.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyList, PyMapping, PyString, PyTuple, PyType};
+use serde_json::{Number, Value as Json};
+use tympan::{Error, Inputs, JsonMap, Kind};
+
+use crate::errors::exception;
+use crate::message::{Message, Part};
+
+/// The most lists and maps that stand inside each other, as in JSON elsewhere.
+const MAX_DEPTH: usize = 128;
+
+/// Why a value cannot be used.
+enum Problem {
+    /// It is nothing that the engine has; the steps to it, the last one first.
+    Unfit { path: Vec<String>, reason: String },
+    /// Python code that was asked about it failed.
+    Raised(PyErr),
+}
+
+type Converted<T> = Result<T, Problem>;
+
+impl From<PyErr> for Problem {
+    fn from(error: PyErr) -> Self {
+        Self::Raised(error)
+    }
+}
+
+impl Problem {
+    fn unfit(reason: impl Into<String>) -> Self {
+        Self::Unfit { path: Vec::new(), reason: reason.into() }
+    }
+
+    /// The same, seen from one step further out.
+    fn under(self, step: impl FnOnce() -> String) -> Self {
+        match self {
+            Self::Unfit { mut path, reason } => {
+                path.push(step());
+                Self::Unfit { path, reason }
+            }
+            raised @ Self::Raised(_) => raised,
+        }
+    }
+
+    fn into_exception(self, py: Python<'_>) -> PyErr {
+        match self {
+            Self::Raised(error) => error,
+            Self::Unfit { path, reason } => {
+                let path: String = path.into_iter().rev().collect();
+                let path = path.strip_prefix('.').unwrap_or(&path);
+                let details = if path.is_empty() { reason } else { format!("`{path}`: {reason}") };
+                let error = Error::new(Kind::InvalidInput, details);
+                exception(py, &error.with_help("the guide to Python lists which values can be used, and as what"))
+            }
+        }
+    }
+}
+
+/// The inputs of a prompt: a mapping, a dataclass or a Pydantic model; `None` stands for none.
+pub(crate) fn inputs(value: Option<&Bound<'_, PyAny>>) -> PyResult<Inputs> {
+    let Some(value) = value.filter(|value| !value.is_none()) else { return Ok(Inputs::new()) };
+    match from_python(value)? {
+        Json::Object(inputs) => Ok(inputs),
+        _ => Err(Problem::unfit(format!("inputs are a mapping, and not of the type `{}`", type_name(value)))
+            .into_exception(value.py())),
+    }
+}
+
+/// What Python's value is to the engine.
+pub(crate) fn from_python(value: &Bound<'_, PyAny>) -> PyResult<Json> {
+    let mut outer = Vec::new();
+    convert(value, &mut outer).map_err(|problem| problem.into_exception(value.py()))
+}
+
+/// A value as the engine sees it, as JSON. It is for those who wonder what a value becomes.
+#[pyfunction]
+#[pyo3(signature = (value, /))]
+pub(crate) fn to_json(value: &Bound<'_, PyAny>) -> PyResult<String> {
+    from_python(value).map(|value| value.to_string())
+}
+
+/// `outer` are the addresses of the containers that the value is in.
+fn convert(value: &Bound<'_, PyAny>, outer: &mut Vec<usize>) -> Converted<Json> {
+    if let Ok(text) = value.cast::<PyString>() {
+        return string(text).map(Json::String);
+    }
+    if value.is_none() {
+        return Ok(Json::Null);
+    }
+    if let Ok(is) = value.cast::<PyBool>() {
+        return Ok(Json::Bool(is.is_true()));
+    }
+    if let Ok(number) = value.cast::<PyInt>() {
+        return integer(number);
+    }
+    if let Ok(number) = value.cast::<PyFloat>() {
+        let number = Number::from_f64(number.value());
+        return number.map(Json::Number).ok_or_else(|| Problem::unfit("there are no infinite numbers, and no NaN"));
+    }
+    if let Ok(map) = value.cast::<PyDict>() {
+        return nested(value, outer, |outer| dict(map, outer));
+    }
+    if let Ok(list) = value.cast::<PyList>() {
+        return nested(value, outer, |outer| items(list.iter(), outer));
+    }
+    if let Ok(list) = value.cast::<PyTuple>() {
+        return nested(value, outer, |outer| items(list.iter(), outer));
+    }
+    convert_rare(value, outer)
+}
+
+fn convert_rare(value: &Bound<'_, PyAny>, outer: &mut Vec<usize>) -> Converted<Json> {
+    let py = value.py();
+    if let Ok(message) = value.cast::<Message>() {
+        return Ok(message.get().to_json());
+    }
+    if let Ok(part) = value.cast::<Part>() {
+        return Ok(part.get().to_json());
+    }
+    if let Ok(bytes) = value.cast::<PyBytes>() {
+        return Ok(Json::String(STANDARD.encode(bytes.as_bytes())));
+    }
+    if let Ok(bytes) = value.cast::<PyByteArray>() {
+        return Ok(Json::String(STANDARD.encode(bytes.to_vec())));
+    }
+    if value.is_instance(known::enum_type(py)?)? {
+        return convert(&value.getattr("value")?, outer);
+    }
+    if value.is_instance(known::date(py)?)? || value.is_instance(known::time(py)?)? {
+        return convert(&value.call_method0("isoformat")?, outer);
+    }
+    if value.is_instance(known::decimal(py)?)? || value.is_instance(known::uuid(py)?)? {
+        return convert(value.str()?.as_any(), outer);
+    }
+    if value.is_instance(known::path(py)?)? {
+        return convert(&value.call_method0("__fspath__")?, outer);
+    }
+    if value.is_instance_of::<PyType>() {
+        return Err(unfit_type(value));
+    }
+    if value.hasattr("model_dump")? && value.hasattr("model_fields_set")? {
+        let fields = value.call_method0("model_dump")?;
+        return nested(value, outer, |outer| convert(&fields, outer));
+    }
+    if value.hasattr("__dataclass_fields__")? {
+        return nested(value, outer, |outer| dataclass(value, outer));
+    }
+    if let Ok(map) = value.cast::<PyMapping>() {
+        let pairs = map.items()?;
+        return nested(value, outer, |outer| mapping(&pairs, outer));
+    }
+    Err(unfit_type(value))
+}
+
+/// Converts what is inside a container, unless that holds itself.
+fn nested(
+    value: &Bound<'_, PyAny>,
+    outer: &mut Vec<usize>,
+    inside: impl FnOnce(&mut Vec<usize>) -> Converted<Json>,
+) -> Converted<Json> {
+    let address = value.as_ptr() as usize;
+    if outer.contains(&address) {
+        return Err(Problem::unfit("it holds itself"));
+    }
+    if outer.len() == MAX_DEPTH {
+        return Err(Problem::unfit(format!("it is more than {MAX_DEPTH} levels deep")));
+    }
+    outer.push(address);
+    let converted = inside(outer);
+    outer.pop();
+    converted
+}
+
+fn string(text: &Bound<'_, PyString>) -> Converted<String> {
+    match text.to_cow() {
+        Ok(text) => Ok(text.into_owned()),
+        Err(_) => Err(Problem::unfit("it holds half a surrogate pair, which is no text")),
+    }
+}
+
+/// As a number where it fits into 64 bits, and as its digits where it does not: none of them is lost.
+fn integer(number: &Bound<'_, PyInt>) -> Converted<Json> {
+    if let Ok(number) = number.extract::<i64>() {
+        return Ok(number.into());
+    }
+    if let Ok(number) = number.extract::<u64>() {
+        return Ok(number.into());
+    }
+    // A subclass may have words of its own, as enumerations do.
+    let digits = number.py().get_type::<PyInt>().call_method1("__repr__", (number,));
+    let digits = digits.map_err(|_| Problem::unfit("the integer has too many digits"))?;
+    Ok(Json::String(digits.extract()?))
+}
+
+fn items<'py>(list: impl ExactSizeIterator<Item = Bound<'py, PyAny>>, outer: &mut Vec<usize>) -> Converted<Json> {
+    let mut items = Vec::with_capacity(list.len());
+    for (index, item) in list.enumerate() {
+        items.push(convert(&item, outer).map_err(|problem| problem.under(|| format!("[{index}]")))?);
+    }
+    Ok(Json::Array(items))
+}
+
+fn dict(map: &Bound<'_, PyDict>, outer: &mut Vec<usize>) -> Converted<Json> {
+    let mut entries = JsonMap::with_capacity(map.len());
+    for (key, value) in map.iter() {
+        entry(&mut entries, &key, &value, outer)?;
+    }
+    Ok(Json::Object(entries))
+}
+
+fn mapping(pairs: &Bound<'_, PyList>, outer: &mut Vec<usize>) -> Converted<Json> {
+    let mut entries = JsonMap::with_capacity(pairs.len());
+    for pair in pairs.iter() {
+        let (key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = pair.extract()?;
+        entry(&mut entries, &key, &value, outer)?;
+    }
+    Ok(Json::Object(entries))
+}
+
+fn entry(
+    entries: &mut JsonMap,
+    key: &Bound<'_, PyAny>,
+    value: &Bound<'_, PyAny>,
+    outer: &mut Vec<usize>,
+) -> Converted<()> {
+    let Ok(name) = key.cast::<PyString>() else {
+        return Err(Problem::unfit(format!("keys are strings, and not of the type `{}`", type_name(key))));
+    };
+    let name = string(name)?;
+    let value = convert(value, outer).map_err(|problem| problem.under(|| format!(".{name}")))?;
+    entries.insert(name, value);
+    Ok(())
+}
+
+fn dataclass(value: &Bound<'_, PyAny>, outer: &mut Vec<usize>) -> Converted<Json> {
+    let mut entries = JsonMap::new();
+    for field in known::fields(value.py())?.call1((value,))?.try_iter()? {
+        let name = field?.getattr("name")?;
+        let value = value.getattr(name.cast::<PyString>().map_err(PyErr::from)?)?;
+        entry(&mut entries, &name, &value, outer)?;
+    }
+    Ok(Json::Object(entries))
+}
+
+fn unfit_type(value: &Bound<'_, PyAny>) -> Problem {
+    let name = type_name(value);
+    Problem::unfit(match name.as_str() {
+        "set" | "frozenset" => format!("a value of the type `{name}` has no order: make a list of it"),
+        _ => format!("a value of the type `{name}` cannot be used"),
+    })
+}
+
+fn type_name(value: &Bound<'_, PyAny>) -> String {
+    value.get_type().name().map_or_else(|_| "?".to_owned(), |name| name.to_string())
+}
+
+/// What the engine has, as Python's value.
+pub(crate) fn to_python<'py>(py: Python<'py>, value: &Json) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match value {
+        Json::Null => py.None().into_bound(py),
+        Json::Bool(is) => PyBool::new(py, *is).to_owned().into_any(),
+        Json::Number(number) => match (number.as_i64(), number.as_u64()) {
+            (Some(number), _) => number.into_pyobject(py)?.into_any(),
+            (None, Some(number)) => number.into_pyobject(py)?.into_any(),
+            (None, None) => PyFloat::new(py, number.as_f64().unwrap_or(f64::NAN)).into_any(),
+        },
+        Json::String(text) => PyString::new(py, text).into_any(),
+        Json::Array(items) => {
+            let list = PyList::empty(py);
+            for item in items {
+                list.append(to_python(py, item)?)?;
+            }
+            list.into_any()
+        }
+        Json::Object(map) => map_to_python(py, map)?.into_any(),
+    })
+}
+
+/// As [`to_python`], for a map.
+pub(crate) fn map_to_python<'py>(py: Python<'py>, map: &JsonMap) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    for (name, value) in map {
+        dict.set_item(name, to_python(py, value)?)?;
+    }
+    Ok(dict)
+}
+
+/// Types of the standard library, looked up once.
+mod known {
+    use super::*;
+
+    macro_rules! known {
+        ($($name:ident: $type:ty = $module:literal $attribute:literal;)*) => {
+            $(pub(super) fn $name(py: Python<'_>) -> PyResult<&Bound<'_, $type>> {
+                static CELL: PyOnceLock<Py<$type>> = PyOnceLock::new();
+                CELL.import(py, $module, $attribute)
+            })*
+        };
+    }
+
+    known! {
+        enum_type: PyType = "enum" "Enum";
+        date: PyType = "datetime" "date";
+        time: PyType = "datetime" "time";
+        decimal: PyType = "decimal" "Decimal";
+        uuid: PyType = "uuid" "UUID";
+        path: PyType = "os" "PathLike";
+        fields: PyAny = "dataclasses" "fields";
+    }
+}

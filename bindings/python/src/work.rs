@@ -1,0 +1,249 @@
+//! Work that waits: done on Tympan's own driver, and waited for by a thread of Python or by its event loop.
+
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyTuple};
+use tokio::sync::oneshot;
+use tympan::{Error, Kind, Result};
+use tympan_runtime::io;
+
+use crate::errors::exception;
+use crate::threads::attach;
+
+/// How often a thread that waits looks whether somebody wants to interrupt it.
+const LOOK_UP: Duration = Duration::from_millis(50);
+
+/// How long it may take to stop work that is no longer wanted. It is over at once, unless the driver is overwhelmed.
+const STOPPED: Duration = Duration::from_secs(5);
+
+/// Something that has to be done where the work was asked for. Its exception ends the work.
+pub(crate) type Job = Box<dyn FnOnce(Python<'_>) -> PyResult<()> + Send>;
+
+/// Who asked for the work: a thread that waits, or an event loop.
+#[derive(Clone)]
+pub(crate) struct Caller {
+    post: Arc<dyn Fn(Job) + Send + Sync>,
+    event_loop: Option<Arc<Py<PyAny>>>,
+}
+
+impl Caller {
+    /// Nobody: what is posted is forgotten.
+    pub(crate) fn nobody() -> Self {
+        Self { post: Arc::new(drop), event_loop: None }
+    }
+
+    /// Has something done there, in the order in which it was posted and before the work's end is seen.
+    pub(crate) fn post(&self, job: impl FnOnce(Python<'_>) -> PyResult<()> + Send + 'static) {
+        (self.post)(Box::new(job));
+    }
+
+    /// Ends the work with an exception.
+    pub(crate) fn raise(&self, error: PyErr) {
+        self.post(move |_| Err(error));
+    }
+}
+
+/// The work that a caller wants, once it is known who that is.
+type Make<'a, T> = &'a mut dyn FnMut(Caller) -> PyResult<BoxFuture<'static, Result<T>>>;
+
+/// What Python gets of an outcome.
+type Convert<T> = fn(Python<'_>, T) -> PyResult<Py<PyAny>>;
+
+/// Does the work: waits for its end, or returns a future of asyncio.
+pub(crate) fn go<T: Send + 'static>(
+    py: Python<'_>,
+    is_async: bool,
+    mut make: impl FnMut(Caller) -> PyResult<BoxFuture<'static, Result<T>>>,
+    convert: Convert<T>,
+) -> PyResult<Py<PyAny>> {
+    match is_async {
+        true => begin(py, &mut make, convert),
+        false => wait(py, &mut make).and_then(|outcome| convert(py, outcome)),
+    }
+}
+
+enum Posted<T> {
+    Job(Job),
+    Done(Result<T>),
+}
+
+fn wait<T: Send + 'static>(py: Python<'_>, make: Make<'_, T>) -> PyResult<T> {
+    let (sender, receiver) = mpsc::channel();
+    let jobs = sender.clone();
+    let post = move |job| drop(jobs.send(Posted::Job(job)));
+    let work = make(Caller { post: Arc::new(post), event_loop: None })?;
+    let (going, gone) = mpsc::channel::<()>();
+    let work = io::spawn(async move {
+        // It is dropped after the work is.
+        let _going = going;
+        work.await
+    });
+    let task = io::spawn(async move {
+        let _ = sender.send(Posted::Done(work.await));
+        Ok(())
+    });
+    let outcome = listen(py, receiver);
+    // Whatever the work holds, such as a journal, is free when the caller goes on.
+    drop(task);
+    py.detach(move || gone.recv_timeout(STOPPED)).ok();
+    outcome
+}
+
+/// Does what is posted until the work is done, or something raises an exception.
+fn listen<T: Send + 'static>(py: Python<'_>, mut receiver: mpsc::Receiver<Posted<T>>) -> PyResult<T> {
+    loop {
+        let next;
+        (receiver, next) = py.detach(move || {
+            let next = receiver.recv_timeout(LOOK_UP);
+            (receiver, next)
+        });
+        match next {
+            Ok(Posted::Done(outcome)) => return outcome.map_err(|error| exception(py, &error)),
+            Ok(Posted::Job(job)) => job(py)?,
+            Err(mpsc::RecvTimeoutError::Timeout) => py.check_signals()?,
+            Err(mpsc::RecvTimeoutError::Disconnected) => {
+                return Err(exception(py, &Error::new(Kind::Internal, "the work was given up")));
+            }
+        }
+    }
+}
+
+fn begin<T: Send + 'static>(py: Python<'_>, make: Make<'_, T>, convert: Convert<T>) -> PyResult<Py<PyAny>> {
+    let event_loop = asyncio(py)?.call_method0("get_running_loop")?;
+    let future = event_loop.call_method0("create_future")?;
+    let (to_loop, to_future) = (Arc::new(event_loop.unbind()), Arc::new(future.clone().unbind()));
+    let post: Arc<dyn Fn(Job) + Send + Sync> = {
+        let (event_loop, future) = (to_loop.clone(), to_future.clone());
+        Arc::new(move |job| {
+            attach(|py| {
+                let job = LoopJob { job: Mutex::new(Some(job)), future: future.clone_ref(py) };
+                // A loop that has been closed is past caring.
+                let _ = event_loop.call_method1(py, "call_soon_threadsafe", (job,));
+            });
+        })
+    };
+    let work = make(Caller { post: post.clone(), event_loop: Some(to_loop) })?;
+    let task = io::spawn(async move {
+        let outcome = io::spawn(work).await;
+        post(Box::new(move |py| {
+            let outcome = outcome.map_err(|error| exception(py, &error)).and_then(|outcome| convert(py, outcome))?;
+            to_future.call_method1(py, "set_result", (outcome,)).map(drop)
+        }));
+        Ok(())
+    });
+    future.call_method1("add_done_callback", (Stop { task: Mutex::new(Some(task)) },))?;
+    Ok(future.unbind())
+}
+
+/// A job for the thread of an event loop, unless nobody waits for the work any more.
+#[pyclass(frozen)]
+struct LoopJob {
+    job: Mutex<Option<Job>>,
+    future: Py<PyAny>,
+}
+
+#[pymethods]
+impl LoopJob {
+    fn __call__(&self, py: Python<'_>) -> PyResult<()> {
+        let job = self.job.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let future = self.future.bind(py);
+        if future.call_method0("done")?.is_truthy()? {
+            return Ok(());
+        }
+        match job.map(|job| job(py)) {
+            Some(Err(error)) => future.call_method1("set_exception", (error,)).map(drop),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Stops the work when its future is done, which it also is when it was cancelled.
+#[pyclass(frozen)]
+struct Stop {
+    task: Mutex<Option<io::Task<()>>>,
+}
+
+#[pymethods]
+impl Stop {
+    fn __call__(&self, _future: &Bound<'_, PyAny>) {
+        drop(self.task.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+}
+
+/// The arguments of a call, made where there is an interpreter.
+pub(crate) type Arguments = Box<dyn for<'py> FnOnce(Python<'py>) -> PyResult<CallArguments<'py>> + Send>;
+
+/// Arguments by position, and by name.
+pub(crate) type CallArguments<'py> = (Bound<'py, PyTuple>, Option<Bound<'py, PyDict>>);
+
+/// Calls a function of Python, which may block or be async, from the driver.
+pub(crate) async fn call(function: Py<PyAny>, arguments: Arguments, caller: Caller) -> PyResult<Py<PyAny>> {
+    let begun = tokio::task::spawn_blocking(move || {
+        attach(|py| {
+            let (positional, named) = arguments(py)?;
+            let returned = function.bind(py).call(positional, named.as_ref())?;
+            finish_or_await(&returned, &caller)
+        })
+    });
+    let gone = || PyRuntimeError::new_err("the interpreter is shutting down");
+    match begun.await.ok().flatten().ok_or_else(gone)?? {
+        Returned::Value(value) => Ok(value),
+        Returned::Later { outcome, _guard } => outcome.await.map_err(|_| gone())?,
+    }
+}
+
+enum Returned {
+    Value(Py<PyAny>),
+    Later { outcome: oneshot::Receiver<PyResult<Py<PyAny>>>, _guard: CancelOnDrop },
+}
+
+/// What was returned; if that is a coroutine, it runs on the caller's event loop, or else on one of its own.
+fn finish_or_await(returned: &Bound<'_, PyAny>, caller: &Caller) -> PyResult<Returned> {
+    let py = returned.py();
+    if !returned.hasattr("__await__")? {
+        return Ok(Returned::Value(returned.clone().unbind()));
+    }
+    static AWAITED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let coroutine = AWAITED.import(py, "tympan._aio", "awaited")?.call1((returned,))?;
+    let Some(event_loop) = &caller.event_loop else {
+        return Ok(Returned::Value(asyncio(py)?.call_method1("run", (coroutine,))?.unbind()));
+    };
+    let running = asyncio(py)?.call_method1("run_coroutine_threadsafe", (coroutine, event_loop.bind(py)))?;
+    let (sender, outcome) = oneshot::channel();
+    running.call_method1("add_done_callback", (Report { sender: Mutex::new(Some(sender)) },))?;
+    Ok(Returned::Later { outcome, _guard: CancelOnDrop(running.unbind()) })
+}
+
+/// Sends the outcome of a coroutine on.
+#[pyclass(frozen)]
+struct Report {
+    sender: Mutex<Option<oneshot::Sender<PyResult<Py<PyAny>>>>>,
+}
+
+#[pymethods]
+impl Report {
+    fn __call__(&self, future: &Bound<'_, PyAny>) {
+        let sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(sender) = sender {
+            let _ = sender.send(future.call_method0("result").map(Bound::unbind));
+        }
+    }
+}
+
+/// Stops a coroutine that nobody waits for any more.
+struct CancelOnDrop(Py<PyAny>);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        attach(|py| drop(self.0.call_method0(py, "cancel")));
+    }
+}
+
+fn asyncio(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+    py.import("asyncio")
+}

@@ -1,0 +1,23 @@
+"""What the tests share."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Iterator
+
+ROOT = Path(__file__).resolve().parents[3]
+FIXTURES = ROOT / "fixtures"
+SHARED = ROOT.parent / "shared"
+
+
+def cases(stage: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The cases of all files of a stage, with their names."""
+    for path in sorted((FIXTURES / stage).glob("*.json")):
+        for case in json.loads(path.read_text("utf-8")):
+            yield f"{path.stem}, {case['name']}", case
+
+
+def prompt_file(text: str, /, **front_matter: Any) -> str:
+    """The text of a prompt file. JSON is YAML."""
+    return f"---\n{json.dumps(front_matter)}\n---\n{text}"

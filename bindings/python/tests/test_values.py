@@ -1,0 +1,214 @@
+"""Values: what Python's are to the engine."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import enum
+import json
+import math
+import pathlib
+import types
+import uuid
+from decimal import Decimal
+from typing import Any, Callable, Optional, TypedDict
+
+import pydantic
+import pytest
+from conftest import FIXTURES, SHARED
+
+import tympan
+
+
+class Colour(enum.Enum):
+    RED = "red"
+    LATE = datetime.date(2026, 1, 2)
+
+
+class Size(enum.IntEnum):
+    LARGE = 3
+
+
+class Address(pydantic.BaseModel):
+    city: str
+    since: datetime.date
+
+
+class User(pydantic.BaseModel):
+    name: str
+    addresses: list[Address]
+    colour: Colour = Colour.RED
+
+
+@dataclasses.dataclass
+class Point:
+    x: int
+    y: Optional[Decimal] = None
+
+
+@dataclasses.dataclass
+class Line:
+    points: list[Point]
+    owner: User
+
+
+class Book(TypedDict):
+    title: str
+    pages: int
+
+
+class Text(str):
+    pass
+
+
+ADA = User(name="Ada", addresses=[Address(city="London", since=datetime.date(1815, 12, 10))])
+ADA_JSON = {"name": "Ada", "addresses": [{"city": "London", "since": "1815-12-10"}], "colour": "red"}
+
+# How the kinds of the fixture are made in Python.
+MAKE: dict[str, Callable[[Any], Any]] = {
+    "null": lambda _: None,
+    "bool": bool,
+    "int": int,
+    "float": float,
+    "big_int": int,
+    "string": str,
+    "date": datetime.date.fromisoformat,
+    "datetime": datetime.datetime.fromisoformat,
+    "bytes": bytes.fromhex,
+    "array": lambda items: [made(item) for item in items],
+    "object": lambda fields: {name: made(value) for name, value in fields.items()},
+}
+
+
+def made(value: dict[str, Any]) -> Any:
+    return MAKE[value["type"]](value["value"])
+
+
+@pytest.mark.parametrize("case", json.loads((FIXTURES / "bindings" / "values.json").read_text("utf-8")), ids=lambda c: c["name"])
+def test_the_cases_of_all_languages(case: dict[str, Any]) -> None:
+    value = made(case["input"])
+    assert tympan.to_json(value) == case["json"]
+    prompt = tympan.load_str("{{ value }}")
+    assert tympan.render(prompt, {"value": value}) == case["text"]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (Decimal("1.10"), "1.10"),
+        (datetime.time(12, 30), "12:30:00"),
+        (datetime.datetime(2026, 6, 28, 12, 30, tzinfo=datetime.timezone.utc), "2026-06-28T12:30:00+00:00"),
+        (uuid.UUID(int=1), "00000000-0000-0000-0000-000000000001"),
+        (Colour.RED, "red"),
+        (Colour.LATE, "2026-01-02"),
+        (Size.LARGE, 3),
+        (Text("x"), "x"),
+        (bytearray(b"\x00\xff"), "AP8="),
+        ((1, (2, 3)), [1, [2, 3]]),
+        (types.MappingProxyType({"a": 1}), {"a": 1}),
+        (pathlib.PurePosixPath("a/b"), "a/b"),
+        (Point(1, Decimal("2.50")), {"x": 1, "y": "2.50"}),
+        (ADA, ADA_JSON),
+        (Line([Point(1)], ADA), {"points": [{"x": 1, "y": None}], "owner": ADA_JSON}),
+        (Book(title="Wood", pages=3), {"title": "Wood", "pages": 3}),
+        ({"a": [ADA]}, {"a": [ADA_JSON]}),
+        (True, True),
+        (10**30, "1" + "0" * 30),
+        (-(2**63), -(2**63)),
+        (2**64 - 1, 2**64 - 1),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_a_value_becomes(value: Any, expected: Any) -> None:
+    assert json.loads(tympan.to_json(value)) == expected
+    assert type(json.loads(tympan.to_json(value))) is type(expected)
+
+
+def test_integers_and_floats_stay_apart() -> None:
+    prompt = tympan.load_str("{{ a }} {{ b }} {{ a is integer }} {{ b is integer }}")
+    assert tympan.render(prompt, {"a": 1, "b": 1.0}).lower() == "1 1.0 true false"
+
+
+@pytest.mark.parametrize("inputs", [ADA, Line([Point(1)], ADA), Book(title="Wood", pages=3)])
+def test_inputs_may_be_models(inputs: Any) -> None:
+    assert json.loads(tympan.to_json(inputs)) == tympan.validate_inputs(tympan.load_str("x"), inputs)
+
+
+def cycle() -> Any:
+    outer: dict[str, Any] = {"inner": [1]}
+    outer["inner"].append(outer)
+    return outer
+
+
+def deep() -> Any:
+    value: Any = 1
+    for _ in range(100_000):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("value", "complaint"),
+    [
+        ({"a": [1, {"b": {1}}]}, "`a[1].b`: a value of the type `set` has no order: make a list of it"),
+        ({"a": object()}, "`a`: a value of the type `object` cannot be used"),
+        ({"a": {1: 2}}, "`a`: keys are strings, and not of the type `int`"),
+        ({"a": math.nan}, "`a`: there are no infinite numbers"),
+        ({"a": [math.inf]}, "`a[0]`: there are no infinite numbers"),
+        ({"a": "\ud800"}, "`a`: it holds half a surrogate pair"),
+        ({"a": int}, "`a`: a value of the type `type` cannot be used"),
+        ({"a": Point}, "`a`: a value of the type `type` cannot be used"),
+        ({"a": lambda: 1}, "`a`: a value of the type `function` cannot be used"),
+        ({"a": 1j}, "`a`: a value of the type `complex` cannot be used"),
+        ({"a": 10**5000}, "`a`: the integer has too many digits"),
+        (cycle(), "`inner[1]`: it holds itself"),
+        ([1], "inputs are a mapping, and not of the type `list`"),
+        ("text", "inputs are a mapping, and not of the type `str`"),
+    ],
+    ids=range(14),
+)
+def test_what_cannot_be_used_is_refused_with_its_path(value: Any, complaint: str) -> None:
+    if "digits" in complaint and tuple(map(int, __import__("platform").python_version_tuple()[:2])) < (3, 11):
+        pytest.skip("this Python writes any number of digits")
+    with pytest.raises(tympan.TympanValueError) as caught:
+        tympan.render(tympan.load_str("x"), value)
+    assert caught.value.code == "invalid_input"
+    assert complaint in str(caught.value)
+
+
+def test_depth_is_bounded() -> None:
+    with pytest.raises(tympan.TympanValueError, match="128 levels deep"):
+        tympan.to_json(deep())
+
+
+def test_an_exception_of_a_value_is_itself() -> None:
+    class Broken(dict[str, int]):
+        pass
+
+    @dataclasses.dataclass
+    class Angry:
+        x: int = 0
+
+        def __getattribute__(self, name: str) -> Any:
+            if name == "x":
+                raise ZeroDivisionError("mine")
+            return super().__getattribute__(name)
+
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        tympan.to_json(Angry())
+    assert tympan.to_json(Broken(a=1)) == '{"a":1}'
+
+
+def marshaling() -> list[Any]:
+    path = SHARED / "conformance" / "definition.json"
+    return json.loads(path.read_text("utf-8"))["marshaling"] if path.exists() else []
+
+
+@pytest.mark.parametrize("case", marshaling(), ids=lambda case: case["case"])
+def test_marshaling(case: dict[str, Any]) -> None:
+    prompt = tympan.Prompt.from_json(json.dumps(case["definition"]))
+    inputs = {name: made(value) for name, value in case["input"].items()}
+    rendered = prompt.render(inputs, variant=case["variant"])
+    assert rendered == case["expected"]["text"]
+    assert rendered.template_hash == case["expected"]["template_hash"]
+    assert rendered.render_hash == case["expected"]["render_hash"]
