@@ -7,16 +7,18 @@ INTEROP := target/interop
 INTEROP_NODE := target/interop-node
 INTEROP_MODELS := target/interop-models
 VENV := .venv
+NODE := bindings/node
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS ?= template front_matter definition directive parse stream openapi
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-python interop lint bench fuzz generate need-cargo need-python need-node
+.PHONY: help demo test test-node test-python interop lint bench fuzz generate need-cargo need-python need-node
 
 help:
 	@echo 'make demo    render and run prompts, and watch an input fail to forge a message'
 	@echo 'make test    all tests'
 	@echo 'make test-python  those of the Python package alone'
+	@echo 'make test-node  those of the package for Node alone'
 	@echo 'make interop  tests against a gateway and a real small model; the first time, it builds for 10 minutes or more'
 	@echo 'make lint    formatting, clippy, licences'
 	@echo 'make bench   Tympan beside its peers, as ratios; writes target/bench.json'
@@ -37,7 +39,7 @@ need-python:
 need-node:
 	@node -e 'const [a, b] = process.versions.node.split("."); process.exit(a > 20 || (a == 20 && b >= 15) ? 0 : 1)' \
 		>/dev/null 2>&1 && command -v npm >/dev/null 2>&1 || { \
-		echo 'Node 20.15 or newer with npm is missing; one test talks to a server that is written for it.' >&2; \
+		echo 'Node 20.15 or newer with npm is missing; one package is for it, and one test talks to a server that is written for it.' >&2; \
 		echo 'Get it from https://nodejs.org' >&2; exit 1; }
 
 demo: need-cargo
@@ -52,6 +54,7 @@ test: need-cargo $(ORACLE)/ready $(INTEROP)/ready $(INTEROP_NODE)/ready test-pyt
 	@# Everything that the tests need, the command among it. Built for itself, it would be built twice.
 	$(CARGO) test --workspace --no-run --quiet
 	$(PYTHON) -B tests/interop/aimock.py target/debug/tympan $(INTEROP_NODE)
+	@$(MAKE) --no-print-directory test-node
 	@export ROTEL="$$(cat $(INTEROP)/ready)" OPENAPI_PYTHON="$(CURDIR)/$(INTEROP)/bin/python"; \
 	export MCP_SERVER="$(CURDIR)/$(INTEROP_NODE)/node_modules/@modelcontextprotocol/server-everything/dist/index.js"; \
 	if $(CARGO) nextest --version >/dev/null 2>&1; then \
@@ -73,6 +76,15 @@ test-python: need-cargo $(VENV)/ready
 $(VENV)/ready: bindings/python/requirements-dev.txt | need-python
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --requirement bindings/python/requirements-dev.txt
+	@touch $@
+
+# The package for Node: the addon, what is written in TypeScript, and the tests of both.
+test-node: need-cargo $(NODE)/node_modules/ready
+	CARGO=$(CARGO) npm run --silent --prefix $(NODE) build
+	npm run --silent --prefix $(NODE) test
+
+$(NODE)/node_modules/ready: $(NODE)/package.json $(NODE)/package-lock.json | need-node
+	npm ci --silent --no-fund --no-audit --prefix $(NODE)
 	@touch $@
 
 $(ORACLE)/ready: tests/oracle/requirements.txt | need-python

@@ -203,4 +203,7 @@ pub struct MediaPart {
     /// How closely to look: `auto`, `low` or `high`; pictures only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
+    /// What a document is called.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file_name: Option<String>,
 }

@@ -129,7 +129,8 @@ fn parse_part(value: &Json) -> Result<ContentPart, String> {
     let kind = text("kind").or_else(|| text("type")).unwrap_or_default();
     let value = text("value").or_else(|| text("source")).or_else(|| text("text"));
     let value = value.ok_or("expected a part to have a value that is a string")?;
-    let media = |value| MediaPart { value, media_type: text("mediaType"), detail: text("detail") };
+    let media =
+        |value| MediaPart { value, media_type: text("mediaType"), detail: text("detail"), file_name: text("fileName") };
     match kind.as_str() {
         "text" => Ok(text_part(&value)),
         "image" => Ok(ContentPart::Image(media(value))),

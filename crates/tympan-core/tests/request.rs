@@ -8,8 +8,8 @@ use tympan::format::{NoReferences, prompty};
 use tympan::source::SourceFile;
 use tympan::spec::Secret;
 use tympan::thread::{ThreadRoles, parse_thread};
-use tympan::wire::{EncodeOptions, Function, WireRequest, encode};
-use tympan::{Inputs, Prompt, RenderOptions, Result};
+use tympan::wire::{EncodeOptions, Function, WireRequest, encode, inline_media};
+use tympan::{Inputs, Message, Prompt, RenderOptions, Result};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -55,6 +55,11 @@ struct Given {
 
 impl Case {
     fn request(&self) -> Result<WireRequest> {
+        self.request_of(Ok)
+    }
+
+    /// The request after the messages went through other hands.
+    fn request_of(&self, pass: impl Fn(Vec<Message>) -> Result<Vec<Message>>) -> Result<WireRequest> {
         let source = SourceFile::new("case.prompty", self.prompt.as_str());
         let (document, findings) = prompty::parse(&source, &mut NoReferences);
         let document = document.unwrap_or_else(|| panic!("{}: {findings:?}", self.name));
@@ -84,7 +89,7 @@ impl Case {
             stream: self.options.stream,
             functions: &functions,
         };
-        encode(&prompt, &messages, &options)
+        encode(&prompt, &pass(messages)?, &options)
     }
 
     fn difference(&self, request: &WireRequest) -> Option<String> {
@@ -127,4 +132,41 @@ impl cases::Case for Case {
 #[test]
 fn fixtures() {
     cases::run::<Case>("request", 60);
+}
+
+/// A case whose messages become JSON on their way, as they do for hosts in other languages.
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct Exported(Case);
+
+impl Exported {
+    fn pass(mut messages: Vec<Message>) -> Result<Vec<Message>> {
+        inline_media(&mut messages)?;
+        parse_thread(&json!(messages), ThreadRoles::Any)
+    }
+
+    /// Who wrote the beginning of a text is for the cache, and JSON does not say it. Nor does it say that calls of tools
+    /// are only attributes of a marker, so such messages are refused.
+    fn is_otherwise(&self) -> bool {
+        self.0.prompt.contains("cache:") || self.0.name == "attributes of a marker cannot stand in for anything"
+    }
+}
+
+impl cases::Case for Exported {
+    fn title(&self) -> (&str, &str) {
+        self.0.title()
+    }
+
+    fn complaint(&self) -> Option<String> {
+        let expected = self.0.request().ok().filter(|_| !self.is_otherwise())?;
+        match self.0.request_of(Self::pass) {
+            Ok(request) => (request.body != expected.body).then_some(request.body),
+            Err(error) => Some(format!("failed: {error:?}")),
+        }
+    }
+}
+
+#[test]
+fn messages_that_were_json_make_the_same_requests() {
+    cases::run::<Exported>("request", 60);
 }

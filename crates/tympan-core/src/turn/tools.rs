@@ -164,6 +164,7 @@ impl Declared {
     }
 
     /// The arguments that a model gave, without those that it may not give; or what to tell the model.
+    #[expect(clippy::result_large_err, reason = "it is the answer to a call, and used at once")]
     pub(super) fn read(&self, call: &ToolCall) -> Result<(JsonMap, Option<Repair>), ToolResult> {
         let invalid = |text: String| ToolResult::error("invalid_arguments", text);
         let (mut given, repair) = arguments::parse(&call.arguments)
@@ -187,6 +188,7 @@ impl Declared {
 
     /// Sets what is bound, whatever the model gave; or what to tell the model. What it gave never takes the place of
     /// an input.
+    #[expect(clippy::result_large_err, reason = "it is the answer to a call, and used at once")]
     pub(super) fn bind(&self, run: ToolRun) -> Result<ToolRun, ToolResult> {
         let Some(entry) = self.0.get(&run.name).filter(|entry| !entry.bound.is_empty()) else { return Ok(run) };
         let mut arguments = Arc::unwrap_or_clone(run.arguments);

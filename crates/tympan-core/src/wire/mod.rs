@@ -18,7 +18,7 @@ use crate::spec::{Connection, REDACTED, Secret};
 
 pub use compatible::Provider;
 pub use decode::{StreamDecoder, StreamLimits, decode, decode_error, decode_received};
-pub use encode::encode;
+pub use encode::{encode, inline_media};
 pub use models::{ModelInfo, decode_models, list_models};
 pub use sse::{DEFAULT_MAX_EVENT_BYTES, Event, SseDecoder};
 pub use target::{AZURE_API_VERSION, BaseUrlFrom, Target, find_provider, own_connection, target};

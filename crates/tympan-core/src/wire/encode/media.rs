@@ -35,7 +35,7 @@ impl<'a> Media<'a> {
     pub(super) fn of_part(kind: PropertyKind, part: &'a MediaPart) -> Self {
         let source = source(&part.value, part.media_type.as_deref());
         let detail = part.detail.as_deref().filter(|detail| !detail.is_empty());
-        Self { kind, source, detail, file_name: None }
+        Self { kind, source, detail, file_name: part.file_name.as_deref() }
     }
 
     /// What a caller gave as an input.

@@ -4,6 +4,7 @@ mod anthropic_messages;
 mod body;
 mod cache;
 mod functions;
+mod inline;
 mod media;
 mod openai_chat;
 mod openai_embeddings;
@@ -16,6 +17,8 @@ mod tool_calls;
 
 use serde::Serialize;
 use serde_json::Value as Json;
+
+pub use self::inline::inline_media;
 
 use self::functions::functions;
 use self::schema::ObjectSchema;

@@ -33,7 +33,11 @@ pub(super) fn said(messages: &[Message]) -> Result<Vec<Said<'_>>> {
     messages.iter().map(|message| Ok(Said { message, parts: parts(message)? })).collect()
 }
 
-fn parts(message: &Message) -> Result<Parts<'_>> {
+/// The content of a message, taken apart where that is needed.
+///
+/// # Errors
+/// As [`said`].
+pub(super) fn parts(message: &Message) -> Result<Parts<'_>> {
     if let [ContentPart::Text(text)] = &*message.content
         && text.anchors.is_empty()
     {

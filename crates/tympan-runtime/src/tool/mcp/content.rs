@@ -59,7 +59,7 @@ fn media(data: String, media_type: Option<String>, kind: &str) -> ContentPart {
     let Ok(bytes) = STANDARD.decode(&data) else { return text("[data that are not base64]") };
     let is_type = |given: &str| given.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/.+-".contains(&byte));
     let media_type = media_type.filter(|given| is_type(given));
-    let part = |media_type: Option<String>| MediaPart { value: data, media_type, detail: None };
+    let part = |media_type: Option<String>| MediaPart { value: data, media_type, detail: None, file_name: None };
     match kind {
         "image" => ContentPart::Image(part(media_type)),
         "audio" => ContentPart::Audio(part(media_type)),

@@ -81,7 +81,12 @@ impl Call {
     fn output(&self, answer: &Answer) -> Result<ToolOutput, ToolError> {
         let content_type = content_type(&answer.headers);
         if PICTURES.contains(&content_type.as_str()) {
-            let part = MediaPart { value: STANDARD.encode(&answer.body), media_type: Some(content_type), detail: None };
+            let part = MediaPart {
+                value: STANDARD.encode(&answer.body),
+                media_type: Some(content_type),
+                detail: None,
+                file_name: None,
+            };
             return Ok(Content::one(ContentPart::Image(part)).into());
         }
         if answer.body.is_empty() {

@@ -1,0 +1,25 @@
+// Builds the addon and puts it where the package looks for it. Arguments go to cargo: `--release`, for example.
+
+import { spawnSync } from "node:child_process";
+import { copyFileSync, mkdirSync, rmSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const here = dirname(fileURLToPath(import.meta.url));
+const build = spawnSync(
+  process.env.CARGO ?? "cargo",
+  ["build", "--package", "tympan-node", "--message-format", "json-render-diagnostics", ...process.argv.slice(2)],
+  { cwd: here, stdio: ["ignore", "pipe", "inherit"], encoding: "utf8", maxBuffer: Infinity },
+);
+if (build.status !== 0) process.exit(build.status ?? 1);
+
+const built = build.stdout
+  .split("\n")
+  .filter((line) => line.startsWith("{"))
+  .map((line) => JSON.parse(line))
+  .find((message) => message.reason === "compiler-artifact" && message.target.name === "tympan_node");
+const addon = join(here, "native", "tympan.node");
+mkdirSync(dirname(addon), { recursive: true });
+// A process that has loaded the old one keeps it.
+rmSync(addon, { force: true });
+copyFileSync(built.filenames.find((file) => !file.endsWith(".lib")), addon);

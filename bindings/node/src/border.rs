@@ -1,0 +1,130 @@
+//! What crosses the border: errors, and values as JSON text.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use napi::{Error as NodeError, Status};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::ser::Formatter;
+use serde_json::{Serializer, Value as Json, json};
+use tympan::diagnostic::Diagnostic;
+use tympan::source::SourceFile;
+use tympan::{Error, Kind, Result};
+
+/// The greatest integer of which JavaScript knows every smaller one.
+const MAX_SAFE: u64 = (1 << 53) - 1;
+
+/// Does some work, and gives its error to JavaScript. A panic is an error too.
+pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T>) -> napi::Result<T> {
+    let done = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
+        Err(Error::new(Kind::Internal, "the engine panicked").with_help("this is a fault of Tympan: please report it"))
+    });
+    done.map_err(|error| NodeError::new(Status::GenericFailure, error_text(&error)))
+}
+
+/// An error as the text of which the other side makes one of its own.
+pub(crate) fn error_text(error: &Error) -> String {
+    let place = error.line_column();
+    let others: Vec<_> = error.others().iter().map(|other| finding(other, error.source_file())).collect();
+    let conversation = error.conversation();
+    json!({
+        "code": error.code(),
+        "class": error.class().as_str(),
+        "message": error.to_string(),
+        "line": place.map(|place| place.line),
+        "column": place.map(|place| place.column),
+        "file": error.source_file().map(SourceFile::name),
+        "help": error.help(),
+        "others": others,
+        "partialText": error.partial_text(),
+        "conversation": (!conversation.is_empty()).then_some(conversation),
+    })
+    .to_string()
+}
+
+/// A finding as data.
+pub(crate) fn finding(finding: &Diagnostic, source: Option<&SourceFile>) -> Json {
+    let place = source.zip(finding.span).map(|(source, span)| source.line_column(span.start));
+    json!({
+        "code": finding.code,
+        "severity": finding.severity.as_str(),
+        "message": finding.message,
+        "line": place.map(|place| place.line),
+        "column": place.map(|place| place.column),
+        "help": finding.help,
+        "fix": finding.fix,
+    })
+}
+
+/// Reads JSON that the other side wrote.
+///
+/// # Errors
+/// It is none, or something else than is expected.
+pub(crate) fn read<T: DeserializeOwned>(what: &str, text: &str) -> Result<T> {
+    serde_json::from_str(text).map_err(|error| {
+        // The words of serde may quote the value; where it stopped says enough.
+        let place = format_args!("{what}: expected something else at column {}", error.column());
+        Error::new(Kind::InvalidInput, place)
+    })
+}
+
+/// A value as JSON for the other side. If there are integers in it that its numbers cannot hold, they are texts, and what
+/// comes back is `#`, and a list of their places beside the value.
+///
+/// # Errors
+/// It cannot be written as JSON.
+pub(crate) fn written(value: &impl Serialize) -> Result<String> {
+    let unwritable = |error: serde_json::Error| Error::new(Kind::Internal, format_args!("no JSON: {error}"));
+    let (mut text, mut has_large) = (Vec::new(), false);
+    let watch = Watch { has_large: &mut has_large };
+    value.serialize(&mut Serializer::with_formatter(&mut text, watch)).map_err(unwritable)?;
+    if !has_large {
+        return String::from_utf8(text).map_err(|error| Error::new(Kind::Internal, error));
+    }
+    let mut value = serde_json::to_value(value).map_err(unwritable)?;
+    let mut places = Vec::new();
+    spell_out(&mut value, &mut Vec::new(), &mut places);
+    Ok(format!("#{}", json!({ "places": places, "value": value })))
+}
+
+/// Writes JSON as usual, and notes integers that JavaScript's numbers cannot hold.
+struct Watch<'a> {
+    has_large: &'a mut bool,
+}
+
+impl Formatter for Watch<'_> {
+    fn write_i64<W: ?Sized + io::Write>(&mut self, writer: &mut W, value: i64) -> io::Result<()> {
+        *self.has_large |= value.unsigned_abs() > MAX_SAFE;
+        write!(writer, "{value}")
+    }
+
+    fn write_u64<W: ?Sized + io::Write>(&mut self, writer: &mut W, value: u64) -> io::Result<()> {
+        *self.has_large |= value > MAX_SAFE;
+        write!(writer, "{value}")
+    }
+}
+
+fn is_large(value: &Json) -> bool {
+    value.as_u64().is_some_and(|value| value > MAX_SAFE)
+        || value.as_i64().is_some_and(|value| value.unsigned_abs() > MAX_SAFE)
+}
+
+/// Makes texts of the integers that JavaScript's numbers cannot hold.
+fn spell_out(value: &mut Json, path: &mut Vec<Json>, places: &mut Vec<Json>) {
+    if is_large(value) {
+        places.push(Json::Array(path.clone()));
+        *value = value.to_string().into();
+        return;
+    }
+    let mut inside = |step: Json, inner: &mut Json| {
+        path.push(step);
+        spell_out(inner, path, places);
+        path.pop();
+    };
+    match value {
+        Json::Array(items) => items.iter_mut().enumerate().for_each(|(index, item)| inside(index.into(), item)),
+        Json::Object(map) => map.iter_mut().for_each(|(key, item)| inside(key.as_str().into(), item)),
+        _ => {}
+    }
+}

@@ -1,0 +1,14 @@
+//! Tympan for Node: conversions between its values and those of JavaScript, and nothing else.
+//!
+//! Values cross as JSON text, which V8 reads and writes faster than it makes objects for somebody else. What is public,
+//! and how it is called, is in `../ts`.
+
+mod border;
+mod composition;
+mod job;
+mod prompt;
+mod runtime;
+mod show;
+mod tool;
+mod turn;
+mod work;

@@ -1,0 +1,186 @@
+// The fixtures that Rust's tests read too, through public calls.
+
+import assert from "node:assert/strict";
+import { readFileSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+
+import { Prompt, Runtime, TympanError, parse, render } from "tympan";
+
+import { casePrompt, cases, root, said, shared } from "./support.mjs";
+
+/** What a case came to: a value, or the code of an error. */
+function outcome(work) {
+  try {
+    return { value: work() };
+  } catch (error) {
+    assert.ok(error instanceof TympanError, String(error));
+    return { error };
+  }
+}
+
+/** Runs all cases and shows all complaints at once. A folder that nobody reads always passes, so they are counted. */
+function all(stage, atLeast, complaint) {
+  const list = cases(stage).filter((one) => !withoutNumbers.includes(one.name));
+  const complaints = list.flatMap((one) => complaint(one) ?? []);
+  assert.deepEqual(complaints, []);
+  assert.ok(list.length >= atLeast, `${list.length} cases`);
+}
+
+const lenient = new Runtime({ lenient: true });
+const strictly = new Runtime({ lenient: false });
+
+function rendered(one) {
+  // White space at the beginning of a prompt file's body belongs to the file; behind a line it belongs to the template.
+  const before = /^\s/.test(one.template) ? "^\n" : "";
+  const prompt = casePrompt({ ...one, template: before + one.template });
+  const runtime = one.lenient ? lenient : strictly;
+  return outcome(() => runtime.render(prompt, one.inputs).text.slice(before.length));
+}
+
+/** Cases with a float that is whole: JavaScript has none. */
+const withoutNumbers = ["variables.json: a float that is whole", "interpolation.json: a decimal without a fraction"];
+
+test("jinja", () => {
+  all("jinja", 450, (one) => {
+    const { value, error } = rendered(one);
+    if (value === one.text && error?.code === one.error) return;
+    return `${one.name}: ${JSON.stringify(value ?? error)}`;
+  });
+});
+
+test("mustache", () => {
+  all("mustache", 150, (one) => {
+    const { value, error } = rendered({ ...one, format: "mustache" });
+    if (value === one.expected && error?.code === one.error?.code && error?.column === one.error?.column) return;
+    return `${one.name}: ${JSON.stringify(value ?? error)}`;
+  });
+});
+
+test("origins", () => {
+  all("origins", 100, (one) => {
+    const prompt = casePrompt(one);
+    const text = render(prompt, one.inputs);
+    assert.deepEqual(text.segments, one.segments, one.name);
+    assert.equal(text.segments.map((segment) => segment.text).join(""), text.text, one.name);
+    assert.deepEqual(parse(prompt, text).map(said), one.messages, one.name);
+    return undefined;
+  });
+});
+
+test("guard", () => {
+  const guards = [false, true].map((isLenient) => new Runtime({ guard: true, lenient: isLenient }));
+  all("guard", 50, (one) => {
+    const runtime = guards[one.lenient ? 1 : 0];
+    const prompt = casePrompt(one);
+    const { value, error } = outcome(() => runtime.render(prompt, one.inputs));
+    if (error?.code !== one.error) return `${one.name}: ${error?.message}`;
+    if (value === undefined) return;
+    assert.ok(value.advisory.includes("<untrusted>"), one.name);
+    // A conversation stands in the text as a word that is new in each render.
+    if (one.text !== undefined && !one.threads) assert.equal(value.text, one.text, one.name);
+    if (one.messages) assert.deepEqual(runtime.parse(prompt, value).map(said), one.messages, one.name);
+    return;
+  });
+});
+
+const readers = { json: Prompt.fromJson, yaml: Prompt.fromYaml, toml: Prompt.fromToml };
+
+function definition(directory, file) {
+  const text = readFileSync(join(root, "fixtures/definition", directory, file), "utf8");
+  return readers[file.split(".").at(-1)](text);
+}
+
+test("definitions are the same in every syntax", () => {
+  const files = readdirSync(join(root, "fixtures/definition/accepted"));
+  assert.ok(files.length >= 9);
+  for (const file of files) {
+    const same = definition("accepted", file.replace(/\.\w+$/, ".json"));
+    assert.equal(definition("accepted", file).definitionHash, same.definitionHash, file);
+  }
+});
+
+test("definitions that are wrong are refused, with a place", () => {
+  const files = readdirSync(join(root, "fixtures/definition/rejected"));
+  assert.ok(files.length >= 9);
+  for (const file of files) {
+    const { error } = outcome(() => definition("rejected", file));
+    assert.ok(error?.line >= 1 && error.column >= 1, file);
+  }
+});
+
+test("prompt files load, or are refused, as the snapshots of Rust's tests say", () => {
+  const envVars = {
+    TEST_REGION: "north",
+    TEST_EMPTY: "",
+    TEST_SECRET: "s3cr3t",
+    TEST_USER: "user-7",
+    TEST_ENDPOINT: "https://azure.example.com",
+    TEST_TEMPERATURE: "0.7",
+    TEST_REFERENCE: "${env:TEST_SECRET} ${file:data/notes.txt}",
+    HOME: "/home/someone",
+  };
+  const runtime = new Runtime({ load: { env: ["TEST_*"], envVars } });
+  const files = readdirSync(join(root, "fixtures/load")).filter((file) => file.endsWith(".prompty"));
+  assert.ok(files.length >= 100);
+  for (const file of files) {
+    const snapshot = readFileSync(join(root, "fixtures/load/snapshots", file.replace(".prompty", ".snap")), "utf8");
+    const [head, ...rest] = snapshot.replace(/^---\n[^]*?\n---\n/, "").split("\n");
+    const { value, error } = outcome(() => runtime.load(join(root, "fixtures/load", file)));
+    if (error) {
+      const place = error.line === undefined ? "" : ` ${error.line}:${error.column}`;
+      assert.equal(`${error.class} ${error.code}${place}`, head, file);
+      continue;
+    }
+    const end = rest.indexOf("}");
+    const expected = JSON.parse([head, ...rest.slice(0, end + 1)].join("\n"));
+    const warnings = value.warnings.map((one) => `${one.severity} ${one.code} ${one.line}:${one.column}`);
+    assert.deepEqual(warnings, rest.slice(end + 1).filter((line) => /^(warning|error) /.test(line)), file);
+    assert.deepEqual([value.name, value.description], [expected.name, expected.description], file);
+    // Defaults of credentials are hidden here, and not there.
+    if (JSON.stringify(value.inputs).includes("[REDACTED]")) continue;
+    assert.deepEqual(value.inputs, expected.inputs ?? [], file);
+    assert.deepEqual(value.outputs, expected.outputs ?? [], file);
+  }
+});
+
+const conformance = shared("conformance/definition.json");
+
+test("definitions of the specification", { skip: conformance === undefined }, () => {
+  for (const [name, valid] of Object.entries(conformance.valid)) {
+    const prompt = Prompt.fromJson(JSON.stringify(valid));
+    assert.deepEqual([prompt.name, prompt.role, prompt.body], [valid.name, valid.role, valid.body], name);
+  }
+  for (const [name, text] of Object.entries(conformance.invalid)) {
+    assert.ok(outcome(() => Prompt.fromJson(text)).error, name);
+  }
+});
+
+/** A value that is native here, from its description. */
+function native({ type, value }) {
+  switch (type) {
+    case "datetime":
+      return new Date(value);
+    case "int":
+      return BigInt(value);
+    case "array":
+      return value.map(native);
+    case "object":
+      return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, native(inner)]));
+    default:
+      return value;
+  }
+}
+
+test("values of the specification", { skip: conformance === undefined }, () => {
+  assert.ok(conformance.marshaling.length >= 3);
+  for (const { case: name, definition, input, variant, expected } of conformance.marshaling) {
+    const inputs = Object.fromEntries(Object.entries(input).map(([key, value]) => [key, native(value)]));
+    const made = Prompt.fromJson(JSON.stringify(definition)).render(inputs, { variant: variant ?? undefined });
+    assert.deepEqual(
+      { text: made.text, render_hash: made.renderHash, template_hash: made.templateHash },
+      expected,
+      name,
+    );
+  }
+});

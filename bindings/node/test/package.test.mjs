@@ -1,0 +1,136 @@
+// The package as others see it.
+
+import assert from "node:assert/strict";
+import { existsSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { test } from "node:test";
+import { once } from "node:events";
+import { Worker } from "node:worker_threads";
+import { fileURLToPath } from "node:url";
+import { execFileSync } from "node:child_process";
+
+import * as tympan from "tympan";
+
+import { root } from "./support.mjs";
+
+const require = createRequire(import.meta.url);
+const package_ = fileURLToPath(new URL("..", import.meta.url));
+
+/** What the package has. The surface that it shares with Python's is in `fixtures/bindings/surface.json`. */
+const functions = [
+  "bindTools", "check", "defaultRuntime", "invoke", "invokeAgent", "load", "loadAsync", "loadStr", "parse", "parseAsync",
+  "prepare", "prepareAsync", "process", "processAsync", "render", "renderAsync", "resume", "run", "stream", "tool",
+  "turn", "validateInputs",
+];
+const classes = {
+  Composition: ["messages", "push", "render"],
+  Prompt: [
+    "body", "check", "definitionHash", "derive", "description", "fromJson", "fromToml", "fromYaml", "getSource", "inputs",
+    "metadata", "name", "outputs", "render", "role", "templateHash", "tools", "validationRequired", "variantHash",
+    "variants", "warnings",
+  ],
+  Rendered: ["advisory", "name", "renderHash", "segments", "templateHash", "text", "toJSON", "toString", "variant"],
+  ResponseStream: ["finish"],
+  Runtime: [
+    "clearTools", "getTool", "invoke", "load", "loadAsync", "loadStr", "parse", "parseAsync", "prepare", "prepareAsync", "process", "processAsync",
+    "registerTool", "render", "renderAsync", "resume", "run", "stream", "turn", "validateInputs",
+  ],
+  Steering: ["hasPending", "send"],
+  TympanError: [],
+};
+
+/** The public names of a class: its own, and those of its instances. */
+function members(class_) {
+  const own = Object.getOwnPropertyNames(class_).filter((name) => !["length", "name", "prototype"].includes(name));
+  return [...own, ...Object.getOwnPropertyNames(class_.prototype)].filter((name) => name !== "constructor").sort();
+}
+
+test("the public names are these", () => {
+  assert.deepEqual(Object.keys(tympan).sort(), [...functions, ...Object.keys(classes)].sort());
+  for (const [name, expected] of Object.entries(classes)) assert.deepEqual(members(tympan[name]), expected, name);
+});
+
+test("both kinds of modules are the same", () => {
+  const required = require("tympan");
+  assert.deepEqual(Object.keys(required).sort(), Object.keys(tympan).sort());
+  for (const name of Object.keys(tympan)) assert.equal(required[name], tympan[name], name);
+});
+
+test("the lock file names no place where packages come from", () => {
+  assert.ok(!readFileSync(join(package_, "package-lock.json"), "utf8").includes('"resolved"'));
+});
+
+/** The first block of code of a page. */
+function firstExample(page) {
+  return /```(?:js|ts|typescript)\n([^]*?)```/.exec(readFileSync(page, "utf8"))[1];
+}
+
+test("the first example of the README runs as it is printed", () => {
+  const example = firstExample(join(package_, "README.md"));
+  const output = program(example);
+  const printed = example.split("\n").flatMap((line) => /console\.log\(.*\); \/\/ (.*)$/.exec(line)?.[1] ?? []);
+  assert.ok(printed.length >= 1);
+  assert.equal(output, printed.map((line) => `${line}\n`).join(""));
+});
+
+test("the examples of the guide run", () => {
+  const guide = readFileSync(join(root, "docs/guide/typescript.md"), "utf8");
+  const examples = Array.from(guide.matchAll(/```ts\n([^]*?)```/g), ([, example]) => example);
+  assert.ok(examples.length >= 6);
+  examples.forEach(program);
+});
+
+/** Runs a program of its own, and gives what it printed. */
+function program(code) {
+  return execFileSync(process.execPath, ["--input-type=module", "--eval", code], { cwd: package_, encoding: "utf8" });
+}
+
+test("a program ends when its work is done, and when it says so", () => {
+  const begin = `
+    import { invoke, loadStr, turn } from "tympan";
+    await invoke("../../examples/echo.prompty", { question: "?" });
+    const script = [{ tool_calls: [{ name: "t", arguments: {} }] }];
+    const model = { id: "echo", provider: "echo", options: { additionalProperties: { script } } };
+    const prompt = loadStr("---\\n" + JSON.stringify({ model, tools: [{ name: "t", kind: "function" }] }) + "\\n---\\nuser:\\nx");
+  `;
+  assert.equal(program(`${begin} console.log("end");`), "end\n");
+  const never = "turn(prompt, {}, { tools: { t: () => { console.log('runs'); process.exit(0); } } });";
+  assert.equal(program(`${begin} ${never}`), "runs\n");
+});
+
+test("threads have the package too", async () => {
+  const code = `
+    const { parentPort } = require("node:worker_threads");
+    const { invoke } = require("tympan");
+    invoke("../../examples/echo.prompty", { question: "thread" }).then((run) => parentPort.postMessage(run.result));
+  `;
+  const workers = [1, 2, 3].map(() => new Worker(code, { eval: true }));
+  const answers = await Promise.all(workers.map((worker) => once(worker, "message")));
+  assert.deepEqual(answers.flat(), ["thread", "thread", "thread"]);
+  await Promise.all(workers.map((worker) => worker.terminate()));
+});
+
+const surface = join(root, "fixtures/bindings/surface.json");
+
+function camel(name) {
+  return name.replace(/_([a-z])/g, (_, letter) => letter.toUpperCase());
+}
+
+/** What waits is a promise here, and has no twin that blocks: `run` is Python's `run_async`. */
+const waits = ["invoke", "invokeAgent", "resume", "run", "stream", "turn"];
+
+function here(name) {
+  const plain = name.replace(/Async$/, "");
+  return waits.includes(plain) ? plain : name;
+}
+
+test("the surface that all bindings share is here", { skip: !existsSync(surface) }, () => {
+  const shared = JSON.parse(readFileSync(surface, "utf8"));
+  const names = shared.functions.map(camel).map(here);
+  assert.deepEqual(names.filter((name) => typeof tympan[name] !== "function"), []);
+  for (const [name, expected] of Object.entries(shared.classes)) {
+    const known = members(tympan[name]);
+    assert.deepEqual(expected.map(camel).map(here).filter((one) => !known.includes(one)), [], name);
+  }
+});

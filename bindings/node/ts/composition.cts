@@ -1,0 +1,28 @@
+import { guarded } from "./error.cjs";
+import { native, type NativeComposition } from "./native.cjs";
+import { NATIVE, Rendered, nativePrompt, type Prompt } from "./prompt.cjs";
+import { defaultRuntime, nativeRuntime, type Runtime } from "./runtime.cjs";
+import type { Inputs, Message, RenderOptions } from "./types.cjs";
+import { decode, encodeMap } from "./values.cjs";
+
+/** Prompts in order, each with inputs of its own. They become messages together, or not at all. */
+export class Composition {
+  readonly #native: NativeComposition = new native.NativeComposition();
+
+  /** Adds a prompt at the end. */
+  push(prompt: Prompt, inputs: Inputs = {}, options: RenderOptions = {}): this {
+    const [known, given] = [nativePrompt(prompt), encodeMap(inputs, "inputs")];
+    guarded(() => this.#native.push(known, given, options.variant));
+    return this;
+  }
+
+  /** Renders every prompt. What is wrong with any of them is in one error: the first, with `others`. */
+  render(runtime: Runtime = defaultRuntime()): Rendered[] {
+    return guarded(() => this.#native.render(nativeRuntime(runtime)).map(Rendered[NATIVE]));
+  }
+
+  /** Renders every prompt and joins their messages. */
+  messages(runtime: Runtime = defaultRuntime()): Message[] {
+    return guarded(() => decode(this.#native.messages(nativeRuntime(runtime))));
+  }
+}

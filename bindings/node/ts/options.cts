@@ -1,0 +1,34 @@
+import { encode } from "./values.cjs";
+import { invalid } from "./error.cjs";
+
+/** Options whose keys are data of the caller's, and are left alone. */
+const DATA = new Set(["envVars", "envDefaults"]);
+
+function snake(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
+
+/** The same options under the names that the engine has for them. */
+function renamed(value: unknown): unknown {
+  if (Array.isArray(value) || typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, inner]) => [snake(key), DATA.has(key) ? inner : renamed(inner)]),
+  );
+}
+
+/** Options as JSON text for the engine. */
+export function encodeOptions(options: unknown): string {
+  if (options !== undefined && (typeof options !== "object" || options === null || Array.isArray(options))) {
+    throw invalid("options: expected an object");
+  }
+  return encode(renamed(options) ?? {}, "options");
+}
+
+/** A record of the engine's under the names that it has here. Only the keys of the record itself are renamed. */
+export function camel<T>(record: Record<string, unknown>): T {
+  const renamed = Object.entries(record).map(([key, value]) => [
+    key.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()),
+    value,
+  ]);
+  return Object.fromEntries(renamed) as T;
+}

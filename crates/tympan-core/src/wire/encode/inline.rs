@@ -1,0 +1,53 @@
+//! Messages for those who cannot see where rich inputs stand: other programs, and other languages.
+
+use super::media::{Media, Source};
+use super::parts::{Part, Parts, parts};
+use crate::error::Result;
+use crate::message::{Content, ContentPart, MediaPart, Message, TextPart};
+use crate::schema::PropertyKind;
+
+/// Puts pictures, sound and documents, which stand in texts as their nonces, into parts of their own. A model gets the
+/// same from such messages.
+///
+/// # Errors
+/// An input cannot be used as what it is declared to be.
+pub fn inline_media(messages: &mut [Message]) -> Result<()> {
+    for message in messages {
+        let has_places = |part: &ContentPart| matches!(part, ContentPart::Text(text) if !text.anchors.is_empty());
+        if message.content.iter().any(has_places)
+            && let Parts::Many(parts) = parts(message)?
+        {
+            let content: Content = parts.iter().map(content_part).collect();
+            message.content = content;
+        }
+    }
+    Ok(())
+}
+
+fn content_part(part: &Part<'_>) -> ContentPart {
+    let media = match part {
+        Part::Text(text) => return ContentPart::Text(TextPart::new(*text)),
+        Part::Media(media) => media,
+    };
+    let part = media_part(media);
+    match media.kind {
+        PropertyKind::Image => ContentPart::Image(part),
+        PropertyKind::Audio => ContentPart::Audio(part),
+        _ => ContentPart::File(part),
+    }
+}
+
+fn media_part(media: &Media<'_>) -> MediaPart {
+    let (value, media_type) = match &media.source {
+        Source::Url(url) => (*url, None),
+        Source::Data { uri: Some(uri), media_type, .. } => (*uri, *media_type),
+        Source::Data { data, media_type, .. } => (*data, *media_type),
+    };
+    let owned = |text: Option<&str>| text.map(str::to_owned);
+    MediaPart {
+        value: value.to_owned(),
+        media_type: owned(media_type),
+        detail: owned(media.detail),
+        file_name: owned(media.file_name),
+    }
+}
