@@ -1,7 +1,7 @@
 // The package as others see it.
 
 import assert from "node:assert/strict";
-import { existsSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -17,7 +17,7 @@ import { root } from "./support.mjs";
 const require = createRequire(import.meta.url);
 const package_ = fileURLToPath(new URL("..", import.meta.url));
 
-/** What the package has. The surface that it shares with Python's is in `fixtures/bindings/surface.json`. */
+/** What the package has. */
 const functions = [
   "bindTools", "check", "defaultRuntime", "invoke", "invokeAgent", "load", "loadAsync", "loadStr", "parse", "parseAsync",
   "prepare", "prepareAsync", "process", "processAsync", "render", "renderAsync", "resume", "run", "stream", "tool",
@@ -109,28 +109,4 @@ test("threads have the package too", async () => {
   const answers = await Promise.all(workers.map((worker) => once(worker, "message")));
   assert.deepEqual(answers.flat(), ["thread", "thread", "thread"]);
   await Promise.all(workers.map((worker) => worker.terminate()));
-});
-
-const surface = join(root, "fixtures/bindings/surface.json");
-
-function camel(name) {
-  return name.replace(/_([a-z])/g, (_, letter) => letter.toUpperCase());
-}
-
-/** What waits is a promise here, and has no twin that blocks: `run` is Python's `run_async`. */
-const waits = ["invoke", "invokeAgent", "resume", "run", "stream", "turn"];
-
-function here(name) {
-  const plain = name.replace(/Async$/, "");
-  return waits.includes(plain) ? plain : name;
-}
-
-test("the surface that all bindings share is here", { skip: !existsSync(surface) }, () => {
-  const shared = JSON.parse(readFileSync(surface, "utf8"));
-  const names = shared.functions.map(camel).map(here);
-  assert.deepEqual(names.filter((name) => typeof tympan[name] !== "function"), []);
-  for (const [name, expected] of Object.entries(shared.classes)) {
-    const known = members(tympan[name]);
-    assert.deepEqual(expected.map(camel).map(here).filter((one) => !known.includes(one)), [], name);
-  }
 });

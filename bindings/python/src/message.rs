@@ -112,13 +112,19 @@ impl Part {
 impl Part {
     /// A part: `text`, or an `image`, `audio` or `file` whose value is an address, base64 text or bytes.
     #[new]
-    #[pyo3(signature = (kind, value, media_type = None, detail = None))]
-    fn new(kind: &str, value: &Bound<'_, PyAny>, media_type: Option<String>, detail: Option<String>) -> PyResult<Self> {
+    #[pyo3(signature = (kind, value, media_type = None, detail = None, file_name = None))]
+    fn new(
+        kind: &str,
+        value: &Bound<'_, PyAny>,
+        media_type: Option<String>,
+        detail: Option<String>,
+        file_name: Option<String>,
+    ) -> PyResult<Self> {
         let py = value.py();
         let Json::String(value) = from_python(value)? else {
             return Err(invalid(py, "the value of a part is a text or bytes"));
         };
-        let media = |value| tympan::message::MediaPart { value, media_type, detail };
+        let media = |value| tympan::message::MediaPart { value, media_type, detail, file_name };
         Ok(Self(match kind {
             "text" => ContentPart::Text(tympan::message::TextPart::new(value)),
             "image" => ContentPart::Image(media(value)),
@@ -163,6 +169,15 @@ impl Part {
         match &self.0 {
             ContentPart::Text(_) => None,
             ContentPart::Image(part) | ContentPart::Audio(part) | ContentPart::File(part) => part.detail.as_deref(),
+        }
+    }
+
+    /// What a document is called.
+    #[getter]
+    fn file_name(&self) -> Option<&str> {
+        match &self.0 {
+            ContentPart::Text(_) => None,
+            ContentPart::Image(part) | ContentPart::Audio(part) | ContentPart::File(part) => part.file_name.as_deref(),
         }
     }
 
