@@ -88,6 +88,8 @@ kinds! {
     InvalidDefinition "invalid_definition" Value "Invalid prompt definition: {}",
     /// A template of a prompt definition uses a variable that is not declared.
     UndeclaredVariable "undeclared_variable" Value "Undeclared variable: {}",
+    /// A variable says that its validation is required, and nothing validates it.
+    ValidationUncovered "validation_uncovered" Value "Validation is required: {}",
     /// `${env:NAME}` names a variable that is not set.
     EnvNotSet "env_not_set" Value "Environment variable '{}' not set",
     /// `${env:NAME}` names a variable that the host does not allow.
