@@ -159,6 +159,19 @@ impl Outcome {
         }
     }
 
+    /// What it is, as one word: `text`, `structured`, `tool_calls`, `embedding`, `embeddings`, `image` or `images`.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Text(_) => "text",
+            Self::Structured(_) => "structured",
+            Self::ToolCalls(_) => "tool_calls",
+            Self::Embedding(_) => "embedding",
+            Self::Embeddings(_) => "embeddings",
+            Self::Image(_) => "image",
+            Self::Images(_) => "images",
+        }
+    }
+
     /// What is wrong with a structured result, by the prompt's `outputs`.
     pub fn problems(&self) -> &[String] {
         match self {

@@ -54,6 +54,15 @@ impl PromptSpec {
     }
 }
 
+impl Connection {
+    /// The connection as data for people to look at: what is a credential reads `[REDACTED]`.
+    pub fn to_json_redacted(&self) -> Json {
+        let mut json = connection(self);
+        redact(&mut json);
+        json
+    }
+}
+
 /// Hides the values that declarations of credentials give: an input called `apiKey` may have a default.
 fn redact_properties(properties: Option<&mut Json>) {
     for property in properties.and_then(Json::as_array_mut).into_iter().flatten() {

@@ -23,6 +23,7 @@ pub mod cassette;
 pub mod client;
 pub mod config;
 mod credentials;
+pub mod data;
 mod exchange;
 mod foreign;
 mod invoke;

@@ -59,7 +59,7 @@ impl TracyBackend {
 
 impl Backend for TracyBackend {
     fn trace(&mut self, trace: &Trace) -> Result<(), BackendError> {
-        let text = serde_json::to_string_pretty(&to_json(trace))? + "\n";
+        let text = serde_json::to_string_pretty(&trace.to_json())? + "\n";
         self.write(&trace.root.begun.name, UtcTime::from(trace.root.end).compact(), &text)
     }
 }
@@ -87,16 +87,18 @@ fn sanitized(name: &str) -> String {
     }
 }
 
-/// A trace as the Prompty specification has it.
-fn to_json(trace: &Trace) -> Json {
-    let mut children: HashMap<SpanId, Vec<&SpanRecord>> = HashMap::new();
-    for span in &trace.spans {
-        if let Some(parent) = span.begun.parent {
-            children.entry(parent).or_default().push(span);
+impl Trace {
+    /// The trace as the Prompty specification has it, and as it stands in `.tracy` files.
+    pub fn to_json(&self) -> Json {
+        let mut children: HashMap<SpanId, Vec<&SpanRecord>> = HashMap::new();
+        for span in &self.spans {
+            if let Some(parent) = span.begun.parent {
+                children.entry(parent).or_default().push(span);
+            }
         }
+        let (root, _) = frame(&self.root, &mut children);
+        json!({ "runtime": "rust", "version": env!("CARGO_PKG_VERSION"), "trace": root })
     }
-    let (root, _) = frame(&trace.root, &mut children);
-    json!({ "runtime": "rust", "version": env!("CARGO_PKG_VERSION"), "trace": root })
 }
 
 /// A span with all below it, and what they used together.
