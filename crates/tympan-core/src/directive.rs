@@ -3,8 +3,10 @@
 use crate::diagnostic::Diagnostic;
 use crate::error::{Error, Kind, Result};
 use crate::format::directive::parse;
+use crate::message::JsonMap;
 use crate::prompt::Prompt;
 use crate::source::SourceFile;
+use crate::spec::DIRECTIVE;
 
 pub use crate::format::directive::{INSTRUCTION, is_directive};
 
@@ -20,6 +22,7 @@ pub use crate::format::directive::{INSTRUCTION, is_directive};
 /// let inputs = serde_json::json!({"who": "Ada {input:who}"});
 /// let rendered = prompt.render(inputs.as_object().expect("a map"))?;
 /// assert!(rendered.text().contains("Greet Ada {input:who}.")); // once, and never again
+/// assert_eq!(prompt.directive().expect("it is one")["version"], "1.0.0");
 /// # Ok::<(), tympan::Error>(())
 /// ```
 ///
@@ -36,4 +39,11 @@ pub fn load(source: SourceFile, instruction: &str) -> Result<Prompt> {
     };
     let (spec, pieces) = directive.into_spec(&source, instruction);
     Ok(Prompt::from_pieces(spec, source, pieces, diagnostics))
+}
+
+impl Prompt {
+    /// The metadata of the directive that the prompt was made from; `None` if it was none.
+    pub fn directive(&self) -> Option<&JsonMap> {
+        (self.spec().template.format == DIRECTIVE).then(|| self.metadata())
+    }
 }
