@@ -8,20 +8,29 @@ INTEROP_NODE := target/interop-node
 INTEROP_MODELS := target/interop-models
 VENV := .venv
 NODE := bindings/node
+WHEELS := target/wheels
+NPM := target/npm
+TRY := target/try
+BENCH_PYTHON ?= $(PYTHON)
+BENCH_PYTHON_DIR := target/bench-python
+BENCH_NODE_DIR := target/bench-node
+HELLO := $(CURDIR)/examples/hello.prompty
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS ?= template front_matter definition directive parse stream openapi
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-node test-python interop lint bench fuzz generate need-cargo need-python need-node
+.PHONY: help demo test test-node test-python wheels wheel package interop lint bench bench-python bench-node fuzz generate need-cargo need-python need-node
 
 help:
 	@echo 'make demo    render and run prompts, and watch an input fail to forge a message'
 	@echo 'make test    all tests'
 	@echo 'make test-python  those of the Python package alone'
 	@echo 'make test-node  those of the package for Node alone'
+	@echo 'make wheels  what would be published for Python and Node, in $(WHEELS): built, installed, and tried'
 	@echo 'make interop  tests against a gateway and a real small model; the first time, it builds for 10 minutes or more'
 	@echo 'make lint    formatting, clippy, licences'
 	@echo 'make bench   Tympan beside its peers, as ratios; writes target/bench.json'
+	@echo 'make bench-python, make bench-node  the tables of one package alone; BENCH_PYTHON (python3.12) says which Python'
 	@echo 'make generate  the typed forms of prompt definitions, from their schema'
 	@echo 'make fuzz    each fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS)) seconds'
 
@@ -87,6 +96,29 @@ $(NODE)/node_modules/ready: $(NODE)/package.json $(NODE)/package-lock.json | nee
 	npm ci --silent --no-fund --no-audit --prefix $(NODE)
 	@touch $@
 
+# What would be published for this system, and whether it works where nothing else is.
+wheels: wheel package
+	@rm -rf $(TRY)
+	$(PYTHON) -m venv $(TRY)/python
+	$(TRY)/python/bin/pip install --quiet --disable-pip-version-check --no-index $(WHEELS)/tympan-*.whl
+	$(TRY)/python/bin/python -c 'import tympan; print(tympan.render(tympan.load("$(HELLO)"), {"name": "Ada"}))'
+	@mkdir -p $(TRY)/node
+	npm install --silent --no-fund --no-audit --offline --prefix $(TRY)/node $(CURDIR)/$(WHEELS)/tympan-*.tgz
+	cd $(TRY)/node && node -p 'const { load, render } = require("tympan"); render(load("$(HELLO)"), { name: "Ada" }).text'
+	@ls -l $(WHEELS)
+
+wheel: need-cargo $(VENV)/ready
+	@rm -f $(WHEELS)/*.whl
+	cd bindings/python && "$(CURDIR)/$(VENV)/bin/maturin" build --quiet --release --out "$(CURDIR)/$(WHEELS)"
+
+# It is put together elsewhere, because npm packs nothing that is outside of a package's directory: the licences are.
+package: need-cargo $(NODE)/node_modules/ready
+	@rm -rf $(WHEELS)/*.tgz $(NPM)
+	@mkdir -p $(WHEELS) $(NPM)
+	cd $(NODE) && CARGO=$(CARGO) node build.mjs --release && npm exec tsc
+	cp -R LICENSE-* $(NODE)/package.json $(NODE)/README.md $(NODE)/dist $(NODE)/native $(NPM)
+	cd $(NPM) && npm pkg set 'files[]=LICENSE-*' && npm pack --silent --pack-destination "$(CURDIR)/$(WHEELS)"
+
 $(ORACLE)/ready: tests/oracle/requirements.txt | need-python
 	$(PYTHON) -m venv $(ORACLE)
 	$(ORACLE)/bin/pip install --quiet --disable-pip-version-check --requirement tests/oracle/requirements.txt
@@ -129,8 +161,32 @@ lint: need-cargo
 generate: need-cargo
 	CARGO=$(CARGO) PYTHON=$(PYTHON) sh schemas/generate.sh
 
+# Three tables of one run: the peers are of the same language each. Each adds to target/bench.json.
 bench: need-cargo
 	$(CARGO) bench --manifest-path bench/Cargo.toml
+	@$(MAKE) --no-print-directory bench-python bench-node
+
+bench-python: wheel $(BENCH_PYTHON_DIR)/ready
+	$(BENCH_PYTHON_DIR)/bin/pip install --quiet --disable-pip-version-check --no-index --no-deps --force-reinstall \
+		$(WHEELS)/tympan-*.whl
+	$(BENCH_PYTHON_DIR)/bin/python -B bench/python/bench.py
+
+$(BENCH_PYTHON_DIR)/ready: bench/python/requirements.txt | need-python
+	$(BENCH_PYTHON) -m venv --clear $(BENCH_PYTHON_DIR)
+	$(BENCH_PYTHON_DIR)/bin/pip install --quiet --disable-pip-version-check --requirement bench/python/requirements.txt
+	@touch $@
+
+bench-node: package $(BENCH_NODE_DIR)/ready
+	npm install --silent --no-fund --no-audit --no-save --offline --prefix $(BENCH_NODE_DIR) \
+		$(CURDIR)/$(WHEELS)/tympan-*.tgz
+	cp bench/node/*.mjs $(BENCH_NODE_DIR)
+	TYMPAN_ROOT="$(CURDIR)" node $(BENCH_NODE_DIR)/bench.mjs
+
+$(BENCH_NODE_DIR)/ready: bench/node/package.json bench/node/package-lock.json | need-node
+	@mkdir -p $(BENCH_NODE_DIR)
+	cp bench/node/package.json bench/node/package-lock.json $(BENCH_NODE_DIR)
+	npm ci --silent --no-fund --no-audit --prefix $(BENCH_NODE_DIR)
+	@touch $@
 
 fuzz: need-cargo
 	@$(CARGO) fuzz --version >/dev/null 2>&1 || { \

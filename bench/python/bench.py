@@ -1,0 +1,148 @@
+"""`make bench`: measures Tympan for Python beside its peers in one run, and says which bars hold.
+
+What was measured is added to `target/bench.json` under `python`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pathlib
+import platform
+from dataclasses import dataclass
+from typing import Optional, Sequence
+
+import tympan
+from measure import Timing, imports, times
+from peers import ROWS, Workload, prompting_press
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+WORKLOADS = ["w1", "w2", "w3"]
+MODULES = ["tympan", "jinja2", "prompty", *(["prompting_press"] if prompting_press else [])]
+
+# By how much Tympan's `prepare` must be faster, on the small and the retrieval workload.
+FASTER = {"prompty prepare": 200.0, "prompting-press render": 4.0, "jinja2 render": 1.0}
+IMPORT_MS = 30.0
+# How many renders the memory of the process is watched over, and what it may grow by: of what leaks, a byte each shows.
+RENDERS = 1_000_000
+GROWTH_BYTES = 1_000_000
+
+Measured = dict[str, dict[str, Timing]]
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("--quick", action="store_true", help="a rough answer soon")
+    quick: bool = arguments.parse_args().quick
+
+    folder = ROOT / os.environ.get("TYMPAN_WORKLOADS", ROOT / "bench" / "data")
+    workloads = [Workload.read(folder, name) for name in WORKLOADS]
+    measured: Measured = {}
+    for workload in workloads:
+        timings = times([row.operation(workload) for row in ROWS], 10 if quick else 80)
+        measured[workload.name] = {row.name: timing for row, timing in zip(ROWS, timings)}
+    starts = imports(MODULES, 5 if quick else 40)
+    growth = grown(workloads[0], RENDERS // 10 if quick else RENDERS)
+
+    print(f"Python {platform.python_version()}, workloads: {folder}\n")
+    for name, rows in measured.items():
+        print(workload_table(name, rows))
+    print(import_table(starts))
+    print(bars_table(bars(measured, starts, growth)))
+    if not prompting_press:
+        print("note: no rows of prompting-press, which needs Python 3.12: make bench BENCH_PYTHON=python3.12\n")
+    write(measured, starts)
+
+
+def grown(workload: Workload, renders: int) -> Optional[int]:
+    """By how many bytes the process grows while it prepares messages so many times."""
+    statm = pathlib.Path("/proc/self/statm")
+    if not statm.exists():
+        return None
+    prompt, inputs = tympan.load_str(workload.prompty), workload.inputs
+
+    def resident() -> int:
+        return int(statm.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    for _ in range(10_000):
+        tympan.prepare(prompt, inputs)
+    before = resident()
+    for _ in range(renders):
+        tympan.prepare(prompt, inputs)
+    return resident() - before
+
+
+@dataclass
+class Bar:
+    """What has to hold, and what was measured."""
+
+    what: str
+    required: str
+    measured: Optional[str]
+    holds: bool
+
+
+def bars(measured: Measured, starts: dict[str, Timing], growth: Optional[int]) -> list[Bar]:
+    """Every bar, whether it could be measured or not."""
+    all_bars = []
+    for workload in ("w1", "w2"):
+        rows = measured[workload]
+        for theirs, least in FASTER.items():
+            ratio = rows[theirs].ns / rows["tympan prepare"].ns if theirs in rows else None
+            what = f"{workload}: tympan prepare, against {theirs}"
+            required = f"at least {least:.0f} ×" if least > 1 else "more than 1 ×"
+            shown = None if ratio is None else f"{ratio:.2f} ×"
+            all_bars.append(Bar(what, required, shown, ratio is not None and (ratio >= least if least > 1 else ratio > 1)))
+    start = starts["tympan"].ns / 1e6
+    all_bars.append(Bar("import tympan, over bare Python", f"under {IMPORT_MS:.0f} ms", f"{start:.1f} ms", start < IMPORT_MS))
+    shown = None if growth is None else f"{growth / 1000:,.0f} kB"
+    required = f"under {GROWTH_BYTES / 1000:,.0f} kB"
+    all_bars.append(Bar("w1: growth over a million renders", required, shown, growth is not None and growth < GROWTH_BYTES))
+    return all_bars
+
+
+def workload_table(name: str, rows: dict[str, Timing]) -> str:
+    ours = rows["tympan prepare"].ns
+    cells = [[row, f"{timing.ns:,.0f}", f"{timing.spread:.0%}", f"{timing.ns / ours:.2f}"] for row, timing in rows.items()]
+    return table([f"Python, {name}", "ns", "±", "× tympan prepare"], cells)
+
+
+def import_table(starts: dict[str, Timing]) -> str:
+    cells = [[module, f"{timing.ns / 1e6:.1f}", f"{timing.spread:.0%}"] for module, timing in starts.items()]
+    return table(["Python, import", "ms over bare Python", "±"], cells)
+
+
+def bars_table(all_bars: list[Bar]) -> str:
+    def mark(bar: Bar) -> str:
+        return "? not measured" if bar.measured is None else "✓ pass" if bar.holds else "✗ FAIL"
+
+    cells = [[bar.what, bar.measured or "-", bar.required, mark(bar)] for bar in all_bars]
+    return table(["Python, bars", "measured", "required", ""], cells)
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Aligned columns: the first to the left, the others to the right."""
+    widths = [max(len(cell) for cell in column) for column in zip(head, *rows)]
+
+    def line(cells: Sequence[str]) -> str:
+        first, *others = (cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(cells, widths)))
+        return "  ".join([first, *others])
+
+    return "\n".join([line(head), "─" * len(line(head)), *map(line, rows), ""])
+
+
+def write(measured: Measured, starts: dict[str, Timing]) -> None:
+    """Adds to what the other benchmarks have written: `{"python": {"<workload>": {"<row>": {"ns": …}}}}`."""
+    path = ROOT / "target" / "bench.json"
+    known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    shown = {name: {row: {"ns": round(timing.ns, 1)} for row, timing in rows.items()} for name, rows in measured.items()}
+    shown["import"] = {module: {"ns": round(timing.ns)} for module, timing in starts.items()}
+    known["python"] = shown
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(known, indent=2) + "\n", encoding="utf-8")
+    print(f"written: {path}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""Time, as the median of many short batches: the method of `bench/src/measure.rs`.
+
+A clock of the thread's own CPU time, because other programs run on the machine too; and the rows take turns, one batch
+each, so that a slow minute is shared by all of them and the ratios stay.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from typing import Callable
+
+# How long a batch should take. A batch of one repetition may take longer.
+BATCH_NS = 5_000_000
+# Before a batch is timed, one of so many parts of it is run untimed.
+WARM_UP = 8
+
+Operation = Callable[[], object]
+
+
+@dataclass
+class Timing:
+    """How long one repetition takes: the median over the batches, and half the distance between the quartiles."""
+
+    ns: float
+    spread: float
+
+
+def times(operations: list[Operation], rounds: int) -> list[Timing]:
+    """Times operations against each other."""
+    repetitions = [_repetitions(operation) for operation in operations]
+    samples: list[list[float]] = [[] for _ in operations]
+    for turn in range(rounds):
+        # Each round begins with another row, so that none always follows the same one.
+        for i in (*range(turn % len(operations), len(operations)), *range(turn % len(operations))):
+            _batch(operations[i], -(-repetitions[i] // WARM_UP))
+            samples[i].append(_batch(operations[i], repetitions[i]) / repetitions[i])
+    return [_summary(each) for each in samples]
+
+
+def imports(modules: list[str], rounds: int) -> dict[str, Timing]:
+    """How much longer the interpreter takes with each module than without any, by the CPU time of its process."""
+    samples: dict[str, list[float]] = {module: [] for module in modules}
+    for _ in range(rounds):
+        bare = _process("pass")
+        for module in modules:
+            samples[module].append(_process(f"import {module}") - bare)
+    return {module: _summary(each) for module, each in samples.items()}
+
+
+def _batch(operation: Operation, repetitions: int) -> int:
+    before = time.thread_time_ns()
+    for _ in itertools.repeat(None, repetitions):
+        operation()
+    return time.thread_time_ns() - before
+
+
+def _repetitions(operation: Operation) -> int:
+    """How many repetitions fill a batch. Finding out warms the caches as well."""
+    repetitions = 1
+    while True:
+        spent = _batch(operation, repetitions)
+        if spent * 2 >= BATCH_NS:
+            return max(1, repetitions * BATCH_NS // spent)
+        repetitions *= 2
+
+
+def _process(program: str) -> float:
+    child = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.DEVNULL)
+    _, status, usage = os.wait4(child.pid, 0)
+    if status != 0:
+        raise RuntimeError(f"failed: {program}")
+    child.returncode = 0
+    return (usage.ru_utime + usage.ru_stime) * 1e9
+
+
+def _summary(samples: list[float]) -> Timing:
+    ordered = sorted(samples)
+    first, median, third = (ordered[round((len(ordered) - 1) * part)] for part in (0.25, 0.5, 0.75))
+    return Timing(median, (third - first) / 2 / median if median else 0.0)

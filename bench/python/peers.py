@@ -1,0 +1,128 @@
+"""What is measured: each library as a program would use it, in the way that is cheapest for it.
+
+Everything that a program does once, such as loading, is done before. An operation goes from inputs, which are plain
+data, to messages or to text. Each is known to give the expected text before it is measured.
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import tempfile
+from dataclasses import dataclass
+from typing import Any, Callable, Iterable
+
+import jinja2
+import prompty
+import tympan
+
+try:
+    import prompting_press
+    import pydantic
+except ImportError:
+    prompting_press = None  # type: ignore[assignment]
+
+
+@dataclass
+class Workload:
+    """The same work in each library's dialect."""
+
+    name: str
+    prompty: str
+    jinja: str
+    press: str
+    inputs: dict[str, Any]
+    expected: str
+
+    @staticmethod
+    def read(folder: pathlib.Path, name: str) -> Workload:
+        def read(extension: str) -> str:
+            return (folder / f"{name}.{extension}").read_text(encoding="utf-8")
+
+        inputs = json.loads(read("json"))
+        return Workload(name, read("prompty"), read("jinja"), read("press.yaml"), inputs, read("expected.txt"))
+
+
+@dataclass
+class Row:
+    """One operation of one library."""
+
+    name: str
+    # Makes the operation, and what shows its result as text.
+    ready: Callable[[Workload], tuple[Callable[[], Any], Callable[[Any], str]]]
+
+    def operation(self, workload: Workload) -> Callable[[], Any]:
+        """The operation, which is known to give what the workload expects."""
+        operation, shown = self.ready(workload)
+        if shown(operation()) != workload.expected:
+            raise RuntimeError(f"{self.name} on {workload.name} gives another text than is expected")
+        return operation
+
+
+def chat(messages: Iterable[Any]) -> str:
+    """Messages as the expected text has them."""
+    return "\n\n".join(f"{message.role}:\n{message.text}" for message in messages)
+
+
+def tympan_prepare(workload: Workload):
+    prompt, inputs = tympan.load_str(workload.prompty), workload.inputs
+    return lambda: tympan.prepare(prompt, inputs), chat
+
+
+def tympan_data(workload: Workload):
+    """Messages as plain data, all of which is made: what a program needs that hands them to another library."""
+    prompt, inputs = tympan.load_str(workload.prompty), workload.inputs
+
+    def shown(messages: list[Any]) -> str:
+        texts = ("".join(part["value"] for part in message["content"]) for message in messages)
+        return "\n\n".join(f"{message['role']}:\n{text}" for message, text in zip(messages, texts))
+
+    return lambda: [message.to_dict() for message in tympan.prepare(prompt, inputs)], shown
+
+
+def tympan_render(workload: Workload):
+    """A definition, as prompting-press has it, with the hash of the text."""
+    prompt, inputs = tympan.Prompt.from_yaml(workload.press), workload.inputs
+
+    def render() -> str:
+        rendered = tympan.render(prompt, inputs)
+        rendered.render_hash
+        return rendered
+
+    return render, str
+
+
+def prompty_prepare(workload: Workload):
+    # It reads prompts from files alone.
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "bench.prompty")
+        path.write_text(workload.prompty, encoding="utf-8")
+        agent = prompty.load(str(path))
+    inputs = workload.inputs
+    return lambda: prompty.prepare(agent, inputs), chat
+
+
+def press_render(workload: Workload):
+    """It validates by a model, which here takes anything, and always makes both hashes."""
+
+    class Anything(pydantic.BaseModel):
+        model_config = pydantic.ConfigDict(extra="allow")
+
+    prompt, inputs = prompting_press.Prompt.from_yaml(workload.press), workload.inputs
+    return lambda: prompt.render(Anything, data=inputs), lambda rendered: rendered.text
+
+
+def jinja_render(workload: Workload):
+    """A template that was compiled before; what it gives is text, and no messages."""
+    template, inputs = jinja2.Environment().from_string(workload.jinja), workload.inputs
+    return lambda: template.render(inputs), str
+
+
+ROWS = [
+    Row("tympan prepare", tympan_prepare),
+    Row("tympan prepare, as data", tympan_data),
+    Row("tympan definition render", tympan_render),
+    Row("prompty prepare", prompty_prepare),
+    *([Row("prompting-press render", press_render)] if prompting_press else []),
+    Row("jinja2 render", jinja_render),
+]
