@@ -12,3 +12,7 @@ mod show;
 mod tool;
 mod turn;
 mod work;
+
+/// Values that cross are many small pieces, and the system's allocator takes as long as everything else together.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -21,6 +21,10 @@ mod tool;
 mod values;
 mod work;
 
+/// Values that cross are many small pieces, and the system's allocator takes as long as everything else together.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// The native part of the package `tympan`.
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
