@@ -6,6 +6,7 @@
 mod border;
 mod composition;
 mod job;
+mod packed;
 mod prompt;
 mod runtime;
 mod show;

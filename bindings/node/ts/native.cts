@@ -47,6 +47,7 @@ export interface NativeRuntime {
   parse(prompt: NativePrompt, rendered: NativeRendered): string;
   parseAsync(prompt: NativePrompt, rendered: NativeRendered): Promise<string>;
   prepare(prompt: NativePrompt, inputs: string): string;
+  preparePacked(prompt: NativePrompt, texts: string, tape: Float64Array, length: number): string | null;
   prepareAsync(prompt: NativePrompt, inputs: string): Promise<string>;
   process(prompt: NativePrompt, body: string, options: string): string;
   processAsync(prompt: NativePrompt, body: string, options: string): Promise<string>;

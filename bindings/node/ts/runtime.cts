@@ -3,6 +3,7 @@ import { fileURLToPath } from "node:url";
 import { native, type Listener, type NativePrompt, type NativeRuntime, type NativeSteering } from "./native.cjs";
 import { guarded, guardedAsync, invalid } from "./error.cjs";
 import { camel, encodeOptions } from "./options.cjs";
+import { preparePacked } from "./packed.cjs";
 import { NATIVE, Prompt, Rendered, nativePrompt, nativeRendered, renderBy } from "./prompt.cjs";
 import { Steering } from "./steering.cjs";
 import { ResponseStream } from "./stream.cjs";
@@ -141,7 +142,12 @@ export class Runtime {
 
   /** Renders a prompt and splits it into messages, ready for a model. */
   prepare(prompt: Prompt, inputs: Inputs = {}): Message[] {
-    return guarded(() => decode(this[NATIVE].prepare(nativePrompt(prompt), encodeMap(inputs, "inputs"))));
+    const known = nativePrompt(prompt);
+    return guarded(
+      () =>
+        preparePacked(this[NATIVE], known, inputs) ??
+        decode(this[NATIVE].prepare(known, encodeMap(inputs, "inputs"))),
+    );
   }
 
   /** As `prepare`, beside the event loop. */
