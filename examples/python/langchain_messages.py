@@ -1,0 +1,27 @@
+"""A prompt file for a program that is written with LangChain: Tympan makes the messages, LangChain does the rest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import tympan
+from langchain_core.messages import BaseMessage, convert_to_messages
+from langchain_core.prompt_values import ChatPromptValue
+from langchain_core.runnables import RunnableLambda
+
+prompt = tympan.load(Path(__file__).parents[1] / "retrieval.prompty")
+
+
+def to_langchain(messages: list[tympan.Message]) -> list[BaseMessage]:
+    """The same messages as LangChain has them."""
+    return convert_to_messages([(message.role, message.text) for message in messages])
+
+
+# A link of a chain, in the place of a `ChatPromptTemplate`: `retrieval | model`.
+retrieval = RunnableLambda(
+    lambda inputs: ChatPromptValue(messages=to_langchain(tympan.prepare(prompt, inputs)))
+)
+
+if __name__ == "__main__":
+    sample = {field.name: field.example for field in prompt.inputs if field.example is not None}
+    print(retrieval.invoke(sample).to_string())
