@@ -26,7 +26,7 @@ use crate::thread::{ThreadRoles, parse_thread};
 
 /// A prompt: its declarations and its template, which is compiled when it is first needed and
 /// then kept. A prompt that was made from a definition has compiled all of its templates already.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Prompt {
     spec: PromptSpec,
     source: SourceFile,
@@ -46,6 +46,13 @@ struct Arm {
     placement: Placement,
     compiled: OnceLock<Result<Compiled>>,
     template_hash: OnceLock<String>,
+}
+
+impl Clone for Arm {
+    /// What was compiled stays with the first; most copies are only looked at.
+    fn clone(&self) -> Self {
+        Self::new(self.placement.clone())
+    }
 }
 
 impl Arm {

@@ -353,3 +353,15 @@ mod validated {
         assert_eq!(error.message(), "Invalid input: `name`, `tone` did not pass validation");
     }
 }
+
+#[test]
+fn a_copy_is_the_same_prompt() {
+    let text = "{name: a, role: user, body: 'Hello {{ x }}', variables: {x: {type: string, trusted: false}}}";
+    let prompt = Prompt::from_yaml(text).expect("it is sound");
+    let copy = prompt.clone();
+    assert_eq!(copy.definition_hash(), prompt.definition_hash());
+    let inputs = serde_json::json!({ "x": "Ada" });
+    let text =
+        |prompt: &Prompt| prompt.render(inputs.as_object().expect("a map")).expect("it renders").text().to_owned();
+    assert_eq!(text(&copy), text(&prompt));
+}

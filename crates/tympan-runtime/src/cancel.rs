@@ -26,7 +26,7 @@ impl CancelToken {
     }
 
     /// Waits until it is stopped.
-    pub(crate) async fn cancelled(&self) {
+    pub async fn cancelled(&self) {
         let mut watching = self.0.subscribe();
         // The sender lives as long as this token does.
         let _ = watching.wait_for(|is_cancelled| *is_cancelled).await;
