@@ -25,7 +25,7 @@ use tympan::wire::Function;
 use tympan::{Error, Kind, Prompt, Result};
 
 use crate::provider::{Deltas, Reply};
-use crate::run::Run;
+use crate::run::{Run, RunOptions};
 use crate::trace::{BackendStatus, ConsoleBackend, Tracer, TracyBackend};
 use crate::turn::AgentEvent;
 
@@ -106,6 +106,26 @@ fn with_total(mut usage: Usage) -> Usage {
         usage.total_tokens = usage.input_tokens + usage.output_tokens;
     }
     usage
+}
+
+/// What a provider of the host's is told of what the caller wants: those of `provider`, `model`, `api_type`, `base_url` and
+/// `api_key` that were given, and the `functions` that the model may call besides those that the prompt declares.
+pub fn call_options(options: &RunOptions) -> Json {
+    let RunOptions { provider, model, api_type, base_url, api_key, functions } = options;
+    let functions = functions.iter().map(|function| {
+        let Function { name, description, parameters, strict } = function;
+        json!({ "name": name, "description": description, "parameters": parameters, "strict": strict })
+    });
+    let given = [
+        ("provider", json!(provider)),
+        ("model", json!(model)),
+        ("api_type", json!(api_type)),
+        ("base_url", json!(base_url)),
+        ("api_key", json!(api_key.as_ref().map(Secret::expose))),
+        ("functions", functions.collect()),
+    ];
+    let is_given = |value: &Json| !value.is_null() && value != &json!([]);
+    given.into_iter().filter(|(_, value)| is_given(value)).map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 /// What a run came to.
@@ -190,7 +210,8 @@ fn reason(name: String) -> FinishReason {
 
 /// The reply of a provider of the host's that answers step by step.
 pub fn streamed(steps: BoxStream<'static, Result<Delta>>) -> Reply {
-    Reply::Stream(Box::new(Steps { steps, sum: Response::default() }))
+    // Whoever has seen the last step may ask again.
+    Reply::Stream(Box::new(Steps { steps: steps.fuse().boxed(), sum: Response::default() }))
 }
 
 /// Steps, and what they have added up to.
@@ -402,6 +423,16 @@ mod tests {
             let message = error.message();
             assert!(message.contains(complaint) && !message.contains(secret), "{message}");
         }
+    }
+
+    #[test]
+    fn only_what_was_given_is_told() {
+        assert_eq!(call_options(&RunOptions::default()), json!({}));
+        let function = function(json!({ "name": "f" })).expect("a function");
+        let options = RunOptions { model: Some("m".into()), functions: vec![function], ..RunOptions::default() };
+        let told = call_options(&options);
+        assert_eq!((&told["model"], &told["functions"][0]["name"]), (&json!("m"), &json!("f")));
+        assert_eq!(told.as_object().map(|told| told.len()), Some(2));
     }
 
     #[test]

@@ -18,6 +18,8 @@ pub enum PromptSource<'a> {
     Prompt(&'a Prompt),
     /// A prompt file.
     File(&'a Path),
+    /// A prompt file, and what the host wants to be sure of before it uses the prompt.
+    Checked(&'a Path, fn(&Prompt) -> Result<()>),
 }
 
 impl<'a> From<&'a Prompt> for PromptSource<'a> {
@@ -93,6 +95,11 @@ impl Runtime {
         match source {
             PromptSource::Prompt(prompt) => Ok(prompt),
             PromptSource::File(path) => Ok(loaded.insert(self.load_as(&span.child("load"), path).await?)),
+            PromptSource::Checked(path, check) => {
+                let prompt = self.load_as(&span.child("load"), path).await?;
+                check(&prompt)?;
+                Ok(loaded.insert(prompt))
+            }
         }
     }
 
