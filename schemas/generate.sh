@@ -25,28 +25,28 @@ if [ ! -x "$node/node_modules/.bin/json2ts" ]; then
     npm install --silent --no-fund --no-audit --prefix "$node" "$node_generator"
 fi
 
-out=schemas/generated
-if [ "${1:-}" = --check ]; then
-    out=target/generators/out
-fi
+# The Python package brings its form along.
+models=bindings/python/python/tympan/_definition_models.py
+types=schemas/generated/definition.d.ts
+out=target/generators/out
 mkdir -p "$out"
 
 "$python/bin/datamodel-codegen" \
     --input "$schema" --input-file-type jsonschema \
     --output "$out/definition_models.py" --output-model-type pydantic_v2.BaseModel \
-    --target-python-version 3.11 --use-standard-collections --use-union-operator --use-schema-description \
-    --use-field-description --field-constraints --disable-timestamp --formatters black isort 2>/dev/null
+    --target-python-version 3.10 --no-use-union-operator --use-subclass-enum --use-standard-collections \
+    --use-schema-description --use-field-description --field-constraints --disable-timestamp --formatters black isort 2>/dev/null
 "$node/node_modules/.bin/json2ts" --input "$schema" --output "$out/definition.d.ts" \
     --bannerComment '// Made from schemas/prompt-definition.schema.json: schemas/generate.sh makes it anew.'
 
 if [ "${1:-}" = --check ]; then
-    for file in definition_models.py definition.d.ts; do
-        cmp -s "$out/$file" "schemas/generated/$file" || {
-            echo "schemas/generated/$file is stale: run schemas/generate.sh" >&2
-            exit 1
-        }
+    for form in "$models" "$types"; do
+        made="$out/$(basename "$form" | sed 's/^_//')"
+        cmp -s "$made" "$form" || { echo "$form is stale: run schemas/generate.sh" >&2; exit 1; }
     done
     # The Rust form has a test of its own: crates/tympan-core/tests/generated_types.rs.
 else
+    cp "$out/definition_models.py" "$models"
+    cp "$out/definition.d.ts" "$types"
     UPDATE_GENERATED=1 "${CARGO:-cargo}" test --quiet --package tympan --test generated_types
 fi

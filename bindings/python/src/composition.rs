@@ -4,12 +4,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::prelude::*;
 use tympan::{Inputs, RenderOptions};
-use tympan_runtime::default_runtime;
+use tympan_runtime::config::RenderSettings;
 
 use crate::errors::engine;
 use crate::message::{Message, to_list};
-use crate::prompt::{Manner, Prompt};
-use crate::{rendered, values};
+use crate::prompt::{Prompt, render_settings};
+use crate::rendered;
+use crate::runtime::default_runtime;
 
 /// Prompts one after the other, each with its own inputs.
 #[pyclass(frozen, module = "tympan")]
@@ -34,14 +35,14 @@ impl Composition {
 /// The engine's own composition of these parts, with the options that hold for all of them.
 fn with<T>(
     parts: &[Part],
-    manner: &Manner,
+    settings: &RenderSettings,
     work: impl FnOnce(&tympan::Composition<'_>, &RenderOptions<'_>) -> tympan::Result<T>,
 ) -> tympan::Result<T> {
     let mut composition = tympan::Composition::default();
     for part in parts {
         composition.push_variant(&part.prompt, part.variant.as_deref(), part.inputs.clone());
     }
-    work(&composition, &manner.over(default_runtime().render_options()))
+    work(&composition, &settings.over(default_runtime().render_options()))
 }
 
 #[pymethods]
@@ -56,11 +57,13 @@ impl Composition {
     #[pyo3(signature = (prompt, inputs = None, *, variant = None))]
     fn push(
         &self,
+        py: Python<'_>,
         prompt: &Bound<'_, Prompt>,
         inputs: Option<&Bound<'_, PyAny>>,
         variant: Option<String>,
     ) -> PyResult<()> {
-        let part = Part { prompt: prompt.get().inner(), inputs: values::inputs(inputs)?, variant };
+        let prompt = prompt.get();
+        let part = Part { prompt: prompt.inner(), inputs: prompt.validated(py, inputs)?, variant };
         self.parts.lock().unwrap_or_else(PoisonError::into_inner).push(part);
         Ok(())
     }
@@ -68,16 +71,16 @@ impl Composition {
     /// Renders every prompt.
     #[pyo3(signature = (*, guard = None))]
     fn render<'py>(&self, py: Python<'py>, guard: Option<&Bound<'py, PyAny>>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        let (parts, manner) = (self.parts(), Manner::new(None, guard, None, None)?);
-        let all = engine(py, || with(&parts, &manner, |composition, options| composition.render(options)))?;
+        let (parts, settings) = (self.parts(), render_settings(py, None, guard, None, None)?);
+        let all = engine(py, || with(&parts, &settings, |composition, options| composition.render(options)))?;
         all.into_iter().map(|rendered| rendered::to_python(py, rendered)).collect()
     }
 
     /// Renders every prompt and joins their messages.
     #[pyo3(signature = (*, guard = None))]
     fn messages(&self, py: Python<'_>, guard: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<Message>> {
-        let (parts, manner) = (self.parts(), Manner::new(None, guard, None, None)?);
-        engine(py, || with(&parts, &manner, |composition, options| composition.messages(options))).map(to_list)
+        let (parts, settings) = (self.parts(), render_settings(py, None, guard, None, None)?);
+        engine(py, || with(&parts, &settings, |composition, options| composition.messages(options)).and_then(to_list))
     }
 
     fn __len__(&self) -> usize {

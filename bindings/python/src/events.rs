@@ -1,9 +1,7 @@
 //! What happens while a turn goes on.
 
 use pyo3::prelude::*;
-use serde_json::{Value as Json, json};
-use tympan::turn::{ToolStatus, TurnEvent};
-use tympan_runtime::AgentEvent;
+use tympan_runtime::{AgentEvent, data};
 
 use crate::values::to_python;
 
@@ -12,40 +10,17 @@ use crate::values::to_python;
 pub(crate) struct Event {
     /// What: `token`, `thinking`, `status`, `tool_call_start`, `tool_result`, `messages_updated`, `error`, `done`,
     /// `cancelled`, `compaction_start`, `compaction_complete` or `compaction_failed`.
-    kind: &'static str,
+    kind: String,
     /// More about it; the guide has a table.
     data: Py<PyAny>,
 }
 
 impl Event {
     pub(crate) fn new(py: Python<'_>, event: &AgentEvent) -> PyResult<Self> {
-        let (kind, data) = match event {
-            AgentEvent::Token(text) => ("token", json!({ "text": text })),
-            AgentEvent::Thinking(text) => ("thinking", json!({ "text": text })),
-            AgentEvent::Turn(event) => (event.name(), data_of(event)),
-            _ => ("status", json!({})),
-        };
+        let mut data = data::event(event);
+        let kind = data.as_object_mut().and_then(|data| data.shift_remove("type"));
+        let kind = kind.and_then(|kind| kind.as_str().map(str::to_owned)).unwrap_or_default();
         Ok(Self { kind, data: to_python(py, &data)?.unbind() })
-    }
-}
-
-fn data_of(event: &TurnEvent) -> Json {
-    match event {
-        TurnEvent::Status { message } | TurnEvent::Error { message } | TurnEvent::CompactionFailed { message } => {
-            json!({ "message": message })
-        }
-        TurnEvent::ToolCallStart { name, arguments } => json!({ "name": name, "arguments": arguments }),
-        TurnEvent::ToolResult { name, result } => {
-            let code = match &result.status {
-                ToolStatus::Ok => Json::Null,
-                ToolStatus::Error { code } => code.as_str().into(),
-            };
-            json!({ "name": name, "content": result.parts, "error": code })
-        }
-        TurnEvent::MessagesUpdated { count } => json!({ "count": count }),
-        TurnEvent::Done { response, count } => json!({ "response": response, "count": count }),
-        TurnEvent::CompactionComplete { removed, remaining } => json!({ "removed": removed, "remaining": remaining }),
-        _ => json!({}),
     }
 }
 

@@ -4,16 +4,19 @@ use std::sync::Arc;
 
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyString, PyTuple};
 use serde_json::json;
 use tympan::turn::{ToolRun, Verdict};
-use tympan_runtime::{TurnSettings, config};
+use tympan::{Error, Kind, Result};
+use tympan_runtime::{Compact, TurnSettings, config};
 
-use crate::errors::{exception, invalid};
+use crate::errors::{engine, exception, invalid};
 use crate::events::Event;
 use crate::message::{self, Message};
+use crate::prompt::Prompt;
+use crate::registry::Named;
 use crate::threads::attach;
-use crate::tool;
+use crate::tool::{self, Function};
 use crate::values::{from_python, map_to_python, to_python};
 use crate::work::{self, Caller};
 
@@ -72,13 +75,21 @@ impl Steering {
 pub(crate) fn settings(
     options: &Bound<'_, PyDict>,
     hooks: &Bound<'_, PyDict>,
+    registered: &Named,
     caller: &Caller,
 ) -> PyResult<TurnSettings> {
     let py = options.py();
     let mut settings = config::turn_settings(from_python(options.as_any())?).map_err(|error| exception(py, &error))?;
     let hook = |name: &str| hooks.get_item(name).map(|hook| hook.filter(|hook| !hook.is_none()));
+    // What is registered runs where the turn was asked for, as what the turn brings; the latter goes before it.
+    for (name, function) in registered.all(py) {
+        settings.tools.insert(name, Arc::new(Function::new(&function, caller.clone())?));
+    }
     if let Some(tools) = hook("tools")? {
-        settings.tools = tool::from_python(&tools, caller)?.into_iter().collect();
+        settings.tools.extend(tool::from_python(&tools, caller)?);
+    }
+    if let Some(compact) = hook("compact")? {
+        settings.compact = compact_from(&compact, caller)?;
     }
     if let Some(cancel) = hook("cancel")? {
         let cancel = cancel.cast::<CancelToken>().map_err(|_| invalid(py, "cancel is a `CancelToken`"))?;
@@ -98,7 +109,8 @@ pub(crate) fn settings(
     if let Some(judge) = hook("judge_input")? {
         let judge = Judge::new(judge, caller);
         settings.judge_input = Some(Arc::new(move |messages| {
-            judge.ask(|py, judge| judge.call1((message::to_list(messages.to_vec()).into_pyobject(py)?,)))
+            judge
+                .ask(|py, judge| judge.call1((engine(py, || message::to_list(messages.to_vec()))?.into_pyobject(py)?,)))
         }));
     }
     if let Some(judge) = hook("judge_output")? {
@@ -115,6 +127,44 @@ pub(crate) fn settings(
         settings.approve = Some(Arc::new(move |run| Box::pin(ask_person(approve.clone(), run, caller.clone()))));
     }
     Ok(settings)
+}
+
+/// `True` for the model of the turn, a prompt, or a function that gets the messages that no longer fit and says in short
+/// what was in them.
+fn compact_from(compact: &Bound<'_, PyAny>, caller: &Caller) -> PyResult<Option<Compact>> {
+    if let Ok(compact) = compact.cast::<PyBool>() {
+        return Ok(compact.is_true().then_some(Compact::Model));
+    }
+    if let Ok(prompt) = compact.cast::<Prompt>() {
+        return Ok(Some(Compact::Prompt(prompt.get().inner())));
+    }
+    if !compact.is_callable() {
+        return Err(invalid(compact.py(), "compact is True, False, a function or a prompt"));
+    }
+    let (function, caller) = (Arc::new(compact.clone().unbind()), caller.clone());
+    let summary = move |messages| Box::pin(summary(function.clone(), messages, caller.clone())) as _;
+    Ok(Some(Compact::With(Arc::new(summary))))
+}
+
+/// Where a function cannot sum up, the turn does it itself; what is meant for the program ends the turn.
+async fn summary(function: Arc<Py<PyAny>>, messages: Vec<tympan::Message>, caller: Caller) -> Result<String> {
+    let messages = message::to_list(messages)?;
+    let function = attach(|py| function.clone_ref(py));
+    let arguments: work::Arguments = Box::new(move |py| Ok((PyTuple::new(py, [messages.into_pyobject(py)?])?, None)));
+    let said = match function {
+        Some(function) => work::call(function, arguments, caller.clone()).await,
+        None => Err(work::gone()),
+    };
+    let failed = |details: &str| Error::new(Kind::InvalidOperation, details);
+    let said = attach(|py| match said.and_then(|said| said.extract::<String>(py)) {
+        Ok(said) => Some(Ok(said)),
+        Err(error) if is_ordinary(py, &error) => Some(Err(failed("the function that sums up failed"))),
+        Err(error) => caller.raise(error).map(|_| Err(failed("the function that sums up failed"))),
+    });
+    match said.unwrap_or_else(|| Some(Err(failed("the interpreter is shutting down")))) {
+        Some(said) => said,
+        None => std::future::pending().await,
+    }
 }
 
 /// A function that says whether something is allowed.

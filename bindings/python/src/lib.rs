@@ -12,12 +12,14 @@ mod events;
 mod hooks;
 mod message;
 mod prompt;
+mod registry;
 mod rendered;
 mod results;
 mod runtime;
 mod stream;
 mod threads;
 mod tool;
+mod validator;
 mod values;
 mod work;
 
@@ -38,6 +40,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<message::Part>()?;
     module.add_class::<composition::Composition>()?;
     module.add_class::<runtime::Runtime>()?;
+    module.add_class::<registry::ModelCall>()?;
     module.add_class::<results::Run>()?;
     module.add_class::<results::TurnRun>()?;
     module.add_class::<results::Usage>()?;
@@ -48,5 +51,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<hooks::Steering>()?;
     module.add_function(wrap_pyfunction!(tool::bind_tools, module)?)?;
     module.add_function(wrap_pyfunction!(values::to_json, module)?)?;
+    module.add_function(wrap_pyfunction!(rendered::parse_text, module)?)?;
+    module.add_function(wrap_pyfunction!(rendered::pre_render, module)?)?;
+    module.add_function(wrap_pyfunction!(runtime::_set_default, module)?)?;
     threads::register(module)
 }

@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use serde_json::{Value as Json, json};
 use tympan::thread::{ThreadRoles, parse_thread};
-use tympan::{Content, ContentPart};
+use tympan::{Content, ContentPart, wire};
 
 use crate::errors::{engine, invalid};
 use crate::values::{from_python, map_to_python, to_python};
@@ -192,9 +192,13 @@ impl Part {
     }
 }
 
-/// Messages for Python.
-pub(crate) fn to_list(messages: Vec<tympan::Message>) -> Vec<Message> {
-    messages.into_iter().map(Message).collect()
+/// Messages for Python, with pictures, sound and documents in parts of their own.
+///
+/// # Errors
+/// An input cannot be used as what it is declared to be.
+pub(crate) fn to_list(mut messages: Vec<tympan::Message>) -> tympan::Result<Vec<Message>> {
+    wire::inline_media(&mut messages)?;
+    Ok(messages.into_iter().map(Message).collect())
 }
 
 /// Messages from Python: those that `prepare` made, or plain data of the same form.
@@ -214,7 +218,6 @@ pub(crate) fn from_list(messages: &Bound<'_, PyAny>) -> PyResult<Vec<tympan::Mes
     if are_ours {
         return Ok(all);
     }
-    // Among plain data, messages of ours lose the places of their pictures; who has pictures, has messages of ours.
     let thread = from_python(messages)?;
     engine(py, || parse_thread(&thread, ThreadRoles::Any))
 }

@@ -1,193 +1,230 @@
 //! Prompts, and what is found in them.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
-use serde_json::Value as Json;
+use pyo3::types::PyDict;
+use serde_json::{Value as Json, json};
+use tympan::Inputs;
 use tympan::definition::Overlay;
 use tympan::diagnostic::Diagnostic;
+use tympan::format::definition::Syntax;
 use tympan::source::SourceFile;
-use tympan::{Guard, RenderOptions};
-use tympan_runtime::default_runtime;
+use tympan_runtime::config::RenderSettings;
+use tympan_runtime::{PromptSource, config};
 
 use crate::errors::{engine, exception, invalid};
 use crate::message::{Message, to_list};
 use crate::rendered;
+use crate::runtime::default_runtime;
+use crate::validator::{Validator, covered_by_nothing};
 use crate::values::{self, map_to_python, to_python};
 
 /// A prompt: its declarations and its template. It can be used from any thread, and is best loaded once.
 #[pyclass(frozen, module = "tympan")]
-pub(crate) struct Prompt(Arc<tympan::Prompt>);
-
-impl From<tympan::Prompt> for Prompt {
-    fn from(prompt: tympan::Prompt) -> Self {
-        Self(Arc::new(prompt))
-    }
+pub(crate) struct Prompt {
+    inner: Arc<tympan::Prompt>,
+    validator: Validator,
 }
 
 impl Prompt {
+    /// A prompt whose inputs are validated, as far as it wants that.
+    pub(crate) fn new(py: Python<'_>, inner: tympan::Prompt, validator: Validator) -> PyResult<Self> {
+        validator.check(py, &inner)?;
+        Ok(Self { inner: Arc::new(inner), validator })
+    }
+
+    /// A prompt for a callback: what is rendered by then was validated before.
+    pub(crate) fn validated_before(inner: &tympan::Prompt) -> Self {
+        Self { inner: Arc::new(inner.clone()), validator: Validator::Elsewhere }
+    }
+
     pub(crate) fn inner(&self) -> Arc<tympan::Prompt> {
-        self.0.clone()
+        self.inner.clone()
+    }
+
+    /// What is rendered for these inputs: what the validator makes of them.
+    pub(crate) fn validated(&self, py: Python<'_>, inputs: Option<&Bound<'_, PyAny>>) -> PyResult<Inputs> {
+        self.validator.inputs(py, inputs)
     }
 
     fn findings(&self, findings: &[Diagnostic]) -> Vec<Finding> {
-        findings.iter().map(|finding| Finding::new(finding, Some(self.0.source()))).collect()
+        findings.iter().map(|finding| Finding::new(finding, Some(self.inner.source()))).collect()
     }
 }
 
 /// How a text is rendered, where the caller has a say.
-pub(crate) struct Manner {
-    variant: Option<String>,
-    guard: Option<Guard>,
+pub(crate) fn render_settings<'py>(
+    py: Python<'py>,
+    variant: Option<&str>,
+    guard: Option<&Bound<'py, PyAny>>,
     strict: Option<bool>,
     lenient: Option<bool>,
-}
-
-impl Manner {
-    /// The guard is `True`, `False`, or the text of an advisory.
-    pub(crate) fn new(
-        variant: Option<String>,
-        guard: Option<&Bound<'_, PyAny>>,
-        strict: Option<bool>,
-        lenient: Option<bool>,
-    ) -> PyResult<Self> {
-        let guard = match guard {
-            None => None,
-            Some(guard) => match guard.cast::<PyString>() {
-                Ok(advisory) => {
-                    let advisory = advisory.to_cow()?.into_owned();
-                    Some(Guard::with_advisory(advisory).map_err(|error| exception(guard.py(), &error))?)
-                }
-                Err(_) => guard.extract::<bool>()?.then(Guard::default),
-            },
-        };
-        Ok(Self { variant, guard, strict, lenient })
+) -> PyResult<RenderSettings> {
+    // Most have no say.
+    if variant.is_none() && guard.is_none() && strict.is_none() && lenient.is_none() {
+        return Ok(RenderSettings::default());
     }
-
-    pub(crate) fn over<'a>(&'a self, options: RenderOptions<'a>) -> RenderOptions<'a> {
-        RenderOptions {
-            variant: self.variant.as_deref(),
-            guard: self.guard.as_ref().or(options.guard),
-            strict: self.strict.or(options.strict),
-            lenient: self.lenient.or(options.lenient),
-            ..options
-        }
-    }
+    let guard = guard.map(values::from_python).transpose()?;
+    let options = json!({ "variant": variant, "guard": guard, "strict": strict, "lenient": lenient });
+    config::render_settings(options).map_err(|error| exception(py, &error))
 }
 
 #[pymethods]
 impl Prompt {
     /// A prompt from a definition in YAML.
     #[staticmethod]
-    #[pyo3(signature = (text, /))]
-    fn from_yaml(py: Python<'_>, text: &str) -> PyResult<Self> {
-        engine(py, || tympan::Prompt::from_yaml(text)).map(Into::into)
+    #[pyo3(signature = (text, /, *, validator = None))]
+    fn from_yaml(py: Python<'_>, text: &str, validator: Option<Bound<'_, PyAny>>) -> PyResult<Self> {
+        Self::new(py, engine(py, || tympan::Prompt::from_yaml(text))?, Validator::new(validator))
     }
 
     /// A prompt from a definition in JSON.
     #[staticmethod]
-    #[pyo3(signature = (text, /))]
-    fn from_json(py: Python<'_>, text: &str) -> PyResult<Self> {
-        engine(py, || tympan::Prompt::from_json(text)).map(Into::into)
+    #[pyo3(signature = (text, /, *, validator = None))]
+    fn from_json(py: Python<'_>, text: &str, validator: Option<Bound<'_, PyAny>>) -> PyResult<Self> {
+        Self::new(py, engine(py, || tympan::Prompt::from_json(text))?, Validator::new(validator))
     }
 
     /// A prompt from a definition in TOML.
     #[staticmethod]
-    #[pyo3(signature = (text, /))]
-    fn from_toml(py: Python<'_>, text: &str) -> PyResult<Self> {
-        engine(py, || tympan::Prompt::from_toml(text)).map(Into::into)
+    #[pyo3(signature = (text, /, *, validator = None))]
+    fn from_toml(py: Python<'_>, text: &str, validator: Option<Bound<'_, PyAny>>) -> PyResult<Self> {
+        Self::new(py, engine(py, || tympan::Prompt::from_toml(text))?, Validator::new(validator))
+    }
+
+    /// A prompt from a definition as data: a dict, or `PromptDefinition` of the module `tympan.definition`.
+    #[staticmethod]
+    #[pyo3(signature = (definition, /, *, validator = None))]
+    fn from_definition(
+        py: Python<'_>,
+        definition: &Bound<'_, PyAny>,
+        validator: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let definition = values::definition(definition)?;
+        let made = engine(py, || {
+            let source = SourceFile::new("<definition>", format!("{definition:#}"));
+            tympan::Prompt::from_definition_source(source, Syntax::Json)
+        })?;
+        Self::new(py, made, Validator::new(validator))
+    }
+
+    /// What validates the inputs: a class, `False` if that is done elsewhere, or `None`.
+    #[getter]
+    fn validator<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
+        self.validator.to_python(py)
     }
 
     /// The prompt's name.
     #[getter]
     fn name(&self) -> Option<&str> {
-        self.0.name()
+        self.inner.name()
     }
 
     /// What the prompt is for.
     #[getter]
     fn description(&self) -> Option<&str> {
-        self.0.spec().description.as_deref()
+        self.inner.spec().description.as_deref()
     }
 
     /// Who says the text, where the prompt says so for all of it.
     #[getter]
     fn role(&self) -> Option<&'static str> {
-        self.0.role().map(tympan::Role::as_str)
+        self.inner.role().map(tympan::Role::as_str)
     }
 
     /// The default template.
     #[getter]
     fn body(&self) -> &str {
-        self.0.body()
+        self.inner.body()
     }
 
     /// The declared inputs, in order.
     #[getter]
     fn inputs(&self) -> Vec<Property> {
-        self.0.variables().iter().cloned().map(Property).collect()
+        self.inner.variables().iter().cloned().map(Property).collect()
     }
 
     /// The declared outputs, in order.
     #[getter]
     fn outputs(&self) -> Vec<Property> {
-        self.0.spec().outputs.iter().cloned().map(Property).collect()
+        self.inner.spec().outputs.iter().cloned().map(Property).collect()
     }
 
     /// What the author keeps with the prompt.
     #[getter]
     fn metadata<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        map_to_python(py, self.0.metadata())
+        map_to_python(py, self.inner.metadata())
+    }
+
+    /// The tools that it declares, as data. Credentials read `[REDACTED]`.
+    #[getter]
+    fn tools<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let data = self.inner.spec().to_json_redacted();
+        to_python(py, data.get("tools").unwrap_or(&Json::Array(Vec::new())))
+    }
+
+    /// The metadata of the directive that it was made from; `None` if it was none.
+    #[getter]
+    fn directive<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        self.inner.directive().map(|metadata| map_to_python(py, metadata)).transpose()
     }
 
     /// The names of the templates: `default`, then the variants.
     #[getter]
     fn variants(&self) -> Vec<&str> {
-        self.0.arms().collect()
+        self.inner.arms().collect()
     }
 
     /// The names of the inputs that callers have to validate before they render.
     #[getter]
     fn validation_required(&self) -> Vec<&str> {
-        self.0.validation_required().collect()
+        self.inner.validation_required().collect()
     }
 
     /// A name of the caller's for what the model should answer with.
     #[getter]
     fn output_model(&self) -> Option<&str> {
-        self.0.output_model()
+        self.inner.output_model()
     }
 
     /// The SHA-256 of the default template's source.
     #[getter]
     fn template_hash(&self) -> &str {
-        self.0.template_hash()
+        self.inner.template_hash()
     }
 
     /// The SHA-256 of everything that decides what a model sees.
     #[getter]
     fn definition_hash(&self) -> &str {
-        self.0.definition_hash()
+        self.inner.definition_hash()
     }
 
     /// What was worth knowing when the prompt was read.
     #[getter]
     fn warnings(&self) -> Vec<Finding> {
-        self.findings(self.0.warnings())
+        self.findings(self.inner.warnings())
     }
 
     /// The SHA-256 of the source of a variant's template.
     #[pyo3(signature = (variant = None))]
     fn variant_hash(&self, py: Python<'_>, variant: Option<&str>) -> PyResult<&str> {
-        self.0.variant_hash(variant).map_err(|error| exception(py, &error))
+        self.inner.variant_hash(variant).map_err(|error| exception(py, &error))
+    }
+
+    /// What the author keeps with a variant; the default one has what the prompt has.
+    #[pyo3(signature = (variant, /))]
+    fn variant_metadata<'py>(&self, py: Python<'py>, variant: &str) -> PyResult<Bound<'py, PyDict>> {
+        let metadata = self.inner.variant_metadata(variant).map_err(|error| exception(py, &error))?;
+        map_to_python(py, metadata)
     }
 
     /// The template of a variant.
     #[pyo3(signature = (variant = None))]
     fn get_source(&self, py: Python<'_>, variant: Option<&str>) -> PyResult<&str> {
-        self.0.get_source(variant).map_err(|error| exception(py, &error))
+        self.inner.get_source(variant).map_err(|error| exception(py, &error))
     }
 
     /// Renders the prompt.
@@ -196,13 +233,16 @@ impl Prompt {
         &self,
         py: Python<'py>,
         inputs: Option<&Bound<'py, PyAny>>,
-        variant: Option<String>,
+        variant: Option<&str>,
         guard: Option<&Bound<'py, PyAny>>,
         strict: Option<bool>,
         lenient: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (inputs, manner) = (values::inputs(inputs)?, Manner::new(variant, guard, strict, lenient)?);
-        let rendered = engine(py, || self.0.render_with(&inputs, &manner.over(default_runtime().render_options())))?;
+        let settings = render_settings(py, variant, guard, strict, lenient)?;
+        let inputs = self.validated(py, inputs)?;
+        let runtime = default_runtime();
+        let rendered =
+            engine(py, || runtime.render_with(&self.inner, &inputs, &settings.over(runtime.render_options())))?;
         rendered::to_python(py, rendered)
     }
 
@@ -210,32 +250,32 @@ impl Prompt {
     #[pyo3(signature = (rendered, /))]
     fn messages(&self, py: Python<'_>, rendered: &Bound<'_, PyAny>) -> PyResult<Vec<Message>> {
         let rendered = rendered::from_python(rendered)?;
-        engine(py, || self.0.messages(Arc::unwrap_or_clone(rendered))).map(to_list)
+        engine(py, || self.inner.messages(Arc::unwrap_or_clone(rendered)).and_then(to_list))
     }
 
     /// Looks for what is worth knowing: variables that nothing uses, untrusted text in a system message, …
     fn check(&self, py: Python<'_>) -> PyResult<Vec<Finding>> {
-        engine(py, || self.0.check()).map(|findings| self.findings(&findings))
+        engine(py, || self.inner.check()).map(|findings| self.findings(&findings))
     }
 
     /// A prompt that differs from this one by some fields of its definition. With `merge`, maps keep the entries that
-    /// are not named, and `None` removes an entry.
+    /// are not named, and `None` removes an entry. The validator stays, and has to cover the new prompt too.
     #[pyo3(signature = (fields, /, *, merge = true))]
     fn derive(&self, py: Python<'_>, fields: &Bound<'_, PyAny>, merge: bool) -> PyResult<Self> {
         let fields = values::inputs(Some(fields))?;
         let overlay = if merge { Overlay::merge(fields) } else { Overlay::replace(fields) };
-        engine(py, || self.0.derive(&overlay)).map(Into::into)
+        Self::new(py, engine(py, || self.inner.derive(&overlay))?, self.validator.clone_ref(py))
     }
 
     /// What telemetry wants to know of a render.
     #[pyo3(signature = (rendered, /))]
     fn provenance_attributes(&self, rendered: &Bound<'_, PyAny>) -> PyResult<BTreeMap<&'static str, String>> {
-        Ok(self.0.provenance_attributes(&*rendered::from_python(rendered)?))
+        Ok(self.inner.provenance_attributes(&*rendered::from_python(rendered)?))
     }
 
     /// The prompt as data, under the names of the Prompty specification. Credentials read `[REDACTED]`.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        to_python(py, &self.0.spec().to_json_redacted())
+        to_python(py, &self.inner.spec().to_json_redacted())
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
@@ -347,6 +387,8 @@ pub(crate) struct Finding {
     message: String,
     /// What to do about it.
     help: Option<String>,
+    /// What to write in the place of what is there, where that is clear.
+    fix: Option<String>,
     /// The line, from 1.
     line: Option<usize>,
     /// The column, from 1.
@@ -361,6 +403,7 @@ impl Finding {
             severity: finding.severity.as_str(),
             message: finding.message.clone(),
             help: finding.help.clone(),
+            fix: finding.fix.clone(),
             line: place.map(|place| place.line),
             column: place.map(|place| place.column),
         }
@@ -378,7 +421,7 @@ impl Finding {
 /// A prompt, or the path of a prompt file.
 pub(crate) enum Source {
     Prompt(Arc<tympan::Prompt>),
-    File(std::path::PathBuf),
+    File(PathBuf),
 }
 
 impl Source {
@@ -386,16 +429,23 @@ impl Source {
         if let Ok(prompt) = value.cast::<Prompt>() {
             return Ok(Self::Prompt(prompt.get().inner()));
         }
-        value
-            .extract()
-            .map(Self::File)
-            .map_err(|_| invalid(value.py(), "expected a prompt, or the path of a prompt file"))
+        let path = value.extract();
+        path.map(Self::File).map_err(|_| invalid(value.py(), "expected a prompt, or the path of a prompt file"))
     }
 
-    pub(crate) fn get(&self) -> tympan_runtime::PromptSource<'_> {
+    /// A prompt and its inputs. For a file these are what they are: if it wants them validated, it is refused.
+    pub(crate) fn with_inputs(value: &Bound<'_, PyAny>, inputs: Option<&Bound<'_, PyAny>>) -> PyResult<(Self, Inputs)> {
+        let inputs = match value.cast::<Prompt>() {
+            Ok(prompt) => prompt.get().validated(value.py(), inputs)?,
+            Err(_) => values::inputs(inputs)?,
+        };
+        Ok((Self::new(value)?, inputs))
+    }
+
+    pub(crate) fn get(&self) -> PromptSource<'_> {
         match self {
             Self::Prompt(prompt) => (&**prompt).into(),
-            Self::File(path) => path.as_path().into(),
+            Self::File(path) => PromptSource::Checked(path, covered_by_nothing),
         }
     }
 }

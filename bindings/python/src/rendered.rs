@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyType;
+use pyo3::types::{PyMapping, PyMappingMethods, PyType};
+use tympan_runtime::ParseTextOptions;
 
-use crate::errors::invalid;
+use crate::errors::{engine, invalid};
+use crate::message::{self, Message};
 
 /// What a rendered text knows besides its text.
 #[pyclass(frozen, module = "tympan._native")]
@@ -97,4 +99,30 @@ pub(crate) fn from_python(rendered: &Bound<'_, PyAny>) -> PyResult<Arc<tympan::R
         Some(core) => Ok(core.get().inner.clone()),
         None => Err(invalid(rendered.py(), "expected what `render` returned: of other text nobody knows who wrote it")),
     }
+}
+
+/// Splits a text that was rendered elsewhere into messages. All of it counts as the author's, so that this is only safe
+/// with a `nonce` that `pre_render` wrote into the markers, or with text that no input had a part in. `threads` are
+/// messages by the name of their input, or by the word that stands for them in the text.
+#[pyfunction]
+#[pyo3(signature = (text, *, nonce = None, threads = None))]
+pub(crate) fn parse_text(
+    py: Python<'_>,
+    text: &str,
+    nonce: Option<String>,
+    threads: Option<&Bound<'_, PyMapping>>,
+) -> PyResult<Vec<Message>> {
+    let mut options = ParseTextOptions { nonce, threads: Vec::new() };
+    for pair in threads.map(PyMappingMethods::items).transpose()?.into_iter().flatten() {
+        let (name, messages): (String, Bound<'_, PyAny>) = pair.extract()?;
+        options.threads.push((name, message::from_list(&messages)?));
+    }
+    engine(py, || tympan_runtime::parse_text(text, &options).and_then(message::to_list))
+}
+
+/// Writes a nonce into every role marker of a template, for callers who render it elsewhere.
+#[pyfunction]
+#[pyo3(signature = (template, nonce))]
+pub(crate) fn pre_render(template: &str, nonce: &str) -> String {
+    tympan_runtime::pre_render(template, nonce)
 }

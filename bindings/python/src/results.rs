@@ -3,8 +3,8 @@
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
-use tympan::Outcome;
 
+use crate::errors::engine;
 use crate::message::{Message, to_list};
 use crate::values::to_python;
 
@@ -29,15 +29,7 @@ impl Run {
     /// What the result is: `text`, `structured`, `tool_calls`, `embedding`, `embeddings`, `image` or `images`.
     #[getter]
     fn kind(&self) -> &'static str {
-        match &self.0.outcome {
-            Outcome::Text(_) => "text",
-            Outcome::Structured(_) => "structured",
-            Outcome::ToolCalls(_) => "tool_calls",
-            Outcome::Embedding(_) => "embedding",
-            Outcome::Embeddings(_) => "embeddings",
-            Outcome::Image(_) => "image",
-            Outcome::Images(_) => "images",
-        }
+        self.0.outcome.kind()
     }
 
     /// What is wrong with a structured result, by the prompt's outputs.
@@ -120,8 +112,8 @@ impl TurnRun {
 
     /// The conversation, with the last answer.
     #[getter]
-    fn messages(&self) -> Vec<Message> {
-        to_list(self.0.messages.clone())
+    fn messages(&self, py: Python<'_>) -> PyResult<Vec<Message>> {
+        engine(py, || to_list(self.0.messages.clone()))
     }
 
     /// How many records its journal had, if it was resumed.

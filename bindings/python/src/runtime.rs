@@ -1,26 +1,56 @@
 //! Runtimes: what a host decides for all prompts, and all that can be done with a prompt.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
-use tympan_runtime::{RunOptions, config};
+use tympan_runtime::{RunOptions, config, data};
 
-use crate::errors::{engine, exception};
+use crate::errors::{engine, exception, invalid};
 use crate::hooks::settings;
 use crate::message::{self, Message, to_list};
-use crate::prompt::{Prompt, Source};
+use crate::prompt::{Prompt, Source, render_settings};
+use crate::registry::{Callback, Named};
 use crate::rendered;
 use crate::results::{Run, TurnRun};
 use crate::stream::Stream;
 use crate::tool::Function;
-use crate::values::{self, from_python, map_to_python};
+use crate::validator::Validator;
+use crate::values::{from_python, map_to_python, to_python};
 use crate::work::{self, Caller};
 
 /// Options and registries. The class `Runtime` of the package adds to it what waits.
 #[pyclass(frozen, subclass, module = "tympan._native")]
-pub(crate) struct Runtime(tympan_runtime::Runtime);
+pub(crate) struct Runtime {
+    inner: tympan_runtime::Runtime,
+    tools: Named,
+    tool_handlers: Named,
+    providers: Named,
+}
+
+impl Drop for Runtime {
+    fn drop(&mut self) {
+        let inner = std::mem::take(&mut self.inner);
+        // It waits for what traces, which may have to wait for the interpreter.
+        Python::try_attach(|py| py.detach(move || drop(inner)));
+    }
+}
+
+/// The runtime of the functions that name none, once the package has made it.
+static DEFAULT: OnceLock<tympan_runtime::Runtime> = OnceLock::new();
+
+/// The runtime of the functions that name none.
+pub(crate) fn default_runtime() -> &'static tympan_runtime::Runtime {
+    DEFAULT.get_or_init(|| tympan_runtime::default_runtime().clone())
+}
+
+/// Says which runtime that is.
+#[pyfunction]
+pub(crate) fn _set_default(runtime: &Bound<'_, Runtime>) {
+    let _ = DEFAULT.set(runtime.get().inner.clone());
+}
 
 fn run_options(options: &Bound<'_, PyDict>) -> PyResult<RunOptions> {
     config::run_options(from_python(options.as_any())?).map_err(|error| exception(options.py(), &error))
@@ -34,19 +64,27 @@ impl Runtime {
     fn new(py: Python<'_>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let options = options.map(|options| from_python(options.as_any())).transpose()?.unwrap_or_default();
         let options = engine(py, || config::runtime_options(options))?;
-        Ok(Self(tympan_runtime::Runtime::new(options)))
+        let inner = tympan_runtime::Runtime::new(options);
+        Ok(Self { inner, tools: Named::default(), tool_handlers: Named::default(), providers: Named::default() })
     }
 
     /// Loads a prompt file: `.prompty`, a definition (`.yaml`, `.yml`, `.json`, `.toml`) or a directive (`.md`).
-    #[pyo3(signature = (path, /))]
-    fn load(&self, py: Python<'_>, path: PathBuf) -> PyResult<Prompt> {
-        engine(py, || self.0.load(path)).map(Into::into)
+    #[pyo3(signature = (path, /, *, validator = None))]
+    fn load(&self, py: Python<'_>, path: PathBuf, validator: Option<Bound<'_, PyAny>>) -> PyResult<Prompt> {
+        Prompt::new(py, engine(py, || self.inner.load(path))?, Validator::new(validator))
     }
 
     /// Loads a prompt from the text of a prompt file.
-    #[pyo3(signature = (text, name = "<string>.prompty", base_dir = PathBuf::from(".")))]
-    fn load_str(&self, py: Python<'_>, text: &str, name: &str, base_dir: PathBuf) -> PyResult<Prompt> {
-        engine(py, || self.0.load_str(text, name, base_dir)).map(Into::into)
+    #[pyo3(signature = (text, name = "<string>.prompty", base_dir = PathBuf::from("."), *, validator = None))]
+    fn load_str(
+        &self,
+        py: Python<'_>,
+        text: &str,
+        name: &str,
+        base_dir: PathBuf,
+        validator: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<Prompt> {
+        Prompt::new(py, engine(py, || self.inner.load_str(text, name, base_dir))?, Validator::new(validator))
     }
 
     /// Fills in defaults and checks that nothing required is missing.
@@ -57,32 +95,34 @@ impl Runtime {
         prompt: &Bound<'py, Prompt>,
         inputs: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let (prompt, inputs) = (prompt.get().inner(), values::inputs(inputs)?);
-        map_to_python(py, &engine(py, || self.0.validate_inputs(&prompt, &inputs))?)
+        let (prompt, inputs) = (prompt.get().inner(), prompt.get().validated(py, inputs)?);
+        map_to_python(py, &engine(py, || self.inner.validate_inputs(&prompt, &inputs))?)
     }
 
     /// Makes text of the template.
-    #[pyo3(signature = (prompt, inputs = None, *, variant = None))]
+    #[pyo3(signature = (prompt, inputs = None, *, variant = None, guard = None, strict = None, lenient = None))]
+    #[expect(clippy::too_many_arguments, reason = "Python gives them by name")]
     fn render<'py>(
         &self,
         py: Python<'py>,
         prompt: &Bound<'py, Prompt>,
         inputs: Option<&Bound<'py, PyAny>>,
         variant: Option<&str>,
+        guard: Option<&Bound<'py, PyAny>>,
+        strict: Option<bool>,
+        lenient: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (prompt, inputs) = (prompt.get().inner(), values::inputs(inputs)?);
-        let rendered = engine(py, || {
-            let options = tympan::RenderOptions { variant, ..self.0.render_options() };
-            self.0.render_with(&prompt, &inputs, &options)
-        })?;
-        rendered::to_python(py, rendered)
+        let settings = render_settings(py, variant, guard, strict, lenient)?;
+        let (prompt, inputs) = (prompt.get().inner(), prompt.get().validated(py, inputs)?);
+        let render = || self.inner.render_with(&prompt, &inputs, &settings.over(self.inner.render_options()));
+        rendered::to_python(py, engine(py, render)?)
     }
 
     /// Makes messages of what `render` returned.
     #[pyo3(signature = (prompt, rendered))]
     fn parse(&self, py: Python<'_>, prompt: &Bound<'_, Prompt>, rendered: &Bound<'_, PyAny>) -> PyResult<Vec<Message>> {
         let (prompt, rendered) = (prompt.get().inner(), rendered::from_python(rendered)?);
-        engine(py, || self.0.parse(&prompt, &rendered)).map(to_list)
+        engine(py, || self.inner.parse(&prompt, &rendered).and_then(to_list))
     }
 
     /// `render` and `parse`.
@@ -93,28 +133,145 @@ impl Runtime {
         prompt: &Bound<'_, Prompt>,
         inputs: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Vec<Message>> {
-        let (prompt, inputs) = (prompt.get().inner(), values::inputs(inputs)?);
-        engine(py, || self.0.prepare(&prompt, &inputs)).map(to_list)
+        let (prompt, inputs) = (prompt.get().inner(), prompt.get().validated(py, inputs)?);
+        engine(py, || self.inner.prepare(&prompt, &inputs).and_then(to_list))
     }
 
     /// Registers what runs the tool of this name, for all prompts that declare it.
     #[pyo3(signature = (name, function))]
     fn register_tool(&self, name: &str, function: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.0.register_tool(name, Arc::new(Function::new(function, Caller::nobody())?));
+        self.inner.register_tool(name, Arc::new(Function::new(function, Caller::nobody())?));
+        self.tools.insert(name, function);
         Ok(())
+    }
+
+    /// What is registered to run the tool of this name.
+    #[pyo3(signature = (name, /))]
+    fn get_tool(&self, py: Python<'_>, name: &str) -> Option<Py<PyAny>> {
+        self.tools.get(py, name)
     }
 
     /// Forgets all tools.
     fn clear_tools(&self) {
-        self.0.clear_tools();
+        self.inner.clear_tools();
+        self.tools.clear();
     }
 
-    fn _load(&self, py: Python<'_>, path: PathBuf) -> PyResult<Py<PyAny>> {
+    /// Registers what makes tools of all declarations of a kind: it gets the declaration and the inputs as data, and
+    /// returns a list of `Tool`, now or later. The kind `*` stands for all that have nobody else.
+    #[pyo3(signature = (kind, handler, /))]
+    fn register_tool_handler(&self, kind: &str, handler: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.inner.register_tool_handler(kind, Arc::new(Callback::new(handler, "a handler of tools")?));
+        self.tool_handlers.insert(kind, handler);
+        Ok(())
+    }
+
+    /// What is registered for the tools of this kind.
+    #[pyo3(signature = (kind, /))]
+    fn get_tool_handler(&self, py: Python<'_>, kind: &str) -> Option<Py<PyAny>> {
+        self.tool_handlers.get(py, kind)
+    }
+
+    /// Forgets all handlers of tools.
+    fn clear_tool_handlers(&self) {
+        self.inner.clear_tool_handlers();
+        self.tool_handlers.clear();
+    }
+
+    /// Registers what renders templates of a format: it gets the template and the inputs, and returns text. Who wrote what
+    /// in it is not known, so all of it counts as untrusted but for the role markers.
+    #[pyo3(signature = (kind, renderer, /))]
+    fn register_renderer(&self, kind: &str, renderer: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.inner.register_renderer(kind, Arc::new(Callback::new(renderer, "a renderer")?));
+        Ok(())
+    }
+
+    /// Registers what makes messages of rendered text: it gets the prompt and what `render` returned, and returns messages,
+    /// or plain data of the same form.
+    #[pyo3(signature = (kind, parser, /))]
+    fn register_parser(&self, kind: &str, parser: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.inner.register_parser(kind, Arc::new(Callback::new(parser, "a parser")?));
+        Ok(())
+    }
+
+    /// Registers what serves the models of a provider: it gets a `ModelCall`, and returns a text, a dict, or an iterator
+    /// over the steps of the answer, now or later.
+    #[pyo3(signature = (name, provider, /))]
+    fn register_provider(&self, name: &str, provider: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.inner.register_provider(name, Arc::new(Callback::new(provider, "a provider")?));
+        self.providers.insert(name, provider);
+        Ok(())
+    }
+
+    /// What is registered as the provider of this name.
+    #[pyo3(signature = (name, /))]
+    fn get_provider(&self, py: Python<'_>, name: &str) -> Option<Py<PyAny>> {
+        self.providers.get(py, name)
+    }
+
+    /// Registers a connection for prompts whose own is `{kind: reference, name: …}`.
+    #[pyo3(signature = (name, connection, /))]
+    fn register_connection(&self, name: &str, connection: &Bound<'_, PyAny>) -> PyResult<()> {
+        let data = from_python(connection)?;
+        self.inner.register_connection(name, engine(connection.py(), || data::connection(data))?);
+        Ok(())
+    }
+
+    /// The connection of this name. Credentials read `[REDACTED]`.
+    #[pyo3(signature = (name, /))]
+    fn get_connection<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let connection = self.inner.get_connection(name);
+        connection.map(|connection| to_python(py, &connection.to_json_redacted())).transpose()
+    }
+
+    /// Forgets all connections.
+    fn clear_connections(&self) {
+        self.inner.clear_connections();
+    }
+
+    /// Adds somebody who is told of what this runtime does, in place of any other of this name: `{"tracy": folder}`,
+    /// `{"console": True}` for standard error, `{"otel": {"endpoint": address}}`, or a function that gets each trace as
+    /// data when it is over, in a thread of its own.
+    #[pyo3(signature = (name, backend, /))]
+    fn add_trace_backend(&self, py: Python<'_>, name: &str, backend: &Bound<'_, PyAny>) -> PyResult<()> {
+        let tracer = self.inner.tracer();
+        if backend.is_callable() {
+            let backend = Callback::new(backend, "a trace backend")?;
+            return engine(py, || tracer.add(name, backend));
+        }
+        let backend = from_python(backend)?;
+        engine(py, || data::add_backend(tracer, name, backend))
+    }
+
+    /// Removes somebody who was told. Whether there was one, is what it returns.
+    #[pyo3(signature = (name, /))]
+    fn remove_trace_backend(&self, py: Python<'_>, name: &str) -> bool {
+        py.detach(|| self.inner.tracer().remove(name))
+    }
+
+    /// Waits until all that is known so far has been told, and for no more than so many seconds. Returns whether it has.
+    #[pyo3(signature = (timeout = 5.0))]
+    fn flush_traces(&self, py: Python<'_>, timeout: f64) -> PyResult<bool> {
+        let timeout =
+            Duration::try_from_secs_f64(timeout).map_err(|_| invalid(py, "timeout is no number of seconds"))?;
+        Ok(py.detach(|| self.inner.tracer().flush(timeout)))
+    }
+
+    /// How those who are told are doing: `name`, `dropped`, `failed` and `last_error` of each.
+    fn trace_status<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let status = self.inner.tracer().status();
+        status.iter().map(|status| to_python(py, &data::backend_status(status))).collect()
+    }
+
+    #[pyo3(signature = (path, validator = None))]
+    fn _load(&self, py: Python<'_>, path: PathBuf, validator: Option<Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
         let load = |_| {
-            let (runtime, path) = (self.0.clone(), path.clone());
-            Ok(Box::pin(async move { runtime.load_async(path).await }) as _)
+            let (runtime, path, validator) = (self.inner.clone(), path.clone(), Validator::new(validator.clone()));
+            Ok(Box::pin(async move { Ok((runtime.load_async(path).await?, validator)) }) as _)
         };
-        work::go(py, true, load, |py, prompt| Ok(Py::new(py, Prompt::from(prompt))?.into_any()))
+        work::go(py, true, load, |py, (prompt, validator)| {
+            Ok(Py::new(py, Prompt::new(py, prompt, validator)?)?.into_any())
+        })
     }
 
     fn _run(
@@ -126,7 +283,7 @@ impl Runtime {
         is_async: bool,
     ) -> PyResult<Py<PyAny>> {
         let run = |_| {
-            let (runtime, prompt) = (self.0.clone(), prompt.get().inner());
+            let (runtime, prompt) = (self.inner.clone(), prompt.get().inner());
             let (messages, options) = (message::from_list(messages)?, run_options(options)?);
             Ok(Box::pin(async move { runtime.run_with_async(&prompt, &messages, &options).await }) as _)
         };
@@ -142,7 +299,7 @@ impl Runtime {
         is_async: bool,
     ) -> PyResult<Py<PyAny>> {
         let stream = |_| {
-            let (runtime, prompt) = (self.0.clone(), prompt.get().inner());
+            let (runtime, prompt) = (self.inner.clone(), prompt.get().inner());
             let (messages, options) = (message::from_list(messages)?, run_options(options)?);
             Ok(Box::pin(async move { runtime.stream_async(&prompt, &messages, &options).await }) as _)
         };
@@ -164,7 +321,7 @@ impl Runtime {
         } else {
             from_python(body)?.to_string().into_bytes()
         };
-        engine(py, || self.0.process_with(&prompt, &body, &options)).map(Into::into)
+        engine(py, || self.inner.process_with(&prompt, &body, &options)).map(Into::into)
     }
 
     fn _invoke(
@@ -176,8 +333,8 @@ impl Runtime {
         is_async: bool,
     ) -> PyResult<Py<PyAny>> {
         let invoke = |_| {
-            let (runtime, prompt) = (self.0.clone(), Source::new(prompt)?);
-            let (inputs, options) = (values::inputs(inputs)?, run_options(options)?);
+            let (runtime, options) = (self.inner.clone(), run_options(options)?);
+            let (prompt, inputs) = Source::with_inputs(prompt, inputs)?;
             Ok(Box::pin(async move { runtime.invoke_with_async(prompt.get(), &inputs, &options).await }) as _)
         };
         work::go(py, is_async, invoke, run_to_python)
@@ -193,8 +350,8 @@ impl Runtime {
         is_async: bool,
     ) -> PyResult<Py<PyAny>> {
         let turn = |caller: Caller| {
-            let (runtime, prompt) = (self.0.clone(), Source::new(prompt)?);
-            let (inputs, settings) = (values::inputs(inputs)?, settings(options, hooks, &caller)?);
+            let (runtime, settings) = (self.inner.clone(), settings(options, hooks, &self.tools, &caller)?);
+            let (prompt, inputs) = Source::with_inputs(prompt, inputs)?;
             Ok(Box::pin(async move { runtime.turn_async(prompt.get(), &inputs, &settings).await }) as _)
         };
         work::go(py, is_async, turn, turn_to_python)
@@ -209,8 +366,9 @@ impl Runtime {
         is_async: bool,
     ) -> PyResult<Py<PyAny>> {
         let resume = |caller: Caller| {
-            let (runtime, prompt) = (self.0.clone(), Source::new(prompt)?);
-            let settings = settings(options, hooks, &caller)?;
+            let (runtime, settings) = (self.inner.clone(), settings(options, hooks, &self.tools, &caller)?);
+            // The inputs are in the journal, and were validated before they came there.
+            let prompt = Source::new(prompt)?;
             Ok(Box::pin(async move { runtime.resume_async(prompt.get(), &settings).await }) as _)
         };
         work::go(py, is_async, resume, turn_to_python)

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use pyo3::exceptions::{PyStopAsyncIteration, PyStopIteration};
 use pyo3::prelude::*;
+use serde_json::Value as Json;
 use tokio::sync::Mutex;
 use tympan::{Error, Kind};
-use tympan_runtime::ResponseStream;
+use tympan_runtime::{ResponseStream, data};
 
 use crate::results::{Run, Usage};
 use crate::work;
@@ -102,47 +103,72 @@ impl Stream {
 }
 
 /// A step of an answer.
-#[pyclass(frozen, get_all, module = "tympan")]
-#[derive(Default)]
+#[pyclass(frozen, eq, module = "tympan")]
+#[derive(PartialEq)]
 pub(crate) struct Delta {
-    /// What: `text`, `thinking`, `tool_call`, `tool_arguments` or `usage`.
-    kind: &'static str,
-    /// More text, thoughts, or arguments; empty if the step is something else.
-    text: String,
-    /// Which call of a tool: 0 for the first.
-    index: Option<usize>,
-    /// The provider's name for a call that begins.
-    id: Option<String>,
-    /// The tool of a call that begins.
-    name: Option<String>,
-    /// What the answer has cost so far.
-    usage: Option<Py<Usage>>,
+    step: tympan::response::Delta,
+    /// The same as data, which is what most of it is shown from.
+    data: Json,
 }
 
 impl Delta {
-    fn to_python(py: Python<'_>, delta: tympan::response::Delta) -> PyResult<Py<PyAny>> {
-        use tympan::response::Delta as Step;
-        let delta = match delta {
-            Step::Text(text) => Self { kind: "text", text, ..Self::default() },
-            Step::Thinking(text) => Self { kind: "thinking", text, ..Self::default() },
-            Step::ToolCall { index, id, name } => {
-                Self { kind: "tool_call", index: Some(index), id: Some(id), name: Some(name), ..Self::default() }
-            }
-            Step::ToolArguments { index, fragment } => {
-                Self { kind: "tool_arguments", index: Some(index), text: fragment, ..Self::default() }
-            }
-            Step::Usage(usage) => {
-                Self { kind: "usage", usage: Some(Py::new(py, Usage::from(usage))?), ..Self::default() }
-            }
-        };
-        Ok(Py::new(py, delta)?.into_any())
+    fn to_python(py: Python<'_>, step: tympan::response::Delta) -> PyResult<Py<PyAny>> {
+        let data = data::delta(&step);
+        Ok(Py::new(py, Self { step, data })?.into_any())
+    }
+
+    pub(crate) fn inner(&self) -> tympan::response::Delta {
+        self.step.clone()
+    }
+
+    fn field(&self, name: &str) -> Option<&str> {
+        self.data.get(name).and_then(Json::as_str)
     }
 }
 
 #[pymethods]
 impl Delta {
+    /// What: `text`, `thinking`, `tool_call`, `tool_arguments` or `usage`.
+    #[getter]
+    fn kind(&self) -> &str {
+        self.field("type").unwrap_or_default()
+    }
+
+    /// More text, thoughts, or arguments; empty if the step is something else.
+    #[getter]
+    fn text(&self) -> &str {
+        self.field("text").unwrap_or_default()
+    }
+
+    /// Which call of a tool: 0 for the first.
+    #[getter]
+    fn index(&self) -> Option<u64> {
+        self.data.get("index").and_then(Json::as_u64)
+    }
+
+    /// The provider's name for a call that begins.
+    #[getter]
+    fn id(&self) -> Option<&str> {
+        self.field("id")
+    }
+
+    /// The tool of a call that begins.
+    #[getter]
+    fn name(&self) -> Option<&str> {
+        self.field("name")
+    }
+
+    /// What the answer has cost so far.
+    #[getter]
+    fn usage(&self) -> Option<Usage> {
+        match &self.step {
+            tympan::response::Delta::Usage(usage) => Some(Usage::from(usage.clone())),
+            _ => None,
+        }
+    }
+
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let text = self.text.as_str().into_pyobject(py)?;
-        Ok(format!("Delta(kind='{}', text={})", self.kind, text.repr()?))
+        let text = self.text().into_pyobject(py)?;
+        Ok(format!("Delta(kind='{}', text={})", self.kind(), text.repr()?))
     }
 }

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 
+use crate::runtime::default_runtime;
+
 /// How long the end of the interpreter waits for tools that are under way.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -27,6 +29,17 @@ fn inside() -> MutexGuard<'static, Inside> {
 pub(crate) fn attach<R>(work: impl for<'py> FnOnce(Python<'py>) -> R) -> Option<R> {
     let _visit = Visit::begin()?;
     Python::try_attach(work)
+}
+
+/// As [`attach`], for what is dropped. The interpreter may be on its way with an exception, which must not get lost.
+pub(crate) fn attach_to_drop(work: impl for<'py> FnOnce(Python<'py>)) {
+    attach(|py| {
+        let on_its_way = PyErr::take(py);
+        work(py);
+        if let Some(error) = on_its_way {
+            error.restore(py);
+        }
+    });
 }
 
 struct Visit;
@@ -53,6 +66,8 @@ impl Drop for Visit {
 #[pyfunction]
 fn close(py: Python<'_>) {
     py.detach(|| {
+        // The runtime of the process is never dropped, and what it has to say would be lost.
+        default_runtime().tracer().flush(PATIENCE);
         let until = Instant::now() + PATIENCE;
         let mut inside = inside();
         inside.is_closed = true;

@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyMapping, PyString, PyTuple, PyType};
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 use tympan::JsonMap;
 use tympan::turn::ToolRun;
 use tympan_runtime::tool::ToolError;
@@ -61,6 +61,14 @@ impl Function {
         Ok(made)
     }
 
+    /// What a model gets to know of a function that was decorated, as data.
+    pub(crate) fn described(&self, tool: &Bound<'_, PyAny>) -> PyResult<Option<Json>> {
+        let Some(parameters) = &self.parameters else { return Ok(None) };
+        let name: String = tool.getattr("name")?.extract()?;
+        let description: Option<String> = tool.getattr("description")?.extract()?;
+        Ok(Some(json!({ "name": name, "description": description, "parameters": parameters })))
+    }
+
     fn arguments(&self, arguments: Arc<JsonMap>) -> work::Arguments {
         let is_decorated = self.is_decorated;
         Box::new(move |py| {
@@ -83,10 +91,8 @@ impl Tool for Function {
             let outcome = attach(|py| match returned.and_then(|value| output(value.bind(py))) {
                 Ok(output) => Some(Ok(output)),
                 Err(error) if is_ordinary(py, &error) => Some(Err(words(py, &error).into())),
-                Err(error) => {
-                    caller.raise(error);
-                    None
-                }
+                // Where nobody can be told, the model is.
+                Err(error) => caller.raise(error).map(|error| Err(words(py, &error).into())),
             });
             match outcome.ok_or(GONE)? {
                 Some(outcome) => outcome,

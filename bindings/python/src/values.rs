@@ -72,6 +72,18 @@ pub(crate) fn inputs(value: Option<&Bound<'_, PyAny>>) -> PyResult<Inputs> {
     }
 }
 
+/// The definition of a prompt: a mapping, or a Pydantic model, of which only what was set is written down.
+pub(crate) fn definition(value: &Bound<'_, PyAny>) -> PyResult<Json> {
+    let is_model = !value.is_instance_of::<PyType>() && value.hasattr("model_fields_set")?;
+    if !is_model {
+        return from_python(value);
+    }
+    let options = PyDict::new(value.py());
+    options.set_item("exclude_unset", true)?;
+    options.set_item("exclude_none", true)?;
+    from_python(&value.call_method("model_dump", (), Some(&options))?)
+}
+
 /// What Python's value is to the engine.
 pub(crate) fn from_python(value: &Bound<'_, PyAny>) -> PyResult<Json> {
     let mut outer = Vec::new();

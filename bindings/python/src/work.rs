@@ -13,7 +13,7 @@ use tympan::{Error, Kind, Result};
 use tympan_runtime::io;
 
 use crate::errors::exception;
-use crate::threads::attach;
+use crate::threads::{attach, attach_to_drop};
 
 /// How often a thread that waits looks whether somebody wants to interrupt it.
 const LOOK_UP: Duration = Duration::from_millis(50);
@@ -24,27 +24,71 @@ const STOPPED: Duration = Duration::from_secs(5);
 /// Something that has to be done where the work was asked for. Its exception ends the work.
 pub(crate) type Job = Box<dyn FnOnce(Python<'_>) -> PyResult<()> + Send>;
 
+tokio::task_local! {
+    /// Who asked for the work that a task does.
+    static CALLER: Caller;
+}
+
 /// Who asked for the work: a thread that waits, or an event loop.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(crate) struct Caller {
-    post: Arc<dyn Fn(Job) + Send + Sync>,
+    post: Option<Arc<dyn Fn(Job) + Send + Sync>>,
     event_loop: Option<Arc<Py<PyAny>>>,
+    own_loop: Option<Arc<OwnLoop>>,
 }
 
 impl Caller {
     /// Nobody: what is posted is forgotten.
     pub(crate) fn nobody() -> Self {
-        Self { post: Arc::new(drop), event_loop: None }
+        Self::default()
+    }
+
+    /// Who asked for the work that this code is a part of; nobody, if that is not known here.
+    pub(crate) fn current() -> Self {
+        CALLER.try_with(Clone::clone).unwrap_or_default()
+    }
+
+    /// The same; if it has no event loop, what is async runs on this one.
+    pub(crate) fn or_own(mut self, own_loop: &Arc<OwnLoop>) -> Self {
+        self.own_loop = Some(own_loop.clone());
+        self
     }
 
     /// Has something done there, in the order in which it was posted and before the work's end is seen.
     pub(crate) fn post(&self, job: impl FnOnce(Python<'_>) -> PyResult<()> + Send + 'static) {
-        (self.post)(Box::new(job));
+        if let Some(post) = &self.post {
+            post(Box::new(job));
+        }
     }
 
-    /// Ends the work with an exception.
-    pub(crate) fn raise(&self, error: PyErr) {
+    /// Ends the work with an exception. If there is nobody, the exception comes back.
+    pub(crate) fn raise(&self, error: PyErr) -> Option<PyErr> {
+        if self.post.is_none() {
+            return Some(error);
+        }
         self.post(move |_| Err(error));
+        None
+    }
+}
+
+/// An event loop for callbacks that belong together and whose caller has none. It is made when it is first needed.
+pub(crate) struct OwnLoop(PyOnceLock<Py<PyAny>>);
+
+impl OwnLoop {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self(PyOnceLock::new()))
+    }
+
+    fn run<'py>(&self, coroutine: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = coroutine.py();
+        let make = || py.import("tympan._aio")?.getattr("Loop")?.call0().map(Bound::unbind);
+        self.0.get_or_try_init(py, make)?.bind(py).call_method1("run", (coroutine,))
+    }
+}
+
+impl Drop for OwnLoop {
+    fn drop(&mut self) {
+        attach_to_drop(|py| drop(self.0.get(py).map(|own| own.call_method0(py, "close"))));
     }
 }
 
@@ -76,7 +120,8 @@ fn wait<T: Send + 'static>(py: Python<'_>, make: Make<'_, T>) -> PyResult<T> {
     let (sender, receiver) = mpsc::channel();
     let jobs = sender.clone();
     let post = move |job| drop(jobs.send(Posted::Job(job)));
-    let work = make(Caller { post: Arc::new(post), event_loop: None })?;
+    let caller = Caller { post: Some(Arc::new(post)), ..Caller::default() };
+    let work = CALLER.scope(caller.clone(), make(caller)?);
     let (going, gone) = mpsc::channel::<()>();
     let work = io::spawn(async move {
         // It is dropped after the work is.
@@ -127,7 +172,8 @@ fn begin<T: Send + 'static>(py: Python<'_>, make: Make<'_, T>, convert: Convert<
             });
         })
     };
-    let work = make(Caller { post: post.clone(), event_loop: Some(to_loop) })?;
+    let caller = Caller { post: Some(post.clone()), event_loop: Some(to_loop), own_loop: None };
+    let work = CALLER.scope(caller.clone(), make(caller)?);
     let task = io::spawn(async move {
         let outcome = io::spawn(work).await;
         post(Box::new(move |py| {
@@ -190,11 +236,15 @@ pub(crate) async fn call(function: Py<PyAny>, arguments: Arguments, caller: Call
             finish_or_await(&returned, &caller)
         })
     });
-    let gone = || PyRuntimeError::new_err("the interpreter is shutting down");
     match begun.await.ok().flatten().ok_or_else(gone)?? {
         Returned::Value(value) => Ok(value),
         Returned::Later { outcome, _guard } => outcome.await.map_err(|_| gone())?,
     }
+}
+
+/// What there is to say when the interpreter comes to its end.
+pub(crate) fn gone() -> PyErr {
+    PyRuntimeError::new_err("the interpreter is shutting down")
 }
 
 enum Returned {
@@ -211,7 +261,11 @@ fn finish_or_await(returned: &Bound<'_, PyAny>, caller: &Caller) -> PyResult<Ret
     static AWAITED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let coroutine = AWAITED.import(py, "tympan._aio", "awaited")?.call1((returned,))?;
     let Some(event_loop) = &caller.event_loop else {
-        return Ok(Returned::Value(asyncio(py)?.call_method1("run", (coroutine,))?.unbind()));
+        let value = match &caller.own_loop {
+            Some(own_loop) => own_loop.run(coroutine),
+            None => asyncio(py)?.call_method1("run", (coroutine,)),
+        };
+        return value.map(|value| Returned::Value(value.unbind()));
     };
     let running = asyncio(py)?.call_method1("run_coroutine_threadsafe", (coroutine, event_loop.bind(py)))?;
     let (sender, outcome) = oneshot::channel();
@@ -240,7 +294,7 @@ struct CancelOnDrop(Py<PyAny>);
 
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
-        attach(|py| drop(self.0.call_method0(py, "cancel")));
+        attach_to_drop(|py| drop(self.0.call_method0(py, "cancel")));
     }
 }
 

@@ -24,7 +24,7 @@ def test_an_error_has_its_place_and_what_to_do() -> None:
         tympan.render(prompt)
     error = caught.value
     assert isinstance(error, tympan.TympanValueError)
-    assert (error.code, error.line, error.column) == ("undefined_variable", 2, 10)
+    assert (error.code, error.file, error.line, error.column) == ("undefined_variable", "hello.prompty", 2, 10)
     assert error.help is not None and "default" in error.help
     assert str(error) == "Undefined template variable: name (hello.prompty:2:10)"
 
@@ -34,6 +34,9 @@ def test_all_mistakes_of_a_file_come_at_once() -> None:
         tympan.Prompt.from_yaml("{name: a, role: robot, body: '{{ x }}', more: 1}")
     assert len(caught.value.others) >= 2
     assert all(finding.line == 1 for finding in caught.value.others)
+    with pytest.raises(tympan.TympanValueError) as caught:
+        tympan.Prompt.from_yaml("{name: a, role: user, body: '{{ x }}', varaibles: {}}")
+    assert [finding.fix for finding in caught.value.others if finding.fix] == ["variables"]
 
 
 def test_nobody_knows_the_renderer() -> None:

@@ -103,8 +103,9 @@ def test_definitions() -> None:
     read = {".yaml": tympan.Prompt.from_yaml, ".json": tympan.Prompt.from_json, ".toml": tympan.Prompt.from_toml}
     hashes: dict[str, set[str]] = {}
     for path in sorted((FIXTURES / "definition" / "accepted").iterdir()):
-        prompt = read[path.suffix](path.read_text("utf-8"))
-        assert prompt.definition_hash == tympan.load(path).definition_hash
+        # Nothing is rendered here.
+        prompt = read[path.suffix](path.read_text("utf-8"), validator=False)
+        assert prompt.definition_hash == tympan.load(path, validator=False).definition_hash
         hashes.setdefault(path.stem, set()).add(prompt.definition_hash)
     assert len(hashes) >= 4 and all(len(same) == 1 for same in hashes.values())
     rejected = sorted((FIXTURES / "definition" / "rejected").iterdir())

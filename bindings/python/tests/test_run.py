@@ -79,8 +79,9 @@ def test_results_that_do_not_fit_are_refused() -> None:
     assert "Wood" not in str(caught.value)
     with pytest.raises(tympan.TympanValueError):
         run.cast(Colour)
-    with pytest.raises(pydantic.ValidationError):
+    with pytest.raises(tympan.TympanValueError, match="model_type") as caught:
         tympan.invoke(ECHO, QUESTION).cast(Order)
+    assert caught.value.code == "invalid_result"
     with pytest.raises(TypeError):
         run.cast(complex)
 

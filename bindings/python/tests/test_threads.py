@@ -9,25 +9,40 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
 
 import tympan
 
 TEXT = "---\ninputs: [{name: question, kind: string}]\n---\nsystem:\nBe kind.\n\nuser:\n{{ question | upper }}\n"
 
 
-def test_eight_threads_render_at_once() -> None:
-    prompt = tympan.load_str(TEXT)
-    barrier = threading.Barrier(8)
+def rendered(prompt: tympan.Prompt, thread: int) -> list[tuple[Any, ...]]:
+    """All that there is to see of many renders: bytes, hashes, who wrote what, and the messages."""
+    seen: list[tuple[Any, ...]] = []
+    for i in range(300):
+        inputs = {"question": f"q{thread} {i} ü🥁", "items": [{"n": i}, {"n": thread}]}
+        text = tympan.render(prompt, inputs)
+        segments = [(segment.text, segment.origins, segment.trusted) for segment in text.segments]
+        messages = [message.to_dict() for message in tympan.prepare(prompt, inputs)]
+        seen.append((text.encode(), text.template_hash, text.render_hash, segments, messages))
+    return seen
 
-    def work(thread: int) -> None:
+
+def test_eight_threads_render_the_same_as_one() -> None:
+    text = TEXT + "{% for item in items %}{{ loop.index }}={{ item.n }} {% endfor %}{{ items | tojson }}"
+    alone = [rendered(tympan.load_str(text), thread) for thread in range(8)]
+    # Compiled by whichever thread is the first.
+    prompt, barrier = tympan.load_str(text), threading.Barrier(8)
+
+    def work(thread: int) -> list[tuple[Any, ...]]:
         barrier.wait()
-        for i in range(500):
-            messages = tympan.prepare(prompt, {"question": f"q{thread} {i}"})
-            assert messages[1].text == f"Q{thread} {i}"
+        return rendered(prompt, thread)
 
     with ThreadPoolExecutor(8) as pool:
-        for done in [pool.submit(work, thread) for thread in range(8)]:
-            done.result()
+        assert list(pool.map(work, range(8))) == alone
+    assert alone[0][0][0].startswith("system:\nBe kind.\n\nuser:\nQ0 0 Ü🥁".encode())
 
 
 def test_other_threads_run_while_the_engine_works() -> None:
@@ -60,32 +75,57 @@ def test_other_threads_run_while_the_engine_works() -> None:
 
 LEAK = """
 import sys, tympan
-prompt = tympan.load_str(sys.argv[1])
 def resident():
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * 4096
-def work(count):
-    for i in range(count):
-        rendered = tympan.render(prompt, {"question": "x" * 1000, "more": [{"a": i}]})
-        tympan.parse(prompt, rendered), rendered.segments, prompt.inputs
+prompt = tympan.load_str(sys.argv[1])
+definition = {"name": "a", "role": "user", "body": "{{ a }}", "variables": {
+    "a": {"type": "string", "trusted": False, "validation_required": True}}}
+def only_render(i):
+    tympan.render(prompt, {"question": f"{i} What is a tympan?"})
+def all_the_rest(i):
+    import dataclasses
+    @dataclasses.dataclass
+    class Model:
+        a: str
+    inputs = {"question": "x" * 1000, "more": [{"a": i}]}
+    rendered = tympan.render(prompt, inputs)
+    messages = tympan.parse(prompt, rendered)
+    rendered.segments, rendered.render_hash, prompt.inputs, prompt.to_dict(), [message.to_dict() for message in messages]
+    made = tympan.Prompt.from_definition(definition, validator=Model)
+    made.render({"a": "b"})
+    for wrong in ({"question": {1}}, {}):
         try:
-            tympan.render(prompt, {"question": {1}})
+            tympan.render(prompt, wrong)
         except ValueError:
             pass
-work(2000)
+    runtime = tympan.Runtime()
+    runtime.register_renderer("jinja2", lambda template, inputs: template)
+    runtime.register_provider("mine", lambda call: "yes")
+    runtime.prepare(prompt, inputs)
+    if i % 8 == 0:
+        runtime.invoke(prompt, inputs, provider="mine")
+work = {"render": only_render, "rest": all_the_rest}[sys.argv[2]]
+count = int(sys.argv[3])
+for i in range(max(500, count // 10)):
+    work(i)
 before = resident()
-work(int(sys.argv[2]))
+for i in range(count):
+    work(i)
 print(resident() - before)
 """
 
+RENDERS = int(os.environ.get("TYMPAN_LEAK_RENDERS", "1000000"))
 
-def test_memory_stays_flat() -> None:
-    if not os.path.exists("/proc/self/statm"):
-        return
-    renders = os.environ.get("TYMPAN_LEAK_RENDERS", "20000")
-    done = subprocess.run([sys.executable, "-c", LEAK, TEXT, renders], capture_output=True, text=True, check=True)
-    # Each render makes several thousand bytes; a leak of one object in a hundred would show.
-    assert int(done.stdout) < 2_000_000
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="nothing says here how much memory there is")
+@pytest.mark.parametrize(("what", "count", "bytes"), [("render", RENDERS, 6_000_000), ("rest", RENDERS // 400, 2_000_000)])
+def test_memory_stays_flat(what: str, count: int, bytes: int) -> None:
+    done = subprocess.run([sys.executable, "-c", LEAK, TEXT, what, str(count)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    # A million renders that each lose one object of the smallest size, 16 bytes, lose 16 million. The rest makes prompts
+    # and runtimes, which are thousands of bytes each.
+    assert int(done.stdout) < bytes
 
 
 INTERRUPTED = """

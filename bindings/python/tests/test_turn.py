@@ -167,7 +167,7 @@ def test_the_arguments_of_a_decorated_tool_are_what_its_annotations_say() -> Non
     assert results(tympan.turn(prompt, tools={"forecast": forecast})) == ["Rome 2 KELVIN low"]
     wrong = weather_prompt({**call, "place": {"town": "Rome"}}, name="forecast", parameters=parameters)
     (result,) = results(tympan.turn(wrong, tools={"forecast": forecast}))
-    assert "`city`: expected it, and it is missing" in result
+    assert "`place.city`: expected it, and it is missing" in result
 
 
 def test_a_tool_has_a_name_a_timeout_and_a_schema_of_the_hosts_choice() -> None:
@@ -229,7 +229,7 @@ def test_events_come_in_order_and_in_the_callers_thread() -> None:
     (called,) = [event.data for event in events if event.kind == "tool_call_start"]
     assert (called["name"], json.loads(called["arguments"])) == ("weather", CITY)
     (result,) = [event.data for event in events if event.kind == "tool_result"]
-    assert (result["content"][0]["value"], result["error"]) == ("Paris", None)
+    assert (result["parts"][0]["value"], result["error"]) == ("Paris", None)
     assert "".join(event.data["text"] for event in events if event.kind == "token") == "That was all."
     assert threads == {threading.get_ident()}
 

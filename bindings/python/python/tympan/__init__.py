@@ -21,6 +21,7 @@ from tympan._native import (
     Event,
     Finding,
     Message,
+    ModelCall,
     Part,
     Prompt,
     Property,
@@ -31,7 +32,10 @@ from tympan._native import (
     TurnRun,
     Usage,
     __version__,
+    _set_default,  # pyright: ignore[reportPrivateUsage]
     bind_tools,
+    parse_text,
+    pre_render,
     to_json,
 )
 from tympan._rendered import Rendered
@@ -42,6 +46,7 @@ if TYPE_CHECKING:
     from tympan._tool import Tool, tool
 
 _default = Runtime()
+_set_default(_default)
 
 load = _default.load
 load_async = _default.load_async
@@ -79,6 +84,11 @@ def __getattr__(name: str) -> object:
     raise AttributeError(f"module 'tympan' has no attribute {name!r}")
 
 
+def default_runtime() -> Runtime:
+    """The runtime whose methods the free functions are, and that prompts render themselves with."""
+    return _default
+
+
 def check(prompt: Prompt) -> "list[Finding]":
     """Looks for what is worth knowing: variables that nothing uses, untrusted text in a system message, …"""
     return prompt.check()
@@ -92,6 +102,7 @@ __all__ = [
     "Finding",
     "InvokerError",
     "Message",
+    "ModelCall",
     "Part",
     "Prompt",
     "Property",
@@ -112,6 +123,7 @@ __all__ = [
     "__version__",
     "bind_tools",
     "check",
+    "default_runtime",
     "invoke",
     "invoke_agent",
     "invoke_agent_async",
@@ -121,6 +133,8 @@ __all__ = [
     "load_str",
     "parse",
     "parse_async",
+    "parse_text",
+    "pre_render",
     "prepare",
     "prepare_async",
     "process",

@@ -15,8 +15,10 @@ class TympanError(Exception):
 
     code: str
     """A short stable name of what went wrong; the guide lists them all."""
+    file: Optional[str]
+    """The prompt file, or what its text was called."""
     line: Optional[int]
-    """The line of the prompt file, from 1."""
+    """The line in it, from 1."""
     column: Optional[int]
     """The column, from 1."""
     help: Optional[str]
@@ -33,6 +35,7 @@ class TympanError(Exception):
         message: str = "",
         *,
         code: str = "internal",
+        file: Optional[str] = None,
         line: Optional[int] = None,
         column: Optional[int] = None,
         help: Optional[str] = None,
@@ -42,6 +45,7 @@ class TympanError(Exception):
     ) -> None:
         Exception.__init__(self, message)
         self.code = code
+        self.file = file
         self.line = line
         self.column = column
         self.help = help
@@ -51,7 +55,7 @@ class TympanError(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # What is only of use in this process stays here.
-        state = {"code": self.code, "line": self.line, "column": self.column, "help": self.help}
+        state = {"code": self.code, "file": self.file, "line": self.line, "column": self.column, "help": self.help}
         return type(self), (str(self),), {**state, "partial_text": self.partial_text}
 
 

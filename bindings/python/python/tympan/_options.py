@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Literal, TypedDict, Union
+from typing import Any, Callable, Literal, Optional, TypedDict, Union
 
 Path = Union[str, "os.PathLike[str]"]
 
@@ -122,8 +122,53 @@ class TurnOptions(TypedDict, total=False):
     guard: Union[bool, str]
     tool_timeout: float
     approve_all: bool
-    compact: bool
     journal: Path
+
+
+class ModelCallOptions(RunOptions, total=False):
+    """What a provider that the host has registered is told of what the caller wants."""
+
+    functions: list[dict[str, Any]]
+
+
+class TracyBackend(TypedDict):
+    """Writes each trace into a file of a folder."""
+
+    tracy: Path
+
+
+class ConsoleBackend(TypedDict):
+    """Writes what happens to standard error."""
+
+    console: Literal[True]
+
+
+class OtelCollector(TypedDict, total=False):
+    """Where a collector of OpenTelemetry is, and what it gets."""
+
+    endpoint: str
+    headers: dict[str, str]
+    service_name: str
+    timeout: float
+    content: bool
+
+
+class OtelBackend(TypedDict):
+    """Sends spans to a collector of OpenTelemetry."""
+
+    otel: OtelCollector
+
+
+TraceBackend = Union[TracyBackend, ConsoleBackend, OtelBackend, Callable[[dict[str, Any]], object]]
+
+
+class TraceStatus(TypedDict):
+    """How a backend is doing."""
+
+    name: str
+    dropped: int
+    failed: int
+    last_error: Optional[str]
 
 
 class ToolRun(TypedDict):

@@ -6,7 +6,7 @@ from tympan import _native
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Awaitable, Callable, Mapping, Optional, Sequence, Union
+    from typing import Any, Awaitable, Callable, Literal, Mapping, Optional, Sequence, Union
 
     from typing_extensions import Unpack
 
@@ -16,12 +16,16 @@ if TYPE_CHECKING:
 
     # A mapping, a dataclass or a Pydantic model.
     _Inputs = Any
+    # A Pydantic model, a dataclass or a `TypedDict`: the class; or `False` if inputs are validated elsewhere.
+    _Validator = Union[type, Literal[False], None]
     # Functions by name, or a list of functions.
     _Tools = Union[Mapping[str, Callable[..., Any]], Sequence[Callable[..., Any]]]
     # What `prepare` returned, or plain data of the same form.
     _Messages = Sequence[Union[Message, Mapping[str, Any]]]
     # `True` and `None` allow, `False` and a text deny; the text says why.
     _Verdict = Union[bool, str, None]
+    # Who says in short what no longer fits: the model of the turn, a function, or another prompt.
+    _Compact = Union[bool, Callable[[list[Message]], Union[str, Awaitable[str]]], Prompt, None]
 
 
 class Runtime(_native.Runtime):
@@ -30,13 +34,22 @@ class Runtime(_native.Runtime):
     The free functions of the package are the methods of a runtime without options.
     """
 
-    async def load_async(self, path: Path, /) -> Prompt:
+    async def load_async(self, path: Path, /, *, validator: _Validator = None) -> Prompt:
         """The async twin of `load`."""
-        return await self._load(path)
+        return await self._load(path, validator)
 
-    async def render_async(self, prompt: Prompt, inputs: _Inputs = None, *, variant: Optional[str] = None) -> Rendered:
+    async def render_async(
+        self,
+        prompt: Prompt,
+        inputs: _Inputs = None,
+        *,
+        variant: Optional[str] = None,
+        guard: Union[bool, str, None] = None,
+        strict: Optional[bool] = None,
+        lenient: Optional[bool] = None,
+    ) -> Rendered:
         """The async twin of `render`, which never waits."""
-        return self.render(prompt, inputs, variant=variant)
+        return self.render(prompt, inputs, variant=variant, guard=guard, strict=strict, lenient=lenient)
 
     async def parse_async(self, prompt: Prompt, rendered: Rendered) -> list[Message]:
         """The async twin of `parse`, which never waits."""
@@ -97,10 +110,11 @@ class Runtime(_native.Runtime):
         judge_tool: Optional[Callable[[ToolRun], _Verdict]] = None,
         cancel: Optional[CancelToken] = None,
         steering: Optional[Steering] = None,
+        compact: _Compact = None,
         **options: Unpack[TurnOptions],
     ) -> TurnRun:
         """Renders a prompt, and calls its model and the tools it asks for until it answers."""
-        hooks = _hooks(tools, on_event, approve, judge_input, judge_output, judge_tool, cancel, steering)
+        hooks = _hooks(tools, on_event, approve, judge_input, judge_output, judge_tool, cancel, steering, compact)
         return self._turn(prompt, inputs, dict(options), hooks, False)
 
     async def turn_async(
@@ -116,10 +130,11 @@ class Runtime(_native.Runtime):
         judge_tool: Optional[Callable[[ToolRun], _Verdict]] = None,
         cancel: Optional[CancelToken] = None,
         steering: Optional[Steering] = None,
+        compact: _Compact = None,
         **options: Unpack[TurnOptions],
     ) -> TurnRun:
         """The async twin of `turn`. Cancelling the task stops the turn."""
-        hooks = _hooks(tools, on_event, approve, judge_input, judge_output, judge_tool, cancel, steering)
+        hooks = _hooks(tools, on_event, approve, judge_input, judge_output, judge_tool, cancel, steering, compact)
         return await self._turn(prompt, inputs, dict(options), hooks, True)
 
     invoke_agent = turn
@@ -137,10 +152,11 @@ class Runtime(_native.Runtime):
         judge_tool: Optional[Callable[[ToolRun], _Verdict]] = None,
         cancel: Optional[CancelToken] = None,
         steering: Optional[Steering] = None,
+        compact: _Compact = None,
         **options: Unpack[TurnOptions],
     ) -> TurnRun:
         """Goes on with a turn that has died, from its `journal`. The inputs are in there too."""
-        hooks = _hooks(tools, on_event, approve, judge_input, judge_output, judge_tool, cancel, steering)
+        hooks = _hooks(tools, on_event, approve, judge_input, judge_output, judge_tool, cancel, steering, compact)
         return self._resume(prompt, dict(options), hooks, False)
 
     async def resume_async(
@@ -155,10 +171,11 @@ class Runtime(_native.Runtime):
         judge_tool: Optional[Callable[[ToolRun], _Verdict]] = None,
         cancel: Optional[CancelToken] = None,
         steering: Optional[Steering] = None,
+        compact: _Compact = None,
         **options: Unpack[TurnOptions],
     ) -> TurnRun:
         """The async twin of `resume`."""
-        hooks = _hooks(tools, on_event, approve, judge_input, judge_output, judge_tool, cancel, steering)
+        hooks = _hooks(tools, on_event, approve, judge_input, judge_output, judge_tool, cancel, steering, compact)
         return await self._resume(prompt, dict(options), hooks, True)
 
 
@@ -171,6 +188,7 @@ def _hooks(
     judge_tool: Any,
     cancel: Any,
     steering: Any,
+    compact: Any,
 ) -> dict[str, Any]:
     return {
         "tools": tools,
@@ -181,4 +199,5 @@ def _hooks(
         "judge_tool": judge_tool,
         "cancel": cancel,
         "steering": steering,
+        "compact": compact,
     }

@@ -65,7 +65,10 @@ class Tool(Generic[_P, _R]):
         from tympan import _schema
 
         hints = self._hints
-        made = {name: _schema.cast(value, hints[name]) if name in hints else value for name, value in arguments.items()}
+        made = {
+            name: _schema.cast_argument(value, hints[name], name) if name in hints else value
+            for name, value in arguments.items()
+        }
         function: Callable[..., Any] = self._function
         return function(**made)
 

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import Any
+from enum import Enum
+from typing import Any, Optional, Union
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 
-class PromptRole(StrEnum):
+class PromptRole(str, Enum):
     """
     Who says the text in a conversation.
     """
@@ -19,7 +19,7 @@ class PromptRole(StrEnum):
     assistant = 'assistant'
 
 
-class VariableType(StrEnum):
+class VariableType(str, Enum):
     """
     A type, as JSON Schema names it.
     """
@@ -39,8 +39,8 @@ class VariableTypes1(RootModel[list[VariableType]]):
     """
 
 
-class VariableTypes(RootModel[VariableType | VariableTypes1]):
-    root: VariableType | VariableTypes1 = Field(..., title='VariableTypes')
+class VariableTypes(RootModel[Union[VariableType, VariableTypes1]]):
+    root: Union[VariableType, VariableTypes1] = Field(..., title='VariableTypes')
     """
     What a variable holds: one type, or a list of those that it may have.
     """
@@ -59,11 +59,11 @@ class PromptVariable(BaseModel):
     """
     Whether its text counts as the author's own.
     """
-    validation_required: bool | None = False
+    validation_required: Optional[bool] = False
     """
     Whether callers must validate it before they render.
     """
-    description: str | None = None
+    description: Optional[str] = None
     """
     What it is, for people.
     """
@@ -81,7 +81,7 @@ class PromptVariant(BaseModel):
     """
     The variant's template.
     """
-    metadata: dict[str, Any] | None = None
+    metadata: Optional[dict[str, Any]] = None
     """
     Whatever the author wants to keep with the variant. Kept, and never interpreted.
     """
@@ -104,19 +104,19 @@ class PromptDefinition(BaseModel):
     """
     The template of the default variant.
     """
-    variables: dict[str, PromptVariable] | None = None
+    variables: Optional[dict[str, PromptVariable]] = None
     """
     The variables that templates may use, by name. All variants share them.
     """
-    variants: dict[str, PromptVariant] | None = None
+    variants: Optional[dict[str, PromptVariant]] = None
     """
     Other variants of the template, by name. The name `default` belongs to the body above.
     """
-    output_model: str | None = None
+    output_model: Optional[str] = None
     """
     A name of the caller's for what the model should answer with. Kept, and never resolved.
     """
-    metadata: dict[str, Any] | None = None
+    metadata: Optional[dict[str, Any]] = None
     """
     Whatever the author wants to keep with the prompt. Kept, and never interpreted.
     """
