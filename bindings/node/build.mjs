@@ -23,3 +23,6 @@ mkdirSync(dirname(addon), { recursive: true });
 // A process that has loaded the old one keeps it.
 rmSync(addon, { force: true });
 copyFileSync(built.filenames.find((file) => !file.endsWith(".lib")), addon);
+
+// The types of prompt definitions, which are made from their schema.
+copyFileSync(join(here, "../../schemas/generated/definition.d.ts"), join(here, "ts", "definition.cts"));

@@ -5,9 +5,10 @@
 
 mod border;
 mod composition;
-mod job;
+mod host;
 mod packed;
 mod prompt;
+mod registry;
 mod runtime;
 mod show;
 mod tool;

@@ -10,6 +10,7 @@ use serde_json::{Number, Value as Json};
 use tympan::{ContentPart, JsonMap, Message, Role};
 
 use crate::border::guarded;
+use crate::host::here;
 use crate::prompt::NativePrompt;
 use crate::runtime::NativeRuntime;
 use crate::show;
@@ -47,7 +48,7 @@ impl NativeRuntime {
         let Some(Json::Object(inputs)) = (Reader { texts: &texts, tape, keys: Vec::new() }).value() else {
             return Ok(None);
         };
-        let messages = guarded(|| self.runtime.prepare(&prompt.prompt, &inputs))?;
+        let messages = here(*env, || guarded(|| self.runtime.prepare(&prompt.prompt, &inputs)))?;
         let simple = messages.iter().map(simple).collect::<Option<Vec<_>>>();
         if let Some(simple) = simple.filter(|all| all.iter().map(|(_, text)| text.len()).sum::<usize>() < MAX_LENGTH) {
             return write(env, &simple).map(Some);

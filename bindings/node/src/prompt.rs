@@ -5,9 +5,12 @@ use std::sync::Arc;
 use napi_derive::napi;
 use serde_json::{Value as Json, json};
 use tympan::definition::Overlay;
+use tympan::format::definition::Syntax;
+use tympan::source::SourceFile;
 use tympan::{Prompt, Rendered, Role};
 
 use crate::border::{finding, guarded, read, written};
+use crate::show;
 
 /// A prompt.
 #[napi]
@@ -23,17 +26,29 @@ impl From<Prompt> for NativePrompt {
 
 #[napi]
 impl NativePrompt {
-    /// A prompt from a definition: `yaml`, `json` or `toml`.
+    /// A prompt from a definition: `yaml`, `json` or `toml`, or `data`, which is JSON that nobody wrote as a text.
     #[napi(factory)]
     pub fn from_definition(text: String, syntax: String) -> napi::Result<Self> {
         guarded(|| {
             let made = match syntax.as_str() {
                 "yaml" => Prompt::from_yaml(&text),
                 "toml" => Prompt::from_toml(&text),
-                _ => Prompt::from_json(&text),
+                "json" => Prompt::from_json(&text),
+                _ => {
+                    let data: Json = read("definition", &text)?;
+                    // Places in errors are those of the definition as JSON.
+                    let source = SourceFile::new("<definition>", format!("{data:#}"));
+                    Prompt::from_definition_source(source, Syntax::Json)
+                }
             };
             made.map(Self::from)
         })
+    }
+
+    /// The inputs that callers have to validate before they render.
+    #[napi]
+    pub fn validation_required(&self) -> Vec<String> {
+        self.prompt.validation_required().map(str::to_owned).collect()
     }
 
     /// A prompt that differs from this one by some fields.
@@ -51,14 +66,35 @@ impl NativePrompt {
     pub fn describe(&self) -> napi::Result<String> {
         guarded(|| {
             let prompt = &self.prompt;
-            let mut described = prompt.spec().to_json_redacted();
-            described["role"] = json!(prompt.role().map(Role::as_str));
-            described["body"] = json!(prompt.body());
-            described["variants"] = prompt.arms().collect();
-            described["validationRequired"] = prompt.validation_required().collect();
-            described["warnings"] = prompt.warnings().iter().map(|one| finding(one, Some(prompt.source()))).collect();
-            written(&described)
+            written(&json!({
+                "spec": prompt.spec().to_json_redacted(),
+                "role": prompt.role().map(Role::as_str),
+                "body": prompt.body(),
+                "variants": prompt.arms().collect::<Vec<_>>(),
+                "validationRequired": prompt.validation_required().collect::<Vec<_>>(),
+                "outputModel": prompt.output_model(),
+                "directive": prompt.directive(),
+                "warnings": prompt.warnings().iter().map(|one| finding(one, Some(prompt.source()))).collect::<Vec<_>>(),
+            }))
         })
+    }
+
+    /// What the author keeps with a variant, as JSON.
+    #[napi]
+    pub fn variant_metadata(&self, variant: String) -> napi::Result<String> {
+        guarded(|| written(self.prompt.variant_metadata(&variant)?))
+    }
+
+    /// The messages of a rendered prompt, as JSON.
+    #[napi]
+    pub fn messages(&self, rendered: &NativeRendered) -> napi::Result<String> {
+        guarded(|| show::messages(self.prompt.messages(rendered.rendered.clone())?))
+    }
+
+    /// What telemetry wants to know of a render, as JSON.
+    #[napi]
+    pub fn provenance_attributes(&self, rendered: &NativeRendered) -> napi::Result<String> {
+        guarded(|| written(&self.prompt.provenance_attributes(&rendered.rendered)))
     }
 
     /// The hash of the source of a variant's template.
@@ -111,7 +147,7 @@ impl NativeRendered {
             let segment = |segment: tympan::rendered::Segment<'_>| {
                 json!({
                     "text": segment.text,
-                    "inputs": rendered.inputs().names(segment.origin).collect::<Vec<_>>(),
+                    "origins": rendered.inputs().names(segment.origin).collect::<Vec<_>>(),
                     "trusted": rendered.is_trusted(&segment),
                 })
             };

@@ -1,22 +1,36 @@
 //! A runtime: what computes. What waits for a network is in `turn`.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use napi::bindgen_prelude::AsyncTask;
+use napi::Env;
 use napi_derive::napi;
-use tympan::{Prompt, RenderOptions, Rendered, Result};
-use tympan_runtime::{Runtime, config};
+use tympan::chat::{ParseTextOptions, parse_text};
+use tympan::thread::{ThreadRoles, parse_thread};
+use tympan::{JsonMap, Prompt, Rendered, Result, marker};
+use tympan_runtime::{Runtime, config, data};
 
 use crate::border::{guarded, read, written};
-use crate::job::{Job, Made, job};
+use crate::host::{Listener, Registered, here};
 use crate::prompt::{NativePrompt, NativeRendered};
 use crate::show;
+use crate::work::{Made, Work};
 
 /// Registries and options.
 #[napi]
 pub struct NativeRuntime {
     pub(crate) runtime: Runtime,
+    /// Who is asked for what is registered, once something is.
+    pub(crate) registered: OnceLock<Arc<Registered>>,
+}
+
+impl Drop for NativeRuntime {
+    /// Nobody answers any more, and whoever waits for that should not hold up the end.
+    fn drop(&mut self) {
+        if let Some(registered) = self.registered.get() {
+            registered.host.close();
+        }
+    }
 }
 
 #[napi]
@@ -26,7 +40,7 @@ impl NativeRuntime {
     pub fn new(options: String) -> napi::Result<Self> {
         guarded(|| {
             let options = config::runtime_options(read("options", &options)?)?;
-            Ok(Self { runtime: Runtime::new(options) })
+            Ok(Self { runtime: Runtime::new(options), registered: OnceLock::new() })
         })
     }
 
@@ -36,11 +50,11 @@ impl NativeRuntime {
         guarded(|| self.runtime.load(path).map(Into::into))
     }
 
-    /// The same in a thread of the pool.
+    /// The same in another thread.
     #[napi]
-    pub fn load_async(&self, path: String) -> AsyncTask<Job> {
+    pub fn load_async(&self, path: String, listener: Listener) -> Work {
         let runtime = self.runtime.clone();
-        job(move || Ok(Made::Prompt(runtime.load(path)?.into())))
+        Work::compute(listener, move || Ok(Made::Prompt(runtime.load(path)?.into())))
     }
 
     /// Loads a prompt from the text of a prompt file.
@@ -55,48 +69,58 @@ impl NativeRuntime {
         guarded(|| written(&self.runtime.validate_inputs(&prompt.prompt, &read("inputs", &inputs)?)?))
     }
 
-    /// Renders a prompt.
+    /// Renders a prompt. What the runtime has no say in is in the options, as JSON.
     #[napi]
     pub fn render(
         &self,
+        env: Env,
         prompt: &NativePrompt,
         inputs: String,
-        variant: Option<String>,
+        options: Option<String>,
     ) -> napi::Result<NativeRendered> {
-        guarded(|| Ok(NativeRendered { rendered: render(&self.runtime, &prompt.prompt, &inputs, variant.as_deref())? }))
+        here(env, || guarded(|| render(&self.runtime, &prompt.prompt, &inputs, options.as_deref())))
+            .map(|rendered| NativeRendered { rendered })
     }
 
-    /// The same in a thread of the pool.
+    /// The same in another thread.
     #[napi]
-    pub fn render_async(&self, prompt: &NativePrompt, inputs: String, variant: Option<String>) -> AsyncTask<Job> {
+    pub fn render_async(
+        &self,
+        prompt: &NativePrompt,
+        inputs: String,
+        options: Option<String>,
+        listener: Listener,
+    ) -> Work {
         let (runtime, prompt) = (self.runtime.clone(), prompt.prompt.clone());
-        job(move || Ok(Made::Rendered(Box::new(render(&runtime, &prompt, &inputs, variant.as_deref())?))))
+        Work::compute(listener, move || {
+            Ok(Made::Rendered(Box::new(render(&runtime, &prompt, &inputs, options.as_deref())?)))
+        })
     }
 
     /// Splits a rendered prompt into messages.
     #[napi]
-    pub fn parse(&self, prompt: &NativePrompt, rendered: &NativeRendered) -> napi::Result<String> {
-        guarded(|| show::messages(self.runtime.parse(&prompt.prompt, &rendered.rendered)?))
+    pub fn parse(&self, env: Env, prompt: &NativePrompt, rendered: &NativeRendered) -> napi::Result<String> {
+        here(env, || guarded(|| show::messages(self.runtime.parse(&prompt.prompt, &rendered.rendered)?)))
     }
 
-    /// The same in a thread of the pool.
+    /// The same in another thread.
     #[napi]
-    pub fn parse_async(&self, prompt: &NativePrompt, rendered: &NativeRendered) -> AsyncTask<Job> {
+    pub fn parse_async(&self, prompt: &NativePrompt, rendered: &NativeRendered, listener: Listener) -> Work {
         let (runtime, prompt, rendered) = (self.runtime.clone(), prompt.prompt.clone(), rendered.rendered.clone());
-        job(move || Ok(Made::Text(show::messages(runtime.parse(&prompt, &rendered)?)?)))
+        Work::compute(listener, move || Ok(Made::Text(show::messages(runtime.parse(&prompt, &rendered)?)?)))
     }
 
     /// Renders a prompt and splits it into messages.
     #[napi]
-    pub fn prepare(&self, prompt: &NativePrompt, inputs: String) -> napi::Result<String> {
-        guarded(|| prepare(&self.runtime, &prompt.prompt, &inputs))
+    pub fn prepare(&self, env: Env, prompt: &NativePrompt, inputs: String) -> napi::Result<String> {
+        here(env, || guarded(|| prepare(&self.runtime, &prompt.prompt, &inputs)))
     }
 
-    /// The same in a thread of the pool.
+    /// The same in another thread.
     #[napi]
-    pub fn prepare_async(&self, prompt: &NativePrompt, inputs: String) -> AsyncTask<Job> {
+    pub fn prepare_async(&self, prompt: &NativePrompt, inputs: String, listener: Listener) -> Work {
         let (runtime, prompt) = (self.runtime.clone(), prompt.prompt.clone());
-        job(move || Ok(Made::Text(prepare(&runtime, &prompt, &inputs)?)))
+        Work::compute(listener, move || Ok(Made::Text(prepare(&runtime, &prompt, &inputs)?)))
     }
 
     /// Makes a result of a provider's answer.
@@ -105,17 +129,23 @@ impl NativeRuntime {
         guarded(|| process(&self.runtime, &prompt.prompt, &body, &options))
     }
 
-    /// The same in a thread of the pool.
+    /// The same in another thread.
     #[napi]
-    pub fn process_async(&self, prompt: &NativePrompt, body: String, options: String) -> AsyncTask<Job> {
-        let (runtime, prompt) = (self.runtime.clone(), Arc::clone(&prompt.prompt));
-        job(move || Ok(Made::Text(process(&runtime, &prompt, &body, &options)?)))
+    pub fn process_async(&self, prompt: &NativePrompt, body: String, options: String, listener: Listener) -> Work {
+        let (runtime, prompt) = (self.runtime.clone(), prompt.prompt.clone());
+        Work::compute(listener, move || Ok(Made::Text(process(&runtime, &prompt, &body, &options)?)))
     }
 }
 
-fn render(runtime: &Runtime, prompt: &Prompt, inputs: &str, variant: Option<&str>) -> Result<Rendered> {
-    let options = RenderOptions { variant, ..runtime.render_options() };
-    runtime.render_with(prompt, &read("inputs", inputs)?, &options)
+fn render(runtime: &Runtime, prompt: &Prompt, inputs: &str, options: Option<&str>) -> Result<Rendered> {
+    let inputs = read("inputs", inputs)?;
+    match options {
+        None => runtime.render(prompt, &inputs),
+        Some(options) => {
+            let settings = config::render_settings(read("options", options)?)?;
+            runtime.render_with(prompt, &inputs, &settings.over(runtime.render_options()))
+        }
+    }
 }
 
 fn prepare(runtime: &Runtime, prompt: &Prompt, inputs: &str) -> Result<String> {
@@ -124,5 +154,22 @@ fn prepare(runtime: &Runtime, prompt: &Prompt, inputs: &str) -> Result<String> {
 
 fn process(runtime: &Runtime, prompt: &Prompt, body: &str, options: &str) -> Result<String> {
     let options = config::run_options(read("options", options)?)?;
-    written(&show::run(&runtime.process_with(prompt, body.as_bytes(), &options)?))
+    written(&data::run(&runtime.process_with(prompt, body.as_bytes(), &options)?))
+}
+
+/// Splits text whose writers are not known into messages, as JSON.
+#[napi(js_name = "parseText")]
+pub fn split_text(text: String, nonce: Option<String>, threads: String) -> napi::Result<String> {
+    guarded(|| {
+        let threads: JsonMap = read("threads", &threads)?;
+        let thread = |(name, thread)| Ok((name, parse_thread(&thread, ThreadRoles::Any)?));
+        let threads = threads.into_iter().map(thread).collect::<Result<_>>()?;
+        show::messages(parse_text(&text, &ParseTextOptions { nonce, threads })?)
+    })
+}
+
+/// Writes a nonce into the role markers of a template.
+#[napi]
+pub fn pre_render(text: String, nonce: String) -> String {
+    marker::pre_render(&text, &nonce)
 }

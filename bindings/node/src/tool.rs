@@ -6,15 +6,16 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use napi_derive::napi;
+use serde::Deserialize;
 use serde_json::{Value as Json, json};
 use tympan::turn::{ToolRun, Verdict};
-use tympan::{Error, Kind, Result};
-use tympan_runtime::tool::{ToolError, bind_tools};
-use tympan_runtime::{Approve, Invocation, Tool, ToolOutput};
+use tympan::{Content, Error, Kind, Result};
+use tympan_runtime::tool::{OpenTool, ToolError, bind_tools};
+use tympan_runtime::{Approve, Invocation, Tool, ToolOutput, data};
 
 use crate::border::{guarded, read};
+use crate::host::{Answer, Host, Question};
 use crate::prompt::NativePrompt;
-use crate::work::Host;
 
 /// What is known of a function of the other side.
 #[napi(object)]
@@ -35,6 +36,8 @@ pub struct NativeTool {
 struct HostTool {
     /// Nobody, where a tool is only held against its declaration.
     host: Option<Arc<Host>>,
+    /// The number of one that a handler made.
+    made: Option<Number>,
     parameters: Option<Json>,
     idempotent: bool,
     needs_approval: bool,
@@ -43,15 +46,16 @@ struct HostTool {
 
 impl Tool for HostTool {
     fn call(&self, invocation: Invocation) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
-        let host = self.host.clone();
+        let (host, made) = (self.host.clone(), self.made.as_ref().map(|made| made.number));
         Box::pin(async move {
             let host = host.ok_or("nobody runs it")?;
-            let ToolRun { id, name, arguments, .. } = &invocation.run;
-            let asked = json!({
-                "name": name, "arguments": &**arguments, "id": id, "idempotencyKey": invocation.idempotency_key,
-            });
-            let answer: Json = serde_json::from_str(&host.ask("tool", &asked).await?)?;
-            Ok(answer.into())
+            let mut asked = shown(&invocation.run);
+            asked["idempotencyKey"] = invocation.idempotency_key.into();
+            asked["made"] = made.into();
+            match serde_json::from_str(&host.ask("tool", Question::new(&asked)?).await?)? {
+                Output::Parts(parts) => Ok(parts.into()),
+                Output::Value(value) => Ok(value.into()),
+            }
         })
     }
 
@@ -72,14 +76,74 @@ impl Tool for HostTool {
     }
 }
 
-fn host_tool(host: Option<Arc<Host>>, tool: NativeTool) -> Result<(String, Arc<dyn Tool>)> {
+/// What a tool returned.
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Output {
+    Parts(Content),
+    Value(Json),
+}
+
+/// A call of a tool, for whoever is asked about it.
+pub(crate) fn shown(run: &ToolRun) -> Json {
+    let ToolRun { id, name, arguments, round, index, .. } = run;
+    json!({ "id": id, "name": name, "arguments": &**arguments, "round": round, "index": index })
+}
+
+/// Makes what runs a tool by asking the other side.
+///
+/// # Errors
+/// A schema or a time cannot be used.
+pub(crate) fn host_tool(host: Option<Arc<Host>>, tool: NativeTool) -> Result<(String, Arc<dyn Tool>)> {
     let NativeTool { name, parameters, idempotent, needs_approval, timeout } = tool;
     let parameters = parameters.map(|text| read(&name, &text)).transpose()?;
-    let timeout = timeout.map(Duration::try_from_secs_f64).transpose().map_err(|_| {
-        Error::new(Kind::InvalidInput, format_args!("options: the timeout of `{name}` is no number of seconds"))
-    })?;
+    let timeout = timeout.map(|timeout| seconds(&name, timeout)).transpose()?;
     let (idempotent, needs_approval) = (idempotent.unwrap_or(false), needs_approval.unwrap_or(false));
-    Ok((name, Arc::new(HostTool { host, parameters, idempotent, needs_approval, timeout })))
+    Ok((name, Arc::new(HostTool { host, made: None, parameters, idempotent, needs_approval, timeout })))
+}
+
+fn seconds(name: &str, timeout: f64) -> Result<Duration> {
+    Duration::try_from_secs_f64(timeout).map_err(|_| {
+        Error::new(Kind::InvalidInput, format_args!("options: the timeout of `{name}` is no number of seconds"))
+    })
+}
+
+/// The number under which the other side keeps a tool that a handler made, until nobody can call it any more.
+struct Number {
+    number: u32,
+    host: Arc<Host>,
+}
+
+impl Drop for Number {
+    fn drop(&mut self) {
+        self.host.tell("forget", &json!({ "made": self.number }));
+    }
+}
+
+/// What a handler of the other side made of a tool.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct MadeTool {
+    number: u32,
+    function: Json,
+    idempotent: bool,
+    needs_approval: bool,
+    timeout: Option<f64>,
+}
+
+/// A function that a handler of the other side made, and what runs it.
+///
+/// # Errors
+/// As [`host_tool`]; or it has no name.
+pub(crate) fn made_tool(host: &Arc<Host>, made: Json) -> Result<OpenTool> {
+    let MadeTool { number, function, idempotent, needs_approval, timeout } =
+        serde_json::from_value(made).map_err(|error| Error::new(Kind::Internal, error))?;
+    let made = Some(Number { number, host: host.clone() });
+    let function = data::function(function)?;
+    let timeout = timeout.map(|timeout| seconds(&function.name, timeout)).transpose()?;
+    let host = Some(host.clone());
+    let tool = Arc::new(HostTool { host, made, parameters: None, idempotent, needs_approval, timeout });
+    Ok(OpenTool { function, tool })
 }
 
 /// The tools of a turn.
@@ -95,19 +159,21 @@ pub(crate) fn approve(host: Arc<Host>) -> Approve {
     Arc::new(move |run: ToolRun| {
         let host = host.clone();
         Box::pin(async move {
-            let asked = json!({ "name": run.name, "arguments": &*run.arguments, "id": run.id });
-            let answer = host
-                .ask("approve", &asked)
-                .await
-                .and_then(|answer| serde_json::from_str(&answer).map_err(|_| "no verdict".to_owned()));
-            match answer {
-                Ok(Json::Bool(true)) => Verdict::Allow,
-                Ok(Json::String(reason)) => Verdict::Deny(reason),
-                Ok(_) => Verdict::Deny("not approved".to_owned()),
+            match Question::new(&shown(&run)) {
+                Ok(question) => verdict(host.ask("approve", question).await),
                 Err(reason) => Verdict::Deny(reason),
             }
         })
     })
+}
+
+/// What an answer says: true, or why not.
+pub(crate) fn verdict(answer: Answer) -> Verdict {
+    match answer.map(|answer| serde_json::from_str(&answer)) {
+        Ok(Ok(Json::Bool(true))) => Verdict::Allow,
+        Ok(Ok(Json::String(reason))) | Err(reason) => Verdict::Deny(reason),
+        Ok(_) => Verdict::Deny("the host denies it".to_owned()),
+    }
 }
 
 /// Holds functions against the tools that a prompt declares.

@@ -1,43 +1,24 @@
 //! A runtime: what waits for models and tools.
 
-use std::path::Path;
+use std::pin::pin;
 use std::sync::Arc;
 
-use napi::bindgen_prelude::Either;
+use futures_util::future::{Either, select};
 use napi_derive::napi;
+use serde::Serialize;
 use tympan::thread::{ThreadRoles, parse_thread};
-use tympan::{Inputs, Message, Prompt, Result};
-use tympan_runtime::{CancelToken, PromptSource, TurnSettings, config};
+use tympan::turn::Verdict;
+use tympan::{Error, Inputs, Kind, Message, Result, wire};
+use tympan_runtime::{CancelToken, Compact, Run, TurnSettings, config, data, io};
 
 use crate::border::{guarded, read, written};
 use crate::composition::NativeSteering;
+use crate::host::{Host, Listener, Question};
 use crate::prompt::NativePrompt;
 use crate::runtime::NativeRuntime;
 use crate::show;
-use crate::tool::{NativeTool, approve, host_tools};
-use crate::work::{Host, Listener, Work};
-
-/// A prompt, or where to find it.
-enum Source {
-    Prompt(Arc<Prompt>),
-    File(String),
-}
-
-impl Source {
-    fn new(source: Either<&NativePrompt, String>) -> Self {
-        match source {
-            Either::A(prompt) => Self::Prompt(prompt.prompt.clone()),
-            Either::B(path) => Self::File(path),
-        }
-    }
-
-    fn borrow(&self) -> PromptSource<'_> {
-        match self {
-            Self::Prompt(prompt) => PromptSource::Prompt(prompt),
-            Self::File(path) => PromptSource::File(Path::new(path)),
-        }
-    }
-}
+use crate::tool::{NativeTool, approve, host_tools, shown, verdict};
+use crate::work::{Made, Work};
 
 /// How a turn goes, and what the other side does for it.
 #[napi(object)]
@@ -48,24 +29,91 @@ pub struct NativeTurn {
     pub tools: Vec<NativeTool>,
     /// Whether it wants to know what happens.
     pub events: bool,
-    /// Whether it is asked before tools run that need it.
-    pub approves: bool,
+    /// What it is asked: to `approve`, to judge (`judgeInput`, `judgeOutput`, `judgeTool`), to `compact`.
+    pub asks: Vec<String>,
 }
 
-fn settings(turn: NativeTurn, steering: Option<&NativeSteering>, host: &Arc<Host>) -> Result<TurnSettings> {
+fn settings(
+    turn: NativeTurn,
+    steering: Option<&NativeSteering>,
+    compact: Option<&NativePrompt>,
+    host: &Arc<Host>,
+) -> Result<TurnSettings> {
     let mut settings = config::turn_settings(read("options", &turn.settings)?)?;
     settings.tools = host_tools(host, turn.tools)?;
     if let Some(steering) = steering {
         settings.steering = steering.steering.clone();
     }
-    if turn.approves {
-        settings.approve = Some(approve(host.clone()));
+    if let Some(prompt) = compact {
+        settings.compact = Some(Compact::Prompt(prompt.prompt.clone()));
+    }
+    for asked in turn.asks {
+        let judge = Judge { host: host.clone(), cancel: settings.cancel.clone(), kind: asked };
+        match judge.kind.as_str() {
+            "approve" => settings.approve = Some(approve(host.clone())),
+            "judgeInput" => settings.judge_input = Some(Arc::new(move |messages| judge.ask(&all(messages)))),
+            "judgeOutput" => settings.judge_output = Some(Arc::new(move |message| judge.ask(message))),
+            "judgeTool" => settings.judge_tool = Some(Arc::new(move |run| judge.ask(&shown(run)))),
+            _ => settings.compact = Some(compact_by(host.clone())),
+        }
     }
     if turn.events {
         let host = host.clone();
-        settings.on_event = Some(Arc::new(move |event| host.tell("event", &show::event(event))));
+        settings.on_event = Some(Arc::new(move |event| host.tell("event", &data::event(event))));
     }
     Ok(settings)
+}
+
+/// Messages with pictures, sound and documents in parts of their own, as far as that can be done.
+fn all(messages: &[Message]) -> Vec<Message> {
+    let mut messages = messages.to_vec();
+    // What cannot be used is found out when the model is called.
+    let _ = wire::inline_media(&mut messages);
+    messages
+}
+
+/// Why something is denied that nobody waits for. The other side knows these words.
+const ABANDONED: &str = "the turn was cancelled";
+
+/// Somebody on the other side who says whether something is allowed.
+struct Judge {
+    host: Arc<Host>,
+    cancel: CancelToken,
+    kind: String,
+}
+
+impl Judge {
+    /// Asks, and waits for no longer than the turn is wanted.
+    fn ask(&self, about: &impl Serialize) -> Verdict {
+        let question = match Question::new(about) {
+            Ok(question) => question,
+            Err(reason) => return Verdict::Deny(reason),
+        };
+        let answer = async {
+            let asked = pin!(self.host.ask(&self.kind, question));
+            match select(asked, pin!(self.cancel.cancelled())).await {
+                Either::Left((answer, _)) => verdict(answer),
+                Either::Right(_) => Verdict::Deny(ABANDONED.to_owned()),
+            }
+        };
+        tokio::task::block_in_place(|| io::wait(answer))
+    }
+}
+
+/// A function of the other side that says in short what no longer fits.
+fn compact_by(host: Arc<Host>) -> Compact {
+    Compact::With(Arc::new(move |messages| {
+        let host = host.clone();
+        Box::pin(async move {
+            let failed = |words: String| Error::new(Kind::InvalidOperation, format_args!("compact: {words}"));
+            let answer = host.ask("compact", Question::new(&all(&messages)).map_err(failed)?).await.map_err(failed)?;
+            read("what compact returned", &answer)
+        })
+    }))
+}
+
+fn run(run: &Run) -> Result<Made> {
+    written(&data::run(run)).map(Made::Text)
 }
 
 fn messages(text: &str) -> Result<Vec<Message>> {
@@ -87,8 +135,8 @@ impl NativeRuntime {
             let (runtime, prompt) = (self.runtime.clone(), prompt.prompt.clone());
             let messages = self::messages(&messages)?;
             let options = config::run_options(read("options", &options)?)?;
-            let work = async move { written(&show::run(&runtime.run_with_async(&prompt, &messages, &options).await?)) };
-            Ok(Work::begin(Host::new(listener), CancelToken::default(), work))
+            let work = async move { run(&runtime.run_with_async(&prompt, &messages, &options).await?) };
+            Ok(Work::begin(Host::of_work(listener), CancelToken::default(), work))
         })
     }
 
@@ -102,16 +150,16 @@ impl NativeRuntime {
         listener: Listener,
     ) -> napi::Result<Work> {
         guarded(|| {
-            let (runtime, prompt, host) = (self.runtime.clone(), prompt.prompt.clone(), Host::new(listener));
+            let (runtime, prompt, host) = (self.runtime.clone(), prompt.prompt.clone(), Host::of_work(listener));
             let messages = self::messages(&messages)?;
             let options = config::run_options(read("options", &options)?)?;
             let teller = host.clone();
             let work = async move {
                 let mut stream = runtime.stream_async(&prompt, &messages, &options).await?;
                 while let Some(step) = stream.next_async().await {
-                    teller.tell("delta", &show::delta(&step?));
+                    teller.tell("delta", &data::delta(&step?));
                 }
-                written(&show::run(&stream.finish_async().await?))
+                run(&stream.finish_async().await?)
             };
             Ok(Work::begin(host, CancelToken::default(), work))
         })
@@ -121,21 +169,17 @@ impl NativeRuntime {
     #[napi]
     pub fn invoke(
         &self,
-        prompt: Either<&NativePrompt, String>,
+        prompt: &NativePrompt,
         inputs: String,
         options: String,
         listener: Listener,
     ) -> napi::Result<Work> {
-        let source = Source::new(prompt);
         guarded(|| {
-            let runtime = self.runtime.clone();
+            let (runtime, prompt) = (self.runtime.clone(), prompt.prompt.clone());
             let inputs: Inputs = read("inputs", &inputs)?;
             let options = config::run_options(read("options", &options)?)?;
-            let work = async move {
-                let run = runtime.invoke_with_async(source.borrow(), &inputs, &options).await?;
-                written(&show::run(&run))
-            };
-            Ok(Work::begin(Host::new(listener), CancelToken::default(), work))
+            let work = async move { run(&runtime.invoke_with_async(&*prompt, &inputs, &options).await?) };
+            Ok(Work::begin(Host::of_work(listener), CancelToken::default(), work))
         })
     }
 
@@ -143,24 +187,24 @@ impl NativeRuntime {
     #[napi]
     pub fn turn(
         &self,
-        prompt: Either<&NativePrompt, String>,
+        prompt: &NativePrompt,
         inputs: Option<String>,
         turn: NativeTurn,
         steering: Option<&NativeSteering>,
+        compact: Option<&NativePrompt>,
         listener: Listener,
     ) -> napi::Result<Work> {
-        let source = Source::new(prompt);
         guarded(|| {
-            let (runtime, host) = (self.runtime.clone(), Host::new(listener));
+            let (runtime, prompt, host) = (self.runtime.clone(), prompt.prompt.clone(), Host::of_work(listener));
             let inputs: Option<Inputs> = inputs.map(|inputs| read("inputs", &inputs)).transpose()?;
-            let settings = settings(turn, steering, &host)?;
+            let settings = settings(turn, steering, compact, &host)?;
             let cancel = settings.cancel.clone();
             let work = async move {
                 let run = match &inputs {
-                    Some(inputs) => runtime.turn_async(source.borrow(), inputs, &settings).await,
-                    None => runtime.resume_async(source.borrow(), &settings).await,
+                    Some(inputs) => runtime.turn_async(&*prompt, inputs, &settings).await,
+                    None => runtime.resume_async(&*prompt, &settings).await,
                 };
-                show::turn(run?)
+                show::turn(run?).map(Made::Text)
             };
             Ok(Work::begin(host, cancel, work))
         })

@@ -5,9 +5,9 @@ import { readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 
-import { Prompt, Runtime, TympanError, parse, render } from "tympan";
+import { Prompt, Runtime, TympanError, parse, prepare, render } from "tympan";
 
-import { casePrompt, cases, root, said, shared } from "./support.mjs";
+import { casePrompt, cases, promptOf, root, said, shared } from "./support.mjs";
 
 /** What a case came to: a value, or the code of an error. */
 function outcome(work) {
@@ -61,7 +61,8 @@ test("origins", () => {
   all("origins", 100, (one) => {
     const prompt = casePrompt(one);
     const text = render(prompt, one.inputs);
-    assert.deepEqual(text.segments, one.segments, one.name);
+    const segments = text.segments.map(({ origins, ...rest }) => ({ ...rest, inputs: origins }));
+    assert.deepEqual(segments, one.segments, one.name);
     assert.equal(text.segments.map((segment) => segment.text).join(""), text.text, one.name);
     assert.deepEqual(parse(prompt, text).map(said), one.messages, one.name);
     return undefined;
@@ -84,11 +85,12 @@ test("guard", () => {
   });
 });
 
+const unvalidated = { validator: false };
 const readers = { json: Prompt.fromJson, yaml: Prompt.fromYaml, toml: Prompt.fromToml };
 
 function definition(directory, file) {
   const text = readFileSync(join(root, "fixtures/definition", directory, file), "utf8");
-  return readers[file.split(".").at(-1)](text);
+  return readers[file.split(".").at(-1)](text, unvalidated);
 }
 
 test("definitions are the same in every syntax", () => {
@@ -135,7 +137,11 @@ test("prompt files load, or are refused, as the snapshots of Rust's tests say", 
     const end = rest.indexOf("}");
     const expected = JSON.parse([head, ...rest.slice(0, end + 1)].join("\n"));
     const warnings = value.warnings.map((one) => `${one.severity} ${one.code} ${one.line}:${one.column}`);
-    assert.deepEqual(warnings, rest.slice(end + 1).filter((line) => /^(warning|error) /.test(line)), file);
+    assert.deepEqual(
+      warnings,
+      rest.slice(end + 1).filter((line) => /^(warning|error) /.test(line)),
+      file,
+    );
     assert.deepEqual([value.name, value.description], [expected.name, expected.description], file);
     // Defaults of credentials are hidden here, and not there.
     if (JSON.stringify(value.inputs).includes("[REDACTED]")) continue;
@@ -148,35 +154,91 @@ const conformance = shared("conformance/definition.json");
 
 test("definitions of the specification", { skip: conformance === undefined }, () => {
   for (const [name, valid] of Object.entries(conformance.valid)) {
-    const prompt = Prompt.fromJson(JSON.stringify(valid));
+    const prompt = Prompt.fromDefinition(valid, unvalidated);
     assert.deepEqual([prompt.name, prompt.role, prompt.body], [valid.name, valid.role, valid.body], name);
   }
   for (const [name, text] of Object.entries(conformance.invalid)) {
-    assert.ok(outcome(() => Prompt.fromJson(text)).error, name);
+    assert.ok(outcome(() => Prompt.fromJson(text, unvalidated)).error, name);
   }
 });
 
-/** A value that is native here, from its description. */
+const list = (value) => value.map(native);
+const object = (value) => Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, native(inner)]));
+
+/** Values that are native here, by the types of their descriptions. What is missing, JavaScript does not have. */
+const natives = {
+  null: () => null,
+  undefined: () => undefined,
+  bool: (value) => value,
+  int: BigInt,
+  big_int: BigInt,
+  float: Number,
+  string: (value) => value,
+  bytes: (value) => Buffer.from(value, "hex"),
+  bytearray: (value) => new Uint8Array(Buffer.from(value, "hex")).buffer,
+  datetime: (value) => new Date(value),
+  // A day without a time is given as text here.
+  date: (value) => value,
+  array: list,
+  js_array: list,
+  js_typed_array: (value) => new Float64Array(value),
+  js_set: (value) => new Set(list(value)),
+  object,
+  js_object: object,
+  js_map: (value) => new Map(Object.entries(object(value))),
+  nan: () => NaN,
+  infinity: () => -Infinity,
+  half_surrogate: () => "half \ud83e",
+  cycle: () => {
+    const cycle = [];
+    cycle.push(cycle);
+    return cycle;
+  },
+  deep: () => Array.from({ length: 1000 }).reduce((inner) => [inner], 1),
+  function: () => () => 1,
+  number_keys: () => new Map([[1, 2]]),
+};
+
 function native({ type, value }) {
-  switch (type) {
-    case "datetime":
-      return new Date(value);
-    case "int":
-      return BigInt(value);
-    case "array":
-      return value.map(native);
-    case "object":
-      return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, native(inner)]));
-    default:
-      return value;
-  }
+  return natives[type](value);
 }
+
+/** Whether JavaScript has such a value. It has no whole floats. */
+function expressible({ type, value }) {
+  if (
+    typeof value === "object" &&
+    value !== null &&
+    !Object.values(value).every((inner) => inner.type === undefined || expressible(inner))
+  ) {
+    return false;
+  }
+  return Object.hasOwn(natives, type) && !(type === "float" && Number.isInteger(value));
+}
+
+test("values cross as the table says", () => {
+  const cases = JSON.parse(readFileSync(join(root, "fixtures/bindings/values.json"), "utf8"));
+  const [asJson, asText] = ["{{ x | tojson }}", "{{ x }}"].map((template) => promptOf({ name: "values" }, template));
+  const known = cases.filter(({ input }) => expressible(input));
+  assert.ok(known.length >= 40, `${known.length} cases`);
+  for (const { name, input, json, text, error } of known) {
+    const x = native(input);
+    if (error) {
+      assert.throws(() => asText.render({ x }), { code: error }, name);
+      assert.throws(() => prepare(asText, { x }), { code: error }, name);
+      continue;
+    }
+    // Jinja's filter writes a space behind commas and colons.
+    assert.equal(asJson.render({ x }).text.replace(/(?<=[,:]) /g, ""), json.replace(/(?<=[,:]) /g, ""), name);
+    assert.equal(asText.render({ x }).text, text, name);
+    assert.equal(said(prepare(asText, { x })[0]).text.trim(), text.trim(), name);
+  }
+});
 
 test("values of the specification", { skip: conformance === undefined }, () => {
   assert.ok(conformance.marshaling.length >= 3);
   for (const { case: name, definition, input, variant, expected } of conformance.marshaling) {
     const inputs = Object.fromEntries(Object.entries(input).map(([key, value]) => [key, native(value)]));
-    const made = Prompt.fromJson(JSON.stringify(definition)).render(inputs, { variant: variant ?? undefined });
+    const made = Prompt.fromDefinition(definition, unvalidated).render(inputs, { variant: variant ?? undefined });
     assert.deepEqual(
       { text: made.text, render_hash: made.renderHash, template_hash: made.templateHash },
       expected,

@@ -5,32 +5,58 @@ import { execFileSync } from "node:child_process";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
+/** So many renders, and calls of the other kinds. */
+const RENDERS = 1_000_000;
+const OTHERS = 5_000;
+
 const program = `
-import { Prompt, prepare } from "tympan";
+import { Prompt, Runtime, loadStr, prepare } from "tympan";
+import { z } from "zod";
 
-const prompt = Prompt.fromYaml("{name: a, role: user, body: 'Hello {{ x }}', variables: {x: {type: string, trusted: false}}}");
+const definition = { name: "a", role: "user", body: "Hello {{ x }}", variables: { x: { type: "string", trusted: false } } };
+const prompt = Prompt.fromDefinition(definition);
+const validated = Prompt.fromDefinition(definition, { validator: z.object({ x: z.string() }) });
+const runtime = new Runtime();
+runtime.registerRenderer("own", (template, { x }) => template + x);
+runtime.registerProvider("own", async function* () { yield "One"; throw new Error("mine"); });
+const own = loadStr("---\\nmodel: {id: m, provider: own}\\ntemplate: {format: own}\\n---\\nuser:\\n");
 
-async function round(renders) {
-  for (let i = 0; i < renders; i++) {
-    prompt.render({ x: "Ada " + i }).text;
-    prepare(prompt, { x: "Ada " + i });
-    // What is to be forgotten is forgotten between two turns of the event loop.
-    if (i % 10_000 === 0) await new Promise(setImmediate);
-  }
+async function memory() {
   await new Promise(setImmediate);
   gc();
   return process.memoryUsage().rss;
 }
 
-const before = await round(50_000);
-const after = await round(100_000);
-console.log((after - before) / 100_000);
+async function renders(count) {
+  for (let i = 0; i < count; i++) {
+    const x = "Ada " + i;
+    if (i % 2 === 0) prepare(i % 4 === 0 ? prompt : validated, { x });
+    else prompt.render({ x }).text;
+    // What is to be forgotten is forgotten between two turns of the event loop.
+    if (i % 10_000 === 0) await new Promise(setImmediate);
+  }
+  return memory();
+}
+
+async function others(count) {
+  for (let i = 0; i < count; i++) {
+    const x = "Ada " + i;
+    runtime.prepare(own, { x });
+    await runtime.prepareAsync(own, { x });
+    await runtime.invoke(own, { x }).catch(() => {});
+  }
+  return memory();
+}
+
+const grown = async (work, count) => (-(await work(count / 4)) + (await work(count))) / count;
+console.log(JSON.stringify([await grown(renders, ${RENDERS}), await grown(others, ${OTHERS})]));
 `;
 
-test("renders leave nothing behind", () => {
+test("nothing is left behind", () => {
   const package_ = fileURLToPath(new URL("..", import.meta.url));
   const flags = ["--expose-gc", "--max-semi-space-size=1", "--input-type=module", "--eval", program];
-  const grown = Number(execFileSync(process.execPath, flags, { cwd: package_, encoding: "utf8" }));
-  // The smallest rendered prompt has some hundred bytes.
-  assert.ok(grown < 150, `${grown} bytes for each render`);
+  const [rendered, other] = JSON.parse(execFileSync(process.execPath, flags, { cwd: package_, encoding: "utf8" }));
+  // The smallest rendered prompt has some hundred bytes, and each of the other calls makes a good many things.
+  assert.ok(rendered < 50, `${rendered} bytes for each render`);
+  assert.ok(other < 2000, `${other} bytes for each call`);
 });

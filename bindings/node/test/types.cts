@@ -1,8 +1,14 @@
 // The same types for CommonJS.
 
 import tympan = require("tympan");
+import definition = require("tympan/definition");
+import zod = require("zod");
 
-const prompt: tympan.Prompt = tympan.Prompt.fromYaml("{name: a, role: user, body: Hi}");
+const made: definition.PromptDefinition = { name: "a", role: "user", body: "Hi" };
+const prompt: tympan.Prompt = tympan.Prompt.fromDefinition(made);
 const messages: tympan.Message[] = new tympan.Runtime({ guard: true }).prepare(prompt);
+const validator = zod.z.object({ name: zod.z.string() });
+// @ts-expect-error: a name is a string
+tympan.Prompt.fromYaml("", { validator }).render({ name: 7 });
 
 export { messages };

@@ -3,54 +3,147 @@
 import { z } from "zod";
 
 import {
+  Composition,
   Prompt,
-  ResponseStream,
+  Run,
   Runtime,
+  Stream,
+  Tool,
+  TurnRun,
   TympanError,
   bindTools,
+  invoke,
   load,
   prepare,
+  prepareAsync,
   render,
   stream,
   tool,
   turn,
+  validateInputs,
   type AgentEvent,
   type Message,
-  type Run,
-  type TurnRun,
+  type Provider,
 } from "tympan";
+import type { PromptDefinition } from "tympan/definition";
 
 const prompt: Prompt = load(new URL("file:///a.prompty"));
 const text: string = render(prompt, { a: 1n, b: new Date(), c: new Map() }, { variant: "short" }).text;
 const messages: Message[] = prepare(prompt, new Map([["a", 1]]));
 const name: string | undefined = prompt.name;
 
-const weather = tool(z.object({ city: z.string(), days: z.number().optional() }), ({ city, days }, { idempotencyKey }) => {
-  const given: [string, number | undefined, string] = [city, days, idempotencyKey];
-  // @ts-expect-error: the schema says what there is
-  city.days;
-  return given;
-});
+// A prompt with a validator knows what it takes.
+const person = z.object({ name: z.string(), age: z.coerce.number<string>().optional() });
+const greet = Prompt.fromYaml("{name: a, role: user, body: Hi}", { validator: person });
+const known: Prompt<{ name: string; age?: string | undefined }> = greet;
+render(greet, { name: "Ada" });
+greet.render({ name: "Ada", age: "7" }, { variant: "short" });
+prepare(greet, { name: "Ada" });
+await prepareAsync(greet, { name: "Ada" });
+await invoke(greet, { name: "Ada" }, { model: "m" });
+await turn(greet, { name: "Ada" }, { maxIterations: 2 });
+new Composition().push(greet, { name: "Ada" }, { variant: "short" }).push(prompt);
+validateInputs(greet, { name: "Ada" });
+greet.derive({ body: "Hello" }).render({ name: "Ada" });
+const anyPrompt: Prompt = greet;
+// @ts-expect-error: a name is a string
+render(greet, { name: 7 });
+// @ts-expect-error: it has to be given
+render(greet, {});
+// @ts-expect-error: also when nothing is given
+greet.render();
+// @ts-expect-error: what a validator takes is a string
+prepare(greet, { name: "Ada", age: 7 });
+// @ts-expect-error: there is no such input
+await invoke(greet, { nome: "Ada" });
+// @ts-expect-error: as above
+await turn(greet, { name: null });
+// @ts-expect-error: as above
+new Composition().push(greet, { name: 1 });
+// @ts-expect-error: and after it was derived
+greet.derive({}).render({ name: 1 });
+for (const made of [
+  load("a.yaml", { validator: person }),
+  new Runtime().loadStr("", { name: "a.yaml", validator: person }),
+  await new Runtime().loadAsync("a.yaml", { validator: person }),
+  Prompt.fromDefinition({ name: "a", role: "user", body: "Hi" }, { validator: person }),
+]) {
+  // @ts-expect-error: wherever it comes from
+  made.render({ name: 1 });
+}
+render(load("a.yaml", { validator: false }), { whatever: 1 });
+render(Prompt.fromToml("", { validator: z.object({ maybe: z.string().optional() }) }));
+// @ts-expect-error: this is no schema
+Prompt.fromYaml("", { validator: "name" });
 
-const result: TurnRun = await turn(prompt, {}, {
-  tools: bindTools(prompt, { weather, clock: () => "noon" }),
-  maxIterations: 3,
-  contextBudget: { tokens: 100 },
-  run: { model: "m" },
-  signal: new AbortController().signal,
-  onEvent: (event: AgentEvent) => {
-    if (event.type === "token") event.text.trim();
-    // @ts-expect-error: not every event has a text
-    event.text;
+const definition: PromptDefinition = {
+  name: "a",
+  role: "user",
+  body: "Hi",
+  variables: { x: { type: ["string", "integer"], trusted: true } },
+};
+Prompt.fromDefinition(definition);
+// @ts-expect-error: there is no such role
+Prompt.fromDefinition({ name: "a", role: "tool", body: "Hi" });
+
+const weather = tool(
+  z.object({ city: z.string(), days: z.number().optional() }),
+  ({ city, days }, { idempotencyKey }) => {
+    const given: [string, number | undefined, string] = [city, days, idempotencyKey];
+    // @ts-expect-error: the schema says what there is
+    city.days;
+    return given;
   },
-  approve: async ({ name }) => name === "weather" || "no",
-});
-const run: Run = result;
+);
 
-const answer: ResponseStream = stream(prompt, messages, { apiKey: "k" });
+const result: TurnRun = await turn(
+  prompt,
+  {},
+  {
+    tools: bindTools(prompt, { weather, clock: () => "noon" }),
+    maxIterations: 3,
+    contextBudget: { tokens: 100 },
+    run: { model: "m" },
+    signal: new AbortController().signal,
+    compact: async (messages) => `${messages.length}`,
+    onEvent: (event: AgentEvent) => {
+      if (event.type === "token") event.text.trim();
+      // @ts-expect-error: not every event has a text
+      event.text;
+    },
+    approve: async ({ name }) => name === "weather" || "no",
+    judgeInput: (messages) => messages.length < 9 || "too long",
+    judgeOutput: ({ content }) => content.length > 0,
+    judgeTool: async ({ round }) => round < 3,
+  },
+);
+const run: Run = result.run;
+const cast: { n: number } = await result.cast(z.object({ n: z.number() }));
+// @ts-expect-error: the schema says what it is
+const miscast: string = await run.cast(z.object({ n: z.number() }));
+
+const answer: Stream = stream(prompt, messages, { apiKey: "k" });
 for await (const step of answer) if (step.type === "usage") step.usage.totalTokens.toFixed();
 
-new Runtime({ cassette: { replay: "tapes" }, load: { envVars: { A_B: "1" } }, http: { proxy: false } });
+const runtime = new Runtime({ cassette: { replay: "tapes" }, load: { envVars: { A_B: "1" } }, http: { proxy: false } });
+runtime.registerRenderer("x", (template, inputs) => template + Object.keys(inputs).length);
+// @ts-expect-error: it has to answer at once
+runtime.registerRenderer("x", async () => "");
+runtime.registerParser("x", (_, rendered) => [{ role: "user", content: rendered.text }]);
+const provider: Provider = async function* ({ messages }) {
+  yield `${messages.length}`;
+  yield { type: "text", text: "." };
+};
+runtime.registerProvider("x", provider);
+runtime.registerProvider("y", async ({ options }) => ({ text: options.model ?? "", usage: { inputTokens: 1 } }));
+// @ts-expect-error: this is no answer
+runtime.registerProvider("z", () => ({ txet: "" }));
+runtime.registerToolHandler("*", ({ name }) => [new Tool(() => "", { name: String(name) })]);
+runtime.addTraceBackend("x", { otel: { endpoint: "http://localhost:4318", headers: { a: "b" } } });
+runtime.addTraceBackend("y", (trace) => trace["runtime"]);
+// @ts-expect-error: there is no such backend
+runtime.addTraceBackend("z", { lathe: true });
+
 // @ts-expect-error: prompts are loaded
 new Prompt();
 // @ts-expect-error: there is no such option
@@ -62,4 +155,4 @@ function place(error: unknown): string {
   return error instanceof TympanError ? `${error.code} ${error.class} ${error.line ?? 0}:${error.column ?? 0}` : "";
 }
 
-export { name, place, run, text };
+export { anyPrompt, cast, known, miscast, name, place, run, text };

@@ -1,4 +1,4 @@
-// How values cross: the table in docs/guide/typescript.md.
+// How values cross: the table in docs/guide/values.md.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -31,16 +31,22 @@ test("numbers", () => {
   for (const x of [NaN, Infinity, -Infinity]) refused({ x }, "inputs.x: ");
 });
 
-test("BigInts are integers of 64 bits", () => {
+test("BigInts are integers of 64 bits, and text beyond that", () => {
   assert.equal(shown(1n), "1");
   assert.equal(shown(2n ** 64n - 1n), "18446744073709551615");
   assert.equal(shown(-(2n ** 63n)), "-9223372036854775808");
-  refused({ x: 2n ** 64n }, "inputs.x: the BigInt");
-  refused({ x: -(2n ** 63n) - 1n }, "inputs.x: the BigInt");
+  assert.equal(shown(2n ** 64n), '"18446744073709551616"');
+  assert.equal(shown(-(2n ** 63n) - 1n), '"-9223372036854775809"');
+  assert.equal(shown([10n ** 30n, { a: -(10n ** 30n) }]), `["1${"0".repeat(30)}", {"a": "-1${"0".repeat(30)}"}]`);
 });
 
 test("integers that numbers cannot hold come back as BigInts, and all else as it was", () => {
-  const x = { list: [1, 2n ** 60n, "1152921504606846976"], __proto__: null, deep: { down: -(2n ** 62n) }, safe: 2 ** 53 - 1 };
+  const x = {
+    list: [1, 2n ** 60n, "1152921504606846976"],
+    __proto__: null,
+    deep: { down: -(2n ** 62n) },
+    safe: 2 ** 53 - 1,
+  };
   const { x: back } = validateInputs(any, { x });
   assert.deepEqual(back, { list: x.list, deep: x.deep, safe: x.safe });
   assert.equal(validateInputs(any, { x: 2n ** 53n }).x, 2n ** 53n);
@@ -85,6 +91,29 @@ test("Maps, Sets, boxes and toJSON", () => {
   assert.equal(shown(new Point()), '{"x": 1}');
 });
 
+test("what JSON.stringify would write otherwise is written here", () => {
+  const list = Object.assign([1], { toJSON: () => "never asked" });
+  assert.equal(shown({ list }), '{"list": [1]}');
+  assert.equal(shown([{ toJSON: () => undefined, a: 1 }]), "[null]");
+  assert.equal(shown(Object.create({ toJSON: () => "inherited" })), '"inherited"');
+  assert.equal(shown(Object.assign(Object.create(null), { a: [undefined, -0] })), '{"a": [null, 0]}');
+  refused({ x: { list: [1, { deep: "\udc00" }] } }, "inputs.x.list[1].deep: the text has half");
+  refused({ x: { "\ud800": 1 } }, "the text has half");
+  refused({ x: { list: [NaN] } }, "inputs.x.list[0]: NaN");
+  // Getters are read twice where nothing else is special; what they say the second time is held to the same rules.
+  for (const second of [1n, "\ud800", () => 1]) {
+    let reads = 0;
+    const x = Object.defineProperty({}, "a", { enumerable: true, get: () => (reads++ === 0 ? 1 : second) });
+    let text;
+    try {
+      text = shown(x);
+    } catch (error) {
+      continue;
+    }
+    assert.equal(text, "{}", String(second));
+  }
+});
+
 test("what is no value is refused with its place", () => {
   refused({ x: { a: [() => 1] } }, "inputs.x.a[0]: a function");
   refused({ x: Symbol("s") }, "inputs.x: a symbol");
@@ -110,9 +139,20 @@ test("a value as deep as may be crosses both ways", () => {
 
 test("an exception of the caller's comes back as itself", () => {
   const own = new Error("{ not JSON");
-  const x = Object.defineProperty({}, "a", { enumerable: true, get: () => { throw own; } });
-  assert.throws(() => any.render({ x }), (thrown) => thrown === own);
-  assert.throws(() => validateInputs(any, { x }), (thrown) => thrown === own);
+  const x = Object.defineProperty({}, "a", {
+    enumerable: true,
+    get: () => {
+      throw own;
+    },
+  });
+  assert.throws(
+    () => any.render({ x }),
+    (thrown) => thrown === own,
+  );
+  assert.throws(
+    () => validateInputs(any, { x }),
+    (thrown) => thrown === own,
+  );
 });
 
 test("keys that mean something in JavaScript are only keys", () => {

@@ -1,18 +1,18 @@
 import { guarded } from "./error.cjs";
 import { native, type NativeComposition } from "./native.cjs";
-import { NATIVE, Rendered, nativePrompt, type Prompt } from "./prompt.cjs";
+import { NATIVE, Rendered, givenInputs, nativePrompt, type Prompt } from "./prompt.cjs";
 import { defaultRuntime, nativeRuntime, type Runtime } from "./runtime.cjs";
-import type { Inputs, Message, RenderOptions } from "./types.cjs";
-import { decode, encodeMap } from "./values.cjs";
+import type { Given, Message } from "./types.cjs";
+import { decode } from "./values.cjs";
 
 /** Prompts in order, each with inputs of its own. They become messages together, or not at all. */
 export class Composition {
   readonly #native: NativeComposition = new native.NativeComposition();
 
   /** Adds a prompt at the end. */
-  push(prompt: Prompt, inputs: Inputs = {}, options: RenderOptions = {}): this {
-    const [known, given] = [nativePrompt(prompt), encodeMap(inputs, "inputs")];
-    guarded(() => this.#native.push(known, given, options.variant));
+  push<In>(prompt: Prompt<In>, ...[inputs, options]: Given<In, { variant?: string }>): this {
+    const [known, given] = [nativePrompt(prompt), givenInputs(prompt, inputs)];
+    guarded(() => this.#native.push(known, given, options?.variant));
     return this;
   }
 

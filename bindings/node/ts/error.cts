@@ -1,3 +1,5 @@
+import { randomUUID } from "node:crypto";
+
 /** Something that a check found. */
 export interface Finding {
   /** A short stable name. */
@@ -75,9 +77,38 @@ function renamed(details: ErrorDetails): ErrorDetails {
   return { ...details, message };
 }
 
-/** An error from the text that the engine made of it. */
-export function fromText(text: string, options?: ErrorOptions): TympanError {
-  return new TympanError(renamed(JSON.parse(text) as ErrorDetails), options);
+/** Exceptions of functions that the engine has called, by the name that stands for each in the engine's errors. */
+const raised = new Map<string, unknown>();
+
+/** Nobody may ever ask for an exception again: a turn may have gone on without what failed. */
+const MAX_RAISED = 100;
+
+/** The name under which an exception goes through the engine. */
+export function raise(thrown: unknown): string {
+  const name = `exception ${randomUUID()}`;
+  raised.set(name, thrown);
+  for (const oldest of raised.keys()) {
+    if (raised.size <= MAX_RAISED) break;
+    raised.delete(oldest);
+  }
+  return name;
+}
+
+/** The exception whose name is in the words of the engine. */
+function original(message: string): { thrown: unknown } | undefined {
+  if (raised.size === 0) return undefined;
+  const name = /exception [0-9a-f-]{36}/.exec(message)?.[0] ?? "";
+  if (!raised.has(name)) return undefined;
+  const thrown = raised.get(name);
+  raised.delete(name);
+  return { thrown };
+}
+
+/** An error from the text that the engine made of it; an exception that it stands for comes back as itself. */
+export function fromText(text: string, options?: ErrorOptions): unknown {
+  const details = JSON.parse(text) as ErrorDetails;
+  const found = original(details.message);
+  return found === undefined ? new TympanError(renamed(details), options) : found.thrown;
 }
 
 /** What the engine threw, as an error of this package. Anything else stays what it is. */
@@ -93,15 +124,6 @@ export function translated(thrown: unknown): unknown {
 export function guarded<T>(call: () => T): T {
   try {
     return call();
-  } catch (thrown) {
-    throw translated(thrown);
-  }
-}
-
-/** Calls the engine and waits for what it comes to. */
-export async function guardedAsync<T>(call: () => Promise<T>): Promise<T> {
-  try {
-    return await call();
   } catch (thrown) {
     throw translated(thrown);
   }

@@ -9,6 +9,8 @@ export {
   loadStr,
   parse,
   parseAsync,
+  parseText,
+  preRender,
   prepare,
   prepareAsync,
   process,
@@ -21,17 +23,23 @@ export {
   turn,
   validateInputs,
 } from "./functions.cjs";
-export { Prompt, Rendered } from "./prompt.cjs";
-export { Runtime, defaultRuntime, type PromptSource } from "./runtime.cjs";
+export type * from "./definition.cjs";
+export { Prompt, Rendered, type Validation } from "./prompt.cjs";
+export type {
+  ModelCall,
+  ModelReply,
+  Parser,
+  Provider,
+  Renderer,
+  Step,
+  ToolHandler,
+  TraceBackend,
+  TraceFunction,
+} from "./registry.cjs";
+export { Run, TurnRun } from "./results.cjs";
+export { Runtime, defaultRuntime, type LoadOptions, type PromptSource } from "./runtime.cjs";
+export type { Accepted, StandardSchema, Validated } from "./schema.cjs";
 export { Steering } from "./steering.cjs";
-export { ResponseStream } from "./stream.cjs";
-export {
-  bindTools,
-  tool,
-  type StandardSchema,
-  type Tool,
-  type ToolContext,
-  type ToolFunction,
-  type ToolOptions,
-} from "./tool.cjs";
+export { Stream } from "./stream.cjs";
+export { Tool, bindTools, tool, type ToolContext, type ToolFunction, type ToolOptions } from "./tool.cjs";
 export type * from "./types.cjs";

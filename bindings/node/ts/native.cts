@@ -1,7 +1,17 @@
 // What the addon exports: the names and types of `../src`.
 
-/** Calls into this package from the engine: of which kind it is, the number of a question or 0, and the rest as JSON. */
-export type Listener = (kind: string, question: number, text: string) => void;
+/**
+ * Calls into this package from the engine: of which kind it is, the number of a question or 0, and the rest as JSON, with
+ * a prompt and a rendered prompt where that has them.
+ */
+export type Listener = (...told: Told) => void;
+export type Told = [
+  kind: string,
+  question: number,
+  text: string,
+  prompt: NativePrompt | null,
+  rendered: NativeRendered | null,
+];
 
 export interface NativePrompt {
   derive(fields: string, merge: boolean): NativePrompt;
@@ -10,6 +20,10 @@ export interface NativePrompt {
   definitionHash(): string;
   getSource(variant: string | undefined): string;
   check(): string;
+  validationRequired(): string[];
+  variantMetadata(variant: string): string;
+  messages(rendered: NativeRendered): string;
+  provenanceAttributes(rendered: NativeRendered): string;
 }
 
 export interface NativeRendered {
@@ -34,27 +48,47 @@ export interface NativeTurn {
   settings: string;
   tools: NativeTool[];
   events: boolean;
-  approves: boolean;
+  asks: string[];
 }
 
 export interface NativeRuntime {
   load(path: string): NativePrompt;
-  loadAsync(path: string): Promise<NativePrompt>;
+  loadAsync(path: string, listener: Listener): Work;
   loadStr(text: string, name: string, baseDir: string): NativePrompt;
   validateInputs(prompt: NativePrompt, inputs: string): string;
-  render(prompt: NativePrompt, inputs: string, variant: string | undefined): NativeRendered;
-  renderAsync(prompt: NativePrompt, inputs: string, variant: string | undefined): Promise<NativeRendered>;
+  render(prompt: NativePrompt, inputs: string, options: string | undefined): NativeRendered;
+  renderAsync(prompt: NativePrompt, inputs: string, options: string | undefined, listener: Listener): Work;
   parse(prompt: NativePrompt, rendered: NativeRendered): string;
-  parseAsync(prompt: NativePrompt, rendered: NativeRendered): Promise<string>;
+  parseAsync(prompt: NativePrompt, rendered: NativeRendered, listener: Listener): Work;
   prepare(prompt: NativePrompt, inputs: string): string;
   preparePacked(prompt: NativePrompt, texts: string, tape: Float64Array, length: number): string | null;
-  prepareAsync(prompt: NativePrompt, inputs: string): Promise<string>;
+  prepareAsync(prompt: NativePrompt, inputs: string, listener: Listener): Work;
   process(prompt: NativePrompt, body: string, options: string): string;
-  processAsync(prompt: NativePrompt, body: string, options: string): Promise<string>;
+  processAsync(prompt: NativePrompt, body: string, options: string, listener: Listener): Work;
   run(prompt: NativePrompt, messages: string, options: string, listener: Listener): Work;
   stream(prompt: NativePrompt, messages: string, options: string, listener: Listener): Work;
-  invoke(prompt: NativePrompt | string, inputs: string, options: string, listener: Listener): Work;
-  turn(prompt: NativePrompt | string, inputs: string | undefined, turn: NativeTurn, steering: NativeSteering | undefined, listener: Listener): Work;
+  invoke(prompt: NativePrompt, inputs: string, options: string, listener: Listener): Work;
+  turn(
+    prompt: NativePrompt,
+    inputs: string | undefined,
+    turn: NativeTurn,
+    steering: NativeSteering | undefined,
+    compact: NativePrompt | undefined,
+    listener: Listener,
+  ): Work;
+  listen(listener: Listener, atOnce: (...told: Told) => string): void;
+  answer(question: number, ok: boolean, text: string): void;
+  register(kind: string, name: string): void;
+  registerTool(tool: NativeTool): void;
+  clearTools(): void;
+  clearToolHandlers(): void;
+  registerConnection(name: string, connection: string): void;
+  getConnection(name: string): string | null;
+  clearConnections(): void;
+  addTraceBackend(name: string, backend: string): void;
+  removeTraceBackend(name: string): boolean;
+  flushTraces(seconds: number, listener: Listener): Work;
+  traceStatus(): string;
 }
 
 export interface NativeComposition {
@@ -81,6 +115,8 @@ interface Native {
   NativeComposition: new () => NativeComposition;
   NativeSteering: new () => NativeSteering;
   checkTools(prompt: NativePrompt, tools: NativeTool[]): void;
+  parseText(text: string, nonce: string | undefined, threads: string): string;
+  preRender(text: string, nonce: string): string;
 }
 
 export const native = require("../native/tympan.node") as Native;

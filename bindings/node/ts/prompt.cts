@@ -1,59 +1,103 @@
 import { native, type NativePrompt, type NativeRendered } from "./native.cjs";
 import { invalid, guarded, type Finding } from "./error.cjs";
+import type { PromptDefinition } from "./definition.cjs";
+import { covering, validated, validatedAsync, type Accepted, type StandardSchema } from "./schema.cjs";
 import { decode, encodeMap } from "./values.cjs";
-import type { Inputs, Property, RenderOptions, Role, Segment } from "./types.cjs";
+import type { Given, Inputs, Message, Property, RenderOptions, Role, Segment } from "./types.cjs";
 
 /** What the engine has of something, and how something is made of that: for this package alone. */
 export const NATIVE = Symbol("native");
 
 interface Described {
-  name?: string;
-  description?: string;
+  spec: Record<string, unknown> & {
+    name?: string;
+    description?: string;
+    inputs?: Property[];
+    outputs?: Property[];
+    tools?: Record<string, unknown>[];
+    metadata?: Record<string, unknown>;
+  };
   role: Role | null;
   body: string;
-  inputs?: Property[];
-  outputs?: Property[];
-  tools?: Record<string, unknown>[];
-  metadata?: Record<string, unknown>;
   variants: string[];
   validationRequired: string[];
+  outputModel: string | null;
+  directive: Record<string, unknown> | null;
   warnings: Finding[];
 }
 
-/** A prompt. It never changes. */
-export class Prompt {
+/** What validates the inputs of a prompt before it is rendered. */
+export interface Validation<Validator extends StandardSchema<any, any> | false = StandardSchema<any, any> | false> {
+  /**
+   * A schema of Zod 4, or any other that follows the Standard Schema. It has to have a field for every variable that says
+   * `validation_required`. With `false`, something else validates them, or nothing is rendered.
+   */
+  validator: Validator;
+}
+
+/** A prompt. It never changes. With a validator, the compiler knows what it takes. */
+export class Prompt<In = Inputs> {
   /** @internal */
   readonly [NATIVE]: NativePrompt;
+  /** What validates its inputs; false if something else does, and undefined if nothing has to. */
+  readonly validator: StandardSchema<In, unknown> | false | undefined;
   #described: Described | undefined;
 
-  private constructor(native: NativePrompt) {
+  private constructor(native: NativePrompt, validator: unknown) {
     this[NATIVE] = native;
+    this.validator = covering(validator, native.validationRequired()) as this["validator"];
   }
 
   /** @internal */
-  static readonly [NATIVE] = (native: NativePrompt): Prompt => new Prompt(native);
+  static readonly [NATIVE] = (native: NativePrompt, validator: unknown): Prompt<any> => new Prompt(native, validator);
 
   /** A prompt from a definition in YAML. */
-  static fromYaml(text: string): Prompt {
-    return guarded(() => new Prompt(native.NativePrompt.fromDefinition(text, "yaml")));
+  static fromYaml(text: string, options?: Partial<Validation<false>>): Prompt;
+  static fromYaml<Schema extends StandardSchema<any, any>>(
+    text: string,
+    options: Validation<Schema>,
+  ): Prompt<Accepted<Schema>>;
+  static fromYaml(text: string, options: Partial<Validation> = {}): Prompt<any> {
+    return read(text, "yaml", options);
   }
 
   /** A prompt from a definition in JSON. */
-  static fromJson(text: string): Prompt {
-    return guarded(() => new Prompt(native.NativePrompt.fromDefinition(text, "json")));
+  static fromJson(text: string, options?: Partial<Validation<false>>): Prompt;
+  static fromJson<Schema extends StandardSchema<any, any>>(
+    text: string,
+    options: Validation<Schema>,
+  ): Prompt<Accepted<Schema>>;
+  static fromJson(text: string, options: Partial<Validation> = {}): Prompt<any> {
+    return read(text, "json", options);
   }
 
   /** A prompt from a definition in TOML. */
-  static fromToml(text: string): Prompt {
-    return guarded(() => new Prompt(native.NativePrompt.fromDefinition(text, "toml")));
+  static fromToml(text: string, options?: Partial<Validation<false>>): Prompt;
+  static fromToml<Schema extends StandardSchema<any, any>>(
+    text: string,
+    options: Validation<Schema>,
+  ): Prompt<Accepted<Schema>>;
+  static fromToml(text: string, options: Partial<Validation> = {}): Prompt<any> {
+    return read(text, "toml", options);
+  }
+
+  /** A prompt from a definition as data. Its types are in `tympan/definition`. */
+  static fromDefinition(definition: PromptDefinition, options?: Partial<Validation<false>>): Prompt;
+  static fromDefinition<Schema extends StandardSchema<any, any>>(
+    definition: PromptDefinition,
+    options: Validation<Schema>,
+  ): Prompt<Accepted<Schema>>;
+  static fromDefinition(definition: PromptDefinition, options: Partial<Validation> = {}): Prompt<any> {
+    return read(encodeMap(definition, "definition"), "data", options);
   }
 
   /**
-   * A prompt that differs from this one by some fields of its definition. With `merge`, maps keep the entries that are
-   * not named, and a null removes one.
+   * A prompt that differs from this one by some fields of its definition. Maps keep the entries that are not named, and a
+   * null removes one; without `merge`, each field that is named replaces what was there. The validator stays the same.
    */
-  derive(fields: Readonly<Record<string, unknown>>, options: { merge?: boolean } = {}): Prompt {
-    return guarded(() => new Prompt(this[NATIVE].derive(encodeMap(fields, "fields"), options.merge ?? false)));
+  derive(fields: Readonly<Record<string, unknown>>, options: { merge?: boolean } = {}): Prompt<In> {
+    const made = guarded(() => this[NATIVE].derive(encodeMap(fields, "fields"), options.merge ?? true));
+    return new Prompt(made, this.validator);
   }
 
   get #about(): Described {
@@ -61,11 +105,11 @@ export class Prompt {
   }
 
   get name(): string | undefined {
-    return this.#about.name;
+    return this.#about.spec.name;
   }
 
   get description(): string | undefined {
-    return this.#about.description;
+    return this.#about.spec.description;
   }
 
   /** The role of its one message, if the definition says it. */
@@ -80,21 +124,21 @@ export class Prompt {
 
   /** What it takes. */
   get inputs(): readonly Property[] {
-    return this.#about.inputs ?? [];
+    return this.#about.spec.inputs ?? [];
   }
 
   /** What its result looks like. */
   get outputs(): readonly Property[] {
-    return this.#about.outputs ?? [];
+    return this.#about.spec.outputs ?? [];
   }
 
   /** The tools that it declares; what names a credential in them is hidden. */
   get tools(): readonly Readonly<Record<string, unknown>>[] {
-    return this.#about.tools ?? [];
+    return this.#about.spec.tools ?? [];
   }
 
   get metadata(): Readonly<Record<string, unknown>> {
-    return this.#about.metadata ?? {};
+    return this.#about.spec.metadata ?? {};
   }
 
   /** The names of its variants, `default` first. */
@@ -105,6 +149,16 @@ export class Prompt {
   /** The inputs that callers have to validate before they render. */
   get validationRequired(): readonly string[] {
     return this.#about.validationRequired;
+  }
+
+  /** A name of the caller's for what the model should answer with. */
+  get outputModel(): string | undefined {
+    return this.#about.outputModel ?? undefined;
+  }
+
+  /** What is known of the directive that it was made from, if it was one. */
+  get directive(): Readonly<Record<string, unknown>> | undefined {
+    return this.#about.directive ?? undefined;
   }
 
   /** What was worth a warning when it was loaded. */
@@ -137,18 +191,63 @@ export class Prompt {
     return guarded(() => decode(this[NATIVE].check()));
   }
 
+  /** What the author keeps with a variant. */
+  variantMetadata(variant: string): Record<string, unknown> {
+    return guarded(() => decode(this[NATIVE].variantMetadata(variant)));
+  }
+
   /** Renders it, on the default runtime. */
-  render(inputs: Inputs = {}, options: RenderOptions = {}): Rendered {
+  render(...given: Given<In, RenderOptions>): Rendered;
+  render(inputs?: unknown, options?: RenderOptions): Rendered {
     return rendering(this, inputs, options);
+  }
+
+  /** Makes messages of a rendered text. */
+  messages(rendered: Rendered): Message[] {
+    return guarded(() => decode(this[NATIVE].messages(nativeRendered(rendered))));
+  }
+
+  /** What telemetry wants to know of a render. */
+  provenanceAttributes(rendered: Rendered): Record<string, string> {
+    return guarded(() => decode(this[NATIVE].provenanceAttributes(nativeRendered(rendered))));
+  }
+
+  /** The prompt as data, under the names of the Prompty specification. Credentials read `[REDACTED]`. */
+  toJSON(): Record<string, unknown> {
+    return this.#about.spec;
   }
 }
 
+function read(text: string, syntax: string, options: Partial<Validation>): Prompt<any> {
+  return Prompt[NATIVE](
+    guarded(() => native.NativePrompt.fromDefinition(text, syntax)),
+    options.validator,
+  );
+}
+
 /** How prompts render by themselves; the runtime, which comes later, says so. */
-let rendering: (prompt: Prompt, inputs: Inputs, options: RenderOptions) => Rendered;
+let rendering: (prompt: Prompt<any>, inputs: unknown, options: RenderOptions | undefined) => Rendered;
 
 /** Says how prompts render by themselves. */
 export function renderBy(render: typeof rendering): void {
   rendering = render;
+}
+
+/** Inputs for a prompt: what its validator makes of them. */
+export function validInputs(prompt: Prompt<any>, inputs: unknown): unknown {
+  const { validator } = prompt;
+  return validator ? validated(validator, inputs) : (inputs ?? {});
+}
+
+/** The same for the engine. */
+export function givenInputs(prompt: Prompt<any>, inputs: unknown): string {
+  return encodeMap(validInputs(prompt, inputs), "inputs");
+}
+
+/** The same where the caller can wait. */
+export async function givenInputsAsync(prompt: Prompt<any>, inputs: unknown): Promise<string> {
+  const { validator } = prompt;
+  return encodeMap(validator ? await validatedAsync(validator, inputs) : inputs, "inputs");
 }
 
 /** A rendered prompt: a text, and who wrote which part of it. */
@@ -209,7 +308,7 @@ export class Rendered {
 }
 
 /** What the engine knows as this prompt. */
-export function nativePrompt(prompt: Prompt): NativePrompt {
+export function nativePrompt(prompt: Prompt<any>): NativePrompt {
   if (prompt instanceof Prompt) return prompt[NATIVE];
   throw invalid("expected a Prompt", "load() and Prompt.fromYaml() make prompts");
 }

@@ -1,6 +1,7 @@
 import { camel } from "./options.cjs";
 import { NATIVE } from "./prompt.cjs";
-import type { Delta, Run, Usage } from "./types.cjs";
+import type { Run } from "./results.cjs";
+import type { Delta, Usage } from "./types.cjs";
 import { decode } from "./values.cjs";
 
 /** Begins to read an answer, whose steps are told as they arrive. */
@@ -10,7 +11,7 @@ type Begin = (onDelta: (text: string) => void) => Promise<Run>;
  * An answer that is still arriving: an async iterator over its steps, once. `finish()` has the result. Leaving the loop
  * early stops the model.
  */
-export class ResponseStream implements AsyncIterable<Delta> {
+export class Stream implements AsyncIterable<Delta> {
   readonly #steps: Delta[] = [];
   readonly #run: Promise<Run>;
   readonly #stop: () => void;
@@ -34,7 +35,7 @@ export class ResponseStream implements AsyncIterable<Delta> {
   }
 
   /** @internal */
-  static readonly [NATIVE] = (begin: Begin, stop: () => void): ResponseStream => new ResponseStream(begin, stop);
+  static readonly [NATIVE] = (begin: Begin, stop: () => void): Stream => new Stream(begin, stop);
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Delta, void, void> {
     try {
@@ -53,5 +54,10 @@ export class ResponseStream implements AsyncIterable<Delta> {
   /** The result, once all has arrived. Steps that nobody has asked for are skipped. */
   finish(): Promise<Run> {
     return this.#run;
+  }
+
+  /** Stops the model. Who waits for the result gets an error with the code `cancelled`. */
+  close(): void {
+    this.#stop();
   }
 }

@@ -1,6 +1,8 @@
 import { native, type NativeTool } from "./native.cjs";
 import { guarded, invalid } from "./error.cjs";
 import { nativePrompt, type Prompt } from "./prompt.cjs";
+import { isSchema, jsonSchema, parsed, type StandardSchema, type Validated } from "./schema.cjs";
+import type { ContentPart, Tools } from "./types.cjs";
 import { encode } from "./values.cjs";
 
 /** One call of a tool. */
@@ -13,13 +15,20 @@ export interface ToolContext {
   signal: AbortSignal | undefined;
 }
 
-/** A function that runs a tool. What it returns goes to the model: text as it is, everything else as JSON. */
+/**
+ * A function that runs a tool. What it returns goes to the model: text as it is, parts of a message (`{ kind: "image",
+ * value: bytes }`, one or a list of them) as such, and everything else as JSON.
+ */
 export type ToolFunction<Arguments = any> = (args: Arguments, context: ToolContext) => unknown;
 
 /** What else is known of a tool. */
 export interface ToolOptions {
+  /** What it is called, where it is made for a handler. Elsewhere its key is its name. */
+  name?: string;
+  /** What a model is told about it, where it is made for a handler. Elsewhere the prompt says that. */
+  description?: string;
   /** The JSON Schema of what it takes, where its schema cannot tell. */
-  jsonSchema?: Readonly<Record<string, unknown>>;
+  parameters?: Readonly<Record<string, unknown>>;
   /** Whether it may be run again with the same key when nobody knows whether it came to its end. */
   idempotent?: boolean;
   /** Whether a person has to agree before it runs. */
@@ -28,32 +37,40 @@ export interface ToolOptions {
   timeout?: number;
 }
 
-/** A schema of any library that follows the Standard Schema: Zod 4 among them. */
-export interface StandardSchema<Input = unknown, Output = Input> {
-  readonly "~standard": {
-    readonly version: 1;
-    readonly vendor: string;
-    readonly validate: (value: unknown) => StandardResult<Output> | Promise<StandardResult<Output>>;
-    readonly types?: { readonly input: Input; readonly output: Output } | undefined;
-  };
-}
-
-type StandardResult<Output> =
-  | { readonly value: Output; readonly issues?: undefined }
-  | { readonly issues: readonly StandardIssue[] };
-
-interface StandardIssue {
-  readonly message: string;
-  readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
-}
-
-/** What a schema makes of values. */
-export type Validated<Schema> = Schema extends StandardSchema<any, infer Output> ? Output : never;
-
 /** A function that runs a tool, and what is known of it. */
-export interface Tool {
-  readonly run: ToolFunction;
-  readonly options: Readonly<ToolOptions>;
+export class Tool<Arguments = any> {
+  readonly name: string;
+  readonly description: string | undefined;
+  /** The JSON Schema of what it takes. */
+  readonly parameters: Readonly<Record<string, unknown>> | undefined;
+  readonly idempotent: boolean;
+  readonly needsApproval: boolean;
+  readonly timeout: number | undefined;
+  readonly #run: ToolFunction;
+  readonly #schema: StandardSchema | undefined;
+
+  constructor(run: ToolFunction<Arguments>, options: ToolOptions & { schema?: StandardSchema<any, Arguments> } = {}) {
+    if (typeof run !== "function") throw invalid("a tool is a function");
+    if (options.schema !== undefined && !isSchema(options.schema)) {
+      throw invalid("the schema of a tool does not follow the Standard Schema");
+    }
+    this.#run = run;
+    this.#schema = options.schema;
+    this.name = options.name ?? run.name;
+    this.description = options.description;
+    this.parameters = options.parameters ?? (options.schema && jsonSchema(options.schema));
+    this.idempotent = options.idempotent ?? false;
+    this.needsApproval = options.needsApproval ?? false;
+    this.timeout = options.timeout;
+  }
+
+  /** Calls it with arguments as a model gives them. The schema, if there is one, validates them first. */
+  async call(
+    args: unknown,
+    context: ToolContext = { id: "", idempotencyKey: "", signal: undefined },
+  ): Promise<unknown> {
+    return this.#run(this.#schema === undefined ? args : await parsed(this.#schema, args), context);
+  }
 }
 
 /** A tool whose arguments a schema validates before the function gets them. */
@@ -61,60 +78,60 @@ export function tool<Schema extends StandardSchema<any, any>>(
   schema: Schema,
   run: ToolFunction<Validated<Schema>>,
   options: ToolOptions = {},
-): Tool {
-  const known = options.jsonSchema ?? jsonSchema(schema);
-  return {
-    run: async (args, context) => run(await validated(schema, args), context),
-    options: known === undefined ? options : { ...options, jsonSchema: known },
-  };
-}
-
-async function validated<Output>(schema: StandardSchema<unknown, Output>, value: unknown): Promise<Output> {
-  const result = await schema["~standard"].validate(value);
-  if (result.issues === undefined) return result.value;
-  const issues = result.issues.map(({ message, path = [] }) => {
-    const steps = path.map((step) => String(typeof step === "object" ? step.key : step));
-    return steps.length === 0 ? message : `${steps.join(".")}: ${message}`;
-  });
-  throw new Error(`invalid arguments: ${issues.join("; ")}`);
-}
-
-/** The JSON Schema of a schema, by the Standard JSON Schema or by Zod's own method, if it has either. */
-function jsonSchema(schema: unknown): Record<string, unknown> | undefined {
-  const known = schema as {
-    "~standard": { jsonSchema?: { input(options: { target: string }): Record<string, unknown> } };
-    toJSONSchema?: (options: { io: string }) => Record<string, unknown>;
-  };
-  return known["~standard"].jsonSchema?.input({ target: "draft-2020-12" }) ?? known.toJSONSchema?.({ io: "input" });
+): Tool<Validated<Schema>> {
+  return new Tool(run, { ...options, schema });
 }
 
 /** Tools by name, all of them with what is known of them. */
-export function asTools(tools: Readonly<Record<string, Tool | ToolFunction>> = {}): Map<string, Tool> {
+export function asTools(tools: Tools = {}): Map<string, Tool> {
   return new Map(
     Object.entries(tools).map(([name, given]) => {
-      const made = typeof given === "function" ? { run: given, options: {} } : given;
-      if (typeof made?.run === "function") return [name, made];
+      if (given instanceof Tool) return [name, given];
+      if (typeof given === "function") return [name, new Tool(given)];
       throw invalid(`the tool ${JSON.stringify(name)} is no function`, "give a function, or what tool() returns");
     }),
   );
 }
 
-/** What the engine has to know of tools. */
-export function nativeTools(tools: ReadonlyMap<string, Tool>): NativeTool[] {
-  return Array.from(tools, ([name, { options }]) => ({
+/** What the engine has to know of a tool. */
+export function nativeTool(name: string, tool: Tool): NativeTool {
+  return {
     name,
-    parameters: options.jsonSchema && encode(options.jsonSchema, name),
-    idempotent: options.idempotent,
-    needsApproval: options.needsApproval,
-    timeout: options.timeout,
-  }));
+    parameters: tool.parameters && encode(tool.parameters, name),
+    idempotent: tool.idempotent,
+    needsApproval: tool.needsApproval,
+    timeout: tool.timeout,
+  };
+}
+
+/** The same for several. */
+export function nativeTools(tools: ReadonlyMap<string, Tool>): NativeTool[] {
+  return Array.from(tools, ([name, tool]) => nativeTool(name, tool));
 }
 
 /**
  * Holds functions against the tools that a prompt declares, for `TurnOptions.tools`. Each has to have a declaration of
  * its name, and takes what that declares.
  */
-export function bindTools<Tools extends Readonly<Record<string, Tool | ToolFunction>>>(prompt: Prompt, tools: Tools): Tools {
+export function bindTools<Given extends Tools>(prompt: Prompt<any>, tools: Given): Given {
   guarded(() => native.checkTools(nativePrompt(prompt), nativeTools(asTools(tools))));
   return tools;
+}
+
+const KINDS = new Set(["text", "image", "audio", "file"]);
+const KEYS = new Set(["kind", "value", "mediaType", "detail", "fileName"]);
+
+/** Whether a value is a part of a message, and nothing else. */
+function isPart(value: unknown): value is ContentPart {
+  if (typeof value !== "object" || value === null) return false;
+  const { kind, value: inner } = value as { kind?: unknown; value?: unknown };
+  const hasBytes = typeof inner === "string" || inner instanceof Uint8Array || inner instanceof ArrayBuffer;
+  return KINDS.has(kind as string) && hasBytes && Object.keys(value).every((key) => KEYS.has(key));
+}
+
+/** What a tool returned, for the engine. */
+export function encodeOutput(output: unknown): string {
+  const list = Array.isArray(output) ? output : [output];
+  if (list.length > 0 && list.every(isPart)) return `{"parts":${encode(list, "result")}}`;
+  return `{"value":${encode(output, "result")}}`;
 }

@@ -1,6 +1,9 @@
 /** Names and values of inputs. How values cross is in the guide; what cannot cross is an error that says where. */
 export type Inputs = Readonly<Record<string, unknown>> | ReadonlyMap<string, unknown>;
 
+/** What a prompt is given: inputs, which may be left out if it needs none, and options. */
+export type Given<In, Options> = {} extends In ? [inputs?: In, options?: Options] : [inputs: In, options?: Options];
+
 export type Role = "system" | "developer" | "user" | "assistant" | "tool";
 
 /** A piece of a message's content. */
@@ -23,21 +26,37 @@ export interface MessageInput {
   metadata?: Readonly<Record<string, unknown>>;
 }
 
-/** A declared input, output or parameter. */
+/** A declared input, output or parameter. What is not said is not there. */
 export interface Property {
   name: string;
   kind: string;
+  /** All of its kinds, where it has several. */
+  kinds?: string[];
   description?: string;
+  /** Whether it has to be given. */
   required?: boolean;
+  /** What it is if it is not given. */
   default?: unknown;
-  [key: string]: unknown;
+  example?: unknown;
+  /** The values that it can have, if they are listed. */
+  enumValues?: unknown[];
+  /** What the items of a list are. */
+  items?: Property;
+  /** What is in a map. */
+  properties?: Property[];
+  /** Whether its text counts as the author's own. */
+  trusted?: boolean;
+  /** Whether text in it that looks like a role marker is an error. */
+  strict?: boolean;
+  /** Whether callers have to validate it before they render. */
+  validationRequired?: boolean;
 }
 
 /** A part of a rendered text that one interpolation, or the author, wrote. */
 export interface Segment {
   text: string;
   /** The inputs that had a part in it; none means the author alone. */
-  inputs: string[];
+  origins: string[];
   /** Whether it counts as the author's own text. */
   trusted: boolean;
 }
@@ -60,38 +79,38 @@ export interface ToolCall {
   arguments: string;
 }
 
-/** What a call of a model came to. */
-export interface Run {
-  /** What kind of result it is. */
-  kind: "text" | "structured" | "tool_calls" | "embedding" | "embeddings" | "image" | "images";
-  /** The result: text, what the prompt's `outputs` declare, calls of tools, vectors or pictures. */
-  result: unknown;
-  /** What is wrong with a structured result, by the prompt's `outputs`. */
-  problems: string[];
-  usage: Usage | null;
-  /** The model that really answered. */
-  model: string | null;
-  id: string | null;
-  finishReason: string | null;
+/** A function that a model may call, as the model gets to know it. */
+export interface ModelFunction {
+  name: string;
+  description: string | null;
+  /** The JSON Schema of its arguments. */
+  parameters: Record<string, unknown>;
 }
 
-/** What a turn came to. */
-export interface TurnRun extends Run {
-  /** The tokens of all answers; `usage` is that of the last. */
-  turnUsage: Usage;
-  /** How many answers the model gave. */
-  rounds: number;
-  /** The conversation, with the last answer. */
-  messages: Message[];
-  /** What was in its journal, if it was resumed. */
-  resumed: { records: number; tornBytes: number } | null;
+/** How a trace backend is doing. */
+export interface TraceStatus {
+  name: string;
+  /** How many events it never got, because it was too slow. */
+  dropped: number;
+  /** How often it failed, and what it said the last time. */
+  failed: number;
+  lastError: string | null;
+}
+
+/** Where a provider is reached, and how: as prompt files write it. */
+export interface Connection {
+  kind?: string;
+  name?: string;
+  endpoint?: string;
+  apiKey?: string;
+  [key: string]: unknown;
 }
 
 /** A step of a streamed answer. */
 export type Delta =
   | { type: "text" | "thinking"; text: string }
   | { type: "tool_call"; index: number; id: string; name: string }
-  | { type: "tool_arguments"; index: number; fragment: string }
+  | { type: "tool_arguments"; index: number; text: string }
   | { type: "usage"; usage: Usage };
 
 /** What happens while a turn goes on. */
@@ -162,10 +181,24 @@ export interface RunOptions {
   apiKey?: string;
 }
 
-/** How a render goes. */
+/** How a render goes. What is not here is as the runtime has it. */
 export interface RenderOptions {
   /** The variant of the prompt. */
   variant?: string;
+  /** Puts `<untrusted>` around what untrusted inputs wrote; a string is what a model is told about it. */
+  guard?: boolean | string;
+  /** Whether role markers in untrusted inputs are errors. */
+  strict?: boolean;
+  /** Whether undefined variables render as nothing. */
+  lenient?: boolean;
+}
+
+/** How text is split whose writers are not known. */
+export interface ParseTextOptions {
+  /** The nonce that `preRender` wrote into the author's markers. Every marker must then have it. */
+  nonce?: string;
+  /** Conversations, by the word that stands for them in the text. */
+  threads?: Readonly<Record<string, readonly MessageInput[]>>;
 }
 
 /** Something that can be stopped. */
@@ -174,12 +207,19 @@ export interface Stoppable {
   signal?: AbortSignal;
 }
 
-/** What a person is asked to agree to. */
-export interface ApprovalRequest {
+/** A call of a tool that is about to run. */
+export interface ToolRun {
+  /** The provider's name for the call. */
+  id: string;
   name: string;
   arguments: Record<string, unknown>;
-  id: string;
+  /** The round of the turn, from 1, and which call of that round it is, from 0. */
+  round: number;
+  index: number;
 }
+
+/** Whether something is allowed: true or nothing, or else false or why not. */
+export type Verdict = boolean | string | null | undefined | void;
 
 /** How a turn goes. Times are in seconds. */
 export interface TurnOptions extends Stoppable {
@@ -201,16 +241,29 @@ export interface TurnOptions extends Stoppable {
   toolTimeout?: number;
   /** Whether a person is asked about every tool. */
   approveAll?: boolean;
-  /** Whether the model says in short what no longer fits. */
-  compact?: boolean;
+  /**
+   * Who says in short what no longer fits: the model of the turn, a function, or a prompt, whose input `conversation`
+   * gets it. If that fails, the turn does it itself.
+   */
+  compact?: boolean | ((messages: Message[]) => string | Promise<string>) | import("./prompt.cjs").Prompt<any>;
   /** The file in which the turn is kept, so that it can be resumed if the process dies. */
   journal?: string;
   /** What runs the tools that the prompt declares, by name. */
-  tools?: Readonly<Record<string, import("./tool.cjs").Tool | import("./tool.cjs").ToolFunction>>;
+  tools?: Tools;
   /** Speaks into the turn while it is under way. */
   steering?: import("./steering.cjs").Steering;
-  /** Is told what happens. If it throws, the turn stops and fails with what it threw. */
+  // If one of these throws, the turn stops and fails with what it threw.
+  /** Is told what happens. */
   onEvent?: (event: AgentEvent) => void;
   /** Asks a person whether a tool may run: true, false, or why not. */
-  approve?: (request: ApprovalRequest) => boolean | string | Promise<boolean | string>;
+  approve?: (run: ToolRun) => boolean | string | Promise<boolean | string>;
+  /** Judges the messages before each call of the model. */
+  judgeInput?: (messages: Message[]) => Verdict | Promise<Verdict>;
+  /** Judges each answer before it is used. */
+  judgeOutput?: (message: Message) => Verdict | Promise<Verdict>;
+  /** Judges each call of a tool before it runs. */
+  judgeTool?: (run: ToolRun) => Verdict | Promise<Verdict>;
 }
+
+/** What runs tools, by name. */
+export type Tools = Readonly<Record<string, import("./tool.cjs").Tool | import("./tool.cjs").ToolFunction>>;

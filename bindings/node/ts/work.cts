@@ -1,32 +1,55 @@
-import type { Listener, Work } from "./native.cjs";
-import { TympanError, fromText, translated } from "./error.cjs";
-import type { Tool } from "./tool.cjs";
-import type { AgentEvent, ApprovalRequest, TurnOptions } from "./types.cjs";
+import { TympanError, fromText, invalid, translated } from "./error.cjs";
+import type { Listener, Told, Work } from "./native.cjs";
+import { words, type ToolRequest } from "./registry.cjs";
+import { encodeOutput, type Tool } from "./tool.cjs";
+import type { AgentEvent, Message, ToolRun, TurnOptions } from "./types.cjs";
 import { decode, encode } from "./values.cjs";
 
 /** What is done for some work while it goes on. */
-export interface Handlers {
+export interface Handlers extends Asked {
   signal?: AbortSignal | undefined;
   /** Whether the work ends by itself when it is cancelled, and says what came of it. */
   endsItself?: boolean;
   tools?: ReadonlyMap<string, Tool>;
   onEvent?: TurnOptions["onEvent"];
-  approve?: TurnOptions["approve"];
   onDelta?: (delta: string) => void;
 }
 
-function cancelled(signal: AbortSignal): TympanError {
-  const details = { code: "cancelled", class: "RuntimeError", message: "Cancelled: by its signal" } as const;
+/** What a turn asks its caller. */
+export interface Asked {
+  approve?: TurnOptions["approve"];
+  judgeInput?: TurnOptions["judgeInput"];
+  judgeOutput?: TurnOptions["judgeOutput"];
+  judgeTool?: TurnOptions["judgeTool"];
+  compact?: ((messages: Message[]) => string | Promise<string>) | undefined;
+}
+
+/** What work came to: a value as JSON, a prompt, or a rendered prompt. */
+export type Done = readonly [text: string, prompt: Told[3], rendered: Told[4]];
+
+function cancelled(signal: AbortSignal, conversation: readonly Message[] | null = null): TympanError {
+  const details = {
+    code: "cancelled",
+    class: "RuntimeError",
+    message: "Cancelled: by its signal",
+    conversation,
+  } as const;
   return new TympanError(details, { cause: signal.reason });
 }
 
-/** What an exception says, for a model. */
-function words(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : String(thrown);
+/** What work failed with. A judge that nobody waits for any more denies, but that is not why. */
+function failure(text: string, signal: AbortSignal | undefined): unknown {
+  if (!signal?.aborted) return fromText(text);
+  const error = fromText(text, { cause: signal.reason });
+  const isDenied = error instanceof TympanError && error.code === "guardrail" && error.message.endsWith(ABANDONED);
+  return isDenied ? cancelled(signal, error.conversation) : error;
 }
 
+/** Why the engine denies what nobody waits for. */
+const ABANDONED = "the turn was cancelled";
+
 /** Begins some work and waits for what it comes to. */
-export function perform(begin: (listener: Listener) => Work, handlers: Handlers): Promise<string> {
+export function perform(begin: (listener: Listener) => Work, handlers: Handlers = {}): Promise<Done> {
   return new Promise((resolve, reject) => {
     if (handlers.signal?.aborted) return reject(cancelled(handlers.signal));
     new Performance(begin, handlers, resolve, reject);
@@ -40,7 +63,7 @@ class Performance {
   constructor(
     begin: (listener: Listener) => Work,
     private readonly handlers: Handlers,
-    private readonly resolve: (text: string) => void,
+    private readonly resolve: (done: Done) => void,
     private readonly reject: (reason: unknown) => void,
   ) {
     try {
@@ -67,23 +90,22 @@ class Performance {
     this.reject(reason);
   }
 
-  private told(kind: string, question: number, text: string): void {
+  private told(kind: string, question: number, ...done: Done): void {
     // What was on its way when the work was stopped is nobody's business any more.
     if (this.isOver) return;
     switch (kind) {
       case "done":
         this.end();
-        return this.resolve(text);
-      case "failed": {
-        const { signal } = this.handlers;
-        return this.fail(fromText(text, signal?.aborted ? { cause: signal.reason } : undefined));
-      }
+        return this.resolve(done);
+      case "failed":
+        return this.fail(failure(done[0], this.handlers.signal));
       case "tool":
-        return void this.run(question, text);
-      case "approve":
-        return void this.ask(question, text);
+        return void this.run(question, done[0]);
+      case "event":
+      case "delta":
+        return this.notify(kind, done[0]);
       default:
-        return this.notify(kind, text);
+        return void this.ask(kind as keyof Asked, question, done[0]);
     }
   }
 
@@ -99,29 +121,49 @@ class Performance {
   /** Runs a tool. Its exception is told to the model. */
   private async run(question: number, text: string): Promise<void> {
     try {
-      const { name, arguments: args, ...context } = decode<ToolRequest>(text);
-      const run = this.handlers.tools!.get(name)!.run;
-      const output = encode(await run(args, { ...context, signal: this.handlers.signal }), "result");
-      this.work?.answer(question, true, output);
+      const { name, arguments: args, id, idempotencyKey } = decode<ToolRequest>(text);
+      const { signal, tools } = this.handlers;
+      const output = await tools!.get(name)!.call(args, { id, idempotencyKey, signal });
+      this.work?.answer(question, true, encodeOutput(output));
     } catch (thrown) {
       this.work?.answer(question, false, words(thrown));
     }
   }
 
-  /** Asks a person. What goes wrong with that is the caller's to know. */
-  private async ask(question: number, text: string): Promise<void> {
+  /** Asks the caller. What goes wrong with that is the caller's to know. */
+  private async ask(kind: keyof Asked, question: number, text: string): Promise<void> {
     try {
-      const verdict = await this.handlers.approve!(decode<ApprovalRequest>(text));
-      this.work?.answer(question, true, JSON.stringify(verdict ?? false));
+      const answer = await this.answer(kind, text);
+      this.work?.answer(question, true, encode(answer, kind));
     } catch (thrown) {
       this.fail(thrown);
     }
   }
+
+  private async answer(kind: keyof Asked, text: string): Promise<boolean | string> {
+    const { handlers } = this;
+    switch (kind) {
+      case "compact":
+        return summary(await handlers.compact!(decode<Message[]>(text)));
+      case "approve":
+        // Who forgets to answer has not agreed.
+        return verdict(kind, (await handlers.approve!(decode<ToolRun>(text))) ?? false);
+      case "judgeInput":
+        return verdict(kind, (await handlers.judgeInput!(decode<Message[]>(text))) ?? true);
+      case "judgeOutput":
+        return verdict(kind, (await handlers.judgeOutput!(decode<Message>(text))) ?? true);
+      case "judgeTool":
+        return verdict(kind, (await handlers.judgeTool!(decode<ToolRun>(text))) ?? true);
+    }
+  }
 }
 
-interface ToolRequest {
-  name: string;
-  arguments: Record<string, unknown>;
-  id: string;
-  idempotencyKey: string;
+function verdict(kind: string, answer: unknown): boolean | string {
+  if (typeof answer === "boolean" || typeof answer === "string") return answer;
+  throw invalid(`${kind}: expected true, false, or a text that says why not`);
+}
+
+function summary(answer: unknown): string {
+  if (typeof answer === "string") return answer;
+  throw invalid("compact: expected a text");
 }

@@ -1,0 +1,262 @@
+//! What a runtime has registered that is a function of the other side.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use futures_util::stream::{self, StreamExt};
+use napi::bindgen_prelude::FunctionRef;
+use napi_derive::napi;
+use serde_json::{Value as Json, json};
+use tympan::thread::{ThreadRoles, parse_thread};
+use tympan::{Error, Inputs, Kind, Message, Prompt, Rendered, Result, wire};
+use tympan_runtime::tool::{OpenTool, Opening, ToolHandler};
+use tympan_runtime::trace::{Backend, BackendError, Trace};
+use tympan_runtime::{ModelCall, Parser, Provider, Renderer, Reply, RunOptions, data};
+
+use crate::border::{guarded, read, written};
+use crate::host::{Host, Listener, Question, Registered, Told, WeakListener};
+use crate::prompt::NativeRendered;
+use crate::runtime::NativeRuntime;
+use crate::tool::{NativeTool, host_tool, made_tool};
+use crate::work::{Made, Work};
+
+/// What goes wrong on the other side. Its words name the exception, which comes back in place of this error.
+fn failed(kind: Kind, what: &str, words: &str) -> Error {
+    Error::new(kind, format_args!("{what}: {words}")).permanent()
+}
+
+/// A function of the other side, by what it is registered as.
+struct Function {
+    registered: Arc<Registered>,
+    name: String,
+}
+
+impl Function {
+    fn what(&self, kind: &str) -> String {
+        format!("the {kind} `{}`", self.name)
+    }
+}
+
+impl Renderer for Function {
+    fn render(&self, template: &str, inputs: &Inputs) -> Result<String> {
+        let failed = |words: String| failed(Kind::InvalidOperation, &self.what("renderer"), &words);
+        let asked = json!({ "name": self.name, "template": template, "inputs": inputs });
+        let answer = self.registered.ask("renderer", Question::new(&asked).map_err(failed)?).map_err(failed)?;
+        read("what the renderer returned", &answer)
+    }
+}
+
+impl Parser for Function {
+    fn parse(&self, prompt: &Prompt, rendered: &Rendered) -> Result<Vec<Message>> {
+        let failed = |words: String| failed(Kind::InvalidOperation, &self.what("parser"), &words);
+        let question = Question::new(&json!({ "name": self.name })).map_err(failed)?;
+        let question = question.about(prompt.clone()).rendered(NativeRendered { rendered: rendered.clone() });
+        let answer = self.registered.ask("parser", question).map_err(failed)?;
+        parse_thread(&read("what the parser returned", &answer)?, ThreadRoles::Any)
+    }
+}
+
+impl Provider for Function {
+    fn call<'a>(&'a self, call: ModelCall<'a>) -> BoxFuture<'a, Result<Reply>> {
+        Box::pin(async move {
+            let failed = |words: String| failed(Kind::Provider, &self.what("provider"), &words);
+            let mut messages = call.messages.to_vec();
+            wire::inline_media(&mut messages)?;
+            let asked = json!({
+                "name": self.name, "messages": messages, "stream": call.stream, "options": options(call.options),
+            });
+            let question = Question::new(&asked).map_err(failed)?.about(call.prompt.clone());
+            let host = &self.registered.host;
+            let answer: Json =
+                read("what the provider returned", &host.ask("provider", question).await.map_err(failed)?)?;
+            match answer["steps"].as_u64() {
+                Some(number) => Ok(steps(host.clone(), self.what("provider"), number)),
+                None => data::response(answer["whole"].clone()).map(Reply::Whole),
+            }
+        })
+    }
+}
+
+/// What a caller wants of a model, for a provider of the host's: the key among it, which it may need.
+fn options(options: &RunOptions) -> Json {
+    let mut shown = json!({
+        "provider": options.provider, "model": options.model, "apiType": options.api_type,
+        "baseUrl": options.base_url, "apiKey": options.api_key.as_ref().map(|key| key.expose()),
+    });
+    let function = |function: &wire::Function| {
+        let wire::Function { name, description, parameters, .. } = function;
+        json!({ "name": name, "description": description, "parameters": parameters })
+    };
+    if let Some(map) = shown.as_object_mut() {
+        map.retain(|_, value| !value.is_null());
+        if !options.functions.is_empty() {
+            map.insert("functions".to_owned(), options.functions.iter().map(function).collect());
+        }
+    }
+    shown
+}
+
+/// The steps of an iterator of the other side, which is told when nobody wants more of them.
+fn steps(host: Arc<Host>, what: String, number: u64) -> Reply {
+    struct Steps {
+        host: Arc<Host>,
+        number: u64,
+    }
+    impl Drop for Steps {
+        fn drop(&mut self) {
+            self.host.tell("enough", &json!({ "steps": self.number }));
+        }
+    }
+    let next = move |steps: Steps| {
+        let what = what.clone();
+        async move {
+            let failed = |words: String| failed(Kind::Provider, &what, &words);
+            let next = async {
+                let question = Question::new(&json!({ "steps": steps.number })).map_err(failed)?;
+                let step: Option<Json> = read("a step", &steps.host.ask("step", question).await.map_err(failed)?)?;
+                step.map(data::read_delta).transpose()
+            };
+            next.await.transpose().map(|step| (step, steps))
+        }
+    };
+    data::streamed(stream::unfold(Steps { host, number }, next).fuse().boxed())
+}
+
+impl ToolHandler for Function {
+    fn open<'a>(&'a self, opening: Opening<'a>) -> BoxFuture<'a, Result<Vec<OpenTool>>> {
+        Box::pin(async move {
+            let failed = |words: String| failed(Kind::ToolUnavailable, &self.what("tool handler"), &words);
+            let declared = data::tool(opening.prompt, opening.tool);
+            let asked = json!({ "name": self.name, "tool": declared, "inputs": opening.inputs });
+            let host = &self.registered.host;
+            let answer = host.ask("handler", Question::new(&asked).map_err(failed)?).await.map_err(failed)?;
+            let made: Vec<Json> = read("what the tool handler returned", &answer)?;
+            made.into_iter().map(|made| made_tool(host, made)).collect()
+        })
+    }
+}
+
+impl Backend for Function {
+    fn trace(&mut self, trace: &Trace) -> Result<(), BackendError> {
+        let asked = Question::new(&json!({ "name": self.name, "trace": trace.to_json() }))?;
+        self.registered.host.ask_blocking("trace", asked)?;
+        Ok(())
+    }
+}
+
+#[napi]
+impl NativeRuntime {
+    /// Says who is asked for what is registered. It is asked through `listener`, and while it waits itself, at once.
+    #[napi]
+    pub fn listen(&self, listener: WeakListener, at_once: FunctionRef<Told, String>) {
+        let _ = self.registered.set(Arc::new(Registered::new(listener, at_once)));
+    }
+
+    /// Answers a question.
+    #[napi]
+    pub fn answer(&self, question: u32, ok: bool, text: String) {
+        if let Some(registered) = self.registered.get() {
+            registered.host.answer(question, if ok { Ok(text) } else { Err(text) });
+        }
+    }
+
+    fn function(&self, name: &str) -> Result<Function> {
+        let registered = self.registered.get().cloned();
+        let registered = registered.ok_or_else(|| Error::new(Kind::Internal, "nobody listens"))?;
+        Ok(Function { registered, name: name.to_owned() })
+    }
+
+    /// Registers a function that the other side has under this name: a `renderer`, a `parser`, a `provider`, a
+    /// `handler` of tools, or a `trace` backend.
+    #[napi]
+    pub fn register(&self, kind: String, name: String) -> napi::Result<()> {
+        guarded(|| {
+            let function = self.function(&name)?;
+            match kind.as_str() {
+                "renderer" => self.runtime.register_renderer(name, Arc::new(function)),
+                "parser" => self.runtime.register_parser(name, Arc::new(function)),
+                "provider" => self.runtime.register_provider(name, Arc::new(function)),
+                "handler" => self.runtime.register_tool_handler(name, Arc::new(function)),
+                "trace" => return self.runtime.tracer().add(name, function),
+                _ => return Err(Error::new(Kind::Internal, format_args!("nothing is registered as a {kind}"))),
+            }
+            Ok(())
+        })
+    }
+
+    /// Registers a tool that the other side has.
+    #[napi]
+    pub fn register_tool(&self, tool: NativeTool) -> napi::Result<()> {
+        guarded(|| {
+            let Function { registered, .. } = self.function(&tool.name)?;
+            let (name, tool) = host_tool(Some(registered.host.clone()), tool)?;
+            self.runtime.register_tool(name, tool);
+            Ok(())
+        })
+    }
+
+    /// Forgets all tools.
+    #[napi]
+    pub fn clear_tools(&self) {
+        self.runtime.clear_tools();
+    }
+
+    /// Forgets all handlers of tools.
+    #[napi]
+    pub fn clear_tool_handlers(&self) {
+        self.runtime.clear_tool_handlers();
+    }
+
+    /// Registers a connection.
+    #[napi]
+    pub fn register_connection(&self, name: String, connection: String) -> napi::Result<()> {
+        guarded(|| {
+            self.runtime.register_connection(name, data::connection(read("a connection", &connection)?)?);
+            Ok(())
+        })
+    }
+
+    /// A connection without its credentials, as JSON.
+    #[napi]
+    pub fn get_connection(&self, name: String) -> napi::Result<Option<String>> {
+        guarded(|| {
+            self.runtime.get_connection(&name).map(|connection| written(&connection.to_json_redacted())).transpose()
+        })
+    }
+
+    /// Forgets all connections.
+    #[napi]
+    pub fn clear_connections(&self) {
+        self.runtime.clear_connections();
+    }
+
+    /// Adds a trace backend that is built in.
+    #[napi]
+    pub fn add_trace_backend(&self, name: String, backend: String) -> napi::Result<()> {
+        guarded(|| data::add_backend(self.runtime.tracer(), &name, read("a trace backend", &backend)?))
+    }
+
+    /// Removes a trace backend.
+    #[napi]
+    pub fn remove_trace_backend(&self, name: String) -> bool {
+        self.runtime.tracer().remove(&name)
+    }
+
+    /// Waits until the trace backends have done their work.
+    #[napi]
+    pub fn flush_traces(&self, seconds: f64, listener: Listener) -> napi::Result<Work> {
+        guarded(|| {
+            let timeout = Duration::try_from_secs_f64(seconds)
+                .map_err(|_| Error::new(Kind::InvalidInput, "the time to wait is no number of seconds"))?;
+            let runtime = self.runtime.clone();
+            Ok(Work::compute(listener, move || Ok(Made::Text(runtime.tracer().flush(timeout).to_string()))))
+        })
+    }
+
+    /// How the trace backends are doing, as JSON.
+    #[napi]
+    pub fn trace_status(&self) -> napi::Result<String> {
+        guarded(|| written(&self.runtime.tracer().status().iter().map(data::backend_status).collect::<Vec<_>>()))
+    }
+}

@@ -1,0 +1,91 @@
+// The public names, which are the same in all languages: fixtures/bindings/surface.json.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+import ts from "typescript";
+
+import * as tympan from "tympan";
+
+import { root } from "./support.mjs";
+
+const surface = JSON.parse(readFileSync(join(root, "fixtures/bindings/surface.json"), "utf8"));
+
+const camel = (name) => name.replace(/(?<=[a-z])_([a-z])/g, (_, letter) => letter.toUpperCase());
+
+/** What records are called here. */
+const NAMES = { Part: "ContentPart", Event: "AgentEvent" };
+
+/** What only this language has, by the list. */
+const own = Object.keys(surface.only.node).map(camel);
+
+/** What waits is a promise here, whichever name it has there. */
+const WAITS = ["run", "stream", "invoke", "invokeAgent", "turn", "resume"];
+const withoutTwins = (names) =>
+  names.filter((name) => !WAITS.includes(name.replace(/Async$/, "")) || !name.endsWith("Async"));
+
+const expected = (names) => [...new Set(withoutTwins(names.map(camel)))].sort();
+
+const program = ts.createProgram([fileURLToPath(new URL("../dist/index.d.cts", import.meta.url))], {
+  module: ts.ModuleKind.Node16,
+  types: ["node"],
+});
+const checker = program.getTypeChecker();
+const [entry] = program.getRootFileNames();
+const exported = new Map(
+  checker
+    .getExportsOfModule(checker.getSymbolAtLocation(program.getSourceFile(entry)))
+    .map((symbol) => [symbol.name, symbol]),
+);
+
+/** The members of a type; of a union, those of all its forms. */
+function typeMembers(name) {
+  const symbol = exported.get(name);
+  assert.ok(symbol, `there is no type ${name}`);
+  const known = symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol;
+  const type = checker.getDeclaredTypeOfSymbol(known);
+  const forms = type.isUnion() ? type.types : [type];
+  return [...new Set(forms.flatMap((form) => form.getProperties().map((property) => property.name)))];
+}
+
+/** The public names of a class: what its type says, and what it has itself. */
+function classMembers(name) {
+  const own = Object.getOwnPropertyNames(tympan[name]).filter((one) => !["length", "name", "prototype"].includes(one));
+  const inherited = name === "TympanError" ? Object.getOwnPropertyNames(new Error()).concat("name", "cause") : [];
+  const members = typeMembers(name).filter((member) => !/^(__@|#)/.test(member) && !inherited.includes(member));
+  return [...own, ...members];
+}
+
+/** What is missing here, and what is missing there. */
+function same(found, wanted, what) {
+  const isOwn = (name) => own.includes(`${what}.${name}`) || own.includes(`${what}.*`);
+  const shown = found.filter((name) => !isOwn(name));
+  const complaint = {
+    lacks: wanted.filter((name) => !shown.includes(name)),
+    has: shown.filter((name) => !wanted.includes(name)),
+  };
+  return complaint.lacks.length + complaint.has.length > 0 ? [{ what, ...complaint }] : [];
+}
+
+test("the functions and classes are those of all languages", () => {
+  const values = Object.keys(tympan).filter((name) => !own.includes(name));
+  const wanted = [...expected(surface.functions), ...Object.keys(surface.classes)];
+  assert.deepEqual(values.sort(), wanted.sort());
+});
+
+test("classes have the same members", () => {
+  const complaints = Object.entries(surface.classes).flatMap(([name, members]) =>
+    same(classMembers(name), expected(members), name),
+  );
+  assert.deepEqual(complaints, []);
+});
+
+test("records have the same members", () => {
+  const complaints = Object.entries(surface.records).flatMap(([name, members]) =>
+    same(typeMembers(NAMES[name] ?? name), expected(members), name),
+  );
+  assert.deepEqual(complaints, []);
+});

@@ -1,0 +1,153 @@
+import { TympanError, invalid } from "./error.cjs";
+
+/** A schema of any library that follows the Standard Schema: Zod 4 among them. */
+export interface StandardSchema<Input = unknown, Output = Input> {
+  readonly "~standard": {
+    readonly version: 1;
+    readonly vendor: string;
+    readonly validate: (value: unknown) => StandardResult<Output> | Promise<StandardResult<Output>>;
+    readonly types?: { readonly input: Input; readonly output: Output } | undefined;
+  };
+}
+
+type StandardResult<Output> =
+  { readonly value: Output; readonly issues?: undefined } | { readonly issues: readonly StandardIssue[] };
+
+interface StandardIssue {
+  readonly message: string;
+  readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
+}
+
+/** What a schema makes of values. */
+export type Validated<Schema> = Schema extends StandardSchema<any, infer Output> ? Output : never;
+
+/** What a schema takes. */
+export type Accepted<Schema> = Schema extends { readonly "~standard": { readonly types?: infer Types } }
+  ? NonNullable<Types> extends { readonly input: infer Input }
+    ? Input
+    : never
+  : never;
+
+/** Whether something follows the Standard Schema. */
+export function isSchema(value: unknown): value is StandardSchema {
+  const standard = (value as StandardSchema | null | undefined)?.["~standard"];
+  return typeof standard?.validate === "function";
+}
+
+/** What may be said of an issue: what the schema's author wrote, and nothing of the value. */
+const RULE = ["expected", "format", "minimum", "maximum", "divisor", "requirement"] as const;
+
+/** What is wrong with a value, by the rules of the schema. Its messages may quote the value, so they are not repeated. */
+function described(issue: StandardIssue): string {
+  const known = issue as unknown as Record<string, unknown>;
+  const steps = (issue.path ?? []).map((step) => String(typeof step === "object" ? step.key : step));
+  const name = [known["code"], known["type"], known["rule"]].find((name) => typeof name === "string");
+  const details = RULE.filter((key) => ["string", "number"].includes(typeof known[key])).map(
+    (key) => `${key} ${known[key]}`,
+  );
+  const rule = `${name ?? "it does not fit"}${details.length > 0 ? ` (${details.join(", ")})` : ""}`;
+  return steps.length === 0 ? rule : `${steps.join(".")}: ${rule}`;
+}
+
+/** What the issues of a result come to, for an error. */
+export function complaint(issues: readonly StandardIssue[]): string {
+  return issues.map(described).join("; ");
+}
+
+/** What a schema makes of a value, or what is wrong with it in words that may quote the value: for who wrote it. */
+export async function parsed<Output>(schema: StandardSchema<unknown, Output>, value: unknown): Promise<Output> {
+  const result = await schema["~standard"].validate(value);
+  if (result.issues === undefined) return result.value;
+  const issues = result.issues.map(({ message, path = [] }) => {
+    const steps = path.map((step) => String(typeof step === "object" ? step.key : step));
+    return steps.length === 0 ? message : `${steps.join(".")}: ${message}`;
+  });
+  throw new Error(`invalid arguments: ${issues.join("; ")}`);
+}
+
+/** Inputs as a schema gets them. */
+function asObject(inputs: unknown): unknown {
+  return inputs instanceof Map ? Object.fromEntries(inputs) : (inputs ?? {});
+}
+
+function accepted<Output>(result: StandardResult<Output>): Output {
+  if (result.issues === undefined) return result.value;
+  throw invalid(`inputs: ${complaint(result.issues)}`, "the validator says so; ask it directly for its own words");
+}
+
+/** What a validator makes of inputs, at once. */
+export function validated(schema: StandardSchema, inputs: unknown): unknown {
+  const result = schema["~standard"].validate(asObject(inputs));
+  if (!("then" in result)) return accepted(result);
+  // Nobody waits for it, so its failure is nobody's either.
+  result.then(undefined, () => {});
+  throw invalid("inputs: the validator is asynchronous", "renderAsync, prepareAsync, invoke and turn wait for it");
+}
+
+/** What a validator makes of inputs. */
+export async function validatedAsync(schema: StandardSchema, inputs: unknown): Promise<unknown> {
+  return accepted(await schema["~standard"].validate(asObject(inputs)));
+}
+
+type JsonSchema = Record<string, unknown>;
+
+/** The JSON Schema of a schema, by the Standard JSON Schema or by Zod's own method, if it has either. */
+export function jsonSchema(schema: unknown): JsonSchema | undefined {
+  const known = schema as {
+    "~standard": { jsonSchema?: { input(options: { target: string }): JsonSchema } };
+    toJSONSchema?: (options: { io: string; unrepresentable: string }) => JsonSchema;
+  };
+  return (
+    known.toJSONSchema?.({ io: "input", unrepresentable: "any" }) ??
+    known["~standard"].jsonSchema?.input({ target: "draft-2020-12" })
+  );
+}
+
+/** The fields that a value has to get past a schema, as far as the schema shows them. */
+function fields(schema: StandardSchema): Set<string> {
+  const { shape } = schema as { shape?: unknown };
+  if (typeof shape === "object" && shape !== null) return new Set(Object.keys(shape));
+  const known = jsonSchema(schema);
+  return known === undefined ? new Set() : properties(known, known, 0);
+}
+
+/** The properties that a JSON Schema says something of: for one of several schemas, those that all of them have. */
+function properties(schema: JsonSchema, root: JsonSchema, depth: number): Set<string> {
+  if (depth > 32) return new Set();
+  const inside = (one: unknown) => properties((one ?? {}) as JsonSchema, root, depth + 1);
+  const list = (key: string) => (Array.isArray(schema[key]) ? (schema[key] as unknown[]).map(inside) : []);
+  const found = new Set(Object.keys((schema["properties"] ?? {}) as object));
+  const all = list("allOf");
+  for (const some of [list("anyOf"), list("oneOf")]) {
+    const [first = new Set<string>(), ...rest] = some;
+    all.push(new Set([...first].filter((name) => rest.every((other) => other.has(name)))));
+  }
+  const reference = /^#\/(\$defs|definitions)\/([^/]+)$/.exec(String(schema["$ref"] ?? ""));
+  if (reference) all.push(inside((root[reference[1]!] as JsonSchema | undefined)?.[reference[2]!]));
+  all.forEach((names) => names.forEach((name) => found.add(name)));
+  return found;
+}
+
+/** Says what validates inputs, once it is certain that it has every field whose validation is required. */
+export function covering(validator: unknown, required: readonly string[]): StandardSchema | false | undefined {
+  if (validator === false) return false;
+  if (validator !== undefined && !isSchema(validator)) {
+    throw invalid("options: validator: expected a schema that follows the Standard Schema, or false");
+  }
+  const found = validator === undefined ? new Set<string>() : fields(validator);
+  const missing = required.filter((name) => !found.has(name));
+  if (missing.length === 0) return validator;
+  const names = missing.map((name) => `\`${name}\``).join(", ");
+  const reason =
+    validator === undefined
+      ? "there is no validator for"
+      : found.size === 0
+        ? "nobody can see the fields of the validator of"
+        : "the validator has no field for";
+  throw new TympanError({
+    code: "validation_uncovered",
+    class: "ValueError",
+    message: `Validation is required: ${reason} ${names}`,
+    help: "give { validator: schema } with these fields, of Zod for example; { validator: false } if something else validates them",
+  });
+}
