@@ -12,7 +12,7 @@ use tympan::thread::{ThreadRoles, parse_thread};
 use tympan::{Error, Inputs, Kind, Message, Prompt, Rendered, Result, wire};
 use tympan_runtime::tool::{OpenTool, Opening, ToolHandler};
 use tympan_runtime::trace::{Backend, BackendError, Trace};
-use tympan_runtime::{ModelCall, Parser, Provider, Renderer, Reply, RunOptions, data};
+use tympan_runtime::{ModelCall, Parser, Provider, Renderer, Reply, data};
 
 use crate::border::{guarded, read, written};
 use crate::host::{Host, Listener, Question, Registered, Told, WeakListener};
@@ -64,7 +64,7 @@ impl Provider for Function {
             let mut messages = call.messages.to_vec();
             wire::inline_media(&mut messages)?;
             let asked = json!({
-                "name": self.name, "messages": messages, "stream": call.stream, "options": options(call.options),
+                "name": self.name, "messages": messages, "stream": call.stream, "options": data::call_options(call.options),
             });
             let question = Question::new(&asked).map_err(failed)?.about(call.prompt.clone());
             let host = &self.registered.host;
@@ -76,25 +76,6 @@ impl Provider for Function {
             }
         })
     }
-}
-
-/// What a caller wants of a model, for a provider of the host's: the key among it, which it may need.
-fn options(options: &RunOptions) -> Json {
-    let mut shown = json!({
-        "provider": options.provider, "model": options.model, "apiType": options.api_type,
-        "baseUrl": options.base_url, "apiKey": options.api_key.as_ref().map(|key| key.expose()),
-    });
-    let function = |function: &wire::Function| {
-        let wire::Function { name, description, parameters, .. } = function;
-        json!({ "name": name, "description": description, "parameters": parameters })
-    };
-    if let Some(map) = shown.as_object_mut() {
-        map.retain(|_, value| !value.is_null());
-        if !options.functions.is_empty() {
-            map.insert("functions".to_owned(), options.functions.iter().map(function).collect());
-        }
-    }
-    shown
 }
 
 /// The steps of an iterator of the other side, which is told when nobody wants more of them.

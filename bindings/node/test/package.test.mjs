@@ -32,12 +32,15 @@ function firstExample(page) {
   return /```(?:js|ts|typescript)\n([^]*?)```/.exec(readFileSync(page, "utf8"))[1];
 }
 
-test("the first example of the README runs as it is printed", () => {
-  const example = firstExample(join(package_, "README.md"));
-  const output = program(example);
-  const printed = example.split("\n").flatMap((line) => /console\.log\(.*\); \/\/ (.*)$/.exec(line)?.[1] ?? []);
-  assert.ok(printed.length >= 1);
-  assert.equal(output, printed.map((line) => `${line}\n`).join(""));
+test("the first examples of the READMEs run as they are printed", () => {
+  for (const readme of [join(package_, "README.md"), join(root, "README.md")]) {
+    // Paths begin at the root of the repository there.
+    const example = firstExample(readme).replaceAll('"examples/', '"../../examples/');
+    const output = program(example);
+    const printed = example.split("\n").flatMap((line) => /console\.log\(.*\); \/\/ (.*)$/.exec(line)?.[1] ?? []);
+    assert.ok(printed.length >= 1, readme);
+    assert.equal(output, printed.map((line) => `${line}\n`).join(""));
+  }
 });
 
 test("the examples of the guide run", () => {

@@ -1,6 +1,6 @@
 import { invalid, raise } from "./error.cjs";
 import type { NativeRuntime, Told } from "./native.cjs";
-import { snakeCase } from "./options.cjs";
+import { camel, snakeCase } from "./options.cjs";
 import { NATIVE, Prompt, Rendered } from "./prompt.cjs";
 import { Tool, encodeOutput } from "./tool.cjs";
 import type { Delta, Message, MessageInput, ModelFunction, RunOptions } from "./types.cjs";
@@ -166,10 +166,10 @@ export class Registry {
   }
 
   private async provided(
-    { name, ...call }: Omit<ModelCall, "prompt"> & { name: string },
+    { name, options, ...call }: Omit<ModelCall, "prompt" | "options"> & { name: string; options: Record<string, unknown> },
     prompt: Prompt,
   ): Promise<string> {
-    const reply = await this.provider.get(name)!({ prompt, ...call });
+    const reply = await this.provider.get(name)!({ prompt, options: camel(options), ...call });
     const steps = stepsOf(reply);
     if (steps === undefined) return `{"whole":${encodeAnswer(reply, "reply")}}`;
     this.steps.set(++this.count, steps);

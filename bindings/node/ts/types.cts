@@ -85,6 +85,8 @@ export interface ModelFunction {
   description: string | null;
   /** The JSON Schema of its arguments. */
   parameters: Record<string, unknown>;
+  /** Whether the provider should hold the model to the schema. */
+  strict: boolean;
 }
 
 /** How a trace backend is doing. */

@@ -130,13 +130,14 @@ class Performance {
     }
   }
 
-  /** Asks the caller. What goes wrong with that is the caller's to know. */
+  /** Asks the caller. What goes wrong with that is the caller's to know; but what is not said in short, the turn quotes. */
   private async ask(kind: keyof Asked, question: number, text: string): Promise<void> {
     try {
       const answer = await this.answer(kind, text);
       this.work?.answer(question, true, encode(answer, kind));
     } catch (thrown) {
-      this.fail(thrown);
+      if (kind === "compact") this.work?.answer(question, false, words(thrown));
+      else this.fail(thrown);
     }
   }
 

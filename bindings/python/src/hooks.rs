@@ -200,7 +200,11 @@ async fn ask_person(approve: Arc<Py<PyAny>>, run: ToolRun, caller: Caller) -> Ve
     let arguments: work::Arguments = Box::new(move |py| Ok((PyTuple::new(py, [run_to_python(py, &run)?])?, None)));
     let verdict = work::call(approve, arguments, caller.clone()).await;
     let verdict = verdict.and_then(|verdict| {
-        let read = attach(|py| verdict_of(verdict.bind(py)));
+        // Who forgets to answer has not agreed.
+        let read = attach(|py| match verdict.is_none(py) {
+            true => Ok(Verdict::Deny("nobody agreed to it".to_owned())),
+            false => verdict_of(verdict.bind(py)),
+        });
         read.unwrap_or(Ok(Verdict::Deny("the interpreter is shutting down".to_owned())))
     });
     match verdict {

@@ -276,6 +276,9 @@ def test_tools_are_approved_of_or_not() -> None:
     assert (asked[0]["name"], asked[0]["arguments"]) == ("weather", CITY)
     (result,) = results(tympan.turn(weather_prompt(CITY), tools=tools, approve=refuse, approve_all=True))
     assert "not on a Sunday" in result
+    # Who forgets to answer has not agreed.
+    (result,) = results(tympan.turn(weather_prompt(CITY), tools=tools, approve=lambda run: None, approve_all=True))
+    assert "nobody agreed" in result
 
     @tympan.tool(needs_approval=True)
     def weather(city: str) -> str:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     _Tools = Union[Mapping[str, Callable[..., Any]], Sequence[Callable[..., Any]]]
     # What `prepare` returned, or plain data of the same form.
     _Messages = Sequence[Union[Message, Mapping[str, Any]]]
-    # `True` and `None` allow, `False` and a text deny; the text says why.
+    # `True` allows, `False` and a text deny; the text says why. `None` allows what is judged, and approves of nothing.
     _Verdict = Union[bool, str, None]
     # Who says in short what no longer fits: the model of the turn, a function, or another prompt.
     _Compact = Union[bool, Callable[[list[Message]], Union[str, Awaitable[str]]], Prompt, None]
