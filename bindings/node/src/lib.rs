@@ -3,6 +3,9 @@
 //! Values cross as JSON text, which V8 reads and writes faster than it makes objects for somebody else. What is public,
 //! and how it is called, is in `../ts`.
 
+// What napi exports, it does not export from a test.
+#![cfg_attr(test, allow(dead_code))]
+
 mod border;
 mod composition;
 mod host;
