@@ -5,15 +5,9 @@ from __future__ import annotations
 import functools
 import re
 import typing
-from typing import Any, Callable, Generic, Optional, TypeVar, Union, overload
+from typing import Any, Callable, Generic, Optional, ParamSpec, TypeVar, Union, overload
 
-if typing.TYPE_CHECKING:
-    from typing_extensions import ParamSpec
-
-    _P = ParamSpec("_P")
-else:
-    # Python 3.9 has no better one.
-    _P = getattr(typing, "ParamSpec", TypeVar)("_P")
+_P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 _ARGUMENT = re.compile(r"^\s*(?::param\s+)?\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(\S.*)$")
