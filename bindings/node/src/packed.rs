@@ -3,7 +3,8 @@
 //! JSON has to be escaped, converted to UTF-8 and read again, each of which takes longer than to render. Here all strings
 //! cross as one, in UTF-16 as JavaScript has it, and beside it goes what they are strings of: see `../ts/packed.cts`.
 
-use napi::bindgen_prelude::{Float64ArraySlice, Utf16String};
+use encoding_rs::mem::{convert_str_to_utf16, convert_utf16_to_str, utf16_valid_up_to};
+use napi::bindgen_prelude::{Float64ArraySlice, Uint16ArraySlice};
 use napi::{Env, JsString};
 use napi_derive::napi;
 use serde_json::{Number, Value as Json};
@@ -22,13 +23,17 @@ const FALSE: i32 = -3;
 const NUMBER: i32 = -4;
 const LIST: i32 = -5;
 const MAP: i32 = -6;
+const ALIKE: i32 = -7;
+const ABSENT: i32 = -8;
 
-/// How many units or bytes are looked at together.
-const RUN: usize = 8;
-/// The digits of a number in a string: four of seven bits, so that any of them is a character of ASCII.
-const DIGITS: [u32; 4] = [21, 14, 7, 0];
+/// From this length on, texts stand by themselves.
+const LONG: usize = 128;
+/// What a unit of UTF-16 takes at most in UTF-8.
+const MAX_BYTES: usize = 3;
+/// How long a number in a string is: four digits of seven bits, so that any of them is a character of ASCII.
+const DIGITS: usize = 4;
 /// What these digits can say.
-const MAX_LENGTH: usize = 1 << 28;
+const MAX_LENGTH: usize = 1 << (7 * DIGITS);
 /// What a string ends with that is no JSON.
 const PACKED: u8 = 1;
 
@@ -40,12 +45,10 @@ impl NativeRuntime {
         &self,
         env: &'env Env,
         prompt: &NativePrompt,
-        texts: Utf16String,
+        texts: Uint16ArraySlice<'_>,
         tape: Float64ArraySlice<'_>,
-        length: u32,
     ) -> napi::Result<Option<JsString<'env>>> {
-        let tape = tape.get(..length as usize).unwrap_or_default();
-        let Some(Json::Object(inputs)) = (Reader { texts: &texts, tape, keys: Vec::new() }).value() else {
+        let Some(inputs) = Reader::new(&texts, &tape).and_then(Reader::inputs) else {
             return Ok(None);
         };
         let messages = here(*env, || guarded(|| self.runtime.prepare(&prompt.prompt, &inputs)))?;
@@ -59,120 +62,137 @@ impl NativeRuntime {
 
 /// Reads what JavaScript has packed.
 struct Reader<'a> {
-    texts: &'a [u16],
+    long: &'a [u16],
+    short: &'a [u16],
+    has_surrogates: bool,
     tape: &'a [f64],
-    keys: Vec<String>,
+    /// Of each depth, a map with the keys of the last one there, and without values. Lists are of maps that are alike, and to
+    /// copy one takes less than to make it key by key.
+    shapes: Vec<JsonMap>,
+    /// Where texts are converted, because only then is known how long they are.
+    scratch: String,
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
+    /// The tape begins with where it ends, and where short texts begin and end: what follows is left from another prompt.
+    fn new(texts: &'a [u16], tape: &'a [f64]) -> Option<Self> {
+        let [length, start, end] = tape.first_chunk()?;
+        let tape = tape.get(3..*length as usize)?;
+        let texts = texts.get(..*end as usize)?;
+        let (long, short) = texts.split_at_checked(*start as usize)?;
+        // All units are looked at, whatever is found: that goes many at a time.
+        let has_surrogates = texts.iter().fold(false, |found, unit| found | (unit & 0xF800 == 0xD800));
+        Some(Self { long, short, has_surrogates, tape, shapes: Vec::new(), scratch: String::new() })
+    }
+
+    fn inputs(mut self) -> Option<JsonMap> {
+        if self.next()? as i32 != MAP {
+            return None;
+        }
+        let mut inputs = self.shape()?;
+        self.fill_map(&mut inputs, 0)?;
+        (self.tape.is_empty() && self.long.is_empty() && self.short.is_empty()).then_some(inputs)
+    }
+
     fn next(&mut self) -> Option<f64> {
         let (first, rest) = self.tape.split_first()?;
         self.tape = rest;
         Some(*first)
     }
 
-    fn value(&mut self) -> Option<Json> {
-        let code = self.next()?;
+    /// Reads a value into its place: to move values takes longer than to read them.
+    fn value(&mut self, code: f64, depth: usize, place: &mut Json) -> Option<()> {
         if code >= 0.0 {
-            return self.text(code).map(Json::String);
+            *place = Json::String(self.text(code as usize)?.to_owned());
+            return Some(());
         }
-        Some(match code as i32 {
-            NULL => Json::Null,
-            TRUE => Json::Bool(true),
-            FALSE => Json::Bool(false),
-            NUMBER => number(self.next()?)?,
-            LIST => {
-                let count = self.next()? as usize;
-                (0..count).map(|_| self.value()).collect::<Option<Vec<_>>>()?.into()
+        match code as i32 {
+            NULL => *place = Json::Null,
+            TRUE => *place = Json::Bool(true),
+            FALSE => *place = Json::Bool(false),
+            NUMBER => *place = number(self.next()?)?,
+            LIST => *place = Json::Array(self.list(depth)?),
+            MAP => {
+                let shape = self.shape()?;
+                self.keep(&shape, depth);
+                self.map(shape, depth, place)?;
             }
-            MAP => self.map()?.into(),
+            ALIKE => {
+                let shape = self.shapes.get(depth)?.clone();
+                self.map(shape, depth, place)?;
+            }
             _ => return None,
-        })
+        }
+        Some(())
     }
 
-    fn map(&mut self) -> Option<JsonMap> {
+    fn list(&mut self, depth: usize) -> Option<Vec<Json>> {
         let count = self.next()? as usize;
-        let mut map = JsonMap::with_capacity(count);
+        // Each takes a number at least.
+        let mut items = vec![Json::Null; count.min(self.tape.len())];
+        for place in &mut items {
+            let code = self.next()?;
+            self.value(code, depth + 1, place)?;
+        }
+        Some(items)
+    }
+
+    fn shape(&mut self) -> Option<JsonMap> {
+        let count = self.next()? as usize;
+        let mut shape = JsonMap::with_capacity(count.min(self.tape.len()));
         for _ in 0..count {
-            let key = self.key()?;
-            let value = self.value()?;
-            // What `insert` gives back is large, and takes longer to move than a key takes to find.
-            *map.entry(key).or_insert(Json::Null) = value;
+            let length = self.next()? as usize;
+            shape.entry(self.text(length)?.to_owned()).or_insert(Json::Null);
         }
-        Some(map)
+        Some(shape)
     }
 
-    /// A key is a string the first time, and from then on its number, which is negative.
-    fn key(&mut self) -> Option<String> {
-        let code = self.next()?;
-        if code < 0.0 {
-            return self.keys.get(-code as usize - 1).cloned();
+    fn keep(&mut self, shape: &JsonMap, depth: usize) {
+        if self.shapes.len() <= depth {
+            self.shapes.resize_with(depth + 1, JsonMap::new);
         }
-        let key = self.text(code)?;
-        self.keys.push(key.clone());
-        Some(key)
+        self.shapes[depth].clone_from(shape);
     }
 
-    fn text(&mut self, length: f64) -> Option<String> {
-        let (text, rest) = self.texts.split_at_checked(length as usize)?;
-        self.texts = rest;
-        to_utf8(text)
+    fn map(&mut self, shape: JsonMap, depth: usize, place: &mut Json) -> Option<()> {
+        *place = Json::Object(shape);
+        self.fill_map(place.as_object_mut()?, depth)
+    }
+
+    /// Gives a map that has only keys its values.
+    fn fill_map(&mut self, map: &mut JsonMap, depth: usize) -> Option<()> {
+        let mut absent = Vec::new();
+        for (at, place) in map.values_mut().enumerate() {
+            match self.next()? {
+                code if code as i32 == ABSENT => absent.push(at),
+                code => self.value(code, depth + 1, place)?,
+            }
+        }
+        if !absent.is_empty() {
+            let mut places = 0..;
+            map.retain(|_, _| places.next().is_some_and(|at| !absent.contains(&at)));
+        }
+        Some(())
+    }
+
+    /// Nothing if half of a surrogate pair is in it.
+    fn text(&mut self, length: usize) -> Option<&str> {
+        let texts = if length < LONG { &mut self.short } else { &mut self.long };
+        let units = texts.split_off(..length)?;
+        if self.has_surrogates && utf16_valid_up_to(units) < length {
+            return None;
+        }
+        if self.scratch.len() < MAX_BYTES * length {
+            self.scratch = "\0".repeat((MAX_BYTES * length).next_power_of_two());
+        }
+        let written = convert_utf16_to_str(units, &mut self.scratch);
+        self.scratch.get(..written)
     }
 }
 
 /// An integer that is safe in JavaScript, or a number that is not whole.
 fn number(number: f64) -> Option<Json> {
     if number.fract() == 0.0 { Some((number as i64).into()) } else { Number::from_f64(number).map(Json::Number) }
-}
-
-/// Nothing if half of a surrogate pair is in it. Most text is ASCII, and goes a run at a time.
-fn to_utf8(units: &[u16]) -> Option<String> {
-    // Runs are written as a whole, whatever is in them.
-    let mut bytes = vec![0; 3 * units.len() + RUN];
-    let (mut from, mut to) = (0, 0);
-    while let Some(rest) = units.get(from..).filter(|rest| !rest.is_empty()) {
-        if let Some([a, b, c, d, e, f, g, h]) = rest.first_chunk::<RUN>() {
-            let (low, high) = (word([a, b, c, d]), word([e, f, g, h]));
-            let run = u64::from(narrow(low)) | u64::from(narrow(high)) << 32;
-            bytes.get_mut(to..to + RUN)?.copy_from_slice(&run.to_le_bytes());
-            let others = u128::from(low & NOT_ASCII) | u128::from(high & NOT_ASCII) << 64;
-            let ascii = others.trailing_zeros() as usize / 16;
-            (from, to) = (from + ascii, to + ascii);
-            if ascii == RUN {
-                continue;
-            }
-        }
-        to += one_char(&units[from..], &mut from)?.encode_utf8(bytes.get_mut(to..)?).len();
-    }
-    bytes.truncate(to);
-    String::from_utf8(bytes).ok()
-}
-
-/// What is set in a word of units if one of them is not ASCII.
-const NOT_ASCII: u64 = 0xFF80_FF80_FF80_FF80;
-
-/// Four units together.
-fn word([a, b, c, d]: [&u16; 4]) -> u64 {
-    u64::from(*a) | u64::from(*b) << 16 | u64::from(*c) << 32 | u64::from(*d) << 48
-}
-
-/// Four units of ASCII as bytes.
-const fn narrow(word: u64) -> u32 {
-    let pairs = (word | word >> 8) & 0x0000_FFFF_0000_FFFF;
-    (pairs | pairs >> 16) as u32
-}
-
-/// Four bytes of ASCII as units.
-const fn widen(bytes: u32) -> [u16; 4] {
-    let pairs = (bytes as u64 | (bytes as u64) << 16) & 0x0000_FFFF_0000_FFFF;
-    let word = (pairs | pairs << 8) & 0x00FF_00FF_00FF_00FF;
-    [word as u16, (word >> 16) as u16, (word >> 32) as u16, (word >> 48) as u16]
-}
-
-fn one_char(units: &[u16], from: &mut usize) -> Option<char> {
-    let char = char::decode_utf16(units.iter().copied()).next()?.ok()?;
-    *from += char.len_utf16();
-    Some(char)
 }
 
 /// The role and the text of a message that has nothing else.
@@ -185,29 +205,44 @@ fn simple(message: &Message) -> Option<(Role, &str)> {
 
 /// All texts, then of each message the role and the length of its text, how many there are, and that it is packed.
 fn write<'env>(env: &'env Env, messages: &[(Role, &str)]) -> napi::Result<JsString<'env>> {
-    let size = messages.iter().map(|(_, text)| text.len() + 1 + DIGITS.len()).sum::<usize>() + DIGITS.len() + 1;
+    let size = messages.iter().map(|(_, text)| text.len()).sum::<usize>();
     if messages.iter().all(|(_, text)| text.is_ascii()) {
-        let mut bytes = Vec::with_capacity(size);
+        let mut bytes = Vec::with_capacity(size + trailer_size(messages.len()));
         messages.iter().for_each(|(_, text)| bytes.extend_from_slice(text.as_bytes()));
         bytes.extend(trailer(messages.iter().map(|(role, text)| (*role, text.len()))));
         return env.create_string_latin1(bytes);
     }
-    let mut units: Vec<u16> = Vec::with_capacity(size);
-    let mut lengths = Vec::with_capacity(messages.len());
-    for (role, text) in messages {
-        let before = units.len();
-        push_utf16(&mut units, text);
-        lengths.push((*role, units.len() - before));
-    }
-    units.extend(trailer(lengths.into_iter()).map(u16::from));
+    let mut units = vec![0; size + trailer_size(messages.len())];
+    let mut end = 0;
+    let lengths = messages.iter().map(|(role, text)| {
+        let length = convert_str_to_utf16(text, &mut units[end..]);
+        end += length;
+        (*role, length)
+    });
+    let trailer = trailer(lengths);
+    units.truncate(end);
+    units.extend(trailer.into_iter().map(u16::from));
     env.create_string_utf16(units)
 }
 
-fn trailer(lengths: impl ExactSizeIterator<Item = (Role, usize)>) -> impl Iterator<Item = u8> {
-    let digits = |number: usize| DIGITS.into_iter().map(move |shift| (number >> shift) as u8 & 0x7F);
+const fn trailer_size(messages: usize) -> usize {
+    (1 + DIGITS) * (messages + 1)
+}
+
+fn trailer(lengths: impl ExactSizeIterator<Item = (Role, usize)>) -> Vec<u8> {
     let count = lengths.len();
-    let messages = lengths.flat_map(move |(role, length)| [role_code(role)].into_iter().chain(digits(length)));
-    messages.chain(digits(count)).chain([PACKED])
+    let mut trailer = Vec::with_capacity(trailer_size(count));
+    for (role, length) in lengths {
+        trailer.push(role_code(role));
+        trailer.extend_from_slice(&digits(length));
+    }
+    trailer.extend_from_slice(&digits(count));
+    trailer.push(PACKED);
+    trailer
+}
+
+fn digits(number: usize) -> [u8; DIGITS] {
+    [21, 14, 7, 0].map(|shift| (number >> shift) as u8 & 0x7F)
 }
 
 /// The place of a role in the list of `../ts/packed.cts`.
@@ -219,27 +254,4 @@ const fn role_code(role: Role) -> u8 {
         Role::Assistant => 3,
         Role::Tool => 4,
     }
-}
-
-fn push_utf16(units: &mut Vec<u16>, text: &str) {
-    let (start, bytes) = (units.len(), text.as_bytes());
-    // Runs are written as a whole, whatever is in them.
-    units.resize(start + bytes.len() + RUN, 0);
-    let (mut from, mut to) = (0, start);
-    while let Some(rest) = bytes.get(from..).filter(|rest| !rest.is_empty()) {
-        if let Some(run) = rest.first_chunk::<RUN>() {
-            let run = u64::from_le_bytes(*run);
-            units[to..to + 4].copy_from_slice(&widen(run as u32));
-            units[to + 4..to + RUN].copy_from_slice(&widen((run >> 32) as u32));
-            let ascii = (run & 0x8080_8080_8080_8080).trailing_zeros() as usize / 8;
-            (from, to) = (from + ascii, to + ascii);
-            if ascii == RUN {
-                continue;
-            }
-        }
-        let Some(char) = text[from..].chars().next() else { break };
-        from += char.len_utf8();
-        to += char.encode_utf16(&mut units[to..]).len();
-    }
-    units.truncate(to);
 }

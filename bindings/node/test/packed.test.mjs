@@ -1,6 +1,7 @@
 // Plain inputs cross in a quicker way than all others, and nobody can tell.
 
 import assert from "node:assert/strict";
+import { createRequire } from "node:module";
 import { test } from "node:test";
 
 import { TympanError, loadStr, prepare } from "tympan";
@@ -38,13 +39,52 @@ test("text is the same wherever a character of more than one unit stands", () =>
   }
 });
 
+test("maps of a list are the same, alike or not", () => {
+  const lists = [
+    [{ a: 1, b: "x" }, { a: 2, b: "y" }, { b: "z", a: 3 }, { a: 4 }, { a: 5, b: "x" }, {}, {}],
+    [{ a: undefined, b: 1 }, { a: 2, b: undefined }, { a: undefined, b: undefined }, { a: 4, b: 4 }],
+    [{ a: { x: 1 } }, { a: { y: 2 } }, { a: [{ y: 3 }, { x: 4 }] }, { a: { x: { a: 5 } } }],
+    [{ a: "a".repeat(127), b: "é".repeat(128) }, { a: "€".repeat(129), b: "" }, { a: "b", b: "🌊".repeat(64) }],
+  ];
+  for (const x of lists) same(any, { x, y: "" });
+});
+
+test("texts are the same, however many and however long", () => {
+  for (const length of [127, 128, 32_767, 32_768, 100_000]) {
+    same(any, { x: ["a".repeat(length), "b", "c".repeat(length)], y: "é".repeat(length) });
+    same(any, { x: Array.from({ length: length / 100 }, (_, at) => `${at}`.repeat(30)), y: "" });
+  }
+});
+
+test("properties that change while they are read, or that all objects have, take the other way", () => {
+  const changing = {
+    get a() {
+      delete this.b;
+      return 1;
+    },
+    b: 2,
+  };
+  // What was read before would fit in its place.
+  prepare(any, { y: "", x: { a: 1, b: 2 } });
+  assert.equal(prepare(any, { y: "", x: changing })[1].content[0].value.split("|")[0], '{"a": 1}');
+  Object.prototype.shared = "shared";
+  try {
+    same(any, { x: [{ a: 1 }, { a: 2 }], y: "" });
+  } finally {
+    delete Object.prototype.shared;
+  }
+});
+
 test("half of a surrogate pair is refused, with its place", () => {
   for (const half of ["\ud83c", "\udf0a"]) {
     for (let at = 0; at < 20; at++) {
       const x = { deep: [`${"a".repeat(at)}${half}${"b".repeat(19 - at)}`] };
       assert.throws(() => prepare(any, { x, y: "" }), { code: "invalid_input", message: /inputs\.x\.deep\[0\]/ });
     }
+    // Two halves in two texts are no pair.
+    assert.throws(() => prepare(any, { x: ["\ud83c", "\udf0a"], y: "" }), { code: "invalid_input" });
     assert.throws(() => prepare(any, { x: { [half]: 1 }, y: "" }), { code: "invalid_input" });
+    assert.throws(() => prepare(any, { x: half + "a".repeat(200), y: "" }), { code: "invalid_input" });
   }
 });
 
@@ -95,4 +135,27 @@ test("messages with more than a text are the same too", () => {
   const messages = same(prompt, { history, picture: "https://example.com/a.png" });
   assert.deepEqual(messages.map(({ role }) => role), ["system", "assistant", "tool", "user"]);
   assert.equal(messages[3].content.at(-1).kind, "image");
+});
+
+test("plain inputs take the quick way", () => {
+  const { native } = createRequire(import.meta.url)("../dist/native.cjs");
+  const runtime = native.NativeRuntime.prototype;
+  const slow = runtime.prepare;
+  let slowly = 0;
+  runtime.prepare = function (...given) {
+    slowly++;
+    return slow.apply(this, given);
+  };
+  try {
+    for (const length of [0, 1, 127, 128, 129, 40_000]) {
+      for (const x of ["a".repeat(length), "é🌊".repeat(length), { deep: [{ a: "b".repeat(length) }, { a: null }] }]) {
+        prepare(any, { x, y: "" });
+      }
+    }
+    assert.equal(slowly, 0);
+    prepare(any, new Map([["x", 1], ["y", 2]]));
+    assert.equal(slowly, 1);
+  } finally {
+    runtime.prepare = slow;
+  }
 });

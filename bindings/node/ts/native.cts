@@ -61,7 +61,7 @@ export interface NativeRuntime {
   parse(prompt: NativePrompt, rendered: NativeRendered): string;
   parseAsync(prompt: NativePrompt, rendered: NativeRendered, listener: Listener): Work;
   prepare(prompt: NativePrompt, inputs: string): string;
-  preparePacked(prompt: NativePrompt, texts: string, tape: Float64Array, length: number): string | null;
+  preparePacked(prompt: NativePrompt, texts: Uint16Array, tape: Float64Array): string | null;
   prepareAsync(prompt: NativePrompt, inputs: string, listener: Listener): Work;
   process(prompt: NativePrompt, body: string, options: string): string;
   processAsync(prompt: NativePrompt, body: string, options: string, listener: Listener): Work;

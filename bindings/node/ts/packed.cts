@@ -13,24 +13,38 @@ const FALSE = -3;
 const NUMBER = -4;
 const LIST = -5;
 const MAP = -6;
+/** A map that has the keys of the one before it at the same depth. */
+const ALIKE = -7;
+/** In place of the value of a key that is not there after all. */
+const ABSENT = -8;
 
 /** How deep values go this way. What contains itself is deeper. */
 const MAX_DEPTH = 100;
-/** The longest tape that is kept for the next time. */
-const MAX_KEPT = 1 << 16;
+/** From this length on, texts stand by themselves: together they would be copied once more than is needed. */
+const LONG = 128;
+/** Where the tape begins: before, it says where it ends, and where short texts begin and end. */
+const START = 3;
+/** How many numbers and units are kept room for; more only until the next time. */
+const KEPT = 1 << 15;
 /** What a string ends with that is no JSON. */
 const PACKED = 1;
 const ROLES: readonly Role[] = ["system", "developer", "user", "assistant", "tool"];
 
-const hasOwn = Object.prototype.hasOwnProperty;
-
-let tape = new Float64Array(1024);
-let length = 0;
-let texts = "";
-/** The numbers of the keys that have been written: lists are of objects that are alike. */
-const keys = new Map<string, number>();
+let tape = new Float64Array(KEPT);
+let length = START;
+/** All short texts. */
+let short = "";
+/** Where the next long text goes. */
+let end = 0;
+/** Of each depth, the keys of the last map: lists are of objects that are alike. */
+let shapes: string[][] = [];
+/** All long texts, then all short ones. They are kept, because new memory takes longer to write. */
+let units = new Uint16Array(KEPT);
+let bytes = Buffer.from(units.buffer);
+/** Texts are written as the machine has them, on all but a few. */
+const isLittleEndian = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1;
 /** A getter of the inputs may prepare another prompt. */
-let busy = false;
+let busy = !isLittleEndian;
 
 function put(number: number): void {
   if (length === tape.length) {
@@ -43,7 +57,21 @@ function put(number: number): void {
 
 function text(value: string): void {
   put(value.length);
-  texts += value;
+  if (value.length < LONG) short += value;
+  else place(value);
+}
+
+function place(value: string): void {
+  if (end + value.length > units.length) makeRoom(2 * (end + value.length));
+  bytes.write(value, 2 * end, "utf16le");
+  end += value.length;
+}
+
+function makeRoom(length: number): void {
+  const written = units.subarray(0, end);
+  units = new Uint16Array(length);
+  units.set(written);
+  bytes = Buffer.from(units.buffer);
 }
 
 /** Whether the value is plain. */
@@ -66,8 +94,8 @@ function write(value: unknown, depth: number): boolean {
     put(NULL);
     return true;
   }
-  if (typeof value !== "object" || depth === MAX_DEPTH) return false;
-  return Array.isArray(value) ? list(value, depth + 1) : map(value, depth + 1);
+  if (typeof value !== "object" || depth > MAX_DEPTH) return false;
+  return Array.isArray(value) ? list(value, depth) : map(value, depth);
 }
 
 function list(items: unknown[], depth: number): boolean {
@@ -75,7 +103,7 @@ function list(items: unknown[], depth: number): boolean {
   put(items.length);
   for (let at = 0; at < items.length; at++) {
     const item = items[at];
-    if (!write(item === undefined ? null : item, depth)) return false;
+    if (!write(item === undefined ? null : item, depth + 1)) return false;
   }
   return true;
 }
@@ -84,26 +112,37 @@ function map(value: object, depth: number): boolean {
   const prototype = Object.getPrototypeOf(value);
   if (prototype !== Object.prototype && prototype !== null) return false;
   if (typeof (value as { toJSON?: unknown }).toJSON === "function") return false;
-  put(MAP);
-  const place = length;
-  put(0);
-  let count = 0;
-  for (const key in value) {
-    if (!hasOwn.call(value, key)) continue;
-    const item = (value as Record<string, unknown>)[key];
-    if (item === undefined) continue;
-    const known = keys.get(key);
-    if (known === undefined) {
-      keys.set(key, -1 - keys.size);
-      text(key);
-    } else {
-      put(known);
-    }
-    if (!write(item, depth)) return false;
-    count++;
+  const names = shape(value, depth);
+  let at = 0;
+  for (const name in value) {
+    // Something else than at first: a getter has changed it, or there are properties for all objects.
+    if (name !== names[at++]) return false;
+    const item = (value as Record<string, unknown>)[name];
+    if (item === undefined) put(ABSENT);
+    else if (!write(item, depth + 1)) return false;
   }
-  tape[place] = count;
-  return true;
+  return at === names.length;
+}
+
+/** Writes the keys of a map, unless they are those of the last one. */
+function shape(value: object, depth: number): string[] {
+  const last = shapes[depth];
+  if (last !== undefined && hasKeys(value, last)) {
+    put(ALIKE);
+    return last;
+  }
+  const names = Object.keys(value);
+  shapes[depth] = names;
+  put(MAP);
+  put(names.length);
+  for (let at = 0; at < names.length; at++) text(names[at]!);
+  return names;
+}
+
+function hasKeys(value: object, names: string[]): boolean {
+  let at = 0;
+  for (const name in value) if (name !== names[at++]) return false;
+  return at === names.length;
 }
 
 /** A number in a string: four digits of seven bits. */
@@ -133,13 +172,21 @@ export function preparePacked(runtime: NativeRuntime, prompt: NativePrompt, inpu
   busy = true;
   try {
     if (typeof inputs !== "object" || inputs === null || Array.isArray(inputs) || !map(inputs, 0)) return undefined;
-    const packed = runtime.preparePacked(prompt, texts, tape, length);
+    tape[0] = length;
+    tape[1] = end;
+    place(short);
+    tape[2] = end;
+    const packed = runtime.preparePacked(prompt, units, tape);
     return packed === null ? undefined : unpack(packed);
   } finally {
-    length = 0;
-    texts = "";
-    keys.clear();
-    if (tape.length > MAX_KEPT) tape = new Float64Array(1024);
+    // What people wrote is not kept longer than it is needed.
+    units.fill(0, 0, end);
+    length = START;
+    short = "";
+    end = 0;
+    shapes = [];
+    if (tape.length > KEPT) tape = new Float64Array(KEPT);
+    if (units.length > KEPT) makeRoom(KEPT);
     busy = false;
   }
 }
