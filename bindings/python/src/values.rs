@@ -86,8 +86,7 @@ pub(crate) fn definition(value: &Bound<'_, PyAny>) -> PyResult<Json> {
 
 /// What Python's value is to the engine.
 pub(crate) fn from_python(value: &Bound<'_, PyAny>) -> PyResult<Json> {
-    let mut outer = Vec::new();
-    convert(value, &mut outer).map_err(|problem| problem.into_exception(value.py()))
+    Converter::default().convert(value).map_err(|problem| problem.into_exception(value.py()))
 }
 
 /// A value as the engine sees it, as JSON. It is for those who wonder what a value becomes.
@@ -97,96 +96,202 @@ pub(crate) fn to_json(value: &Bound<'_, PyAny>) -> PyResult<String> {
     from_python(value).map(|value| value.to_string())
 }
 
-/// `outer` are the addresses of the containers that the value is in.
-fn convert(value: &Bound<'_, PyAny>, outer: &mut Vec<usize>) -> Converted<Json> {
-    if let Ok(text) = value.cast::<PyString>() {
-        return Ok(Json::String(utf8(text)?.to_owned()));
-    }
-    if value.is_none() {
-        return Ok(Json::Null);
-    }
-    if let Ok(is) = value.cast::<PyBool>() {
-        return Ok(Json::Bool(is.is_true()));
-    }
-    if let Ok(number) = value.cast::<PyInt>() {
-        return integer(number);
-    }
-    if let Ok(number) = value.cast::<PyFloat>() {
-        let number = Number::from_f64(number.value());
-        return number.map(Json::Number).ok_or_else(|| Problem::unfit("there are no infinite numbers, and no NaN"));
-    }
-    if let Ok(map) = value.cast::<PyDict>() {
-        return nested(value, outer, |outer| dict(map, outer));
-    }
-    if let Ok(list) = value.cast::<PyList>() {
-        return nested(value, outer, |outer| items(list.iter(), outer));
-    }
-    if let Ok(list) = value.cast::<PyTuple>() {
-        return nested(value, outer, |outer| items(list.iter(), outer));
-    }
-    convert_rare(value, outer)
+/// Goes through a value.
+#[derive(Default)]
+struct Converter<'py> {
+    /// The addresses of the containers that are gone through.
+    outer: Vec<usize>,
+    /// How many of these are lists.
+    lists: usize,
+    /// Of each depth, the last map in a list that had keys of its own. Maps of lists are alike, and to copy a map takes less
+    /// than to make it key by key.
+    shapes: Vec<Option<Shape<'py>>>,
 }
 
-fn convert_rare(value: &Bound<'_, PyAny>, outer: &mut Vec<usize>) -> Converted<Json> {
-    let py = value.py();
-    if let Ok(message) = value.cast::<Message>() {
-        return Ok(message.get().to_json());
-    }
-    if let Ok(part) = value.cast::<Part>() {
-        return Ok(part.get().to_json());
-    }
-    if let Ok(bytes) = value.cast::<PyBytes>() {
-        return Ok(Json::String(STANDARD.encode(bytes.as_bytes())));
-    }
-    if let Ok(bytes) = value.cast::<PyByteArray>() {
-        return Ok(Json::String(STANDARD.encode(bytes.to_vec())));
-    }
-    if value.is_instance(known::enum_type(py)?)? {
-        return convert(&value.getattr("value")?, outer);
-    }
-    if value.is_instance(known::date(py)?)? || value.is_instance(known::time(py)?)? {
-        return convert(&value.call_method0("isoformat")?, outer);
-    }
-    if value.is_instance(known::decimal(py)?)? || value.is_instance(known::uuid(py)?)? {
-        return convert(value.str()?.as_any(), outer);
-    }
-    if value.is_instance(known::path(py)?)? {
-        return convert(&value.call_method0("__fspath__")?, outer);
-    }
-    if value.is_instance_of::<PyType>() {
-        return Err(unfit_type(value));
-    }
-    if value.hasattr("model_dump")? && value.hasattr("model_fields_set")? {
-        let fields = value.call_method0("model_dump")?;
-        return nested(value, outer, |outer| convert(&fields, outer));
-    }
-    if value.hasattr("__dataclass_fields__")? {
-        return nested(value, outer, |outer| dataclass(value, outer));
-    }
-    if let Ok(map) = value.cast::<PyMapping>() {
-        let pairs = map.items()?;
-        return nested(value, outer, |outer| mapping(&pairs, outer));
-    }
-    Err(unfit_type(value))
+/// The keys of a map, and the map without values.
+struct Shape<'py> {
+    keys: Vec<Bound<'py, PyAny>>,
+    map: JsonMap,
 }
 
-/// Converts what is inside a container, unless that holds itself.
-fn nested(
-    value: &Bound<'_, PyAny>,
-    outer: &mut Vec<usize>,
-    inside: impl FnOnce(&mut Vec<usize>) -> Converted<Json>,
-) -> Converted<Json> {
-    let address = value.as_ptr() as usize;
-    if outer.contains(&address) {
-        return Err(Problem::unfit("it holds itself"));
+impl<'py> Converter<'py> {
+    fn convert(&mut self, value: &Bound<'py, PyAny>) -> Converted<Json> {
+        if let Ok(text) = value.cast::<PyString>() {
+            return Ok(Json::String(utf8(text)?.to_owned()));
+        }
+        if value.is_none() {
+            return Ok(Json::Null);
+        }
+        if let Ok(is) = value.cast::<PyBool>() {
+            return Ok(Json::Bool(is.is_true()));
+        }
+        if let Ok(number) = value.cast::<PyInt>() {
+            return integer(number);
+        }
+        if let Ok(number) = value.cast::<PyFloat>() {
+            let number = Number::from_f64(number.value());
+            return number.map(Json::Number).ok_or_else(|| Problem::unfit("there are no infinite numbers, and no NaN"));
+        }
+        if let Ok(map) = value.cast::<PyDict>() {
+            return self.nested(value, |converter| converter.dict(map));
+        }
+        if let Ok(list) = value.cast::<PyList>() {
+            return self.nested(value, |converter| converter.items(list.iter()));
+        }
+        if let Ok(list) = value.cast::<PyTuple>() {
+            return self.nested(value, |converter| converter.items(list.iter()));
+        }
+        self.convert_rare(value)
     }
-    if outer.len() == MAX_DEPTH {
-        return Err(Problem::unfit(format!("it is more than {MAX_DEPTH} levels deep")));
+
+    fn convert_rare(&mut self, value: &Bound<'py, PyAny>) -> Converted<Json> {
+        let py = value.py();
+        if let Ok(message) = value.cast::<Message>() {
+            return Ok(message.get().to_json());
+        }
+        if let Ok(part) = value.cast::<Part>() {
+            return Ok(part.get().to_json());
+        }
+        if let Ok(bytes) = value.cast::<PyBytes>() {
+            return Ok(Json::String(STANDARD.encode(bytes.as_bytes())));
+        }
+        if let Ok(bytes) = value.cast::<PyByteArray>() {
+            return Ok(Json::String(STANDARD.encode(bytes.to_vec())));
+        }
+        if value.is_instance(known::enum_type(py)?)? {
+            return self.convert(&value.getattr("value")?);
+        }
+        if value.is_instance(known::date(py)?)? || value.is_instance(known::time(py)?)? {
+            return self.convert(&value.call_method0("isoformat")?);
+        }
+        if value.is_instance(known::decimal(py)?)? || value.is_instance(known::uuid(py)?)? {
+            return self.convert(value.str()?.as_any());
+        }
+        if value.is_instance(known::path(py)?)? {
+            return self.convert(&value.call_method0("__fspath__")?);
+        }
+        if value.is_instance_of::<PyType>() {
+            return Err(unfit_type(value));
+        }
+        if value.hasattr("model_dump")? && value.hasattr("model_fields_set")? {
+            let fields = value.call_method0("model_dump")?;
+            return self.nested(value, |converter| converter.convert(&fields));
+        }
+        if value.hasattr("__dataclass_fields__")? {
+            return self.nested(value, |converter| converter.dataclass(value));
+        }
+        if let Ok(map) = value.cast::<PyMapping>() {
+            let pairs = map.items()?;
+            return self.nested(value, |converter| converter.mapping(&pairs));
+        }
+        Err(unfit_type(value))
     }
-    outer.push(address);
-    let converted = inside(outer);
-    outer.pop();
-    converted
+
+    /// Converts what is inside a container, unless that holds itself.
+    fn nested(
+        &mut self,
+        value: &Bound<'py, PyAny>,
+        inside: impl FnOnce(&mut Self) -> Converted<Json>,
+    ) -> Converted<Json> {
+        let address = value.as_ptr() as usize;
+        if self.outer.contains(&address) {
+            return Err(Problem::unfit("it holds itself"));
+        }
+        if self.outer.len() == MAX_DEPTH {
+            return Err(Problem::unfit(format!("it is more than {MAX_DEPTH} levels deep")));
+        }
+        self.outer.push(address);
+        let converted = inside(self);
+        self.outer.pop();
+        converted
+    }
+
+    fn items(&mut self, list: impl ExactSizeIterator<Item = Bound<'py, PyAny>>) -> Converted<Json> {
+        self.lists += 1;
+        let mut items = Vec::with_capacity(list.len());
+        for (index, item) in list.enumerate() {
+            items.push(self.convert(&item).map_err(|problem| problem.under(|| format!("[{index}]")))?);
+        }
+        self.lists -= 1;
+        Ok(Json::Array(items))
+    }
+
+    fn dict(&mut self, map: &Bound<'py, PyDict>) -> Converted<Json> {
+        // What is in it is looked at afterwards: that may run code of Python's, which may change the map.
+        let pairs: Vec<_> = map.iter().collect();
+        if self.lists == 0 {
+            return self.entries(&pairs).map(Json::Object);
+        }
+        let depth = self.outer.len();
+        if let Some(Some(shape)) = self.shapes.get(depth)
+            && shape.fits(&pairs)
+        {
+            let mut entries = shape.map.clone();
+            for (place, (key, value)) in entries.values_mut().zip(&pairs) {
+                *place = self.convert(value).map_err(|problem| problem.under(|| format!(".{key}")))?;
+            }
+            return Ok(Json::Object(entries));
+        }
+        let entries = self.entries(&pairs)?;
+        if self.shapes.len() <= depth {
+            self.shapes.resize_with(depth + 1, || None);
+        }
+        self.shapes[depth] = Shape::of(&entries, pairs);
+        Ok(Json::Object(entries))
+    }
+
+    fn entries(&mut self, pairs: &[(Bound<'py, PyAny>, Bound<'py, PyAny>)]) -> Converted<JsonMap> {
+        let mut entries = JsonMap::with_capacity(pairs.len());
+        for (key, value) in pairs {
+            self.entry(&mut entries, key, value)?;
+        }
+        Ok(entries)
+    }
+
+    fn mapping(&mut self, pairs: &Bound<'py, PyList>) -> Converted<Json> {
+        let mut entries = JsonMap::with_capacity(pairs.len());
+        for pair in pairs.iter() {
+            let (key, value): (Bound<'py, PyAny>, Bound<'py, PyAny>) = pair.extract()?;
+            self.entry(&mut entries, &key, &value)?;
+        }
+        Ok(Json::Object(entries))
+    }
+
+    fn entry(&mut self, entries: &mut JsonMap, key: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>) -> Converted<()> {
+        let Ok(name) = key.cast::<PyString>() else {
+            return Err(Problem::unfit(format!("keys are strings, and not of the type `{}`", type_name(key))));
+        };
+        let name = utf8(name)?;
+        let value = self.convert(value).map_err(|problem| problem.under(|| format!(".{name}")))?;
+        // What `insert` gives back is large, and takes longer to move than a key takes to find.
+        *entries.entry(name).or_insert(Json::Null) = value;
+        Ok(())
+    }
+
+    fn dataclass(&mut self, value: &Bound<'py, PyAny>) -> Converted<Json> {
+        let mut entries = JsonMap::new();
+        for field in known::fields(value.py())?.call1((value,))?.try_iter()? {
+            let name = field?.getattr("name")?;
+            let value = value.getattr(name.cast::<PyString>().map_err(PyErr::from)?)?;
+            self.entry(&mut entries, &name, &value)?;
+        }
+        Ok(Json::Object(entries))
+    }
+}
+
+impl<'py> Shape<'py> {
+    /// None if two keys were one, as objects of different types can be.
+    fn of(entries: &JsonMap, pairs: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>) -> Option<Self> {
+        let map = entries.keys().map(|name| (name.clone(), Json::Null)).collect();
+        let keys = pairs.into_iter().map(|(key, _)| key).collect();
+        let shape = Self { keys, map };
+        (shape.map.len() == shape.keys.len()).then_some(shape)
+    }
+
+    /// Whether these are the same keys: the same objects, as those of source code and of JSON documents are.
+    fn fits(&self, pairs: &[(Bound<'py, PyAny>, Bound<'py, PyAny>)]) -> bool {
+        self.keys.len() == pairs.len() && self.keys.iter().zip(pairs).all(|(known, (key, _))| known.is(key))
+    }
 }
 
 /// The text where Python keeps it.
@@ -206,90 +311,6 @@ fn integer(number: &Bound<'_, PyInt>) -> Converted<Json> {
     let digits = number.py().get_type::<PyInt>().call_method1("__repr__", (number,));
     let digits = digits.map_err(|_| Problem::unfit("the integer has too many digits"))?;
     Ok(Json::String(digits.extract()?))
-}
-
-fn items<'py>(list: impl ExactSizeIterator<Item = Bound<'py, PyAny>>, outer: &mut Vec<usize>) -> Converted<Json> {
-    let mut items = Vec::with_capacity(list.len());
-    let mut shape = None;
-    for (index, item) in list.enumerate() {
-        let converted = match item.cast::<PyDict>() {
-            Ok(map) => nested(&item, outer, |outer| alike(map, &mut shape, outer)),
-            Err(_) => convert(&item, outer),
-        };
-        items.push(converted.map_err(|problem| problem.under(|| format!("[{index}]")))?);
-    }
-    Ok(Json::Array(items))
-}
-
-/// The keys of the first map of a list, and a map of them without values.
-struct Shape<'py> {
-    keys: Vec<Bound<'py, PyAny>>,
-    map: JsonMap,
-}
-
-/// A map of a list, in which most have the same keys: to copy a map takes less than to make it key by key.
-fn alike<'py>(map: &Bound<'py, PyDict>, shape: &mut Option<Shape<'py>>, outer: &mut Vec<usize>) -> Converted<Json> {
-    if let Some(Shape { keys, map: known }) = shape.as_ref().filter(|shape| shape.keys.len() == map.len()) {
-        let mut entries = known.clone();
-        for ((slot, known), (key, value)) in entries.values_mut().zip(keys).zip(map.iter()) {
-            if !key.is(known) {
-                return dict(map, outer);
-            }
-            *slot = convert(&value, outer).map_err(|problem| problem.under(|| format!(".{key}")))?;
-        }
-        return Ok(Json::Object(entries));
-    }
-    let converted = dict(map, outer)?;
-    if let (None, Json::Object(entries)) = (&shape, &converted)
-        && entries.len() == map.len()
-    {
-        let names = entries.keys().map(|name| (name.clone(), Json::Null)).collect();
-        *shape = Some(Shape { keys: map.keys().iter().collect(), map: names });
-    }
-    Ok(converted)
-}
-
-fn dict(map: &Bound<'_, PyDict>, outer: &mut Vec<usize>) -> Converted<Json> {
-    let mut entries = JsonMap::with_capacity(map.len());
-    for (key, value) in map.iter() {
-        entry(&mut entries, &key, &value, outer)?;
-    }
-    Ok(Json::Object(entries))
-}
-
-fn mapping(pairs: &Bound<'_, PyList>, outer: &mut Vec<usize>) -> Converted<Json> {
-    let mut entries = JsonMap::with_capacity(pairs.len());
-    for pair in pairs.iter() {
-        let (key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = pair.extract()?;
-        entry(&mut entries, &key, &value, outer)?;
-    }
-    Ok(Json::Object(entries))
-}
-
-fn entry(
-    entries: &mut JsonMap,
-    key: &Bound<'_, PyAny>,
-    value: &Bound<'_, PyAny>,
-    outer: &mut Vec<usize>,
-) -> Converted<()> {
-    let Ok(name) = key.cast::<PyString>() else {
-        return Err(Problem::unfit(format!("keys are strings, and not of the type `{}`", type_name(key))));
-    };
-    let name = utf8(name)?;
-    let value = convert(value, outer).map_err(|problem| problem.under(|| format!(".{name}")))?;
-    // What `insert` gives back is large, and takes longer to move than a key takes to find.
-    *entries.entry(name).or_insert(Json::Null) = value;
-    Ok(())
-}
-
-fn dataclass(value: &Bound<'_, PyAny>, outer: &mut Vec<usize>) -> Converted<Json> {
-    let mut entries = JsonMap::new();
-    for field in known::fields(value.py())?.call1((value,))?.try_iter()? {
-        let name = field?.getattr("name")?;
-        let value = value.getattr(name.cast::<PyString>().map_err(PyErr::from)?)?;
-        entry(&mut entries, &name, &value, outer)?;
-    }
-    Ok(Json::Object(entries))
 }
 
 fn unfit_type(value: &Bound<'_, PyAny>) -> Problem {

@@ -11,7 +11,7 @@ import pathlib
 import types
 import uuid
 from decimal import Decimal
-from typing import Any, Callable, Optional, TypedDict
+from typing import Any, Callable, Iterator, Mapping, Optional, TypedDict
 
 import pydantic
 import pytest
@@ -264,3 +264,41 @@ def test_marshaling(case: dict[str, Any]) -> None:
     assert rendered == case["expected"]["text"]
     assert rendered.template_hash == case["expected"]["template_hash"]
     assert rendered.render_hash == case["expected"]["render_hash"]
+
+
+def test_a_map_may_change_while_it_is_read() -> None:
+    outer: dict[str, Any] = {}
+
+    class Meddler(Mapping[str, int]):
+        def __getitem__(self, name: str) -> int:
+            outer[f"more{len(outer)}"] = name
+            return 1
+
+        def __iter__(self) -> Iterator[str]:
+            return iter(["a"])
+
+        def __len__(self) -> int:
+            return 1
+
+    outer["x"] = Meddler()
+    outer["y"] = [Meddler(), {"a": Meddler()}]
+    assert tympan.to_json(outer) == '{"x":{"a":1},"y":[{"a":1},{"a":{"a":1}}]}'
+
+
+def test_maps_of_a_list_are_what_they_are_alone() -> None:
+    name, other = "na" + "me", "".join(["na", "me"])
+    maps: list[Any] = [
+        {"name": 1, "more": {"b": 1, "a": 2}},
+        {"name": 2, "more": {"b": 3, "a": 4}},
+        {"more": {"a": 5, "b": 6}, "name": 3},
+        {name: 4, "more": {"b": 7}},
+        {other: 5, "more": [{"b": 8, "a": 9}, {"b": 10, "a": 11}]},
+        {},
+        {"name": 6, "more": None},
+        {"name": {"b": 12, "a": 13}},
+    ]
+    alone = ",".join(tympan.to_json(one) for one in maps)
+    assert tympan.to_json(maps) == tympan.to_json(tuple(maps)) == f"[{alone}]"
+    assert json.loads(f"[{alone}]") == maps
+    with pytest.raises(tympan.TympanValueError, match=r"`\[1\]\.a`"):
+        tympan.to_json([{"a": 1}, {"a": {1}}])
