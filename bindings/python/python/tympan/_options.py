@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Literal, Optional, TypedDict, Union
+from typing import TYPE_CHECKING, Any, Awaitable, Callable, Literal, Mapping, Optional, Sequence, TypedDict, Union
+
+if TYPE_CHECKING:
+    from tympan._native import CancelToken, Event, Message, Prompt, Steering
 
 Path = Union[str, "os.PathLike[str]"]
+# Functions by name, or a list of functions.
+Tools = Union[Mapping[str, Callable[..., Any]], Sequence[Callable[..., Any]]]
+# `True` allows, `False` and a text deny; the text says why. `None` allows what is judged, and approves of nothing.
+Verdict = Union[bool, str, None]
+# Who says in short what no longer fits: the model of the turn, a function, or another prompt.
+Compact = Union[bool, Callable[[list["Message"]], Union[str, Awaitable[str]]], "Prompt", None]
 
 
 class Limits(TypedDict, total=False):
@@ -105,7 +114,21 @@ class TokenBudget(TypedDict, total=False):
     model: str
 
 
-class TurnOptions(TypedDict, total=False):
+class TurnHooks(TypedDict, total=False):
+    """What is done for a turn while it goes on: functions, and objects that can be used from elsewhere."""
+
+    tools: Optional[Tools]
+    on_event: Optional[Callable[[Event], object]]
+    approve: Optional[Callable[[ToolRun], Union[Verdict, Awaitable[Verdict]]]]
+    judge_input: Optional[Callable[[list[Message]], Verdict]]
+    judge_output: Optional[Callable[[Message], Verdict]]
+    judge_tool: Optional[Callable[[ToolRun], Verdict]]
+    cancel: Optional[CancelToken]
+    steering: Optional[Steering]
+    compact: Compact
+
+
+class TurnOptions(TurnHooks, total=False):
     """How a turn goes."""
 
     run: RunOptions

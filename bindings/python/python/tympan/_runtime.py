@@ -6,26 +6,20 @@ from tympan import _native
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Awaitable, Callable, Literal, Mapping, Optional, Sequence, Union
+    from typing import Any, Literal, Mapping, Optional, Sequence, Union
 
     from typing_extensions import Unpack
 
-    from tympan._native import CancelToken, Event, Message, Prompt, Run, Steering, Stream, TurnRun
-    from tympan._options import Path, RunOptions, ToolRun, TurnOptions
+    from tympan._native import Message, Prompt, Run, Stream, TurnRun
+    from tympan._options import Path, RunOptions, TurnOptions
     from tympan._rendered import Rendered
 
     # A mapping, a dataclass or a Pydantic model.
     _Inputs = Any
     # A Pydantic model, a dataclass or a `TypedDict`: the class; or `False` if inputs are validated elsewhere.
     _Validator = Union[type, Literal[False], None]
-    # Functions by name, or a list of functions.
-    _Tools = Union[Mapping[str, Callable[..., Any]], Sequence[Callable[..., Any]]]
     # What `prepare` returned, or plain data of the same form.
     _Messages = Sequence[Union[Message, Mapping[str, Any]]]
-    # `True` allows, `False` and a text deny; the text says why. `None` allows what is judged, and approves of nothing.
-    _Verdict = Union[bool, str, None]
-    # Who says in short what no longer fits: the model of the turn, a function, or another prompt.
-    _Compact = Union[bool, Callable[[list[Message]], Union[str, Awaitable[str]]], Prompt, None]
 
 
 class Runtime(_native.Runtime):
@@ -98,106 +92,36 @@ class Runtime(_native.Runtime):
         return await self._invoke(prompt, inputs, dict(options), True)
 
     def turn(
-        self,
-        prompt: Union[Prompt, Path],
-        inputs: _Inputs = None,
-        *,
-        tools: Optional[_Tools] = None,
-        on_event: Optional[Callable[[Event], object]] = None,
-        approve: Optional[Callable[[ToolRun], Union[_Verdict, Awaitable[_Verdict]]]] = None,
-        judge_input: Optional[Callable[[list[Message]], _Verdict]] = None,
-        judge_output: Optional[Callable[[Message], _Verdict]] = None,
-        judge_tool: Optional[Callable[[ToolRun], _Verdict]] = None,
-        cancel: Optional[CancelToken] = None,
-        steering: Optional[Steering] = None,
-        compact: _Compact = None,
-        **options: Unpack[TurnOptions],
+        self, prompt: Union[Prompt, Path], inputs: _Inputs = None, **options: Unpack[TurnOptions]
     ) -> TurnRun:
         """Renders a prompt, and calls its model and the tools it asks for until it answers."""
-        hooks = _hooks(tools, on_event, approve, judge_input, judge_output, judge_tool, cancel, steering, compact)
-        return self._turn(prompt, inputs, dict(options), hooks, False)
+        return self._turn(prompt, inputs, *_split(options), False)
 
     async def turn_async(
-        self,
-        prompt: Union[Prompt, Path],
-        inputs: _Inputs = None,
-        *,
-        tools: Optional[_Tools] = None,
-        on_event: Optional[Callable[[Event], object]] = None,
-        approve: Optional[Callable[[ToolRun], Union[_Verdict, Awaitable[_Verdict]]]] = None,
-        judge_input: Optional[Callable[[list[Message]], _Verdict]] = None,
-        judge_output: Optional[Callable[[Message], _Verdict]] = None,
-        judge_tool: Optional[Callable[[ToolRun], _Verdict]] = None,
-        cancel: Optional[CancelToken] = None,
-        steering: Optional[Steering] = None,
-        compact: _Compact = None,
-        **options: Unpack[TurnOptions],
+        self, prompt: Union[Prompt, Path], inputs: _Inputs = None, **options: Unpack[TurnOptions]
     ) -> TurnRun:
         """The async twin of `turn`. Cancelling the task stops the turn."""
-        hooks = _hooks(tools, on_event, approve, judge_input, judge_output, judge_tool, cancel, steering, compact)
-        return await self._turn(prompt, inputs, dict(options), hooks, True)
+        return await self._turn(prompt, inputs, *_split(options), True)
 
     invoke_agent = turn
     invoke_agent_async = turn_async
 
-    def resume(
-        self,
-        prompt: Union[Prompt, Path],
-        *,
-        tools: Optional[_Tools] = None,
-        on_event: Optional[Callable[[Event], object]] = None,
-        approve: Optional[Callable[[ToolRun], Union[_Verdict, Awaitable[_Verdict]]]] = None,
-        judge_input: Optional[Callable[[list[Message]], _Verdict]] = None,
-        judge_output: Optional[Callable[[Message], _Verdict]] = None,
-        judge_tool: Optional[Callable[[ToolRun], _Verdict]] = None,
-        cancel: Optional[CancelToken] = None,
-        steering: Optional[Steering] = None,
-        compact: _Compact = None,
-        **options: Unpack[TurnOptions],
-    ) -> TurnRun:
+    def resume(self, prompt: Union[Prompt, Path], **options: Unpack[TurnOptions]) -> TurnRun:
         """Goes on with a turn that has died, from its `journal`. The inputs are in there too."""
-        hooks = _hooks(tools, on_event, approve, judge_input, judge_output, judge_tool, cancel, steering, compact)
-        return self._resume(prompt, dict(options), hooks, False)
+        return self._resume(prompt, *_split(options), False)
 
-    async def resume_async(
-        self,
-        prompt: Union[Prompt, Path],
-        *,
-        tools: Optional[_Tools] = None,
-        on_event: Optional[Callable[[Event], object]] = None,
-        approve: Optional[Callable[[ToolRun], Union[_Verdict, Awaitable[_Verdict]]]] = None,
-        judge_input: Optional[Callable[[list[Message]], _Verdict]] = None,
-        judge_output: Optional[Callable[[Message], _Verdict]] = None,
-        judge_tool: Optional[Callable[[ToolRun], _Verdict]] = None,
-        cancel: Optional[CancelToken] = None,
-        steering: Optional[Steering] = None,
-        compact: _Compact = None,
-        **options: Unpack[TurnOptions],
-    ) -> TurnRun:
+    async def resume_async(self, prompt: Union[Prompt, Path], **options: Unpack[TurnOptions]) -> TurnRun:
         """The async twin of `resume`."""
-        hooks = _hooks(tools, on_event, approve, judge_input, judge_output, judge_tool, cancel, steering, compact)
-        return await self._resume(prompt, dict(options), hooks, True)
+        return await self._resume(prompt, *_split(options), True)
 
 
-def _hooks(
-    tools: Any,
-    on_event: Any,
-    approve: Any,
-    judge_input: Any,
-    judge_output: Any,
-    judge_tool: Any,
-    cancel: Any,
-    steering: Any,
-    compact: Any,
-) -> dict[str, Any]:
-    return {
-        "tools": tools,
-        "on_event": on_event,
-        "approve": approve,
-        "judge_input": judge_input,
-        "judge_output": judge_output,
-        "judge_tool": judge_tool,
-        "cancel": cancel,
-        "steering": steering,
-        "compact": compact,
-    }
+# The options of a turn that are no data: functions, and objects that are used while it goes on.
+_HOOKS = frozenset(
+    ["tools", "on_event", "approve", "judge_input", "judge_output", "judge_tool", "cancel", "steering", "compact"]
+)
+
+
+def _split(options: TurnOptions) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What is data, and what is not."""
+    data = {name: option for name, option in options.items() if name not in _HOOKS}
+    return data, {name: option for name, option in options.items() if name in _HOOKS}
