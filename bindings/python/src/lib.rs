@@ -10,6 +10,7 @@ mod composition;
 mod errors;
 mod events;
 mod hooks;
+mod inputs;
 mod message;
 mod prompt;
 mod registry;

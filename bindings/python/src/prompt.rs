@@ -16,6 +16,7 @@ use tympan_runtime::config::RenderSettings;
 use tympan_runtime::{PromptSource, config};
 
 use crate::errors::{engine, exception, invalid};
+use crate::inputs::{Room, Taken};
 use crate::message::{Message, to_list};
 use crate::rendered;
 use crate::runtime::default_runtime;
@@ -48,6 +49,17 @@ impl Prompt {
     /// What is rendered for these inputs: what the validator makes of them.
     pub(crate) fn validated(&self, py: Python<'_>, inputs: Option<&Bound<'_, PyAny>>) -> PyResult<Inputs> {
         self.validator.inputs(py, inputs)
+    }
+
+    /// As [`Prompt::validated`], without copies where that can be.
+    pub(crate) fn taken<'a>(
+        &self,
+        py: Python<'_>,
+        inputs: Option<&Bound<'_, PyAny>>,
+        room: &'a Room,
+    ) -> PyResult<Taken<'a>> {
+        let plain = if self.validator.is_class() { None } else { inputs.and_then(|inputs| room.take(inputs)) };
+        plain.map_or_else(|| self.validated(py, inputs).map(Taken::Copied), |plain| Ok(Taken::Plain(plain)))
     }
 
     fn findings(&self, findings: &[Diagnostic]) -> Vec<Finding> {
@@ -239,10 +251,11 @@ impl Prompt {
         lenient: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let settings = render_settings(py, variant, guard, strict, lenient)?;
-        let inputs = self.validated(py, inputs)?;
+        let room = Room::default();
+        let inputs = self.taken(py, inputs, &room)?;
         let runtime = default_runtime();
-        let rendered =
-            engine(py, || runtime.render_with(&self.inner, &inputs, &settings.over(runtime.render_options())))?;
+        let render = || runtime.render_given(&self.inner, inputs.map(), &settings.over(runtime.render_options()));
+        let rendered = engine(py, render)?;
         rendered::to_python(py, rendered)
     }
 

@@ -10,6 +10,7 @@ use tympan_runtime::{RunOptions, config, data};
 
 use crate::errors::{engine, exception, invalid};
 use crate::hooks::settings;
+use crate::inputs::Room;
 use crate::message::{self, Message, to_list};
 use crate::prompt::{Prompt, Source, render_settings};
 use crate::registry::{Callback, Named};
@@ -113,8 +114,9 @@ impl Runtime {
         lenient: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let settings = render_settings(py, variant, guard, strict, lenient)?;
-        let (prompt, inputs) = (prompt.get().inner(), prompt.get().validated(py, inputs)?);
-        let render = || self.inner.render_with(&prompt, &inputs, &settings.over(self.inner.render_options()));
+        let room = Room::default();
+        let (prompt, inputs) = (prompt.get().inner(), prompt.get().taken(py, inputs, &room)?);
+        let render = || self.inner.render_given(&prompt, inputs.map(), &settings.over(self.inner.render_options()));
         rendered::to_python(py, engine(py, render)?)
     }
 
@@ -133,8 +135,9 @@ impl Runtime {
         prompt: &Bound<'_, Prompt>,
         inputs: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Vec<Message>> {
-        let (prompt, inputs) = (prompt.get().inner(), prompt.get().validated(py, inputs)?);
-        engine(py, || self.inner.prepare(&prompt, &inputs).and_then(to_list))
+        let room = Room::default();
+        let (prompt, inputs) = (prompt.get().inner(), prompt.get().taken(py, inputs, &room)?);
+        engine(py, || self.inner.prepare_given(&prompt, inputs.map()).and_then(to_list))
     }
 
     /// Registers what runs the tool of this name, for all prompts that declare it.

@@ -34,6 +34,11 @@ impl Validator {
         }
     }
 
+    /// Whether there is something that looks at the inputs.
+    pub(crate) fn is_class(&self) -> bool {
+        matches!(self, Self::Class(_))
+    }
+
     pub(crate) fn clone_ref(&self, py: Python<'_>) -> Self {
         match self {
             Self::Nobody => Self::Nobody,

@@ -98,24 +98,13 @@ pub(crate) fn to_json(value: &Bound<'_, PyAny>) -> PyResult<String> {
 
 /// Goes through a value.
 #[derive(Default)]
-struct Converter<'py> {
+struct Converter {
     /// The addresses of the containers that are gone through.
     outer: Vec<usize>,
-    /// How many of these are lists.
-    lists: usize,
-    /// Of each depth, the last map in a list that had keys of its own. Maps of lists are alike, and to copy a map takes less
-    /// than to make it key by key.
-    shapes: Vec<Option<Shape<'py>>>,
 }
 
-/// The keys of a map, and the map without values.
-struct Shape<'py> {
-    keys: Vec<Bound<'py, PyAny>>,
-    map: JsonMap,
-}
-
-impl<'py> Converter<'py> {
-    fn convert(&mut self, value: &Bound<'py, PyAny>) -> Converted<Json> {
+impl Converter {
+    fn convert(&mut self, value: &Bound<'_, PyAny>) -> Converted<Json> {
         if let Ok(text) = value.cast::<PyString>() {
             return Ok(Json::String(utf8(text)?.to_owned()));
         }
@@ -144,7 +133,7 @@ impl<'py> Converter<'py> {
         self.convert_rare(value)
     }
 
-    fn convert_rare(&mut self, value: &Bound<'py, PyAny>) -> Converted<Json> {
+    fn convert_rare(&mut self, value: &Bound<'_, PyAny>) -> Converted<Json> {
         let py = value.py();
         if let Ok(message) = value.cast::<Message>() {
             return Ok(message.get().to_json());
@@ -190,7 +179,7 @@ impl<'py> Converter<'py> {
     /// Converts what is inside a container, unless that holds itself.
     fn nested(
         &mut self,
-        value: &Bound<'py, PyAny>,
+        value: &Bound<'_, PyAny>,
         inside: impl FnOnce(&mut Self) -> Converted<Json>,
     ) -> Converted<Json> {
         let address = value.as_ptr() as usize;
@@ -206,58 +195,34 @@ impl<'py> Converter<'py> {
         converted
     }
 
-    fn items(&mut self, list: impl ExactSizeIterator<Item = Bound<'py, PyAny>>) -> Converted<Json> {
-        self.lists += 1;
+    fn items<'py>(&mut self, list: impl ExactSizeIterator<Item = Bound<'py, PyAny>>) -> Converted<Json> {
         let mut items = Vec::with_capacity(list.len());
         for (index, item) in list.enumerate() {
             items.push(self.convert(&item).map_err(|problem| problem.under(|| format!("[{index}]")))?);
         }
-        self.lists -= 1;
         Ok(Json::Array(items))
     }
 
-    fn dict(&mut self, map: &Bound<'py, PyDict>) -> Converted<Json> {
+    fn dict(&mut self, map: &Bound<'_, PyDict>) -> Converted<Json> {
         // What is in it is looked at afterwards: that may run code of Python's, which may change the map.
         let pairs: Vec<_> = map.iter().collect();
-        if self.lists == 0 {
-            return self.entries(&pairs).map(Json::Object);
-        }
-        let depth = self.outer.len();
-        if let Some(Some(shape)) = self.shapes.get(depth)
-            && shape.fits(&pairs)
-        {
-            let mut entries = shape.map.clone();
-            for (place, (key, value)) in entries.values_mut().zip(&pairs) {
-                *place = self.convert(value).map_err(|problem| problem.under(|| format!(".{key}")))?;
-            }
-            return Ok(Json::Object(entries));
-        }
-        let entries = self.entries(&pairs)?;
-        if self.shapes.len() <= depth {
-            self.shapes.resize_with(depth + 1, || None);
-        }
-        self.shapes[depth] = Shape::of(&entries, pairs);
-        Ok(Json::Object(entries))
-    }
-
-    fn entries(&mut self, pairs: &[(Bound<'py, PyAny>, Bound<'py, PyAny>)]) -> Converted<JsonMap> {
         let mut entries = JsonMap::with_capacity(pairs.len());
         for (key, value) in pairs {
-            self.entry(&mut entries, key, value)?;
-        }
-        Ok(entries)
-    }
-
-    fn mapping(&mut self, pairs: &Bound<'py, PyList>) -> Converted<Json> {
-        let mut entries = JsonMap::with_capacity(pairs.len());
-        for pair in pairs.iter() {
-            let (key, value): (Bound<'py, PyAny>, Bound<'py, PyAny>) = pair.extract()?;
             self.entry(&mut entries, &key, &value)?;
         }
         Ok(Json::Object(entries))
     }
 
-    fn entry(&mut self, entries: &mut JsonMap, key: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>) -> Converted<()> {
+    fn mapping(&mut self, pairs: &Bound<'_, PyList>) -> Converted<Json> {
+        let mut entries = JsonMap::with_capacity(pairs.len());
+        for pair in pairs.iter() {
+            let (key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = pair.extract()?;
+            self.entry(&mut entries, &key, &value)?;
+        }
+        Ok(Json::Object(entries))
+    }
+
+    fn entry(&mut self, entries: &mut JsonMap, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> Converted<()> {
         let Ok(name) = key.cast::<PyString>() else {
             return Err(Problem::unfit(format!("keys are strings, and not of the type `{}`", type_name(key))));
         };
@@ -268,7 +233,7 @@ impl<'py> Converter<'py> {
         Ok(())
     }
 
-    fn dataclass(&mut self, value: &Bound<'py, PyAny>) -> Converted<Json> {
+    fn dataclass(&mut self, value: &Bound<'_, PyAny>) -> Converted<Json> {
         let mut entries = JsonMap::new();
         for field in known::fields(value.py())?.call1((value,))?.try_iter()? {
             let name = field?.getattr("name")?;
@@ -276,21 +241,6 @@ impl<'py> Converter<'py> {
             self.entry(&mut entries, &name, &value)?;
         }
         Ok(Json::Object(entries))
-    }
-}
-
-impl<'py> Shape<'py> {
-    /// None if two keys were one, as objects of different types can be.
-    fn of(entries: &JsonMap, pairs: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>) -> Option<Self> {
-        let map = entries.keys().map(|name| (name.clone(), Json::Null)).collect();
-        let keys = pairs.into_iter().map(|(key, _)| key).collect();
-        let shape = Self { keys, map };
-        (shape.map.len() == shape.keys.len()).then_some(shape)
-    }
-
-    /// Whether these are the same keys: the same objects, as those of source code and of JSON documents are.
-    fn fits(&self, pairs: &[(Bound<'py, PyAny>, Bound<'py, PyAny>)]) -> bool {
-        self.keys.len() == pairs.len() && self.keys.iter().zip(pairs).all(|(known, (key, _))| known.is(key))
     }
 }
 

@@ -45,6 +45,32 @@ def test_eight_threads_render_the_same_as_one() -> None:
     assert alone[0][0][0].startswith("system:\nBe kind.\n\nuser:\nQ0 0 Ü🥁".encode())
 
 
+def test_inputs_may_change_while_they_are_rendered() -> None:
+    # The texts are read where Python has them, without its lock. Nobody else has these: they would be freed at once.
+    prompt = tympan.load_str("{% for a in items %}{{ a.text }}{{ a.text | upper }}{% endfor %}")
+    items: list[dict[str, str]] = []
+    is_done = threading.Event()
+
+    def change() -> None:
+        number = 0
+        while not is_done.is_set():
+            number += 1
+            items[:] = [{"text": f"{'x' * 50}{number % 10}"} for _ in range(50)]
+            time.sleep(0)
+            items[0]["text"] = f"{'x' * 50}{number % 10}"
+
+    changer = threading.Thread(target=change)
+    changer.start()
+    try:
+        for _ in range(2000):
+            text = tympan.render(prompt, {"items": items})
+            assert set(text) <= set("xX0123456789")
+            assert len(text) % 102 == 0
+    finally:
+        is_done.set()
+        changer.join()
+
+
 def test_other_threads_run_while_the_engine_works() -> None:
     # A render that takes its time; a thread that only Python's lock could hold up counts meanwhile.
     prompt = tympan.load_str("{% for a in r %}{% for b in r %}{{ a * b }}{% endfor %}{% endfor %}")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import datetime
 import enum
 import json
 import math
 import pathlib
+import re
+import sys
 import types
 import uuid
 from decimal import Decimal
@@ -302,3 +305,53 @@ def test_maps_of_a_list_are_what_they_are_alone() -> None:
     assert json.loads(f"[{alone}]") == maps
     with pytest.raises(tympan.TympanValueError, match=r"`\[1\]\.a`"):
         tympan.to_json([{"a": 1}, {"a": {1}}])
+
+
+ANY = tympan.load_str("user:\n{{ x | tojson }}|{{ x }}|{% for a in x %}{{ a }},{% endfor %}")
+# A dict of another class takes the way of all values that are not plain.
+Rare = collections.OrderedDict
+
+PLAIN: list[Any] = [
+    "text", "", "Ærø “東京” 🌊", "x" * 5000, [], {}, (), [1, -1, 0, 2**53, 2**63 - 1, -(2**63)], [2**63, 2**64 - 1, 2**200],
+    [1.0, 1.5, -0.0, 1e-7, 1e300], [None, True, False], [[], [[]], {"a": {"b": ("c", "d")}}], [{"a": 1}, {"a": 2}, {"b": 3}],
+    {f"key {i}": i for i in range(16)}, {f"key {i}": i for i in range(17)}, {f"key {i}": i for i in range(64)},
+    {f"key {i}": {"deep": f"{i}"} for i in range(65)}, [{str(i): str(i) for i in range(1000)}], {"": "", "ключ": "ключ"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", PLAIN, ids=range(len(PLAIN)))
+def test_plain_inputs_are_read_in_place_and_nobody_can_tell(value: Any) -> None:
+    if not isinstance(value, (str, list, dict, tuple)):
+        value = [value]
+    plain, rare = {"x": value}, Rare(x=value)
+    assert tympan.render(ANY, plain) == tympan.render(ANY, rare)
+    assert [m.to_dict() for m in tympan.prepare(ANY, plain)] == [m.to_dict() for m in tympan.prepare(ANY, rare)]
+    assert tympan.render(ANY, plain).segments == tympan.render(ANY, rare).segments
+
+
+def test_plain_inputs_that_are_wrong_are_refused_with_their_place() -> None:
+    endless: dict[str, Any] = {}
+    endless["x"] = [endless]
+    deep: Any = "deep"
+    for _ in range(130):
+        deep = [deep]
+    wrong: list[tuple[dict[Any, Any], str]] = [
+        ({"x": [{"a": "\ud83c"}]}, "`x[0].a`"), ({"x": {"a": {1}}}, "`x.a`"), ({"x": [math.nan]}, "`x[0]`"),
+        ({"x": {1: 2}}, "`x`"), ({"x": {"\udf0a": 1}}, "`x`"), (endless, "holds itself"), ({"x": deep}, "128 levels"),
+    ]  # fmt: skip
+    for inputs, place in wrong:
+        for call in (tympan.render, tympan.prepare):
+            with pytest.raises(ValueError, match=re.escape(place)):
+                call(ANY, inputs)
+
+
+def test_plain_inputs_are_let_go_of() -> None:
+    text, key = "".join(["text of ", "our own"]), "".join(["a ", "key"])
+    inputs = {"x": [{key: text}] * 10}
+    before = (sys.getrefcount(text), sys.getrefcount(key))
+    for _ in range(10):
+        tympan.render(ANY, inputs)
+        tympan.prepare(ANY, inputs)
+        with pytest.raises(ValueError):
+            tympan.render(ANY, {**inputs, "y": {1}})
+    assert (sys.getrefcount(text), sys.getrefcount(key)) == before

@@ -4,8 +4,8 @@ use serde_json::Value as Json;
 
 use crate::error::{Error, Kind, Result};
 use crate::format::directive::{list, list_near};
+use crate::given::GivenMap;
 use crate::interpolation::references;
-use crate::rendered::Inputs;
 use crate::source::Span;
 use crate::spec::{DIRECTIVE, PromptSpec};
 
@@ -25,10 +25,10 @@ pub(crate) fn steps(spec: &PromptSpec) -> Span {
 }
 
 /// Refuses inputs that a directive does not declare: nothing in it could use them, so they are mistakes.
-pub(crate) fn check_known(spec: &PromptSpec, inputs: &Inputs) -> Result<()> {
+pub(crate) fn check_known(spec: &PromptSpec, inputs: GivenMap<'_>) -> Result<()> {
     let is_declared = |name: &str| spec.inputs.iter().any(|input| input.name == name);
-    match inputs.keys().find(|name| !is_declared(name)) {
-        Some(name) => Err(Error::new(Kind::UnknownInput, name).with_help(list_near(name, &names(spec)))),
+    match inputs.iter().find(|(name, _)| !is_declared(name)) {
+        Some((name, _)) => Err(Error::new(Kind::UnknownInput, name).with_help(list_near(name, &names(spec)))),
         None => Ok(()),
     }
 }

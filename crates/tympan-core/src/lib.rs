@@ -34,6 +34,7 @@ pub mod directive_return;
 pub mod echo;
 pub mod error;
 pub mod format;
+pub mod given;
 pub mod guard;
 pub mod hash;
 mod interpolation;

@@ -6,11 +6,11 @@ use serde_json::{Value as Json, json};
 
 use crate::error::{Error, Kind, Result};
 use crate::format::directive::fits;
+use crate::given::GivenRef;
 use crate::message::JsonMap;
 use crate::prompt::Prompt;
 use crate::response::{Answer, Output, Response, ToolCall};
 use crate::schema::Property;
-use crate::thread::type_name;
 use crate::wire::{self, Protocol};
 
 /// The result of a call of a model.
@@ -218,7 +218,7 @@ pub(crate) fn problems(outputs: &[Property], value: &Json) -> Vec<String> {
     let mut problems = Problems(Vec::new());
     match value {
         Json::Object(given) => problems.check_object(outputs, given, ""),
-        other => problems.add(format!("expected a map, found {}", type_name(other))),
+        other => problems.add(format!("expected a map, found {}", GivenRef::from(other).type_name())),
     }
     problems.0
 }
@@ -255,7 +255,11 @@ impl Problems {
         let kinds = if property.kinds.is_empty() { std::slice::from_ref(&property.kind) } else { &property.kinds };
         if !kinds.iter().any(|kind| fits(value, *kind)) {
             let kinds: Vec<_> = kinds.iter().map(|kind| kind.as_str()).collect();
-            return self.add(format!("`{path}`: expected {}, found {}", kinds.join(" or "), type_name(value)));
+            return self.add(format!(
+                "`{path}`: expected {}, found {}",
+                kinds.join(" or "),
+                GivenRef::from(value).type_name()
+            ));
         }
         if let Some(allowed) = property.enum_values.as_ref().filter(|allowed| !allowed.contains(value)) {
             let allowed: Vec<_> = allowed.iter().map(|value| quoted(&value.to_string())).collect();

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use serde_json::Value as Json;
 use smallvec::SmallVec;
 
 use crate::chat::{self, Place, for_each_marker};
 use crate::diagnostic::Diagnostic;
 use crate::directive_inputs as directive;
 use crate::error::{Error, Kind, Result};
+use crate::given::{GivenMap, GivenRef};
 use crate::guard::Guard;
 use crate::hash::sha256_hex;
 use crate::marker;
@@ -21,8 +21,8 @@ use crate::rendered::{ArmInfo, InputInfo, InputTable, Inputs, Rendered, RichInpu
 use crate::schema::{Property, PropertyKind};
 use crate::source::{SourceFile, Span};
 use crate::spec::{CacheMode, DEFAULT_VARIANT, DIRECTIVE, ONE_MESSAGE, PromptSpec, Secret};
-use crate::template::{CompileOptions, EvalOptions, InputValue, Limits, Notable, Output, Syntax, Template, json_get};
-use crate::thread::{ThreadRoles, parse_thread};
+use crate::template::{CompileOptions, EvalOptions, InputValue, Limits, Notable, Output, Syntax, Template};
+use crate::thread::{self, ThreadRoles};
 
 /// A prompt: its declarations and its template, which is compiled when it is first needed and
 /// then kept. A prompt that was made from a definition has compiled all of its templates already.
@@ -389,14 +389,14 @@ impl Prompt {
     /// A required input is missing and has no default.
     pub fn validate_inputs(&self, inputs: &Inputs) -> Result<Inputs> {
         if directive::is_one(&self.spec) {
-            directive::check_known(&self.spec, inputs)?;
+            directive::check_known(&self.spec, inputs.into())?;
         }
         let mut validated = inputs.clone();
         for input in &self.spec.inputs {
-            if let Some(value) = resolve(input, inputs).map_err(|error| self.in_input(error, input))?
+            if let Some(value) = resolve(input, inputs.into()).map_err(|error| self.in_input(error, input))?
                 && !inputs.contains_key(&input.name)
             {
-                validated.insert(input.name.clone(), value.clone());
+                validated.insert(input.name.clone(), value.to_json());
             }
         }
         Ok(validated)
@@ -415,6 +415,14 @@ impl Prompt {
     /// # Errors
     /// As [`Prompt::render`]; and in strict mode, if an input holds a role marker.
     pub fn render_with(&self, inputs: &Inputs, options: &RenderOptions<'_>) -> Result<Rendered> {
+        self.render_given(inputs.into(), options)
+    }
+
+    /// As [`Prompt::render_with`], with inputs that need not be JSON.
+    ///
+    /// # Errors
+    /// As [`Prompt::render_with`].
+    pub fn render_given(&self, inputs: GivenMap<'_>, options: &RenderOptions<'_>) -> Result<Rendered> {
         let arm = if options.variant.is_none() { 0 } else { self.arm_index(options.variant)? };
         let compiled = self.compiled(arm)?;
         if directive::is_one(&self.spec) {
@@ -424,14 +432,14 @@ impl Prompt {
         let mut values: SmallVec<[InputValue<'_>; 16]> = SmallVec::with_capacity(compiled.table.inputs().len());
         for input in &self.spec.inputs {
             let value = resolve(input, inputs).map_err(|error| self.in_input(error, input))?;
-            values.push(value.map_or(InputValue::Missing, InputValue::Json));
+            values.push(value.map_or(InputValue::Missing, InputValue::Given));
         }
         let undeclared = compiled.template.inputs().skip(values.len());
         if self.is_definition() {
             // Only names that the template may or may not have set itself are left; no caller sets them for it.
             values.extend(undeclared.map(|_| InputValue::Missing));
         } else {
-            let value = |name: &str| json_get(inputs, name).map_or(InputValue::Missing, InputValue::Json);
+            let value = |name: &str| inputs.get(name).map_or(InputValue::Missing, InputValue::Given);
             values.extend(undeclared.map(|(name, _)| value(name)));
         }
         rich = if compiled.has_rich { self.rich_inputs(compiled, &values, options)? } else { Vec::new() };
@@ -533,16 +541,16 @@ impl Prompt {
     ) -> Result<Vec<(usize, Arc<RichInput>)>> {
         let mut rich = Vec::new();
         for (index, (input, value)) in self.spec.inputs.iter().zip(values).enumerate() {
-            let InputValue::Json(value) = value else { continue };
+            let InputValue::Given(value) = *value else { continue };
             if !input.kind.is_rich() || !compiled.template.mentions(index) {
                 continue;
             }
             let value = match input.kind {
                 PropertyKind::Thread => {
-                    let thread = parse_thread(value, options.thread_roles);
+                    let thread = thread::parse_given(value, options.thread_roles);
                     RichValue::Thread(thread.map_err(|error| self.in_input(error, input))?)
                 }
-                _ => RichValue::Media((*value).clone()),
+                _ => RichValue::Media(value.to_json()),
             };
             let nonce = new_nonce(&input.name, options.entropy)?;
             rich.push((index, Arc::new(RichInput { name: input.name.clone(), kind: input.kind, nonce, value })));
@@ -578,13 +586,13 @@ fn rich_in_marker(rendered: &Rendered) -> bool {
 }
 
 /// The value of a declared input: what the caller gave, or its default.
-fn resolve<'a>(input: &'a Property, inputs: &'a Inputs) -> Result<Option<&'a Json>> {
-    if let Some(value) = json_get(inputs, &input.name) {
+fn resolve<'a>(input: &'a Property, inputs: GivenMap<'a>) -> Result<Option<GivenRef<'a>>> {
+    if let Some(value) = inputs.get(&input.name) {
         let is_absent = input.kind.is_rich() && value.is_null();
         return Ok(Some(value).filter(|_| !is_absent));
     }
     match &input.default {
-        Some(default) if !default.is_null() => Ok(Some(default)),
+        Some(default) if !default.is_null() => Ok(Some(default.into())),
         _ if input.required == Some(true) => Err(missing(input)),
         _ => Ok(None),
     }

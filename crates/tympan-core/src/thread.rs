@@ -3,6 +3,7 @@
 use serde_json::Value as Json;
 
 use crate::error::{Error, Kind, Result};
+use crate::given::{GivenRef, View};
 use crate::message::{Content, ContentPart, MediaPart, Message, Role, TextPart};
 
 /// Which roles the messages of a thread may have.
@@ -21,13 +22,18 @@ pub enum ThreadRoles {
 /// Something in it is not a message. The error says which message and what was expected; it never
 /// quotes the thread.
 pub fn parse_thread(value: &Json, roles: ThreadRoles) -> Result<Vec<Message>> {
-    let list = match value {
-        Json::Array(list) => list,
-        Json::Object(map) => match map.get("messages") {
-            Some(Json::Array(list)) => list,
+    parse_given(value.into(), roles)
+}
+
+/// As [`parse_thread`], wherever the thread is kept.
+pub(crate) fn parse_given(value: GivenRef<'_>, roles: ThreadRoles) -> Result<Vec<Message>> {
+    let list = match value.view() {
+        View::List(list) => list,
+        View::Map(map) => match map.get("messages").map(GivenRef::view) {
+            Some(View::List(list)) => list,
             _ => return Err(invalid("expected a list of messages, found a map")),
         },
-        other => return Err(invalid(format_args!("expected a list of messages, found {}", type_name(other)))),
+        _ => return Err(invalid(format_args!("expected a list of messages, found {}", value.type_name()))),
     };
     let mut messages = Vec::with_capacity(list.len());
     let mut calls = ToolCalls::default();
@@ -44,27 +50,15 @@ fn invalid(details: impl std::fmt::Display) -> Error {
         .with_help("a thread is a list of messages, each with a role and a content that is a string or a list of parts")
 }
 
-/// What a value is, for people.
-pub(crate) fn type_name(value: &Json) -> &'static str {
-    match value {
-        Json::Null => "null",
-        Json::Bool(_) => "a boolean",
-        Json::Number(_) => "a number",
-        Json::String(_) => "a string",
-        Json::Array(_) => "a list",
-        Json::Object(_) => "a map",
-    }
-}
-
-fn parse_message(value: &Json, roles: ThreadRoles) -> Result<Message, String> {
-    let Json::Object(map) = value else {
-        return Err(format!("expected a map with a role and a content, found {}", type_name(value)));
+fn parse_message(value: GivenRef<'_>, roles: ThreadRoles) -> Result<Message, String> {
+    let View::Map(map) = value.view() else {
+        return Err(format!("expected a map with a role and a content, found {}", value.type_name()));
     };
     let mut role = None;
     let mut message = Message { role: Role::User, content: Content::default(), metadata: None };
     let mut has_content = false;
-    for (key, value) in map {
-        match key.as_str() {
+    for (key, value) in map.iter() {
+        match key {
             "role" => role = value.as_str().and_then(Role::from_name),
             "content" | "parts" => {
                 message.content = parse_content(value)?;
@@ -89,43 +83,43 @@ fn parse_message(value: &Json, roles: ThreadRoles) -> Result<Message, String> {
     Ok(message)
 }
 
-fn insert(message: &mut Message, key: &str, value: &Json) {
-    message.metadata.get_or_insert_default().insert(key.to_owned(), value.clone());
+fn insert(message: &mut Message, key: &str, value: GivenRef<'_>) {
+    message.metadata.get_or_insert_default().insert(key.to_owned(), value.to_json());
 }
 
 fn metadata<'m>(message: &'m Message, key: &str) -> Option<&'m Json> {
     message.metadata.as_ref()?.get(key)
 }
 
-fn add_metadata(message: &mut Message, value: &Json) -> Result<(), String> {
-    match value {
-        Json::Null => Ok(()),
-        Json::Object(map) => {
+fn add_metadata(message: &mut Message, value: GivenRef<'_>) -> Result<(), String> {
+    match value.view() {
+        View::Null => Ok(()),
+        View::Map(map) => {
             let metadata = message.metadata.get_or_insert_default();
-            metadata.extend(map.iter().map(|(key, value)| (key.clone(), value.clone())));
+            metadata.extend(map.iter().map(|(key, value)| (key.to_owned(), value.to_json())));
             Ok(())
         }
-        other => Err(format!("expected metadata to be a map, found {}", type_name(other))),
+        _ => Err(format!("expected metadata to be a map, found {}", value.type_name())),
     }
 }
 
-fn parse_content(value: &Json) -> Result<Content, String> {
-    match value {
-        Json::String(text) => Ok(Content::text(text.as_str())),
-        Json::Null => Ok(Content::text("")),
-        Json::Array(parts) => parts.iter().map(parse_part).collect(),
-        other => Err(format!("expected content to be a string or a list of parts, found {}", type_name(other))),
+fn parse_content(value: GivenRef<'_>) -> Result<Content, String> {
+    match value.view() {
+        View::Str(text) => Ok(Content::text(text)),
+        View::Null => Ok(Content::text("")),
+        View::List(parts) => parts.iter().map(parse_part).collect(),
+        _ => Err(format!("expected content to be a string or a list of parts, found {}", value.type_name())),
     }
 }
 
-fn parse_part(value: &Json) -> Result<ContentPart, String> {
-    let Json::Object(map) = value else {
-        return match value {
-            Json::String(text) => Ok(text_part(text)),
-            other => Err(format!("expected a part to be a map, found {}", type_name(other))),
+fn parse_part(value: GivenRef<'_>) -> Result<ContentPart, String> {
+    let View::Map(map) = value.view() else {
+        return match value.view() {
+            View::Str(text) => Ok(text_part(text)),
+            _ => Err(format!("expected a part to be a map, found {}", value.type_name())),
         };
     };
-    let text = |name: &str| map.get(name).and_then(Json::as_str).map(str::to_owned);
+    let text = |name: &str| map.get(name).and_then(GivenRef::as_str).map(str::to_owned);
     let kind = text("kind").or_else(|| text("type")).unwrap_or_default();
     let value = text("value").or_else(|| text("source")).or_else(|| text("text"));
     let value = value.ok_or("expected a part to have a value that is a string")?;

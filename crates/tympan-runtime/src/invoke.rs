@@ -112,9 +112,9 @@ impl Runtime {
     ) -> Result<Run> {
         let mut loaded = None;
         let prompt = self.prompt(span, prompt, &mut loaded).await?;
-        let messages = self.prepare_as(&span.child("prepare"), prompt, inputs)?;
+        let messages = self.prepare_as(&span.child("prepare"), prompt, inputs.into())?;
         let run = self.run_as(span, prompt, &messages, options).await;
-        told::inputs(span, prompt, inputs);
+        told::inputs(span, prompt, inputs.into());
         run
     }
 

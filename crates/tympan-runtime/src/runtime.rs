@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use serde_json::json;
+use tympan::given::GivenMap;
 use tympan::prompt::RenderOptions;
 use tympan::spec::Connection;
 use tympan::template::Limits;
@@ -265,7 +266,7 @@ impl Runtime {
     /// nobody knows the template's format; or the guard is on, and the template's renderer is one
     /// that the host brought.
     pub fn render(&self, prompt: &Prompt, inputs: &Inputs) -> Result<Rendered> {
-        self.render_as(&self.tracer.start("render"), prompt, inputs, &self.render_options())
+        self.render_with(prompt, inputs, &self.render_options())
     }
 
     /// Renders a prompt with options of its own; [`Runtime::render_options`] has those of this runtime.
@@ -273,6 +274,14 @@ impl Runtime {
     /// # Errors
     /// As [`Runtime::render`]; or the prompt has no such variant.
     pub fn render_with(&self, prompt: &Prompt, inputs: &Inputs, options: &RenderOptions<'_>) -> Result<Rendered> {
+        self.render_given(prompt, inputs.into(), options)
+    }
+
+    /// As [`Runtime::render_with`], with inputs that need not be JSON.
+    ///
+    /// # Errors
+    /// As [`Runtime::render_with`].
+    pub fn render_given(&self, prompt: &Prompt, inputs: GivenMap<'_>, options: &RenderOptions<'_>) -> Result<Rendered> {
         self.render_as(&self.tracer.start("render"), prompt, inputs, options)
     }
 
@@ -281,7 +290,7 @@ impl Runtime {
         &self,
         span: &Span,
         prompt: &Prompt,
-        inputs: &Inputs,
+        inputs: GivenMap<'_>,
         options: &RenderOptions<'_>,
     ) -> Result<Rendered> {
         told::inputs(span, prompt, inputs);
@@ -291,10 +300,10 @@ impl Runtime {
     }
 
     #[tracing::instrument(name = "render", level = "info", skip_all, fields(prompt = prompt.spec().name))]
-    fn do_render(&self, prompt: &Prompt, inputs: &Inputs, options: &RenderOptions<'_>) -> Result<Rendered> {
+    fn do_render(&self, prompt: &Prompt, inputs: GivenMap<'_>, options: &RenderOptions<'_>) -> Result<Rendered> {
         match self.shared.renderers.get(&prompt.spec().template.format) {
-            None => prompt.render_with(inputs, options),
-            Some(renderer) => foreign::render(&*renderer, prompt, inputs, options),
+            None => prompt.render_given(inputs, options),
+            Some(renderer) => foreign::render(&*renderer, prompt, &inputs.to_json(), options),
         }
     }
 
@@ -331,8 +340,16 @@ impl Runtime {
     ///
     /// # Errors
     /// As [`Runtime::render`] and [`Runtime::parse`].
-    #[tracing::instrument(name = "prepare", level = "info", skip_all, fields(prompt = prompt.spec().name))]
     pub fn prepare(&self, prompt: &Prompt, inputs: &Inputs) -> Result<Vec<Message>> {
+        self.prepare_given(prompt, inputs.into())
+    }
+
+    /// As [`Runtime::prepare`], with inputs that need not be JSON.
+    ///
+    /// # Errors
+    /// As [`Runtime::prepare`].
+    #[tracing::instrument(name = "prepare", level = "info", skip_all, fields(prompt = prompt.spec().name))]
+    pub fn prepare_given(&self, prompt: &Prompt, inputs: GivenMap<'_>) -> Result<Vec<Message>> {
         // Most hosts trace nothing, and should not pay for spans.
         if !self.tracer.is_enabled() {
             let rendered = self.do_render(prompt, inputs, &self.render_options())?;
@@ -342,7 +359,7 @@ impl Runtime {
     }
 
     /// Renders and splits as the stage that a span stands for.
-    pub(crate) fn prepare_as(&self, span: &Span, prompt: &Prompt, inputs: &Inputs) -> Result<Vec<Message>> {
+    pub(crate) fn prepare_as(&self, span: &Span, prompt: &Prompt, inputs: GivenMap<'_>) -> Result<Vec<Message>> {
         told::inputs(span, prompt, inputs);
         let prepared = self
             .render_as(&span.child("render"), prompt, inputs, &self.render_options())

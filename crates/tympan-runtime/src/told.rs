@@ -4,10 +4,11 @@
 //! answers: it may repeat what it was given.
 
 use serde_json::{Value as Json, json};
+use tympan::given::GivenMap;
 use tympan::response::{Output, Response};
 use tympan::spec::REDACTED;
 use tympan::turn::{ToolResult, ToolRun};
-use tympan::{ContentPart, Inputs, JsonMap, Message, Outcome, Prompt, Rendered, Result};
+use tympan::{ContentPart, JsonMap, Message, Outcome, Prompt, Rendered, Result};
 
 use crate::trace::{Span, mask_inputs, mask_rendered, untrusted};
 
@@ -19,10 +20,11 @@ pub(crate) fn hide(span: &Span, prompt: &Prompt) {
 }
 
 /// The inputs of a prompt.
-pub(crate) fn inputs(span: &Span, prompt: &Prompt, inputs: &Inputs) {
+pub(crate) fn inputs(span: &Span, prompt: &Prompt, inputs: GivenMap<'_>) {
     hide(span, prompt);
     span.inputs(|| {
-        let shown = if span.masks_untrusted() { mask_inputs(prompt, inputs) } else { json!(inputs) };
+        let inputs = inputs.to_json();
+        let shown = if span.masks_untrusted() { mask_inputs(prompt, &inputs) } else { json!(inputs) };
         json!({ "prompt": prompt.spec().name, "inputs": shown })
     });
 }

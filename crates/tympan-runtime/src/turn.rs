@@ -176,10 +176,10 @@ impl Runtime {
     async fn turn_as_stage(&self, span: &Span, begin: Begin<'_>) -> Result<TurnRun> {
         let Begin { prompt, inputs, messages, settings, opened } = begin;
         span.turn(prompt.spec().name.as_deref());
-        told::inputs(span, prompt, inputs);
+        told::inputs(span, prompt, inputs.into());
         let messages = match messages {
             Some(messages) => messages,
-            None => self.prepare_as(&span.child("prepare"), prompt, inputs)?,
+            None => self.prepare_as(&span.child("prepare"), prompt, inputs.into())?,
         };
         let given = inputs;
         let inputs = prompt.validate_inputs(inputs)?;

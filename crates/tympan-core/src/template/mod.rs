@@ -23,7 +23,6 @@ use std::ops::Range;
 pub use limits::Limits;
 
 pub(crate) use eval::{EvalOptions, InputValue, Output};
-pub(crate) use value::json_get;
 
 use crate::error::Result;
 use crate::message::JsonMap;
@@ -131,7 +130,7 @@ impl Template {
     /// A variable is undefined, an operation is impossible, or the render needs more than the
     /// limits allow.
     pub fn render_json(&self, inputs: &JsonMap, lenient: bool) -> Result<TracedText> {
-        let value = |name: &str| inputs.get(name).map_or(InputValue::Missing, InputValue::Json);
+        let value = |name: &str| inputs.get(name).map_or(InputValue::Missing, |value| InputValue::Given(value.into()));
         let values: Vec<_> = self.tree.inputs.iter().map(|input| value(&input.name)).collect();
         let options = EvalOptions { lenient, ..EvalOptions::default() };
         Ok(self.render(&values, options)?.traced)

@@ -3,11 +3,9 @@
 use std::cmp::Ordering;
 use std::rc::Rc;
 
-use serde_json::Value as Json;
-
 use super::limits::{Budget, Meter};
 use super::tree::BinaryOp;
-use super::value::{Items, ListKind, Repr, Value, ValueKind, json_get};
+use super::value::{Items, ListKind, Repr, Value, ValueKind};
 use crate::error::{Error, Kind, Result};
 use crate::origin::Origin;
 use crate::rendered::TracedText;
@@ -133,7 +131,7 @@ fn is_tuple(value: &Value<'_>) -> bool {
 /// The elements of a list of any sort.
 pub(crate) fn sequence<'a>(value: &Value<'a>) -> Option<Items<'a>> {
     match &value.repr {
-        Repr::JsonList(items) => Some(Items::Json(items, value.origin)),
+        Repr::GivenList(items) => Some(Items::Given(*items, value.origin)),
         Repr::List(list) => Some(Items::List(list.clone(), value.origin)),
         _ => None,
     }
@@ -240,8 +238,8 @@ pub(crate) fn equal(left: &Value<'_>, right: &Value<'_>, meter: &mut Meter) -> b
 pub(crate) fn pairs<'a>(value: &Value<'a>) -> Option<Vec<(Value<'a>, Value<'a>)>> {
     let origin = value.origin;
     match &value.repr {
-        Repr::JsonMap(map) => Some(
-            map.iter().map(|(key, item)| (Value::new(Repr::Str(key), origin), Value::json(item, origin))).collect(),
+        Repr::GivenMap(map) => Some(
+            map.iter().map(|(key, item)| (Value::new(Repr::Str(key), origin), Value::given(item, origin))).collect(),
         ),
         Repr::Dict(dict) => {
             Some(dict.entries.iter().map(|(key, item)| (key.clone().also(origin), item.clone().also(origin))).collect())
@@ -253,7 +251,7 @@ pub(crate) fn pairs<'a>(value: &Value<'a>) -> Option<Vec<(Value<'a>, Value<'a>)>
 /// What a map holds for a key.
 pub(crate) fn map_get<'a>(map: &Value<'a>, key: &Value<'_>, meter: &mut Meter) -> Option<Value<'a>> {
     match &map.repr {
-        Repr::JsonMap(entries) => json_get(entries, key.as_str()?).map(|item: &'a Json| Value::json(item, map.origin)),
+        Repr::GivenMap(entries) => entries.get(key.as_str()?).map(|item| Value::given(item, map.origin)),
         Repr::Dict(dict) => dict.get(key, meter).map(|item| item.clone().also(map.origin)),
         _ => None,
     }
@@ -333,7 +331,7 @@ pub(crate) fn contains(container: &Value<'_>, value: &Value<'_>, meter: &mut Met
 pub(crate) fn weight(value: &Value<'_>) -> usize {
     match &value.repr {
         Repr::Str(_) | Repr::Text(_) => value.as_str().map_or(0, |text| text.len() / BYTES_PER_STEP),
-        Repr::JsonList(_) | Repr::JsonMap(_) | Repr::List(_) | Repr::Dict(_) => value.len().unwrap_or(0),
+        Repr::GivenList(_) | Repr::GivenMap(_) | Repr::List(_) | Repr::Dict(_) => value.len().unwrap_or(0),
         _ => 0,
     }
 }

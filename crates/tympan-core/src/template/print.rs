@@ -1,10 +1,9 @@
 //! How values print: as JSON does, but strings bare and none as nothing.
 
-use serde_json::Value as Json;
-
 use super::limits::MAX_VALUE_DEPTH;
 use super::value::{Repr, Value};
 use crate::error::{Error, Kind, Result};
+use crate::given::{GivenList, GivenMap, GivenRef, View};
 use crate::origin::Origin;
 use crate::rendered::TracedText;
 
@@ -28,13 +27,13 @@ pub(crate) fn print(value: &Value<'_>, out: &mut TracedText) -> Result<()> {
 
 /// Adds a value of the caller's to traced text.
 #[inline]
-pub(crate) fn print_json(json: &Json, origin: Origin, out: &mut TracedText) -> Result<()> {
-    match json {
-        Json::String(text) => {
+pub(crate) fn print_given(given: GivenRef<'_>, origin: Origin, out: &mut TracedText) -> Result<()> {
+    match given.view() {
+        View::Str(text) => {
             out.push(text, origin);
             Ok(())
         }
-        other => print(&Value::json(other, origin), out),
+        _ => print(&Value::given(given, origin), out),
     }
 }
 
@@ -64,18 +63,14 @@ fn print_nested(value: &Value<'_>, outer: Origin, depth: u16, out: &mut TracedTe
             }
             out.push("\"", outer);
         }
-        Repr::JsonList(items) => {
-            let mut text = String::from("[");
-            for (index, item) in items.iter().enumerate() {
-                text.push_str(if index > 0 { ", " } else { "" });
-                push_json(item, depth + 1, &mut text)?;
-            }
-            text.push(']');
+        Repr::GivenList(list) => {
+            let mut text = String::new();
+            push_list(*list, depth, &mut text)?;
             out.push(&text, origin);
         }
-        Repr::JsonMap(map) => {
+        Repr::GivenMap(map) => {
             let mut text = String::new();
-            push_json_map(map, depth, &mut text)?;
+            push_map(*map, depth, &mut text)?;
             out.push(&text, origin);
         }
         Repr::List(list) => {
@@ -134,20 +129,20 @@ impl Cost {
                 let mut entries = dict.entries.iter();
                 entries.all(|(key, value)| self.add(key, next) && self.add(value, next)) && self.line(0, level)
             }
-            Repr::JsonList(items) => items.iter().all(|item| self.add_json(item, next)) && self.line(0, level),
-            Repr::JsonMap(map) => {
-                map.iter().all(|(key, value)| self.line(key.len(), 0) && self.add_json(value, next))
+            Repr::GivenList(items) => items.iter().all(|item| self.add_given(item, next)) && self.line(0, level),
+            Repr::GivenMap(map) => {
+                map.iter().all(|(key, value)| self.line(key.len(), 0) && self.add_given(value, next))
                     && self.line(0, level)
             }
             _ => self.line(value.as_str().map_or(0, str::len), level),
         }
     }
 
-    fn add_json(&mut self, json: &Json, level: usize) -> bool {
-        match json {
-            Json::String(text) => self.line(text.len(), level),
-            Json::Array(_) | Json::Object(_) if level > usize::from(MAX_VALUE_DEPTH) => false,
-            Json::Array(_) | Json::Object(_) => self.add(&Value::json(json, Origin::AUTHOR), level),
+    fn add_given(&mut self, given: GivenRef<'_>, level: usize) -> bool {
+        match given.view() {
+            View::Str(text) => self.line(text.len(), level),
+            View::List(_) | View::Map(_) if level > usize::from(MAX_VALUE_DEPTH) => false,
+            View::List(_) | View::Map(_) => self.add(&Value::given(given, Origin::AUTHOR), level),
             _ => self.line(0, level),
         }
     }
@@ -183,38 +178,40 @@ pub(crate) fn too_deep() -> Error {
     Error::new(Kind::LimitExceeded, format_args!("a value is nested deeper than {MAX_VALUE_DEPTH} levels"))
 }
 
-fn push_json(json: &Json, depth: u16, out: &mut String) -> Result<()> {
+fn push_given(given: GivenRef<'_>, depth: u16, out: &mut String) -> Result<()> {
     if depth > MAX_VALUE_DEPTH {
         return Err(too_deep());
     }
-    match json {
-        Json::Null => out.push_str("null"),
-        Json::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
-        Json::String(text) => push_json_string(text, out),
-        Json::Number(number) => match number.as_f64().filter(|_| number.is_f64()) {
-            Some(float) => push_float(float, out),
-            None => out.push_str(&number.to_string()),
-        },
-        Json::Array(items) => {
-            out.push('[');
-            for (index, item) in items.iter().enumerate() {
-                out.push_str(if index > 0 { ", " } else { "" });
-                push_json(item, depth + 1, out)?;
-            }
-            out.push(']');
-        }
-        Json::Object(map) => push_json_map(map, depth, out)?,
+    match given.view() {
+        View::Null => out.push_str("null"),
+        View::Bool(value) => out.push_str(if value { "true" } else { "false" }),
+        View::Str(text) => push_json_string(text, out),
+        View::Int(int) => out.push_str(itoa::Buffer::new().format(int)),
+        View::Uint(int) => out.push_str(itoa::Buffer::new().format(int)),
+        View::Float(float) => push_float(float, out),
+        View::List(list) => push_list(list, depth, out)?,
+        View::Map(map) => push_map(map, depth, out)?,
     }
     Ok(())
 }
 
-fn push_json_map(map: &crate::message::JsonMap, depth: u16, out: &mut String) -> Result<()> {
+fn push_list(list: GivenList<'_>, depth: u16, out: &mut String) -> Result<()> {
+    out.push('[');
+    for (index, item) in list.iter().enumerate() {
+        out.push_str(if index > 0 { ", " } else { "" });
+        push_given(item, depth + 1, out)?;
+    }
+    out.push(']');
+    Ok(())
+}
+
+fn push_map(map: GivenMap<'_>, depth: u16, out: &mut String) -> Result<()> {
     out.push('{');
     for (index, (key, value)) in map.iter().enumerate() {
         out.push_str(if index > 0 { ", " } else { "" });
         push_json_string(key, out);
         out.push_str(": ");
-        push_json(value, depth + 1, out)?;
+        push_given(value, depth + 1, out)?;
     }
     out.push('}');
     Ok(())

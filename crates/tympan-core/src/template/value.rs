@@ -3,11 +3,9 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use serde_json::Value as Json;
-
 use super::limits::Meter;
 use super::tree::{Const, Function, MacroDef};
-use crate::message::JsonMap;
+use crate::given::{GivenList, GivenMap, GivenRef, View};
 use crate::origin::Origin;
 use crate::rendered::TracedText;
 
@@ -37,8 +35,8 @@ pub(crate) enum Repr<'a> {
     Float(f64),
     Str(&'a str),
     Text(Rc<Text>),
-    JsonList(&'a [Json]),
-    JsonMap(&'a JsonMap),
+    GivenList(GivenList<'a>),
+    GivenMap(GivenMap<'a>),
     List(Rc<List<'a>>),
     Dict(Rc<Dict<'a>>),
     /// A namespace, by its number. Numbers cannot form cycles that would never be freed.
@@ -115,21 +113,21 @@ pub(crate) struct MacroValue<'a> {
 /// Something that can be iterated over, without a copy where there need not be one.
 #[derive(Clone, Debug)]
 pub(crate) enum Items<'a> {
-    Json(&'a [Json], Origin),
+    Given(GivenList<'a>, Origin),
     List(Rc<List<'a>>, Origin),
 }
 
 impl<'a> Items<'a> {
     pub(crate) fn len(&self) -> usize {
         match self {
-            Self::Json(items, _) => items.len(),
+            Self::Given(items, _) => items.len(),
             Self::List(list, _) => list.items.len(),
         }
     }
 
     pub(crate) fn get(&self, index: usize) -> Option<Value<'a>> {
         match self {
-            Self::Json(items, origin) => items.get(index).map(|item| Value::json(item, *origin)),
+            Self::Given(items, origin) => items.get(index).map(|item| Value::given(item, *origin)),
             Self::List(list, origin) => list.items.get(index).map(|item| item.clone().also(*origin)),
         }
     }
@@ -227,20 +225,16 @@ impl<'a> Value<'a> {
     }
 
     #[inline]
-    pub(crate) fn json(json: &'a Json, origin: Origin) -> Self {
-        let repr = match json {
-            Json::String(text) => Repr::Str(text),
-            Json::Null => Repr::None,
-            Json::Bool(value) => Repr::Bool(*value),
-            Json::Array(items) => Repr::JsonList(items),
-            Json::Object(map) => Repr::JsonMap(map),
-            Json::Number(number) => match number.as_i64() {
-                Some(int) => Repr::Int(int),
-                None => match number.as_u64() {
-                    Some(int) => Repr::Big(Rc::new(i128::from(int))),
-                    None => Repr::Float(number.as_f64().unwrap_or(f64::NAN)),
-                },
-            },
+    pub(crate) fn given(given: GivenRef<'a>, origin: Origin) -> Self {
+        let repr = match given.view() {
+            View::Str(text) => Repr::Str(text),
+            View::Null => Repr::None,
+            View::Bool(value) => Repr::Bool(value),
+            View::List(items) => Repr::GivenList(items),
+            View::Map(map) => Repr::GivenMap(map),
+            View::Int(int) => Repr::Int(int),
+            View::Uint(int) => Repr::Big(Rc::new(i128::from(int))),
+            View::Float(float) => Repr::Float(float),
         };
         Self::new(repr, origin)
     }
@@ -279,10 +273,10 @@ impl<'a> Value<'a> {
             Repr::Bool(_) => ValueKind::Bool,
             Repr::Int(_) | Repr::Big(_) | Repr::Float(_) => ValueKind::Number,
             Repr::Str(_) | Repr::Text(_) => ValueKind::String,
-            Repr::JsonList(_) => ValueKind::Sequence,
+            Repr::GivenList(_) => ValueKind::Sequence,
             Repr::List(list) if list.kind == ListKind::Iterable => ValueKind::Iterable,
             Repr::List(_) => ValueKind::Sequence,
-            Repr::JsonMap(_) | Repr::Dict(_) | Repr::Namespace(_) => ValueKind::Map,
+            Repr::GivenMap(_) | Repr::Dict(_) | Repr::Namespace(_) => ValueKind::Map,
             Repr::Loop(_) | Repr::Macro(_) => ValueKind::Map,
             Repr::Function(_) | Repr::Rich(_) => ValueKind::Object,
         }
@@ -344,8 +338,8 @@ impl<'a> Value<'a> {
             Repr::Float(value) => *value != 0.0,
             Repr::Str(text) => !text.is_empty(),
             Repr::Text(text) => !text.traced.as_str().is_empty(),
-            Repr::JsonList(items) => !items.is_empty(),
-            Repr::JsonMap(map) => !map.is_empty(),
+            Repr::GivenList(items) => items.len() > 0,
+            Repr::GivenMap(map) => map.len() > 0,
             Repr::List(list) => !list.items.is_empty(),
             Repr::Dict(dict) => !dict.entries.is_empty(),
             Repr::Namespace(_) | Repr::Loop(_) | Repr::Macro(_) | Repr::Function(_) | Repr::Rich(_) => true,
@@ -356,8 +350,8 @@ impl<'a> Value<'a> {
     pub(crate) fn len(&self) -> Option<usize> {
         match &self.repr {
             Repr::Str(_) | Repr::Text(_) => self.as_str().map(|text| text.chars().count()),
-            Repr::JsonList(items) => Some(items.len()),
-            Repr::JsonMap(map) => Some(map.len()),
+            Repr::GivenList(items) => Some(items.len()),
+            Repr::GivenMap(map) => Some(map.len()),
             Repr::List(list) => Some(list.items.len()),
             Repr::Dict(dict) => Some(dict.entries.len()),
             _ => None,
@@ -383,22 +377,6 @@ impl<'a> Value<'a> {
             _ => return false,
         }
         true
-    }
-}
-
-/// Looks a key up in a JSON object. Objects in prompts are small, and comparing a few keys is
-/// faster than hashing one.
-#[inline]
-pub(crate) fn json_get<'a>(map: &'a JsonMap, key: &str) -> Option<&'a Json> {
-    if map.len() <= 16 {
-        // Names of one length seldom begin with the same byte: that is cheaper than a call to compare them.
-        let first = key.as_bytes().first();
-        let is_wanted = |name: &str| {
-            name.len() == key.len() && name.as_bytes().first() == first && name.as_bytes() == key.as_bytes()
-        };
-        map.iter().find(|(name, _)| is_wanted(name)).map(|(_, value)| value)
-    } else {
-        map.get(key)
     }
 }
 

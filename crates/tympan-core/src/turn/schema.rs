@@ -7,7 +7,7 @@ use std::cell::Cell;
 
 use serde_json::Value as Json;
 
-use crate::thread::type_name;
+use crate::given::GivenRef;
 
 /// The most problems that are listed.
 const MAX_PROBLEMS: usize = 20;
@@ -60,7 +60,8 @@ impl<'s> Check<'s, '_> {
             self.value(target, value, path, depth + 1);
         }
         if let Some(types) = schema.get("type").filter(|types| !is_any_type(value, types)) {
-            return self.add(path, format_args!("expected {}, found {}", names(types), type_name(value)));
+            return self
+                .add(path, format_args!("expected {}, found {}", names(types), GivenRef::from(value).type_name()));
         }
         let is_listed =
             |allowed: &Json| allowed.as_array().is_none_or(|allowed| allowed.iter().any(|one| same(one, value)));

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::super::ops;
 use super::super::print;
 use super::super::tree::{Expr, SliceExpr};
-use super::super::value::{Items, List, ListKind, LoopState, MacroValue, Repr, Text, Value, ValueKind, json_get};
+use super::super::value::{Items, List, ListKind, LoopState, MacroValue, Repr, Text, Value, ValueKind};
 use super::Eval;
 use crate::error::{Error, Kind, Result};
 use crate::origin::Origin;
@@ -33,10 +33,10 @@ impl<'a> Eval<'a> {
                 self.budget.step(ops::weight(parent))?;
                 character(parent, index)
             }
-            Repr::JsonList(_) | Repr::List(_) if index.as_str().is_none() => {
+            Repr::GivenList(_) | Repr::List(_) if index.as_str().is_none() => {
                 ops::sequence(parent).and_then(|items| items.get(position(index, items.len())?))
             }
-            Repr::JsonMap(_) | Repr::Dict(_) => {
+            Repr::GivenMap(_) | Repr::Dict(_) => {
                 let mut meter = self.budget.meter();
                 let found = ops::map_get(parent, index, &mut meter);
                 self.budget.pay(&meter)?;
@@ -111,7 +111,7 @@ impl<'a> Eval<'a> {
         }
         let items = match &value.repr {
             Repr::Undefined | Repr::Unset | Repr::Silent => Vec::new(),
-            Repr::JsonMap(_) | Repr::Dict(_) => {
+            Repr::GivenMap(_) | Repr::Dict(_) => {
                 self.budget.make_list(value.len().unwrap_or(0))?;
                 ops::pairs(value).unwrap_or_default().into_iter().map(|(key, _)| key).collect()
             }
@@ -150,7 +150,7 @@ impl<'a> Eval<'a> {
 /// What a container of the caller's, or of the template's, holds under a name.
 pub(crate) fn entry<'a>(parent: &Value<'a>, name: &str) -> Option<Value<'a>> {
     match &parent.repr {
-        Repr::JsonMap(map) => json_get(map, name).map(|item| Value::json(item, parent.origin)),
+        Repr::GivenMap(map) => map.get(name).map(|item| Value::given(item, parent.origin)),
         Repr::Dict(dict) => dict.get_str(name).map(|item| item.clone().also(parent.origin)),
         Repr::List(list) if list.kind == ListKind::Group => {
             let index = match name {

@@ -2,14 +2,13 @@
 
 use super::super::limits::Meter;
 use super::super::tree::{Arg, Args, BinaryOp, Expr, ExprKind, Local, Lookup, Named, NamedArg, Shortcut, TernaryExpr};
-use super::super::value::{Dict, ListKind, Repr, Value, json_get};
+use super::super::value::{Dict, ListKind, Repr, Value};
 use super::super::{filters, ops, predicates, print};
 use super::{Eval, InputValue};
 use crate::error::{Error, Kind, Result};
-use crate::message::JsonMap;
+use crate::given::{GivenMap, GivenRef, View};
 use crate::origin::Origin;
 use crate::rendered::TracedText;
-use serde_json::Value as Json;
 
 /// The arguments of a call, evaluated.
 #[derive(Debug, Default)]
@@ -27,9 +26,10 @@ impl<'a> Eval<'a> {
                 _ => Ok(self.frame[local.slot].clone()),
             },
             ExprKind::Attr(value, name) => {
-                if let Some((map, origin)) = self.json_map(value) {
-                    return Ok(match json_get(map, name) {
-                        Some(item) => Value::json(item, origin),
+                if let Some(map) = self.given_map(value) {
+                    let origin = self.path_origin(value);
+                    return Ok(match map.get(name) {
+                        Some(item) => Value::given(item, origin),
                         None => Value::new(Repr::Undefined, origin),
                     });
                 }
@@ -48,41 +48,53 @@ impl<'a> Eval<'a> {
 
     /// A map of the caller's, by the path that leads to it, without a detour.
     #[inline]
-    fn json_map(&self, expr: &'a Expr) -> Option<(&'a JsonMap, Origin)> {
+    fn given_map(&self, expr: &'a Expr) -> Option<GivenMap<'a>> {
         if let ExprKind::Local(local) = &expr.kind {
-            let value = &self.frame[local.slot];
-            return match value.repr {
-                Repr::JsonMap(map) => Some((map, value.origin)),
+            return match self.frame[local.slot].repr {
+                Repr::GivenMap(map) => Some(map),
                 _ => None,
             };
         }
-        match self.json_at(expr)? {
-            (Json::Object(map), origin) => Some((map, origin)),
+        match self.given_at(expr)?.view() {
+            View::Map(map) => Some(map),
             _ => None,
         }
     }
 
     /// A value of the caller's, by the path that leads to it, without a detour.
-    pub(super) fn json_at(&self, expr: &'a Expr) -> Option<(&'a Json, Origin)> {
+    pub(super) fn given_at(&self, expr: &'a Expr) -> Option<GivenRef<'a>> {
         match &expr.kind {
             ExprKind::Input(index) => match self.given[*index] {
-                InputValue::Json(json) => Some((json, Origin::input(*index))),
+                InputValue::Given(given) => Some(given),
                 _ => None,
             },
-            ExprKind::Attr(value, name) => {
-                let (map, origin) = self.json_map(value)?;
-                Some((json_get(map, name)?, origin))
-            }
+            ExprKind::Attr(value, name) => self.given_map(value)?.get(name),
             _ => None,
+        }
+    }
+
+    /// The origin of a value that such a path leads to. It is asked for by itself, because the value alone fits into
+    /// registers.
+    pub(super) fn path_origin(&self, expr: &'a Expr) -> Origin {
+        let mut expr = expr;
+        while let ExprKind::Attr(value, _) = &expr.kind {
+            expr = value;
+        }
+        match &expr.kind {
+            ExprKind::Input(index) => Origin::input(*index),
+            ExprKind::Local(local) => self.frame[local.slot].origin,
+            _ => Origin::AUTHOR,
         }
     }
 
     /// Whether a condition is true.
     pub(super) fn holds(&mut self, condition: &'a Expr) -> Result<bool> {
-        match self.json_at(condition) {
-            Some((Json::Bool(value), _)) => Ok(*value),
-            _ => Ok(self.eval(condition)?.is_true()),
+        if let Some(given) = self.given_at(condition)
+            && let View::Bool(value) = given.view()
+        {
+            return Ok(value);
         }
+        Ok(self.eval(condition)?.is_true())
     }
 
     #[inline(never)]

@@ -9,13 +9,12 @@ use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::rc::Rc;
 
-use serde_json::Value as Json;
-
 use super::limits::{Budget, Limits};
 use super::print;
 use super::tree::{Block, Capture, Expr, For, Node, Section, Target, Tree, With};
 use super::value::{Dict, Items, LoopState, Repr, Text, Value, ValueKind};
 use crate::error::{Error, Kind, Result};
+use crate::given::GivenRef;
 use crate::origin::Origin;
 use crate::rendered::{Note, TracedText};
 
@@ -23,7 +22,7 @@ use crate::rendered::{Note, TracedText};
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum InputValue<'a> {
     Missing,
-    Json(&'a Json),
+    Given(GivenRef<'a>),
     /// A rich input, and the text that stands for it.
     Rich(&'a str),
 }
@@ -84,8 +83,8 @@ pub(crate) fn render<'a>(tree: &'a Tree, inputs: &'a [InputValue<'a>], options: 
 fn expected_size(tree: &Tree, inputs: &[InputValue<'_>]) -> (usize, usize) {
     let mut plain = tree.literal_bytes;
     for &index in &tree.plain_inputs {
-        if let Some(InputValue::Json(Json::String(text))) = inputs.get(index) {
-            plain += text.len();
+        if let Some(InputValue::Given(given)) = inputs.get(index) {
+            plain += given.as_str().map_or(0, str::len);
         }
     }
     let (bytes, pieces) = tree.hint.get();
@@ -96,7 +95,7 @@ fn expected_size(tree: &Tree, inputs: &[InputValue<'_>]) -> (usize, usize) {
 fn input_value(index: usize, input: InputValue<'_>) -> Value<'_> {
     let origin = Origin::input(index);
     match input {
-        InputValue::Json(json) => Value::json(json, origin),
+        InputValue::Given(given) => Value::given(given, origin),
         InputValue::Missing => Value::new(Repr::Undefined, origin),
         InputValue::Rich(_) => Value::new(Repr::Rich(index), origin),
     }

@@ -1,12 +1,11 @@
 //! Writing to the output: interpolations, what is notable in them, escaping.
 
-use serde_json::Value as Json;
-
 use super::super::print;
 use super::super::tree::{Arg, Expr, ExprKind, Literal, Named, Shortcut};
 use super::super::value::{Items, Repr, Value, ValueKind};
 use super::{Escape, Eval, InputValue};
 use crate::error::Result;
+use crate::given::{GivenRef, View};
 use crate::origin::Origin;
 use crate::rendered::{Note, TracedText};
 
@@ -15,22 +14,34 @@ impl<'a> Eval<'a> {
         match &expr.kind {
             ExprKind::Call(call) if self.emit_call(call, expr)? => return Ok(()),
             ExprKind::Filter(named) if self.escape == Escape::None && self.emit_filter(named, expr)? => return Ok(()),
-            ExprKind::Input(_) | ExprKind::Attr(..) if self.escape == Escape::None => match self.json_at(expr) {
-                Some((Json::String(text), origin)) => {
-                    self.budget.output(self.out.as_str().len() + text.len())?;
-                    self.out.push(text, origin);
+            ExprKind::Input(_) | ExprKind::Attr(..) if self.escape == Escape::None => {
+                if let Some(given) = self.given_at(expr)
+                    && self.emit_given(given, expr)?
+                {
                     return Ok(());
                 }
-                Some((json @ (Json::Number(_) | Json::Bool(_)), origin)) => {
-                    print::print_json(json, origin, &mut self.out)?;
-                    return self.budget.output(self.out.as_str().len());
-                }
-                _ => {}
-            },
+            }
             _ => {}
         }
         let value = self.eval(expr)?;
         self.write(&value, expr)
+    }
+
+    /// Writes a value of the caller's, if it is one that needs nothing else.
+    #[inline]
+    fn emit_given(&mut self, given: GivenRef<'a>, expr: &'a Expr) -> Result<bool> {
+        match given.view() {
+            View::Str(text) => {
+                self.budget.output(self.out.as_str().len() + text.len())?;
+                self.out.push(text, self.path_origin(expr));
+            }
+            View::Int(_) | View::Uint(_) | View::Float(_) | View::Bool(_) => {
+                print::print_given(given, self.path_origin(expr), &mut self.out)?;
+                self.budget.output(self.out.as_str().len())?;
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
     }
 
     /// Remembers that an interpolation that began at `start` ends here. A macro that it called may
@@ -78,7 +89,11 @@ impl<'a> Eval<'a> {
                 _ => {}
             }
             match &items {
-                Items::Json(items, origin) => print::print_json(&items[index], *origin, &mut self.out)?,
+                Items::Given(items, origin) => {
+                    if let Some(item) = items.get(index) {
+                        print::print_given(item, *origin, &mut self.out)?;
+                    }
+                }
                 Items::List(..) => {
                     if let Some(item) = items.get(index) {
                         self.budget.print(&item)?;

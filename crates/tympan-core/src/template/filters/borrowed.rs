@@ -3,7 +3,6 @@
 
 use minijinja::value::{Kwargs, Value as MjValue};
 use minijinja::{Environment, ErrorKind};
-use serde_json::Value as Json;
 
 use super::super::eval::Eval;
 use super::super::eval::expr::Arguments;
@@ -11,6 +10,7 @@ use super::super::limits::MAX_VALUE_DEPTH;
 use super::super::print;
 use super::super::value::{Repr, Value};
 use crate::error::{Error, Kind, Result};
+use crate::given::GivenRef;
 use crate::origin::Origin;
 use crate::rendered::TracedText;
 
@@ -152,10 +152,16 @@ fn convert(value: &Value<'_>, depth: u16) -> Result<MjValue> {
         Repr::Str(text) => MjValue::from(*text),
         Repr::Text(text) if text.safe => MjValue::from_safe_string(text.traced.as_str().to_owned()),
         Repr::Text(text) => MjValue::from(text.traced.as_str()),
-        Repr::JsonList(items) => {
-            items.iter().map(|item| convert_json(item, depth + 1)).collect::<Result<Vec<_>>>()?.into()
+        Repr::GivenList(items) => {
+            items.iter().map(|item| convert_given(item, depth + 1)).collect::<Result<Vec<_>>>()?.into()
         }
-        Repr::JsonMap(map) => convert_json_map(map, depth)?,
+        Repr::GivenMap(map) => {
+            let mut entries = Vec::with_capacity(map.len());
+            for (key, value) in map.iter() {
+                entries.push((MjValue::from(key), convert_given(value, depth + 1)?));
+            }
+            MjValue::from_pairs(entries)
+        }
         Repr::List(list) => list.items.iter().map(|item| convert(item, depth + 1)).collect::<Result<Vec<_>>>()?.into(),
         Repr::Dict(dict) => {
             let mut entries = Vec::with_capacity(dict.entries.len());
@@ -171,23 +177,6 @@ fn convert(value: &Value<'_>, depth: u16) -> Result<MjValue> {
     })
 }
 
-fn convert_json(json: &Json, depth: u16) -> Result<MjValue> {
-    if depth > MAX_VALUE_DEPTH {
-        return Err(print::too_deep());
-    }
-    match json {
-        Json::Array(items) => {
-            Ok(items.iter().map(|item| convert_json(item, depth + 1)).collect::<Result<Vec<_>>>()?.into())
-        }
-        Json::Object(map) => convert_json_map(map, depth),
-        scalar => convert(&Value::json(scalar, Origin::AUTHOR), depth),
-    }
-}
-
-fn convert_json_map(map: &crate::message::JsonMap, depth: u16) -> Result<MjValue> {
-    let mut entries = Vec::with_capacity(map.len());
-    for (key, value) in map {
-        entries.push((MjValue::from(key.as_str()), convert_json(value, depth + 1)?));
-    }
-    Ok(MjValue::from_pairs(entries))
+fn convert_given(given: GivenRef<'_>, depth: u16) -> Result<MjValue> {
+    convert(&Value::given(given, Origin::AUTHOR), depth)
 }

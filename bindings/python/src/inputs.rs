@@ -1,0 +1,101 @@
+//! The quick way in, for what most prompts are given: plain data, whose texts are read where Python has them.
+//!
+//! To copy a text takes longer than to render it. The interpreter's lock is released meanwhile, so each text is held on to;
+//! then nobody can free it, and nobody ever changes a `str`. What is not plain goes the other way, of [`crate::values`], and so
+//! does what is wrong: that way has the words for it.
+
+use bumpalo::Bump;
+use bumpalo::collections::Vec as BumpVec;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+use tympan::Inputs;
+use tympan::given::{Entries, Given, GivenMap};
+use typed_arena::Arena;
+
+/// How deep values go this way. What contains itself is deeper.
+const MAX_DEPTH: usize = 100;
+
+/// The inputs of a prompt.
+pub(crate) enum Taken<'a> {
+    Plain(Entries<'a>),
+    Copied(Inputs),
+}
+
+impl Taken<'_> {
+    pub(crate) fn map(&self) -> GivenMap<'_> {
+        match self {
+            Self::Plain(entries) => GivenMap::Given(entries),
+            Self::Copied(map) => map.into(),
+        }
+    }
+}
+
+/// What plain inputs need to be there for as long as they are used.
+#[derive(Default)]
+pub(crate) struct Room {
+    texts: Arena<PyBackedStr>,
+    values: Bump,
+}
+
+impl Room {
+    /// The inputs, if they are plain. No code of Python's runs for that, so that nothing changes while it is looked at.
+    pub(crate) fn take(&self, inputs: &Bound<'_, PyAny>) -> Option<Entries<'_>> {
+        match self.map(inputs.cast_exact().ok()?, 0)? {
+            Given::Map(entries) => Some(entries),
+            _ => None,
+        }
+    }
+
+    fn value(&self, value: Bound<'_, PyAny>, depth: usize) -> Option<Given<'_>> {
+        let value = match value.cast_into_exact::<PyString>() {
+            Ok(text) => return self.text(text).map(Given::Str),
+            Err(other) => other.into_inner(),
+        };
+        if let Ok(map) = value.cast_exact::<PyDict>() {
+            self.map(map, depth)
+        } else if let Ok(list) = value.cast_exact::<PyList>() {
+            self.list(list.iter(), depth)
+        } else if let Ok(list) = value.cast_exact::<PyTuple>() {
+            self.list(list.iter(), depth)
+        } else if let Ok(is) = value.cast_exact::<PyBool>() {
+            Some(Given::Bool(is.is_true()))
+        } else if let Ok(number) = value.cast_exact::<PyInt>() {
+            number.extract().ok().map(Given::Int)
+        } else if let Ok(number) = value.cast_exact::<PyFloat>() {
+            Some(number.value()).filter(|number| number.is_finite()).map(Given::Float)
+        } else {
+            value.is_none().then_some(Given::Null)
+        }
+    }
+
+    fn map(&self, map: &Bound<'_, PyDict>, depth: usize) -> Option<Given<'_>> {
+        if depth == MAX_DEPTH {
+            return None;
+        }
+        let mut entries = BumpVec::with_capacity_in(map.len(), &self.values);
+        for (name, value) in map {
+            // Those of other classes may be equal to each other.
+            let name = self.text(name.cast_into_exact().ok()?)?;
+            entries.push((name, self.value(value, depth + 1)?));
+        }
+        Given::map(entries.into_bump_slice())
+    }
+
+    fn list<'py>(&self, list: impl ExactSizeIterator<Item = Bound<'py, PyAny>>, depth: usize) -> Option<Given<'_>> {
+        if depth == MAX_DEPTH {
+            return None;
+        }
+        let mut items = BumpVec::with_capacity_in(list.len(), &self.values);
+        for item in list {
+            items.push(self.value(item, depth + 1)?);
+        }
+        Some(Given::List(items.into_bump_slice()))
+    }
+
+    /// Nothing if it holds half of a surrogate pair.
+    fn text(&self, text: Bound<'_, PyString>) -> Option<&str> {
+        let text = PyBackedStr::try_from(text).ok()?;
+        Some(&*self.texts.alloc(text))
+    }
+}
