@@ -56,6 +56,46 @@ test("texts are the same, however many and however long", () => {
   }
 });
 
+test("long texts are the same where they come back by name", () => {
+  const prompt = loadStr("system:\nRules: {{ a }}\n{% for d in docs %}[{{ loop.index }}] {{ d }}\n{% endfor %}\nuser:\n{{ q }}\n");
+  const long = (character, length = 600) => `${character}“${"x y ".repeat(length / 4)}”${character}`;
+  const docs = ["a", "é", "€", "🌊", "b"].map((character) => long(character));
+  const alike = ["1", "2", "3"].map((end) => `${"the same beginning ".repeat(40)}${end}`);
+  const cases = [
+    { a: "short", docs, q: "short" },
+    { a: long("a", 128), docs, q: long("q", 128) },
+    { a: docs[0], docs, q: docs[4] },
+    { a: "", docs: docs.toReversed(), q: docs.join("") },
+    { q: docs[2], a: docs[1], docs: [docs[0], docs[0], "", docs[0]] },
+    { unused: docs, more: { unused: docs }, a: "", docs, q: "" },
+    { a: alike[0], docs: [alike[2], alike[1], ...alike], q: alike[0] },
+    { q: "  " + docs[0] + "\n\n", a: docs[0].slice(1), docs: docs.map((text) => `${text}!`) },
+  ];
+  for (const inputs of cases) {
+    const [system, user] = same(prompt, inputs);
+    const numbered = inputs.docs.map((text, at) => `[${at + 1}] ${text}\n`).join("");
+    assert.equal(system.content[0].value.trimEnd(), `Rules: ${inputs.a}\n${numbered}`.trimEnd());
+    assert.equal(user.content[0].value.trim(), inputs.q.trim());
+  }
+});
+
+test("messages of a thread are the same where they come back by name", () => {
+  const prompt = promptOf({ inputs: [{ name: "history", kind: "thread" }] }, "system:\nBe kind.\n\n{{ history }}\n\nuser:\n{{ q }}\n");
+  const texts = ["a", "“b”".repeat(50), "c".repeat(127), "d".repeat(128), "é".repeat(700), "", "f".repeat(5000)];
+  const history = [...texts, ...texts.toReversed()].map((content, at) => ({ role: at % 2 ? "assistant" : "user", content }));
+  const messages = same(prompt, { history, q: texts[4] });
+  assert.deepEqual(messages.slice(1, -1).map(({ content }) => content[0].value), history.map(({ content }) => content));
+  assert.equal(messages.at(-1).content[0].value, texts[4]);
+});
+
+test("maps with many entries are the same", () => {
+  for (const length of [16, 17, 64, 65, 1000]) {
+    const map = Object.fromEntries(Array.from({ length }, (_, at) => [`key ${at}`, at]));
+    same(any, { x: map, y: [map] });
+    same(any, { ...map, x: 1, y: 2 });
+  }
+});
+
 test("properties that change while they are read, or that all objects have, take the other way", () => {
   const changing = {
     get a() {

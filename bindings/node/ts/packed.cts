@@ -3,7 +3,7 @@ import type { Message, Role } from "./types.cjs";
 import { decode } from "./values.cjs";
 
 // The quick way across the border, for what most prompts are given and give: plain data in, messages of text out. All strings
-// cross as one, and beside it goes what they are strings of. The other side is in `../src/packed.rs`. Whatever is not plain
+// cross as one, and beside it goes what they are strings of. The other side is in `../src/packed`. Whatever is not plain
 // goes as JSON, and so does what is wrong: that way has the words for it.
 
 // What a number of the tape says; one that is not negative is the length of a string.
@@ -34,6 +34,8 @@ let tape = new Float64Array(KEPT);
 let length = START;
 /** All short texts. */
 let short = "";
+/** All long texts. Where they are in messages, they do not come back. */
+let longs: string[] = [];
 /** Where the next long text goes. */
 let end = 0;
 /** Of each depth, the keys of the last map: lists are of objects that are alike. */
@@ -57,8 +59,12 @@ function put(number: number): void {
 
 function text(value: string): void {
   put(value.length);
-  if (value.length < LONG) short += value;
-  else place(value);
+  if (value.length < LONG) {
+    short += value;
+    return;
+  }
+  longs.push(value);
+  place(value);
 }
 
 function place(value: string): void {
@@ -156,12 +162,17 @@ function unpack(packed: string): Message[] {
   if (packed.charCodeAt(packed.length - 1) !== PACKED) return decode(packed);
   const count = number(packed, packed.length - 5);
   const messages: Message[] = [];
-  let place = packed.length - 5 - 5 * count;
-  for (let at = 0; messages.length < count; place += 5) {
-    const end = at + number(packed, place + 1);
+  let at = 0;
+  let place = packed.length - 9 - number(packed, packed.length - 9);
+  while (messages.length < count) {
     const role = ROLES[packed.charCodeAt(place)]!;
-    messages.push({ role, content: [{ kind: "text", value: packed.slice(at, end) }] });
-    at = end;
+    let value = "";
+    let pieces = number(packed, place + 1);
+    for (place += 5; pieces > 0; pieces--, place += 4) {
+      const piece = number(packed, place);
+      value += piece % 2 === 1 ? longs[(piece - 1) / 2]! : packed.slice(at, (at += piece / 2));
+    }
+    messages.push({ role, content: [{ kind: "text", value }] });
   }
   return messages;
 }
@@ -183,6 +194,7 @@ export function preparePacked(runtime: NativeRuntime, prompt: NativePrompt, inpu
     units.fill(0, 0, end);
     length = START;
     short = "";
+    longs = [];
     end = 0;
     shapes = [];
     if (tape.length > KEPT) tape = new Float64Array(KEPT);

@@ -1,0 +1,48 @@
+//! The quick way across the border, for what most prompts are given and give: plain data in, messages of text out.
+//!
+//! JSON has to be escaped, converted to UTF-8 and read again, each of which takes longer than to render. Here all strings
+//! cross as one, in UTF-16 as JavaScript has it, and beside it goes what they are strings of: see `../../ts/packed.cts`.
+
+mod read;
+mod write;
+
+use bumpalo::Bump;
+use napi::bindgen_prelude::{Float64ArraySlice, Uint16ArraySlice};
+use napi::{Env, JsString};
+use napi_derive::napi;
+use tympan::given::{Given, GivenMap};
+
+use self::read::Reader;
+use self::write::Packed;
+use crate::border::guarded;
+use crate::host::here;
+use crate::prompt::NativePrompt;
+use crate::runtime::NativeRuntime;
+use crate::show;
+
+#[napi]
+impl NativeRuntime {
+    /// As `prepare`; nothing if the inputs have to come as JSON, because a string is no text.
+    #[napi]
+    pub fn prepare_packed<'env>(
+        &self,
+        env: &'env Env,
+        prompt: &NativePrompt,
+        texts: Uint16ArraySlice<'_>,
+        tape: Float64ArraySlice<'_>,
+    ) -> napi::Result<Option<JsString<'env>>> {
+        let prepare = || {
+            let Some((texts, tape)) = read::unpack(&texts, &tape) else { return Ok(None) };
+            let room = Bump::with_capacity(tape.len() * size_of::<Given<'_>>());
+            let inputs = Reader::new(&texts, tape, &room).inputs();
+            let Some(inputs) = inputs.as_ref().and_then(GivenMap::of) else { return Ok(None) };
+            let messages = self.runtime.prepare_given(&prompt.prompt, inputs)?;
+            match write::packed(&messages, &texts.long()) {
+                Some(packed) => Ok(Some(packed)),
+                None => show::messages(messages).map(|json| Some(Packed::Json(json))),
+            }
+        };
+        let packed = here(*env, || guarded(prepare))?;
+        packed.map(|packed| packed.to_string(env)).transpose()
+    }
+}

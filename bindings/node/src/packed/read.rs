@@ -1,0 +1,246 @@
+//! Inputs that JavaScript has packed.
+
+use bumpalo::Bump;
+use bumpalo::collections::Vec as BumpVec;
+use encoding_rs::mem::{convert_utf16_to_str_partial, utf16_valid_up_to};
+use tympan::given::Given;
+
+// What a number of the tape says; one that is not negative is the length of a string.
+const NULL: i32 = -1;
+const TRUE: i32 = -2;
+const FALSE: i32 = -3;
+const NUMBER: i32 = -4;
+const LIST: i32 = -5;
+const MAP: i32 = -6;
+const ALIKE: i32 = -7;
+const ABSENT: i32 = -8;
+
+/// From this length on, texts stand by themselves.
+const LONG: usize = 128;
+/// What a unit of UTF-16 takes at most in UTF-8.
+const MAX_BYTES: usize = 3;
+/// What a conversion wants to have left at its end.
+const MARGIN: usize = 16;
+
+/// All texts that JavaScript has packed, in UTF-8: short ones, then long ones. They are all the memory that inputs take.
+pub(super) struct Texts<'a> {
+    utf8: String,
+    /// The short ones as they came.
+    short: &'a [u16],
+    short_bytes: usize,
+    has_surrogates: bool,
+    /// Where each of the long ones ends.
+    long_ends: Vec<usize>,
+}
+
+impl<'a> Texts<'a> {
+    /// Nothing if half of a surrogate pair is in a long text.
+    fn new(units: &'a [u16], short_start: usize, tape: &[f64]) -> Option<Self> {
+        let (mut long, short) = units.split_at_checked(short_start)?;
+        // All units are looked at, whatever is found: that goes many at a time.
+        let has_surrogates = units.iter().fold(false, |found, unit| found | (unit & 0xF800 == 0xD800));
+        let mut writer = TextWriter { utf8: "\0".repeat(units.len() + units.len() / 8 + MARGIN), end: 0 };
+        writer.push(short);
+        let (short_bytes, mut long_ends) = (writer.end, Vec::new());
+        for length in long_lengths(tape) {
+            let units = long.split_off(..length)?;
+            if has_surrogates && utf16_valid_up_to(units) < length {
+                return None;
+            }
+            writer.push(units);
+            long_ends.push(writer.end);
+        }
+        long.is_empty().then_some(Self { utf8: writer.utf8, short, short_bytes, has_surrogates, long_ends })
+    }
+
+    /// The long ones, in the order in which the other side counts them.
+    pub(super) fn long(&self) -> Vec<&str> {
+        (0..self.long_ends.len()).filter_map(|at| self.long_at(at)).collect()
+    }
+
+    fn long_at(&self, at: usize) -> Option<&str> {
+        let start = at.checked_sub(1).map_or(self.short_bytes, |before| self.long_ends[before]);
+        self.utf8.get(start..*self.long_ends.get(at)?)
+    }
+
+    /// A short text, from a place on. Nothing if half of a surrogate pair is in it.
+    fn short_at(&self, start: Place, length: usize) -> Option<(&str, Place)> {
+        let units = self.short.get(start.unit..start.unit + length)?;
+        if self.has_surrogates && utf16_valid_up_to(units) < length {
+            return None;
+        }
+        let bytes = if self.short_bytes == self.short.len() { length } else { utf8_length(units) };
+        let end = Place { unit: start.unit + length, byte: start.byte + bytes };
+        Some((self.utf8.get(start.byte..end.byte)?, end))
+    }
+}
+
+/// A place among short texts.
+#[derive(Clone, Copy, Default)]
+struct Place {
+    unit: usize,
+    byte: usize,
+}
+
+/// The lengths of all long texts.
+fn long_lengths(tape: &[f64]) -> impl Iterator<Item = usize> {
+    let mut codes = tape.iter();
+    std::iter::from_fn(move || {
+        loop {
+            let code = *codes.next()?;
+            if code >= LONG as f64 {
+                return Some(code as usize);
+            }
+            if code < 0.0 && matches!(code as i32, NUMBER | LIST | MAP) {
+                codes.next();
+            }
+        }
+    })
+}
+
+/// How many bytes of UTF-8 a text takes: of a surrogate pair, each half takes two.
+fn utf8_length(units: &[u16]) -> usize {
+    let bytes = |unit: &u16| match unit {
+        0..0x80 => 1,
+        0x80..0x800 | 0xD800..0xE000 => 2,
+        _ => 3,
+    };
+    units.iter().map(bytes).sum()
+}
+
+/// Where texts are converted to.
+struct TextWriter {
+    /// What follows the end is room.
+    utf8: String,
+    end: usize,
+}
+
+impl TextWriter {
+    fn push(&mut self, mut units: &[u16]) {
+        loop {
+            let (read, written) = convert_utf16_to_str_partial(units, &mut self.utf8[self.end..]);
+            self.end += written;
+            units = &units[read..];
+            if units.is_empty() {
+                return;
+            }
+            let more = MAX_BYTES * units.len() + MARGIN;
+            self.utf8.push_str(&"\0".repeat(more));
+        }
+    }
+}
+
+/// The texts and the tape. It begins with where it ends, and where short texts begin and end: what follows is left from
+/// another prompt.
+pub(super) fn unpack<'a>(units: &'a [u16], tape: &'a [f64]) -> Option<(Texts<'a>, &'a [f64])> {
+    let [length, start, end] = tape.first_chunk()?;
+    let tape = tape.get(3..*length as usize)?;
+    let texts = Texts::new(units.get(..*end as usize)?, *start as usize, tape)?;
+    Some((texts, tape))
+}
+
+/// Reads what JavaScript has packed.
+pub(super) struct Reader<'a> {
+    texts: &'a Texts<'a>,
+    /// How many long texts were read.
+    long: usize,
+    /// Where the next short one begins.
+    short: Place,
+    tape: &'a [f64],
+    room: &'a Bump,
+    /// Of each depth, the keys of the last map there. Lists are of maps that are alike.
+    shapes: Vec<&'a [&'a str]>,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(texts: &'a Texts<'a>, tape: &'a [f64], room: &'a Bump) -> Self {
+        Self { texts, long: 0, short: Place::default(), tape, room, shapes: Vec::new() }
+    }
+
+    pub(super) fn inputs(mut self) -> Option<Given<'a>> {
+        let code = self.next()?;
+        let inputs = self.value(code, 0)?;
+        let is_all_read = self.long == self.texts.long_ends.len() && self.short.unit == self.texts.short.len();
+        (self.tape.is_empty() && is_all_read).then_some(inputs)
+    }
+
+    fn next(&mut self) -> Option<f64> {
+        let (first, rest) = self.tape.split_first()?;
+        self.tape = rest;
+        Some(*first)
+    }
+
+    fn value(&mut self, code: f64, depth: usize) -> Option<Given<'a>> {
+        if code >= 0.0 {
+            return self.text(code as usize).map(Given::Str);
+        }
+        match code as i32 {
+            NULL => Some(Given::Null),
+            TRUE => Some(Given::Bool(true)),
+            FALSE => Some(Given::Bool(false)),
+            NUMBER => self.next().map(number),
+            LIST => self.list(depth),
+            MAP => {
+                let names = self.names()?;
+                if self.shapes.len() <= depth {
+                    self.shapes.resize(depth + 1, &[]);
+                }
+                self.shapes[depth] = names;
+                self.map(names, depth)
+            }
+            ALIKE => self.map(self.shapes.get(depth)?, depth),
+            _ => None,
+        }
+    }
+
+    /// How many of something follow. Each takes a number at least.
+    fn count(&mut self) -> Option<usize> {
+        self.next().map(|count| count as usize).filter(|count| *count <= self.tape.len())
+    }
+
+    fn list(&mut self, depth: usize) -> Option<Given<'a>> {
+        let count = self.count()?;
+        let mut items = BumpVec::with_capacity_in(count, self.room);
+        for _ in 0..count {
+            let code = self.next()?;
+            items.push(self.value(code, depth + 1)?);
+        }
+        Some(Given::List(items.into_bump_slice()))
+    }
+
+    fn names(&mut self) -> Option<&'a [&'a str]> {
+        let count = self.count()?;
+        let mut names = BumpVec::with_capacity_in(count, self.room);
+        for _ in 0..count {
+            let length = self.next()? as usize;
+            names.push(self.text(length)?);
+        }
+        Some(names.into_bump_slice())
+    }
+
+    fn map(&mut self, names: &[&'a str], depth: usize) -> Option<Given<'a>> {
+        let mut entries = BumpVec::with_capacity_in(names.len(), self.room);
+        for name in names {
+            match self.next()? {
+                code if code as i32 == ABSENT => {}
+                code => entries.push((*name, self.value(code, depth + 1)?)),
+            }
+        }
+        Given::map(entries.into_bump_slice())
+    }
+
+    fn text(&mut self, length: usize) -> Option<&'a str> {
+        if length >= LONG {
+            self.long += 1;
+            return self.texts.long_at(self.long - 1);
+        }
+        let (text, end) = self.texts.short_at(self.short, length)?;
+        self.short = end;
+        Some(text)
+    }
+}
+
+/// An integer that is safe in JavaScript, or a number that is not whole.
+fn number(number: f64) -> Given<'static> {
+    if number.fract() == 0.0 { Given::Int(number as i64) } else { Given::Float(number) }
+}
