@@ -83,7 +83,8 @@ impl<'a> Eval<'a> {
         match &expr.kind {
             ExprKind::Input(index) => Origin::input(*index),
             ExprKind::Local(local) => self.frame[local.slot].origin,
-            _ => Origin::AUTHOR,
+            // No other path leads to a caller's value. If one did, its text would not be the author's.
+            _ => Origin::input(usize::MAX),
         }
     }
 
