@@ -99,20 +99,23 @@ impl<'a> GivenMap<'a> {
         }
     }
 
-    #[inline]
+    /// Wherever a template names something, this is called: the usual case stands where it is needed.
+    #[inline(always)]
     pub(crate) fn get(self, key: &str) -> Option<GivenRef<'a>> {
-        // Names of one length seldom begin with the same byte: that is cheaper than a call to compare them.
-        let first = key.as_bytes().first();
-        let is_wanted = |name: &str| {
-            name.len() == key.len() && name.as_bytes().first() == first && name.as_bytes() == key.as_bytes()
-        };
         match self {
             Self::Json(map) if map.len() <= MAX_SEARCHED => {
-                map.iter().find(|(name, _)| is_wanted(name)).map(|(_, value)| GivenRef::Json(value))
+                map.iter().find(|(name, _)| is_same(name, key)).map(|(_, value)| GivenRef::Json(value))
             }
+            other => other.get_elsewhere(key),
+        }
+    }
+
+    #[inline(never)]
+    fn get_elsewhere(self, key: &str) -> Option<GivenRef<'a>> {
+        match self {
             Self::Json(map) => map.get(key).map(GivenRef::Json),
             Self::Given(entries) => {
-                entries.0.iter().find(|(name, _)| is_wanted(name)).map(|(_, value)| GivenRef::Given(value))
+                entries.0.iter().find(|(name, _)| is_same(name, key)).map(|(_, value)| GivenRef::Given(value))
             }
         }
     }
@@ -141,6 +144,13 @@ impl<'a> GivenMap<'a> {
             _ => false,
         }
     }
+}
+
+/// Names of one length seldom begin with the same byte: that is cheaper than a call to compare them.
+#[inline(always)]
+fn is_same(name: &str, key: &str) -> bool {
+    let (name, key) = (name.as_bytes(), key.as_bytes());
+    name.len() == key.len() && name.first() == key.first() && name == key
 }
 
 /// A list that a caller gives.

@@ -393,10 +393,12 @@ impl Prompt {
         }
         let mut validated = inputs.clone();
         for input in &self.spec.inputs {
-            if let Some(value) = resolve(input, inputs.into()).map_err(|error| self.in_input(error, input))?
-                && !inputs.contains_key(&input.name)
-            {
-                validated.insert(input.name.clone(), value.to_json());
+            match resolve(input, inputs.into()) {
+                Some(value) if !inputs.contains_key(&input.name) => {
+                    validated.insert(input.name.clone(), value.to_json());
+                }
+                Some(_) => {}
+                None => self.check_missing(input, inputs.into())?,
             }
         }
         Ok(validated)
@@ -431,8 +433,13 @@ impl Prompt {
         let rich;
         let mut values: SmallVec<[InputValue<'_>; 16]> = SmallVec::with_capacity(compiled.table.inputs().len());
         for input in &self.spec.inputs {
-            let value = resolve(input, inputs).map_err(|error| self.in_input(error, input))?;
-            values.push(value.map_or(InputValue::Missing, InputValue::Given));
+            values.push(match resolve(input, inputs) {
+                Some(given) => InputValue::Given(given),
+                None => {
+                    self.check_missing(input, inputs)?;
+                    InputValue::Missing
+                }
+            });
         }
         let undeclared = compiled.template.inputs().skip(values.len());
         if self.is_definition() {
@@ -558,6 +565,15 @@ impl Prompt {
         Ok(rich)
     }
 
+    /// Refuses an input that has no value, although it is required.
+    #[cold]
+    fn check_missing(&self, input: &Property, inputs: GivenMap<'_>) -> Result<()> {
+        match input.required {
+            Some(true) if inputs.get(&input.name).is_none() => Err(self.in_input(missing(input), input)),
+            _ => Ok(()),
+        }
+    }
+
     /// An error about an input, placed where the input is declared.
     fn in_input(&self, error: Error, input: &Property) -> Error {
         let error = if directive::is_one(&self.spec) { directive::with_list(error, &self.spec) } else { error };
@@ -586,15 +602,10 @@ fn rich_in_marker(rendered: &Rendered) -> bool {
 }
 
 /// The value of a declared input: what the caller gave, or its default.
-fn resolve<'a>(input: &'a Property, inputs: GivenMap<'a>) -> Result<Option<GivenRef<'a>>> {
-    if let Some(value) = inputs.get(&input.name) {
-        let is_absent = input.kind.is_rich() && value.is_null();
-        return Ok(Some(value).filter(|_| !is_absent));
-    }
-    match &input.default {
-        Some(default) if !default.is_null() => Ok(Some(default.into())),
-        _ if input.required == Some(true) => Err(missing(input)),
-        _ => Ok(None),
+fn resolve<'a>(input: &'a Property, inputs: GivenMap<'a>) -> Option<GivenRef<'a>> {
+    match inputs.get(&input.name) {
+        Some(value) => Some(value).filter(|value| !(input.kind.is_rich() && value.is_null())),
+        None => input.default.as_ref().filter(|default| !default.is_null()).map(GivenRef::from),
     }
 }
 
