@@ -100,7 +100,7 @@ impl<'a> GivenMap<'a> {
     }
 
     /// Wherever a template names something, this is called: the usual case stands where it is needed.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn get(self, key: &str) -> Option<GivenRef<'a>> {
         match self {
             Self::Json(map) if map.len() <= MAX_SEARCHED => {
