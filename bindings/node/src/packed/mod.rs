@@ -43,6 +43,6 @@ impl NativeRuntime {
             }
         };
         let packed = here(*env, || guarded(prepare))?;
-        packed.map(|packed| packed.to_string(env)).transpose()
+        packed.map(|packed| packed.into_js(env)).transpose()
     }
 }

@@ -28,7 +28,7 @@ pub(super) enum Packed {
 }
 
 impl Packed {
-    pub(super) fn to_string(self, env: &Env) -> napi::Result<JsString<'_>> {
+    pub(super) fn into_js(self, env: &Env) -> napi::Result<JsString<'_>> {
         match self {
             Self::Ascii(bytes) => env.create_string_latin1(bytes),
             Self::Units(units) => env.create_string_utf16(units),
