@@ -9,6 +9,7 @@ use std::ops::Range;
 use smallvec::SmallVec;
 
 use crate::message::{JsonMap, Role};
+use crate::template::Notable;
 
 /// A part of a line.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -126,6 +127,21 @@ pub(crate) fn candidates(text: &str) -> Vec<Range<usize>> {
         start = range.end + 1;
     }
     candidates
+}
+
+/// What templates have to know of role markers.
+pub(crate) const NOTABLE: Notable = Notable { lines: candidates, part: may_take_part };
+
+/// Returns whether this text can be a part of a marker's line, outside of the values of attributes.
+fn may_take_part(text: &str) -> bool {
+    let word = text.trim();
+    word.is_empty()
+        || word.contains(['\n', ':', '[', ']', '=', '#', '"', ','])
+        || text.contains('\n')
+        || word.len() <= 16 && {
+            let word = word.to_ascii_lowercase();
+            Role::IN_MARKERS.into_iter().any(|role| role.as_str().contains(&word))
+        }
 }
 
 /// Whether this can be the beginning of a marker, whatever follows.

@@ -39,6 +39,17 @@ impl Origin {
         self.intersects(Self::input(index))
     }
 
+    /// Returns the inputs of this set that are not in the other one.
+    #[must_use]
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    /// Returns whether all inputs of this set are in the other one.
+    pub const fn is_within(self, other: Self) -> bool {
+        self.without(other).is_author()
+    }
+
     /// Both sets together.
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
@@ -56,6 +67,12 @@ impl BitOr for Origin {
 impl BitOrAssign for Origin {
     fn bitor_assign(&mut self, other: Self) {
         *self = self.union(other);
+    }
+}
+
+impl FromIterator<Origin> for Origin {
+    fn from_iter<I: IntoIterator<Item = Self>>(origins: I) -> Self {
+        origins.into_iter().fold(Self::AUTHOR, Self::union)
     }
 }
 

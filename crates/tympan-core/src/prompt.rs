@@ -21,7 +21,7 @@ use crate::rendered::{ArmInfo, InputInfo, InputTable, Inputs, Rendered, RichInpu
 use crate::schema::{Property, PropertyKind};
 use crate::source::{SourceFile, Span};
 use crate::spec::{CacheMode, DEFAULT_VARIANT, DIRECTIVE, ONE_MESSAGE, PromptSpec, Secret};
-use crate::template::{CompileOptions, EvalOptions, InputValue, Limits, Notable, Output, Syntax, Template};
+use crate::template::{CompileOptions, EvalOptions, InputValue, Limits, Output, Syntax, Template};
 use crate::thread::{self, ThreadRoles};
 
 /// A prompt: its declarations and its template, which is compiled when it is first needed and
@@ -350,7 +350,7 @@ impl Prompt {
         let is_split = is_split(spec);
         let lines = if is_split { marker::source_lines(source) } else { Vec::new() };
         let protected: Vec<_> = lines.into_iter().map(|(range, _)| range).collect();
-        let notable = is_split.then_some(marker::candidates as Notable);
+        let notable = is_split.then_some(marker::NOTABLE);
         let drop_last_newline = self.is_definition();
         let options = CompileOptions { syntax, declared: &declared, protected: &protected, drop_last_newline, notable };
         let template = Template::compile(source, options).map_err(|error| self.locate(index, error))?;
@@ -451,7 +451,7 @@ impl Prompt {
         }
         rich = if compiled.has_rich { self.rich_inputs(compiled, &values, options)? } else { Vec::new() };
         for (index, input) in &rich {
-            values[*index] = InputValue::Rich(&input.nonce);
+            values[*index] = InputValue::Rich(input);
         }
         let lenient = options.lenient.unwrap_or(self.spec.template.lenient);
         let eval = EvalOptions {
@@ -462,8 +462,8 @@ impl Prompt {
         let output = compiled.template.render(&values, eval);
         let Output { traced, rich: places, notable, ends } = output.map_err(|error| self.locate(arm, error))?;
         let places = places.into_iter().filter_map(|(range, index)| {
-            let (_, input) = rich.iter().find(|(rich, _)| *rich == index)?;
-            Some(RichPlace { range, input: input.clone() })
+            let at = rich.binary_search_by_key(&index, |(index, _)| *index).ok()?;
+            Some(RichPlace { range, input: rich[at].1.clone() })
         });
         let strict = options.strict.unwrap_or(self.spec.template.strict);
         let inputs = compiled.table.clone();

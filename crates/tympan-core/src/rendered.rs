@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::guard::Guarded;
-use crate::message::{JsonMap, Message};
+use crate::message::{ContentPart, JsonMap, Message};
 use crate::origin::Origin;
 use crate::schema::PropertyKind;
 
@@ -35,9 +35,10 @@ pub struct ArmInfo {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InputTable {
     inputs: Vec<InputInfo>,
-    untrusted: Origin,
+    /// The bits that belong to trusted inputs alone. Every other bit is untrusted, also one that no input has.
+    trusted: Origin,
     strict: Origin,
-    has_trusted: bool,
+    has_untrusted: bool,
     /// Shared by all renders of a template, as the inputs are.
     arm: ArmInfo,
 }
@@ -46,16 +47,20 @@ impl InputTable {
     /// A table of these inputs.
     pub fn new(inputs: Vec<InputInfo>) -> Self {
         let mut table = Self { inputs, ..Self::default() };
+        let mut untrusted = Origin::AUTHOR;
         for (index, input) in table.inputs.iter().enumerate() {
+            let bit = Origin::input(index);
             if input.trusted {
-                table.has_trusted = true;
+                table.trusted |= bit;
             } else {
-                table.untrusted |= Origin::input(index);
+                untrusted |= bit;
             }
             if input.strict {
-                table.strict |= Origin::input(index);
+                table.strict |= bit;
             }
         }
+        table.has_untrusted = !untrusted.is_author();
+        table.trusted = table.trusted.without(untrusted);
         table
     }
 
@@ -70,10 +75,10 @@ impl InputTable {
         &self.inputs
     }
 
-    /// Whether text of this origin counts as the author's own. Inputs that share a bit are only
-    /// trusted if all of them are.
+    /// Returns whether text of this origin counts as the author's own. Inputs that share a bit are only
+    /// trusted if all of them are, and a bit without an input is never trusted.
     pub fn is_trusted(&self, origin: Origin) -> bool {
-        !origin.intersects(self.untrusted)
+        origin.without(self.trusted).is_author()
     }
 
     /// Whether an untrusted input whose declaration says `strict` had a part in it.
@@ -88,18 +93,20 @@ impl InputTable {
 
     /// Whether there is an input whose text does not count as the author's own.
     pub fn has_untrusted(&self) -> bool {
-        !self.untrusted.is_author()
+        self.has_untrusted
     }
 
     /// Whether any input's text counts as the author's own.
     pub fn has_trusted(&self) -> bool {
-        self.has_trusted
+        !self.trusted.is_author()
     }
 
-    /// The names of the inputs that had a part in text of this origin.
+    /// Returns the names of the inputs that had a part in text of this origin.
     pub fn names(&self, origin: Origin) -> impl Iterator<Item = &str> {
-        let named = self.inputs.iter().enumerate();
-        named.filter(move |(index, _)| origin.contains(*index)).map(|(_, input)| input.name.as_str())
+        let (own, shared) = self.inputs.split_at(self.inputs.len().min(Origin::BITS - 1));
+        let shared = if origin.contains(Origin::BITS - 1) { shared } else { &[] };
+        let own = own.iter().enumerate().filter(move |(index, _)| origin.contains(*index)).map(|(_, input)| input);
+        own.chain(shared).map(|input| input.name.as_str())
     }
 }
 
@@ -107,10 +114,20 @@ impl InputTable {
 ///
 /// Neighbouring text of the author is one piece. Every interpolation of an input is a piece of
 /// its own, also when it is empty: that an input stood there matters even if it wrote nothing.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct TracedText {
     text: String,
     pieces: Vec<Piece>,
+    /// All origins together.
+    origin: Origin,
+    /// Whether the last piece only says that an input was there, so that a piece of that input makes it superfluous.
+    ends_in_mark: bool,
+}
+
+impl PartialEq for TracedText {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text && self.pieces == other.pieces
+    }
 }
 
 /// A piece: it begins where the one before it ends.
@@ -123,14 +140,14 @@ pub(crate) struct Piece {
 impl TracedText {
     /// Empty text with room for this many bytes and pieces.
     pub fn with_capacity(bytes: usize, pieces: usize) -> Self {
-        Self { text: String::with_capacity(bytes), pieces: Vec::with_capacity(pieces) }
+        Self { text: String::with_capacity(bytes), pieces: Vec::with_capacity(pieces), ..Self::default() }
     }
 
     /// Text that all comes from one origin.
     pub fn whole(text: impl Into<String>, origin: Origin) -> Self {
         let text = text.into();
         let piece = Piece { end: text.len(), origin };
-        Self { text, pieces: vec![piece] }
+        Self { text, pieces: vec![piece], origin, ends_in_mark: false }
     }
 
     /// Adds text at the end.
@@ -158,15 +175,42 @@ impl TracedText {
                 _ => self.pieces.push(Piece { end, origin }),
             }
         } else {
+            if self.ends_in_mark && self.pieces.last().is_some_and(|mark| mark.origin.is_within(origin)) {
+                self.pieces.pop();
+            }
+            self.origin |= origin;
             self.pieces.push(Piece { end, origin });
+        }
+        self.ends_in_mark = false;
+    }
+
+    /// Leaves a mark: inputs were here, and wrote nothing. There is none where a piece of theirs is just before it or
+    /// comes just behind it.
+    pub(crate) fn mark(&mut self, origin: Origin) {
+        let last = self.pieces.last().map(|piece| piece.origin).unwrap_or_default();
+        if !origin.is_within(last) {
+            self.push("", origin);
+            self.ends_in_mark = true;
         }
     }
 
     /// Adds traced text at the end, each of its pieces with its own origin and `also`.
     pub fn push_traced(&mut self, other: &Self, also: Origin) {
-        for (text, origin) in other.pieces() {
-            self.push(text, origin | also);
+        if other.is_untouched() {
+            self.push("", also);
         }
+        for (text, origin) in other.pieces() {
+            if text.is_empty() {
+                self.mark(origin | also);
+            } else {
+                self.push(text, origin | also);
+            }
+        }
+    }
+
+    /// Adds traced text at the end as it is.
+    pub(crate) fn append(&mut self, other: &Self) {
+        self.push_traced(other, Origin::AUTHOR);
     }
 
     /// The ends of the pieces, with their origins.
@@ -201,7 +245,7 @@ impl TracedText {
 
     /// All origins together.
     pub fn origin(&self) -> Origin {
-        self.pieces.iter().fold(Origin::AUTHOR, |all, piece| all | piece.origin)
+        self.origin
     }
 }
 
@@ -216,6 +260,34 @@ pub struct RichInput {
     pub nonce: String,
     /// Its value.
     pub value: RichValue,
+}
+
+impl RichInput {
+    /// About how many bytes one more copy of it takes up in messages: pictures, sound and documents are shared.
+    pub(crate) fn copy_bytes(&self) -> usize {
+        let RichValue::Thread(messages) = &self.value else { return 0 };
+        let part = |part: &ContentPart| match part {
+            ContentPart::Text(text) => text.value.len(),
+            ContentPart::Image(media) | ContentPart::Audio(media) | ContentPart::File(media) => media.value.len(),
+        };
+        let message = |message: &Message| {
+            let metadata = message.metadata.iter().flatten().map(|(key, value)| key.len() + json_bytes(value));
+            let parts = message.content.iter().map(|content| size_of::<ContentPart>() + part(content));
+            size_of::<Message>() + parts.sum::<usize>() + metadata.sum::<usize>()
+        };
+        messages.iter().map(message).sum()
+    }
+}
+
+/// About how many bytes a JSON value takes up.
+fn json_bytes(value: &serde_json::Value) -> usize {
+    let inner = match value {
+        serde_json::Value::String(text) => text.len(),
+        serde_json::Value::Array(items) => items.iter().map(json_bytes).sum(),
+        serde_json::Value::Object(map) => map.iter().map(|(key, value)| 64 + key.len() + json_bytes(value)).sum(),
+        _ => 0,
+    };
+    inner + size_of::<serde_json::Value>()
 }
 
 /// The value of a rich input.

@@ -2,6 +2,7 @@
 
 use super::value::{Repr, Value};
 use crate::error::{Error, Kind, Result};
+use crate::rendered::Piece;
 
 /// How deep containers may be nested that a template makes, and values that it prints.
 pub(crate) const MAX_VALUE_DEPTH: u16 = 100;
@@ -57,11 +58,13 @@ pub(crate) struct Budget {
     limits: Limits,
     steps: u64,
     bytes: usize,
+    /// Bytes of output that wait until a capture is done.
+    waiting: usize,
 }
 
 impl Budget {
     pub(crate) fn new(limits: Limits) -> Self {
-        Self { limits, steps: limits.steps, bytes: limits.total_bytes }
+        Self { limits, steps: limits.steps, bytes: limits.total_bytes, waiting: 0 }
     }
 
     /// Pays for a number of steps.
@@ -100,16 +103,37 @@ impl Budget {
         }
     }
 
-    /// Pays for looking at everything in a container that is about to be printed. A container that the template made
-    /// may hold others many times over.
+    /// Pays for text in this many pieces that an operation is about to make.
+    pub(crate) fn make_text(&mut self, bytes: usize, pieces: usize) -> Result<()> {
+        self.step(pieces)?;
+        self.make(bytes.saturating_add(pieces.saturating_mul(size_of::<Piece>())))
+    }
+
+    /// Takes bytes for as long as something lasts; [`Budget::release`] gives them back.
+    pub(crate) fn hold(&mut self, bytes: usize) -> Result<()> {
+        self.bytes = self
+            .bytes
+            .checked_sub(bytes)
+            .ok_or_else(|| exceeded("bytes made by all operations", self.limits.total_bytes as u64))?;
+        Ok(())
+    }
+
+    pub(crate) fn release(&mut self, bytes: usize) {
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+
+    /// Pays for printing a value: everything in a container, which may hold others many times over, or the pieces of a
+    /// text.
+    #[inline]
     pub(crate) fn print(&mut self, value: &Value<'_>) -> Result<()> {
-        match value.repr {
-            Repr::List(_) | Repr::Dict(_) => self.print_indented(value, 0),
+        match &value.repr {
+            Repr::List(_) | Repr::Dict(_) | Repr::GivenList(_) | Repr::GivenMap(_) => self.print_indented(value, 0),
+            Repr::Text(text) => self.step(text.traced.piece_ends().len()),
             _ => Ok(()),
         }
     }
 
-    /// As [`Budget::print`], for any value, with so many spaces for each level.
+    /// Pays for printing any value as JSON, with so many spaces for each level.
     pub(crate) fn print_indented(&mut self, value: &Value<'_>, indent: usize) -> Result<()> {
         let cost = super::print::cost(value, indent, self.limits.operation_bytes);
         if cost > self.limits.operation_bytes {
@@ -124,6 +148,24 @@ impl Budget {
         self.make(len.saturating_mul(size_of::<Value<'_>>()))
     }
 
+    /// Pays for slots that begin empty.
+    #[inline]
+    pub(crate) fn fill(&mut self, slots: usize) -> Result<()> {
+        const SLOTS_PER_STEP: usize = 8;
+        self.step(slots / SLOTS_PER_STEP)
+    }
+
+    /// Begins a capture while this much output waits. Returns what waited before.
+    pub(crate) fn begin_capture(&mut self, bytes: usize) -> usize {
+        let waiting = self.waiting;
+        self.waiting = waiting.saturating_add(bytes);
+        waiting
+    }
+
+    pub(crate) fn end_capture(&mut self, waiting: usize) {
+        self.waiting = waiting;
+    }
+
     /// The bytes that one operation may make.
     pub(crate) fn operation_bytes(&self) -> usize {
         self.limits.operation_bytes
@@ -132,7 +174,7 @@ impl Budget {
     /// Checks the length of the output.
     #[inline]
     pub(crate) fn output(&self, bytes: usize) -> Result<()> {
-        self.limits.check_output(bytes)
+        self.limits.check_output(bytes.saturating_add(self.waiting))
     }
 
     /// Checks how deep calls are nested, and how much of the stack they may take up.
@@ -161,6 +203,12 @@ impl Meter {
         self.spent <= self.left
     }
 
+    /// Whether there is nothing left, so that no more work is to be done.
+    #[inline]
+    pub(crate) fn is_spent(&self) -> bool {
+        self.spent > self.left
+    }
+
     /// Whether everything in a value may still be looked at to print it.
     pub(crate) fn print(&mut self, value: &Value<'_>) -> bool {
         let most = self.left.saturating_mul(super::ops::BYTES_PER_STEP);
@@ -171,7 +219,7 @@ impl Meter {
     /// Does work one level deeper, if there is still room.
     pub(crate) fn deeper<T>(&mut self, otherwise: T, work: impl FnOnce(&mut Self) -> T) -> T {
         if self.depth >= MAX_VALUE_DEPTH {
-            self.spent = usize::MAX;
+            (self.spent, self.left) = (usize::MAX, 0);
             return otherwise;
         }
         self.depth += 1;

@@ -10,7 +10,8 @@ use crate::origin::Origin;
 
 /// Calls a method of a value.
 pub(crate) fn call<'a>(eval: &mut Eval<'a>, value: &Value<'a>, name: &str, args: Arguments<'a>) -> Result<Value<'a>> {
-    eval.budget.step(1 + ops::weight(value) + args.positional.iter().map(ops::weight).sum::<usize>())?;
+    let work = args.values().map(ops::weight).fold(ops::weight(value), usize::saturating_add);
+    eval.budget.step(work.saturating_add(1))?;
     let has_names = !args.named.is_empty() && name != "format";
     let result = match value.kind() {
         ValueKind::String => string_method(eval, value, name, &args)?,
@@ -40,14 +41,14 @@ fn string_method<'a>(
     args: &Arguments<'a>,
 ) -> Result<Option<Value<'a>>> {
     let text = value.as_str().unwrap_or_default();
-    let origin = args.positional.iter().fold(value.whole_origin(), |all, arg| all | arg.whole_origin());
+    let origin = value.whole_origin() | args.origin();
     let first = args.positional.first().filter(|arg| !arg.is_none() && !arg.is_undefined());
     let flag = |flag: bool| Ok(Some(Value::bool(flag, origin)));
     let all = |test: fn(char) -> bool| !text.is_empty() && text.chars().all(test);
     match name {
         "upper" | "lower" | "capitalize" | "title" => {
-            let none = Arguments { positional: args.positional.clone(), named: Vec::new() };
-            filters::apply(eval, name, value.clone(), none).map(Some)
+            let args = Arguments { positional: args.positional.clone(), named: Vec::new(), spread: args.spread };
+            filters::apply(eval, name, value.clone(), args).map(Some)
         }
         "islower" => flag(text.chars().any(char::is_lowercase) && !text.chars().any(char::is_uppercase)),
         "isupper" => flag(text.chars().any(char::is_uppercase) && !text.chars().any(char::is_lowercase)),
@@ -56,19 +57,21 @@ fn string_method<'a>(
         "isalnum" => flag(all(char::is_alphanumeric)),
         "isalpha" => flag(all(char::is_alphabetic)),
         "isascii" => flag(text.is_ascii()),
-        "strip" => Ok(Some(text::trim(value, first, true, true))),
-        "lstrip" => Ok(Some(text::trim(value, first, true, false))),
-        "rstrip" => Ok(Some(text::trim(value, first, false, true))),
+        "strip" => text::trim(eval, value, first, true, true).map(|text| Some(text.also(args.origin()))),
+        "lstrip" => text::trim(eval, value, first, true, false).map(|text| Some(text.also(args.origin()))),
+        "rstrip" => text::trim(eval, value, first, false, true).map(|text| Some(text.also(args.origin()))),
         "replace" => {
             let (from, to) = (string_arg(name, args, 0)?, string_arg(name, args, 1)?);
-            let limit = args.positional.get(2).and_then(Value::as_int).and_then(|limit| usize::try_from(limit).ok());
-            text::replace(eval, value, from, to, limit.unwrap_or(usize::MAX)).map(Some)
+            text::replace(eval, value, from, to, args.positional.get(2)).map(Some)
         }
         "split" => {
-            let limit = args.positional.get(1).and_then(Value::as_int).and_then(|limit| usize::try_from(limit).ok());
-            text::split(eval, value, first, limit).map(Some)
+            let parts = text::split(eval, value, first, args.positional.get(1))?;
+            Ok(Some(parts.also(args.origin())))
         }
-        "splitlines" => split_lines(eval, value, first.is_some_and(Value::is_true)).map(Some),
+        "splitlines" => {
+            let lines = text::lines(eval, value, first.is_some_and(Value::is_true))?;
+            Ok(Some(lines.also(args.origin())))
+        }
         "count" => {
             let count = text.matches(plain(string_arg(name, args, 0)?)).count();
             Ok(Some(Value::int(count as i128, origin)))
@@ -137,41 +140,26 @@ fn any_affix<'a>(
     Ok(false)
 }
 
-fn split_lines<'a>(eval: &mut Eval<'a>, value: &Value<'a>, keep_ends: bool) -> Result<Value<'a>> {
-    if !keep_ends {
-        return filters::apply(eval, "lines", value.clone(), Arguments::default());
-    }
-    let text = value.as_str().unwrap_or_default();
-    let mut start = 0;
-    let mut lines = Vec::new();
-    for line in text.split_inclusive('\n') {
-        lines.push(text::slice(value, start..start + line.len()));
-        start += line.len();
-    }
-    eval.budget.make_list(lines.len())?;
-    eval.budget.make(text.len())?;
-    Ok(Value::list(lines, ListKind::List, Origin::AUTHOR))
-}
-
 fn map_method<'a>(
     eval: &mut Eval<'a>,
     value: &Value<'a>,
     name: &str,
     args: &Arguments<'a>,
 ) -> Result<Option<Value<'a>>> {
-    let list = |items: Vec<Value<'a>>| Ok(Some(Value::list(items, ListKind::Iterable, Origin::AUTHOR)));
+    let shape = eval.keys_origin(value);
+    let list = |items: Vec<Value<'a>>| Ok(Some(Value::list(items, ListKind::Iterable, shape)));
     match name {
         "keys" => list(eval.entries(value)?.unwrap_or_default().into_iter().map(|(key, _)| key).collect()),
         "values" => list(eval.entries(value)?.unwrap_or_default().into_iter().map(|(_, value)| value).collect()),
         "items" => filters::apply(eval, "items", value.clone(), Arguments::default()).map(Some),
         "get" => {
             let key = args.positional.first().ok_or_else(|| lacks(name))?;
-            let pairs = eval.entries(value)?.unwrap_or_default();
-            let mut meter = eval.budget.meter();
-            let found = pairs.into_iter().find(|(name, _)| ops::equal(name, key, &mut meter));
-            eval.budget.pay(&meter)?;
-            let default = || args.positional.get(1).cloned().unwrap_or(Value::author(Repr::None));
-            Ok(Some(found.map_or_else(default, |(_, value)| value).also(key.whole_origin())))
+            let decided = shape | key.whole_origin();
+            if let Some(found) = eval.get(value, key)? {
+                return Ok(Some(found.also(key.whole_origin())));
+            }
+            let default = args.positional.get(1).cloned().unwrap_or(Value::new(Repr::None, decided));
+            eval.chosen(default, decided).map(Some)
         }
         _ => Ok(None),
     }
@@ -189,9 +177,9 @@ fn list_method<'a>(
     let wanted = args.positional.first().ok_or_else(|| lacks(name))?;
     let items = eval.iterate(value)?;
     let mut meter = eval.budget.meter();
-    let count = items.iter().filter(|item| ops::equal(item, wanted, &mut meter)).count();
+    let count = items.iter().filter(|item| meter.spend(1) && ops::equal(item, wanted, &mut meter)).count();
     eval.budget.pay(&meter)?;
-    Ok(Some(Value::int(count as i128, value.whole_origin() | wanted.whole_origin())))
+    Ok(Some(Value::int(count as i128, value.whole_origin() | args.origin())))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! The syntax is Jinja's (through minijinja's parser), Mustache's or that of directives; all compile
 //! to one tree, and one evaluator runs it. This module knows nothing of prompts and roles.
 
+mod dict;
 mod directive;
 mod eval;
 mod filters;
@@ -15,6 +16,7 @@ mod mustache;
 mod ops;
 mod predicates;
 mod print;
+mod touch;
 mod tree;
 mod value;
 
@@ -57,9 +59,14 @@ pub struct CompileOptions<'a> {
     pub notable: Option<Notable>,
 }
 
-/// Finds what is notable in a text: lines, without their line ends, and at its end what may become
-/// one.
-pub type Notable = fn(&str) -> Vec<Range<usize>>;
+/// What is notable in the author's text.
+#[derive(Clone, Copy, Debug)]
+pub struct Notable {
+    /// Finds notable lines in a text, without their line ends, and at its end what may become one.
+    pub lines: fn(&str) -> Vec<Range<usize>>,
+    /// Returns whether a text can be a part of a notable line, or bring one about, whatever surrounds it.
+    pub part: fn(&str) -> bool,
+}
 
 /// A compiled template.
 #[derive(Debug)]

@@ -106,11 +106,12 @@ fn divide<'a>(left: &Value<'a>, right: &Value<'a>) -> Result<Value<'a>> {
 
 fn add<'a>(left: &Value<'a>, right: &Value<'a>, budget: &mut Budget) -> Result<Value<'a>> {
     if let (Some(a), Some(b)) = (left.as_str(), right.as_str()) {
-        budget.make(a.len() + b.len())?;
-        let mut text = TracedText::with_capacity(a.len() + b.len(), 2);
+        let pieces = left.pieces() + right.pieces();
+        budget.make_text(a.len() + b.len(), pieces)?;
+        let mut text = TracedText::with_capacity(a.len() + b.len(), pieces);
         left.push_pieces(&mut text);
         right.push_pieces(&mut text);
-        return Ok(Value::traced(text, Origin::AUTHOR));
+        return Ok(Value::text(text));
     }
     let (Some(a), Some(b)) = (sequence(left), sequence(right)) else {
         return numeric(BinaryOp::Add, left, right);
@@ -121,7 +122,7 @@ fn add<'a>(left: &Value<'a>, right: &Value<'a>, budget: &mut Budget) -> Result<V
         _ => return Err(unsupported(BinaryOp::Add, left, right)),
     };
     budget.make_list(a.len() + b.len())?;
-    Ok(Value::list(a.iter().chain(b.iter()).collect(), kind, Origin::AUTHOR))
+    Ok(Value::list(a.iter().chain(b.iter()).collect(), kind, a.shape() | b.shape()))
 }
 
 fn is_tuple(value: &Value<'_>) -> bool {
@@ -138,21 +139,25 @@ pub(crate) fn sequence<'a>(value: &Value<'a>) -> Option<Items<'a>> {
 }
 
 fn multiply<'a>(left: &Value<'a>, right: &Value<'a>, budget: &mut Budget) -> Result<Value<'a>> {
+    let origin = left.origin | right.origin;
     for (repeated, times) in [(left, right), (right, left)] {
         if let Some(text) = repeated.as_str() {
             let times = repetitions(times)?;
             let bytes = text.len().saturating_mul(times);
-            budget.make(bytes)?;
-            let origin = times_origin(left, right);
-            if let Repr::Str(text) = repeated.repr {
+            let Repr::Text(_) = &repeated.repr else {
+                budget.make(bytes)?;
                 return Ok(Value::string(text.repeat(times), origin));
+            };
+            let pieces = repeated.pieces().saturating_mul(times);
+            budget.make_text(bytes, pieces)?;
+            if bytes == 0 {
+                return Ok(Value::new(Repr::Str(""), origin | repeated.whole_origin()));
             }
-            budget.step(times)?;
-            let mut traced = TracedText::with_capacity(bytes, times);
+            let mut traced = TracedText::with_capacity(bytes, pieces);
             for _ in 0..times {
                 repeated.push_pieces(&mut traced);
             }
-            return Ok(Value::traced(traced, origin));
+            return Ok(Value::text(traced).also(origin));
         }
     }
     for (repeated, times) in [(left, right), (right, left)] {
@@ -160,15 +165,14 @@ fn multiply<'a>(left: &Value<'a>, right: &Value<'a>, budget: &mut Budget) -> Res
             let times = repetitions(times)?;
             budget.make_list(items.len().saturating_mul(times))?;
             let kind = if is_tuple(repeated) { ListKind::Tuple } else { ListKind::List };
+            let shape = items.shape();
+            // Nothing repeated any number of times is nothing, and takes no time.
+            let times = if items.len() == 0 { 0 } else { times };
             let items = (0..times).flat_map(|_| items.iter()).collect();
-            return Ok(Value::list(items, kind, times_origin(left, right)));
+            return Ok(Value::list(items, kind, shape).also(origin));
         }
     }
     numeric(BinaryOp::Mul, left, right)
-}
-
-fn times_origin(left: &Value<'_>, right: &Value<'_>) -> Origin {
-    left.origin | right.origin
 }
 
 fn repetitions(times: &Value<'_>) -> Result<usize> {
@@ -195,6 +199,9 @@ pub(crate) fn negate<'a>(value: &Value<'a>) -> Result<Value<'a>> {
 
 /// Compares for equality. Numbers compare by value, whatever their type.
 pub(crate) fn equal(left: &Value<'_>, right: &Value<'_>, meter: &mut Meter) -> bool {
+    if meter.is_spent() {
+        return false;
+    }
     if let (Some(a), Some(b)) = (left.as_str(), right.as_str()) {
         return a.len() == b.len() && meter.spend(1 + a.len() / BYTES_PER_STEP) && a == b;
     }
@@ -226,46 +233,63 @@ pub(crate) fn equal(left: &Value<'_>, right: &Value<'_>, meter: &mut Meter) -> b
     if left.kind() != ValueKind::Map || left.len().is_none() || left.len() != right.len() {
         return false;
     }
-    match pairs(left) {
-        Some(a) if meter.spend(a.len()) => meter.deeper(false, |meter| {
-            a.iter().all(|(key, value)| map_get(right, key, meter).is_some_and(|other| equal(value, &other, meter)))
-        }),
-        _ => false,
-    }
+    meter.deeper(false, |meter| {
+        entries(left).all(|(key, value)| {
+            meter.spend(1) && map_get(right, &key, meter).is_some_and(|other| equal(&value, &other, meter))
+        })
+    })
 }
 
-/// The entries of a map.
-pub(crate) fn pairs<'a>(value: &Value<'a>) -> Option<Vec<(Value<'a>, Value<'a>)>> {
+/// The entries of a map, one after the other.
+fn entries<'v, 'a>(value: &'v Value<'a>) -> impl Iterator<Item = (Value<'a>, Value<'a>)> + use<'v, 'a> {
     let origin = value.origin;
-    match &value.repr {
-        Repr::GivenMap(map) => Some(
-            map.iter().map(|(key, item)| (Value::new(Repr::Str(key), origin), Value::given(item, origin))).collect(),
-        ),
-        Repr::Dict(dict) => {
-            Some(dict.entries.iter().map(|(key, item)| (key.clone().also(origin), item.clone().also(origin))).collect())
-        }
-        _ => None,
-    }
+    let (given, dict) = match &value.repr {
+        Repr::GivenMap(map) => (Some(*map), None),
+        Repr::Dict(dict) => (None, Some(dict)),
+        _ => (None, None),
+    };
+    let given = given.into_iter().flat_map(|map| map.iter());
+    let given = given.map(move |(key, item)| (Value::new(Repr::Str(key), origin), Value::given(item, origin)));
+    let dict = dict.into_iter().flat_map(|dict| dict.entries());
+    given.chain(dict.map(move |(key, item)| (key.clone().also(origin), item.clone().also(origin))))
+}
+
+/// The entries of a map, which the caller has paid for.
+pub(crate) fn pairs<'a>(value: &Value<'a>) -> Option<Vec<(Value<'a>, Value<'a>)>> {
+    matches!(value.repr, Repr::GivenMap(_) | Repr::Dict(_)).then(|| entries(value).collect())
 }
 
 /// What a map holds for a key.
 pub(crate) fn map_get<'a>(map: &Value<'a>, key: &Value<'_>, meter: &mut Meter) -> Option<Value<'a>> {
     match &map.repr {
-        Repr::GivenMap(entries) => entries.get(key.as_str()?).map(|item| Value::given(item, map.origin)),
-        Repr::Dict(dict) => dict.get(key, meter).map(|item| item.clone().also(map.origin)),
+        Repr::GivenMap(entries) => {
+            meter.spend(weight(key));
+            entries.get(key.as_str()?).map(|item| Value::given(item, map.origin))
+        }
+        Repr::Dict(dict) => dict.get(key, meter).map(|item| item.also(map.origin)),
         _ => None,
+    }
+}
+
+/// The inputs that had a part in which keys a map has.
+pub(crate) fn keys_origin(map: &Value<'_>) -> Origin {
+    match &map.repr {
+        Repr::Dict(dict) => map.origin | dict.keys_origin(),
+        _ => map.origin,
     }
 }
 
 /// Orders values: first by kind, then within the kind.
 pub(crate) fn compare(left: &Value<'_>, right: &Value<'_>, meter: &mut Meter) -> Ordering {
+    if meter.is_spent() {
+        return Ordering::Equal;
+    }
     let by_kind = left.kind().cmp(&right.kind());
     if by_kind != Ordering::Equal {
         return by_kind;
     }
     if let (Some(a), Some(b)) = (left.as_str(), right.as_str()) {
-        meter.spend(1 + a.len().min(b.len()) / BYTES_PER_STEP);
-        return a.cmp(b);
+        return compare_text(a, b, |byte| byte, meter);
     }
     match numbers(left, right) {
         Some(Numbers::Ints(a, b)) => return a.cmp(&b),
@@ -276,6 +300,25 @@ pub(crate) fn compare(left: &Value<'_>, right: &Value<'_>, meter: &mut Meter) ->
         (Some(a), Some(b)) => is_tuple(left).cmp(&is_tuple(right)).then_with(|| compare_sequences(&a, &b, meter)),
         _ => compare_maps(left, right, meter),
     }
+}
+
+/// Orders texts by their bytes, each as `fold` gives it. It pays for the bytes that it looks at, and looks no further
+/// than the first difference.
+pub(crate) fn compare_text(a: &str, b: &str, fold: impl Fn(u8) -> u8, meter: &mut Meter) -> Ordering {
+    const CHUNK: usize = 64 * BYTES_PER_STEP;
+    for (a, b) in a.as_bytes().chunks(CHUNK).zip(b.as_bytes().chunks(CHUNK)) {
+        if !meter.spend(1 + a.len().min(b.len()) / BYTES_PER_STEP) {
+            return Ordering::Equal;
+        }
+        if a == b {
+            continue;
+        }
+        let different = a.iter().zip(b).map(|(a, b)| fold(*a).cmp(&fold(*b))).find(|order| order.is_ne());
+        if let Some(order) = different {
+            return order;
+        }
+    }
+    a.len().cmp(&b.len())
 }
 
 fn compare_sequences(a: &Items<'_>, b: &Items<'_>, meter: &mut Meter) -> Ordering {
@@ -291,16 +334,16 @@ fn compare_sequences(a: &Items<'_>, b: &Items<'_>, meter: &mut Meter) -> Orderin
 }
 
 fn compare_maps(left: &Value<'_>, right: &Value<'_>, meter: &mut Meter) -> Ordering {
-    let (Some(a), Some(b)) = (pairs(left), pairs(right)) else { return Ordering::Equal };
+    let (Some(a_len), Some(b_len)) = (left.len(), right.len()) else { return Ordering::Equal };
     meter.deeper(Ordering::Equal, |meter| {
-        for (a, b) in a.iter().zip(&b) {
+        for (a, b) in entries(left).zip(entries(right)) {
             let order = if meter.spend(2) { compare(&a.0, &b.0, meter) } else { return Ordering::Equal };
             let order = order.then_with(|| compare(&a.1, &b.1, meter));
             if order.is_ne() {
                 return order;
             }
         }
-        a.len().cmp(&b.len())
+        a_len.cmp(&b_len)
     })
 }
 
@@ -318,7 +361,11 @@ pub(crate) fn contains(container: &Value<'_>, value: &Value<'_>, meter: &mut Met
         });
     }
     if let Some(items) = sequence(container) {
-        return Ok(items.iter().any(|item| meter.spend(1) && equal(&item, value, meter)));
+        let mut places = 0..items.len();
+        return Ok(places.any(|place| {
+            // Past the end of the budget, every place is found: that ends the search.
+            !meter.spend(1) || items.get(place).is_some_and(|item| equal(&item, value, meter))
+        }));
     }
     if container.kind() == ValueKind::Map {
         return Ok(map_get(container, value, meter).is_some());
@@ -330,7 +377,10 @@ pub(crate) fn contains(container: &Value<'_>, value: &Value<'_>, meter: &mut Met
 /// How much work it is to look at a value once, without what is in its elements.
 pub(crate) fn weight(value: &Value<'_>) -> usize {
     match &value.repr {
-        Repr::Str(_) | Repr::Text(_) => value.as_str().map_or(0, |text| text.len() / BYTES_PER_STEP),
+        Repr::Str(text) => text.len() / BYTES_PER_STEP,
+        Repr::Text(text) => {
+            text.traced.as_str().len() / BYTES_PER_STEP + text.traced.piece_ends().len().saturating_sub(1)
+        }
         Repr::GivenList(_) | Repr::GivenMap(_) | Repr::List(_) | Repr::Dict(_) => value.len().unwrap_or(0),
         _ => 0,
     }

@@ -57,8 +57,8 @@ pub(crate) const NAMES: &[&str] = &[
 
 /// Applies a test that the author named.
 pub(crate) fn apply<'a>(eval: &mut Eval<'a>, name: &str, value: &Value<'a>, args: &Arguments<'a>) -> Result<Value<'a>> {
-    let origin = args.positional.iter().fold(value.whole_origin(), |all, arg| all | arg.whole_origin());
-    Ok(Value::bool(check(eval, name, Origin::AUTHOR, value, args)?, origin))
+    let origin = value.whole_origin() | args.origin();
+    Ok(Value::bool(check(eval, name, Origin::default(), value, args)?, origin))
 }
 
 /// Applies a test; `named_by` is where its name comes from.
@@ -69,7 +69,8 @@ pub(crate) fn check<'a>(
     value: &Value<'a>,
     args: &Arguments<'a>,
 ) -> Result<bool> {
-    eval.budget.step(1 + ops::weight(value))?;
+    let work = args.values().map(ops::weight).fold(ops::weight(value), usize::saturating_add);
+    eval.budget.step(work.saturating_add(1))?;
     let is_rich = matches!(value.repr, Repr::Rich(_));
     if is_rich && !matches!(name, "defined" | "undefined" | "none") {
         return Err(super::print::rich_in_text());

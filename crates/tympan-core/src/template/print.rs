@@ -1,5 +1,6 @@
 //! How values print: as JSON does, but strings bare and none as nothing.
 
+use super::dict::Dict;
 use super::limits::MAX_VALUE_DEPTH;
 use super::value::{Repr, Value};
 use crate::error::{Error, Kind, Result};
@@ -20,7 +21,7 @@ pub(crate) fn print(value: &Value<'_>, out: &mut TracedText) -> Result<()> {
         Repr::Bool(false) => out.push("false", origin),
         Repr::Float(float) => out.push_with(origin, |text| push_float(*float, text)),
         Repr::Big(int) => out.push(itoa::Buffer::new().format(**int), origin),
-        _ => print_nested(value, Origin::AUTHOR, 0, out)?,
+        _ => print_nested(value, value.origin, 0, out)?,
     }
     Ok(())
 }
@@ -74,16 +75,17 @@ fn print_nested(value: &Value<'_>, outer: Origin, depth: u16, out: &mut TracedTe
             out.push(&text, origin);
         }
         Repr::List(list) => {
-            out.push("[", origin);
+            let shape = origin | list.shape;
+            out.push("[", shape);
             for (index, item) in list.items.iter().enumerate() {
                 if index > 0 {
-                    out.push(", ", origin);
+                    out.push(", ", shape);
                 }
                 print_nested(item, origin, depth + 1, out)?;
             }
-            out.push("]", origin);
+            out.push("]", shape);
         }
-        Repr::Dict(dict) => print_dict(&dict.entries, origin, depth, out)?,
+        Repr::Dict(dict) => print_dict(dict, origin, depth, out)?,
         Repr::Namespace(_) => out.push("<namespace>", origin),
         Repr::Loop(_) => out.push("<loop>", origin),
         Repr::Macro(value) => out.push_with(origin, |out| {
@@ -98,12 +100,21 @@ fn print_nested(value: &Value<'_>, outer: Origin, depth: u16, out: &mut TracedTe
     Ok(())
 }
 
-/// What printing a container costs at least, in bytes, with `indent` spaces for each level; more than `most` is not
+/// What printing a value as JSON costs, in bytes, with `indent` spaces for each level; more than `most` is not
 /// counted. A container that holds another many times is small in memory, and not when it is printed.
 pub(crate) fn cost(value: &Value<'_>, indent: usize, most: usize) -> usize {
     let mut cost = Cost { bytes: 0, indent, most };
     cost.add(value, 0);
     cost.bytes
+}
+
+/// What a piece of a text takes up beside its bytes.
+const PIECE: usize = 16;
+
+/// How long a text is when it is written as JSON, at the most: some writers escape what HTML would read as markup.
+fn escaped_len(text: &str) -> usize {
+    let escaped = |byte: &u8| *byte < 0x20 || matches!(*byte, b'"' | b'\\' | b'<' | b'>' | b'&' | b'\'' | 0x7f);
+    text.len().saturating_add(5 * text.bytes().filter(escaped).count())
 }
 
 struct Cost {
@@ -126,46 +137,47 @@ impl Cost {
         match &value.repr {
             Repr::List(list) => list.items.iter().all(|item| self.add(item, next)) && self.line(0, level),
             Repr::Dict(dict) => {
-                let mut entries = dict.entries.iter();
+                let mut entries = dict.entries().iter();
                 entries.all(|(key, value)| self.add(key, next) && self.add(value, next)) && self.line(0, level)
             }
             Repr::GivenList(items) => items.iter().all(|item| self.add_given(item, next)) && self.line(0, level),
             Repr::GivenMap(map) => {
-                map.iter().all(|(key, value)| self.line(key.len(), 0) && self.add_given(value, next))
+                map.iter().all(|(key, value)| self.line(escaped_len(key), 0) && self.add_given(value, next))
                     && self.line(0, level)
             }
-            _ => self.line(value.as_str().map_or(0, str::len), level),
+            _ => self.line(value.as_str().map_or(0, escaped_len) + PIECE * value.pieces().saturating_sub(1), level),
         }
     }
 
     fn add_given(&mut self, given: GivenRef<'_>, level: usize) -> bool {
         match given.view() {
-            View::Str(text) => self.line(text.len(), level),
+            View::Str(text) => self.line(escaped_len(text), level),
             View::List(_) | View::Map(_) if level > usize::from(MAX_VALUE_DEPTH) => false,
-            View::List(_) | View::Map(_) => self.add(&Value::given(given, Origin::AUTHOR), level),
+            View::List(_) | View::Map(_) => self.add(&Value::given(given, Origin::default()), level),
             _ => self.line(0, level),
         }
     }
 }
 
-fn print_dict(entries: &[(Value<'_>, Value<'_>)], origin: Origin, depth: u16, out: &mut TracedText) -> Result<()> {
-    out.push("{", origin);
-    for (index, (key, value)) in entries.iter().enumerate() {
+fn print_dict(dict: &Dict<'_>, origin: Origin, depth: u16, out: &mut TracedText) -> Result<()> {
+    let shape = origin | dict.shape();
+    out.push("{", shape);
+    for (index, (key, value)) in dict.entries().iter().enumerate() {
         if index > 0 {
-            out.push(", ", origin);
+            out.push(", ", shape);
         }
         // JSON's keys are strings, whatever the template used.
         if key.as_str().is_some() {
             print_nested(key, origin, depth + 1, out)?;
         } else {
-            out.push("\"", origin);
+            out.push("\"", shape);
             print_nested(key, origin, depth + 1, out)?;
-            out.push("\"", origin);
+            out.push("\"", shape);
         }
-        out.push(": ", origin);
+        out.push(": ", shape);
         print_nested(value, origin, depth + 1, out)?;
     }
-    out.push("}", origin);
+    out.push("}", shape);
     Ok(())
 }
 

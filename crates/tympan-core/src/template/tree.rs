@@ -8,7 +8,51 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::Notable;
+use crate::origin::Origin;
 use crate::source::Span;
+
+/// Proof that something was written in the template: only what the compiler made hands it out. Without it, no value
+/// of a render has the author's origin.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Authored(());
+
+impl Authored {
+    pub(crate) const fn origin(self) -> Origin {
+        Origin::AUTHOR
+    }
+}
+
+/// Gives out the proof for a part of the tree.
+macro_rules! authored {
+    ($($part:ty),*) => {$(
+        impl $part {
+            /// Proves that the template says this.
+            pub(crate) const fn authored(&self) -> Authored {
+                Authored(())
+            }
+        }
+    )*};
+}
+
+authored!(Literal, Const, Function, MacroDef, Word, Tree);
+
+/// A word of the template that can become a value: the name of an argument or of an attribute.
+#[derive(Debug, Clone)]
+pub(crate) struct Word(Box<str>);
+
+impl From<&str> for Word {
+    fn from(word: &str) -> Self {
+        Self(word.into())
+    }
+}
+
+impl std::ops::Deref for Word {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
 
 /// A compiled template.
 #[derive(Debug, Default)]
@@ -43,7 +87,7 @@ pub(crate) struct Literal {
 
 impl Literal {
     pub(crate) fn new(text: &str, notable: Option<Notable>) -> Self {
-        Self { text: text.into(), notable: notable.map(|notable| notable(text)).unwrap_or_default() }
+        Self { text: text.into(), notable: notable.map(|notable| (notable.lines)(text)).unwrap_or_default() }
     }
 }
 
@@ -174,7 +218,7 @@ pub(crate) struct Section {
 pub(crate) enum Target {
     Slot(usize),
     /// An attribute of a namespace.
-    Attr(Box<Expr>, Box<str>),
+    Attr(Box<Expr>, Word),
     Unpack(Vec<Target>, Place),
 }
 
@@ -364,7 +408,7 @@ pub(crate) enum Arg {
 
 #[derive(Debug)]
 pub(crate) enum NamedArg {
-    One(Box<str>, Expr),
+    One(Word, Expr),
     /// `**dict`
     All(Expr),
 }

@@ -3,8 +3,8 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use super::limits::Meter;
-use super::tree::{Const, Function, MacroDef};
+use super::dict::Dict;
+use super::tree::{Authored, Const, Function, MacroDef};
 use crate::given::{GivenList, GivenMap, GivenRef, View};
 use crate::origin::Origin;
 use crate::rendered::TracedText;
@@ -12,8 +12,11 @@ use crate::rendered::TracedText;
 /// A value and its origin. `'a` is the life of the caller's inputs and of the template: both are
 /// borrowed, never copied.
 ///
-/// The origin of a container is what its shape comes from; each element of a container that the
+/// The origin of a container had a part in all of its elements; each element of a container that the
 /// template made has an origin of its own besides.
+///
+/// Only what the template itself says has the author's origin: see [`Value::written`]. Everything else is computed
+/// from other values, and a constructor asks which.
 #[derive(Clone, Debug)]
 pub(crate) struct Value<'a> {
     pub(crate) repr: Repr<'a>,
@@ -61,8 +64,10 @@ pub(crate) struct List<'a> {
     pub(crate) items: Vec<Value<'a>>,
     pub(crate) kind: ListKind,
     pub(crate) depth: u16,
-    /// All origins inside together. They are not looked for when they are asked for: a list may hold the same list
-    /// many times, and so on.
+    /// The inputs that decided how many elements there are.
+    pub(crate) shape: Origin,
+    /// All origins inside together, and the shape. They are not looked for when they are asked for: a list may hold
+    /// the same list many times, and so on.
     pub(crate) inner: Origin,
 }
 
@@ -74,15 +79,6 @@ pub(crate) enum ListKind {
     Iterable,
     /// A pair of `grouper` and `list`.
     Group,
-}
-
-/// A map that the template made. Keys may be any value; there are few of them.
-#[derive(Debug, Default)]
-pub(crate) struct Dict<'a> {
-    pub(crate) entries: Vec<(Value<'a>, Value<'a>)>,
-    pub(crate) depth: u16,
-    /// As in a [`List`].
-    pub(crate) inner: Origin,
 }
 
 /// What `loop` is.
@@ -108,6 +104,8 @@ pub(crate) struct MacroValue<'a> {
     pub(crate) captured: Vec<Value<'a>>,
     /// The slot of the enclosing frame that the macro itself is stored in.
     pub(crate) own_slot: Option<usize>,
+    /// How deep containers are nested in what it captured.
+    pub(crate) depth: u16,
 }
 
 /// Something that can be iterated over, without a copy where there need not be one.
@@ -134,6 +132,22 @@ impl<'a> Items<'a> {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = Value<'a>> {
         (0..self.len()).filter_map(|index| self.get(index))
+    }
+
+    /// The inputs that decided how many items there are.
+    pub(crate) fn shape(&self) -> Origin {
+        match self {
+            Self::Given(_, origin) => *origin,
+            Self::List(list, origin) => list.shape | *origin,
+        }
+    }
+
+    /// All inputs that had a part in the items or in their number.
+    pub(crate) fn whole_origin(&self) -> Origin {
+        match self {
+            Self::Given(_, origin) => *origin,
+            Self::List(list, origin) => list.inner | *origin,
+        }
     }
 }
 
@@ -168,16 +182,22 @@ impl ValueKind {
 }
 
 impl<'a> Value<'a> {
+    /// What a slot holds before anything is stored in it.
     pub(crate) const UNSET: Self = Self { repr: Repr::Unset, origin: Origin::AUTHOR };
-    pub(crate) const UNDEFINED: Self = Self { repr: Repr::Undefined, origin: Origin::AUTHOR };
 
+    /// A value that these inputs had a part in.
     pub(crate) fn new(repr: Repr<'a>, origin: Origin) -> Self {
         Self { repr, origin }
     }
 
-    /// A value that only the author had a part in.
-    pub(crate) fn author(repr: Repr<'a>) -> Self {
-        Self { repr, origin: Origin::AUTHOR }
+    /// A value that the template itself says.
+    pub(crate) fn written(repr: Repr<'a>, author: Authored) -> Self {
+        Self { repr, origin: author.origin() }
+    }
+
+    /// What looking for something in vain gives; `origin` had a part in what was searched.
+    pub(crate) fn undefined(origin: Origin) -> Self {
+        Self { repr: Repr::Undefined, origin }
     }
 
     /// The same value, in which these inputs had a part too.
@@ -202,26 +222,39 @@ impl<'a> Value<'a> {
 
     /// Text that all comes from one origin.
     pub(crate) fn string(text: impl Into<String>, origin: Origin) -> Self {
-        Self::traced(TracedText::whole(text, Origin::AUTHOR), origin)
+        Self::text(TracedText::whole(text, origin)).also(origin)
     }
 
-    /// Text whose pieces have their own origins; `origin` had a part in all of them.
-    pub(crate) fn traced(traced: TracedText, origin: Origin) -> Self {
-        Self::new(Repr::Text(Rc::new(Text { traced, safe: false })), origin)
+    /// Text whose pieces have their own origins.
+    pub(crate) fn text(traced: TracedText) -> Self {
+        Self { repr: Repr::Text(Rc::new(Text { traced, safe: false })), origin: Origin::AUTHOR }
     }
 
-    pub(crate) fn list(items: Vec<Self>, kind: ListKind, origin: Origin) -> Self {
+    /// The same for text that is escaped already.
+    pub(crate) fn safe_text(traced: TracedText) -> Self {
+        Self { repr: Repr::Text(Rc::new(Text { traced, safe: true })), origin: Origin::AUTHOR }
+    }
+
+    /// A list whose elements have their own origins; `shape` decided how many there are.
+    pub(crate) fn list(items: Vec<Self>, kind: ListKind, shape: Origin) -> Self {
         let depth = 1 + items.iter().map(Self::depth).max().unwrap_or(0);
-        let inner = items.iter().fold(Origin::AUTHOR, |all, item| all | item.whole_origin());
-        Self::new(Repr::List(Rc::new(List { items, kind, depth, inner })), origin)
+        let inner = shape | items.iter().map(Self::whole_origin).collect();
+        Self { repr: Repr::List(Rc::new(List { items, kind, depth, shape, inner })), origin: Origin::AUTHOR }
     }
 
-    pub(crate) fn dict(mut dict: Dict<'a>, origin: Origin) -> Self {
-        let depths = dict.entries.iter().map(|(key, value)| key.depth().max(value.depth()));
-        dict.depth = 1 + depths.max().unwrap_or(0);
-        let origins = dict.entries.iter().map(|(key, value)| key.whole_origin() | value.whole_origin());
-        dict.inner = origins.fold(Origin::AUTHOR, |all, origin| all | origin);
-        Self::new(Repr::Dict(Rc::new(dict)), origin)
+    /// A map whose entries have their own origins.
+    pub(crate) fn dict(dict: Dict<'a>) -> Self {
+        Self { repr: Repr::Dict(Rc::new(dict)), origin: Origin::AUTHOR }
+    }
+
+    /// A namespace, by its number.
+    pub(crate) fn namespace(index: usize) -> Self {
+        Self { repr: Repr::Namespace(index), origin: Origin::AUTHOR }
+    }
+
+    /// What `loop` is in the body of a loop.
+    pub(crate) fn loop_state(state: Rc<LoopState<'a>>) -> Self {
+        Self { repr: Repr::Loop(state), origin: Origin::AUTHOR }
     }
 
     #[inline]
@@ -240,23 +273,24 @@ impl<'a> Value<'a> {
     }
 
     pub(crate) fn constant(constant: &'a Const) -> Self {
-        Self::author(match constant {
+        let repr = match constant {
             Const::None => Repr::None,
             Const::Bool(value) => Repr::Bool(*value),
             Const::Int(value) => Repr::Int(*value),
             Const::Big(value) => Repr::Big(Rc::new(*value)),
             Const::Float(value) => Repr::Float(*value),
             Const::Str(value) => Repr::Str(value),
-        })
+        };
+        Self::written(repr, constant.authored())
     }
 
     /// How deep containers that the template made are nested in each other. Containers of the
     /// caller are not counted: they are never freed here.
-    fn depth(&self) -> u16 {
+    pub(super) fn depth(&self) -> u16 {
         match &self.repr {
             Repr::List(list) => list.depth,
-            Repr::Dict(dict) => dict.depth,
-            Repr::Macro(value) => 1 + value.captured.iter().map(Self::depth).max().unwrap_or(0),
+            Repr::Dict(dict) => dict.depth(),
+            Repr::Macro(value) => 1 + value.depth,
             _ => 0,
         }
     }
@@ -341,7 +375,7 @@ impl<'a> Value<'a> {
             Repr::GivenList(items) => items.len() > 0,
             Repr::GivenMap(map) => map.len() > 0,
             Repr::List(list) => !list.items.is_empty(),
-            Repr::Dict(dict) => !dict.entries.is_empty(),
+            Repr::Dict(dict) => dict.len() > 0,
             Repr::Namespace(_) | Repr::Loop(_) | Repr::Macro(_) | Repr::Function(_) | Repr::Rich(_) => true,
         }
     }
@@ -353,7 +387,7 @@ impl<'a> Value<'a> {
             Repr::GivenList(items) => Some(items.len()),
             Repr::GivenMap(map) => Some(map.len()),
             Repr::List(list) => Some(list.items.len()),
-            Repr::Dict(dict) => Some(dict.entries.len()),
+            Repr::Dict(dict) => Some(dict.len()),
             _ => None,
         }
     }
@@ -363,10 +397,18 @@ impl<'a> Value<'a> {
         let inner = match &self.repr {
             Repr::Text(text) => text.traced.origin(),
             Repr::List(list) => list.inner,
-            Repr::Dict(dict) => dict.inner,
+            Repr::Dict(dict) => dict.inner(),
             _ => Origin::AUTHOR,
         };
         self.origin | inner
+    }
+
+    /// How many pieces a text has: the work of copying it, besides its bytes.
+    pub(crate) fn pieces(&self) -> usize {
+        match &self.repr {
+            Repr::Text(text) => text.traced.piece_ends().len(),
+            _ => 1,
+        }
     }
 
     /// The pieces of a string with their origins.
@@ -377,28 +419,5 @@ impl<'a> Value<'a> {
             _ => return false,
         }
         true
-    }
-}
-
-impl<'a> Dict<'a> {
-    pub(crate) fn get(&self, key: &Value<'_>, meter: &mut Meter) -> Option<&Value<'a>> {
-        if !meter.spend(self.entries.len() / 4) {
-            return None;
-        }
-        self.entries.iter().find(|(name, _)| super::ops::equal(name, key, meter)).map(|(_, value)| value)
-    }
-
-    pub(crate) fn get_str(&self, key: &str) -> Option<&Value<'a>> {
-        self.entries.iter().find(|(name, _)| name.as_str() == Some(key)).map(|(_, value)| value)
-    }
-
-    pub(crate) fn insert(&mut self, key: Value<'a>, value: Value<'a>, meter: &mut Meter) {
-        if !meter.spend(self.entries.len() / 4) {
-            return;
-        }
-        match self.entries.iter_mut().find(|(name, _)| super::ops::equal(name, &key, meter)) {
-            Some((_, old)) => *old = value,
-            None => self.entries.push((key, value)),
-        }
     }
 }

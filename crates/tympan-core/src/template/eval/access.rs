@@ -2,30 +2,65 @@
 
 use std::rc::Rc;
 
+use super::super::limits::Meter;
 use super::super::ops;
 use super::super::print;
-use super::super::tree::{Expr, SliceExpr};
-use super::super::value::{Items, List, ListKind, LoopState, MacroValue, Repr, Text, Value, ValueKind};
+use super::super::tree::{Expr, Param, SliceExpr, Tree};
+use super::super::value::{Items, ListKind, LoopState, MacroValue, Repr, Value, ValueKind};
 use super::Eval;
 use crate::error::{Error, Kind, Result};
 use crate::origin::Origin;
 
+/// How many values a character takes up that is a text of its own.
+const CHARACTER: usize = 5;
+
 impl<'a> Eval<'a> {
     /// `parent.name`; `source` is the expression that gave the parent.
-    pub(super) fn attr(&self, parent: &Value<'a>, name: &str, source: &'a Expr) -> Result<Value<'a>> {
+    pub(super) fn attr(&mut self, parent: &Value<'a>, name: &str, source: &'a Expr) -> Result<Value<'a>> {
         let found = match &parent.repr {
             Repr::Undefined | Repr::Unset | Repr::Silent => return Err(self.undefined(source)),
             Repr::Rich(_) => return Err(print::rich_in_text()),
-            Repr::Namespace(index) => self.namespaces[*index].get_str(name).cloned(),
-            Repr::Loop(state) => loop_field(state, name),
-            _ => entry(parent, name),
+            Repr::Loop(state) => loop_field(self.tree, state, name),
+            _ => self.entry(parent, name)?,
         };
-        Ok(found.unwrap_or(Value::new(Repr::Undefined, parent.origin)))
+        Ok(found.unwrap_or(Value::undefined(self.keys_origin(parent))))
+    }
+
+    /// What a container holds under a name, paid for.
+    pub(super) fn entry(&mut self, parent: &Value<'a>, name: &str) -> Result<Option<Value<'a>>> {
+        let mut meter = self.budget.meter();
+        let found = match &parent.repr {
+            Repr::Namespace(index) => self.namespaces[*index].get_str(name, &mut meter),
+            _ => entry(parent, name, &mut meter),
+        };
+        self.budget.pay(&meter)?;
+        Ok(found)
+    }
+
+    /// What a map holds for a key, paid for.
+    pub(crate) fn get(&mut self, map: &Value<'a>, key: &Value<'a>) -> Result<Option<Value<'a>>> {
+        let mut meter = self.budget.meter();
+        let found = match &map.repr {
+            Repr::Namespace(index) => self.namespaces[*index].get(key, &mut meter),
+            _ => ops::map_get(map, key, &mut meter),
+        };
+        self.budget.pay(&meter)?;
+        Ok(found)
+    }
+
+    /// The inputs that had a part in which names a container knows.
+    pub(crate) fn keys_origin(&self, parent: &Value<'a>) -> Origin {
+        match &parent.repr {
+            Repr::Namespace(index) => parent.origin | self.namespaces[*index].keys_origin(),
+            _ => ops::keys_origin(parent),
+        }
     }
 
     /// `parent[index]`
     pub(super) fn item(&mut self, parent: &Value<'a>, index: &Value<'a>, source: &'a Expr) -> Result<Value<'a>> {
         let origin = index.whole_origin();
+        let missing = self.keys_origin(parent);
+        self.budget.step(ops::weight(index))?;
         let found = match &parent.repr {
             Repr::Undefined | Repr::Unset | Repr::Silent => return Err(self.undefined(source)),
             Repr::Rich(_) => return Err(print::rich_in_text()),
@@ -36,24 +71,19 @@ impl<'a> Eval<'a> {
             Repr::GivenList(_) | Repr::List(_) if index.as_str().is_none() => {
                 ops::sequence(parent).and_then(|items| items.get(position(index, items.len())?))
             }
-            Repr::GivenMap(_) | Repr::Dict(_) => {
-                let mut meter = self.budget.meter();
-                let found = ops::map_get(parent, index, &mut meter);
-                self.budget.pay(&meter)?;
-                found
-            }
+            Repr::GivenMap(_) | Repr::Dict(_) => self.get(parent, index)?,
             _ => match index.as_str() {
                 Some(name) => Some(self.attr(parent, name, source)?),
                 None => None,
             },
         };
-        Ok(found.unwrap_or(Value::new(Repr::Undefined, parent.origin)).also(origin))
+        Ok(found.unwrap_or(Value::undefined(missing | parent.whole_origin())).also(origin))
     }
 
     pub(super) fn slice(&mut self, slice: &'a SliceExpr) -> Result<Value<'a>> {
         let value = self.defined(&slice.value)?;
         let mut bound = |expr: &'a Option<Expr>| -> Result<(Option<i64>, Origin)> {
-            let Some(expr) = expr else { return Ok((None, Origin::AUTHOR)) };
+            let Some(expr) = expr else { return Ok((None, Origin::default())) };
             let bound = self.defined(expr)?;
             if bound.is_none() {
                 return Ok((None, bound.origin));
@@ -83,15 +113,12 @@ impl<'a> Eval<'a> {
         origin: Origin,
     ) -> Result<Value<'a>> {
         if value.is_undefined() || value.is_none() {
-            return Ok(Value::list(Vec::new(), ListKind::List, origin | value.origin));
+            return Ok(Value::list(Vec::new(), ListKind::List, value.origin).also(origin));
         }
         if let Some(text) = value.as_str() {
             self.budget.step(ops::weight(value))?;
-            let indexes = slice_indexes(bounds, text.chars().count());
             self.budget.make(text.len())?;
-            let chars: Vec<char> = text.chars().collect();
-            let sliced: String = indexes.map(|index| chars[index]).collect();
-            return Ok(Value::string(sliced, value.whole_origin() | origin));
+            return Ok(Value::string(slice_text(text, bounds), value.whole_origin() | origin));
         }
         let Some(items) = ops::sequence(value) else {
             let details = format!("{} cannot be sliced", value.kind().name());
@@ -101,7 +128,7 @@ impl<'a> Eval<'a> {
         let kind = if is_tuple { ListKind::Tuple } else { ListKind::Iterable };
         let indexes = slice_indexes(bounds, items.len());
         self.budget.make_list(items.len())?;
-        Ok(Value::list(indexes.filter_map(|index| items.get(index)).collect(), kind, origin))
+        Ok(Value::list(indexes.filter_map(|index| items.get(index)).collect(), kind, items.shape()).also(origin))
     }
 
     /// What a value consists of when it is iterated over.
@@ -109,20 +136,27 @@ impl<'a> Eval<'a> {
         if let Some(items) = ops::sequence(value) {
             return Ok(items);
         }
-        let items = match &value.repr {
-            Repr::Undefined | Repr::Unset | Repr::Silent => Vec::new(),
+        let (items, shape) = match &value.repr {
+            Repr::Undefined | Repr::Unset | Repr::Silent => (Vec::new(), value.origin),
             Repr::GivenMap(_) | Repr::Dict(_) => {
                 self.budget.make_list(value.len().unwrap_or(0))?;
-                ops::pairs(value).unwrap_or_default().into_iter().map(|(key, _)| key).collect()
+                let keys = ops::pairs(value).unwrap_or_default().into_iter().map(|(key, _)| key);
+                (keys.collect(), ops::keys_origin(value))
             }
-            Repr::Namespace(index) => self.namespaces[*index].entries.iter().map(|(key, _)| key.clone()).collect(),
+            Repr::Namespace(index) => {
+                let namespace = &self.namespaces[*index];
+                self.budget.make_list(namespace.len())?;
+                (namespace.entries().iter().map(|(key, _)| key.clone()).collect(), namespace.keys_origin())
+            }
             Repr::Str(text) => {
                 self.budget.make_list(text.len())?;
-                chars(text).map(|char| Value::new(Repr::Str(char), value.origin)).collect()
+                (chars(text).map(|char| Value::new(Repr::Str(char), value.origin)).collect(), value.origin)
             }
             Repr::Text(text) => {
-                self.budget.make_list(text.traced.as_str().len() * 3)?;
-                text_chars(text, value.origin)
+                self.budget.make_list(text.traced.as_str().len().saturating_mul(CHARACTER))?;
+                let origin = value.whole_origin();
+                let text = text.traced.as_str();
+                (chars(text).map(|char| Value::string(char, origin)).collect(), origin)
             }
             Repr::Rich(_) => return Err(print::rich_in_text()),
             _ => {
@@ -130,28 +164,28 @@ impl<'a> Eval<'a> {
                 return Err(Error::new(Kind::InvalidOperation, details));
             }
         };
-        let depth = 1;
-        let inner = items.iter().fold(Origin::AUTHOR, |all, item| all | item.whole_origin());
-        Ok(Items::List(Rc::new(List { items, kind: ListKind::List, depth, inner }), Origin::AUTHOR))
+        let list = Value::list(items, ListKind::List, shape);
+        ops::sequence(&list).ok_or_else(print::too_deep)
     }
 
     /// The entries of a map of any sort.
     pub(crate) fn entries(&mut self, value: &Value<'a>) -> Result<Option<Vec<(Value<'a>, Value<'a>)>>> {
         if let Repr::Namespace(index) = value.repr {
-            return Ok(Some(self.namespaces[index].entries.clone()));
+            self.budget.make_list(self.namespaces[index].len().saturating_mul(2))?;
+            return Ok(Some(self.namespaces[index].entries().to_vec()));
         }
         if value.kind() == ValueKind::Map {
-            self.budget.make_list(2 * value.len().unwrap_or(0))?;
+            self.budget.make_list(value.len().unwrap_or(0).saturating_mul(2))?;
         }
         Ok(ops::pairs(value))
     }
 }
 
 /// What a container of the caller's, or of the template's, holds under a name.
-pub(crate) fn entry<'a>(parent: &Value<'a>, name: &str) -> Option<Value<'a>> {
+pub(crate) fn entry<'a>(parent: &Value<'a>, name: &str, meter: &mut Meter) -> Option<Value<'a>> {
     match &parent.repr {
         Repr::GivenMap(map) => map.get(name).map(|item| Value::given(item, parent.origin)),
-        Repr::Dict(dict) => dict.get_str(name).map(|item| item.clone().also(parent.origin)),
+        Repr::Dict(dict) => dict.get_str(name, meter).map(|item| item.also(parent.origin)),
         Repr::List(list) if list.kind == ListKind::Group => {
             let index = match name {
                 "grouper" => 0,
@@ -166,12 +200,15 @@ pub(crate) fn entry<'a>(parent: &Value<'a>, name: &str) -> Option<Value<'a>> {
 }
 
 /// What a dotted path such as `meta.tags.0` leads to.
-pub(crate) fn path<'a>(value: &Value<'a>, path: &str) -> Option<Value<'a>> {
+pub(crate) fn path<'a>(value: &Value<'a>, path: &str, meter: &mut Meter) -> Option<Value<'a>> {
     let mut value = value.clone();
     for part in path.split('.') {
+        if !meter.spend(1 + part.len() / ops::BYTES_PER_STEP) {
+            return None;
+        }
         value = match part.parse::<usize>() {
             Ok(index) => ops::sequence(&value)?.get(index)?,
-            Err(_) => entry(&value, part)?,
+            Err(_) => entry(&value, part, meter)?,
         };
     }
     Some(value)
@@ -180,31 +217,35 @@ pub(crate) fn path<'a>(value: &Value<'a>, path: &str) -> Option<Value<'a>> {
 fn macro_field<'a>(value: &Rc<MacroValue<'a>>, name: &str) -> Option<Value<'a>> {
     let def = value.def;
     Some(match name {
-        "name" => Value::author(Repr::Str(&def.name)),
+        "name" => Value::written(Repr::Str(&def.name), def.authored()),
         "arguments" => {
-            let names = def.params.iter().map(|param| Value::author(Repr::Str(&param.name))).collect();
-            Value::list(names, ListKind::List, Origin::AUTHOR)
+            let name = |param: &'a Param| Value::written(Repr::Str(&param.name), def.authored());
+            Value::list(def.params.iter().map(name).collect(), ListKind::List, def.authored().origin())
         }
         _ => return None,
     })
 }
 
-fn loop_field<'a>(state: &LoopState<'a>, name: &str) -> Option<Value<'a>> {
+/// What a loop knows of itself. Which pass it is in is a matter of the path through the template; how many there are
+/// is a matter of what it loops over.
+fn loop_field<'a>(tree: &Tree, state: &LoopState<'a>, name: &str) -> Option<Value<'a>> {
     let index = state.index.get();
     let len = state.items.len();
-    let number = |number: usize| Value::author(Repr::Int(number as i64));
+    let shape = state.items.shape();
+    let written = |number: usize| Value::written(Repr::Int(number as i64), tree.authored());
+    let counted = |number: usize| Value::new(Repr::Int(number as i64), shape);
     Some(match name {
-        "index" => number(index + 1),
-        "index0" => number(index),
-        "length" => number(len),
-        "revindex" => number(len.saturating_sub(index)),
-        "revindex0" => number(len.saturating_sub(index + 1)),
-        "first" => Value::bool(index == 0, Origin::AUTHOR),
-        "last" => Value::bool(index + 1 == len, Origin::AUTHOR),
-        "depth" => number(state.depth + 1),
-        "depth0" => number(state.depth),
-        "previtem" => index.checked_sub(1).and_then(|index| state.items.get(index)).unwrap_or(Value::UNDEFINED),
-        "nextitem" => state.items.get(index + 1).unwrap_or(Value::UNDEFINED),
+        "index" => written(index + 1),
+        "index0" => written(index),
+        "length" => counted(len),
+        "revindex" => counted(len.saturating_sub(index)),
+        "revindex0" => counted(len.saturating_sub(index + 1)),
+        "first" => Value::written(Repr::Bool(index == 0), tree.authored()),
+        "last" => Value::bool(index + 1 == len, shape),
+        "depth" => written(state.depth + 1),
+        "depth0" => written(state.depth),
+        "previtem" => index.checked_sub(1).and_then(|index| state.items.get(index)).unwrap_or(Value::undefined(shape)),
+        "nextitem" => state.items.get(index + 1).unwrap_or(Value::undefined(shape)),
         _ => return None,
     })
 }
@@ -226,9 +267,18 @@ fn chars(text: &str) -> impl Iterator<Item = &str> {
     text.char_indices().map(|(at, char)| &text[at..at + char.len_utf8()])
 }
 
-fn text_chars<'a>(text: &Text, origin: Origin) -> Vec<Value<'a>> {
-    let pieces = text.traced.pieces();
-    pieces.flat_map(|(piece, of_piece)| chars(piece).map(move |char| Value::string(char, of_piece | origin))).collect()
+/// The characters of a text that a slice selects.
+fn slice_text(text: &str, bounds: (Option<i64>, Option<i64>, i64)) -> String {
+    let step = usize::try_from(bounds.2.unsigned_abs()).unwrap_or(usize::MAX);
+    let len = text.chars().count();
+    let mut indexes = slice_indexes(bounds, len);
+    let Some(first) = indexes.next() else { return String::new() };
+    let count = 1 + indexes.count();
+    if bounds.2 > 0 {
+        text.chars().skip(first).step_by(step).take(count).collect()
+    } else {
+        text.chars().rev().skip(len - 1 - first).step_by(step).take(count).collect()
+    }
 }
 
 /// The indexes that a slice selects, in order.

@@ -2,8 +2,9 @@
 
 use std::rc::Rc;
 
+use super::super::dict::Dict;
 use super::super::tree::{Args, CallExpr, Callee, Expr, Function, MacroDef};
-use super::super::value::{Dict, ListKind, LoopState, MacroValue, Repr, Value, ValueKind};
+use super::super::value::{ListKind, LoopState, MacroValue, Repr, Value, ValueKind};
 use super::super::{methods, ops, print};
 use super::Eval;
 use super::expr::{Arguments, shallow};
@@ -16,8 +17,10 @@ const MAX_RANGE: i128 = 100_000;
 impl<'a> Eval<'a> {
     /// A macro, with the values that it takes from the macro around it.
     pub(super) fn make_macro(&mut self, def: &'a MacroDef, own_slot: Option<usize>) -> Value<'a> {
-        let captured = def.captures.iter().map(|(slot, _)| self.frame[*slot].clone()).collect();
-        Value::author(Repr::Macro(Rc::new(MacroValue { def, captured, own_slot })))
+        let captured: Vec<_> = def.captures.iter().map(|(slot, _)| self.frame[*slot].clone()).collect();
+        let depth = captured.iter().map(Value::depth).max().unwrap_or(0);
+        let value = MacroValue { def, captured, own_slot, depth };
+        Value::written(Repr::Macro(Rc::new(value)), def.authored())
     }
 
     /// Writes what a call of a macro or of a loop gives straight to the output. Returns whether
@@ -94,9 +97,8 @@ impl<'a> Eval<'a> {
     fn call_method(&mut self, value: &Value<'a>, name: &str, args: Arguments<'a>) -> Result<Value<'a>> {
         let attribute = match &value.repr {
             Repr::Loop(state) => return loop_method(self, state, name, args),
-            Repr::Namespace(index) => self.namespaces[*index].get_str(name).cloned(),
             Repr::Rich(_) => return Err(print::rich_in_text()),
-            _ => super::access::entry(value, name),
+            _ => self.entry(value, name)?,
         };
         match attribute {
             Some(function) if matches!(function.repr, Repr::Macro(_) | Repr::Function(_)) => {
@@ -109,6 +111,9 @@ impl<'a> Eval<'a> {
     /// Runs a macro's body; its text goes to the output.
     fn run_macro(&mut self, value: &Rc<MacroValue<'a>>, args: Arguments<'a>) -> Result<()> {
         let def = value.def;
+        let bytes = def.frame_size.saturating_mul(size_of::<Value<'_>>());
+        self.budget.fill(def.frame_size)?;
+        self.budget.hold(bytes)?;
         let mut frame = macro_frame(value, args)?;
         self.enter(def.stack)?;
         self.frames_made += 1;
@@ -125,6 +130,7 @@ impl<'a> Eval<'a> {
         self.frame = frame;
         self.frame_id = frame_id;
         self.leave(def.stack);
+        self.budget.release(bytes);
         result
     }
 
@@ -163,16 +169,20 @@ impl<'a> Eval<'a> {
         };
         let items = self.iterate(value)?;
         self.enter(node.stack)?;
+        let bytes = node.all.len().saturating_mul(size_of::<Value<'_>>());
+        self.budget.fill(node.all.len())?;
+        self.budget.hold(bytes)?;
         let kept = self.frame[node.all.clone()].to_vec();
         let result = self.run_loop(node, items, state.depth + 1);
         self.frame[node.all.clone()].clone_from_slice(&kept);
+        self.budget.release(bytes);
         self.leave(node.stack);
         result
     }
 
     fn range(&mut self, args: &Arguments<'a>) -> Result<Value<'a>> {
         no_names("range", args)?;
-        let origin = args.positional.iter().fold(Origin::AUTHOR, |all, arg| all | arg.origin);
+        let origin = args.origin();
         let numbers: Option<Vec<i128>> = args
             .positional
             .iter()
@@ -196,41 +206,50 @@ impl<'a> Eval<'a> {
         }
         let len = len as usize;
         self.budget.make_list(len)?;
-        let items = (0..len).map(|index| Value::int(start + index as i128 * step, Origin::AUTHOR)).collect();
-        Ok(Value::list(items, ListKind::Iterable, origin))
+        let items = (0..len).map(|index| Value::int(start + index as i128 * step, origin)).collect();
+        Ok(Value::list(items, ListKind::Iterable, origin).also(origin))
     }
 
     fn make_dict(&mut self, args: Arguments<'a>) -> Result<Value<'a>> {
         let mut dict = self.base_dict("dict", &args)?;
         let mut meter = self.budget.meter();
         for (name, value) in args.named {
-            dict.insert(Value::string(name, Origin::AUTHOR), value, &mut meter);
+            dict.insert(name, value, &mut meter);
         }
         self.budget.pay(&meter)?;
-        shallow(Value::dict(dict, Origin::AUTHOR))
+        shallow(Value::dict(dict))
     }
 
     fn make_namespace(&mut self, args: Arguments<'a>) -> Result<Value<'a>> {
-        let Repr::Dict(dict) = self.make_dict(args)?.repr else {
-            return Ok(Value::UNDEFINED);
-        };
-        self.budget.make_list(4)?;
-        self.namespaces.push(Dict { entries: dict.entries.clone(), ..Dict::default() });
-        Ok(Value::author(Repr::Namespace(self.namespaces.len() - 1)))
+        let made = self.make_dict(args)?;
+        self.budget.make_list(made.len().unwrap_or(0).saturating_mul(2).saturating_add(4))?;
+        if let Repr::Dict(dict) = made.repr {
+            self.namespaces.push(Rc::unwrap_or_clone(dict));
+        }
+        Ok(Value::namespace(self.namespaces.len() - 1))
     }
 
     fn base_dict(&mut self, function: &str, args: &Arguments<'a>) -> Result<Dict<'a>> {
-        let base = match args.positional.as_slice() {
-            [] => return Ok(Dict::default()),
-            [base] if base.is_undefined() => return Ok(Dict::default()),
-            [base] => self.entries(base)?,
+        let mut dict = Dict::shaped_by(args.spread);
+        let entries = match args.positional.as_slice() {
+            [] => return Ok(dict),
+            [base] if base.is_undefined() => return Ok(Dict::shaped_by(args.spread | base.origin)),
+            [base] => {
+                dict = Dict::shaped_by(args.spread | base.origin);
+                self.entries(base)?
+            }
             _ => None,
         };
-        let Some(entries) = base else {
+        let Some(entries) = entries else {
             let details = format!("{function} takes a map, or named values");
             return Err(Error::new(Kind::InvalidOperation, details));
         };
-        Ok(Dict { entries, ..Dict::default() })
+        let mut meter = self.budget.meter();
+        for (key, value) in entries {
+            dict.insert(key, value, &mut meter);
+        }
+        self.budget.pay(&meter)?;
+        Ok(dict)
     }
 }
 
@@ -241,7 +260,8 @@ fn macro_frame<'a>(value: &Rc<MacroValue<'a>>, args: Arguments<'a>) -> Result<su
     bind_arguments(def, args, &mut frame)?;
     for ((outer, inner), captured) in def.captures.iter().zip(&value.captured) {
         let is_itself = Some(*outer) == value.own_slot;
-        frame[*inner] = if is_itself { Value::author(Repr::Macro(value.clone())) } else { captured.clone() };
+        frame[*inner] =
+            if is_itself { Value::written(Repr::Macro(value.clone()), def.authored()) } else { captured.clone() };
     }
     Ok(frame)
 }
@@ -261,9 +281,11 @@ fn bind_arguments<'a>(def: &MacroDef, args: Arguments<'a>, frame: &mut [Value<'a
     for (slot, value) in args.positional.into_iter().enumerate() {
         frame[slot] = value;
     }
-    frame[given..def.params.len()].fill(Value::UNDEFINED);
-    frame[def.caller_slot] = Value::UNDEFINED;
+    let missing = Value::undefined(args.spread);
+    frame[given..def.params.len()].fill(missing.clone());
+    frame[def.caller_slot] = missing;
     for (name, value) in args.named {
+        let name = name.as_str().unwrap_or_default();
         match def.params.iter().position(|param| *param.name == *name) {
             Some(slot) if slot < given => return fail(format!("macro `{}` is given `{name}` twice", def.name)),
             Some(slot) => frame[slot] = value,
@@ -283,7 +305,9 @@ fn loop_method<'a>(
     match name {
         "cycle" => {
             let index = state.index.get().checked_rem(args.positional.len()).unwrap_or(0);
-            Ok(args.positional.into_iter().nth(index).unwrap_or(Value::UNDEFINED))
+            let spread = args.spread;
+            let value = args.positional.into_iter().nth(index).unwrap_or(Value::undefined(spread));
+            eval.chosen(value, spread)
         }
         "changed" => {
             let mut meter = eval.budget.meter();
@@ -293,7 +317,8 @@ fn loop_method<'a>(
                     && last.iter().zip(&args.positional).all(|(a, b)| ops::equal(a, b, &mut meter))
             });
             eval.budget.pay(&meter)?;
-            let origin = args.positional.iter().fold(Origin::AUTHOR, |all, arg| all | arg.whole_origin());
+            let before = last.iter().flatten().map(Value::whole_origin).collect::<Origin>();
+            let origin = args.origin() | before;
             if !same && !state.ended.get() {
                 *last = Some(args.positional);
             }
@@ -313,8 +338,7 @@ fn no_names(function: &str, args: &Arguments<'_>) -> Result<()> {
 
 fn unknown_function(name: &str) -> Error {
     let error = Error::new(Kind::UnknownFunction, name);
-    let close = ["range", "dict", "namespace"].into_iter().find(|known| strsim::jaro_winkler(known, name) > 0.8);
-    match close {
+    match super::super::filters::suggestion(name, &["range", "dict", "namespace"]) {
         Some(known) => error.with_help(format!("did you mean `{known}`?")),
         None => error.with_help("templates have range, dict and namespace, and the macros that they define"),
     }

@@ -1,20 +1,37 @@
 //! Expressions.
 
+use super::super::dict::Dict;
 use super::super::limits::Meter;
 use super::super::tree::{Arg, Args, BinaryOp, Expr, ExprKind, Local, Lookup, Named, NamedArg, Shortcut, TernaryExpr};
-use super::super::value::{Dict, ListKind, Repr, Value};
-use super::super::{filters, ops, predicates, print};
+use super::super::value::{Items, ListKind, Repr, Value};
+use super::super::{Notable, filters, ops, predicates, print, touch};
 use super::{Eval, InputValue};
 use crate::error::{Error, Kind, Result};
 use crate::given::{GivenMap, GivenRef, View};
 use crate::origin::Origin;
-use crate::rendered::TracedText;
+use crate::rendered::{Piece, TracedText};
 
 /// The arguments of a call, evaluated.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Arguments<'a> {
     pub(crate) positional: Vec<Value<'a>>,
-    pub(crate) named: Vec<(String, Value<'a>)>,
+    /// Names, which are texts, and values. A name is the author's unless `**` brought it in.
+    pub(crate) named: Vec<(Value<'a>, Value<'a>)>,
+    /// The inputs that decided how many arguments `*` and `**` brought in.
+    pub(crate) spread: Origin,
+}
+
+impl<'a> Arguments<'a> {
+    /// All inputs that had a part in the arguments.
+    pub(crate) fn origin(&self) -> Origin {
+        let named = self.named.iter().map(|(name, value)| name.whole_origin() | value.whole_origin());
+        self.spread | self.positional.iter().map(Value::whole_origin).chain(named).collect()
+    }
+
+    /// The values, however they were given.
+    pub(crate) fn values(&self) -> impl Iterator<Item = &Value<'a>> {
+        self.positional.iter().chain(self.named.iter().map(|(_, value)| value))
+    }
 }
 
 impl<'a> Eval<'a> {
@@ -33,12 +50,7 @@ impl<'a> Eval<'a> {
                         None => Value::new(Repr::Undefined, origin),
                     });
                 }
-                let found = match &value.kind {
-                    ExprKind::Local(local) if !matches!(self.frame[local.slot].repr, Repr::Unset) => {
-                        self.attr(&self.frame[local.slot], name, value)
-                    }
-                    _ => self.eval(value).and_then(|parent| self.attr(&parent, name, value)),
-                };
+                let found = self.eval(value).and_then(|parent| self.attr(&parent, name, value));
                 found.map_err(|error| error.at(expr.place.into()))
             }
             ExprKind::Const(constant) => Ok(Value::constant(constant)),
@@ -83,7 +95,8 @@ impl<'a> Eval<'a> {
         match &expr.kind {
             ExprKind::Input(index) => Origin::input(*index),
             ExprKind::Local(local) => self.frame[local.slot].origin,
-            // No other path leads to a caller's value. If one did, its text would not be the author's.
+            // No other path leads to a caller's value. If one did, its text would not be the author's: a bit that no
+            // input has is never trusted.
             _ => Origin::input(usize::MAX),
         }
     }
@@ -102,7 +115,7 @@ impl<'a> Eval<'a> {
     fn otherwise(&mut self, local: &'a Local) -> Result<Value<'a>> {
         match &local.otherwise {
             Some(expr) => self.eval(expr),
-            None => Ok(Value::UNDEFINED),
+            None => Ok(Value::written(Repr::Undefined, self.tree.authored())),
         }
     }
 
@@ -137,8 +150,8 @@ impl<'a> Eval<'a> {
             ExprKind::List(items) => self.list(items, ListKind::List),
             ExprKind::Tuple(items) => self.list(items, ListKind::Tuple),
             ExprKind::Dict(pairs) => self.dict(pairs),
-            ExprKind::Captured => Ok(self.captured.last().cloned().unwrap_or(Value::UNDEFINED)),
-            ExprKind::Function(function) => Ok(Value::author(Repr::Function(*function))),
+            ExprKind::Captured => Ok(self.captured.last().cloned().unwrap_or(Value::UNSET)),
+            ExprKind::Function(function) => Ok(Value::written(Repr::Function(*function), function.authored())),
             ExprKind::Caller(def) => Ok(self.make_macro(def, None)),
             ExprKind::Lookup(lookup) => self.lookup(lookup),
             _ => self.eval(expr),
@@ -146,12 +159,62 @@ impl<'a> Eval<'a> {
     }
 
     fn filter_default(&mut self, named: &'a Named) -> Result<Value<'a>> {
+        let (value, by) = self.default_choice(named)?;
+        self.chosen(value, by)
+    }
+
+    /// What the filter `default` gives, and the inputs that had a part in choosing it.
+    fn default_choice(&mut self, named: &'a Named) -> Result<(Value<'a>, Origin)> {
         let value = self.eval(&named.value)?;
-        match named.args.positional.first() {
-            _ if !value.is_undefined() => Ok(value),
-            Some(Arg::One(default)) => self.eval(default),
-            _ => Ok(Value::author(Repr::Str(""))),
+        if !value.is_undefined() {
+            return Ok((value, Origin::default()));
         }
+        let default = match named.args.positional.first() {
+            Some(Arg::One(default)) => self.eval(default)?,
+            _ => Value::written(Repr::Str(""), self.tree.authored()),
+        };
+        Ok((default, value.origin))
+    }
+
+    /// The value of an expression that is written as it is, if it is a choice: it is only marked where that matters.
+    pub(super) fn written_choice(&mut self, expr: &'a Expr) -> Result<Option<Value<'a>>> {
+        let choice = match &expr.kind {
+            ExprKind::Filter(named) if named.shortcut == Some(Shortcut::Default) => self.default_choice(named),
+            ExprKind::And(left, right) => self.either_choice(left, right, false),
+            ExprKind::Or(left, right) => self.either_choice(left, right, true),
+            _ => return Ok(None),
+        };
+        let (value, by) = choice.map_err(|error| error.at(expr.place.into()))?;
+        let is_final = self.captures == 0;
+        if is_final && !touch::matters(&value, self.tree.notable) {
+            return Ok(Some(value));
+        }
+        self.chosen(value, by).map(Some)
+    }
+
+    /// A value that these inputs had a part in choosing.
+    #[inline]
+    pub(crate) fn chosen(&mut self, value: Value<'a>, by: Origin) -> Result<Value<'a>> {
+        if by.is_within(value.origin) {
+            return Ok(value);
+        }
+        self.budget.step(ops::weight(&value))?;
+        Ok(touch::chosen(value, by, self.tree.notable))
+    }
+
+    /// What stands between the items of a list: how often, the inputs decide that decide how many items there are.
+    pub(crate) fn joiner(&mut self, joiner: Value<'a>, items: &Items<'a>) -> Result<Value<'a>> {
+        match (items, self.tree.notable) {
+            (Items::List(..), _) => self.chosen(joiner, items.shape()),
+            // All items are the input's, so that no marks are needed beside them.
+            (Items::Given(_, origin), Some(notable)) if touch::has_line(&joiner, notable) => Ok(joiner.also(*origin)),
+            _ => Ok(joiner),
+        }
+    }
+
+    /// What is notable in the author's text.
+    pub(crate) fn notable(&self) -> Option<Notable> {
+        self.tree.notable
     }
 
     fn filter_named(&mut self, named: &'a Named) -> Result<Value<'a>> {
@@ -168,13 +231,21 @@ impl<'a> Eval<'a> {
 
     /// The left operand if it is as true as wanted, else the right one.
     fn either(&mut self, left: &'a Expr, right: &'a Expr, wanted: bool) -> Result<Value<'a>> {
+        let (value, by) = self.either_choice(left, right, wanted)?;
+        self.chosen(value, by)
+    }
+
+    fn either_choice(&mut self, left: &'a Expr, right: &'a Expr, wanted: bool) -> Result<(Value<'a>, Origin)> {
         let value = self.eval(left)?;
-        if value.is_true() == wanted { Ok(value) } else { self.eval(right) }
+        if value.is_true() == wanted {
+            return Ok((value, Origin::default()));
+        }
+        Ok((self.eval(right)?, value.whole_origin()))
     }
 
     fn not(&mut self, value: &'a Expr) -> Result<Value<'a>> {
         let value = self.eval(value)?;
-        Ok(Value::bool(!value.is_true(), value.origin))
+        Ok(Value::bool(!value.is_true(), value.whole_origin()))
     }
 
     fn negate(&mut self, value: &'a Expr) -> Result<Value<'a>> {
@@ -188,7 +259,7 @@ impl<'a> Eval<'a> {
         }
         match &ternary.or_else {
             Some(expr) => self.eval(expr),
-            None => Ok(Value::author(Repr::Silent)),
+            None => Ok(Value::written(Repr::Silent, self.tree.authored())),
         }
     }
 
@@ -262,17 +333,23 @@ impl<'a> Eval<'a> {
 
     fn concat(&mut self, parts: &'a [Expr]) -> Result<Value<'a>> {
         let mut text = TracedText::default();
+        let (most, mut printed) = (self.budget.operation_bytes(), 0);
         for part in parts {
             let value = self.defined(part)?;
-            let len = value.as_str().map_or(0, str::len);
-            if text.as_str().len() + len > 4096 {
-                self.budget.make(text.as_str().len() + len)?;
-            }
             self.budget.print(&value)?;
+            self.budget.make(value.as_str().map_or(0, str::len))?;
             print::print(&value, &mut text)?;
+            if value.as_str().is_none() {
+                self.budget.make(text.as_str().len() - printed)?;
+            }
+            printed = text.as_str().len();
+            if printed > most {
+                // The operation as a whole makes no more than one may.
+                self.budget.make(printed)?;
+            }
         }
-        self.budget.make(text.as_str().len())?;
-        Ok(Value::traced(text, Origin::AUTHOR))
+        self.budget.make(text.piece_ends().len().saturating_mul(size_of::<Piece>()))?;
+        Ok(Value::text(text))
     }
 
     fn list(&mut self, items: &'a [Expr], kind: ListKind) -> Result<Value<'a>> {
@@ -281,11 +358,11 @@ impl<'a> Eval<'a> {
             values.push(self.eval(item)?);
         }
         self.budget.make_list(values.len())?;
-        shallow(Value::list(values, kind, Origin::AUTHOR))
+        shallow(Value::list(values, kind, self.tree.authored().origin()))
     }
 
     fn dict(&mut self, pairs: &'a [(Expr, Expr)]) -> Result<Value<'a>> {
-        self.budget.make_list(2 * pairs.len())?;
+        self.budget.make_list(pairs.len().saturating_mul(2))?;
         let mut dict = Dict::default();
         for (key, value) in pairs {
             let key = self.eval(key)?;
@@ -294,32 +371,48 @@ impl<'a> Eval<'a> {
             dict.insert(key, value, &mut meter);
             self.budget.pay(&meter)?;
         }
-        shallow(Value::dict(dict, Origin::AUTHOR))
+        shallow(Value::dict(dict))
     }
 
     /// Looks a Mustache name up: in the contexts around it, innermost first, then in the inputs.
     /// The other parts of the name are looked up each in what the one before it gave, nowhere else.
     fn lookup(&mut self, lookup: &'a Lookup) -> Result<Value<'a>> {
         self.budget.step(lookup.contexts + lookup.rest.len())?;
-        let mut contexts = self.frame[..lookup.contexts].iter().rev();
-        let in_context = match &*lookup.first {
-            "" => contexts.next().cloned(),
-            first => contexts.find_map(|context| super::access::entry(context, first)),
+        let mut meter = self.budget.meter();
+        let mut searched = Origin::default();
+        let mut in_context = None;
+        for context in self.frame[..lookup.contexts].iter().rev() {
+            in_context = match &*lookup.first {
+                "" => Some(context.clone()),
+                first => super::access::entry(context, first, &mut meter),
+            };
+            if in_context.is_some() {
+                break;
+            }
+            searched |= ops::keys_origin(context);
+        }
+        let mut value = match (in_context, lookup.input) {
+            (Some(value), _) => value,
+            (None, Some(index)) => super::input_value(index, self.given[index]),
+            (None, None) => Value::undefined(searched),
         };
-        let mut value = match in_context {
-            Some(value) => value,
-            None => lookup.input.map_or(Value::UNDEFINED, |index| super::input_value(index, self.given[index])),
-        };
+        if value.is_undefined() {
+            value = value.also(searched);
+        }
         for name in &lookup.rest {
-            value = match super::access::entry(&value, name) {
+            value = match super::access::entry(&value, name, &mut meter) {
                 Some(value) => value,
                 None if matches!(value.repr, Repr::Rich(_)) => {
                     let help = "interpolate it on its own, as {{name}}; test it with {{#name}}";
                     return Err(print::rich_in_text().with_help(help));
                 }
-                None => return Ok(Value::new(Repr::Undefined, value.origin)),
+                None => Value::undefined(ops::keys_origin(&value)),
             };
+            if value.is_undefined() {
+                break;
+            }
         }
+        self.budget.pay(&meter)?;
         Ok(value)
     }
 
@@ -333,7 +426,10 @@ impl<'a> Eval<'a> {
         }
         for arg in &args.named {
             match arg {
-                NamedArg::One(name, value) => arguments.named.push(((**name).into(), self.eval(value)?)),
+                NamedArg::One(name, value) => {
+                    let name = Value::written(Repr::Str(name), name.authored());
+                    arguments.named.push((name, self.eval(value)?));
+                }
                 NamedArg::All(map) => self.spread_map(map, &mut arguments)?,
             }
         }
@@ -344,19 +440,21 @@ impl<'a> Eval<'a> {
         let list = self.defined(list)?;
         let items = self.iterate(&list)?;
         self.budget.make_list(items.len())?;
+        arguments.spread |= items.shape();
         arguments.positional.extend(items.iter());
         Ok(())
     }
 
     fn spread_map(&mut self, map: &'a Expr, arguments: &mut Arguments<'a>) -> Result<()> {
         let map = self.defined(map)?;
-        let pairs = ops::pairs(&map).ok_or_else(|| {
-            Error::new(Kind::InvalidOperation, format_args!("`**` needs a map, not {}", map.kind().name()))
-        })?;
-        self.budget.make_list(pairs.len())?;
+        let Some(pairs) = self.entries(&map)?.filter(|_| !matches!(map.repr, Repr::Namespace(_))) else {
+            let details = format!("`**` needs a map, not {}", map.kind().name());
+            return Err(Error::new(Kind::InvalidOperation, details));
+        };
+        arguments.spread |= ops::keys_origin(&map);
         for (key, value) in pairs {
-            self.budget.print(&key)?;
-            arguments.named.push((print::to_plain_string(&key)?, value));
+            let name = filters::text::text(self, key)?;
+            arguments.named.push((name, value));
         }
         Ok(())
     }
@@ -411,11 +509,7 @@ impl<'a> Eval<'a> {
         };
         let given = self.tree.inputs.iter().zip(self.given);
         let given = given.filter(|(_, value)| !matches!(value, super::InputValue::Missing));
-        given
-            .map(|(input, _)| (strsim::jaro_winkler(wanted, &input.name), &input.name))
-            .filter(|(likeness, _)| *likeness > 0.8)
-            .max_by(|a, b| a.0.total_cmp(&b.0))
-            .map(|(_, name)| name.to_string())
+        filters::nearest(wanted, given.map(|(input, _)| &*input.name)).map(str::to_owned)
     }
 
     /// What an expression is called in an error message.

@@ -9,22 +9,22 @@ use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::rc::Rc;
 
+use super::dict::Dict;
 use super::limits::{Budget, Limits};
 use super::print;
-use super::tree::{Block, Capture, Expr, For, Node, Section, Target, Tree, With};
-use super::value::{Dict, Items, LoopState, Repr, Text, Value, ValueKind};
+use super::tree::{Block, Capture, Expr, For, Node, Section, Target, Tree, With, Word};
+use super::value::{Items, LoopState, Repr, Value, ValueKind};
 use crate::error::{Error, Kind, Result};
 use crate::given::GivenRef;
 use crate::origin::Origin;
-use crate::rendered::{Note, TracedText};
+use crate::rendered::{Note, RichInput, TracedText};
 
 /// What a template is given for one of its inputs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum InputValue<'a> {
     Missing,
     Given(GivenRef<'a>),
-    /// A rich input, and the text that stands for it.
-    Rich(&'a str),
+    Rich(&'a RichInput),
 }
 
 /// How to render.
@@ -64,6 +64,7 @@ pub(crate) fn render<'a>(tree: &'a Tree, inputs: &'a [InputValue<'a>], options: 
         out: TracedText::with_capacity(bytes.min(options.limits.output_bytes), pieces),
         captures: 0,
         rich: Vec::new(),
+        written_rich: Origin::default(),
         notable: Vec::with_capacity(tree.notes),
         ends: options.mark_ends.then(|| Vec::with_capacity(pieces / 2)),
         budget: Budget::new(options.limits),
@@ -96,7 +97,7 @@ fn input_value(index: usize, input: InputValue<'_>) -> Value<'_> {
     let origin = Origin::input(index);
     match input {
         InputValue::Given(given) => Value::given(given, origin),
-        InputValue::Missing => Value::new(Repr::Undefined, origin),
+        InputValue::Missing => Value::undefined(origin),
         InputValue::Rich(_) => Value::new(Repr::Rich(index), origin),
     }
 }
@@ -135,6 +136,8 @@ pub(crate) struct Eval<'a> {
     /// How many captures the output is in.
     captures: usize,
     rich: Vec<(Range<usize>, usize)>,
+    /// The rich inputs that have been written.
+    written_rich: Origin,
     notable: Vec<Note>,
     /// Where interpolations end, if anybody wants to know.
     ends: Option<Vec<usize>>,
@@ -153,9 +156,9 @@ impl<'a> Eval<'a> {
             let flow = match node {
                 Node::Text(literal) => {
                     if !literal.notable.is_empty() {
-                        self.note_literal(literal);
+                        self.note_literal(literal)?;
                     }
-                    self.out.push(&literal.text, Origin::AUTHOR);
+                    self.out.push(&literal.text, literal.authored().origin());
                     self.budget.output(self.out.as_str().len())?;
                     Flow::Next
                 }
@@ -220,13 +223,15 @@ impl<'a> Eval<'a> {
     fn capture<T>(&mut self, run: impl FnOnce(&mut Self) -> Result<T>) -> Result<(Value<'a>, T)> {
         let out = std::mem::take(&mut self.out);
         self.captures += 1;
+        let waiting = self.budget.begin_capture(out.as_str().len());
         let result = run(self);
+        self.budget.end_capture(waiting);
         self.captures -= 1;
         let traced = std::mem::replace(&mut self.out, out);
         let result = result?;
         self.budget.make(traced.as_str().len())?;
-        let safe = self.escape != Escape::None;
-        Ok((Value::author(Repr::Text(Rc::new(Text { traced, safe }))), result))
+        let is_safe = self.escape != Escape::None;
+        Ok((if is_safe { Value::safe_text(traced) } else { Value::text(traced) }, result))
     }
 
     fn capture_block(&mut self, capture: &'a Capture) -> Result<Flow> {
@@ -261,6 +266,7 @@ impl<'a> Eval<'a> {
     }
 
     fn with(&mut self, node: &'a With) -> Result<Flow> {
+        self.budget.fill(node.own.len())?;
         self.frame[node.own.clone()].fill(Value::UNSET);
         for (target, value) in &node.assignments {
             let value = self.eval(value)?;
@@ -280,7 +286,7 @@ impl<'a> Eval<'a> {
         }
     }
 
-    fn assign_attr(&mut self, namespace: &'a Expr, name: &'a str, value: Value<'a>) -> Result<()> {
+    fn assign_attr(&mut self, namespace: &'a Expr, name: &'a Word, value: Value<'a>) -> Result<()> {
         let Repr::Namespace(index) = self.eval(namespace)?.repr else {
             let error = Error::new(Kind::InvalidOperation, "only attributes of a namespace can be set");
             return Err(error.at(namespace.place.into()).with_help("make one with {% set ns = namespace() %}"));
@@ -289,7 +295,8 @@ impl<'a> Eval<'a> {
             return Err(print::too_deep());
         }
         let mut meter = self.budget.meter();
-        self.namespaces[index].insert(Value::author(Repr::Str(name)), value, &mut meter);
+        let name = Value::written(Repr::Str(name), name.authored());
+        self.namespaces[index].insert(name, value, &mut meter);
         self.budget.pay(&meter)
     }
 
@@ -357,11 +364,12 @@ impl<'a> Eval<'a> {
             self.budget.step(1)?;
             let Some(item) = items.get(index) else { break };
             if !node.own.is_empty() {
+                self.budget.fill(node.own.len())?;
                 self.frame[node.own.clone()].fill(Value::UNSET);
             }
             if let Some((slot, state)) = state {
                 state.index.set(index);
-                self.frame[*slot] = Value::author(Repr::Loop(state.clone()));
+                self.frame[*slot] = Value::loop_state(state.clone());
             }
             match &node.target {
                 Target::Slot(slot) => self.frame[*slot] = item,
@@ -378,13 +386,16 @@ impl<'a> Eval<'a> {
     fn select(&mut self, node: &'a For, filter: &'a Expr, items: &Items<'a>) -> Result<Items<'a>> {
         self.budget.make_list(items.len())?;
         let mut selected = Vec::new();
+        let mut decided = items.shape();
         for item in items.iter() {
             self.assign(&node.target, item.clone())?;
-            if self.eval(filter)?.is_true() {
+            let holds = self.eval(filter)?;
+            decided |= holds.whole_origin();
+            if holds.is_true() {
                 selected.push(item);
             }
         }
-        let list = Value::list(selected, super::value::ListKind::List, Origin::AUTHOR);
+        let list = Value::list(selected, super::value::ListKind::List, decided);
         self.iterate(&list)
     }
 

@@ -9,6 +9,9 @@ use crate::given::{GivenRef, View};
 use crate::origin::Origin;
 use crate::rendered::{Note, TracedText};
 
+/// About what a line that begins a message takes up, and the message with it.
+const NOTE_BYTES: usize = 256;
+
 impl<'a> Eval<'a> {
     pub(super) fn emit(&mut self, expr: &'a Expr) -> Result<()> {
         match &expr.kind {
@@ -23,7 +26,10 @@ impl<'a> Eval<'a> {
             }
             _ => {}
         }
-        let value = self.eval(expr)?;
+        let value = match self.written_choice(expr)? {
+            Some(value) => value,
+            None => self.eval(expr)?,
+        };
         self.write(&value, expr)
     }
 
@@ -74,7 +80,10 @@ impl<'a> Eval<'a> {
         let value = self.defined(&named.value)?;
         let Some(items) = super::super::ops::sequence(&value) else { return Ok(false) };
         let joiner = match named.args.positional.first() {
-            Some(Arg::One(joiner)) => Some(self.defined(joiner)?),
+            Some(Arg::One(joiner)) => {
+                let joiner = self.defined(joiner)?;
+                Some(self.joiner(joiner, &items)?)
+            }
             _ => None,
         };
         self.budget.step(items.len())?;
@@ -84,16 +93,20 @@ impl<'a> Eval<'a> {
                 Some(Value { repr: Repr::Str(text), origin }) if index > 0 => self.out.push(text, *origin),
                 Some(joiner) if index > 0 => {
                     self.budget.print(joiner)?;
+                    self.budget.output(self.out.as_str().len() + joiner.as_str().map_or(0, str::len))?;
                     print::print(joiner, &mut self.out)?;
                 }
                 _ => {}
             }
             match &items {
-                Items::Given(items, origin) => {
-                    if let Some(item) = items.get(index) {
+                Items::Given(items, origin) => match items.get(index).map(|item| (item, item.view())) {
+                    Some((_, View::Str(text))) => self.out.push(text, *origin),
+                    Some((item, _)) => {
+                        self.budget.print(&Value::given(item, *origin))?;
                         print::print_given(item, *origin, &mut self.out)?;
                     }
-                }
+                    None => {}
+                },
                 Items::List(..) => {
                     if let Some(item) = items.get(index) {
                         self.budget.print(&item)?;
@@ -105,6 +118,8 @@ impl<'a> Eval<'a> {
         }
         if self.out.as_str().len() == start {
             self.out.push("", value.whole_origin());
+        } else {
+            self.out.mark(items.shape());
         }
         let joins_notably = |joiner: &Value<'_>| joiner.origin.is_author() && self.is_notable(joiner);
         if value.origin.is_author() || joiner.as_ref().is_some_and(joins_notably) {
@@ -120,10 +135,11 @@ impl<'a> Eval<'a> {
         }
     }
 
-    /// Remembers what is notable in a literal that is about to be written.
-    pub(super) fn note_literal(&mut self, literal: &Literal) {
+    /// Remembers what is notable in a literal that is about to be written, and pays for what may come of it.
+    pub(super) fn note_literal(&mut self, literal: &Literal) -> Result<()> {
+        self.budget.make(literal.notable.len().saturating_mul(NOTE_BYTES))?;
         if self.captures > 0 {
-            return;
+            return Ok(());
         }
         let start = self.out.as_str().len();
         for place in &literal.notable {
@@ -131,6 +147,7 @@ impl<'a> Eval<'a> {
             let is_line = begins_line && place.end < literal.text.len();
             self.notable.push(Note { range: start + place.start..start + place.end, is_line });
         }
+        Ok(())
     }
 
     /// Whether a value that the author had a part in is notable when it is written. Of a value
@@ -138,7 +155,7 @@ impl<'a> Eval<'a> {
     fn is_notable(&self, value: &Value<'_>) -> bool {
         match (&value.repr, self.tree.notable) {
             (_, None) => false,
-            (Repr::Str(text), Some(notable)) => !notable(text).is_empty(),
+            (Repr::Str(text), Some(notable)) => !(notable.lines)(text).is_empty(),
             (Repr::Int(_) | Repr::Float(_) | Repr::Bool(_) | Repr::None, _) => false,
             _ => true,
         }
@@ -182,16 +199,22 @@ impl<'a> Eval<'a> {
             return Err(print::rich_in_text().at(expr.place.into()));
         }
         let start = self.out.as_str().len();
-        if let Some(InputValue::Rich(text)) = self.given.get(index) {
-            self.out.push(text, Origin::input(index));
+        if let Some(InputValue::Rich(rich)) = self.given.get(index) {
+            // Once, it is what the caller gave. Every other time is a copy of it.
+            if self.written_rich.contains(index) {
+                self.budget.make(NOTE_BYTES.saturating_add(rich.copy_bytes()))?;
+            }
+            self.written_rich |= Origin::input(index);
+            self.out.push(&rich.nonce, Origin::input(index));
             self.rich.push((start..self.out.as_str().len(), index));
+            self.budget.output(self.out.as_str().len())?;
         }
         Ok(())
     }
 
     fn write_escaped(&mut self, value: &Value<'a>) -> Result<()> {
         let escaped = self.escaped(value)?;
-        self.out.push_traced(&escaped, Origin::AUTHOR);
+        self.out.append(&escaped);
         self.budget.output(self.out.as_str().len())
     }
 
@@ -208,6 +231,7 @@ impl<'a> Eval<'a> {
         if value.is_safe() || is_plain {
             return Ok(text);
         }
+        self.budget.make(super::super::filters::escaped_len(&text))?;
         Ok(super::super::filters::escape_html(&text))
     }
 }

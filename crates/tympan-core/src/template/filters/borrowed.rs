@@ -15,50 +15,53 @@ use crate::origin::Origin;
 use crate::rendered::TracedText;
 
 pub(super) fn apply<'a>(eval: &mut Eval<'a>, name: &str, value: Value<'a>, args: Arguments<'a>) -> Result<Value<'a>> {
-    let mut origin = value.whole_origin();
-    for argument in args.positional.iter().chain(args.named.iter().map(|(_, value)| value)) {
-        origin |= argument.whole_origin();
-    }
+    let origin = value.whole_origin() | args.origin();
     if name == "format" {
         check_format(eval, &value, &args)?;
     }
-    match indent(name, &args) {
-        Some(indent) => eval.budget.print_indented(&value, indent)?,
-        None => eval.budget.print(&value)?,
-    }
-    for argument in args.positional.iter().chain(args.named.iter().map(|(_, value)| value)) {
-        eval.budget.print(argument)?;
-    }
-    let mut arguments = vec![convert(&value, 0)?];
-    for argument in &args.positional {
-        arguments.push(convert(argument, 0)?);
-    }
-    if !args.named.is_empty() {
-        let named = args.named.iter().map(|(name, value)| Ok((name.as_str(), convert(value, 0)?)));
-        arguments.push(named.collect::<Result<Vec<_>>>()?.into_iter().collect::<Kwargs>().into());
+    eval.budget.print_indented(&value, indent(name, &args).unwrap_or(0))?;
+    let arguments = converted(eval, [&value].into_iter().chain(&args.positional), &args)?;
+    if name == "urlencode" {
+        eval.budget.make(value.as_str().map_or(0, |text| text.len().saturating_mul(3)))?;
     }
     let result = call(name, &arguments)?;
     let text = result.to_string();
     eval.budget.make(text.len())?;
-    let text = Value::string(text, origin);
-    if name == "tojson" { Ok(mark_safe(&text)) } else { Ok(text) }
+    let text = TracedText::whole(text, origin);
+    Ok(if name == "tojson" { Value::safe_text(text) } else { Value::text(text) }.also(origin))
+}
+
+/// Arguments in minijinja's terms, paid for.
+fn converted<'v, 'a: 'v>(
+    eval: &mut Eval<'a>,
+    positional: impl Iterator<Item = &'v Value<'a>>,
+    args: &Arguments<'a>,
+) -> Result<Vec<MjValue>> {
+    let mut arguments = Vec::new();
+    for argument in positional {
+        eval.budget.print_indented(argument, 0)?;
+        arguments.push(convert(argument, 0)?);
+    }
+    if !args.named.is_empty() {
+        let mut named = Vec::new();
+        for (name, argument) in &args.named {
+            eval.budget.print_indented(argument, 0)?;
+            named.push((name.as_str().unwrap_or_default(), convert(argument, 0)?));
+        }
+        arguments.push(named.into_iter().collect::<Kwargs>().into());
+    }
+    Ok(arguments)
 }
 
 /// How many spaces a filter puts before each line for every level of nesting.
 fn indent(filter: &str, args: &Arguments<'_>) -> Option<usize> {
-    let given =
-        args.positional.first().or_else(|| args.named.iter().find(|(name, _)| name == "indent").map(|(_, v)| v));
+    let named = || args.named.iter().find(|(name, _)| name.as_str() == Some("indent")).map(|(_, value)| value);
+    let given = args.positional.first().or_else(named);
     match filter {
         "pprint" => Some(4),
         "tojson" => given.and_then(Value::as_int).and_then(|indent| usize::try_from(indent).ok()),
         _ => None,
     }
-}
-
-fn mark_safe<'a>(text: &Value<'a>) -> Value<'a> {
-    let mut traced = TracedText::default();
-    text.push_pieces(&mut traced);
-    Value::author(Repr::Text(std::rc::Rc::new(super::super::value::Text { traced, safe: true })))
 }
 
 /// Adds a value to traced text as the JSON escaping mode prints it.
@@ -97,20 +100,8 @@ fn call(name: &str, arguments: &[MjValue]) -> Result<MjValue> {
 /// Calls Python's `str.format`, as minijinja has it.
 pub(crate) fn str_format<'a>(eval: &mut Eval<'a>, value: &Value<'a>, args: &Arguments<'a>) -> Result<Value<'a>> {
     check_format(eval, value, args)?;
-    let mut origin = value.whole_origin();
-    let mut arguments = Vec::new();
-    for argument in &args.positional {
-        origin |= argument.whole_origin();
-        arguments.push(convert(argument, 0)?);
-    }
-    if !args.named.is_empty() {
-        let mut named = Vec::new();
-        for (name, argument) in &args.named {
-            origin |= argument.whole_origin();
-            named.push((name.as_str(), convert(argument, 0)?));
-        }
-        arguments.push(named.into_iter().collect::<Kwargs>().into());
-    }
+    let origin = value.whole_origin() | args.origin();
+    let arguments = converted(eval, args.positional.iter(), args)?;
     let style = minijinja::formatting::FormatStyle::StrFormat;
     let text = minijinja::formatting::format(style, value.as_str().unwrap_or_default(), &arguments)
         .map_err(|_| Error::new(Kind::InvalidOperation, "`format` cannot be applied to these values"))?;
@@ -130,10 +121,9 @@ fn check_format(eval: &mut Eval<'_>, format: &Value<'_>, args: &Arguments<'_>) -
         }
     }
     let placeholders = format.matches(['%', '{']).count().max(1);
-    let all = args.positional.iter().chain(args.named.iter().map(|(_, value)| value));
     let most = eval.budget.operation_bytes();
     let length = |value: &Value<'_>| value.as_str().map_or_else(|| print::cost(value, 0, most), str::len);
-    let longest = all.map(length).max().unwrap_or(0);
+    let longest = args.values().map(length).max().unwrap_or(0);
     eval.budget.make(wanted.saturating_add(longest.saturating_mul(placeholders)))
 }
 
@@ -164,8 +154,8 @@ fn convert(value: &Value<'_>, depth: u16) -> Result<MjValue> {
         }
         Repr::List(list) => list.items.iter().map(|item| convert(item, depth + 1)).collect::<Result<Vec<_>>>()?.into(),
         Repr::Dict(dict) => {
-            let mut entries = Vec::with_capacity(dict.entries.len());
-            for (key, value) in &dict.entries {
+            let mut entries = Vec::with_capacity(dict.len());
+            for (key, value) in dict.entries() {
                 entries.push((convert(key, depth + 1)?, convert(value, depth + 1)?));
             }
             MjValue::from_pairs(entries)
@@ -178,5 +168,5 @@ fn convert(value: &Value<'_>, depth: u16) -> Result<MjValue> {
 }
 
 fn convert_given(given: GivenRef<'_>, depth: u16) -> Result<MjValue> {
-    convert(&Value::given(given, Origin::AUTHOR), depth)
+    convert(&Value::given(given, Origin::default()), depth)
 }

@@ -2,19 +2,19 @@
 
 use std::cmp::Ordering;
 
+use super::super::dict::Dict;
 use super::super::eval::Eval;
 use super::super::eval::access;
-use super::super::eval::expr::Arguments;
 use super::super::limits::Meter;
 use super::super::ops;
 use super::super::print;
 use super::super::tree::BinaryOp;
-use super::super::value::{Dict, ListKind, Repr, Value, ValueKind};
+use super::super::value::{ListKind, Repr, Value, ValueKind};
 use super::params::{Params, as_count};
 use super::sort::sort_by;
 use crate::error::{Error, Kind, Result};
 use crate::origin::Origin;
-use crate::rendered::TracedText;
+use crate::rendered::{Piece, TracedText};
 
 pub(super) fn apply<'a>(
     eval: &mut Eval<'a>,
@@ -31,21 +31,21 @@ pub(super) fn apply<'a>(
         "join" => join(eval, &value, params),
         "first" | "last" => end(eval, name, &value),
         "list" => {
-            let items = elements(eval, &value)?;
-            Ok(Value::list(items, ListKind::List, Origin::AUTHOR))
+            let (items, shape) = elements(eval, &value)?;
+            Ok(Value::list(items, ListKind::List, shape))
         }
         "reverse" => reverse(eval, &value, params),
         "items" => match eval.entries(&value)? {
-            Some(pairs) => Ok(pair_list(pairs, ListKind::Iterable)),
+            Some(pairs) => pair_list(eval, pairs, ListKind::Iterable, eval.keys_origin(&value)),
             None => Err(params.fail(format_args!("needs a map, not {}", value.kind().name()))),
         },
         "attr" => {
             let key = params.required("name")?;
             let mut meter = eval.budget.meter();
             let found = ops::map_get(&value, &key, &mut meter);
-            let found = found.or_else(|| key.as_str().and_then(|name| access::entry(&value, name)));
+            let found = found.or_else(|| key.as_str().and_then(|name| access::entry(&value, name, &mut meter)));
             eval.budget.pay(&meter)?;
-            Ok(found.unwrap_or(Value::UNDEFINED).also(value.origin | key.whole_origin()))
+            Ok(found.unwrap_or(Value::undefined(eval.keys_origin(&value))).also(value.origin | key.whole_origin()))
         }
         "sort" | "min" | "max" | "unique" | "groupby" | "dictsort" => ordered(eval, name, &value, params),
         "batch" | "slice" => chunks(eval, name, &value, params),
@@ -54,29 +54,47 @@ pub(super) fn apply<'a>(
         "sum" => sum(eval, &value, params),
         "chain" => chain(eval, value, params),
         "zip" => zip(eval, value, params),
-        _ => Err(super::unknown(name, Origin::AUTHOR)),
+        _ => Err(super::unknown(name, Origin::default())),
     }
 }
 
-/// The elements of a value, paid for.
-fn elements<'a>(eval: &mut Eval<'a>, value: &Value<'a>) -> Result<Vec<Value<'a>>> {
+/// The elements of a value, paid for, and the inputs that decided how many there are.
+fn elements<'a>(eval: &mut Eval<'a>, value: &Value<'a>) -> Result<(Vec<Value<'a>>, Origin)> {
     let items = eval.iterate(value)?;
     eval.budget.make_list(items.len())?;
-    Ok(items.iter().collect())
+    Ok((items.iter().collect(), items.shape()))
 }
 
-fn pair_list<'a>(pairs: Vec<(Value<'a>, Value<'a>)>, kind: ListKind) -> Value<'a> {
-    let pairs = pairs.into_iter().map(|(key, value)| Value::list(vec![key, value], ListKind::Tuple, Origin::AUTHOR));
-    Value::list(pairs.collect(), kind, Origin::AUTHOR)
+/// How many values a pair takes up.
+const PAIR: usize = 5;
+
+fn pair_list<'a>(
+    eval: &mut Eval<'a>,
+    pairs: Vec<(Value<'a>, Value<'a>)>,
+    kind: ListKind,
+    shape: Origin,
+) -> Result<Value<'a>> {
+    eval.budget.make_list(pairs.len().saturating_mul(PAIR))?;
+    let pair = |(key, value)| Value::list(vec![key, value], ListKind::Tuple, Origin::default());
+    Ok(Value::list(pairs.into_iter().map(pair).collect(), kind, shape))
 }
 
-fn attribute<'a>(value: &Value<'a>, path: Option<&Value<'a>>) -> Value<'a> {
+fn attribute<'a>(value: &Value<'a>, path: Option<&Value<'a>>, meter: &mut Meter) -> Value<'a> {
     let Some(path) = path else { return value.clone() };
     let found = match path.as_str() {
-        Some(path) => access::path(value, path),
+        Some(path) => access::path(value, path, meter),
         None => ops::sequence(value).and_then(|items| items.get(access::position(path, items.len())?)),
     };
-    found.unwrap_or(Value::new(Repr::Undefined, value.origin)).also(path.whole_origin())
+    found.unwrap_or(Value::undefined(value.whole_origin())).also(path.whole_origin())
+}
+
+/// The attribute of every item, paid for.
+fn attributes<'a>(eval: &mut Eval<'a>, items: &[Value<'a>], path: Option<&Value<'a>>) -> Result<Vec<Value<'a>>> {
+    eval.budget.make_list(items.len())?;
+    let mut meter = eval.budget.meter();
+    let found = items.iter().map(|item| attribute(item, path, &mut meter)).collect();
+    eval.budget.pay(&meter)?;
+    Ok(found)
 }
 
 pub(crate) fn join<'a>(eval: &mut Eval<'a>, value: &Value<'a>, params: &mut Params<'_, 'a>) -> Result<Value<'a>> {
@@ -93,24 +111,41 @@ pub(crate) fn join_with<'a>(
 ) -> Result<Value<'a>> {
     let items = eval.iterate(value)?;
     eval.budget.step(items.len())?;
-    let between = joiner.and_then(Value::as_str).map_or(0, str::len).saturating_mul(items.len());
-    eval.budget.make(between)?;
+    let joiner = match joiner {
+        Some(joiner) => Some(eval.joiner(joiner.clone(), &items)?),
+        None => None,
+    };
+    let joiner = joiner.as_ref();
     let mut out = TracedText::default();
+    let mut made = 0;
     for (index, item) in items.iter().enumerate() {
         if let Some(joiner) = joiner.filter(|_| index > 0) {
             eval.budget.print(joiner)?;
+            eval.budget.make(joiner.as_str().map_or(0, str::len))?;
             print::print(joiner, &mut out)?;
         }
         let len = out.as_str().len();
-        let item = attribute(&item, path);
+        let mut meter = eval.budget.meter();
+        let item = attribute(&item, path, &mut meter);
+        eval.budget.pay(&meter)?;
         eval.budget.print(&item)?;
+        eval.budget.make(item.as_str().map_or(0, str::len))?;
         print::print(&item, &mut out)?;
-        eval.budget.make(out.as_str().len() - len)?;
+        if item.as_str().is_none() {
+            eval.budget.make(out.as_str().len() - len)?;
+        }
+        made = out.as_str().len().max(made);
+        if made > eval.budget.operation_bytes() {
+            // The operation as a whole makes no more than one may.
+            eval.budget.make(made)?;
+        }
     }
+    eval.budget.make(out.piece_ends().len().saturating_mul(size_of::<Piece>()))?;
+    out.mark(items.shape());
     if out.as_str().is_empty() {
-        return Ok(Value::new(Repr::Str(""), value.whole_origin()));
+        return Ok(Value::new(Repr::Str(""), value.whole_origin() | out.origin()));
     }
-    Ok(Value::traced(out, Origin::AUTHOR))
+    Ok(Value::text(out))
 }
 
 fn end<'a>(eval: &mut Eval<'a>, name: &str, value: &Value<'a>) -> Result<Value<'a>> {
@@ -118,12 +153,13 @@ fn end<'a>(eval: &mut Eval<'a>, name: &str, value: &Value<'a>) -> Result<Value<'
         let char = if name == "first" { text.chars().next() } else { text.chars().next_back() };
         return Ok(match char {
             Some(char) => Value::string(char, value.whole_origin()),
-            None => Value::new(Repr::Undefined, value.origin),
+            None => Value::undefined(value.whole_origin()),
         });
     }
     let items = eval.iterate(value)?;
     let index = if name == "first" { 0 } else { items.len().wrapping_sub(1) };
-    Ok(items.get(index).unwrap_or(Value::new(Repr::Undefined, value.origin)))
+    let found = items.get(index).unwrap_or(Value::undefined(items.whole_origin()));
+    eval.chosen(found, items.shape())
 }
 
 fn reverse<'a>(eval: &mut Eval<'a>, value: &Value<'a>, params: &Params<'_, 'a>) -> Result<Value<'a>> {
@@ -137,115 +173,154 @@ fn reverse<'a>(eval: &mut Eval<'a>, value: &Value<'a>, params: &Params<'_, 'a>) 
     if !matches!(value.kind(), ValueKind::Sequence | ValueKind::Iterable | ValueKind::Map) {
         return Err(params.fail(format_args!("needs a string, a list or a map, not {}", value.kind().name())));
     }
-    let mut items = elements(eval, value)?;
+    let (mut items, shape) = elements(eval, value)?;
     items.reverse();
-    Ok(Value::list(items, ListKind::Iterable, Origin::AUTHOR))
+    Ok(Value::list(items, ListKind::Iterable, shape))
 }
 
 /// Compares as people sort: without regard to case, unless told otherwise.
 fn compare_keys(a: &Value<'_>, b: &Value<'_>, case_sensitive: bool, meter: &mut Meter) -> Ordering {
     match (a.as_str(), b.as_str()) {
-        (Some(a), Some(b)) if !case_sensitive => {
-            meter.spend(1 + a.len().min(b.len()) / ops::BYTES_PER_STEP);
-            let lower = |text: &str| text.bytes().map(|byte| byte.to_ascii_lowercase()).collect::<Vec<_>>();
-            lower(a).cmp(&lower(b))
-        }
+        (Some(a), Some(b)) if !case_sensitive => ops::compare_text(a, b, |byte| byte.to_ascii_lowercase(), meter),
         _ => ops::compare(a, b, meter),
     }
 }
 
-/// Filters that need an order.
+/// Filters that need an order. What comes first depends on all elements, so all of them have a part in choosing each.
 fn ordered<'a>(eval: &mut Eval<'a>, name: &str, value: &Value<'a>, params: &mut Params<'_, 'a>) -> Result<Value<'a>> {
-    let mut meter = eval.budget.meter();
     let case_sensitive = params.named_flag("case_sensitive");
+    if name == "dictsort" {
+        return dict_sort(eval, value, case_sensitive, params);
+    }
+    let path = match name {
+        "groupby" => Some(params.required("attribute")?),
+        _ => params.named("attribute"),
+    };
+    let default = if name == "groupby" { params.named("default") } else { None };
+    let is_reversed = name == "sort" && params.next("reverse").is_some_and(|reverse| reverse.is_true());
+    let (items, shape) = elements(eval, value)?;
+    let items = all_chosen(eval, items, value.whole_origin())?;
+    if name == "sort" {
+        return sort(eval, items, path.as_ref(), (case_sensitive, is_reversed), shape);
+    }
+    let keys = attributes(eval, &items, path.as_ref())?;
+    let mut meter = eval.budget.meter();
     let mut compare = |a: &Value<'a>, b: &Value<'a>| compare_keys(a, b, case_sensitive, &mut meter);
     let result = match name {
-        "dictsort" => {
-            let by_value = params.named("by").is_some_and(|by| by.as_str() == Some("value"));
-            let reverse = params.named_flag("reverse");
-            let Some(pairs) = eval.entries(value)?.filter(|_| value.kind() == ValueKind::Map) else {
-                return Err(params.fail(format_args!("needs a map, not {}", value.kind().name())));
-            };
-            let sorted = sort_by(pairs, &mut |a, b| {
-                let order = if by_value { compare(&a.1, &b.1) } else { compare(&a.0, &b.0) };
-                if reverse { order.reverse() } else { order }
-            });
-            pair_list(sorted, ListKind::List)
-        }
         "min" | "max" => {
-            let path = params.named("attribute");
-            let mut best: Option<(Value<'a>, Value<'a>)> = None;
-            for item in elements(eval, value)? {
-                let key = attribute(&item, path.as_ref());
-                let better = best.as_ref().is_none_or(|(best, _)| {
-                    let order = compare(&key, best);
+            let mut best: Option<usize> = None;
+            for (index, key) in keys.iter().enumerate() {
+                let better = best.is_none_or(|best| {
+                    let order = compare(key, &keys[best]);
                     if name == "min" { order.is_lt() } else { order.is_ge() }
                 });
-                if better {
-                    best = Some((key, item));
-                }
+                best = if better { Some(index) } else { best };
             }
-            best.map_or(Value::new(Repr::Undefined, value.origin), |(_, item)| item)
+            let best = best.and_then(|best| items.into_iter().nth(best));
+            best.unwrap_or(Value::undefined(value.whole_origin()))
         }
-        "unique" => {
-            let path = params.named("attribute");
-            let keyed = elements(eval, value)?.into_iter().map(|item| (attribute(&item, path.as_ref()), item));
-            Value::list(unique(keyed.collect(), &mut compare), ListKind::List, Origin::AUTHOR)
-        }
-        "groupby" => {
-            let path = params.required("attribute")?;
-            let default = params.named("default");
-            let keyed = elements(eval, value)?.into_iter().map(|item| {
-                let key = attribute(&item, Some(&path));
-                (if key.is_undefined() { default.clone().unwrap_or(key) } else { key }, item)
-            });
-            let sorted = sort_by(keyed.collect(), &mut |a: &(Value<'a>, Value<'a>), b| compare(&a.0, &b.0));
-            Value::list(groups(sorted, &mut compare), ListKind::List, Origin::AUTHOR)
-        }
+        "unique" => Value::list(unique(&keys, items, &mut compare), ListKind::List, value.whole_origin()),
         _ => {
-            let reverse = params.next("reverse").is_some_and(|reverse| reverse.is_true());
-            let path = params.named("attribute");
-            let keys = sort_keys(path.as_ref());
-            let items = elements(eval, value)?;
-            let keyed = items.into_iter().map(|item| (key_of(&item, &keys, path.as_ref()), item)).collect();
-            let sorted = sort_by(keyed, &mut |a: &(Vec<Value<'a>>, Value<'a>), b| {
-                let mut orders = a.0.iter().zip(&b.0).map(|(a, b)| compare(a, b));
-                let order = orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal);
-                if reverse { order.reverse() } else { order }
+            let keys = keys.into_iter().map(|key| {
+                if key.is_undefined() {
+                    default.clone().map_or(key.clone(), |other| other.also(key.origin))
+                } else {
+                    key
+                }
             });
-            Value::list(sorted.into_iter().map(|(_, item)| item).collect(), ListKind::List, Origin::AUTHOR)
+            let keyed = keys.zip(items).collect();
+            let sorted = sort_by(keyed, &mut |a: &(Value<'a>, Value<'a>), b| compare(&a.0, &b.0));
+            Value::list(groups(sorted, &mut compare), ListKind::List, value.whole_origin())
         }
     };
     eval.budget.pay(&meter)?;
+    if name == "groupby" {
+        eval.budget.make_list(result.len().unwrap_or(0).saturating_mul(2 * PAIR))?;
+    }
     Ok(result)
 }
 
-/// `sort(attribute="a, b")` sorts by several attributes.
-fn sort_keys(path: Option<&Value<'_>>) -> Vec<String> {
-    let path = path.and_then(Value::as_str).unwrap_or_default();
-    path.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect()
+/// Items, each touched by the inputs that had a part in choosing it.
+fn all_chosen<'a>(eval: &mut Eval<'a>, items: Vec<Value<'a>>, by: Origin) -> Result<Vec<Value<'a>>> {
+    if by.is_author() {
+        return Ok(items);
+    }
+    items.into_iter().map(|item| eval.chosen(item, by)).collect()
 }
 
-fn key_of<'a>(item: &Value<'a>, keys: &[String], path: Option<&Value<'a>>) -> Vec<Value<'a>> {
-    if keys.is_empty() {
-        return vec![attribute(item, path)];
+fn dict_sort<'a>(
+    eval: &mut Eval<'a>,
+    value: &Value<'a>,
+    case_sensitive: bool,
+    params: &mut Params<'_, 'a>,
+) -> Result<Value<'a>> {
+    let by_value = params.named("by").is_some_and(|by| by.as_str() == Some("value"));
+    let is_reversed = params.named_flag("reverse");
+    let Some(pairs) = eval.entries(value)?.filter(|_| value.kind() == ValueKind::Map) else {
+        return Err(params.fail(format_args!("needs a map, not {}", value.kind().name())));
+    };
+    let mut meter = eval.budget.meter();
+    let sorted = sort_by(pairs, &mut |a: &(Value<'a>, Value<'a>), b| {
+        let (a, b) = if by_value { (&a.1, &b.1) } else { (&a.0, &b.0) };
+        let order = compare_keys(a, b, case_sensitive, &mut meter);
+        if is_reversed { order.reverse() } else { order }
+    });
+    eval.budget.pay(&meter)?;
+    let whole = value.whole_origin();
+    let mut pairs = Vec::with_capacity(sorted.len());
+    for (key, item) in sorted {
+        pairs.push((eval.chosen(key, whole)?, eval.chosen(item, whole)?));
     }
-    keys.iter().map(|key| access::path(item, key).unwrap_or(Value::UNDEFINED)).collect()
+    pair_list(eval, pairs, ListKind::List, eval.keys_origin(value))
+}
+
+/// Sorts by the items themselves, or by attributes of theirs: `sort(attribute="a, b")`.
+fn sort<'a>(
+    eval: &mut Eval<'a>,
+    items: Vec<Value<'a>>,
+    path: Option<&Value<'a>>,
+    (case_sensitive, is_reversed): (bool, bool),
+    shape: Origin,
+) -> Result<Value<'a>> {
+    let names = path.and_then(Value::as_str).unwrap_or_default();
+    let names = || names.split(',').map(str::trim).filter(|name| !name.is_empty());
+    let width = names().count().max(1);
+    eval.budget.make_list(items.len().saturating_mul(width.saturating_add(1)))?;
+    let mut meter = eval.budget.meter();
+    let mut keyed = Vec::with_capacity(items.len());
+    for item in items {
+        let key = |name| access::path(&item, name, &mut meter).unwrap_or(Value::undefined(item.origin));
+        let mut keys: Vec<_> = names().map(key).collect();
+        if keys.is_empty() {
+            keys.push(attribute(&item, path, &mut meter));
+        }
+        keyed.push((keys, item));
+        if meter.is_spent() {
+            break;
+        }
+    }
+    let sorted = sort_by(keyed, &mut |a: &(Vec<Value<'a>>, Value<'a>), b| {
+        let mut orders = a.0.iter().zip(&b.0).map(|(a, b)| compare_keys(a, b, case_sensitive, &mut meter));
+        let order = orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal);
+        if is_reversed { order.reverse() } else { order }
+    });
+    eval.budget.pay(&meter)?;
+    Ok(Value::list(sorted.into_iter().map(|(_, item)| item).collect(), ListKind::List, shape))
 }
 
 type Compare<'c, 'a> = &'c mut dyn FnMut(&Value<'a>, &Value<'a>) -> Ordering;
 
 /// The first of all items whose keys are equal, in the order of the items.
-fn unique<'a>(keyed: Vec<(Value<'a>, Value<'a>)>, compare: Compare<'_, 'a>) -> Vec<Value<'a>> {
-    let numbered: Vec<usize> = (0..keyed.len()).collect();
-    let sorted = sort_by(numbered, &mut |a, b| compare(&keyed[*a].0, &keyed[*b].0));
-    let mut keep = vec![true; keyed.len()];
+fn unique<'a>(keys: &[Value<'a>], items: Vec<Value<'a>>, compare: Compare<'_, 'a>) -> Vec<Value<'a>> {
+    let numbered: Vec<usize> = (0..keys.len()).collect();
+    let sorted = sort_by(numbered, &mut |a, b| compare(&keys[*a], &keys[*b]));
+    let mut keep = vec![true; keys.len()];
     for pair in sorted.windows(2) {
-        if compare(&keyed[pair[0]].0, &keyed[pair[1]].0).is_eq() {
+        if compare(&keys[pair[0]], &keys[pair[1]]).is_eq() {
             keep[pair[1]] = false;
         }
     }
-    keyed.into_iter().zip(keep).filter(|(_, keep)| *keep).map(|((_, item), _)| item).collect()
+    items.into_iter().zip(keep).filter(|(_, keep)| *keep).map(|(item, _)| item).collect()
 }
 
 /// Neighbours with equal keys, together.
@@ -260,9 +335,9 @@ fn groups<'a>(keyed: Vec<(Value<'a>, Value<'a>)>, compare: Compare<'_, 'a>) -> V
             _ => groups.push((key, vec![item])),
         }
     }
-    let group = |(key, items)| {
-        let items = Value::list(items, ListKind::Iterable, Origin::AUTHOR);
-        Value::list(vec![key, items], ListKind::Group, Origin::AUTHOR)
+    let group = |(key, items): (Value<'a>, Vec<Value<'a>>)| {
+        let items = Value::list(items, ListKind::Iterable, key.whole_origin());
+        Value::list(vec![key, items], ListKind::Group, Origin::default())
     };
     groups.into_iter().map(group).collect()
 }
@@ -273,9 +348,10 @@ fn chunks<'a>(eval: &mut Eval<'a>, name: &str, value: &Value<'a>, params: &mut P
     let origin = count.origin;
     let count = as_count(&count);
     let filler = params.next("fill_with").filter(|filler| !filler.is_none() && !filler.is_undefined());
-    let items = elements(eval, value)?;
-    let list = |items: Vec<Value<'a>>| Value::list(items, ListKind::List, Origin::AUTHOR);
+    let (items, shape) = elements(eval, value)?;
+    let list = |items: Vec<Value<'a>>| Value::list(items, ListKind::List, shape);
     if name == "batch" {
+        eval.budget.make_list(items.len().saturating_add((items.len() / count).saturating_mul(PAIR)))?;
         let mut batches: Vec<Vec<Value<'a>>> = items.chunks(count).map(<[_]>::to_vec).collect();
         if let (Some(filler), Some(last)) = (filler, batches.last_mut()) {
             eval.budget.make_list(count)?;
@@ -283,7 +359,7 @@ fn chunks<'a>(eval: &mut Eval<'a>, name: &str, value: &Value<'a>, params: &mut P
         }
         return Ok(list(batches.into_iter().map(list).collect()).also(origin));
     }
-    eval.budget.make_list(count)?;
+    eval.budget.make_list(items.len().saturating_add(count.saturating_mul(PAIR)))?;
     let (size, longer) = (items.len() / count, items.len() % count);
     let mut rest = items.into_iter();
     let mut slices = Vec::with_capacity(count);
@@ -300,41 +376,49 @@ fn chunks<'a>(eval: &mut Eval<'a>, name: &str, value: &Value<'a>, params: &mut P
 fn map<'a>(eval: &mut Eval<'a>, value: &Value<'a>, params: &mut Params<'_, 'a>) -> Result<Value<'a>> {
     if let Some(path) = params.named("attribute") {
         let default = params.named("default");
-        let items = elements(eval, value)?.into_iter().map(|item| {
-            let found = attribute(&item, Some(&path));
-            if found.is_undefined() { default.clone().unwrap_or(found) } else { found }
-        });
-        return Ok(Value::list(items.collect(), ListKind::List, Origin::AUTHOR));
+        let (items, shape) = elements(eval, value)?;
+        let found = attributes(eval, &items, Some(&path))?;
+        let mut mapped = Vec::with_capacity(found.len());
+        for found in found {
+            mapped.push(match &default {
+                Some(default) if found.is_undefined() => eval.chosen(default.clone(), found.origin)?,
+                _ => found,
+            });
+        }
+        return Ok(Value::list(mapped, ListKind::List, shape));
     }
     let name = params.required("filter")?;
     let filter = name.as_str().unwrap_or_default().to_owned();
     if !super::NAMES.contains(&filter.as_str()) {
         return Err(super::unknown(&filter, name.whole_origin()));
     }
-    let (positional, named) = (params.rest(), params.rest_named());
+    let rest = params.rest_arguments();
     let mut mapped = Vec::new();
-    for item in elements(eval, value)? {
+    let (items, shape) = elements(eval, value)?;
+    for item in items {
         if item.is_undefined() && !eval.lenient && !super::accepts_undefined(&filter) {
             return Err(Error::new(Kind::UndefinedVariable, "an element of the list that `map` is applied to"));
         }
-        let args = Arguments { positional: positional.clone(), named: named.clone() };
-        mapped.push(super::apply(eval, &filter, item, args)?.also(name.whole_origin()));
+        eval.budget.step(1 + rest.values().count())?;
+        mapped.push(super::apply(eval, &filter, item, rest.clone())?.also(name.whole_origin()));
     }
-    Ok(Value::list(mapped, ListKind::List, Origin::AUTHOR))
+    Ok(Value::list(mapped, ListKind::List, shape))
 }
 
 fn select<'a>(eval: &mut Eval<'a>, name: &str, value: &Value<'a>, params: &mut Params<'_, 'a>) -> Result<Value<'a>> {
     let wanted = name.starts_with("select");
     let path = if name.ends_with("attr") { Some(params.required("attribute")?) } else { None };
     let test = params.next("test").filter(|test| !test.is_none());
-    let args = Arguments { positional: params.rest(), named: params.rest_named() };
+    let args = params.rest_arguments();
     let mut selected = Vec::new();
-    for item in elements(eval, value)? {
-        let tested = attribute(&item, path.as_ref());
+    let (items, shape) = elements(eval, value)?;
+    let keys = attributes(eval, &items, path.as_ref())?;
+    let items = all_chosen(eval, items, value.whole_origin())?;
+    for (item, tested) in items.into_iter().zip(keys) {
         let passed = match &test {
             Some(test) => {
-                let name = test.as_str().unwrap_or_default().to_owned();
-                super::super::predicates::check(eval, &name, test.whole_origin(), &tested, &args)?
+                let name = test.as_str().unwrap_or_default();
+                super::super::predicates::check(eval, name, test.whole_origin(), &tested, &args)?
             }
             None => tested.is_true(),
         };
@@ -342,14 +426,14 @@ fn select<'a>(eval: &mut Eval<'a>, name: &str, value: &Value<'a>, params: &mut P
             selected.push(item);
         }
     }
-    Ok(Value::list(selected, ListKind::List, Origin::AUTHOR))
+    Ok(Value::list(selected, ListKind::List, shape | value.whole_origin()))
 }
 
 fn sum<'a>(eval: &mut Eval<'a>, value: &Value<'a>, params: &mut Params<'_, 'a>) -> Result<Value<'a>> {
     let path = params.next("attribute").filter(|path| !path.is_none());
-    let mut total = params.next("start").unwrap_or(Value::author(Repr::Int(0)));
-    for item in elements(eval, value)? {
-        let item = attribute(&item, path.as_ref());
+    let mut total = params.next("start").unwrap_or(Value::new(Repr::Int(0), value.whole_origin()));
+    let (items, _) = elements(eval, value)?;
+    for item in attributes(eval, &items, path.as_ref())? {
         if item.is_undefined() {
             continue;
         }
@@ -365,33 +449,41 @@ fn chain<'a>(eval: &mut Eval<'a>, value: Value<'a>, params: &mut Params<'_, 'a>)
     let mut all = vec![value];
     all.extend(params.rest());
     if all.iter().all(|value| value.kind() == ValueKind::Map) {
-        let mut dict = Dict::default();
-        let mut meter = eval.budget.meter();
+        let mut dict = Dict::shaped_by(all.iter().map(|value| eval.keys_origin(value)).collect());
         for value in &all {
-            for (key, item) in eval.entries(value)?.unwrap_or_default() {
+            let entries = eval.entries(value)?.unwrap_or_default();
+            let mut meter = eval.budget.meter();
+            for (key, item) in entries {
                 dict.insert(key, item, &mut meter);
             }
+            eval.budget.pay(&meter)?;
         }
-        eval.budget.pay(&meter)?;
-        return Ok(Value::dict(dict, Origin::AUTHOR));
+        return Ok(Value::dict(dict));
     }
     let is_list = all.iter().all(|value| value.kind() == ValueKind::Sequence);
     let mut items = Vec::new();
+    let mut shape = Origin::default();
     for value in &all {
-        items.extend(elements(eval, value)?);
+        let (more, of_value) = elements(eval, value)?;
+        shape |= of_value;
+        items.extend(more);
     }
-    Ok(Value::list(items, if is_list { ListKind::List } else { ListKind::Iterable }, Origin::AUTHOR))
+    Ok(Value::list(items, if is_list { ListKind::List } else { ListKind::Iterable }, shape))
 }
 
 fn zip<'a>(eval: &mut Eval<'a>, value: Value<'a>, params: &mut Params<'_, 'a>) -> Result<Value<'a>> {
-    let mut columns = vec![elements(eval, &value)?];
-    for other in params.rest() {
-        columns.push(elements(eval, &other)?);
+    let mut columns = Vec::new();
+    let mut shape = Origin::default();
+    for column in [value].into_iter().chain(params.rest()) {
+        let (items, of_column) = elements(eval, &column)?;
+        shape |= of_column;
+        columns.push(items);
     }
     let len = columns.iter().map(Vec::len).min().unwrap_or(0);
+    eval.budget.make_list(len.saturating_mul(columns.len().saturating_add(PAIR)))?;
     let row = |index: usize| {
         let items = columns.iter().map(|column| column[index].clone()).collect();
-        Value::list(items, ListKind::Tuple, Origin::AUTHOR)
+        Value::list(items, ListKind::Tuple, Origin::default())
     };
-    Ok(Value::list((0..len).map(row).collect(), ListKind::Iterable, Origin::AUTHOR))
+    Ok(Value::list((0..len).map(row).collect(), ListKind::Iterable, shape))
 }

@@ -36,12 +36,14 @@ fn int<'a>(value: &Value<'a>, origin: Origin, params: &mut Params<'_, 'a>) -> Re
         #[expect(clippy::cast_possible_truncation, reason = "the fraction is to go, and the cast saturates")]
         Repr::Float(float) => Some(*float as i128),
         Repr::Str(_) | Repr::Text(_) => parse_int(value.as_str().unwrap_or_default(), base),
-        Repr::None | Repr::Undefined | Repr::Silent => return Ok(default.unwrap_or(Value::int(0, origin))),
+        Repr::None | Repr::Undefined | Repr::Silent => {
+            return Ok(default.map_or(Value::int(0, origin), |default| default.also(origin)));
+        }
         _ => None,
     };
     match (parsed, default) {
         (Some(int), _) => Ok(Value::int(int, origin)),
-        (None, Some(default)) => Ok(default),
+        (None, Some(default)) => Ok(default.also(origin)),
         (None, None) => Err(params.fail("cannot read a whole number in this value; give it a default: `int(0)`")),
     }
 }
@@ -74,13 +76,15 @@ fn parse_int(text: &str, base: i128) -> Option<i128> {
 fn float<'a>(value: &Value<'a>, origin: Origin, params: &mut Params<'_, 'a>) -> Result<Value<'a>> {
     let default = params.next("default");
     let parsed = match &value.repr {
-        Repr::None | Repr::Undefined | Repr::Silent => return Ok(default.unwrap_or(Value::float(0.0, origin))),
+        Repr::None | Repr::Undefined | Repr::Silent => {
+            return Ok(default.map_or(Value::float(0.0, origin), |default| default.also(origin)));
+        }
         Repr::Str(_) | Repr::Text(_) => value.as_str().and_then(|text| text.parse().ok()),
         _ => value.as_float(),
     };
     match (parsed, default) {
         (Some(float), _) => Ok(Value::float(float, origin)),
-        (None, Some(default)) => Ok(default),
+        (None, Some(default)) => Ok(default.also(origin)),
         (None, None) => Err(params.fail("cannot read a number in this value; give it a default: `float(0)`")),
     }
 }

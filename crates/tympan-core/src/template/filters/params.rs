@@ -3,21 +3,23 @@
 use super::super::eval::expr::Arguments;
 use super::super::value::{Value, ValueKind};
 use crate::error::{Error, Kind, Result};
+use crate::origin::Origin;
 
 /// Takes arguments one after the other and notices what is left over.
 pub(super) struct Params<'f, 'a> {
     filter: &'f str,
     positional: std::vec::IntoIter<Value<'a>>,
-    named: Vec<(String, Value<'a>)>,
+    named: Vec<(Value<'a>, Value<'a>)>,
+    spread: Origin,
 }
 
 impl<'f, 'a> Params<'f, 'a> {
     pub(super) fn new(filter: &'f str, args: Arguments<'a>) -> Self {
-        Self { filter, positional: args.positional.into_iter(), named: args.named }
+        Self { filter, positional: args.positional.into_iter(), named: args.named, spread: args.spread }
     }
 
     pub(super) fn into_arguments(self) -> Arguments<'a> {
-        Arguments { positional: self.positional.collect(), named: self.named }
+        Arguments { positional: self.positional.collect(), named: self.named, spread: self.spread }
     }
 
     /// The next argument, given by place or by this name.
@@ -27,7 +29,7 @@ impl<'f, 'a> Params<'f, 'a> {
 
     /// An argument that can only be given by name.
     pub(super) fn named(&mut self, name: &str) -> Option<Value<'a>> {
-        let index = self.named.iter().position(|(given, _)| given == name)?;
+        let index = self.named.iter().position(|(given, _)| given.as_str() == Some(name))?;
         Some(self.named.remove(index).1)
     }
 
@@ -36,9 +38,9 @@ impl<'f, 'a> Params<'f, 'a> {
         self.positional.by_ref().collect()
     }
 
-    /// Everything that is left, given by name.
-    pub(super) fn rest_named(&mut self) -> Vec<(String, Value<'a>)> {
-        std::mem::take(&mut self.named)
+    /// Everything that is left.
+    pub(super) fn rest_arguments(&mut self) -> Arguments<'a> {
+        Arguments { positional: self.rest(), named: std::mem::take(&mut self.named), spread: self.spread }
     }
 
     pub(super) fn required(&mut self, name: &str) -> Result<Value<'a>> {

@@ -113,10 +113,18 @@ mod tests {
 
     #[test]
     fn rich_inputs_are_written_and_tested_but_not_looked_into() {
+        use crate::rendered::{RichInput, RichValue};
+        use crate::schema::PropertyKind;
         use crate::template::eval::{self, EvalOptions, InputValue};
         let render = |source: &str| {
             let tree = compile(source, Options::default()).expect("it compiles");
-            let output = eval::render(&tree, &[InputValue::Rich("<nonce>")], EvalOptions::default())?;
+            let input = RichInput {
+                name: "t".to_owned(),
+                kind: PropertyKind::Thread,
+                nonce: "<nonce>".to_owned(),
+                value: RichValue::Thread(Vec::new()),
+            };
+            let output = eval::render(&tree, &[InputValue::Rich(&input)], EvalOptions::default())?;
             Ok::<_, Error>((output.traced.as_str().to_owned(), output.rich.len()))
         };
         assert_eq!(render("a {{t}}").expect("it renders"), ("a <nonce>".to_owned(), 1));

@@ -1,0 +1,67 @@
+//! Texts that an input chose, but did not write.
+//!
+//! `{{ nickname or "user:" }}` writes text of the author's, and the input decides whether it does. Which lines are
+//! notable must not depend on what an input holds, so the input leaves a piece of no length on both sides of the
+//! text, as it does where it is interpolated and empty. Where that is not enough, the text counts as the input's.
+
+use std::ops::Range;
+
+use super::Notable;
+use super::value::{Repr, Value};
+use crate::origin::Origin;
+use crate::rendered::TracedText;
+
+/// The value, touched by the inputs that took part in choosing it.
+pub(crate) fn chosen<'a>(value: Value<'a>, by: Origin, notable: Option<Notable>) -> Value<'a> {
+    if by.is_within(value.origin) {
+        return value;
+    }
+    let Some(text) = value.as_str().filter(|_| !notable.is_some_and(|notable| has_line(&value, notable))) else {
+        return value.also(by);
+    };
+    let mut traced = TracedText::with_capacity(text.len(), value.pieces() + 2);
+    traced.mark(by);
+    value.push_pieces(&mut traced);
+    traced.mark(by);
+    if value.is_safe() { Value::safe_text(traced) } else { Value::text(traced) }
+}
+
+/// Whether it matters who chose a value that is written as it is: whether it can be a part of a notable line.
+pub(crate) fn matters(value: &Value<'_>, notable: Option<Notable>) -> bool {
+    let Some(notable) = notable else { return false };
+    match value.as_str() {
+        Some(text) => (notable.part)(text),
+        None => !matches!(value.repr, Repr::Bool(_) | Repr::Int(_) | Repr::Big(_) | Repr::Float(_)),
+    }
+}
+
+/// Whether a text has a notable line that neither begins nor ends it: what stands beside the text is no part of it.
+pub(crate) fn has_line(value: &Value<'_>, notable: Notable) -> bool {
+    let inside = |piece: &str, is_first: bool, is_last: bool| {
+        let lines = (notable.lines)(piece);
+        lines.iter().any(|line| (line.start > 0 || !is_first) && (line.end < piece.len() || !is_last))
+    };
+    match &value.repr {
+        Repr::Str(text) => inside(text, true, true),
+        Repr::Text(text) => {
+            let last = value.pieces().saturating_sub(1);
+            let mut pieces = text.traced.pieces().enumerate();
+            pieces.any(|(index, (piece, _))| inside(piece, index == 0, index == last))
+        }
+        _ => false,
+    }
+}
+
+/// The author's pieces of a text that notable lines depend on: in which one begins, or which end a line that began
+/// before the text, or begin one that goes on behind it. What begins right behind another piece is no line of its own.
+pub(crate) fn with_lines(traced: &TracedText, notable: Notable) -> impl Iterator<Item = Range<usize>> {
+    let last = traced.piece_ends().len().saturating_sub(1);
+    traced.ranges().enumerate().filter(|(_, (_, origin))| origin.is_author()).filter_map(move |(index, (range, _))| {
+        let piece = &traced.as_str()[range.clone()];
+        let mut lines = (notable.lines)(piece).into_iter();
+        let has_line = lines.any(|line| line.start > 0 || index == 0);
+        let ends_one = || index == 0 && piece.split_once('\n').is_some_and(|(line, _)| (notable.part)(line));
+        let begins_one = || index == last && piece.rsplit_once('\n').is_some_and(|(_, line)| (notable.part)(line));
+        (has_line || ends_one() || begins_one()).then_some(range)
+    })
+}
