@@ -109,3 +109,31 @@ fn every_render_ends() {
     }
     assert!(cases.len() >= 33, "{} cases", cases.len());
 }
+
+/// The author's origin is claimed in two files alone: by the proof that the compiler hands out, and by the constructors
+/// that ask for it or for pieces with origins of their own.
+#[test]
+fn only_the_compiler_speaks_for_the_author() {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/template");
+    let mut folders = vec![sources];
+    let (mut seen, mut claims) = (0, Vec::new());
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("the sources are there") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            #[expect(clippy::disallowed_methods, reason = "a test reads the sources")]
+            let source = std::fs::read_to_string(&path).expect("a source");
+            let code = source.split("#[cfg(test)]").next().unwrap_or_default();
+            seen += 1;
+            if code.contains("Origin::AUTHOR") || code.contains("Authored(())") {
+                claims.push(path.file_name().expect("a name").to_string_lossy().into_owned());
+            }
+        }
+    }
+    claims.sort();
+    assert_eq!(claims, ["tree.rs", "value.rs"]);
+    assert!(seen > 20, "{seen} files");
+}

@@ -125,7 +125,7 @@ fn add<'a>(left: &Value<'a>, right: &Value<'a>, budget: &mut Budget) -> Result<V
     Ok(Value::list(a.iter().chain(b.iter()).collect(), kind, a.shape() | b.shape()))
 }
 
-fn is_tuple(value: &Value<'_>) -> bool {
+pub(crate) fn is_tuple(value: &Value<'_>) -> bool {
     matches!(&value.repr, Repr::List(list) if list.kind == ListKind::Tuple)
 }
 

@@ -41,9 +41,36 @@ impl Exprs {
         let int = one_of(&["n", "k", "0", "1", "-3", "7", "u.age", "l[0]", "m['a']", "100"]);
         let float = one_of(&["f", "1.5", "-0.25", "2.0"]);
         let truth = one_of(&["t", "true", "false", "n", "s", "z is none", "nope is defined", "nope"]);
-        let ints = one_of(&["l", "[1, 2, 3]", "[]", "range(4)", "range(1, 9, 3)", "m.values()", "[n, k]"]);
-        let texts = one_of(&["w", "['b', 'a']", "m | list", "['x', s]", "s.split()", "d | map(attribute='name')"]);
-        let maps = one_of(&["m", "u", "{'a': n}", "{'k': s, 'l': l}", "d[0]", "{}", "dict(a=n, b=s)"]);
+        let ints = one_of(&[
+            "l",
+            "[1, 2, 3]",
+            "[]",
+            "range(4)",
+            "range(1, 9, 3)",
+            "m.values()",
+            "[n, k]",
+            "dict(**m).values()",
+        ]);
+        let texts = one_of(&[
+            "w",
+            "['b', 'a']",
+            "m | list",
+            "['x', s]",
+            "s.split()",
+            "d | map(attribute='name')",
+            "dict(**m) | list",
+        ]);
+        let maps = one_of(&[
+            "m",
+            "u",
+            "{'a': n}",
+            "{'k': s, 'l': l}",
+            "d[0]",
+            "{}",
+            "dict(a=n, b=s)",
+            "dict(**m)",
+            "dict(**u)",
+        ]);
         let rare = one_of(&["z", "none", "nope", "l[99]", "u.nope", "(1, 'a')", "v", "[z, t]"]);
         let any = prop_oneof![
             text.clone(),
@@ -259,7 +286,17 @@ impl Exprs {
 
     fn maps_made(&self) -> BoxedStrategy<String> {
         prop_oneof![
-            fill(&["{'a': $a, 'b': $b}", "{$a: $b}", "dict($c, x=$b)"], [&self.text, &self.any, &self.maps]),
+            fill(
+                &[
+                    "{'a': $a, 'b': $b}",
+                    "{$a: $b}",
+                    "dict($c, x=$b)",
+                    "dict(**$c)",
+                    "dict(x=$b, **$c)",
+                    "dict(**{$a: $b})"
+                ],
+                [&self.text, &self.any, &self.maps]
+            ),
             fill(
                 &["($a) | min(attribute='age')", "($a) | first", "($a)[-1]"],
                 [&one_of(&["d", "[u]", "d | sort(attribute='name')"]), &self.text, &self.text]
@@ -397,6 +434,7 @@ fn nested(depth: usize, exprs: &Exprs) -> BoxedStrategy<String> {
         1 => in_a_row(vec![head(&["filter upper", "filter replace($a, $b)", "filter trim | title", "filter indent(2)"], [text, text, text]), body.clone(), end("endfilter")]),
         1 => in_a_row(vec![head(&["macro h(x, y=7)"], [int, any, any]), body.clone(), end("endmacro"), tag("{{", "}}", fill(&["h($a)", "h($a, $b)", "h(y=$b)"], [any, any, any]))]),
         1 => in_a_row(vec![end("macro g()"), Just("<{{ caller() }}>".to_owned()).boxed(), end("endmacro"), end("call g()"), body.clone(), end("endcall")]),
+        1 => in_a_row(vec![end("set ns = namespace(**m)"), end("for x in ns | list | sort"), tag("{{", "}}", one_of(&["x", "x | upper", "ns[x]"])), body.clone(), end("endfor")]),
         1 => in_a_row(vec![head(&["set ns = namespace(c=$a)"], [int, any, any]), end("for x in range(3)"), head(&["set ns.c = ns.c + ($a)"], [int, any, any]), body, end("endfor"), tag("{{", "}}", one_of(&["ns.c"]))]),
     ]
     .boxed()

@@ -112,8 +112,10 @@ pub(crate) fn str_format<'a>(eval: &mut Eval<'a>, value: &Value<'a>, args: &Argu
 fn check_format(eval: &mut Eval<'_>, format: &Value<'_>, args: &Arguments<'_>) -> Result<()> {
     let format = format.as_str().unwrap_or_default();
     let mut wanted = format.len();
-    for digits in format.split(|char: char| !char.is_ascii_digit()).filter(|digits| !digits.is_empty()) {
-        wanted = wanted.saturating_add(digits.parse().unwrap_or(usize::MAX));
+    for placeholder in format.split(['%', '{']).skip(1) {
+        for digits in numbers(placeholder) {
+            wanted = wanted.saturating_add(digits.parse().unwrap_or(usize::MAX));
+        }
     }
     if format.contains('*') {
         for int in args.positional.iter().filter_map(Value::as_int) {
@@ -125,6 +127,15 @@ fn check_format(eval: &mut Eval<'_>, format: &Value<'_>, args: &Arguments<'_>) -
     let length = |value: &Value<'_>| value.as_str().map_or_else(|| print::cost(value, 0, most), str::len);
     let longest = args.values().map(length).max().unwrap_or(0);
     eval.budget.make(wanted.saturating_add(longest.saturating_mul(placeholders)))
+}
+
+/// The numbers in what stands behind the beginning of a placeholder: all up to the end of its width and precision.
+fn numbers(placeholder: &str) -> impl Iterator<Item = &str> {
+    let end = match placeholder.find(['}', ')']) {
+        Some(end) => end + placeholder[end..].find(|char: char| char.is_ascii_alphabetic()).unwrap_or(1),
+        None => placeholder.find(|char: char| char.is_ascii_alphabetic()).unwrap_or(placeholder.len()),
+    };
+    placeholder[..end].split(|char: char| !char.is_ascii_digit()).filter(|digits| !digits.is_empty())
 }
 
 /// A value in minijinja's terms.

@@ -433,7 +433,11 @@ fn sum<'a>(eval: &mut Eval<'a>, value: &Value<'a>, params: &mut Params<'_, 'a>) 
     let path = params.next("attribute").filter(|path| !path.is_none());
     let mut total = params.next("start").unwrap_or(Value::new(Repr::Int(0), value.whole_origin()));
     let (items, _) = elements(eval, value)?;
-    for item in attributes(eval, &items, path.as_ref())? {
+    let items = attributes(eval, &items, path.as_ref())?;
+    if let Some(total) = concatenated(eval, &total, &items)? {
+        return Ok(total);
+    }
+    for item in items {
         if item.is_undefined() {
             continue;
         }
@@ -443,6 +447,30 @@ fn sum<'a>(eval: &mut Eval<'a>, value: &Value<'a>, params: &mut Params<'_, 'a>) 
         total = ops::arithmetic(BinaryOp::Add, &total, &item, &mut eval.budget)?;
     }
     Ok(total)
+}
+
+/// The sum of texts, or of lists, if it is one: made in one go, because adding one to the other again and again would
+/// copy the first of them each time.
+fn concatenated<'a>(eval: &mut Eval<'a>, start: &Value<'a>, items: &[Value<'a>]) -> Result<Option<Value<'a>>> {
+    let items = || [start].into_iter().chain(items.iter().filter(|item| !item.is_undefined()));
+    if items().all(|item| item.as_str().is_some()) {
+        let bytes = items().filter_map(Value::as_str).map(str::len).fold(0, usize::saturating_add);
+        let pieces = items().map(Value::pieces).fold(0, usize::saturating_add);
+        eval.budget.make_text(bytes, pieces)?;
+        let mut text = TracedText::with_capacity(bytes, pieces);
+        items().for_each(|item| {
+            item.push_pieces(&mut text);
+        });
+        return Ok(Some(Value::text(text)));
+    }
+    if items().all(|item| item.kind() == ValueKind::Sequence && !ops::is_tuple(item)) {
+        let len = items().filter_map(Value::len).fold(0, usize::saturating_add);
+        eval.budget.make_list(len)?;
+        let lists: Vec<_> = items().filter_map(ops::sequence).collect();
+        let shape = lists.iter().map(super::super::value::Items::shape).collect();
+        return Ok(Some(Value::list(lists.iter().flat_map(|list| list.iter()).collect(), ListKind::List, shape)));
+    }
+    Ok(None)
 }
 
 fn chain<'a>(eval: &mut Eval<'a>, value: Value<'a>, params: &mut Params<'_, 'a>) -> Result<Value<'a>> {
