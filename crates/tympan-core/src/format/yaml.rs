@@ -17,6 +17,8 @@ use crate::source::Span;
 const MAX_DEPTH: usize = 64;
 /// More values than any prompt needs; what aliases repeat is counted each time.
 const MAX_NODES: usize = 100_000;
+/// The bytes of text that aliases may repeat in all. A larger document may repeat as much as it has itself.
+const MAX_REPEATED: usize = 1 << 20;
 /// Maps up to this size look for duplicates by comparing; larger ones keep a set.
 const SMALL_MAP: usize = 16;
 
@@ -129,17 +131,45 @@ impl<'s> Node<'s> {
         Node { value, span }
     }
 
-    /// How many values it holds, itself included, and how deep they nest.
-    fn size(&self) -> (usize, usize) {
-        let mut total = (1, 1);
-        let mut add = |(nodes, depth): (usize, usize)| total = (total.0 + nodes, total.1.max(depth + 1));
+    /// What a copy of it takes up.
+    fn size(&self) -> Size {
+        let mut total = Size { nodes: 1, depth: 1, bytes: 0 };
         match &self.value {
-            Value::List(items) => items.iter().for_each(|item| add(item.size())),
-            Value::Map(entries) => entries.iter().for_each(|entry| add(entry.value.size())),
+            Value::String(text) => total.bytes = text.len(),
+            Value::List(items) => items.iter().for_each(|item| total.add(item.size())),
+            Value::Map(entries) => entries.iter().for_each(|entry| {
+                total.bytes += entry.key.len();
+                total.add(entry.value.size());
+            }),
             _ => {}
         }
         total
     }
+}
+
+/// What a copy of a value takes up.
+#[derive(Clone, Copy)]
+struct Size {
+    /// How many values it holds, itself included.
+    nodes: usize,
+    /// How deep they nest.
+    depth: usize,
+    /// The bytes of its texts and keys.
+    bytes: usize,
+}
+
+impl Size {
+    fn add(&mut self, inner: Self) {
+        self.nodes += inner.nodes;
+        self.depth = self.depth.max(inner.depth + 1);
+        self.bytes += inner.bytes;
+    }
+}
+
+/// What an anchor names.
+struct Anchored<'s> {
+    node: Node<'s>,
+    size: Size,
 }
 
 /// The entries of a map as JSON.
@@ -184,8 +214,10 @@ struct Builder<'s> {
     text: &'s str,
     offset: usize,
     stack: Vec<Frame<'s>>,
-    anchors: HashMap<usize, Node<'s>>,
+    anchors: HashMap<usize, Anchored<'s>>,
     nodes: usize,
+    /// The bytes that anchors and aliases have repeated.
+    repeated: usize,
     root: Option<Node<'s>>,
     problems: Vec<Problem>,
 }
@@ -243,11 +275,8 @@ impl<'s> Builder<'s> {
             if tag.is_some_and(|tag| tag.core_suffix() != Some("str")) {
                 return Err(Problem { span, message: "a key cannot have a tag".into(), help: Some("remove the tag") });
             }
-            if anchor != 0 {
-                self.anchors.insert(anchor, Node { value: Value::String(text.clone()), span });
-            }
-            *key = Some((text, span));
-            return Ok(());
+            *key = Some((text.clone(), span));
+            return self.anchor(anchor, &Node { value: Value::String(text), span });
         }
         let value = scalar::resolve(text, style == ScalarStyle::Plain, tag).map_err(|message| Problem {
             span,
@@ -295,21 +324,31 @@ impl<'s> Builder<'s> {
             let help = Some("an alias can only name an anchor that stands before it, and not around it");
             return Err(Problem { span, message: "this alias refers to itself".into(), help });
         };
-        let (nodes, depth) = target.size();
-        if self.stack.len() + depth > MAX_DEPTH {
+        let size = target.size;
+        if self.stack.len() + size.depth > MAX_DEPTH {
             return Err(too_deep(span));
         }
-        let node = Node { value: target.value.clone(), span };
-        self.count(nodes, span)?;
+        // What there is no room for is not copied first.
+        self.repeat(size, span)?;
+        let Some(target) = self.anchors.get(&anchor) else { return Ok(()) };
+        let node = Node { value: target.node.value.clone(), span };
         self.finish(node, 0)
+    }
+
+    /// Remembers what an anchor names.
+    fn anchor(&mut self, anchor: usize, node: &Node<'s>) -> Result<(), Problem> {
+        if anchor == 0 {
+            return Ok(());
+        }
+        let size = node.size();
+        self.repeat(size, node.span)?;
+        self.anchors.insert(anchor, Anchored { node: node.clone(), size });
+        Ok(())
     }
 
     /// Hands a complete value to the list or map around it.
     fn finish(&mut self, node: Node<'s>, anchor: usize) -> Result<(), Problem> {
-        if anchor != 0 {
-            self.count(node.size().0, node.span)?;
-            self.anchors.insert(anchor, node.clone());
-        }
+        self.anchor(anchor, &node)?;
         match self.stack.last_mut().map(|frame| &mut frame.collection) {
             None => self.root = Some(node),
             Some(Collection::List(items)) => items.push(node),
@@ -343,6 +382,18 @@ impl<'s> Builder<'s> {
         }
         let message = format!("more than {MAX_NODES} values, counting what aliases repeat");
         Err(Problem { span, message, help: Some("move data into a file and refer to it with ${file:…}") })
+    }
+
+    /// Counts a copy.
+    fn repeat(&mut self, size: Size, span: Span) -> Result<(), Problem> {
+        self.count(size.nodes, span)?;
+        self.repeated = self.repeated.saturating_add(size.bytes);
+        let most = MAX_REPEATED.max(self.text.len());
+        if self.repeated <= most {
+            return Ok(());
+        }
+        let message = format!("anchors and aliases repeat more than {most} bytes of text");
+        Err(Problem { span, message, help: Some("write the text once, and refer to it in the template") })
     }
 
     fn span(&self, range: &Range) -> Span {
