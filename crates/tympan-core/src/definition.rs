@@ -3,6 +3,8 @@
 //! A prompt that was made here is sound: every template parses, uses no excluded feature and refers only to declared
 //! variables. All that is wrong is reported at once.
 
+use std::collections::HashMap;
+
 use serde_json::Value as Json;
 
 use crate::diagnostic::Diagnostic;
@@ -79,7 +81,7 @@ impl Prompt {
             // That it is missing has been reported.
             arms.insert(0, Arm { name: DEFAULT_VARIANT.to_owned(), body: String::new(), span: Span::default() });
         }
-        let placements = arms.iter().map(|arm| Placement::Written(arm.span)).collect();
+        let placements = arms.iter().map(|arm| Placement::written(arm.span)).collect();
         // The templates are checked also where the rest is wrong, so that nobody has to come back for them.
         let spec = match definition {
             Some(definition) => spec(definition, &declared),
@@ -229,7 +231,8 @@ pub(crate) fn field(arm: &str) -> String {
 
 fn spec(definition: PromptDefinition, declared: &[(String, Span)]) -> PromptSpec {
     let PromptDefinition { body, metadata, name, output_model, role, variables, variants } = definition;
-    let span_of = |name: &str| declared.iter().find(|(declared, _)| declared == name).map(|(_, span)| *span);
+    let spans: HashMap<_, _> = declared.iter().rev().map(|(name, span)| (name.as_str(), *span)).collect();
+    let span_of = |name: &str| spans.get(name).copied();
     let variants =
         variants.into_iter().map(|(name, variant)| Variant { name, body: variant.body, metadata: variant.metadata });
     PromptSpec {

@@ -23,7 +23,8 @@ impl Pieces {
 
     /// The place in the file of a place in the template; `None` if nobody wrote it there.
     pub(crate) fn locate(&self, span: Span) -> Option<Span> {
-        let piece = self.0.iter().find(|piece| piece.range.contains(&span.start))?;
+        let index = self.0.partition_point(|piece| piece.range.end <= span.start);
+        let piece = self.0.get(index).filter(|piece| piece.range.contains(&span.start))?;
         let moved = |offset: usize| piece.source + offset.min(piece.range.end) - piece.range.start;
         Some(Span::new(moved(span.start), moved(span.end)))
     }

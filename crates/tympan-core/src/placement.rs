@@ -3,16 +3,18 @@
 //! A `.prompty` file holds its template as it is. In YAML, JSON and TOML it is a string, with escapes, indentation or
 //! folded lines, so that a place in the template has to be looked for in what was written.
 
+use std::sync::OnceLock;
+
 use crate::pieces::Pieces;
 use crate::source::{SourceFile, Span};
 
 /// Where a template stands in its source.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) enum Placement {
     /// It is the text that begins here, unchanged.
     Verbatim(usize),
     /// It is the value of the string that is written here.
-    Written(Span),
+    Written(Span, OnceLock<Written>),
     /// It was put together from these pieces.
     Pieces(Pieces),
 }
@@ -23,19 +25,25 @@ impl Placement {
         match self {
             Self::Verbatim(offset) => span.shifted(*offset),
             Self::Pieces(pieces) => pieces.locate(span).unwrap_or_default(),
-            Self::Written(written) => {
+            Self::Written(written, index) => {
                 let raw = source.slice(*written);
-                let start = find(raw, template, span.start.min(template.len()));
-                let end = find(raw, template, span.end.min(template.len())).max(start);
+                let index = index.get_or_init(|| Written::new(raw, template));
+                let start = index.find(raw, template, span.start.min(template.len()));
+                let end = index.find(raw, template, span.end.min(template.len())).max(start);
                 Span::new(start, end).shifted(written.start)
             }
         }
     }
+
+    /// For a template that is the value of the string that is written here.
+    pub(crate) const fn written(span: Span) -> Self {
+        Self::Written(span, OnceLock::new())
+    }
 }
 
 /// How a string is written.
-#[derive(Clone, Copy, PartialEq)]
-enum Style {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Style {
     /// `"…"`: escapes with a backslash.
     Escaped,
     /// `'…'`: a quote is written twice, if it can be written at all.
@@ -44,21 +52,72 @@ enum Style {
     Plain,
 }
 
-/// The offset in a string as it is written of an offset in its value.
-fn find(raw: &str, value: &str, target: usize) -> usize {
-    if raw.starts_with('|')
-        && let Some(at) = find_in_block(raw, value, target)
-    {
-        return at;
+/// The bytes of the value between two marks.
+const STRIDE: usize = 1024;
+
+/// Offsets in the value of a string, and where they are in the string as it is written: enough of them to find all
+/// others from there. A template can have as many findings as it has words.
+#[derive(Clone, Debug)]
+pub(crate) enum Written {
+    /// A block scalar that keeps its lines, which differ by their indentation: where each of them begins in the value,
+    /// and what it is as it is written.
+    Block { lines: Vec<(usize, Span)>, indent: usize },
+    /// Any other string: characters at regular distances.
+    Chars { style: Style, marks: Vec<(usize, usize)> },
+}
+
+impl Written {
+    fn new(raw: &str, value: &str) -> Self {
+        let block = if raw.starts_with('|') { Self::block(raw, value) } else { None };
+        block.unwrap_or_else(|| Self::chars(raw, value))
     }
-    let (style, mut at) = opening(raw);
-    for (offset, char) in value.char_indices() {
-        if offset >= target {
-            return at;
+
+    fn block(raw: &str, value: &str) -> Option<Self> {
+        let start = raw.find('\n')? + 1;
+        let lines = || value.split('\n').zip(raw[start..].split('\n'));
+        let spaces = |line: &str| line.len() - line.trim_start_matches(' ').len();
+        let indent =
+            lines().find(|(value, _)| !value.trim().is_empty()).map(|(value, raw)| (spaces(value), spaces(raw)))?;
+        let indent = indent.1.checked_sub(indent.0)?;
+        let mut at = (0, start);
+        let starts = lines().map(|(value, raw)| {
+            let line = (at.0, Span::new(at.1, at.1 + raw.len()));
+            at = (at.0 + value.len() + 1, line.1.end + 1);
+            line
+        });
+        let lines: Vec<_> = starts.collect();
+        // Every line of the value is written somewhere, or it is no such block.
+        (lines.len() > value.matches('\n').count()).then_some(Self::Block { lines, indent })
+    }
+
+    fn chars(raw: &str, value: &str) -> Self {
+        let (style, mut at) = opening(raw);
+        let mut marks = vec![(0, at)];
+        for (offset, char) in value.char_indices() {
+            if offset >= marks.len() * STRIDE {
+                marks.push((offset, at));
+            }
+            at = after(raw, at, char, style);
         }
-        at = after(raw, at, char, style);
+        Self::Chars { style, marks }
     }
-    at
+
+    /// The offset in the string as it is written of an offset in its value.
+    fn find(&self, raw: &str, value: &str, target: usize) -> usize {
+        match self {
+            Self::Block { lines, indent } => {
+                let (line, written) = lines[lines.partition_point(|(line, _)| *line <= target) - 1];
+                (written.start + indent + target - line).min(written.end)
+            }
+            Self::Chars { style, marks } => {
+                let (offset, mut at) = marks[marks.partition_point(|(offset, _)| *offset <= target) - 1];
+                for (_, char) in value[offset..].char_indices().take_while(|(passed, _)| offset + passed < target) {
+                    at = after(raw, at, char, *style);
+                }
+                at
+            }
+        }
+    }
 }
 
 /// How a string is written, and where its text begins.
@@ -75,25 +134,6 @@ fn opening(raw: &str) -> (Style, usize) {
         [b'>', ..] => (Style::Plain, raw.find('\n').map_or(raw.len(), |end| end + 1)),
         _ => (Style::Plain, 0),
     }
-}
-
-/// A block scalar that keeps its lines: they correspond one to one, and differ by their indentation.
-fn find_in_block(raw: &str, value: &str, target: usize) -> Option<usize> {
-    let mut start = raw.find('\n')? + 1;
-    let lines = || value.split('\n').zip(raw[start..].split('\n'));
-    let spaces = |line: &str| line.len() - line.trim_start_matches(' ').len();
-    let indent =
-        lines().find(|(value, _)| !value.trim().is_empty()).map(|(value, raw)| (spaces(value), spaces(raw)))?;
-    let indent = indent.1.checked_sub(indent.0)?;
-    let mut left = target;
-    for (value, raw) in value.split('\n').zip(raw[start..].split('\n')) {
-        if left <= value.len() {
-            return Some(start + (indent + left).min(raw.len()));
-        }
-        left -= value.len() + 1;
-        start += raw.len() + 1;
-    }
-    None
 }
 
 /// Where the text goes on behind what stands at `at` for a character.
@@ -161,7 +201,7 @@ mod tests {
             let source = SourceFile::new("x", format!("key: {raw}\n"));
             let written = Span::new(5, 5 + raw.len());
             let at = value.find("{{").expect("there is a tag");
-            let found = Placement::Written(written).locate(&source, value, Span::new(at, at + 7));
+            let found = Placement::written(written).locate(&source, value, Span::new(at, at + 7));
             assert_eq!(source.slice(found), "{{ x }}", "{raw:?}");
         }
     }

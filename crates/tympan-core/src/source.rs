@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A half-open range of byte offsets into a [`SourceFile`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -53,16 +53,18 @@ pub struct LineColumn {
 }
 
 /// A named text, shared cheaply by everything that points into it.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct SourceFile {
     name: Arc<str>,
     text: Arc<str>,
+    /// Built when a line is asked for: a file can have many findings, and each has a place.
+    lines: Arc<OnceLock<Lines>>,
 }
 
 impl SourceFile {
     /// A source called `name` (usually its path) with this text.
     pub fn new(name: impl Into<Arc<str>>, text: impl Into<Arc<str>>) -> Self {
-        Self { name: name.into(), text: text.into() }
+        Self { name: name.into(), text: text.into(), lines: Arc::default() }
     }
 
     /// What the source is called in messages: its path, or a name such as `<string>`.
@@ -82,15 +84,71 @@ impl SourceFile {
 
     /// The line and column of a byte offset.
     pub fn line_column(&self, offset: usize) -> LineColumn {
-        let mut end = offset.min(self.text.len());
-        while !self.text.is_char_boundary(end) {
-            end -= 1;
-        }
-        let before = &self.text[..end];
-        let line_start = memchr::memrchr(b'\n', before.as_bytes()).map_or(0, |at| at + 1);
-        LineColumn {
-            line: memchr::memchr_iter(b'\n', before.as_bytes()).count() + 1,
-            column: before[line_start..].chars().count() + 1,
+        let end = self.text.floor_char_boundary(offset);
+        self.lines.get_or_init(|| Lines::new(&self.text)).line_column(&self.text, end)
+    }
+}
+
+impl PartialEq for SourceFile {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.name, &self.text) == (&other.name, &other.text)
+    }
+}
+
+impl Eq for SourceFile {}
+
+/// The bytes between two marks.
+const STRIDE: usize = 1024;
+
+/// Where the lines of a text are, by marks at regular distances: finding one never reads more than a few of them.
+struct Lines(Vec<Mark>);
+
+/// What is known of the text before a mark.
+#[derive(Clone, Copy, Default)]
+struct Mark {
+    newlines: usize,
+    /// Characters, by their first bytes.
+    chars: usize,
+    /// Where the line begins that the mark is in.
+    line_start: usize,
+}
+
+impl Lines {
+    fn new(text: &str) -> Self {
+        let mut mark = Mark::default();
+        let marks = text.as_bytes().chunks(STRIDE).enumerate().map(|(index, chunk)| {
+            let here = mark;
+            mark.pass(chunk, index * STRIDE);
+            here
+        });
+        let mut marks: Vec<_> = marks.collect();
+        // The end of the text has a mark too.
+        marks.push(mark);
+        Self(marks)
+    }
+
+    fn line_column(&self, text: &str, offset: usize) -> LineColumn {
+        let at = self.before(text, offset);
+        let line_start = self.before(text, at.line_start);
+        LineColumn { line: at.newlines + 1, column: at.chars - line_start.chars + 1 }
+    }
+
+    /// What is known of the text before an offset.
+    fn before(&self, text: &str, offset: usize) -> Mark {
+        let index = (offset / STRIDE).min(self.0.len() - 1);
+        let (start, mut mark) = ((index * STRIDE).min(offset), self.0[index]);
+        mark.pass(&text.as_bytes()[start..offset], start);
+        mark
+    }
+}
+
+impl Mark {
+    /// Goes on over the bytes that begin at an offset.
+    fn pass(&mut self, bytes: &[u8], start: usize) {
+        self.newlines += memchr::memchr_iter(b'\n', bytes).count();
+        self.chars += bytes.iter().filter(|byte| (**byte & 0xc0) != 0x80).count();
+        if let Some(at) = memchr::memrchr(b'\n', bytes) {
+            self.line_start = start + at + 1;
         }
     }
 }
@@ -111,5 +169,18 @@ mod tests {
         let at = source.text().find('b').expect("there is a b");
         assert_eq!(source.line_column(at), LineColumn { line: 2, column: 3 });
         assert_eq!(source.line_column(999), LineColumn { line: 2, column: 4 });
+    }
+
+    #[test]
+    fn places_far_into_a_text_are_those_of_counting() {
+        let text = "aß€\n".repeat(700) + &"é".repeat(3000) + "\n\nx";
+        let source = SourceFile::new("x", text.as_str());
+        for offset in (0..text.len() + 3).step_by(7).chain([0, 1023, 1024, 1025, 2048, text.len()]) {
+            let before = &text[..text.floor_char_boundary(offset)];
+            let line = before.matches('\n').count() + 1;
+            let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+            assert_eq!(source.line_column(offset), LineColumn { line, column }, "{offset}");
+        }
+        assert_eq!(SourceFile::new("x", "").line_column(3), LineColumn { line: 1, column: 1 });
     }
 }
