@@ -1,9 +1,9 @@
 //! What analysis shows about a prompt that works, but may not do what its author wants.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use crate::definition::field;
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, listed};
 use crate::error::Result;
 use crate::message::Role;
 use crate::prompt::Prompt;
@@ -15,6 +15,22 @@ use crate::template::flow::{Flow, Sink};
 /// The key in the metadata that says somebody has thought of the guard.
 const GUARD: &str = "guard";
 
+/// How many variants are named for each variable that they do not use.
+const MAX_VARIANTS: usize = 10;
+
+/// How the inputs go through a template, and which of them become output.
+struct Reached {
+    flow: Flow,
+    inputs: HashSet<usize>,
+}
+
+impl Reached {
+    fn new(flow: Flow) -> Self {
+        let inputs = flow.sinks.iter().map(|sink| sink.input).collect();
+        Self { flow, inputs }
+    }
+}
+
 impl Prompt {
     /// Looks for what is worth knowing: untrusted variables that no guard is declared for, variables that nothing
     /// uses, and untrusted text in a system message. The findings are in the order of their places.
@@ -25,6 +41,7 @@ impl Prompt {
         let arms = (0..self.arms().count()).map(|index| self.arm_template(index).map(|template| template.flow()));
         let arms = arms.collect::<Result<Vec<_>>>()?;
         let mut findings = Vec::new();
+        let arms: Vec<_> = arms.into_iter().map(Reached::new).collect();
         for (index, variable) in self.variables().iter().enumerate() {
             self.check_use(index, variable, &arms, &mut findings);
             self.check_guard(index, variable, &arms, &mut findings);
@@ -37,16 +54,16 @@ impl Prompt {
     }
 
     /// A variable that nothing uses, or that only some variants use.
-    fn check_use(&self, index: usize, variable: &Property, arms: &[Flow], findings: &mut Vec<Diagnostic>) {
+    fn check_use(&self, index: usize, variable: &Property, arms: &[Reached], findings: &mut Vec<Diagnostic>) {
         let name = &variable.name;
-        let without: Vec<_> = (0..arms.len()).filter(|arm| !arms[*arm].uses.contains_key(&index)).collect();
+        let without: Vec<_> = (0..arms.len()).filter(|arm| !arms[*arm].flow.uses.contains_key(&index)).collect();
         if without.len() == arms.len() {
             let message = format!("no template uses the variable `{name}`");
             let finding = Diagnostic::warning("unused_variable", variable.span, message);
             findings.push(finding.with_help("use it, or remove it"));
             return;
         }
-        for arm in without {
+        for arm in without.into_iter().take(MAX_VARIANTS) {
             let arm_name = self.arm_name(arm);
             let span = self.locate_span(arm, Span::default());
             let message = format!("the variant `{arm_name}` never uses `{name}`, which others do");
@@ -56,27 +73,27 @@ impl Prompt {
     }
 
     /// An untrusted variable in a template whose metadata says nothing of a guard.
-    fn check_guard(&self, index: usize, variable: &Property, arms: &[Flow], findings: &mut Vec<Diagnostic>) {
+    fn check_guard(&self, index: usize, variable: &Property, arms: &[Reached], findings: &mut Vec<Diagnostic>) {
         if variable.trusted || !self.is_definition() || self.metadata().contains_key(GUARD) {
             return;
         }
-        let bare = arms.iter().enumerate().filter(|(arm, flow)| {
+        let bare = arms.iter().enumerate().filter(|(arm, reached)| {
             let is_declared = *arm > 0 && self.spec().variants[arm - 1].metadata.contains_key(GUARD);
-            flow.sinks.iter().any(|sink| sink.input == index) && !is_declared
+            reached.inputs.contains(&index) && !is_declared
         });
-        let bare: Vec<_> = bare.map(|(arm, _)| format!("`{}`", self.arm_name(arm))).collect();
+        let bare: Vec<_> = bare.map(|(arm, _)| self.arm_name(arm)).collect();
         if bare.is_empty() {
             return;
         }
-        let message =
-            format!("untrusted `{}` is rendered without a declared guard (in {})", variable.name, bare.join(", "));
+        let bare = listed(bare.into_iter());
+        let message = format!("untrusted `{}` is rendered without a declared guard (in {bare})", variable.name);
         let help = "add a `guard` key to the metadata and render with the guard, or say `trusted: true` if it is";
         findings.push(Diagnostic::warning("untrusted_without_guard", variable.span, message).with_help(help));
     }
 
     /// Untrusted text that becomes part of what a model takes for the application's own instructions.
-    fn check_system(&self, arms: &[Flow], findings: &mut Vec<Diagnostic>) {
-        for (arm, flow) in arms.iter().enumerate() {
+    fn check_system(&self, arms: &[Reached], findings: &mut Vec<Diagnostic>) {
+        for (arm, Reached { flow, .. }) in arms.iter().enumerate() {
             let untrusted = |sink: &&Sink| self.variables().get(sink.input).is_some_and(|variable| !variable.trusted);
             for sink in flow.sinks.iter().filter(untrusted) {
                 let name = &self.variables()[sink.input].name;

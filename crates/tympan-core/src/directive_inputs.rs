@@ -1,5 +1,7 @@
 //! The inputs of a directive: all of them are declared, and errors about them say which there are.
 
+use std::collections::HashSet;
+
 use serde_json::Value as Json;
 
 use crate::error::{Error, Kind, Result};
@@ -26,8 +28,8 @@ pub(crate) fn steps(spec: &PromptSpec) -> Span {
 
 /// Refuses inputs that a directive does not declare: nothing in it could use them, so they are mistakes.
 pub(crate) fn check_known(spec: &PromptSpec, inputs: GivenMap<'_>) -> Result<()> {
-    let is_declared = |name: &str| spec.inputs.iter().any(|input| input.name == name);
-    match inputs.iter().find(|(name, _)| !is_declared(name)) {
+    let declared: HashSet<&str> = spec.inputs.iter().map(|input| input.name.as_str()).collect();
+    match inputs.iter().find(|(name, _)| !declared.contains(name)) {
         Some((name, _)) => Err(Error::new(Kind::UnknownInput, name).with_help(list_near(name, &names(spec)))),
         None => Ok(()),
     }

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use smallvec::SmallVec;
 
 use crate::chat::{self, Place, for_each_marker};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, listed};
 use crate::directive_inputs as directive;
 use crate::error::{Error, Kind, Result};
 use crate::given::{GivenMap, GivenRef};
@@ -268,9 +268,9 @@ impl Prompt {
     fn arm_index(&self, variant: Option<&str>) -> Result<usize> {
         let Some(name) = variant else { return Ok(0) };
         self.arms().position(|arm| arm == name).ok_or_else(|| {
-            let arms: Vec<_> = self.arms().map(|arm| format!("`{arm}`")).collect();
+            let arms: Vec<_> = self.arms().collect();
             Error::new(Kind::UnknownVariant, format_args!("`{name}`"))
-                .with_help(format!("the prompt has {}", arms.join(", ")))
+                .with_help(format!("the prompt has {}", listed(arms.into_iter())))
         })
     }
 

@@ -43,6 +43,10 @@ impl<'s> Fields<'s> {
         self.get(key).is_some()
     }
 
+    pub(super) fn entries(&self) -> &[Entry<'s>] {
+        &self.entries
+    }
+
     pub(super) fn keys(&self) -> impl Iterator<Item = &str> {
         self.entries.iter().map(|entry| entry.key.as_ref())
     }

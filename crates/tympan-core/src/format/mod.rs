@@ -20,6 +20,8 @@ mod yaml;
 
 pub use inputs::parse_inputs;
 
+use std::collections::HashSet;
+
 use crate::error::{Error, Kind, Result};
 use crate::source::Span;
 use crate::spec::{PromptSpec, Secret};
@@ -79,13 +81,17 @@ impl Resolve for NoReferences {
 struct Remembering<'a> {
     resolve: &'a mut dyn Resolve,
     secrets: Vec<Secret>,
+    /// The variables that have been asked for: what they hold is remembered once.
+    asked: HashSet<String>,
 }
 
 impl Resolve for Remembering<'_> {
     fn env(&mut self, name: &str) -> Result<Option<String>> {
         let value = self.resolve.env(name)?;
         // A host that leaves references as they are gives nothing away.
-        if let Some(value) = value.as_deref().filter(|value| *value != format!("${{env:{name}}}")) {
+        if let Some(value) = value.as_deref().filter(|value| *value != format!("${{env:{name}}}"))
+            && self.asked.insert(name.to_owned())
+        {
             self.secrets.push(Secret::new(value));
         }
         Ok(value)

@@ -2,6 +2,8 @@
 //!
 //! Files of older versions are read too. What has a new place is put there, with a warning that shows the new spelling.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::Value as Json;
 
 use super::fields::Fields;
@@ -16,6 +18,7 @@ use super::yaml::{Entry, Node, Value, into_json_map, parse as parse_yaml};
 use super::{Document, Remembering, Resolve};
 use crate::diagnostic::Diagnostic;
 use crate::error::Kind;
+use crate::message::JsonMap;
 use crate::schema::Property;
 use crate::source::{SourceFile, Span};
 use crate::spec::PromptSpec;
@@ -44,7 +47,7 @@ pub fn parse_as_far_as_possible(source: &SourceFile, resolve: &mut dyn Resolve) 
         Err(diagnostic) => return (None, vec![diagnostic]),
     };
     let mut report = Report::default();
-    let mut resolve = Remembering { resolve, secrets: Vec::new() };
+    let mut resolve = Remembering { resolve, secrets: Vec::new(), asked: HashSet::new() };
     let mut spec = match split.front_matter {
         Some(span) => read_front_matter(source, span, &mut resolve, &mut report),
         None => PromptSpec::default(),
@@ -105,7 +108,7 @@ fn read_spec(mut fields: Fields<'_>, report: &mut Report) -> PromptSpec {
     spec
 }
 
-fn read_metadata(fields: &mut Fields<'_>, report: &mut Report) -> crate::message::JsonMap {
+fn read_metadata(fields: &mut Fields<'_>, report: &mut Report) -> JsonMap {
     let node = fields.value("metadata");
     let mut metadata = node.and_then(|node| Fields::of(node, "metadata", report)).map(Fields::rest).unwrap_or_default();
     for key in OLD_METADATA {
@@ -130,9 +133,7 @@ fn read_sample(entry: Entry<'_>, inputs: &mut Vec<Property>, report: &mut Report
         Value::Null => None,
         Value::Map(samples) => {
             report.moved(key_span, "`sample`", "write an `example` for each input: `inputs: {question: {example: …}}`");
-            for (name, example) in into_json_map(samples) {
-                add_example(name, example, key_span, inputs);
-            }
+            add_examples(into_json_map(samples), key_span, inputs);
             None
         }
         _ => {
@@ -149,13 +150,19 @@ fn read_sample(entry: Entry<'_>, inputs: &mut Vec<Property>, report: &mut Report
     }
 }
 
-fn add_example(name: String, example: Json, span: Span, inputs: &mut Vec<Property>) {
-    let kind = infer(&example);
-    match inputs.iter_mut().find(|input| input.name == name) {
-        Some(input) => {
-            input.example.get_or_insert(example);
+fn add_examples(samples: JsonMap, span: Span, inputs: &mut Vec<Property>) {
+    let mut indexes = HashMap::new();
+    for (index, input) in inputs.iter().enumerate() {
+        indexes.entry(input.name.clone()).or_insert(index);
+    }
+    for (name, example) in samples {
+        match indexes.get(&name) {
+            Some(index) => drop(inputs[*index].example.get_or_insert(example)),
+            None => {
+                let kind = infer(&example);
+                inputs.push(Property { example: Some(example), span: Some(span), ..Property::new(name, kind) });
+            }
         }
-        None => inputs.push(Property { example: Some(example), span: Some(span), ..Property::new(name, kind) }),
     }
 }
 
@@ -176,8 +183,8 @@ fn drop_what_the_file_decides(fields: &mut Fields<'_>, report: &mut Report) {
 /// Two spellings of a key that differ only in case leave open which one counts.
 fn report_case_twins(fields: &Fields<'_>, report: &mut Report) {
     for known in KEYS.into_iter().filter(|known| fields.has(known)) {
-        let twins = fields.keys().filter(|key| *key != known && key.eq_ignore_ascii_case(known));
-        for entry in twins.filter_map(|key| fields.get(key)) {
+        let is_twin = |entry: &&Entry<'_>| entry.key != known && entry.key.eq_ignore_ascii_case(known);
+        for entry in fields.entries().iter().filter(is_twin) {
             report.push(
                 invalid(entry.key_span, format_args!("`{}` and `{known}` differ only in case", entry.key))
                     .with_help(format!("keep `{known}`")),

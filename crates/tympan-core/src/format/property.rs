@@ -1,6 +1,6 @@
 //! Declared inputs, outputs and parameters.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value as Json;
 
@@ -278,9 +278,13 @@ fn read_required(fields: &mut Fields<'_>, properties: &mut [Property], report: &
         return fields::boolean(&node, "required", report);
     }
     let span = node.span;
+    let mut indexes = HashMap::new();
+    for (index, property) in properties.iter().enumerate() {
+        indexes.entry(property.name.clone()).or_insert(index);
+    }
     for name in fields::strings(node, "required", report).unwrap_or_default() {
-        match properties.iter_mut().find(|property| property.name == name) {
-            Some(property) => property.required = Some(true),
+        match indexes.get(&name) {
+            Some(index) => properties[*index].required = Some(true),
             None => report.push(invalid(span, format_args!("`{name}` is required, but not declared"))),
         }
     }
@@ -357,11 +361,10 @@ fn report_duplicates(properties: &[Property], what: &str, report: &mut Report) {
 
 /// Warns about keys that nobody took, but that are nearly ones that somebody would have taken.
 pub(super) fn warn_misspelt(fields: &Fields<'_>, known: &[&'static str], report: &mut Report) {
-    for key in fields.keys() {
+    for Entry { key, key_span, .. } in fields.entries() {
         let Some(meant) = guess(key, known.iter().copied()) else { continue };
-        let span = fields.get(key).map(|entry| entry.key_span).unwrap_or_default();
         report.push(
-            Diagnostic::warning("misspelt_key", span, format!("`{key}` is not a key that is known here"))
+            Diagnostic::warning("misspelt_key", *key_span, format!("`{key}` is not a key that is known here"))
                 .with_help(format!("did you mean `{meant}`?"))
                 .with_fix(meant),
         );

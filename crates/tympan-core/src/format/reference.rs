@@ -13,20 +13,14 @@ use crate::diagnostic::{Diagnostic, guess};
 use crate::error::{Error, Kind};
 use crate::source::{SourceFile, Span};
 
+/// The most bytes that all references of a file may bring in.
+const MAX_BYTES: usize = 16 << 20;
+/// The most values that files may bring in. Files of YAML count theirs themselves; this is for many of them.
+const MAX_VALUES: usize = 1_000_000;
+
 /// Replaces the references in all strings of a tree.
 pub(super) fn resolve_tree(node: &mut Node<'_>, source: &SourceFile, resolve: &mut dyn Resolve, report: &mut Report) {
-    match &mut node.value {
-        Value::List(items) => items.iter_mut().for_each(|item| resolve_tree(item, source, resolve, report)),
-        Value::Map(entries) => {
-            entries.iter_mut().for_each(|entry| resolve_tree(&mut entry.value, source, resolve, report));
-        }
-        Value::String(text) if text.contains("${") => {
-            let text = std::mem::take(text);
-            let mut resolver = Resolver { source, node: node.span, resolve, report };
-            node.value = resolver.string(text);
-        }
-        _ => {}
-    }
+    Resolver { source, resolve, report, bytes: 0, values: 0 }.tree(node);
 }
 
 /// One reference in a string.
@@ -42,28 +36,62 @@ struct Reference<'t> {
 
 struct Resolver<'a> {
     source: &'a SourceFile,
-    node: Span,
     resolve: &'a mut dyn Resolve,
     report: &'a mut Report,
+    /// What the references have brought in so far.
+    bytes: usize,
+    values: usize,
+}
+
+/// Where the string stands that is being resolved, and how far its references have been found there.
+struct Place {
+    node: Span,
+    at: usize,
+    /// The last reference that was found, by where its text is.
+    last: Option<(*const u8, Span)>,
+}
+
+impl Place {
+    fn of(node: Span) -> Self {
+        Self { node, at: node.start, last: None }
+    }
 }
 
 impl Resolver<'_> {
-    fn string<'s>(&mut self, text: Cow<'s, str>) -> Value<'s> {
+    fn tree(&mut self, node: &mut Node<'_>) {
+        match &mut node.value {
+            Value::List(items) => items.iter_mut().for_each(|item| self.tree(item)),
+            Value::Map(entries) => entries.iter_mut().for_each(|entry| self.tree(&mut entry.value)),
+            Value::String(text) if text.contains("${") => {
+                let text = std::mem::take(text);
+                node.value = self.string(text, &mut Place::of(node.span));
+            }
+            _ => {}
+        }
+    }
+
+    fn string<'s>(&mut self, text: Cow<'s, str>, place: &mut Place) -> Value<'s> {
+        let references = References::new(&text);
         let trimmed = text.trim();
-        if let Some(reference) = reference_at(trimmed, 0)
+        let start = text.len() - text.trim_start().len();
+        if let Some(reference) = references.at(start)
             && reference.whole.len() == trimmed.len()
             && reference.protocol.eq_ignore_ascii_case("file")
         {
-            return self.whole_file(&reference);
+            return self.whole_file(&reference, place);
         }
         let mut resolved = String::with_capacity(text.len());
         let mut at = 0;
         while let Some(found) = text[at..].find("${") {
             let start = at + found;
             resolved.push_str(&text[at..start]);
-            match reference_at(&text, start) {
+            match references.at(start) {
                 Some(reference) => {
-                    resolved.push_str(&self.text_of(&reference));
+                    let brought_in = self.text_of(&reference, place);
+                    if !self.has_room(brought_in.len(), 0, &reference, place) {
+                        return Value::Null;
+                    }
+                    resolved.push_str(&brought_in);
                     at = start + reference.whole.len();
                 }
                 None => {
@@ -76,19 +104,37 @@ impl Resolver<'_> {
         Value::String(Cow::Owned(resolved))
     }
 
+    /// Counts what a reference brings in. What is too much is reported once, and brought in no more.
+    fn has_room(&mut self, bytes: usize, values: usize, reference: &Reference<'_>, place: &mut Place) -> bool {
+        let is_full = |resolver: &Self| resolver.bytes > MAX_BYTES || resolver.values > MAX_VALUES;
+        let was_full = is_full(self);
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.values = self.values.saturating_add(values);
+        if !is_full(self) {
+            return true;
+        }
+        if !was_full {
+            let details = format!("references bring in more than {MAX_BYTES} bytes or {MAX_VALUES} values");
+            let span = self.place(reference, place);
+            let finding = error(Kind::InvalidReferencedFile, span, details);
+            self.report.push(finding.with_help("refer to each file once, and hand in large data as inputs"));
+        }
+        false
+    }
+
     /// What a reference inside a string stands for; nothing, if that has been reported.
-    fn text_of<'t>(&mut self, reference: &Reference<'t>) -> Cow<'t, str> {
+    fn text_of<'t>(&mut self, reference: &Reference<'t>, place: &mut Place) -> Cow<'t, str> {
         if reference.protocol.eq_ignore_ascii_case("env") {
-            self.env(reference)
+            self.env(reference, place)
         } else if reference.protocol.eq_ignore_ascii_case("file") {
-            self.file(reference).map_or(Cow::Borrowed(""), Cow::Owned)
+            self.file(reference, place).map_or(Cow::Borrowed(""), Cow::Owned)
         } else {
-            self.unknown_protocol(reference);
+            self.unknown_protocol(reference, place);
             Cow::Borrowed(reference.whole)
         }
     }
 
-    fn env<'t>(&mut self, reference: &Reference<'t>) -> Cow<'t, str> {
+    fn env<'t>(&mut self, reference: &Reference<'t>, place: &mut Place) -> Cow<'t, str> {
         let (name, default) = match reference.content.split_once(':') {
             // An empty default counts as none: the format says so.
             Some((name, default)) => (name.trim(), Some(default).filter(|default| !default.is_empty())),
@@ -101,27 +147,36 @@ impl Resolver<'_> {
                 .with_help(format!("set it, or give a default: `${{env:{name}:some value}}`")),
             (Err(failure), _) => failure,
         };
-        self.fail(reference, &failure);
+        self.fail(reference, &failure, place);
         Cow::Borrowed("")
     }
 
-    fn file(&mut self, reference: &Reference<'_>) -> Option<String> {
+    fn file(&mut self, reference: &Reference<'_>, place: &mut Place) -> Option<String> {
+        // A file that there is no room for is not read.
+        if !self.has_room(0, 0, reference, place) {
+            return None;
+        }
         match self.resolve.file(reference.content.trim()) {
             Ok(file) => Some(match file.text.strip_prefix('\u{feff}') {
                 Some(rest) => rest.to_owned(),
                 None => file.text,
             }),
             Err(failure) => {
-                self.fail(reference, &failure);
+                self.fail(reference, &failure, place);
                 None
             }
         }
     }
 
     /// A string that is nothing but a reference to a file: JSON and YAML become what they say.
-    fn whole_file<'s>(&mut self, reference: &Reference<'_>) -> Value<'s> {
-        let Some(text) = self.file(reference) else { return Value::Null };
-        let span = self.place(reference);
+    fn whole_file<'s>(&mut self, reference: &Reference<'_>, place: &mut Place) -> Value<'s> {
+        let Some(text) = self.file(reference, place) else { return Value::Null };
+        let span = self.place(reference, place);
+        // What stands between values bounds how many there are.
+        let values = text.bytes().filter(|byte| matches!(byte, b',' | b'[' | b'{' | b'\n')).count();
+        if !self.has_room(text.len(), values, reference, place) {
+            return Value::Null;
+        }
         let parsed = match extension(reference.content).as_str() {
             "json" => serde_json::from_str(&text)
                 .map(|json| Node::from_json(json, span).value)
@@ -138,8 +193,8 @@ impl Resolver<'_> {
         })
     }
 
-    fn unknown_protocol(&mut self, reference: &Reference<'_>) {
-        let span = self.place(reference);
+    fn unknown_protocol(&mut self, reference: &Reference<'_>, place: &mut Place) {
+        let span = self.place(reference, place);
         let message = format!("`{}` is not a kind of reference, so this is kept as text", reference.protocol);
         let warning = Diagnostic::warning("unknown_reference", span, message);
         self.report.push(match guess(reference.protocol, ["env", "file"]) {
@@ -148,47 +203,76 @@ impl Resolver<'_> {
         });
     }
 
-    fn fail(&mut self, reference: &Reference<'_>, failure: &Error) {
-        let span = self.place(reference);
+    fn fail(&mut self, reference: &Reference<'_>, failure: &Error, place: &mut Place) {
+        let span = self.place(reference, place);
         self.report.push(from_error(failure, span));
     }
 
-    /// Where a reference stands: inside its string, if it is written there as it reads.
-    fn place(&self, reference: &Reference<'_>) -> Span {
-        match self.source.slice(self.node).find(reference.whole) {
-            Some(at) => Span::new(self.node.start + at, self.node.start + at + reference.whole.len()),
-            None => self.node,
+    /// Where a reference stands: inside its string, if it is written there as it reads. References come in the order
+    /// in which they stand, so that none is looked for in what lies before the last one.
+    fn place(&self, reference: &Reference<'_>, place: &mut Place) -> Span {
+        if let Some((_, span)) = place.last.filter(|(last, _)| *last == reference.whole.as_ptr()) {
+            return span;
         }
+        let rest = self.source.slice(Span::new(place.at, place.node.end.max(place.at)));
+        let span = rest.find(reference.whole).map(|found| {
+            let start = place.at + found;
+            Span::new(start, start + reference.whole.len())
+        });
+        // Where one is not found, they are written in another way, and none is looked for again.
+        place.at = span.unwrap_or(place.node).end;
+        let span = span.unwrap_or(place.node);
+        place.last = Some((reference.whole.as_ptr(), span));
+        span
     }
 }
 
-/// The reference that starts at `start` with `${`, if it is one.
-fn reference_at(text: &str, start: usize) -> Option<Reference<'_>> {
-    let inner = text[start..].strip_prefix("${")?;
-    let colon = inner.find(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-')?;
-    if colon == 0 || !inner[colon..].starts_with(':') {
-        return None;
-    }
-    let end = closing_brace(inner).or_else(|| inner.find('}'))?;
-    Some(Reference {
-        whole: &text[start..start + 2 + end + 1],
-        protocol: &inner[..colon],
-        content: inner.get(colon + 1..end)?,
-    })
+/// The references of a string.
+struct References<'t> {
+    text: &'t str,
+    /// For each `${` that is closed: where its brace is, and the brace that closes it, counting those in between.
+    closed: Vec<(usize, usize)>,
+    /// Where the last closing brace is, whatever it closes.
+    last: usize,
 }
 
-/// Where the brace is that closes what stands before `text`, counting the braces in between.
-fn closing_brace(text: &str) -> Option<usize> {
-    let mut depth = 0_usize;
-    for (at, byte) in text.bytes().enumerate() {
-        match byte {
-            b'{' => depth += 1,
-            b'}' if depth == 0 => return Some(at),
-            b'}' => depth -= 1,
-            _ => {}
+impl<'t> References<'t> {
+    fn new(text: &'t str) -> Self {
+        let bytes = text.as_bytes();
+        let (mut open, mut closed) = (Vec::new(), Vec::new());
+        for at in memchr::memchr2_iter(b'{', b'}', bytes) {
+            if bytes[at] == b'{' {
+                open.push(at);
+            } else if let Some(start) = open.pop()
+                && start > 0
+                && bytes[start - 1] == b'$'
+            {
+                closed.push((start, at));
+            }
         }
+        closed.sort_unstable();
+        Self { text, closed, last: memchr::memrchr(b'}', bytes).unwrap_or(0) }
     }
-    None
+
+    /// The reference that starts at `start` with `${`, if it is one.
+    fn at(&self, start: usize) -> Option<Reference<'t>> {
+        let inner = self.text[start..].strip_prefix("${")?;
+        let colon = inner.find(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-')?;
+        if colon == 0 || !inner[colon..].starts_with(':') || start > self.last {
+            return None;
+        }
+        let offset = start + 2;
+        let closing = self.closed.binary_search_by_key(&(offset - 1), |(open, _)| *open).ok();
+        let end = match closing {
+            Some(index) => self.closed[index].1 - offset,
+            None => inner.find('}')?,
+        };
+        Some(Reference {
+            whole: &self.text[start..offset + end + 1],
+            protocol: &inner[..colon],
+            content: inner.get(colon + 1..end)?,
+        })
+    }
 }
 
 fn extension(path: &str) -> String {
@@ -221,7 +305,7 @@ mod tests {
             ("${", None),
         ];
         for (text, expected) in cases {
-            let found = reference_at(text, 0).map(|found| (found.whole, found.protocol, found.content));
+            let found = References::new(text).at(0).map(|found| (found.whole, found.protocol, found.content));
             assert_eq!(found, expected, "{text}");
         }
     }

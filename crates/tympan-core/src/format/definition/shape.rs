@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 
 use super::super::report::{Report, error};
 use super::super::yaml::{Entry, Node, Value};
-use crate::diagnostic::{Diagnostic, guess};
+use crate::diagnostic::{Diagnostic, guess, short};
 use crate::error::Kind;
 use crate::source::Span;
 
@@ -142,8 +142,8 @@ impl fmt::Display for Path<'_> {
         parent.fmt(f)?;
         match self.step {
             Step::Root => Ok(()),
-            Step::Key(key) if parent.parent.is_none() => f.write_str(key),
-            Step::Key(key) => write!(f, ".{key}"),
+            Step::Key(key) if parent.parent.is_none() => f.write_str(&short(key)),
+            Step::Key(key) => write!(f, ".{}", short(key)),
             Step::Index(index) => write!(f, "[{index}]"),
         }
     }

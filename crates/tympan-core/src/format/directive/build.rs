@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use indexmap::IndexMap;
+
 /// What a prompt says first, unless the host says otherwise.
 pub const INSTRUCTION: &str = "Execute the directive as specified now.";
 
@@ -131,13 +133,7 @@ fn kept_lines(preamble: &str) -> Vec<(usize, &str)> {
 /// The instruction to call `directive_return`, if there is anything to return.
 fn return_instruction(outputs: &[(&str, &str)]) -> Option<String> {
     // As in a map, a name that comes again keeps its place and has the last description.
-    let mut fields: Vec<(&str, &str)> = Vec::new();
-    for (name, description) in outputs.iter().filter(|(name, _)| !name.is_empty()) {
-        match fields.iter_mut().find(|(known, _)| known == name) {
-            Some(field) => field.1 = description,
-            None => fields.push((name, description)),
-        }
-    }
+    let fields: IndexMap<&str, &str> = outputs.iter().filter(|(name, _)| !name.is_empty()).copied().collect();
     if fields.is_empty() {
         return None;
     }

@@ -1,12 +1,17 @@
 //! What is worth saying about a directive besides what is wrong with its metadata.
 
+use std::collections::HashSet;
+
 use super::document::Directive;
 use super::layout::Layout;
-use crate::diagnostic::{Diagnostic, guess};
+use crate::diagnostic::{Diagnostic, guess, listed};
 use crate::error::Kind;
 use crate::format::report::{Report, error};
 use crate::interpolation::{malformed, references};
 use crate::source::{SourceFile, Span};
+
+/// The most bytes that are searched for names of outputs.
+const MAX_SEARCHED: usize = 64 << 20;
 
 /// Runs all rules.
 pub(super) fn check(directive: &Directive, layout: &Layout, source: &SourceFile, report: &mut Report) {
@@ -94,7 +99,8 @@ fn steps(directive: &Directive, source: &SourceFile, report: &mut Report) {
 fn check_references(directive: &Directive, source: &SourceFile, report: &mut Report) {
     let body = source.slice(directive.body);
     let declared: Vec<&str> = directive.inputs.iter().map(|input| input.name.as_str()).collect();
-    for reference in references(body).filter(|reference| !declared.contains(&reference.name)) {
+    let names: HashSet<&str> = declared.iter().copied().collect();
+    for reference in references(body).filter(|reference| !names.contains(reference.name)) {
         let span = Span::from(reference.range.clone()).shifted(directive.body.start);
         let help = list_near(reference.name, &declared);
         let finding = match reference.fallback {
@@ -126,9 +132,7 @@ pub(crate) fn list_near(name: &str, declared: &[&str]) -> String {
 pub(crate) fn list(declared: &[&str]) -> String {
     match declared {
         [] => "no inputs are declared".to_owned(),
-        names => {
-            format!("declared are {}", names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "))
-        }
+        names => format!("declared are {}", listed(names.iter().copied())),
     }
 }
 
@@ -146,16 +150,30 @@ fn outside_the_steps(directive: &Directive, source: &SourceFile, report: &mut Re
 /// A model that is never told what an output is about can only guess.
 fn outputs(directive: &Directive, source: &SourceFile, report: &mut Report) {
     let body = source.slice(directive.body);
-    for output in directive.outputs.iter().filter(|output| !mentions(body, &output.name)) {
+    let words: HashSet<&str> = body.split(|char| !is_word_char(char)).collect();
+    // What is no single word is looked for as it stands, as long as that does not take long.
+    let mut left = MAX_SEARCHED;
+    let mut is_mentioned = |name: &str| {
+        if name.chars().all(is_word_char) {
+            return words.contains(name);
+        }
+        left = left.saturating_sub(body.len());
+        left == 0 || mentions(body, name)
+    };
+    for output in directive.outputs.iter().filter(|output| !is_mentioned(&output.name)) {
         let message = format!("the output `{}` is never mentioned in the steps", output.name);
         let finding = Diagnostic::warning("unmentioned_output", output.span, message);
         report.push(finding.with_help("say in a step where its value comes from"));
     }
 }
 
+fn is_word_char(char: char) -> bool {
+    char.is_alphanumeric() || char == '_'
+}
+
 /// Whether a text has a word.
 fn mentions(text: &str, word: &str) -> bool {
-    let is_part = |char: Option<char>| char.is_some_and(|char| char.is_alphanumeric() || char == '_');
+    let is_part = |char: Option<char>| char.is_some_and(is_word_char);
     text.match_indices(word)
         .any(|(at, _)| !is_part(text[..at].chars().next_back()) && !is_part(text[at + word.len()..].chars().next()))
 }

@@ -20,7 +20,17 @@ pub(super) struct Element {
     pub(super) text_span: Span,
     pub(super) children: Vec<Element>,
     /// What YAML says it is.
-    pub(super) json: Option<Json>,
+    pub(super) yaml: Option<Yaml>,
+}
+
+/// What a value of YAML is.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Yaml {
+    Scalar(Json),
+    /// The children are the items.
+    List,
+    /// The children are the values, each under its name.
+    Map,
 }
 
 /// An attribute, and where its value stands.
@@ -63,14 +73,19 @@ impl Element {
 
     /// Whether it is written in YAML.
     pub(super) fn is_yaml(&self) -> bool {
-        self.json.is_some()
+        self.yaml.is_some()
     }
 
     /// All of it as JSON, so that nothing is lost: attributes and children under their names, several children of a
     /// name as a list, and text beside others as `text`.
     pub(super) fn to_json(&self) -> Json {
-        if let Some(json) = &self.json {
-            return json.clone();
+        match &self.yaml {
+            Some(Yaml::Scalar(json)) => return json.clone(),
+            Some(Yaml::List) => return self.children.iter().map(Self::to_json).collect(),
+            Some(Yaml::Map) => {
+                return self.children.iter().map(|child| (child.name.clone(), child.to_json())).collect();
+            }
+            None => {}
         }
         if self.attributes.is_empty() && self.children.is_empty() {
             return self.text.clone().into();
@@ -102,7 +117,11 @@ impl Element {
 
     fn of_value(name: String, span: Span, node: Node<'_>) -> Self {
         let text_span = node.span;
-        let json = Some(node.clone().into_json());
+        let yaml = Some(match &node.value {
+            Value::List(_) => Yaml::List,
+            Value::Map(_) => Yaml::Map,
+            _ => Yaml::Scalar(node.clone().into_json()),
+        });
         let (text, children) = match node.value {
             Value::Null => (String::new(), Vec::new()),
             Value::Bool(value) => (value.to_string(), Vec::new()),
@@ -119,6 +138,6 @@ impl Element {
                 (String::new(), entries.into_iter().map(child).collect())
             }
         };
-        Self { name, span, attributes: Vec::new(), text, text_span, children, json }
+        Self { name, span, attributes: Vec::new(), text, text_span, children, yaml }
     }
 }

@@ -1,8 +1,10 @@
 //! Declared inputs and outputs.
 
+use std::collections::HashSet;
+
 use serde_json::Value as Json;
 
-use super::element::{Element, Text};
+use super::element::{Element, Text, Yaml};
 use crate::diagnostic::Diagnostic;
 use crate::error::Kind;
 use crate::format::report::{Report, error};
@@ -44,6 +46,7 @@ pub(super) fn read_outputs(element: &Element, report: &mut Report) -> Vec<Proper
 /// Reads declarations: elements of this name, a list, or a map by name.
 fn read_all(element: &Element, what: &str, report: &mut Report) -> Vec<Property> {
     let mut properties: Vec<Property> = Vec::new();
+    let mut names = HashSet::new();
     for child in &element.children {
         let is_item = child.name.is_empty() || (child.name == what && !element.is_yaml());
         if !is_item && !element.is_yaml() {
@@ -53,7 +56,7 @@ fn read_all(element: &Element, what: &str, report: &mut Report) -> Vec<Property>
             continue;
         }
         let Some(property) = read_property(child, is_item, what, report) else { continue };
-        if properties.iter().any(|other| other.name == property.name) {
+        if !names.insert(property.name.clone()) {
             let span = property.span.unwrap_or(child.span);
             let message = format!("the {what} `{}` is declared twice", property.name);
             report.push(error(Kind::DuplicateName, span, message).with_help("rename one of the two, or remove it"));
@@ -92,8 +95,8 @@ fn description(element: &Element, is_item: bool) -> Option<String> {
     let has_text = !element.is_yaml() || !is_item;
     let text = Some(element.text.clone()).filter(|_| has_text && element.children.is_empty());
     // As in Python, what is false is no description.
-    let is_false = matches!(&element.json, Some(Json::Bool(false) | Json::Null))
-        || element.json.as_ref().is_some_and(|json| json.as_f64() == Some(0.0));
+    let is_false = matches!(&element.yaml, Some(Yaml::Scalar(Json::Bool(false) | Json::Null)))
+        || matches!(&element.yaml, Some(Yaml::Scalar(json)) if json.as_f64() == Some(0.0));
     element.text_of("description").or(text.filter(|text| !text.is_empty() && !is_false))
 }
 
@@ -124,7 +127,7 @@ fn read_required(field: Text<'_>, report: &mut Report) -> Option<bool> {
 
 /// The default, as a value of the declared type.
 fn read_default(element: &Element, property: &Property, report: &mut Report) -> Option<Json> {
-    let written = element.child("default").filter(|child| child.is_yaml()).and_then(|child| child.json.clone());
+    let written = element.child("default").filter(|child| child.is_yaml()).map(Element::to_json);
     let field = element.field("default");
     let span = field.map(|field| field.span).or(element.child("default").map(|child| child.text_span))?;
     let value = match written {

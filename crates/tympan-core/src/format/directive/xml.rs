@@ -208,7 +208,7 @@ impl Builder<'_> {
             span,
             text,
             text_span,
-            json: None,
+            yaml: None,
         })
     }
 
