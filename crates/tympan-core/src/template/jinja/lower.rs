@@ -2,6 +2,8 @@
 
 mod expr;
 
+use std::collections::HashMap;
+
 use minijinja::machinery::{Span as MjSpan, ast};
 
 use super::super::Notable;
@@ -17,8 +19,7 @@ pub(super) fn lower(template: &ast::Stmt<'_>, source: &str, options: Options<'_>
     let mut lowering = Lowering {
         source,
         frames: Frames::new(),
-        inputs: options.declared.iter().map(|name| Name { name: (*name).into(), span: Place::default() }).collect(),
-        declared: options.declared.len(),
+        inputs: InputNames::new(options.declared),
         newlines: Newlines::new(source, options.protected),
         literal_bytes: 0,
         plain_inputs: Vec::new(),
@@ -34,7 +35,7 @@ pub(super) fn lower(template: &ast::Stmt<'_>, source: &str, options: Options<'_>
     let body = lowering.scope_body(&template.children)?;
     Ok(Tree {
         body,
-        inputs: lowering.inputs,
+        inputs: lowering.inputs.names,
         frame_size: lowering.frames.root_size(),
         stack: lowering.deepest,
         literal_bytes: lowering.literal_bytes,
@@ -46,11 +47,46 @@ pub(super) fn lower(template: &ast::Stmt<'_>, source: &str, options: Options<'_>
     })
 }
 
+/// The inputs, and which index each name has.
+struct InputNames {
+    names: Vec<Name>,
+    indexes: HashMap<Box<str>, usize>,
+    /// How many of them the caller declares.
+    declared: usize,
+}
+
+impl InputNames {
+    fn new(declared: &[&str]) -> Self {
+        let names = declared.iter().map(|name| Name { name: (*name).into(), span: Place::default() }).collect();
+        let mut indexes = HashMap::with_capacity(declared.len());
+        for (index, name) in declared.iter().enumerate() {
+            indexes.entry((*name).into()).or_insert(index);
+        }
+        Self { names, indexes, declared: declared.len() }
+    }
+
+    /// The index of an input that the template mentions here.
+    fn index(&mut self, name: &str, place: Place) -> usize {
+        let Some(&index) = self.indexes.get(name) else {
+            self.indexes.insert(name.into(), self.names.len());
+            self.names.push(Name { name: name.into(), span: place });
+            return self.names.len() - 1;
+        };
+        if self.names[index].span == Place::default() {
+            self.names[index].span = place;
+        }
+        index
+    }
+
+    fn is_declared(&self, name: &str) -> bool {
+        self.indexes.get(name).is_some_and(|index| *index < self.declared)
+    }
+}
+
 struct Lowering<'s> {
     source: &'s str,
     frames: Frames,
-    inputs: Vec<Name>,
-    declared: usize,
+    inputs: InputNames,
     newlines: Newlines<'s>,
     literal_bytes: usize,
     plain_inputs: Vec<usize>,
@@ -362,15 +398,4 @@ fn excluded(feature: &str, span: MjSpan) -> Error {
     Error::new(Kind::ExcludedFeature, details)
         .at(place(span).into())
         .with_help("a prompt is one file: write the text here, or hand it in as an input that is declared trusted")
-}
-
-fn input_index(inputs: &mut Vec<Name>, name: &str, span: Place) -> usize {
-    if let Some(index) = inputs.iter().position(|input| &*input.name == name) {
-        if inputs[index].span == Place::default() {
-            inputs[index].span = span;
-        }
-        return index;
-    }
-    inputs.push(Name { name: name.into(), span });
-    inputs.len() - 1
 }

@@ -12,11 +12,14 @@ pub(super) struct Frames {
     frames: Vec<Frame>,
 }
 
+#[derive(Default)]
 struct Frame {
     scopes: Vec<Scope>,
     next_slot: usize,
     /// Names of the enclosing macro's frame that this one reads: its slot there, and here.
     captures: Vec<(usize, usize)>,
+    /// The same, to look them up.
+    captured: HashMap<usize, usize>,
 }
 
 #[derive(Default)]
@@ -49,7 +52,7 @@ impl Frames {
     }
 
     pub(super) fn push_frame(&mut self) {
-        self.frames.push(Frame { scopes: vec![Scope::default()], next_slot: 0, captures: Vec::new() });
+        self.frames.push(Frame { scopes: vec![Scope::default()], next_slot: 0, ..Frame::default() });
     }
 
     /// Ends a frame: its size, and what it captures from the frame around it.
@@ -179,12 +182,13 @@ impl Frames {
     /// The slot that a slot of the enclosing macro is copied to.
     fn capture(&mut self, depth: usize, outer_slot: usize) -> usize {
         let frame = &mut self.frames[depth];
-        if let Some((_, slot)) = frame.captures.iter().find(|(outer, _)| *outer == outer_slot) {
+        if let Some(slot) = frame.captured.get(&outer_slot) {
             return *slot;
         }
         let slot = frame.next_slot;
         frame.next_slot += 1;
         frame.captures.push((outer_slot, slot));
+        frame.captured.insert(outer_slot, slot);
         slot
     }
 }

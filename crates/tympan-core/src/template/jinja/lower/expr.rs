@@ -8,7 +8,7 @@ use super::super::super::tree::{
     Arg, Args, BinaryOp, CallExpr, Callee, Const, Expr, ExprKind, Function, Named, NamedArg, Place, Shortcut,
     SliceExpr, TernaryExpr,
 };
-use super::{Lowering, STACK_OF_ARGS, STACK_OF_EXPR, input_index, place};
+use super::{Lowering, STACK_OF_ARGS, STACK_OF_EXPR, place};
 use crate::error::Result;
 
 impl<'s> Lowering<'s> {
@@ -133,19 +133,15 @@ impl<'s> Lowering<'s> {
     }
 
     fn variable(&mut self, name: &str, at: Place) -> ExprKind {
-        let builtin = Function::from_name(name).filter(|_| !self.is_declared(name));
+        let builtin = Function::from_name(name).filter(|_| !self.inputs.is_declared(name));
         if let Some(function) = builtin.filter(|_| !self.frames.knows(name)) {
             return ExprKind::Function(function);
         }
         let (inputs, frames) = (&mut self.inputs, &mut self.frames);
         frames.read(name, at, || match builtin {
             Some(function) => ExprKind::Function(function),
-            None => ExprKind::Input(input_index(inputs, name, at)),
+            None => ExprKind::Input(inputs.index(name, at)),
         })
-    }
-
-    fn is_declared(&self, name: &str) -> bool {
-        self.inputs[..self.declared].iter().any(|input| &*input.name == name)
     }
 
     fn binary(&mut self, binary: &ast::BinOp<'s>) -> Result<ExprKind> {
