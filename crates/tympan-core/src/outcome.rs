@@ -1,5 +1,7 @@
 //! What a prompt comes to: the result of a model's answer, in the shape that the prompt declares.
 
+use std::collections::HashSet;
+
 use serde::de::value::StrDeserializer;
 use serde::de::{DeserializeOwned, IntoDeserializer as _};
 use serde_json::{Value as Json, json};
@@ -213,29 +215,48 @@ const MAX_PROBLEMS: usize = 20;
 /// The most characters of a name or a value that a problem quotes.
 const MAX_QUOTED: usize = 40;
 
+/// The most steps of a check: a value that is compared with another is one.
+const MAX_STEPS: usize = 1_000_000;
+
 /// What is wrong with a result, by the declared outputs; or with the arguments of a tool, by its parameters.
 pub(crate) fn problems(outputs: &[Property], value: &Json) -> Vec<String> {
-    let mut problems = Problems(Vec::new());
+    let mut problems = Problems { found: Vec::new(), steps: MAX_STEPS };
     match value {
         Json::Object(given) => problems.check_object(outputs, given, ""),
         other => problems.add(format!("expected a map, found {}", GivenRef::from(other).type_name())),
     }
-    problems.0
+    if problems.steps == 0 {
+        problems.add("checking it takes too long".to_owned());
+    }
+    problems.found
 }
 
 /// What has been found to be wrong.
-struct Problems(Vec<String>);
+struct Problems {
+    found: Vec<String>,
+    /// How many are left.
+    steps: usize,
+}
 
 impl Problems {
     fn add(&mut self, problem: String) {
-        match self.0.len() {
-            0..MAX_PROBLEMS => self.0.push(problem),
-            MAX_PROBLEMS => self.0.push("and more".to_owned()),
+        match self.found.len() {
+            0..MAX_PROBLEMS => self.found.push(problem),
+            MAX_PROBLEMS => self.found.push("and more".to_owned()),
             _ => {}
         }
     }
 
+    /// Counts steps. Returns whether there is any use in taking them.
+    fn goes_on(&mut self, steps: usize) -> bool {
+        self.steps = self.steps.saturating_sub(steps);
+        self.steps > 0 && self.found.len() <= MAX_PROBLEMS
+    }
+
     fn check_object(&mut self, declared: &[Property], given: &JsonMap, path: &str) {
+        if !self.goes_on(declared.len() + given.len()) {
+            return;
+        }
         for property in declared {
             let path = join(path, &property.name);
             match given.get(&property.name) {
@@ -245,13 +266,18 @@ impl Problems {
                 Some(value) => self.check(property, value, &path),
             }
         }
-        for name in given.keys().filter(|name| declared.iter().all(|property| property.name != **name)) {
-            let path = join(path, &quoted(name));
+        let names: HashSet<&str> = declared.iter().map(|property| property.name.as_str()).collect();
+        for name in given.keys().filter(|name| !names.contains(name.as_str())) {
+            let path = join(path, name);
             self.add(format!("`{path}` is not declared"));
         }
     }
 
     fn check(&mut self, property: &Property, value: &Json, path: &str) {
+        let allowed = property.enum_values.as_ref().map_or(0, Vec::len);
+        if !self.goes_on(1 + allowed.saturating_mul(1 + weight(value))) {
+            return;
+        }
         let kinds = if property.kinds.is_empty() { std::slice::from_ref(&property.kind) } else { &property.kinds };
         if !kinds.iter().any(|kind| fits(value, *kind)) {
             let kinds: Vec<_> = kinds.iter().map(|kind| kind.as_str()).collect();
@@ -262,7 +288,7 @@ impl Problems {
             ));
         }
         if let Some(allowed) = property.enum_values.as_ref().filter(|allowed| !allowed.contains(value)) {
-            let allowed: Vec<_> = allowed.iter().map(|value| quoted(&value.to_string())).collect();
+            let allowed: Vec<_> = allowed.iter().take(MAX_PROBLEMS).map(|value| quoted(&value.to_string())).collect();
             return self.add(format!("`{path}` is none of {}", allowed.join(", ")));
         }
         match value {
@@ -281,8 +307,19 @@ impl Problems {
     }
 }
 
+/// How many steps it takes to compare a value with another, besides the first.
+fn weight(value: &Json) -> usize {
+    match value {
+        Json::String(text) => text.len() / 64,
+        Json::Array(items) => items.len(),
+        Json::Object(map) => map.len(),
+        _ => 0,
+    }
+}
+
 fn join(path: &str, name: &str) -> String {
-    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+    let name = quoted(name);
+    if path.is_empty() { name } else { format!("{path}.{name}") }
 }
 
 fn quoted(text: &str) -> String {

@@ -1,5 +1,7 @@
 //! Threads: conversations that come in as JSON.
 
+use std::collections::HashSet;
+
 use serde_json::Value as Json;
 
 use crate::error::{Error, Kind, Result};
@@ -142,7 +144,7 @@ fn text_part(value: &str) -> ContentPart {
 /// called has a result.
 #[derive(Default)]
 struct ToolCalls {
-    ids: Vec<String>,
+    ids: HashSet<String>,
 }
 
 impl ToolCalls {
@@ -156,7 +158,7 @@ impl ToolCalls {
         }
         let answered = metadata(message, "tool_call_id").and_then(Json::as_str);
         match (message.role, answered) {
-            (Role::Tool, Some(id)) if self.ids.iter().any(|known| known == id) => Ok(()),
+            (Role::Tool, Some(id)) if self.ids.contains(id) => Ok(()),
             (Role::Tool, _) => Err("a tool message answers a call that an assistant message before it made".to_owned()),
             (_, Some(_)) => Err("only tool messages answer calls of tools".to_owned()),
             (_, None) => Ok(()),

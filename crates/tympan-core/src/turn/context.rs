@@ -100,7 +100,7 @@ impl Context {
     pub(super) fn cut(&mut self, messages: &[Message]) -> Option<Cut> {
         let (budget, sizes) = (self.budget.as_ref()?, &mut self.sizes);
         sizes.extend(messages[sizes.len()..].iter().map(|message| budget.size(message)));
-        let mut total: usize = sizes.iter().sum();
+        let mut total = sum(sizes);
         if total <= budget.budget() {
             return None;
         }
@@ -120,7 +120,7 @@ impl Context {
                 break;
             }
             left -= end - at;
-            total -= sizes[at..end].iter().sum::<usize>();
+            total = total.saturating_sub(sum(&sizes[at..end]));
             dropped.extend(at..end);
             at = end;
         }
@@ -172,6 +172,11 @@ fn remove<T>(items: &mut Vec<T>, places: &[usize]) {
     });
 }
 
+/// What messages count together. A tokenizer of the host's may say any number.
+fn sum(sizes: &[usize]) -> usize {
+    sizes.iter().fold(0, |sum, size| sum.saturating_add(*size))
+}
+
 const fn is_instruction(message: &Message) -> bool {
     matches!(message.role, Role::System | Role::Developer)
 }
@@ -183,8 +188,10 @@ fn tool_calls(message: &Message) -> Option<&Vec<Json>> {
 
 /// Where the messages end that go together with this one.
 fn group_end(messages: &[Message], start: usize) -> usize {
-    let results = messages[start + 1..].iter().take_while(|message| message.role == Role::Tool).count();
-    if tool_calls(&messages[start]).is_some() { start + 1 + results } else { start + 1 }
+    if tool_calls(&messages[start]).is_none() {
+        return start + 1;
+    }
+    start + 1 + messages[start + 1..].iter().take_while(|message| message.role == Role::Tool).count()
 }
 
 /// How many characters a message counts, as the specification has it: blocks of a provider's own are not counted.

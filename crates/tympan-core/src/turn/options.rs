@@ -17,7 +17,11 @@ pub struct TurnOptions {
     pub max_iterations: u32,
     /// How often one call of the model is tried, the first time included.
     pub max_llm_retries: u32,
-    /// The most tokens, in and out, of all calls together. A turn that has used them up makes no further call.
+    /// The most calls of models that whoever drives the turn may make for it: retries, summaries, and the calls of turns
+    /// that its tools start. `None` means ten for each of [`TurnOptions::max_iterations`].
+    pub max_model_calls: Option<u32>,
+    /// The most tokens, in and out, of all calls together, with those of turns that its tools start. A turn that has used
+    /// them up makes no further call.
     pub max_tokens: Option<u64>,
     /// The most that all calls together may cost, by [`TurnOptions::prices`].
     pub max_cost: Option<f64>,
@@ -49,6 +53,7 @@ impl Default for TurnOptions {
         Self {
             max_iterations: 10,
             max_llm_retries: 3,
+            max_model_calls: None,
             max_tokens: None,
             max_cost: None,
             prices: Prices::default(),

@@ -47,12 +47,17 @@ impl<'s> Check<'s, '_> {
         }
     }
 
+    /// Counts steps. When none are left, nothing more is checked.
+    fn charge(&self, steps: usize) {
+        self.steps.set(self.steps.get().saturating_sub(steps));
+    }
+
     fn value(&mut self, schema: &'s Json, value: &Json, path: &str, depth: usize) {
         let left = self.steps.get();
         if depth > MAX_DEPTH || left == 0 {
             return;
         }
-        self.steps.set(left - 1);
+        self.charge(1);
         if *schema == Json::Bool(false) {
             return self.add(path, "not allowed");
         }
@@ -63,8 +68,14 @@ impl<'s> Check<'s, '_> {
             return self
                 .add(path, format_args!("expected {}, found {}", names(types), GivenRef::from(value).type_name()));
         }
+        if let Some(allowed) = schema.get("enum").and_then(Json::as_array) {
+            self.charge(allowed.len().saturating_mul(weight(value)));
+        }
         let is_listed =
             |allowed: &Json| allowed.as_array().is_none_or(|allowed| allowed.iter().any(|one| same(one, value)));
+        if self.steps.get() == 0 {
+            return;
+        }
         if !schema.get("enum").is_none_or(is_listed) || schema.get("const").is_some_and(|only| !same(only, value)) {
             return self.add(path, "none of the allowed values");
         }
@@ -84,8 +95,9 @@ impl<'s> Check<'s, '_> {
     }
 
     fn members(&mut self, schema: &'s Json, map: &serde_json::Map<String, Json>, path: &str, depth: usize) {
-        let required = schema.get("required").and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str);
-        for name in required.filter(|name| !map.contains_key(*name)) {
+        let required = schema.get("required").and_then(Json::as_array).map_or(&[][..], Vec::as_slice);
+        self.charge(required.len());
+        for name in required.iter().filter_map(Json::as_str).filter(|name| !map.contains_key(*name)) {
             self.add(&join(path, name), "missing");
         }
         let properties = schema.get("properties").and_then(Json::as_object);
@@ -127,6 +139,16 @@ impl<'s> Check<'s, '_> {
 
 fn list<'s>(schema: &'s Json, key: &str) -> impl Iterator<Item = &'s Json> + use<'s> {
     schema.get(key).and_then(Json::as_array).into_iter().flatten()
+}
+
+/// How many steps it takes to compare a value.
+fn weight(value: &Json) -> usize {
+    match value {
+        Json::String(text) => 1 + text.len() / 64,
+        Json::Array(items) => 1 + items.iter().map(weight).sum::<usize>(),
+        Json::Object(map) => 1 + map.iter().map(|(key, value)| key.len() / 64 + weight(value)).sum::<usize>(),
+        _ => 1,
+    }
 }
 
 fn is_any_type(value: &Json, types: &Json) -> bool {

@@ -1,9 +1,10 @@
 //! The tools of a turn: which there are, what they are called with, what they return.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
+use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
@@ -106,16 +107,12 @@ pub(super) struct Declared(HashMap<String, Entry>);
 struct Entry {
     /// What the model may set.
     parameters: Parameters,
-    /// What it may not.
-    bound: Vec<Bound>,
+    /// What it may not, by the parameters' names.
+    bound: IndexMap<String, Bound>,
 }
 
-/// A parameter that the model does not set.
-struct Bound {
-    parameter: String,
-    /// Its value, or the input that was not given.
-    value: Result<Json, String>,
-}
+/// The value of a parameter that the model does not set, or the input that was not given.
+type Bound = Result<Json, String>;
 
 enum Parameters {
     /// As the prompt declares them.
@@ -130,7 +127,8 @@ impl Declared {
         let mut declared = Self(HashMap::new());
         for tool in tools {
             if let ToolKind::Function { parameters, .. } = &tool.kind {
-                let is_free = |property: &&Property| !is_bound(&tool.bindings, &property.name);
+                let bound = bound(&tool.bindings);
+                let is_free = |property: &&Property| !bound.contains(property.name.as_str());
                 let parameters = Parameters::Properties(parameters.iter().filter(is_free).cloned().collect());
                 declared.add(&tool.name, parameters, &tool.bindings, inputs)?;
             }
@@ -143,12 +141,12 @@ impl Declared {
     }
 
     fn add(&mut self, name: &str, parameters: Parameters, bindings: &[Binding], inputs: &Inputs) -> Result<()> {
-        let bound = bindings.iter().map(|binding| Bound {
-            parameter: binding.parameter.clone(),
-            value: match &binding.value {
+        let bound = bindings.iter().map(|binding| {
+            let value = match &binding.value {
                 BindingValue::Static(value) => Ok(value.clone()),
                 BindingValue::Input(input) => inputs.get(input).cloned().ok_or_else(|| input.clone()),
-            },
+            };
+            (binding.parameter.clone(), value)
         });
         let entry = Entry { parameters, bound: bound.collect() };
         if self.0.insert(name.to_owned(), entry).is_none() {
@@ -170,7 +168,7 @@ impl Declared {
         let (mut given, repair) = arguments::parse(&call.arguments)
             .map_err(|reason| invalid(format!("Error: Invalid JSON in tool arguments: {reason}")))?;
         let Some(entry) = self.0.get(&call.name) else { return Ok((given, repair)) };
-        given.retain(|name, _| entry.bound.iter().all(|bound| bound.parameter != *name));
+        given.retain(|name, _| !entry.bound.contains_key(name));
         let given = Json::Object(given);
         let problems = match &entry.parameters {
             Parameters::Properties(properties) => outcome::problems(properties, &given),
@@ -192,30 +190,31 @@ impl Declared {
     pub(super) fn bind(&self, run: ToolRun) -> Result<ToolRun, ToolResult> {
         let Some(entry) = self.0.get(&run.name).filter(|entry| !entry.bound.is_empty()) else { return Ok(run) };
         let mut arguments = Arc::unwrap_or_clone(run.arguments);
-        for bound in &entry.bound {
-            let value = bound.value.as_ref().map_err(|input| {
-                let parameter = &bound.parameter;
+        for (parameter, bound) in &entry.bound {
+            let value = bound.as_ref().map_err(|input| {
                 let message = format!("its parameter `{parameter}` is the input `{input}`, which was not given");
                 ToolResult::failed(&run.name, "missing_input", message)
             })?;
-            arguments.insert(bound.parameter.clone(), value.clone());
+            arguments.insert(parameter.clone(), value.clone());
         }
         Ok(ToolRun { arguments: Arc::new(arguments), ..run })
     }
 }
 
-fn is_bound(bindings: &[Binding], name: &str) -> bool {
-    bindings.iter().any(|binding| binding.parameter == name)
+/// The names of the parameters that are bound.
+fn bound(bindings: &[Binding]) -> HashSet<&str> {
+    bindings.iter().map(|binding| binding.parameter.as_str()).collect()
 }
 
 /// A schema that does not speak of bound parameters.
 pub(super) fn without_bound(schema: &Json, bindings: &[Binding]) -> Json {
     let mut schema = schema.clone();
+    let bound = bound(bindings);
     if let Some(properties) = schema.get_mut("properties").and_then(Json::as_object_mut) {
-        properties.retain(|name, _| !is_bound(bindings, name));
+        properties.retain(|name, _| !bound.contains(name.as_str()));
     }
     if let Some(required) = schema.get_mut("required").and_then(Json::as_array_mut) {
-        required.retain(|name| !name.as_str().is_some_and(|name| is_bound(bindings, name)));
+        required.retain(|name| !name.as_str().is_some_and(|name| bound.contains(name)));
     }
     schema
 }

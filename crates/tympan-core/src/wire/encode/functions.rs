@@ -1,5 +1,7 @@
 //! The functions that a model may call.
 
+use std::collections::HashSet;
+
 use serde::{Serialize, Serializer};
 use serde_json::Value as Json;
 
@@ -37,8 +39,9 @@ impl Serialize for Parameters<'_> {
 /// Tools of other kinds are the host's to make functions of: it has to read files, or to ask servers.
 pub(super) fn functions<'a>(tools: &'a [Tool], given: &'a [wire::Function]) -> Vec<Function<'a>> {
     let mut functions: Vec<_> = tools.iter().filter_map(declared).collect();
+    let mut names: HashSet<&str> = functions.iter().map(|function| function.name).collect();
     for function in given {
-        if !functions.iter().any(|known| known.name == function.name) {
+        if names.insert(&function.name) {
             functions.push(Function {
                 name: &function.name,
                 description: function.description.as_deref(),

@@ -26,14 +26,16 @@ pub(super) struct Request<'a> {
 impl<'a> Request<'a> {
     pub(super) fn new(ask: &'a Ask<'a>) -> Result<Self> {
         let mut messages = said(ask.messages)?.into_iter().peekable();
-        let mut instructions: Option<Cow<'a, str>> = None;
+        let mut instructions = Vec::new();
         // What the author says first is instructions; what is said later keeps its place in the conversation.
         while let Some(Said { parts: Parts::Text(text), .. }) = messages.next_if(is_instruction) {
-            instructions = Some(match instructions {
-                None => Cow::Borrowed(text),
-                Some(before) => Cow::Owned(format!("{before}\n\n{text}")),
-            });
+            instructions.push(text);
         }
+        let instructions = match instructions.as_slice() {
+            [] => None,
+            [only] => Some(Cow::Borrowed(*only)),
+            several => Some(Cow::Owned(several.join("\n\n"))),
+        };
         let mut input = Vec::with_capacity(messages.len());
         for said in messages {
             add_items(said, ask, &mut input)?;

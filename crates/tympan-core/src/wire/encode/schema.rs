@@ -1,5 +1,7 @@
 //! Declared properties as JSON Schema.
 
+use std::collections::HashSet;
+
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 use serde_json::Value as Json;
@@ -27,8 +29,8 @@ impl<'a> ObjectSchema<'a> {
     }
 
     fn visible(self) -> impl Iterator<Item = &'a Property> {
-        let is_bound = move |name: &str| self.bound.iter().any(|binding| binding.parameter == name);
-        self.properties.iter().filter(move |property| !is_bound(&property.name))
+        let bound: HashSet<&str> = self.bound.iter().map(|binding| binding.parameter.as_str()).collect();
+        self.properties.iter().filter(move |property| !bound.contains(property.name.as_str()))
     }
 
     fn required(self) -> impl Iterator<Item = &'a str> {
