@@ -41,7 +41,8 @@ pub(crate) fn whole_as(rendered: Rendered, role: Role, marks_stable: bool) -> Me
 /// How many bytes at the beginning of a range the author wrote and no input had a part in. A trusted input has one, too:
 /// what it says changes. So does an input that wrote nothing: the next one may.
 fn stable(rendered: &Rendered, range: &Range<usize>) -> usize {
-    let foreign = rendered.traced.ranges().find(|(piece, origin)| {
+    let pieces = rendered.traced.ranges_from(range.start).take_while(|(piece, _)| piece.start <= range.end);
+    let foreign = { pieces }.find(|(piece, origin)| {
         let is_inside = piece.start < range.end && piece.end > range.start;
         let stood_there = piece.is_empty() && range.start <= piece.start && piece.start <= range.end;
         !origin.is_author() && (is_inside || stood_there)

@@ -243,6 +243,17 @@ impl TracedText {
         })
     }
 
+    /// As [`TracedText::ranges`], from the first piece on that does not end before an offset.
+    pub(crate) fn ranges_from(&self, offset: usize) -> impl Iterator<Item = (Range<usize>, Origin)> {
+        let first = self.pieces.partition_point(|piece| piece.end < offset);
+        let mut start = first.checked_sub(1).map_or(0, |before| self.pieces[before].end);
+        self.pieces[first..].iter().map(move |piece| {
+            let range = start..piece.end;
+            start = piece.end;
+            (range, piece.origin)
+        })
+    }
+
     /// All origins together.
     pub fn origin(&self) -> Origin {
         self.origin
