@@ -496,3 +496,15 @@ test("many turns at once", async () => {
     turns.map((_, i) => `${i}`),
   );
 });
+
+test("turns within a turn share its bounds", async () => {
+  const directory = mkdtempSync(join(tmpdir(), "tympan-node-"));
+  const { writeFileSync } = await import("node:fs");
+  const calls = { tool_calls: Array(3).fill({ name: "again", arguments: {} }) };
+  const model = { id: "echo", provider: "echo", options: { additionalProperties: { script: Array(20).fill(calls) } } };
+  const tools = [{ name: "again", kind: "prompty", path: "self.prompty", mode: "agentic" }];
+  const path = join(directory, "self.prompty");
+  writeFileSync(path, `---\n${JSON.stringify({ model, tools })}\n---\nuser:\nGo.`);
+  await assert.rejects(turn(load(path)), { code: "turn_limit", message: /100 calls of models/ });
+  await assert.rejects(turn(load(path), {}, { maxModelCalls: 7 }), { code: "turn_limit", message: /7 calls of models/ });
+});

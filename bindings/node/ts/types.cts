@@ -229,6 +229,8 @@ export interface TurnOptions extends Stoppable {
   run?: RunOptions;
   maxIterations?: number;
   maxLlmRetries?: number;
+  /** The most calls of models, with those of turns that tools start. Ten for each iteration, if nobody says so. */
+  maxModelCalls?: number;
   maxTokens?: number;
   maxCost?: number;
   /** What a million tokens cost. */

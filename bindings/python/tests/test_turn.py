@@ -384,3 +384,16 @@ def test_bounds_hold_and_are_checked() -> None:
     with pytest.raises(tympan.TympanRuntimeError) as caught:
         tympan.turn(weather_prompt(CITY, CITY), tools={"weather": lambda city: city}, max_iterations=1)
     assert caught.value.code == "max_iterations"
+
+
+def test_turns_within_a_turn_share_its_bounds(tmp_path: Path) -> None:
+    calls = {"tool_calls": [{"name": "again", "arguments": {}}] * 3}
+    model = {"provider": "echo", "options": {"additionalProperties": {"script": [calls] * 20}}}
+    tools = [{"name": "again", "kind": "prompty", "path": "self.prompty", "mode": "agentic"}]
+    (tmp_path / "self.prompty").write_text(prompt_file("user:\nGo.", model=model, tools=tools))
+    prompt = tympan.load(tmp_path / "self.prompty")
+    with pytest.raises(tympan.TympanError) as failed:
+        tympan.turn(prompt)
+    assert failed.value.code == "turn_limit" and "100 calls of models" in str(failed.value)
+    with pytest.raises(tympan.TympanError, match="7 calls of models"):
+        tympan.turn(prompt, max_model_calls=7)

@@ -116,6 +116,7 @@ pub fn turn_settings(options: Json) -> Result<TurnSettings> {
     set(&mut turn.max_tool_calls, data.max_tool_calls);
     set(&mut turn.max_result_bytes, data.max_result_bytes);
     set(&mut turn.parallel_tool_calls, data.parallel_tool_calls);
+    turn.max_model_calls = data.max_model_calls;
     turn.max_tokens = data.max_tokens;
     turn.max_cost = data.max_cost;
     turn.prices = data.prices.map(|prices| Prices { input: prices.input, output: prices.output }).unwrap_or_default();
@@ -190,6 +191,7 @@ struct TurnData {
     run: Json,
     max_iterations: Option<u32>,
     max_llm_retries: Option<u32>,
+    max_model_calls: Option<u32>,
     max_tokens: Option<u64>,
     max_cost: Option<f64>,
     prices: Option<PricesData>,

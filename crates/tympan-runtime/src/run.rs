@@ -20,6 +20,7 @@ use crate::runtime::Runtime;
 use crate::stream::{HttpDeltas, ResponseStream};
 use crate::told;
 use crate::trace::Span;
+use crate::turn::budget::counted;
 
 /// What a caller wants to be different from what the prompt says. It is the host's word: an address in it may get the
 /// keys of the environment.
@@ -242,11 +243,14 @@ impl Runtime {
         let none = ModelOptions::default();
         let model_options = model.map_or(&none, |model| &model.options);
         span.request(Some(name), options.api_type_of(prompt), options.model_of(prompt), model_options);
-        match self.get_provider(name) {
+        let budget = self.budget();
+        budget.map_or(Ok(()), |budget| budget.call_model())?;
+        let reply = match self.get_provider(name) {
             Some(provider) => provider.call(call).await,
             None if name == ECHO => Echo.call(call).await,
             None => self.call_over_http(span, call).await,
-        }
+        }?;
+        Ok(counted(reply, budget))
     }
 
     async fn call_over_http(&self, span: &Span, call: ModelCall<'_>) -> Result<Reply> {

@@ -21,6 +21,7 @@ use crate::told;
 use crate::tool::http::ToolClient;
 use crate::tool::{McpConnections, Tool, ToolAddresses, ToolHandler};
 use crate::trace::{Span, TraceOptions, Tracer, mask_messages};
+use crate::turn::budget::Budget;
 
 /// A template engine that the host brings.
 ///
@@ -77,6 +78,8 @@ pub struct Runtime {
     tracer: Tracer,
     /// How many tools called each other until here.
     depth: u32,
+    /// What the turn may use up that this is a part of.
+    budget: Option<Arc<Budget>>,
 }
 
 #[derive(Default)]
@@ -136,7 +139,7 @@ impl Runtime {
     /// A runtime with these options and nothing registered but what is built in.
     pub fn new(options: RuntimeOptions) -> Self {
         let tracer = Tracer::new(options.trace.clone());
-        Self { shared: Arc::new(Shared { options, ..Shared::default() }), tracer, depth: 0 }
+        Self { shared: Arc::new(Shared { options, ..Shared::default() }), tracer, depth: 0, budget: None }
     }
 
     /// The options.
@@ -152,12 +155,22 @@ impl Runtime {
     /// The same runtime, where whatever it does is a stage of this span, and no trace of its own.
     #[must_use]
     pub fn under(&self, span: &Span) -> Self {
-        Self { shared: self.shared.clone(), tracer: self.tracer.under(span), depth: self.depth }
+        Self { tracer: self.tracer.under(span), ..self.clone() }
     }
 
     /// The runtime for a tool that this one calls.
     pub(crate) fn deeper(&self, span: &Span) -> Self {
         Self { depth: self.depth + 1, ..self.under(span) }
+    }
+
+    /// The same runtime within a turn, where whatever it does is counted.
+    pub(crate) fn within(&self, budget: Arc<Budget>) -> Self {
+        Self { budget: Some(budget), ..self.clone() }
+    }
+
+    /// What the turn may use up that this is a part of.
+    pub(crate) fn budget(&self) -> Option<&Arc<Budget>> {
+        self.budget.as_ref()
     }
 
     /// How many tools called each other until here.

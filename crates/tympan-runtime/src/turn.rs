@@ -1,5 +1,6 @@
 //! Turns: one question of the user's up to the model's last answer, calls of tools included.
 
+pub(crate) mod budget;
 mod compact;
 mod drive;
 mod kept;
@@ -21,6 +22,7 @@ use crate::trace::Span;
 pub use kept::Resumed;
 pub use settings::{AgentEvent, Approve, Compact, TurnSettings};
 
+use budget::Budget;
 use drive::Drive;
 use kept::{Kept, Opened};
 
@@ -175,15 +177,18 @@ impl Runtime {
 
     async fn turn_as_stage(&self, span: &Span, begin: Begin<'_>) -> Result<TurnRun> {
         let Begin { prompt, inputs, messages, settings, opened } = begin;
+        let budget = Budget::begin(&settings.turn, self.budget().cloned())?;
+        // Whatever happens in the turn is a part of it.
+        let runtime = &self.within(budget.clone());
         span.turn(prompt.spec().name.as_deref());
         told::inputs(span, prompt, inputs.into());
         let messages = match messages {
             Some(messages) => messages,
-            None => self.prepare_as(&span.child("prepare"), prompt, inputs.into())?,
+            None => runtime.prepare_as(&span.child("prepare"), prompt, inputs.into())?,
         };
         let given = inputs;
         let inputs = prompt.validate_inputs(inputs)?;
-        let mut tools = self.open_tools(span, prompt, &inputs, settings).await?;
+        let mut tools = runtime.open_tools(span, prompt, &inputs, settings).await?;
         let mut options = settings.turn.clone();
         options.guardrails = Guardrails {
             input: settings.judge_input.is_some(),
@@ -202,7 +207,10 @@ impl Runtime {
             (Some(fits), Some(opened)) => Kept::take_up(&mut turn, opened, &fits)?,
             (fits, _) => Kept::begin(&mut turn, prompt, given, fits, settings).await?,
         };
-        let driver = Drive { runtime: self, prompt, settings, run, tools, span, turn, kept };
+        if resumed.is_some() {
+            budget.resume(turn.iterations(), turn.usage());
+        }
+        let driver = Drive { runtime, prompt, settings, run, tools, span, turn, kept };
         let (response, turn) = driver.drive().await?;
         let (usage, rounds) = (turn.usage().clone(), turn.iterations());
         let run = Run::new(span, &prompt.spec().outputs, response)?;

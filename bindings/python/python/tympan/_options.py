@@ -134,6 +134,7 @@ class TurnOptions(TurnHooks, total=False):
     run: RunOptions
     max_iterations: int
     max_llm_retries: int
+    max_model_calls: int
     max_tokens: int
     max_cost: float
     prices: Prices

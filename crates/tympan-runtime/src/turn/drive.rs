@@ -259,8 +259,12 @@ impl Drive<'_> {
         let tool = self.tools.runs.get(&run.name).cloned();
         let own_limit = tool.as_ref().and_then(|tool| tool.timeout());
         let limit = own_limit.unwrap_or(self.settings.tool_timeout);
+        let allowed = self.runtime.budget().map_or(Ok(()), |budget| budget.run_tool());
         let invocation = Invocation { idempotency_key: self.kept.key(&run), runtime: self.runtime.deeper(&span), run };
         let task = io::spawn(async move {
+            if let Err(error) = allowed {
+                return Ok(Err(error.into()));
+            }
             let Some(tool) = tool else {
                 return Ok(Err(format!("Tool not registered: {}", invocation.run.name).into()));
             };

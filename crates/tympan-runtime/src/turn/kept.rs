@@ -149,7 +149,7 @@ impl Kept {
 
     /// How long the turn has been under way. The time that it was dead does not count.
     pub(super) fn elapsed(&self) -> Duration {
-        self.before + self.since.elapsed()
+        self.before.saturating_add(self.since.elapsed())
     }
 
     /// The key of a run of a tool: the same whenever that run is made.
