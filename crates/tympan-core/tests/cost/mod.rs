@@ -1,5 +1,5 @@
 //! How the work of a function grows with its input.
-#![expect(clippy::disallowed_methods, reason = "the work is measured here, and by nobody else")]
+#![allow(clippy::disallowed_methods, reason = "the work is measured here, and by nobody else")]
 
 use std::time::{Duration, Instant};
 

@@ -71,9 +71,11 @@ fn distrusted(failure: &(dyn StdError + 'static)) -> bool {
 
 /// Foreign text in one short line.
 pub(crate) fn shown(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    // What is shown of a text does not depend on how long it is, nor does finding it.
+    let beginning = &text[..text.floor_char_boundary(16 * SHOWN)];
+    let line = beginning.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut shown: String = line.chars().filter(|c| !c.is_control()).take(SHOWN).collect();
-    if shown.len() < line.len() {
+    if shown.len() < line.len() || beginning.len() < text.len() {
         shown.push('…');
     }
     shown

@@ -16,8 +16,8 @@ use url::Url;
 
 use super::Reason;
 use super::document::{Document, Written, is_true, text_of};
-use super::request::{is_reserved, is_straight};
-use super::schema::{Schemas, bounded_text, described};
+use super::request::{MAX_ADDRESS, is_reserved, is_straight};
+use super::schema::{Bounds, Schemas, bounded_text, described};
 use super::security::{self, KeyPlace, Security, is_token};
 use super::serialize::Style;
 use super::server;
@@ -127,10 +127,14 @@ pub(super) fn read(
     written: &Written<'_>,
     name: String,
     base: &Url,
+    bounds: &mut Bounds,
 ) -> Result<Operation, Reason> {
+    if written.path.len() > MAX_ADDRESS {
+        return Err(format!("its path has more than {MAX_ADDRESS} bytes"));
+    }
     let base = server::base_of(written.item, written.operation, base)?;
     let security = security::of(document, written.operation)?;
-    let mut schemas = Schemas::new(document);
+    let mut schemas = Schemas::new(document, bounds);
     let mut arguments = Arguments::default();
     let body = written.operation.get("requestBody");
     let body = body.map(|body| read_body(document, body, &mut schemas, &mut arguments)).transpose()?.flatten();
@@ -196,6 +200,7 @@ fn description(written: &Written<'_>) -> String {
         .filter_map(|key| text_of(written.operation, key))
         .map(str::trim)
         .filter(|text| !text.is_empty())
+        .map(|text| &text[..text.floor_char_boundary(8 * MAX_DESCRIPTION)])
         .collect();
     texts.dedup();
     if is_true(written.operation, "deprecated") {
@@ -209,14 +214,24 @@ fn read_parameters<'d>(
     document: Document<'d>,
     written: &Written<'d>,
     security: &Security,
-    schemas: &mut Schemas<'d>,
+    schemas: &mut Schemas<'d, '_>,
     arguments: &mut Arguments,
 ) -> Result<Vec<Parameter>, Reason> {
     let mut found: Vec<(Location, &str, &Json)> = Vec::new();
     let mut seen = HashSet::new();
     // What an operation says goes before what is said for its path.
     for level in [written.operation, written.item] {
-        for parameter in level.get("parameters").and_then(Json::as_array).into_iter().flatten() {
+        let listed = level.get("parameters").and_then(Json::as_array).map_or(&[][..], Vec::as_slice);
+        // Some of them are no model's to set, and do not count; but nobody writes so many.
+        if listed.len() > 10 * MAX_PARAMETERS {
+            return Err(too_many_parameters());
+        }
+        // The same list can stand at many paths.
+        schemas.look_at(8 * listed.len());
+        if schemas.is_exhausted() {
+            return Err("the document takes too long to read".to_owned());
+        }
+        for parameter in listed {
             let parameter = document.resolve(parameter)?;
             let name = text_of(parameter, "name").filter(|name| !name.is_empty()).ok_or("a parameter has no name")?;
             let location = text_of(parameter, "in").and_then(Location::from_name);
@@ -227,7 +242,7 @@ fn read_parameters<'d>(
         }
     }
     if found.len() > MAX_PARAMETERS {
-        return Err(format!("it has more than {MAX_PARAMETERS} parameters"));
+        return Err(too_many_parameters());
     }
     found.sort_by_key(|(location, ..)| *location);
     let mut parameters = Vec::new();
@@ -241,6 +256,10 @@ fn read_parameters<'d>(
         parameters.push(Parameter { argument, name: name.to_owned(), location, style, explode });
     }
     Ok(parameters)
+}
+
+fn too_many_parameters() -> Reason {
+    format!("it has more than {MAX_PARAMETERS} parameters")
 }
 
 /// Whether a model may set a parameter. What frames a request or proves who calls is not for it, and what has no place
@@ -295,7 +314,7 @@ pub(super) fn essence(content_type: &str) -> String {
 fn read_body<'d>(
     document: Document<'d>,
     body: &'d Json,
-    schemas: &mut Schemas<'d>,
+    schemas: &mut Schemas<'d, '_>,
     arguments: &mut Arguments,
 ) -> Result<Option<Body>, Reason> {
     let body = document.resolve(body)?;

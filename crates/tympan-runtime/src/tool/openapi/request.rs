@@ -13,7 +13,7 @@ use super::serialize::{Pair, Style, encode, joined, one, pairs};
 use crate::client::shown;
 
 /// The most bytes of an address.
-const MAX_ADDRESS: usize = 16 << 10;
+pub(super) const MAX_ADDRESS: usize = 16 << 10;
 
 /// Headers that no parameter sets. They frame the request, prove who calls, or follow from the rest of it.
 const RESERVED: [&str; 21] = [

@@ -3,6 +3,8 @@
 //! References are replaced by what they lead to, because not every provider follows them. Where a schema contains
 //! itself, or grows past the bounds, only its type and description stay: whoever gets the value checks the rest.
 
+use std::collections::HashSet;
+
 use serde_json::{Value as Json, json};
 use tympan::JsonMap;
 
@@ -12,6 +14,10 @@ use super::document::{Document, is_true, text_of};
 /// The most values of all schemas of a function; long texts count as several. References repeat what they lead to, so a
 /// small document could have very many.
 const MAX_VALUES: usize = 4_000;
+/// The most values of the schemas of all functions of a document.
+const MAX_DOCUMENT_VALUES: usize = 200_000;
+/// The most members of schemas that are looked at for all functions of a document, whether they are written or not.
+const MAX_STEPS: usize = 1_000_000;
 /// The bytes of a text that count as one value.
 const TEXT_BYTES: usize = 64;
 /// How deep schemas may stand in each other.
@@ -45,18 +51,50 @@ const ASSERTIONS: [&str; 18] = [
     "dependentRequired",
 ];
 
+/// What the schemas of a document may still take: all functions share it.
+pub(super) struct Bounds {
+    values: usize,
+    steps: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { values: MAX_DOCUMENT_VALUES, steps: MAX_STEPS }
+    }
+}
+
 /// Makes JSON Schema of the schemas of one function.
-pub(super) struct Schemas<'d> {
+pub(super) struct Schemas<'d, 'b> {
     document: Document<'d>,
-    /// How many values may still be written.
+    /// How many values may still be written for this function.
     left: usize,
+    bounds: &'b mut Bounds,
     /// The references that lead to where we are.
     within: Vec<&'d str>,
 }
 
-impl<'d> Schemas<'d> {
-    pub(super) fn new(document: Document<'d>) -> Self {
-        Self { document, left: MAX_VALUES, within: Vec::new() }
+impl<'d, 'b> Schemas<'d, 'b> {
+    pub(super) fn new(document: Document<'d>, bounds: &'b mut Bounds) -> Self {
+        Self { document, left: MAX_VALUES.min(bounds.values), bounds, within: Vec::new() }
+    }
+
+    /// Takes room for values, as far as there is any.
+    fn take(&mut self, values: usize) {
+        self.left = self.left.saturating_sub(values);
+        self.bounds.values = self.bounds.values.saturating_sub(values);
+    }
+
+    /// Whether there have been so many members that nothing more is written.
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.bounds.steps == 0
+    }
+
+    /// Counts members that are looked at. When there were too many, nothing more is written.
+    pub(super) fn look_at(&mut self, members: usize) {
+        self.bounds.steps = self.bounds.steps.saturating_sub(members);
+        if self.bounds.steps == 0 {
+            self.left = 0;
+        }
     }
 
     /// The JSON Schema of what is sent.
@@ -71,7 +109,7 @@ impl<'d> Schemas<'d> {
         if self.left == 0 {
             return Ok(json!({}));
         }
-        self.left -= 1;
+        self.take(1);
         match schema {
             Json::Object(map) => match map.get("$ref").and_then(Json::as_str) {
                 Some(reference) => self.reference(reference, map, depth),
@@ -106,6 +144,7 @@ impl<'d> Schemas<'d> {
         if depth >= MAX_DEPTH || map.len() > self.left || map.values().any(|value| length(value) > self.left) {
             return Ok(cut_map(map));
         }
+        self.look_at(map.len());
         let hidden = self.read_only(map);
         let mut converted = JsonMap::new();
         for (key, value) in map {
@@ -131,13 +170,17 @@ impl<'d> Schemas<'d> {
                 ) => self.schema(schema, depth + 1)?,
                 // Without room for it, a value is left out: what it forbids, the service refuses.
                 ("required", Json::Array(names)) => {
-                    let names: Json = names.iter().filter(|name| !hides(&hidden, name)).cloned().collect();
-                    let Some(names) = self.plain(&names) else { continue };
-                    names
+                    if !self.has_room(value) {
+                        continue;
+                    }
+                    names.iter().filter(|name| !hides(&hidden, name)).cloned().collect()
                 }
+                // A value that is no schema: allowed values, defaults, bounds.
                 (key, value) if ASSERTIONS.contains(&key) || ANNOTATIONS.contains(&key) => {
-                    let Some(value) = self.plain(value) else { continue };
-                    value
+                    if !self.has_room(value) {
+                        continue;
+                    }
+                    value.clone()
                 }
                 _ => continue,
             };
@@ -150,10 +193,10 @@ impl<'d> Schemas<'d> {
         Ok(converted)
     }
 
-    fn members(&mut self, members: &'d JsonMap, hidden: &[&str], depth: usize) -> Result<Json, Reason> {
+    fn members(&mut self, members: &'d JsonMap, hidden: &HashSet<&str>, depth: usize) -> Result<Json, Reason> {
         let mut converted = JsonMap::new();
-        for (name, schema) in members.iter().filter(|(name, _)| !hidden.contains(&name.as_str())) {
-            self.left = self.left.saturating_sub(name.len() / TEXT_BYTES);
+        for (name, schema) in members.iter().filter(|(name, _)| !hidden.contains(name.as_str())) {
+            self.take(name.len() / TEXT_BYTES);
             // A member whose name alone is too much has no place either.
             if self.left > 0 {
                 converted.insert(name.clone(), self.schema(schema, depth + 1)?);
@@ -163,18 +206,25 @@ impl<'d> Schemas<'d> {
     }
 
     /// Members that only answers have.
-    fn read_only(&self, map: &'d JsonMap) -> Vec<&'d str> {
-        let members = map.get("properties").and_then(Json::as_object).into_iter().flatten();
+    fn read_only(&mut self, map: &'d JsonMap) -> HashSet<&'d str> {
+        let Some(members) = map.get("properties").and_then(Json::as_object) else { return HashSet::new() };
+        self.look_at(members.len());
         let is_hidden = |schema: &'d Json| {
             is_true(schema, "readOnly") || self.document.resolve(schema).is_ok_and(|schema| is_true(schema, "readOnly"))
         };
-        members.filter(|(_, schema)| is_hidden(schema)).map(|(name, _)| name.as_str()).collect()
+        members.iter().filter(|(_, schema)| is_hidden(schema)).map(|(name, _)| name.as_str()).collect()
     }
 
-    /// A value that is no schema: allowed values, defaults, bounds.
-    fn plain(&mut self, value: &Json) -> Option<Json> {
-        self.left = self.left.checked_sub(size(value))?;
-        Some(value.clone())
+    /// Whether there is room for a value, which it then takes.
+    fn has_room(&mut self, value: &Json) -> bool {
+        let mut left = self.left;
+        let has_room = fits(value, &mut left);
+        let size = self.left - left;
+        self.look_at(size);
+        if has_room {
+            self.take(size);
+        }
+        has_room
     }
 }
 
@@ -203,8 +253,8 @@ fn length(value: &Json) -> usize {
     }
 }
 
-fn hides(hidden: &[&str], name: &Json) -> bool {
-    name.as_str().is_some_and(|name| hidden.contains(&name))
+fn hides(hidden: &HashSet<&str>, name: &Json) -> bool {
+    name.as_str().is_some_and(|name| hidden.contains(name))
 }
 
 fn bounded((key, value): (String, Json)) -> (String, Json) {
@@ -216,21 +266,33 @@ fn bounded((key, value): (String, Json)) -> (String, Json) {
 
 /// As much of a text for models as there is room for, without what cannot be seen.
 pub(super) fn bounded_text(text: &str, most: usize) -> String {
-    let visible = text.chars().filter(|char| !char.is_control() || matches!(char, '\n' | '\t'));
-    let mut bounded: String = visible.clone().take(most).collect();
-    if visible.count() > most {
+    // A text can be much longer than what is taken of it, and be taken many times.
+    let is_visible = |char: &char| !char.is_control() || matches!(char, '\n' | '\t');
+    let mut visible = text.chars().take(4 * most).filter(is_visible);
+    let mut bounded: String = visible.by_ref().take(most).collect();
+    if visible.next().is_some() || text.chars().nth(4 * most).is_some() {
         bounded.push('…');
     }
     bounded
 }
 
-fn size(value: &Json) -> usize {
+/// Whether a value takes no more than what is left, and takes it: no more of the value is looked at than there is room for.
+fn fits(value: &Json, left: &mut usize) -> bool {
     match value {
-        Json::Array(items) => 1 + items.iter().map(size).sum::<usize>(),
-        Json::Object(map) => 1 + map.iter().map(|(key, value)| key.len() / TEXT_BYTES + size(value)).sum::<usize>(),
-        Json::String(text) => 1 + text.len() / TEXT_BYTES,
-        _ => 1,
+        Json::Array(items) => take(left, 1) && items.iter().all(|item| fits(item, left)),
+        Json::Object(map) => {
+            let member = |(key, value): (&String, &Json)| take(left, key.len() / TEXT_BYTES) && fits(value, left);
+            map.iter().all(member) && take(left, 1)
+        }
+        Json::String(text) => take(left, 1 + text.len() / TEXT_BYTES),
+        _ => take(left, 1),
     }
+}
+
+fn take(left: &mut usize, size: usize) -> bool {
+    let rest = left.checked_sub(size);
+    *left = rest.unwrap_or(0);
+    rest.is_some()
 }
 
 /// What 3.0 writes in ways of its own: `nullable`, and bounds that are exclusive by a flag.

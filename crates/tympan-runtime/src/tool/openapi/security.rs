@@ -14,6 +14,9 @@ use super::request::is_reserved;
 use super::serialize::encode;
 use crate::client::shown;
 
+/// The most ways to prove who calls that are looked at.
+const MAX_CHOICES: usize = 32;
+
 /// Where a key goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum KeyPlace {
@@ -47,7 +50,7 @@ pub(super) fn of(document: Document<'_>, operation: &Json) -> Result<Security, R
     };
     let mut security = Security::default();
     let mut why_not = None;
-    for choice in choices.iter().filter_map(Json::as_object) {
+    for choice in choices.iter().take(MAX_CHOICES).filter_map(Json::as_object) {
         let mut names = choice.keys();
         match (names.next(), names.next()) {
             (None, _) => security.is_optional = true,

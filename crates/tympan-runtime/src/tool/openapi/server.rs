@@ -7,6 +7,7 @@ use url::{ParseError, Url};
 
 use super::Reason;
 use super::document::{Document, text_of};
+use super::request::MAX_ADDRESS;
 use crate::client::shown;
 
 /// The most servers that are looked at.
@@ -55,7 +56,7 @@ fn listed(level: &Json, relative_to: Option<&Url>) -> Vec<Url> {
         return relative_to.and_then(|base| base.join("/").ok()).into_iter().collect();
     };
     let parse = |server: &Json| {
-        let text = with_variables(text_of(server, "url")?, server.get("variables"));
+        let text = with_variables(text_of(server, "url")?, server.get("variables"))?;
         match (Url::parse(&text), relative_to) {
             (Err(ParseError::RelativeUrlWithoutBase), Some(base)) => base.join(&text).ok(),
             (parsed, _) => parsed.ok(),
@@ -64,8 +65,8 @@ fn listed(level: &Json, relative_to: Option<&Url>) -> Vec<Url> {
     servers.iter().take(MAX_SERVERS).filter_map(parse).collect()
 }
 
-/// An address with the defaults of its variables.
-fn with_variables(template: &str, variables: Option<&Json>) -> String {
+/// An address with the defaults of its variables; `None` if it is too long for one.
+fn with_variables(template: &str, variables: Option<&Json>) -> Option<String> {
     let mut text = String::new();
     let mut rest = template;
     while let Some((before, after)) = rest.split_once('{') {
@@ -76,8 +77,11 @@ fn with_variables(template: &str, variables: Option<&Json>) -> String {
         };
         text.push_str(variables.and_then(|all| text_of(all.get(name)?, "default")).unwrap_or_default());
         rest = after;
+        if text.len() > MAX_ADDRESS {
+            return None;
+        }
     }
-    text + rest
+    Some(text + rest).filter(|text| text.len() <= MAX_ADDRESS)
 }
 
 /// Refuses an address that says more than where a service is.

@@ -11,6 +11,7 @@ use super::Reason;
 use super::document::{Document, Written, unusable};
 use super::operation::{self, Operation, numbered, safe_name};
 use super::request::ServiceRequest;
+use super::schema::Bounds;
 use super::server;
 use crate::client::shown;
 
@@ -67,6 +68,7 @@ impl Service {
         let base = server::base(document, options.endpoint.as_ref(), options.address.as_ref())?;
         let mut choice = Choice::new(options);
         let mut names = HashMap::new();
+        let mut bounds = Bounds::default();
         let mut service = Self { base, operations: Vec::new(), left_out: Vec::new() };
         for (index, written) in document.operations().enumerate() {
             if index == MAX_OPERATIONS {
@@ -74,7 +76,7 @@ impl Service {
             }
             let name = free_name(&written, &options.prefix, &mut names);
             if choice.takes(&written, &name) {
-                let read = operation::read(document, &written, name, &service.base);
+                let read = operation::read(document, &written, name, &service.base, &mut bounds);
                 service.add(&written, read, options)?;
             }
         }
@@ -137,8 +139,8 @@ impl Service {
 
 /// A name for the function of an operation that no other one has. The names that there are know which number comes next.
 fn free_name(written: &Written<'_>, prefix: &str, names: &mut HashMap<String, usize>) -> String {
-    let own = written.id().map(str::to_owned).unwrap_or_else(|| {
-        let path = written.path.replace(['{', '}'], "");
+    let own = written.id().map(|id| beginning(id).to_owned()).unwrap_or_else(|| {
+        let path = beginning(written.path).replace(['{', '}'], "");
         let words = path.split('/').filter(|word| !word.is_empty());
         std::iter::once(written.method).chain(words).collect::<Vec<_>>().join("_")
     });
@@ -153,31 +155,39 @@ fn free_name(written: &Written<'_>, prefix: &str, names: &mut HashMap<String, us
     name
 }
 
+/// As much of a name as the name of a function can have of it.
+fn beginning(name: &str) -> &str {
+    &name[..name.floor_char_boundary(1024)]
+}
+
 /// The operations that were asked for.
 struct Choice<'o> {
-    wanted: Option<&'o [String]>,
+    wanted: Option<HashSet<&'o str>>,
+    in_order: &'o [String],
     found: HashSet<&'o str>,
     name: &'o str,
 }
 
 impl<'o> Choice<'o> {
     fn new(options: &'o ServiceOptions) -> Self {
-        Self { wanted: options.operations.as_deref(), found: HashSet::new(), name: &options.name }
+        let wanted = options.operations.as_ref().map(|names| names.iter().map(String::as_str).collect());
+        let in_order = options.operations.as_deref().unwrap_or_default();
+        Self { wanted, in_order, found: HashSet::new(), name: &options.name }
     }
 
     fn takes(&mut self, written: &Written<'_>, name: &str) -> bool {
-        let Some(wanted) = self.wanted else { return true };
+        let Some(wanted) = &self.wanted else { return true };
         let label = written.label();
-        let is =
-            |wanted: &&String| wanted.as_str() == name || **wanted == label || Some(wanted.as_str()) == written.id();
-        let matching: Vec<_> = wanted.iter().filter(is).map(String::as_str).collect();
+        let names = [Some(name), Some(&label), written.id()];
+        let matching: Vec<_> = names.into_iter().flatten().filter_map(|name| wanted.get(name).copied()).collect();
         self.found.extend(&matching);
         !matching.is_empty()
     }
 
     fn check(&self, document: Document<'_>) -> Result<()> {
-        let wanted = self.wanted.into_iter().flatten();
-        let Some(missing) = wanted.into_iter().find(|name| !self.found.contains(name.as_str())) else { return Ok(()) };
+        let Some(missing) = self.in_order.iter().find(|name| !self.found.contains(name.as_str())) else {
+            return Ok(());
+        };
         let names: Vec<_> = document
             .operations()
             .take(MAX_LISTED)
