@@ -1,6 +1,8 @@
 //! A finding with the line of the source that it is about, as compilers show it.
 
-use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use std::ops::Range;
+
+use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 use tympan::Error;
 use tympan::diagnostic::{Diagnostic, Severity};
 use tympan::source::{SourceFile, Span};
@@ -51,6 +53,12 @@ impl<'a> Finding<'a> {
         findings
     }
 
+    /// The file and the line that it is about, if it is about one.
+    pub(crate) fn line(&self) -> Option<(&'a str, usize)> {
+        let (source, span) = self.source.zip(self.span)?;
+        Some((source.name(), source.line_column(span.start).line))
+    }
+
     /// The finding for people, on lines of its own.
     pub(crate) fn show(&self, colours: bool) -> String {
         let level = match self.severity {
@@ -62,7 +70,13 @@ impl<'a> Finding<'a> {
         let Some((source, span)) = self.source.zip(self.span) else {
             return renderer.render(&[group]) + "\n" + &self.rest_without_place();
         };
-        group = group.element(snippet(source, span));
+        let excerpt = Excerpt::new(source, span);
+        if excerpt.is_cut {
+            let place = source.line_column(span.start);
+            let path = Origin::path(visible_line(source.name()));
+            group = group.element(path.line(place.line).char_column(place.column));
+        }
+        group = group.element(excerpt.into_snippet(source));
         if let Some(help) = self.help {
             group = group.element(Level::HELP.message(visible(help).into_owned()));
         }
@@ -78,35 +92,80 @@ impl<'a> Finding<'a> {
     }
 }
 
+/// The most characters of a line that are shown before what is marked; twice as many are shown from there on.
+const MAX_AROUND: usize = 1000;
+
 /// The line where a span begins, with the span marked as far as it lies on that line.
-fn snippet(source: &SourceFile, span: Span) -> Snippet<'static, annotate_snippets::Annotation<'static>> {
-    let text = source.text();
-    let start = floor(text, span.start);
-    let line_start = text[..start].rfind('\n').map_or(0, |newline| newline + 1);
-    let line_end = text[start..].find('\n').map_or(text.len(), |newline| start + newline);
-    let line_end = line_start + text[line_start..line_end].trim_end_matches('\r').len();
-    let start = start.min(line_end);
-    let end = floor(text, span.end).clamp(start, line_end);
-    let mut line = String::new();
-    let mut marked = 0..0;
-    for (at, char) in text[line_start..line_end].char_indices() {
-        mark(&mut marked, line_start + at, start, end, line.len());
-        if is_unsafe(char) {
-            line.push_str(&written(char));
-        } else {
-            line.push(char);
+struct Excerpt {
+    line: String,
+    marked: Range<usize>,
+    number: usize,
+    /// Whether this is not all of the line.
+    is_cut: bool,
+}
+
+impl Excerpt {
+    fn new(source: &SourceFile, span: Span) -> Self {
+        let text = source.text();
+        let start = floor(text, span.start);
+        let number = source.line_column(start).line;
+        // A line can be as long as its file, and have thousands of findings.
+        let (line_start, cut_before) = beginning(text, start);
+        let (line_end, cut_after) = ending(text, start);
+        let line_end = line_start + text[line_start..line_end].trim_end_matches('\r').len();
+        let start = start.min(line_end);
+        let end = floor(text, span.end).clamp(start, line_end);
+        let mut line = String::from(if cut_before { "…" } else { "" });
+        let mut marked = 0..0;
+        for (at, char) in text[line_start..line_end].char_indices() {
+            mark(&mut marked, line_start + at, start, end, line.len());
+            if is_unsafe(char) {
+                line.push_str(&written(char));
+            } else {
+                line.push(char);
+            }
+        }
+        mark(&mut marked, line_end, start, end, line.len());
+        if cut_after {
+            line.push('…');
+        }
+        Self { line, marked, number, is_cut: cut_before || cut_after }
+    }
+
+    fn into_snippet(self, source: &SourceFile) -> Snippet<'static, Annotation<'static>> {
+        let snippet = Snippet::source(self.line).line_start(self.number);
+        // The place of what is cut would be counted from where it is cut.
+        let snippet = if self.is_cut { snippet } else { snippet.path(visible_line(source.name())) };
+        snippet.annotation(AnnotationKind::Primary.span(self.marked))
+    }
+}
+
+/// Where the line begins that an offset is on, or what is shown of it; and whether that is less.
+fn beginning(text: &str, offset: usize) -> (usize, bool) {
+    let mut start = offset;
+    for (at, char) in text[..offset].char_indices().rev().take(MAX_AROUND) {
+        if char == '\n' {
+            return (start, false);
+        }
+        start = at;
+    }
+    (start, start > 0 && !text[..start].ends_with('\n'))
+}
+
+/// Where that line ends, or what is shown of it; and whether that is less.
+fn ending(text: &str, offset: usize) -> (usize, bool) {
+    let rest = &text[offset..];
+    match rest.char_indices().take(2 * MAX_AROUND).find(|(_, char)| *char == '\n') {
+        Some((at, _)) => (offset + at, false),
+        None => {
+            let end = rest.char_indices().nth(2 * MAX_AROUND).map_or(text.len(), |(at, _)| offset + at);
+            (end, end < text.len() && !text[end..].starts_with('\n'))
         }
     }
-    mark(&mut marked, line_end, start, end, line.len());
-    let number = source.line_column(start).line;
-    Snippet::source(line)
-        .line_start(number)
-        .path(visible_line(source.name()))
-        .annotation(AnnotationKind::Primary.span(marked))
 }
 
 /// Moves the ends of the marked range to where they stand in the text that is shown.
-fn mark(marked: &mut std::ops::Range<usize>, at: usize, start: usize, end: usize, shown: usize) {
+fn mark(marked: &mut Range<usize>, at: usize, start: usize, end: usize, shown: usize) {
     if at == start {
         marked.start = shown;
     }

@@ -1,5 +1,6 @@
 //! Errors and warnings, for people and for programs.
 
+use std::collections::HashMap;
 use std::io;
 use std::process::ExitCode;
 
@@ -103,9 +104,31 @@ fn plain_error(class: &str, code: &str, message: &str, form: Form) -> String {
     }
 }
 
-/// Findings for people, with a blank line between them.
+/// The most findings that people are shown. Programs get all of them.
+const MAX_SHOWN: usize = 100;
+
+/// The most of them on one line of a file.
+const MAX_ON_LINE: usize = 10;
+
+/// Findings for people, with a blank line between them. What is too much to read is counted.
 pub(crate) fn show_all(findings: &[Finding<'_>], colours: bool) -> String {
-    let shown: Vec<_> = findings.iter().map(|finding| finding.show(colours)).collect();
+    // Errors come before warnings, if not all of them can be shown.
+    let (errors, warnings): (Vec<_>, Vec<_>) =
+        (0..findings.len()).partition(|index| findings[*index].severity == Severity::Error);
+    let mut on_lines: HashMap<_, usize> = HashMap::new();
+    let is_shown = |index: &usize| {
+        let Some(line) = findings[*index].line() else { return true };
+        let on_line = on_lines.entry(line).or_default();
+        *on_line += 1;
+        *on_line <= MAX_ON_LINE
+    };
+    let mut chosen: Vec<_> = errors.into_iter().chain(warnings).filter(is_shown).take(MAX_SHOWN).collect();
+    chosen.sort_unstable();
+    let mut shown: Vec<_> = chosen.iter().map(|index| findings[*index].show(colours)).collect();
+    let more = findings.len() - shown.len();
+    if more > 0 {
+        shown.push(format!("… and {more} more; `tympan check --json` lists all\n"));
+    }
     shown.join("\n")
 }
 

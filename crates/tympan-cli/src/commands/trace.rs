@@ -17,6 +17,9 @@ use crate::{json, output, prices};
 /// A trace that is nested deeper was not written by a program that ran.
 const MAX_DEPTH: usize = 100;
 
+/// The most bytes of the name of a span that are shown.
+const MAX_NAME: usize = 200;
+
 pub(super) fn run(args: &TraceArgs) -> Result<(), Failure> {
     let traces = args.files.iter().map(|path| File::read(path)).collect::<Result<Vec<_>>>()?;
     if args.json {
@@ -149,7 +152,7 @@ impl Frame {
 
     fn lines<'f>(&'f self, first: &str, rest: &str, lines: &mut Vec<Line<'f>>) {
         let mut details = format!("{:>10}", shown_time(self.milliseconds));
-        if self.usage.input_tokens + self.usage.output_tokens > 0 {
+        if !is_unused(&self.usage) {
             details.push_str(&format!("  {} in, {} out", self.usage.input_tokens, self.usage.output_tokens));
             details.push_str(&self.cost.shown());
         }
@@ -157,7 +160,7 @@ impl Frame {
             details.push_str(&format!("  {}", visible_line(model)));
         }
         lines.push(Line {
-            label: format!("{first}{}", visible_line(&self.name)),
+            label: format!("{first}{}", visible_line(shortened(&self.name))),
             details,
             error: self.error.as_deref(),
         });
@@ -184,7 +187,7 @@ impl Frame {
 
 impl Cost {
     fn of(model: Option<&str>, usage: &Usage) -> Self {
-        if usage.input_tokens + usage.output_tokens == 0 {
+        if is_unused(usage) {
             return Self::default();
         }
         match model.and_then(|model| prices::cost(model, usage)) {
@@ -212,6 +215,11 @@ fn shown_time(milliseconds: f64) -> String {
     if milliseconds >= 1000.0 { format!("{:.2} s", milliseconds / 1e3) } else { format!("{milliseconds:.1} ms") }
 }
 
+/// As much of a name as people read. All lines are as wide as the longest name.
+fn shortened(name: &str) -> &str {
+    &name[..name.floor_char_boundary(MAX_NAME)]
+}
+
 /// The model that answered, or else the one that was asked.
 fn model(json: &Json) -> Option<String> {
     let attributes = &json["__attributes"];
@@ -230,9 +238,9 @@ fn own_usage(json: &Json) -> Usage {
     let written = first([written, &usage["cache_write_tokens"], &Json::Null]);
     let input = first([&usage["input_tokens"], &usage["prompt_tokens"], &attributes["gen_ai.usage.input_tokens"]]);
     // Anthropic does not count what has to do with its cache as input.
-    let beside = if read.is_null() { 0 } else { cached + written };
+    let beside = if read.is_null() { 0 } else { cached.saturating_add(written) };
     Usage {
-        input_tokens: input + beside,
+        input_tokens: input.saturating_add(beside),
         output_tokens: first([
             &usage["output_tokens"],
             &usage["completion_tokens"],
@@ -242,6 +250,11 @@ fn own_usage(json: &Json) -> Usage {
         cache_write_tokens: written,
         ..Usage::default()
     }
+}
+
+/// Whether nothing was used.
+fn is_unused(usage: &Usage) -> bool {
+    usage.input_tokens == 0 && usage.output_tokens == 0
 }
 
 fn add(total: &mut Usage, other: &Usage) {

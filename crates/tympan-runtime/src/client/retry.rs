@@ -52,7 +52,7 @@ pub(super) fn backoff(base: Duration, attempt: u32) -> Duration {
     let most = base.saturating_mul(2_u32.saturating_pow(attempt)).min(MAX_BACKOFF.max(base));
     // Without randomness, the longest wait is the kindest.
     let share = getrandom::u32().map_or(1.0, |random| f64::from(random) / f64::from(u32::MAX));
-    most.mul_f64(share)
+    Duration::try_from_secs_f64(most.as_secs_f64() * share).unwrap_or(most)
 }
 
 #[cfg(test)]

@@ -159,7 +159,7 @@ impl Tracer {
 
     /// Waits until all backends have done their work, and no longer than this. Returns whether they have.
     pub fn flush(&self, timeout: Duration) -> bool {
-        let deadline = Instant::now() + timeout;
+        let deadline = later(timeout);
         // Every backend gets a chance, also after one that is stuck.
         let late = self.workers().iter().filter(|worker| !worker.flush(deadline)).count();
         late == 0
@@ -171,6 +171,13 @@ impl Tracer {
     }
 }
 
+/// The time in so long, or in a year if that is longer than anybody can wait.
+fn later(wait: Duration) -> Instant {
+    const FAR: Duration = Duration::from_secs(365 * 24 * 3600);
+    let now = Instant::now();
+    now.checked_add(wait.min(FAR)).unwrap_or(now)
+}
+
 fn close(workers: impl Iterator<Item = Arc<Worker>>) -> usize {
     workers.inspect(|worker| worker.close()).count()
 }
@@ -179,7 +186,7 @@ impl Drop for Shared {
     fn drop(&mut self) {
         let workers = self.workers.get_mut().unwrap_or_else(PoisonError::into_inner);
         workers.iter().for_each(|worker| worker.close());
-        let deadline = Instant::now() + self.options.drop_timeout;
+        let deadline = later(self.options.drop_timeout);
         workers.iter().for_each(|worker| _ = worker.flush(deadline));
     }
 }

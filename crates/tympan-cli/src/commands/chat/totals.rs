@@ -28,7 +28,7 @@ impl Default for Cost {
 impl Totals {
     pub(super) fn add(&mut self, turn: &TurnRun) {
         let Usage { input_tokens, output_tokens, .. } = turn.usage;
-        self.questions += 1;
+        self.questions = self.questions.saturating_add(1);
         self.rounds = self.rounds.saturating_add(turn.rounds);
         self.input_tokens = self.input_tokens.saturating_add(input_tokens);
         self.output_tokens = self.output_tokens.saturating_add(output_tokens);
