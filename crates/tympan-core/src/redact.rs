@@ -4,7 +4,7 @@ mod needles;
 mod patterns;
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::ops::Range;
 
@@ -86,10 +86,11 @@ impl Redactor {
         let named = ["name", "key"].into_iter().find_map(|key| map.get(key)?.as_str());
         let is_pair = named.is_some_and(is_credential);
         let mut redacted = JsonMap::with_capacity(map.len());
+        let mut numbers = HashMap::new();
         for (key, value) in map {
             let hidden = hides(key, value) || (is_pair && key == "value");
             let value = if hidden { REDACTED.into() } else { self.value(value, depth) };
-            redacted.insert(free_key(&redacted, self.text(key).into_owned()), value);
+            redacted.insert(free_key(&redacted, &mut numbers, self.text(key).into_owned()), value);
         }
         redacted
     }
@@ -145,12 +146,15 @@ fn without(text: &str, mut ranges: Vec<Range<usize>>) -> String {
 }
 
 /// The key, or one like it that the map does not have: nothing is lost where two keys hold secrets.
-fn free_key(map: &JsonMap, key: String) -> String {
-    if !map.contains_key(&key) {
-        return key;
+/// The next number of each such key is remembered: a map can have very many.
+fn free_key(map: &JsonMap, numbers: &mut HashMap<String, usize>, key: String) -> String {
+    let mut free = key.clone();
+    while map.contains_key(&free) {
+        let number = numbers.entry(key.clone()).or_insert(1);
+        *number += 1;
+        free = format!("{key} ({number})");
     }
-    let numbered = (2_usize..).map(|number| format!("{key} ({number})"));
-    numbered.into_iter().find(|key| !map.contains_key(key)).unwrap_or(key)
+    free
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use crate::source::{SourceFile, Span};
 /// The most bytes that all references of a file may bring in.
 const MAX_BYTES: usize = 16 << 20;
 /// The most values that files may bring in. Files of YAML count theirs themselves; this is for many of them.
-const MAX_VALUES: usize = 1_000_000;
+const MAX_VALUES: usize = 300_000;
 
 /// Replaces the references in all strings of a tree.
 pub(super) fn resolve_tree(node: &mut Node<'_>, source: &SourceFile, resolve: &mut dyn Resolve, report: &mut Report) {

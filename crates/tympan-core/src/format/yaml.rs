@@ -16,7 +16,7 @@ use crate::source::Span;
 /// Deeper nesting than any prompt needs, and shallow enough for recursion on a small stack.
 const MAX_DEPTH: usize = 64;
 /// More values than any prompt needs; what aliases repeat is counted each time.
-const MAX_NODES: usize = 100_000;
+pub(super) const MAX_NODES: usize = 100_000;
 /// The bytes of text that aliases may repeat in all. A larger document may repeat as much as it has itself.
 const MAX_REPEATED: usize = 1 << 20;
 /// Maps up to this size look for duplicates by comparing; larger ones keep a set.
@@ -292,7 +292,7 @@ impl<'s> Builder<'s> {
             return Err(Problem { span, message: "a list or map cannot be a key".into(), help: Some("use text") });
         }
         if self.stack.len() >= MAX_DEPTH {
-            return Err(too_deep(span));
+            return Err(too_deep(span, MAX_DEPTH));
         }
         self.count(1, span)?;
         self.stack.push(Frame { collection, anchor, span });
@@ -326,7 +326,7 @@ impl<'s> Builder<'s> {
         };
         let size = target.size;
         if self.stack.len() + size.depth > MAX_DEPTH {
-            return Err(too_deep(span));
+            return Err(too_deep(span, MAX_DEPTH));
         }
         // What there is no room for is not copied first.
         self.repeat(size, span)?;
@@ -380,8 +380,7 @@ impl<'s> Builder<'s> {
         if self.nodes <= MAX_NODES {
             return Ok(());
         }
-        let message = format!("more than {MAX_NODES} values, counting what aliases repeat");
-        Err(Problem { span, message, help: Some("move data into a file and refer to it with ${file:…}") })
+        Err(too_many(span, ", counting what aliases repeat"))
     }
 
     /// Counts a copy.
@@ -406,7 +405,7 @@ impl<'s> Builder<'s> {
     fn scan_problem(&self, error: &ScanError) -> Problem {
         let at = self.offset + error.marker().byte_offset().unwrap_or(0).min(self.text.len());
         if matches!(error.kind(), ErrorKind::RecursionLimitExceeded) {
-            return too_deep(Span::new(at, at));
+            return too_deep(Span::new(at, at), MAX_DEPTH);
         }
         Problem { span: Span::new(at, at), message: error.info(), help: None }
     }
@@ -441,6 +440,12 @@ fn one_document(span: Span) -> Problem {
     }
 }
 
-fn too_deep(span: Span) -> Problem {
-    Problem { span, message: format!("more than {MAX_DEPTH} levels of nesting"), help: Some("use a flatter shape") }
+/// A document, in whatever syntax, with more values than any prompt needs.
+pub(super) fn too_many(span: Span, how: &str) -> Problem {
+    let message = format!("more than {MAX_NODES} values{how}");
+    Problem { span, message, help: Some("move data into a file and refer to it with ${file:…}") }
+}
+
+pub(super) fn too_deep(span: Span, levels: usize) -> Problem {
+    Problem { span, message: format!("more than {levels} levels of nesting"), help: Some("use a flatter shape") }
 }

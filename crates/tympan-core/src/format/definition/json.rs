@@ -2,21 +2,29 @@
 
 use std::borrow::Cow;
 
+use serde::de::IgnoredAny;
 use serde_json::Value as Json;
 
-use super::super::yaml::{Entry, Node, Problem, Value};
+use super::super::yaml::{Entry, MAX_NODES, Node, Problem, Value, too_deep, too_many};
 use crate::source::Span;
+
+/// As deep as serde_json reads.
+const MAX_DEPTH: usize = 127;
 
 /// Reads a JSON document. The tree is there whenever the text is JSON, also when keys occur twice.
 pub(super) fn parse(text: &str) -> (Option<Node<'_>>, Vec<Problem>) {
     let body = text.strip_prefix('\u{feff}').unwrap_or(text);
     // What is JSON is serde_json's to say. After that, places are found without looking for mistakes.
-    if let Err(error) = serde_json::from_str::<Json>(body) {
+    if let Err(error) = serde_json::from_str::<IgnoredAny>(body) {
         return (None, vec![not_json(text, text.len() - body.len(), &error)]);
     }
-    let mut reader = Reader { text, at: text.len() - body.len(), problems: Vec::new() };
+    let mut reader =
+        Reader { text, at: text.len() - body.len(), nodes: 0, depth: 0, failure: None, problems: Vec::new() };
     let root = reader.value();
-    (Some(root), reader.problems)
+    match reader.failure {
+        Some(failure) => (None, vec![failure]),
+        None => (Some(root), reader.problems),
+    }
 }
 
 fn not_json(text: &str, offset: usize, error: &serde_json::Error) -> Problem {
@@ -29,10 +37,21 @@ fn not_json(text: &str, offset: usize, error: &serde_json::Error) -> Problem {
     Problem { span: Span::new(at, at), message: format!("this is not JSON: {reason}"), help: None }
 }
 
+/// A text or a number that looks like JSON and is none: half a character, or more than any number can be.
+fn unreadable(at: usize, error: &serde_json::Error) -> Problem {
+    let message = error.to_string();
+    let reason = message.split(" at line ").next().unwrap_or_default();
+    Problem { span: Span::new(at, at), message: format!("this is not JSON: {reason}"), help: None }
+}
+
 /// Goes through a text that is known to be JSON.
 struct Reader<'s> {
     text: &'s str,
     at: usize,
+    nodes: usize,
+    depth: usize,
+    /// Why nothing more is read.
+    failure: Option<Problem>,
     problems: Vec<Problem>,
 }
 
@@ -40,13 +59,28 @@ impl<'s> Reader<'s> {
     fn value(&mut self) -> Node<'s> {
         self.skip_space();
         let start = self.at;
+        self.nodes += 1;
+        self.depth += 1;
+        let here = Span::new(start, start);
+        if self.nodes > MAX_NODES {
+            self.fail(too_many(here, ""));
+        } else if self.depth > MAX_DEPTH {
+            self.fail(too_deep(here, MAX_DEPTH));
+        }
         let value = match self.peek() {
             b'{' => self.map(),
             b'[' => self.list(),
             b'"' => Value::String(self.string()),
             _ => self.scalar(),
         };
+        self.depth -= 1;
         Node { value, span: Span::new(start, self.at) }
+    }
+
+    /// Ends the reading: there is nothing more to be seen.
+    fn fail(&mut self, problem: Problem) {
+        self.failure.get_or_insert(problem);
+        self.at = self.text.len();
     }
 
     fn map(&mut self) -> Value<'s> {
@@ -80,7 +114,7 @@ impl<'s> Reader<'s> {
     /// Steps over a bracket or a comma to the next item, or over the closing bracket.
     fn goes_on(&mut self, close: u8) -> bool {
         self.skip_space();
-        let is_closed = self.peek() == close;
+        let is_closed = self.peek() == close || self.failure.is_some();
         self.at += 1;
         if is_closed {
             return false;
@@ -107,18 +141,29 @@ impl<'s> Reader<'s> {
         if is_plain {
             return Cow::Borrowed(written.trim_matches('"'));
         }
-        Cow::Owned(serde_json::from_str(written).unwrap_or_default())
+        match serde_json::from_str(written) {
+            Ok(text) => Cow::Owned(text),
+            Err(error) => {
+                self.fail(unreadable(start, &error));
+                Cow::Borrowed("")
+            }
+        }
     }
 
     /// A number, a boolean or null.
     fn scalar(&mut self) -> Value<'s> {
-        let rest = &self.text[self.at..];
+        let start = self.at;
+        let Some(rest) = self.text.get(start..).filter(|rest| !rest.is_empty()) else { return Value::Null };
         let length = rest.find([',', '}', ']', ' ', '\t', '\n', '\r']).unwrap_or(rest.len());
         self.at += length.max(1).min(rest.len());
         match serde_json::from_str(&rest[..length]) {
             Ok(Json::Bool(value)) => Value::Bool(value),
             Ok(Json::Number(value)) => Value::Number(value),
-            _ => Value::Null,
+            Ok(_) => Value::Null,
+            Err(error) => {
+                self.fail(unreadable(start, &error));
+                Value::Null
+            }
         }
     }
 
@@ -151,6 +196,20 @@ mod tests {
             let (root, problems) = parse(text);
             assert_eq!((root.map(Node::into_json), problems), (Some(expected), vec![]), "{text}");
         }
+    }
+
+    #[test]
+    fn what_is_too_much_or_no_json_is_refused() {
+        let message = |text: &str| {
+            let (root, problems) = parse(text);
+            assert!(root.is_none(), "{text:.40}");
+            problems[0].message.clone()
+        };
+        assert!(message(&format!("[{}1]", "1,".repeat(200_000))).starts_with("more than 100000 values"));
+        assert!(message(&format!("[{}1{}]", "[".repeat(100_000), "]".repeat(100_000))).contains("levels"));
+        assert!(message("[1, 1e999]").contains("out of range"));
+        assert!(message(r#"["\ud800", 1]"#).starts_with("this is not JSON"));
+        assert!(message("[1, ]").starts_with("this is not JSON"));
     }
 
     #[test]

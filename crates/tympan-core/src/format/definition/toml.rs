@@ -6,11 +6,16 @@ use serde_json::Number;
 use toml::de::{DeArray, DeTable, DeValue};
 use toml::{Spanned, de::Error};
 
-use super::super::yaml::{Entry, Node, Problem, Value};
+use super::super::yaml::{Entry, MAX_NODES, Node, Problem, Value, too_many};
 use crate::source::Span;
 
 /// Reads a TOML document.
 pub(super) fn parse(text: &str) -> (Option<Node<'_>>, Vec<Problem>) {
+    // Before it is known what a document says, this bounds how many values it can have.
+    let values = text.bytes().filter(|byte| matches!(byte, b',' | b'[' | b'{' | b'=')).count();
+    if values > 4 * MAX_NODES {
+        return (None, vec![too_many(Span::default(), "")]);
+    }
     let (table, errors) = DeTable::parse_recoverable(text);
     let problems: Vec<_> = errors.iter().map(problem).collect();
     let span = Span::from(table.span());
