@@ -34,6 +34,11 @@ pub(crate) fn expand(value: &Value) -> Value {
                 ("$concat", Value::Array(parts)) => {
                     json!(parts.iter().map(|part| text(&expand(part))).collect::<String>())
                 }
+                ("$numbered", Value::Array(args)) => {
+                    let (piece, count) = (text(&args[0]), count(&args[1]));
+                    let pieces = (0..count).map(|number| piece.replace('#', &number.to_string()));
+                    json!(pieces.collect::<String>().replace("%hash%", "#"))
+                }
                 ("$list", Value::Array(args)) => Value::Array(vec![expand(&args[0]); count(&args[1])]),
                 ("$nest", Value::Array(args)) => {
                     let (open, close) = (text(&args[0]), text(&args[2]));
