@@ -427,6 +427,15 @@ const TEMPLATES: &[Row] = &[
             ))
         },
     },
+    Row {
+        name: "a value of many inputs that is read often",
+        size: 1_000,
+        work: |n| {
+            let all = pieces(64, |i| format!("a{i} ~ "));
+            let steps = pieces(8, |i| format!("{{% set s{} = s{i} %}}", i + 1));
+            template(format!("{{% set s0 = {all}'' %}}{steps}{}", "{{ s8 }}".repeat(n)))
+        },
+    },
     Row { name: "comments", size: 10_000, work: |n| template("{# x #}\n".repeat(n)) },
     Row { name: "comments that never end", size: 20_000, work: |n| template("{#".repeat(n)) },
     Row { name: "blocks that never end", size: 20_000, work: |n| template("{% if x %}".repeat(n)) },

@@ -9,6 +9,7 @@ use super::tree::{
     Arg, Args, Block, CallExpr, Callee, Capture, Expr, ExprKind, For, Local, MacroDef, NamedArg, Node, Place, Section,
     Target, Tree, With,
 };
+use crate::diagnostic::short;
 
 /// How an input reaches a place: the assignments it went through, in order. Empty if it stands there itself.
 pub(crate) type Path = Vec<String>;
@@ -38,8 +39,13 @@ const MAX_PATH: usize = 8;
 /// Namespaces and macros can carry text backwards. Longer chains of them than this are not followed.
 const MAX_PASSES: usize = 4;
 
+/// How many inputs of values are copied in all. A template that reads a value of many inputs very often would make
+/// analysis slow; then what it reads is still known, but not all of what becomes output.
+const MAX_COPIES: usize = 400_000;
+
 /// Follows the inputs through a template.
 pub(crate) fn analyse(tree: &Tree) -> Flow {
+    let mut left = MAX_COPIES;
     let mut ever = vec![None; tree.frame_size];
     let mut attributes = BTreeMap::new();
     let mut flow = Flow::default();
@@ -54,8 +60,14 @@ pub(crate) fn analyse(tree: &Tree) -> Flow {
             captured: Vec::new(),
             uses: BTreeMap::new(),
             sinks: BTreeMap::new(),
+            left,
         };
         pass.block(&tree.body);
+        left = pass.left;
+        // A pass that had to stop knows less than the one before.
+        if left == 0 && !flow.uses.is_empty() {
+            break;
+        }
         flow = Flow { uses: pass.uses, sinks: pass.sinks.into_values().collect() };
         (ever, attributes) = (pass.ever, pass.attributes);
         if before == (ever.clone(), attributes.clone()) {
@@ -118,6 +130,8 @@ struct Pass {
     captured: Vec<Taint>,
     uses: BTreeMap<usize, Place>,
     sinks: BTreeMap<usize, Sink>,
+    /// How many inputs of values may still be copied.
+    left: usize,
 }
 
 impl Pass {
@@ -178,9 +192,8 @@ impl Pass {
         set.extend(self.frame().undo(mark));
         for (slot, value) in set {
             let Some(mut value) = value else { continue };
-            if let Some(before) = self.frame().get(slot) {
-                join(&mut value.taint, before.taint.clone());
-            }
+            let before = self.frames.last().and_then(|frame| frame.get(slot)).map(|before| &before.taint);
+            join(&mut value.taint, copied(before, &mut self.left));
             self.put(slot, value);
         }
     }
@@ -245,8 +258,10 @@ impl Pass {
         }
         frame.put(definition.caller_slot, own(Taint::new()));
         for (outer, inner) in &definition.captures {
-            let captured = self.frame().get(*outer).cloned();
-            frame.put(*inner, captured.or_else(|| own(Taint::new())));
+            let captured = self.frames.last().and_then(|frame| frame.get(*outer));
+            let copy =
+                captured.map(|slot| Slot { binding: slot.binding, taint: copied(Some(&slot.taint), &mut self.left) });
+            frame.put(*inner, copy.or_else(|| own(Taint::new())));
         }
         self.frames.push(frame);
         for default in definition.params.iter().filter_map(|param| param.default.as_ref()) {
@@ -260,7 +275,12 @@ impl Pass {
     fn assign(&mut self, target: &Target, taint: Taint, binding: &'static str) {
         match target {
             Target::Slot(slot) => self.put(*slot, Slot { binding, taint }),
-            Target::Unpack(items, _) => items.iter().for_each(|item| self.assign(item, taint.clone(), binding)),
+            Target::Unpack(items, _) => {
+                for item in items {
+                    let taint = copied(Some(&taint), &mut self.left);
+                    self.assign(item, taint, binding);
+                }
+            }
             Target::Attr(namespace, _) => {
                 self.expr(namespace);
                 let (slot, is_root) = match &namespace.kind {
@@ -270,7 +290,8 @@ impl Pass {
                 };
                 if is_root {
                     join(self.attributes.entry(slot).or_default(), taint);
-                } else if let Some(mut value) = self.frame().get(slot).cloned() {
+                } else if let Some(held) = self.frames.last().and_then(|frame| frame.get(slot)) {
+                    let mut value = Slot { binding: held.binding, taint: copied(Some(&held.taint), &mut self.left) };
                     join(&mut value.taint, taint);
                     self.put(slot, value);
                 }
@@ -283,9 +304,10 @@ impl Pass {
             if slot >= self.ever.len() {
                 self.ever.resize(slot + 1, None);
             }
+            let taint = copied(Some(&value.taint), &mut self.left);
             match &mut self.ever[slot] {
-                Some(ever) => join(&mut ever.taint, value.taint.clone()),
-                ever @ None => *ever = Some(value.clone()),
+                Some(ever) => join(&mut ever.taint, taint),
+                ever @ None => *ever = Some(Slot { binding: value.binding, taint }),
             }
         }
         self.frame().put(slot, Some(value));
@@ -298,7 +320,7 @@ impl Pass {
     fn expr(&mut self, expr: &Expr) -> Taint {
         match &expr.kind {
             ExprKind::Const(_) | ExprKind::Function(_) => Taint::new(),
-            ExprKind::Captured => self.captured.last().cloned().unwrap_or_default(),
+            ExprKind::Captured => copied(self.captured.last(), &mut self.left),
             ExprKind::Input(index) => self.input(*index, expr.place),
             ExprKind::Local(local) => self.local(local),
             ExprKind::Outer(local) => self.outer(local),
@@ -329,7 +351,8 @@ impl Pass {
             ExprKind::Lookup(lookup) => {
                 let mut taint = Taint::new();
                 for slot in 0..lookup.contexts {
-                    join(&mut taint, self.frame().get(slot).map(|slot| slot.taint.clone()).unwrap_or_default());
+                    let context = self.frames.last().and_then(|frame| frame.get(slot)).map(|slot| &slot.taint);
+                    join(&mut taint, copied(context, &mut self.left));
                 }
                 if let Some(index) = lookup.input {
                     join(&mut taint, self.input(index, expr.place));
@@ -357,7 +380,7 @@ impl Pass {
         let (mut taint, step) = match &call.callee {
             Callee::Name(expr, name) => {
                 let is_macro = !matches!(expr.kind, ExprKind::Function(_));
-                (self.expr(expr), is_macro.then(|| format!("macro {name}")))
+                (self.expr(expr), is_macro.then(|| format!("macro {}", short(name))))
             }
             Callee::Method(expr, _) | Callee::Value(expr) => (self.expr(expr), None),
         };
@@ -375,26 +398,42 @@ impl Pass {
     }
 
     fn local(&mut self, local: &Local) -> Taint {
-        let attributes = if self.frames.len() == 1 { self.attributes.get(&local.slot).cloned() } else { None };
-        let slot = self.frame().get(local.slot).cloned();
-        self.read(local, slot, attributes)
+        let slot = self.frames.last().and_then(|frame| frame.get(local.slot));
+        let attributes = self.attributes.get(&local.slot).filter(|_| self.frames.len() == 1);
+        match slot {
+            Some(slot) => read(local, slot, attributes, &mut self.left),
+            None => self.otherwise(local),
+        }
     }
 
     fn outer(&mut self, local: &Local) -> Taint {
-        let attributes = self.attributes.get(&local.slot).cloned();
-        let slot = self.frames[0].get(local.slot).or(self.ever.get(local.slot).and_then(Option::as_ref)).cloned();
-        self.read(local, slot, attributes)
+        let slot = self.frames[0].get(local.slot).or(self.ever.get(local.slot).and_then(Option::as_ref));
+        match slot {
+            Some(slot) => read(local, slot, self.attributes.get(&local.slot), &mut self.left),
+            None => self.otherwise(local),
+        }
     }
 
-    fn read(&mut self, local: &Local, slot: Option<Slot>, attributes: Option<Taint>) -> Taint {
-        let Some(Slot { binding, mut taint }) = slot else {
-            return local.otherwise.as_ref().map_or_else(Taint::new, |otherwise| self.expr(otherwise));
-        };
-        join(&mut taint, attributes.unwrap_or_default());
-        let step = format!("{binding} {}", local.name);
-        taint.values_mut().for_each(|path| add_step(path, &step));
-        taint
+    fn otherwise(&mut self, local: &Local) -> Taint {
+        local.otherwise.as_ref().map_or_else(Taint::new, |otherwise| self.expr(otherwise))
     }
+}
+
+/// What a name that holds something is made of.
+fn read(local: &Local, slot: &Slot, attributes: Option<&Taint>, left: &mut usize) -> Taint {
+    let mut taint = copied(Some(&slot.taint), left);
+    join(&mut taint, copied(attributes, left));
+    let step = format!("{} {}", slot.binding, short(&local.name));
+    taint.values_mut().for_each(|path| add_step(path, &step));
+    taint
+}
+
+/// A copy of what a value is made of, as long as there have not been too many.
+fn copied(taint: Option<&Taint>, left: &mut usize) -> Taint {
+    let Some(taint) = taint else { return Taint::new() };
+    let rest = left.checked_sub(taint.len());
+    *left = rest.unwrap_or(0);
+    if rest.is_some() { taint.clone() } else { Taint::new() }
 }
 
 fn join(taint: &mut Taint, more: Taint) {
