@@ -90,6 +90,7 @@ impl Options {
         TurnOptions {
             max_iterations: self.max_iterations.unwrap_or(default.max_iterations),
             max_llm_retries: self.max_llm_retries.unwrap_or(default.max_llm_retries),
+            max_model_calls: None,
             max_tokens: self.max_tokens,
             max_cost: self.max_cost,
             prices: Prices { input, output },

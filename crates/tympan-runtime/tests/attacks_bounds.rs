@@ -26,10 +26,7 @@ fn every_case_ends_within_its_memory() {
         let files = shared::expand(&case["files"]);
         // From here on, the peak is that of what follows.
         let _ = std::fs::write("/proc/self/clear_refs", "5");
-        let start = std::time::Instant::now();
         run(case["surface"].as_str().unwrap_or_default(), &inputs, &files);
-        // For whoever looks: how long it takes is not for a test to judge.
-        println!("{}: {} ms", case["id"], start.elapsed().as_millis());
         let most = case["expect"]["max_rss_mib"].as_u64().expect("a bound");
         if let Some(used) = memory("VmHWM").zip(before).map(|(peak, before)| peak.saturating_sub(before) >> 10)
             && used > most
@@ -73,14 +70,16 @@ fn judge(loaded: Result<Prompt, Error>) {
     match loaded {
         Ok(prompt) => {
             let places = prompt.warnings().iter().filter_map(|warning| warning.span);
-            assert!(places.map(|span| prompt.source().line_column(span.start).line).count() <= prompt.warnings().len());
+            let lines: usize = places.map(|span| prompt.source().line_column(span.start).line).sum();
+            assert!(lines > 0 || prompt.warnings().is_empty());
             drop(prompt.check());
             assert!(!prompt.definition_hash().is_empty());
         }
         Err(error) => {
             let Some(source) = error.source_file() else { return };
             let places = error.others().iter().filter_map(|other| other.span);
-            assert!(places.map(|span| source.line_column(span.start).column).count() <= error.others().len());
+            let columns: usize = places.map(|span| source.line_column(span.start).column).sum();
+            assert!(columns > 0 || error.others().is_empty());
         }
     }
 }

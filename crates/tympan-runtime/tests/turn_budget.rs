@@ -206,8 +206,8 @@ fn functions_of_the_host_share_the_budget() {
 fn streams_count_as_well() {
     let runtime = Runtime::default();
     let directory = tempfile::tempdir().expect("a directory");
-    let script =
-        json!([{ "tool_calls": [{ "name": "again", "arguments": {} }, { "name": "again", "arguments": {} }] }]);
+    let again = json!({ "name": "again", "arguments": {} });
+    let script = vec![json!({ "tool_calls": [again, again] }); 20];
     let model = json!({ "provider": "echo", "options": { "additionalProperties": { "script": script } } });
     let front = json!({ "name": "a", "model": model, "tools": [itself()] });
     std::fs::write(directory.path().join("self.prompty"), format!("---\n{front}\n---\nuser:\nGo.\n"))
@@ -216,6 +216,5 @@ fn streams_count_as_well() {
     let turn = TurnOptions { max_tokens: Some(40), ..TurnOptions::default() };
     let settings = TurnSettings { turn, on_event: Some(Arc::new(|_: &AgentEvent| ())), ..TurnSettings::default() };
     let run = runtime.turn(&prompt, &Inputs::new(), &settings);
-    let error = run.err().expect("it goes past its bounds");
-    assert!(matches!(error.kind(), Kind::TurnLimit | Kind::MaxIterations), "{error}");
+    is_over(run, "40 tokens");
 }
