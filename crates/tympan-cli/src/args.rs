@@ -483,7 +483,7 @@ fn parse_setting(text: &str) -> Result<(String, String), String> {
 /// What `parse` takes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ParseArgs {
-    /// A JSON file that maps the nonces of threads to lists of messages
+    /// A JSON file that maps the nonces of threads, or the names of their inputs, to lists of messages
     #[arg(long, value_name = "FILE")]
     pub(crate) threads: Option<PathBuf>,
 

@@ -5,7 +5,13 @@
 //! are threads. Here a file is only read, and the runtime gets what it says.
 
 use std::collections::HashMap;
+use std::io::ErrorKind;
 use std::path::Path;
+
+use tympan_runtime::read;
+
+/// The most bytes of a `.env` file.
+const MAX_BYTES: u64 = 1 << 20;
 
 /// Variables, and what could not be read, in words.
 #[derive(Debug, Default, PartialEq)]
@@ -19,11 +25,7 @@ pub(crate) fn load(directories: &[&Path]) -> Loaded {
     let mut loaded = Loaded::default();
     for directory in directories {
         let path = directory.join(".env");
-        // Some people call a directory so; and a pipe or a device would make us wait.
-        if !path.is_file() {
-            continue;
-        }
-        match std::fs::read_to_string(&path) {
+        match read::open_in(directory, ".env").and_then(|file| read::text(file, MAX_BYTES)) {
             Ok(text) => {
                 for line in parse(&text, &mut loaded.variables) {
                     let place = format!("{}:{line}", path.display());
@@ -31,6 +33,8 @@ pub(crate) fn load(directories: &[&Path]) -> Loaded {
                     loaded.warnings.push(format!("{place}: expected NAME=value; the line is ignored"));
                 }
             }
+            // Some people call a directory so.
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::IsADirectory) => {}
             Err(error) => loaded.warnings.push(format!("{}: cannot be read: {error}", path.display())),
         }
     }

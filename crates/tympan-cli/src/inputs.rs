@@ -9,6 +9,8 @@ use tympan::schema::{Property, PropertyKind};
 use tympan::source::SourceFile;
 use tympan::spec::DIRECTIVE;
 use tympan::{Error, Inputs, Kind, Prompt};
+use tympan_runtime::load::DEFAULT_MAX_FILE_BYTES;
+use tympan_runtime::read as file;
 
 use crate::args::InputArgs;
 use crate::prompt_file::{is_stdin, read_stdin};
@@ -72,7 +74,8 @@ pub(crate) fn read(path: &Path, option: &str) -> Result<SourceFile, Failure> {
         return Ok(SourceFile::new("<stdin>", read_stdin()?));
     }
     let name = path.display().to_string();
-    let text = std::fs::read_to_string(path)
+    let text = file::open(path)
+        .and_then(|opened| file::text(opened, DEFAULT_MAX_FILE_BYTES))
         .map_err(|error| Failure::Usage(format!("{option}: cannot read `{name}`: {error}")))?;
     Ok(SourceFile::new(name, text))
 }

@@ -2,6 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
+use crate::credential::redact_literals;
 use crate::hash::canonical_json;
 use crate::message::JsonMap;
 use crate::schema::Property;
@@ -30,6 +31,26 @@ pub(crate) fn canonical(spec: &PromptSpec) -> String {
     }
     put(&mut map, "tools", named(spec.tools.iter().map(|item| (item.name.as_str(), tool(item)))));
     canonical_json(Json::Object(map))
+}
+
+/// All that a prompt says besides, by what it is about. A file that says the same in another order is the same.
+pub(crate) fn settings(spec: &PromptSpec) -> [(&'static str, Json); 5] {
+    let mut all = spec.to_json();
+    redact_literals(&mut all);
+    let mut take = |path: &[&str]| {
+        let (last, parents) = path.split_last()?;
+        let parent = parents.iter().try_fold(&mut all, |json, key| json.get_mut(*key))?;
+        parent.as_object_mut()?.shift_remove(*last)
+    };
+    // These have hashes of their own.
+    for key in ["instructions", "variants", "name"] {
+        take(&[key]);
+    }
+    let connection = take(&["model", "connection"]).unwrap_or_default();
+    let options = take(&["model", "options"]).unwrap_or_default();
+    let model = take(&["model"]).unwrap_or_default();
+    let tools = take(&["tools"]).unwrap_or_default();
+    [("model", model), ("connection", connection), ("options", options), ("tools", tools), ("other settings", all)]
 }
 
 fn named<'a>(items: impl Iterator<Item = (&'a str, Json)>) -> Json {

@@ -457,7 +457,9 @@ pub struct ParseTextOptions {
     /// The nonce that [`pre_render`](crate::marker::pre_render) wrote into the author's markers.
     /// Every marker must then have it.
     pub nonce: Option<String>,
-    /// Threads by the nonce that stands for them in the text, or by the name of their input.
+    /// Threads by the text that stands for them, `__PROMPTY_THREAD_<16 hexadecimal digits>_<name>__`, or by the name
+    /// of their input. By name, a thread stands where the digits are [`nonce`](Self::nonce), if there is one: otherwise
+    /// whoever wrote a part of the text could repeat the thread there.
     pub threads: Vec<(String, Vec<Message>)>,
 }
 
@@ -468,7 +470,7 @@ pub struct ParseTextOptions {
 /// A role marker lacks the expected nonce.
 pub fn parse_text(text: &str, options: &ParseTextOptions) -> Result<Vec<Message>> {
     let mut rendered = Rendered::new(TracedText::whole(text, Origin::AUTHOR), Arc::default());
-    rendered.rich = find_threads(text, &options.threads);
+    rendered.rich = find_threads(text, options);
     let mut mismatch = None;
     if let Some(expected) = &options.nonce {
         for_each_marker(&rendered, |line, marker| {
@@ -507,18 +509,26 @@ fn remove_nonce(message: &mut Message) {
 }
 
 /// Where the nonces of threads stand in a text.
-fn find_threads(text: &str, threads: &[(String, Vec<Message>)]) -> Vec<RichPlace> {
+fn find_threads(text: &str, options: &ParseTextOptions) -> Vec<RichPlace> {
     const PREFIX: &str = "__PROMPTY_THREAD_";
+    const DIGITS: usize = 16;
     let mut places = Vec::new();
     for (start, _) in text.match_indices(PREFIX) {
         let after = &text[start + PREFIX.len()..];
-        let hex = after.bytes().take_while(u8::is_ascii_hexdigit).count();
-        let found = threads.iter().find_map(|(key, messages)| {
+        let named = after.split_at_checked(DIGITS).and_then(|(digits, rest)| {
+            let is_expected = match &options.nonce {
+                Some(nonce) => same_bytes(digits.as_bytes(), nonce.as_bytes()),
+                None => true,
+            };
+            let is_nonce = is_expected && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+            rest.strip_prefix('_').filter(|_| is_nonce)
+        });
+        let found = options.threads.iter().find_map(|(key, messages)| {
             if text[start..].starts_with(key.as_str()) && key.starts_with(PREFIX) {
                 return Some((key.len(), key, messages));
             }
-            let name = after[hex..].strip_prefix('_')?.strip_prefix(key.as_str())?.strip_prefix("__");
-            (hex >= 8 && name.is_some()).then(|| (PREFIX.len() + hex + 1 + key.len() + 2, key, messages))
+            named?.strip_prefix(key.as_str())?.strip_prefix("__")?;
+            Some((PREFIX.len() + DIGITS + 1 + key.len() + 2, key, messages))
         });
         if let Some((len, name, messages)) = found {
             let input = RichInput {

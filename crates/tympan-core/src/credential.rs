@@ -226,6 +226,24 @@ pub(crate) fn redact(json: &mut Json) {
     }
 }
 
+/// Hides every value whose key names a credential, unless it only says which variable has the credential.
+pub(crate) fn redact_literals(json: &mut Json) {
+    match json {
+        Json::Array(items) => items.iter_mut().for_each(redact_literals),
+        Json::Object(map) => {
+            for (key, value) in map.iter_mut() {
+                let is_reference = value.as_str().is_some_and(|text| text.starts_with("${env:") && text.ends_with('}'));
+                if hides(key, value) && !is_reference {
+                    *value = Json::String(REDACTED.into());
+                } else {
+                    redact_literals(value);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
 /// Whether this value of a key is a credential: nothing and yes or no never are, and numbers of tokens are counts.
 pub(crate) fn hides(key: &str, value: &Json) -> bool {
     match value {

@@ -12,7 +12,7 @@ use crate::directive_inputs as directive;
 use crate::error::{Error, Kind, Result};
 use crate::given::{GivenMap, GivenRef};
 use crate::guard::Guard;
-use crate::hash::sha256_hex;
+use crate::hash::{canonical_json, sha256_hex};
 use crate::marker;
 use crate::message::{JsonMap, Message, Role};
 use crate::pieces::Pieces;
@@ -311,6 +311,18 @@ impl Prompt {
     /// of its keys. The guide says how it is made.
     pub fn definition_hash(&self) -> &str {
         self.definition_hash.get_or_init(|| sha256_hex(crate::canonical::canonical(&self.spec)))
+    }
+
+    /// Returns the SHA-256 of everything that [`Prompt::definition_hash`] leaves out, by what it is about: `model`,
+    /// `connection`, `options`, `tools` (with their connections and approval modes) and `other settings`. What the prompt
+    /// does not say has no hash.
+    ///
+    /// A credential that is written in the file is not part of a hash. References to the environment are, if the prompt
+    /// was loaded as it is written.
+    pub fn settings_hashes(&self) -> Vec<(&'static str, String)> {
+        let settings = crate::canonical::settings(&self.spec);
+        let said = settings.into_iter().filter(|(_, json)| !json.is_null());
+        said.map(|(name, json)| (name, sha256_hex(canonical_json(json)))).collect()
     }
 
     /// The compiled default template.

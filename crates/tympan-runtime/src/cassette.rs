@@ -19,10 +19,13 @@ use tympan::wire::{HeaderValue, WireRequest};
 use tympan::{Error, Kind, Result};
 use url::Url;
 
-use crate::write;
+use crate::{read, write};
 
 /// The version of the files' form.
 const VERSION: u32 = 1;
+
+/// The most bytes of a file: more than an answer of the most bytes that a client accepts takes up.
+const MAX_FILE_BYTES: u64 = 256 << 20;
 
 /// Whether exchanges are recorded or replayed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -141,10 +144,7 @@ pub(crate) fn record(
     let path = directory.join(file_name(&request));
     let exchange = Exchange { version: VERSION, request, response: response.scrubbed(scrub) };
     let text = serde_json::to_string_pretty(&exchange).map_err(|error| cannot("written", &path, &error))? + "\n";
-    let written = fs::create_dir_all(directory).and_then(|()| match write::create(&path, text.as_bytes(), 0o600) {
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => write::replace(&path, &text),
-        other => other,
-    });
+    let written = fs::create_dir_all(directory).and_then(|()| write::put(&path, text.as_bytes(), 0o600));
     written.map_err(|error| cannot("written", &path, &error))
 }
 
@@ -154,15 +154,20 @@ pub(crate) fn record(
 /// There is none; the error says how the nearest request differs. Or a file cannot be read.
 pub(crate) fn replay(directory: &Path, request: &WireRequest, scrub: &dyn Fn(Json) -> Json) -> Result<Recorded> {
     let request = describe(request, scrub);
-    let path = directory.join(file_name(&request));
-    match fs::read(&path) {
-        Ok(bytes) => Ok(read(&path, &bytes)?.response),
+    let name = file_name(&request);
+    let path = directory.join(&name);
+    match file_bytes(directory, &name) {
+        Ok(bytes) => Ok(parse(&path, &bytes)?.response),
         Err(error) if error.kind() == ErrorKind::NotFound => Err(unknown(directory, &request)),
         Err(error) => Err(cannot("read", &path, &error)),
     }
 }
 
-fn read(path: &Path, bytes: &[u8]) -> Result<Exchange> {
+fn file_bytes(directory: &Path, name: impl AsRef<Path>) -> std::io::Result<Vec<u8>> {
+    read::open_in(directory, name).and_then(|file| read::bytes(file, MAX_FILE_BYTES))
+}
+
+fn parse(path: &Path, bytes: &[u8]) -> Result<Exchange> {
     let exchange: Exchange = serde_json::from_slice(bytes).map_err(|error| cannot("read", path, &error))?;
     if exchange.version != VERSION {
         let reason = format!("it has version {}, and this program knows version {VERSION}", exchange.version);
@@ -183,10 +188,11 @@ fn unknown(directory: &Path, asked: &Request) -> Error {
     let Ok(files) = fs::read_dir(directory) else {
         return error.with_help("there is no such directory: record first");
     };
-    let paths = files.filter_map(|file| Some(file.ok()?.path()));
-    let paths = paths.filter(|path| path.extension().is_some_and(|extension| extension == "json"));
-    let known = paths.filter_map(|path| {
-        let exchange = read(&path, &fs::read(&path).ok()?).ok()?;
+    let names = files.filter_map(|file| Some(PathBuf::from(file.ok()?.file_name())));
+    let names = names.filter(|name| name.extension().is_some_and(|extension| extension == "json"));
+    let known = names.filter_map(|name| {
+        let path = directory.join(&name);
+        let exchange = parse(&path, &file_bytes(directory, &name).ok()?).ok()?;
         let asked = serde_json::to_value(asked).ok()?;
         let differences = difference::between(&serde_json::to_value(&exchange.request).ok()?, &asked);
         Some((differences, path))

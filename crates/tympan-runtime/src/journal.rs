@@ -25,6 +25,9 @@ pub use record::Header;
 pub(crate) use fits::{Fits, mismatch};
 pub(crate) use record::{Record, Started, parsed};
 
+/// The most bytes of a journal. All of it is read when a turn is resumed.
+const MAX_BYTES: u64 = 128 << 20;
+
 /// A place where journals are kept, one journal in each.
 ///
 /// Records are bytes that mean nothing here. A store gives back exactly those that it took, in their order, or fails.
@@ -162,6 +165,12 @@ fn exists(path: &Path) -> Error {
 fn busy(path: &Path) -> Error {
     Error::new(Kind::JournalBusy, format_args!("somebody else writes to `{}`", path.display()))
         .with_help("another process goes through this turn: wait for it, or end it")
+}
+
+/// A journal that nothing more can be added to, because it could not be read again.
+fn full(path: &Path) -> Error {
+    unusable(path, format_args!("it would have more than {MAX_BYTES} bytes"))
+        .with_help("begin a turn with a journal of its own")
 }
 
 /// A file that cannot be used.

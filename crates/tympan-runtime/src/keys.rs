@@ -1,12 +1,13 @@
 //! Keys in files: private ones that nobody else can read, and folders of those that are trusted.
 
 use std::fs::{self, File};
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use tympan::signature::{SigningKey, TrustedKey};
 use tympan::{Error, Kind, Result};
 
+use crate::read;
 use crate::write::create;
 
 /// More than any file of a key needs.
@@ -37,9 +38,9 @@ pub fn write_signing_key(path: impl AsRef<Path>, key: &SigningKey) -> Result<()>
 /// It cannot be read, is no private key, or others can read it too.
 pub fn read_signing_key(path: impl AsRef<Path>) -> Result<SigningKey> {
     let path = path.as_ref();
-    let mut file = File::open(path).map_err(|error| failure(path, &error))?;
+    let file = read::open(path).map_err(|error| failure(path, &error))?;
     check_private(path, &file)?;
-    SigningKey::from_pem(&read_text(path, &mut file)?)
+    SigningKey::from_pem(&read_text(path, file)?)
 }
 
 /// Writes a key that is trusted into a folder, which is made if it is not there. Returns the file.
@@ -58,21 +59,22 @@ pub fn write_trusted_key(folder: impl AsRef<Path>, key: &TrustedKey) -> Result<P
 ///
 /// # Errors
 /// The folder cannot be read, or one of the files is no key. A key that cannot be read is not passed over: whoever put
-/// it there believes that it counts.
+/// it there believes that it counts. A link that leads out of the folder is not followed: that is an error, too.
 pub fn read_trusted_keys(folder: impl AsRef<Path>) -> Result<Vec<TrustedKey>> {
     let folder = folder.as_ref();
     let entries = fs::read_dir(folder).and_then(Iterator::collect::<std::io::Result<Vec<_>>>);
     let entries = entries.map_err(|error| failure(folder, &error))?;
-    let paths = entries.into_iter().map(|entry| entry.path());
-    let mut paths: Vec<_> =
-        paths.filter(|path| path.extension().is_some_and(|extension| extension == "toml")).collect();
-    paths.sort();
-    paths.iter().map(|path| read_trusted_key(path)).collect()
+    let names = entries.into_iter().map(|entry| PathBuf::from(entry.file_name()));
+    let mut names: Vec<_> =
+        names.filter(|name| name.extension().is_some_and(|extension| extension == "toml")).collect();
+    names.sort();
+    names.iter().map(|name| read_trusted_key(folder, name)).collect()
 }
 
-fn read_trusted_key(path: &Path) -> Result<TrustedKey> {
-    let mut file = File::open(path).map_err(|error| failure(path, &error))?;
-    let text = read_text(path, &mut file)?;
+fn read_trusted_key(folder: &Path, name: &Path) -> Result<TrustedKey> {
+    let path = &folder.join(name);
+    let file = read::open_in(folder, name).map_err(|error| failure(path, &error))?;
+    let text = read_text(path, file)?;
     TrustedKey::from_toml(&text).map_err(|error| {
         let reason = error.message().split_once(": ").map_or(error.message(), |(_, reason)| reason);
         let told = Error::new(Kind::InvalidKey, format_args!("{}: {reason}", path.display()));
@@ -80,13 +82,8 @@ fn read_trusted_key(path: &Path) -> Result<TrustedKey> {
     })
 }
 
-fn read_text(path: &Path, file: &mut File) -> Result<String> {
-    let mut text = String::new();
-    file.take(MAX_KEY_BYTES + 1).read_to_string(&mut text).map_err(|error| failure(path, &error))?;
-    if text.len() as u64 > MAX_KEY_BYTES {
-        return Err(Error::new(Kind::InvalidKey, format_args!("{}: it is too large for a key", path.display())));
-    }
-    Ok(text)
+fn read_text(path: &Path, file: File) -> Result<String> {
+    read::text(file, MAX_KEY_BYTES).map_err(|error| failure(path, &error))
 }
 
 /// Refuses a private key that others can read: it may be theirs by now.

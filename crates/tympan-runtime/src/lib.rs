@@ -35,6 +35,7 @@ mod load_prompt;
 mod models;
 mod pipeline;
 mod provider;
+pub mod read;
 mod run;
 mod runtime;
 mod stream;

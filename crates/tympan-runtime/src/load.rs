@@ -5,7 +5,7 @@ mod files;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::io::Read;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use tympan::diagnostic::Diagnostic;
@@ -17,6 +17,8 @@ use tympan::{Error, Kind, Prompt, Result};
 
 pub use environment::EnvPolicy;
 use files::Files;
+
+use crate::read;
 
 /// The most bytes that a prompt file, or a file that it refers to, may have unless the host says otherwise.
 pub const DEFAULT_MAX_FILE_BYTES: u64 = 8 * 1024 * 1024;
@@ -187,19 +189,13 @@ fn directory_of(path: &Path) -> &Path {
 fn read_prompt_file(path: &Path, max_bytes: u64) -> Result<SourceFile> {
     let name = path.display().to_string();
     let unreadable = |reason: &dyn fmt::Display| Error::new(Kind::UnreadableFile, format_args!("{name}: {reason}"));
-    let mut file = std::fs::File::open(path).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => Error::new(Kind::FileNotFound, &name),
+    let bytes = read::open(path).and_then(|file| read::bytes(file, max_bytes)).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => Error::new(Kind::FileNotFound, &name),
+        ErrorKind::FileTooLarge => {
+            unreadable(&error).with_help("the host sets this bound: LoadOptions::max_file_bytes")
+        }
         _ => unreadable(&error),
     })?;
-    if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
-        return Err(unreadable(&"it is a directory"));
-    }
-    let mut bytes = Vec::new();
-    file.by_ref().take(max_bytes.saturating_add(1)).read_to_end(&mut bytes).map_err(|error| unreadable(&error))?;
-    if bytes.len() as u64 > max_bytes {
-        return Err(unreadable(&format_args!("it has more than {max_bytes} bytes"))
-            .with_help("the host sets this bound: LoadOptions::max_file_bytes"));
-    }
     match String::from_utf8(bytes) {
         Ok(text) => Ok(SourceFile::new(name, text)),
         Err(error) => Err(not_utf8(&name, &error)),

@@ -1,7 +1,7 @@
 //! Files that are never seen half written.
 
 use std::fs::{self, OpenOptions};
-use std::io::{Error, Result, Write};
+use std::io::{Error, ErrorKind, Result, Write};
 use std::path::{Path, PathBuf};
 
 /// Makes a file that is complete as soon as it is there, and never takes the place of another.
@@ -15,16 +15,40 @@ pub fn create(path: &Path, bytes: &[u8], mode: u32) -> Result<()> {
     linked
 }
 
-/// Puts a new text in the place of a file's, in one step: whoever reads it sees the one or the other.
+/// Replaces the text of a file that somebody named, in one step: whoever reads it sees the old text or the new one.
 ///
 /// # Errors
-/// It cannot be written.
+/// It is not a regular file, or cannot be written.
 pub fn replace(path: &Path, text: &str) -> Result<()> {
     // What a link leads to is replaced, and not the link.
     let path = fs::canonicalize(path)?;
-    let permissions = fs::metadata(&path)?.permissions();
-    let beside = write_beside(&path, text.as_bytes(), 0o600)?;
-    let placed = fs::set_permissions(&beside, permissions).and_then(|()| fs::rename(&beside, &path));
+    rewrite(&path, text.as_bytes(), &fs::metadata(&path)?)
+}
+
+/// Writes a file whose name is fixed, in one step: creates it, or replaces the one that is there.
+///
+/// # Errors
+/// Something else than a regular file has that name, such as a link, or it cannot be written. Nothing is ever written
+/// through a link.
+pub fn put(path: &Path, bytes: &[u8], mode: u32) -> Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(metadata) => rewrite(path, bytes, &metadata),
+        Err(error) if error.kind() == ErrorKind::NotFound => create(path, bytes, mode),
+        Err(error) => Err(error),
+    }
+}
+
+/// Replaces a file that is there.
+fn rewrite(path: &Path, bytes: &[u8], metadata: &fs::Metadata) -> Result<()> {
+    if metadata.is_symlink() {
+        return Err(Error::new(ErrorKind::InvalidInput, "it is a symbolic link"));
+    }
+    if !metadata.is_file() {
+        return Err(Error::new(ErrorKind::InvalidInput, "it is not a regular file"));
+    }
+    let beside = write_beside(path, bytes, 0o600)?;
+    // A name that has become a link since then is replaced, too: renaming follows none.
+    let placed = fs::set_permissions(&beside, metadata.permissions()).and_then(|()| fs::rename(&beside, path));
     placed.inspect_err(|_| {
         let _ = fs::remove_file(&beside);
     })

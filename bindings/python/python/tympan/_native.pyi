@@ -62,7 +62,8 @@ def parse_text(
 ) -> list[Message]:
     """Splits a text that was rendered elsewhere into messages. All of it counts as the author's, so that this is only
     safe with a `nonce` that `pre_render` wrote into the markers, or with text that no input had a part in. `threads`
-    are messages by the name of their input, or by the word that stands for them in the text.
+    are messages by the word that stands for them in the text, or by the name of their input. By name, the 16 digits in
+    that word have to be the `nonce`, if there is one.
     """
 
 def pre_render(template: str, nonce: str) -> str:

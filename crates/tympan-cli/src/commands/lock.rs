@@ -1,14 +1,17 @@
 //! `tympan lock`: which prompts a project has, and whether they have changed.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::Path;
 use std::process::ExitCode;
 
 use serde_json::{Value as Json, json};
 use tympan::directive::is_directive;
 use tympan::format::definition::{Syntax, is_definition};
-use tympan::{Error, Kind};
-use tympan_runtime::Runtime;
+use tympan::source::SourceFile;
+use tympan::{Error, Kind, Prompt};
+use tympan_runtime::load::DEFAULT_MAX_FILE_BYTES;
+use tympan_runtime::{Runtime, read, write};
 
 use super::hash::hashes;
 
@@ -18,6 +21,15 @@ use crate::report::{self, Failure};
 use crate::{json, output, prompt_file};
 
 const LOCK_FILE: &str = "tympan.lock";
+
+/// The most bytes of a lock file.
+const MAX_LOCK_BYTES: u64 = 64 << 20;
+
+/// The key that lock files of earlier versions do not have.
+const SETTINGS: &str = "settings_hashes";
+
+/// The last of the settings: all that has no hash of its own.
+const REST: &str = "other settings";
 
 /// Directories deeper than this are more likely a cycle than a project.
 const MAX_DEPTH: usize = 32;
@@ -42,7 +54,7 @@ pub(super) fn run(args: &LockArgs) -> Result<ExitCode, Failure> {
         return check(args, &path, &found);
     }
     let text = json::pretty(&json!({ "version": 1, "prompts": found })) + "\n";
-    std::fs::write(&path, text).map_err(|error| unusable(&path, &error))?;
+    write::put(&path, text.as_bytes(), 0o666).map_err(|error| unusable(&path, &error))?;
     let count = found.len();
     let summary = if args.json {
         json::pretty(&json!({ "file": path.display().to_string(), "prompts": count }))
@@ -54,16 +66,31 @@ pub(super) fn run(args: &LockArgs) -> Result<ExitCode, Failure> {
 }
 
 fn check(args: &LockArgs, path: &Path, found: &Locked) -> Result<ExitCode, Failure> {
-    let changes = changes(&read(path)?, found);
+    let locked = read_lock(args, path)?;
+    let changes = changes(&locked, found);
+    let is_incomplete = |hashes: &&Json| hashes.get(SETTINGS).is_none();
+    let incomplete = locked.values().filter(is_incomplete).count();
     if args.json {
         let list = changes.iter().map(|(file, what)| json!({ "file": file, "change": what })).collect::<Json>();
-        output::print(&(json::pretty(&json!({ "prompts": found.len(), "changes": list })) + "\n"))?;
+        let report = json!({ "prompts": found.len(), "without_settings": incomplete, "changes": list });
+        output::print(&(json::pretty(&report) + "\n"))?;
     } else if changes.is_empty() {
         output::print(&format!("{}: {} prompts, nothing has changed\n", path.display(), found.len()))?;
     } else {
         let lines: Vec<_> = changes.iter().map(|(file, what)| format!("{}: {what}\n", visible_line(file))).collect();
         output::print(&lines.concat())?;
         output::print_error(&format!("run `tympan lock {}` to accept the changes\n", args.directory.display()));
+    }
+    if incomplete > 0 && !args.json {
+        report::warn_plainly(
+            "lock",
+            &format!(
+                "{incomplete} of {} prompts were locked without model, connection, options and tools, so changes of these \
+             are not reported; run `tympan lock {}` to include them",
+                locked.len(),
+                args.directory.display(),
+            ),
+        );
     }
     Ok(if changes.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -74,10 +101,11 @@ fn changes(locked: &Locked, found: &Locked) -> Vec<(String, String)> {
     for (path, was) in locked {
         let what = match found.get(path) {
             None => "removed".to_owned(),
-            Some(now) if now == was => continue,
             Some(now) => difference(was, now),
         };
-        changes.insert(path.clone(), what);
+        if !what.is_empty() {
+            changes.insert(path.clone(), what);
+        }
     }
     for path in found.keys().filter(|path| !locked.contains_key(*path)) {
         changes.insert(path.clone(), "added".to_owned());
@@ -85,7 +113,7 @@ fn changes(locked: &Locked, found: &Locked) -> Vec<(String, String)> {
     changes.into_iter().collect()
 }
 
-/// Which of the hashes differ.
+/// Which of the hashes differ; empty if none does.
 fn difference(was: &Json, now: &Json) -> String {
     let empty = serde_json::Map::new();
     let (before, after) = (&was["template_hashes"], &now["template_hashes"]);
@@ -102,15 +130,25 @@ fn difference(was: &Json, now: &Json) -> String {
     if was["name"] != now["name"] {
         parts.push("name changed".to_owned());
     }
-    if parts.is_empty() {
+    if parts.is_empty() && was["definition_hash"] != now["definition_hash"] {
         // The templates are the same, so that it is what is declared around them.
         parts.push("declarations changed".to_owned());
+    }
+    if let Some((before, after)) = was[SETTINGS].as_object().zip(now[SETTINGS].as_object()) {
+        let removed = before.keys().filter(|name| !after.contains_key(*name));
+        for name in after.keys().chain(removed).filter(|name| before.get(*name) != after.get(*name)) {
+            // What is named already is a part of the rest, too.
+            if name != REST || parts.is_empty() {
+                parts.push(format!("{} changed", visible_line(name)));
+            }
+        }
     }
     parts.join(", ")
 }
 
-fn read(path: &Path) -> Result<Locked, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|error| unusable(path, &error))?;
+fn read_lock(args: &LockArgs, path: &Path) -> Result<Locked, Failure> {
+    let text = read::open_in(&args.directory, LOCK_FILE).and_then(|file| read::text(file, MAX_LOCK_BYTES));
+    let text = text.map_err(|error| unusable(path, &error))?;
     let lock: Json = serde_json::from_str(&text).map_err(|error| unusable(path, &error))?;
     let prompts = lock["prompts"].as_object().filter(|_| lock["version"] == 1);
     let prompts = prompts.ok_or_else(|| unusable(path, &"it is not a lock file of version 1"))?;
@@ -139,8 +177,10 @@ impl Project {
             let kind = entry.file_type().map_err(|error| unusable(&path, &error))?;
             if kind.is_dir() && !is_skipped(&name) {
                 self.collect(&path, &format!("{prefix}{name}/"), depth + 1)?;
-            } else if kind.is_file() && is_prompt(&path) {
-                match prompt_file::load(&self.runtime, &path).and_then(|prompt| hashes(&prompt)) {
+            } else if kind.is_file()
+                && let Some(loaded) = self.load(directory, &entry.file_name())
+            {
+                match loaded.and_then(|prompt| locked(&prompt)) {
                     Ok(hashes) => drop(self.found.insert(format!("{prefix}{name}"), hashes)),
                     Err(error) => self.broken.push(error),
                 }
@@ -148,6 +188,38 @@ impl Project {
         }
         Ok(())
     }
+
+    /// Loads a file of a directory; `None` if it is not a prompt.
+    fn load(&self, directory: &Path, name: &OsStr) -> Option<Result<Prompt, Error>> {
+        let path = directory.join(name);
+        let extension = path.extension().and_then(OsStr::to_str).unwrap_or_default();
+        let is_prompty = extension == "prompty";
+        if !is_prompty && !may_be_prompt(extension) {
+            return None;
+        }
+        let shown = path.display().to_string();
+        let source = |text: &str| SourceFile::new(shown.as_str(), text);
+        match read::open_in(directory, name).and_then(|file| read::text(file, DEFAULT_MAX_FILE_BYTES)) {
+            Ok(text) if is_prompty || is_prompt(extension, &text) => {
+                let loaded = self.runtime.load_str(&text, &shown, directory);
+                Some(loaded.map_err(|error| error.in_source(&source(&text), 0)))
+            }
+            Err(error) if is_prompty => {
+                let error = Error::new(Kind::UnreadableFile, format_args!("{shown}: {error}"));
+                Some(Err(error.in_source(&source(""), 0)))
+            }
+            // Most files with these names are something else, and nobody asked for this one.
+            _ => None,
+        }
+    }
+}
+
+/// What a lock file holds of a prompt.
+fn locked(prompt: &Prompt) -> Result<Json, Error> {
+    let mut locked = hashes(prompt)?;
+    let settings = prompt.settings_hashes().into_iter().map(|(name, hash)| (name.to_owned(), hash.into()));
+    locked[SETTINGS] = Json::Object(settings.collect());
+    Ok(locked)
 }
 
 /// Directories that hold what tools made or fetched.
@@ -155,19 +227,18 @@ fn is_skipped(name: &str) -> bool {
     name.starts_with('.') || matches!(name, "target" | "node_modules" | "__pycache__")
 }
 
-/// Whether a file is a prompt: `.prompty` by its name, a definition if it has a role and a body at the top, a directive
-/// if it has a `<directive>` or a signature. Most YAML, JSON, TOML and markdown files of a project are something else.
-fn is_prompt(path: &Path) -> bool {
-    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
-    if extension == "prompty" {
-        return true;
-    }
-    let is_one = |text: &str| match Syntax::from_extension(extension) {
+/// Whether the name of a file leaves it open whether it is a prompt: definitions and directives are known by their text.
+fn may_be_prompt(extension: &str) -> bool {
+    extension.eq_ignore_ascii_case("md") || Syntax::from_extension(extension).is_some()
+}
+
+/// Whether a text is a prompt: a definition if it has a role and a body at the top, a directive if it has a `<directive>`
+/// or a signature. Most YAML, JSON, TOML and markdown files of a project are something else.
+fn is_prompt(extension: &str, text: &str) -> bool {
+    match Syntax::from_extension(extension) {
         Some(syntax) => is_definition(text, syntax),
         None => is_directive(text),
-    };
-    let is_candidate = extension.eq_ignore_ascii_case("md") || Syntax::from_extension(extension).is_some();
-    is_candidate && std::fs::read_to_string(path).is_ok_and(|text| is_one(&text))
+    }
 }
 
 fn unusable(path: &Path, reason: &dyn std::fmt::Display) -> Failure {

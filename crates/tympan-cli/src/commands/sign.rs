@@ -7,6 +7,8 @@ use tympan::signature::{Form, SigningKey, sign};
 use tympan::source::SourceFile;
 use tympan::{Error, Kind};
 use tympan_runtime::keys::read_signing_key;
+use tympan_runtime::load::DEFAULT_MAX_FILE_BYTES;
+use tympan_runtime::read as file;
 use tympan_runtime::time::UtcTime;
 
 use crate::args::SignArgs;
@@ -39,19 +41,18 @@ pub(super) fn run(args: &SignArgs, quiet: bool) -> Result<(), Failure> {
 }
 
 fn signed(path: &Path, form: Form, now: &str, key: &SigningKey) -> Result<String, Failure> {
-    let text = read(path)?;
+    let text = read(path, DEFAULT_MAX_FILE_BYTES)?;
     let source = SourceFile::new(path.display().to_string(), text);
     sign(source.text(), form, now, key).map_err(|error| error.in_source(&source, 0).into())
 }
 
-/// The text of a directive, exactly: a byte that changed on the way would be a signature that does not fit.
-pub(super) fn read(path: &Path) -> Result<String, Error> {
+/// The text of a file of at most so many bytes, exactly: a byte that changed on the way would be a signature that does
+/// not fit.
+pub(super) fn read(path: &Path, most: u64) -> Result<String, Error> {
     let name = path.display();
     let unreadable = |reason: String| Error::new(Kind::UnreadableFile, format_args!("{name}: {reason}"));
-    let bytes = std::fs::read(path).map_err(|error| match error.kind() {
+    file::open(path).and_then(|opened| file::text(opened, most)).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => Error::new(Kind::FileNotFound, &name),
         _ => unreadable(error.to_string()),
-    })?;
-    String::from_utf8(bytes)
-        .map_err(|error| unreadable(format!("byte {} is not UTF-8", error.utf8_error().valid_up_to())))
+    })
 }

@@ -19,6 +19,8 @@ const MAX_DEPTH: usize = 100;
 
 /// The most bytes of the name of a span that are shown.
 const MAX_NAME: usize = 200;
+/// The most bytes of a trace: it holds all that was said in a run.
+const MAX_BYTES: u64 = 64 << 20;
 
 pub(super) fn run(args: &TraceArgs) -> Result<(), Failure> {
     let traces = args.files.iter().map(|path| File::read(path)).collect::<Result<Vec<_>>>()?;
@@ -68,7 +70,7 @@ impl File {
             Error::new(Kind::InvalidTrace, format_args!("{name}: {reason}"))
                 .with_help("`tympan trace` reads the `.tracy` files that Prompty's runtimes and Tympan write")
         };
-        let text = if is_stdin(path) { read_stdin()? } else { super::sign::read(path)? };
+        let text = if is_stdin(path) { read_stdin()? } else { super::sign::read(path, MAX_BYTES)? };
         let file: Json = serde_json::from_str(&text)
             .map_err(|error| invalid(&format!("it is not JSON: line {}, column {}", error.line(), error.column())))?;
         if !file["trace"].is_object() {

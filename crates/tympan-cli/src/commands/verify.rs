@@ -8,6 +8,7 @@ use tympan::Error;
 use tympan::signature::{Form, TrustedKey, Verified, verify};
 use tympan::source::{SourceFile, Span};
 use tympan_runtime::keys::read_trusted_keys;
+use tympan_runtime::load::DEFAULT_MAX_FILE_BYTES;
 
 use super::sign::read;
 use crate::args::VerifyArgs;
@@ -43,7 +44,7 @@ impl Checked {
     fn new(path: &Path, trusted: &[TrustedKey], whole_file: bool) -> Self {
         let (name, text) = match is_stdin(path) {
             true => ("<stdin>".to_owned(), read_stdin()),
-            false => (path.display().to_string(), read(path)),
+            false => (path.display().to_string(), read(path, DEFAULT_MAX_FILE_BYTES)),
         };
         match text {
             Err(error) => Self { source: SourceFile::new(name, ""), outcome: Err(error) },

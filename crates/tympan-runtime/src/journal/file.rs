@@ -1,14 +1,14 @@
 //! Journals that are files.
 
-use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, Read, Write};
+use std::fs::{File, TryLockError};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use tympan::Result;
 
 use super::frame::{self, Chain, FIRST_LINE};
-use super::{JournalStore, JournalWriter, Stored, busy, exists, unusable};
-use crate::write;
+use super::{JournalStore, JournalWriter, MAX_BYTES, Stored, busy, exists, full, unusable};
+use crate::{read, write};
 
 /// A file for one journal.
 pub(super) struct FileStore {
@@ -20,10 +20,13 @@ impl FileStore {
         Self { path }
     }
 
+    fn writer(&self, file: File, chain: Chain, length: u64) -> Box<dyn JournalWriter> {
+        Box::new(FileWriter { path: self.path.clone(), file: Some(file), chain, length })
+    }
+
     /// Opens the file, and keeps everybody else from writing to it.
     fn locked(&self) -> Result<File> {
-        let opened = OpenOptions::new().read(true).append(true).open(&self.path);
-        let file = opened.map_err(|error| unusable(&self.path, error))?;
+        let file = read::open_to_append(&self.path).map_err(|error| unusable(&self.path, error))?;
         match file.try_lock() {
             Ok(()) => Ok(file),
             Err(TryLockError::WouldBlock) => Err(busy(&self.path)),
@@ -49,29 +52,29 @@ impl JournalStore for FileStore {
         if length != bytes.len() as u64 {
             return Err(busy(&self.path));
         }
-        Ok(Box::new(FileWriter { path: self.path.clone(), file: Some(file), chain }))
+        Ok(self.writer(file, chain, length))
     }
 
     fn open(&self) -> Result<(Stored, Box<dyn JournalWriter>)> {
-        let mut file = self.locked()?;
-        let (stored, end, chain) = read(&mut file, &self.path)?;
+        let file = self.locked()?;
+        let (stored, end, chain) = stored(&file, &self.path)?;
         if stored.torn_bytes > 0 {
             let cut = file.set_len(end).and_then(|()| file.sync_all());
             cut.map_err(|error| unusable(&self.path, error))?;
         }
-        Ok((stored, Box::new(FileWriter { path: self.path.clone(), file: Some(file), chain })))
+        Ok((stored, self.writer(file, chain, end)))
     }
 
     fn read(&self) -> Result<Stored> {
-        let mut file = File::open(&self.path).map_err(|error| unusable(&self.path, error))?;
-        read(&mut file, &self.path).map(|(stored, ..)| stored)
+        let file = read::open_regular(&self.path).map_err(|error| unusable(&self.path, error))?;
+        stored(&file, &self.path).map(|(stored, ..)| stored)
     }
 }
 
 /// What is in a file, where its last whole record ends, and the sum of all of it.
-fn read(file: &mut File, path: &Path) -> Result<(Stored, u64, Chain)> {
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes).map_err(|error| unusable(path, error))?;
+fn stored(file: &File, path: &Path) -> Result<(Stored, u64, Chain)> {
+    let bytes =
+        file.try_clone().and_then(|file| read::bytes(file, MAX_BYTES)).map_err(|error| unusable(path, error))?;
     let frames = frame::read(&bytes)?;
     let torn_bytes = (bytes.len() - frames.end) as u64;
     Ok((Stored { records: frames.records, torn_bytes }, frames.end as u64, frames.chain))
@@ -91,6 +94,8 @@ struct FileWriter {
     /// The file, with its lock; none after a failure, because nobody knows then what it ends with.
     file: Option<File>,
     chain: Chain,
+    /// How many bytes the file has.
+    length: u64,
 }
 
 impl JournalWriter for FileWriter {
@@ -101,6 +106,10 @@ impl JournalWriter for FileWriter {
         let mut bytes = Vec::new();
         for record in records {
             self.chain.write(record, &mut bytes)?;
+        }
+        self.length = self.length.saturating_add(bytes.len() as u64);
+        if self.length > MAX_BYTES {
+            return Err(full(&self.path));
         }
         file.write_all(&bytes).and_then(|()| file.sync_data()).map_err(|error| unusable(&self.path, error))?;
         self.file = Some(file);

@@ -28,7 +28,7 @@ const SUM_DIGITS: usize = 32;
 const HEAD: usize = LENGTH_DIGITS + 1 + CHECK_DIGITS + 1 + SUM_DIGITS + 1;
 
 /// The most bytes of a record.
-pub(super) const MAX_RECORD: usize = 1 << 28;
+pub(super) const MAX_RECORD: usize = super::MAX_BYTES as usize;
 
 /// The sum of everything so far.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,8 @@
 //! the number of records and the last sum: it is written in the transaction that adds records, so that no loss of rows
 //! goes unnoticed.
 
-use std::fs::OpenOptions;
+use std::fs::{self, OpenOptions};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,13 +13,16 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction,
 use tympan::Result;
 
 use super::frame::Chain;
-use super::{JournalStore, JournalWriter, Stored, busy, damaged, exists, unusable, without_header};
+use super::{JournalStore, JournalWriter, MAX_BYTES, Stored, busy, damaged, exists, unusable, without_header};
 
 /// Tells a journal from other databases: "tymj".
 const APPLICATION: i64 = 0x7479_6d6a;
 
 /// The one version of the tables.
 const VERSION: i64 = 1;
+
+/// The most pages of a new database, of 4096 bytes each.
+const MAX_PAGES: i64 = (MAX_BYTES / 4096) as i64;
 
 const TABLES: &str = "
     CREATE TABLE records (number INTEGER PRIMARY KEY, record BLOB NOT NULL, sum TEXT NOT NULL) STRICT;
@@ -38,6 +42,7 @@ impl SqliteStore {
     /// Opens a database that is there. Nobody else can use it until the connection is closed: a journal that died in the
     /// middle of a commit is put right by whoever opens it, so that readers are writers too.
     fn connect(&self) -> Result<Connection> {
+        self.check_file()?;
         // What stands in the path is a name, and never an address with options.
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(&self.path, flags).map_err(|error| self.wrong(error))?;
@@ -48,10 +53,24 @@ impl SqliteStore {
             connection.pragma_update(None, "locking_mode", "exclusive")?;
             connection.pragma_update(None, "journal_mode", "delete")?;
             connection.pragma_update(None, "synchronous", "extra")?;
+            connection.pragma_update(None, "max_page_count", MAX_PAGES)?;
             connection.execute_batch("BEGIN EXCLUSIVE; COMMIT")
         };
         set_up().map_err(|error| self.wrong(error))?;
         Ok(connection)
+    }
+
+    /// Refuses what SQLite would wait for, such as a pipe, and what is too large to be read. The file is not opened here:
+    /// closing it again would release the locks that another connection of this process holds.
+    fn check_file(&self) -> Result<()> {
+        let metadata = fs::metadata(&self.path).map_err(|error| unusable(&self.path, error))?;
+        if !metadata.is_file() {
+            return Err(unusable(&self.path, "it is not a regular file"));
+        }
+        if metadata.len() > MAX_BYTES {
+            return Err(unusable(&self.path, format_args!("it has more than {MAX_BYTES} bytes")));
+        }
+        Ok(())
     }
 
     fn wrong(&self, error: rusqlite::Error) -> tympan::Error {
@@ -68,10 +87,13 @@ impl JournalStore for SqliteStore {
         // The database, and what SQLite makes beside it, have the mode of this file. An empty one was left by a turn
         // that died before it began.
         let mut options = OpenOptions::new();
-        options.append(true).create(true);
+        options.append(true).create_new(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        options.open(&self.path).map_err(|error| unusable(&self.path, error))?;
+        match options.open(&self.path) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(unusable(&self.path, error)),
+            _ => {}
+        }
         let mut connection = self.connect()?;
         let mut chain = Chain::begin();
         let mut made = || {

@@ -4,13 +4,15 @@
 //! a regular file of acceptable size is then asked of the open file, and its text is read from the same one. Nothing is
 //! decided about a path that could mean another file a moment later.
 
-use std::io::{ErrorKind, Read};
+use std::fs::File;
+use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 
-use cap_fs_ext::OpenOptionsSyncExt;
 use cap_std::ambient_authority;
-use cap_std::fs::{Dir, File, OpenOptions};
+use cap_std::fs::Dir;
 use tympan::{Error, Kind, Result};
+
+use crate::read;
 
 /// The directories that one prompt may read from.
 pub(super) struct Files<'o> {
@@ -80,34 +82,23 @@ impl<'o> Files<'o> {
     }
 
     fn read_text(&self, file: File, path: &str) -> Result<String> {
-        let unusable = |reason: &str| Error::new(Kind::InvalidReferencedFile, format_args!("{path}: {reason}"));
-        let metadata = file.metadata().map_err(|error| failure(path, &error))?;
-        if metadata.is_dir() {
-            return Err(unusable("it is a directory"));
-        }
-        if !metadata.is_file() {
-            return Err(unusable("it is not a regular file"));
-        }
-        let mut bytes = Vec::with_capacity(metadata.len().min(self.max_bytes) as usize);
-        file.take(self.max_bytes.saturating_add(1)).read_to_end(&mut bytes).map_err(|error| failure(path, &error))?;
-        if bytes.len() as u64 > self.max_bytes {
-            let reason = format!("it has more than {} bytes", self.max_bytes);
-            return Err(unusable(&reason).with_help("the host sets this bound: LoadOptions::max_file_bytes"));
-        }
-        String::from_utf8(bytes).map_err(|error| {
-            unusable(&format!("byte {} is not UTF-8", error.utf8_error().valid_up_to()))
-                .with_help("only text can stand in a prompt: save it as UTF-8")
+        read::text(file, self.max_bytes).map_err(|error| {
+            let failure = failure(path, &error);
+            match error.kind() {
+                ErrorKind::FileTooLarge => failure.with_help("the host sets this bound: LoadOptions::max_file_bytes"),
+                ErrorKind::InvalidData => failure.with_help("only text can stand in a prompt: save it as UTF-8"),
+                _ => failure,
+            }
         })
     }
 }
 
-/// Opens a path beneath a directory; a pipe or a device does not make us wait.
+/// Opens a path beneath a directory.
 fn open_beneath(dir: &Dir, path: &Path, written: &str) -> Opened {
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-    match dir.open_with(path, OpenOptions::new().read(true).nonblock(true)) {
+    match read::open_beneath(dir, path) {
         Ok(file) => Opened::File(file),
-        // The system's own refusals carry its error number; this one is cap-std's.
-        Err(error) if error.kind() == ErrorKind::PermissionDenied && error.raw_os_error().is_none() => Opened::Outside,
+        Err(error) if read::is_outside(&error) => Opened::Outside,
         Err(error) => Opened::Failed(failure(written, &error)),
     }
 }

@@ -1,7 +1,7 @@
 //! Where questions come from: a terminal, or standard input line by line.
 
 use std::io::{self, BufRead, IsTerminal, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
@@ -11,6 +11,7 @@ use rustyline::history::FileHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Config, Context, Editor, Helper};
 use tympan::{Error, Kind};
+use tympan_runtime::read as file;
 
 use super::command::Command;
 use super::line::is_complete;
@@ -18,6 +19,12 @@ use crate::report::{self, Failure};
 
 /// The most questions that are remembered.
 const MAX_HISTORY: usize = 1000;
+
+/// The name of the file that what is typed is kept in.
+const HISTORY: &str = "history";
+
+/// The most bytes of that file: more than the most questions of the most bytes take up.
+const MAX_HISTORY_BYTES: u64 = 64 << 20;
 
 /// The most bytes of a question that is remembered. What is longer was pasted, and is not worth a place.
 const MAX_REMEMBERED: usize = 16 * 1024;
@@ -158,11 +165,25 @@ fn history_file() -> Option<PathBuf> {
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    if let Err(error) = builder.create(&folder) {
+    let usable = builder.create(&folder).and_then(|()| check_history(&folder));
+    if let Err(error) = usable {
         report::warn_plainly("history", &format!("{}: {error}", folder.display()));
         return None;
     }
-    Some(folder.join("history"))
+    Some(folder.join(HISTORY))
+}
+
+/// Refuses a history that would be read without end, or that is not in the user's folder.
+fn check_history(folder: &Path) -> io::Result<()> {
+    match file::open_in(folder, HISTORY) {
+        Ok(opened) if opened.metadata()?.len() > MAX_HISTORY_BYTES => {
+            Err(io::Error::other(format!("`{HISTORY}` has more than {MAX_HISTORY_BYTES} bytes")))
+        }
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(io::Error::other(format!("`{HISTORY}` cannot be used: {error}")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Knows when lines are complete, and the names of commands.

@@ -1,11 +1,11 @@
 //! Conversations as files.
 
-use std::fs::OpenOptions;
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 
 use serde_json::Value as Json;
 use tympan::Message;
+use tympan_runtime::write;
 
 use crate::commands::messages::describe;
 use crate::json;
@@ -18,9 +18,10 @@ use crate::json;
 pub(super) fn save(path: &Path, said: &[Message], replaces: bool) -> io::Result<()> {
     let is_markdown = path.extension().is_some_and(|end| end.eq_ignore_ascii_case("md"));
     let text = if is_markdown { markdown(said) } else { json::pretty(&said) + "\n" };
-    let mut options = OpenOptions::new();
-    options.write(true).truncate(true).create(true).create_new(!replaces);
-    options.open(path)?.write_all(text.as_bytes())
+    match write::create(path, text.as_bytes(), 0o666) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && replaces => write::replace(path, &text),
+        other => other,
+    }
 }
 
 /// The conversation for people. What was said is quoted line by line, so that no text can pass for a heading.
