@@ -1,5 +1,6 @@
 //! Secrets out of everything that is kept: by key, by value, and by the looks of well-known credentials.
 
+mod decode;
 mod needles;
 mod patterns;
 
@@ -7,6 +8,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 use serde_json::Value as Json;
 
@@ -23,12 +25,14 @@ const MAX_NESTED_TEXTS: usize = 4;
 /// Takes secrets out of values and texts.
 ///
 /// A value is hidden if its key names a credential ([`is_credential`]). A secret that was registered is taken out
-/// wherever it stands, in keys too, also percent-encoded, escaped as in JSON and, from 8 bytes on, as base64.
+/// wherever it is, in keys too, in capital and small letters alike. It is also found where some or all of its characters
+/// are percent-encoded, escaped as in JSON or in HTML, also several times over, and, from 8 bytes on, as base64 and in
+/// hexadecimal digits. A search takes as long as the text is, however many secrets there are.
 /// Secrets of fewer than [`MIN_SECRET_BYTES`] bytes are only known by their keys. Credentials with an unmistakable
 /// look, such as `AKIA…`, `Bearer …` or a private key, are taken out too, unless that is switched off.
 #[derive(Clone)]
 pub struct Redactor {
-    needles: Vec<needles::Needle>,
+    needles: Arc<needles::Needles>,
     known: HashSet<String>,
     redact_values: bool,
 }
@@ -51,14 +55,14 @@ impl fmt::Debug for Redactor {
 impl Redactor {
     /// A redactor that knows no secrets yet. `redact_values`: whether credentials are also known by their looks.
     pub fn new(redact_values: bool) -> Self {
-        Self { needles: Vec::new(), known: HashSet::new(), redact_values }
+        Self { needles: Arc::default(), known: HashSet::new(), redact_values }
     }
 
     /// Makes a secret known.
     pub fn register(&mut self, secret: &str) {
         let secret = secret.trim();
         if secret.len() >= MIN_SECRET_BYTES && self.known.insert(secret.to_owned()) {
-            needles::add_forms(secret, &mut self.needles);
+            Arc::make_mut(&mut self.needles).add_forms_of(secret);
         }
     }
 
@@ -113,10 +117,7 @@ impl Redactor {
 
     /// A text without its secrets. Keys in it are not known: it is only searched.
     pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let mut found = Vec::new();
-        for needle in &self.needles {
-            needle.find(text, &mut found);
-        }
+        let mut found = self.find(text);
         if self.redact_values {
             patterns::find(text, &mut found);
         }
@@ -124,6 +125,52 @@ impl Redactor {
             return Cow::Borrowed(text);
         }
         Cow::Owned(without(text, found))
+    }
+}
+
+impl Redactor {
+    /// Where secrets that were registered are in a text.
+    fn find(&self, text: &str) -> Vec<Range<usize>> {
+        let mut found = Vec::new();
+        if self.needles.is_empty() {
+            return found;
+        }
+        self.needles.find(text.to_ascii_lowercase().as_bytes(), |range| found.push(range));
+        for mut decoded in decode::passes(text.as_bytes()) {
+            decoded.bytes.make_ascii_lowercase();
+            self.needles.find(&decoded.bytes, |range| {
+                let place = decoded.place(&range);
+                found.push(text.floor_char_boundary(place.start)..text.ceil_char_boundary(place.end));
+            });
+        }
+        found
+    }
+
+    /// A value without the secrets that were registered. Other than in [`Redactor::json`], nothing is hidden by its key or
+    /// by its looks: what is written for a program to read again keeps its form.
+    ///
+    /// Keys that are words in small letters, as the fields of a record are, stay as they are.
+    pub fn known_json(&self, json: Json) -> Json {
+        let is_word = |key: &str| key.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+        match json {
+            Json::String(text) => Json::String(self.known_text(text)),
+            Json::Array(items) => items.into_iter().map(|item| self.known_json(item)).collect(),
+            Json::Object(map) => {
+                let mut redacted = JsonMap::with_capacity(map.len());
+                for (key, value) in map {
+                    let key = if is_word(&key) { key } else { free_key(&redacted, self.known_text(key)) };
+                    redacted.insert(key, self.known_json(value));
+                }
+                Json::Object(redacted)
+            }
+            other => other,
+        }
+    }
+
+    /// A text without the secrets that were registered.
+    pub fn known_text(&self, text: String) -> String {
+        let found = self.find(&text);
+        if found.is_empty() { text } else { without(&text, found) }
     }
 }
 
@@ -201,6 +248,72 @@ mod tests {
                 assert!(shown.len() - REDACTED.len() < encoded.len() - 16, "{text}: {shown}");
             }
         }
+    }
+
+    /// What templates and programs make of a secret.
+    fn disguises(secret: &str) -> Vec<String> {
+        let each = |write: &dyn Fn(char) -> String| secret.chars().map(write).collect::<String>();
+        let bytes = |write: &dyn Fn(u8) -> String| secret.bytes().map(write).collect::<String>();
+        let json = serde_json::to_string(secret).expect("it is a string");
+        vec![
+            secret.to_uppercase(),
+            secret.to_lowercase(),
+            bytes(&|byte| format!("%{byte:02X}")),
+            bytes(&|byte| format!("%{byte:02x}")),
+            bytes(&|byte| if byte % 2 == 0 { format!("%{byte:02x}") } else { char::from(byte).to_string() }),
+            each(&|char| format!("\\u{:04x}", u32::from(char))),
+            each(&|char| format!("\\u{:04X}", u32::from(char))),
+            each(&|char| format!("\\\\u{:04X}", u32::from(char))),
+            each(&|char| format!("\\u{{{:x}}}", u32::from(char))),
+            each(&|char| format!("\\x{:02x}", u32::from(char))),
+            each(&|char| format!("&#{};", u32::from(char))),
+            each(&|char| format!("&#x{:X};", u32::from(char))),
+            each(&|char| format!("%u{:04x}", u32::from(char))),
+            bytes(&|byte| format!("{byte:02x}")),
+            bytes(&|byte| format!("{byte:02X}")),
+            bytes(&|byte| format!("%25{byte:02X}")),
+            json.clone(),
+            serde_json::to_string(&json).expect("it is a string"),
+        ]
+    }
+
+    #[test]
+    fn no_disguise_hides_a_secret() {
+        for secret in ["hunter2/With space+\"quote\"", "plain-Secret-1", "back\\slash%41&amp;x", "pa%73s\\u0041word"] {
+            let mut redactor = Redactor::new(false);
+            redactor.register(secret);
+            for disguise in disguises(secret).into_iter().chain([secret.to_owned()]) {
+                let text = format!("before {disguise} after");
+                let shown = redactor.text(&text);
+                assert!(shown.contains(REDACTED), "{secret}: {disguise}: {shown}");
+                // Quotes around the secret may be left.
+                assert!(shown.len() <= "before [REDACTED] after".len() + 6, "{secret}: {disguise}: {shown}");
+            }
+        }
+    }
+
+    #[test]
+    fn other_alphabets_have_letters_of_two_sizes_too() {
+        let mut redactor = Redactor::new(false);
+        redactor.register("Straße-Épée");
+        for text in ["STRASSE-ÉPÉE", "straße-épée", "Stra%C3%9Fe-%C3%89p%C3%A9e", r"Stra\u00dfe-\u00C9p\u00e9e"] {
+            assert_eq!(redactor.text(text), REDACTED, "{text}");
+        }
+    }
+
+    #[test]
+    fn records_keep_their_form() {
+        let mut redactor = Redactor::new(true);
+        redactor.register("response-key-1");
+        let record = json!({
+            "response": { "api_key": "other", "text": "is RESPONSE-KEY-1.", "response-key-1": 1, "n": 2.5 },
+            "arguments": "{\"password\": \"x\", \"a\": \"response-key-1\"}",
+        });
+        let expected = json!({
+            "response": { "api_key": "other", "text": "is [REDACTED].", "[REDACTED]": 1, "n": 2.5 },
+            "arguments": "{\"password\": \"x\", \"a\": \"[REDACTED]\"}",
+        });
+        assert_eq!(redactor.known_json(record), expected);
     }
 
     #[test]

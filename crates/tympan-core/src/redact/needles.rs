@@ -1,65 +1,125 @@
-//! The forms that a secret takes on its way through texts.
+//! The forms that a secret takes on its way through texts, and the search for all of them at once.
 
+use std::collections::HashMap;
 use std::fmt::Write;
 use std::ops::Range;
 
 use base64::Engine;
 use base64::alphabet;
 use base64::engine::{GeneralPurpose, general_purpose::NO_PAD};
-use memchr::memmem::Finder;
 
-/// Secrets of fewer bytes have base64 forms that other texts have too.
-const MIN_BASE64_BYTES: usize = 8;
+use super::decode::fully_decoded;
 
-/// One form of a secret.
-#[derive(Clone)]
-pub(super) struct Needle(Finder<'static>);
+/// Secrets of fewer bytes have forms in base64 and in hexadecimal digits that other texts have too.
+const MIN_ENCODED_BYTES: usize = 8;
 
-impl Needle {
-    fn new(form: &str) -> Self {
-        Self(Finder::new(form.as_bytes()).into_owned())
-    }
+/// Forms are looked up by their first bytes: so many for most of them, and for shorter ones so few.
+const WINDOWS: [usize; 2] = [16, super::MIN_SECRET_BYTES];
 
-    /// Adds all places where the form stands.
-    pub(super) fn find(&self, text: &str, found: &mut Vec<Range<usize>>) {
-        let length = self.0.needle().len();
-        found.extend(self.0.find_iter(text.as_bytes()).map(|start| start..start + length));
-    }
+/// All forms of all secrets, in small letters.
+///
+/// One pass over a text finds them, however many there are: the hash of the bytes in a window moves along, and where it is
+/// that of a form's first bytes, the form is compared.
+#[derive(Clone, Default)]
+pub(super) struct Needles {
+    forms: Vec<Vec<u8>>,
+    indexes: [Index; WINDOWS.len()],
 }
 
-/// Adds all forms of a secret.
-pub(super) fn add_forms(secret: &str, needles: &mut Vec<Needle>) {
-    let mut forms = vec![secret.to_owned()];
-    for (space, upper) in [("%20", true), ("%20", false), ("+", true), ("+", false)] {
-        forms.push(percent_encoded(secret, space, upper));
+/// The forms that are looked up by as many bytes.
+#[derive(Clone, Default)]
+struct Index {
+    /// The numbers of forms, by the hash of their first bytes.
+    forms: HashMap<u64, Vec<usize>>,
+    /// A bit for every hash that may be in the map; empty if none is.
+    filter: Vec<u64>,
+}
+
+/// How many bits a filter has.
+const FILTER_BITS: u32 = 16;
+
+const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+
+fn extended(hash: u64, byte: u8) -> u64 {
+    hash.wrapping_add(u64::from(byte) + 1).wrapping_mul(FACTOR)
+}
+
+fn hash_of(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0, |hash, byte| extended(hash, *byte))
+}
+
+fn filter_place(hash: u64) -> (usize, u64) {
+    let bit = hash >> (u64::BITS - FILTER_BITS);
+    ((bit / 64) as usize, 1 << (bit % 64))
+}
+
+impl Needles {
+    pub(super) fn is_empty(&self) -> bool {
+        self.forms.is_empty()
     }
-    forms.extend(json_escaped(secret));
-    if secret.len() >= MIN_BASE64_BYTES {
-        for alphabet in [alphabet::STANDARD, alphabet::URL_SAFE] {
-            let engine = GeneralPurpose::new(&alphabet, NO_PAD);
-            forms.extend((0..3).map(|shift| base64_inside(secret, shift, &engine)));
+
+    /// Adds all forms of a secret.
+    pub(super) fn add_forms_of(&mut self, secret: &str) {
+        let mut forms = vec![secret.to_owned(), secret.to_uppercase(), secret.to_lowercase(), fully_decoded(secret)];
+        // As in forms of the Web.
+        forms.push(secret.replace(' ', "+"));
+        if secret.len() >= MIN_ENCODED_BYTES {
+            for alphabet in [alphabet::STANDARD, alphabet::URL_SAFE] {
+                let engine = GeneralPurpose::new(&alphabet, NO_PAD);
+                forms.extend((0..3).map(|shift| base64_inside(secret, shift, &engine)));
+            }
+            forms.push(hexadecimal(secret));
+        }
+        forms.iter_mut().for_each(|form| form.make_ascii_lowercase());
+        forms.sort_unstable();
+        forms.dedup();
+        forms.into_iter().for_each(|form| self.add(form.into_bytes()));
+    }
+
+    fn add(&mut self, form: Vec<u8>) {
+        let Some(number) = WINDOWS.iter().position(|window| form.len() >= *window) else { return };
+        let (index, hash) = (&mut self.indexes[number], hash_of(&form[..WINDOWS[number]]));
+        index.filter.resize(1 << (FILTER_BITS - 6), 0);
+        let (word, bit) = filter_place(hash);
+        index.filter[word] |= bit;
+        index.forms.entry(hash).or_default().push(self.forms.len());
+        self.forms.push(form);
+    }
+
+    /// Reports all places of all forms in a text of small letters.
+    pub(super) fn find(&self, text: &[u8], mut found: impl FnMut(Range<usize>)) {
+        for (window, index) in WINDOWS.into_iter().zip(&self.indexes) {
+            if index.filter.is_empty() || text.len() < window {
+                continue;
+            }
+            // What a byte counts for when it leaves the window.
+            let leaving = (0..window).fold(1, |power: u64, _| power.wrapping_mul(FACTOR));
+            let mut hash = hash_of(&text[..window]);
+            for start in 0..=text.len() - window {
+                let (word, bit) = filter_place(hash);
+                if index.filter[word] & bit != 0 {
+                    for number in index.forms.get(&hash).into_iter().flatten() {
+                        let form = &self.forms[*number];
+                        if text[start..].starts_with(form) {
+                            found(start..start + form.len());
+                        }
+                    }
+                }
+                if let Some(next) = text.get(start + window) {
+                    // The factor goes in after each byte, so the first byte has gone through all of them, and one more now.
+                    let first = (u64::from(text[start]) + 1).wrapping_mul(leaving).wrapping_mul(FACTOR);
+                    hash = extended(hash, *next).wrapping_sub(first);
+                }
+            }
         }
     }
-    forms.sort_unstable();
-    forms.dedup();
-    needles.extend(forms.iter().map(|form| Needle::new(form)));
 }
 
-fn percent_encoded(secret: &str, space: &str, upper: bool) -> String {
+fn hexadecimal(secret: &str) -> String {
     secret.bytes().fold(String::new(), |mut out, byte| {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
-            b' ' => out.push_str(space),
-            _ if upper => _ = write!(out, "%{byte:02X}"),
-            _ => _ = write!(out, "%{byte:02x}"),
-        }
+        let _ = write!(out, "{byte:02x}");
         out
     })
-}
-
-fn json_escaped(secret: &str) -> Option<String> {
-    let quoted = serde_json::to_string(secret).ok()?;
-    Some(quoted.trim_matches('"').to_owned()).filter(|form| !form.is_empty())
 }
 
 /// The characters of base64 that a secret alone decides, `shift` bytes after a multiple of three.
@@ -70,4 +130,25 @@ fn base64_inside(secret: &str, shift: usize, engine: &GeneralPurpose) -> String 
     // The first characters hold bits of what stands before, and the last may hold bits of what comes after.
     let first = (shift * 8).div_ceil(6);
     encoded[first..bytes.len() * 8 / 6].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_place_is_found() {
+        let mut needles = Needles::default();
+        for form in ["abcd", "cdef", "a-form-of-exactly-many-bytes", "sixteen-bytes-ab"] {
+            needles.add(form.as_bytes().to_vec());
+        }
+        let text = "abcdef sixteen-bytes-ab xabcdabcd a-form-of-exactly-many-bytes";
+        let mut found = Vec::new();
+        needles.find(text.as_bytes(), |range| found.push(&text[range]));
+        let expected = ["sixteen-bytes-ab", "a-form-of-exactly-many-bytes", "abcd", "cdef", "abcd", "abcd"];
+        assert_eq!(found, expected);
+        for short in ["", "abc", "sixteen-bytes-a"] {
+            needles.find(short.as_bytes(), |range| panic!("{short}: {range:?}"));
+        }
+    }
 }
