@@ -269,6 +269,27 @@ mod tests {
         assert!(error.message().contains("there is none"), "{error}");
     }
 
+    #[test]
+    fn a_signature_is_written_in_one_way() {
+        let (key, trusted) = keys();
+        for form in [Form::Rye, Form::WholeFile] {
+            let signed = sign(TEXT, form, TIME, &key).expect("it is signed");
+            let signature = SignatureLine::find(&signed).expect("it reads").expect("there is one").signature;
+            assert!(signature.ends_with("==") && signature.len() == 88, "{signature}");
+            let mut others = vec![signature.trim_end_matches('=').to_owned(), signature.replacen("==", "=", 1)];
+            others.push(signature.replace('-', "+").replace('_', "/"));
+            // The last character before the padding has four bits that say nothing.
+            let (start, last) = signature[..86].split_at(85);
+            let alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+            let place = alphabet.find(last).expect("it is in the alphabet");
+            others.push(format!("{start}{}==", &alphabet[place + 1..place + 2]));
+            for other in others.iter().filter(|other| **other != signature) {
+                let error = verify(&signed.replace(&signature, other), &trusted).expect_err("it is refused");
+                assert!(error.message().contains("was not made with the key"), "{other}: {error}");
+            }
+        }
+    }
+
     /// A signed element where nobody reads it must not lend its signature to other metadata.
     #[test]
     fn a_signed_element_has_to_be_the_metadata() {
