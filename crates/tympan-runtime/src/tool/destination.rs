@@ -93,43 +93,53 @@ fn is_public(address: IpAddr) -> bool {
     }
 }
 
+/// The blocks of IANA's registry of special addresses that the public cannot reach, and multicast.
 fn is_public_v4(address: Ipv4Addr) -> bool {
-    let [a, b, c, _] = address.octets();
-    let is_special = address.is_private()
-        || address.is_loopback()
-        || address.is_link_local()
-        || address.is_broadcast()
-        || address.is_documentation()
-        || address.is_multicast();
-    // This network, shared addresses of providers, protocol assignments, benchmarks, and what is reserved.
-    let is_reserved = a == 0
-        || (a == 100 && (64..128).contains(&b))
-        || (a, b, c) == (192, 0, 0)
-        || (a == 198 && (18..20).contains(&b))
-        || a >= 240;
-    !is_special && !is_reserved
+    let is_special = match address.octets() {
+        // This network, private networks, the shared addresses of providers, this machine, the local link.
+        [0 | 10 | 127, ..] | [100, 64..=127, ..] | [169, 254, ..] | [172, 16..=31, ..] | [192, 168, ..] => true,
+        // Protocol assignments, documents, relays to 6to4, benchmarks.
+        [192, 0, 0 | 2, _] | [192, 88, 99, _] | [198, 18 | 19, ..] | [198, 51, 100, _] | [203, 0, 113, _] => true,
+        // Multicast, and what is reserved.
+        [224..=255, ..] => true,
+        _ => false,
+    };
+    !is_special
 }
 
 fn is_public_v6(address: Ipv6Addr) -> bool {
     if let Some(embedded) = embedded_v4(address) {
         return is_public_v4(embedded);
     }
-    // All that is handed out to the public begins with 001; the examples of documents do so too.
-    let segments = address.segments();
-    segments[0] & 0xe000 == 0x2000 && !(segments[0] == 0x2001 && segments[1] == 0x0db8)
+    match address.segments() {
+        // Protocol assignments, with Teredo, benchmarks and ORCHID among them.
+        [0x2001, 0..=0x01ff, ..] => false,
+        // Documents, and 6to4, whose relays can lead anywhere.
+        [0x2001, 0x0db8, ..] | [0x3fff, 0..=0x0fff, ..] | [0x2002, ..] => false,
+        // An address of a tunnel within a network (ISATAP) leads to the older address at its end.
+        [first, .., 0 | 0x0200, 0x5efe, high, low] => is_handed_out(first) && is_public_v4(v4(high, low)),
+        [first, ..] => is_handed_out(first),
+    }
 }
 
-/// The older address that a newer one stands for: mapped, translated (`64:ff9b::`), or a tunnel (`2002:`).
+/// Whether an address that begins so is one of those that are handed out to the public: all of them begin with 001. Left
+/// out are private and local ones, the older addresses without a prefix, translated ones of private networks
+/// (`64:ff9b:1::`), those that are thrown away (`100::`), and multicast.
+fn is_handed_out(first: u16) -> bool {
+    first & 0xe000 == 0x2000
+}
+
+/// The older address that a connection to a newer one goes to: mapped, or translated (`64:ff9b::`).
 fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
-    let v4 = |high: u16, low: u16| {
-        let [[a, b], [c, d]] = [high.to_be_bytes(), low.to_be_bytes()];
-        Ipv4Addr::new(a, b, c, d)
-    };
     match address.segments() {
         [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => Some(v4(high, low)),
-        [0x2002, high, low, ..] => Some(v4(high, low)),
         _ => None,
     }
+}
+
+fn v4(high: u16, low: u16) -> Ipv4Addr {
+    let [[a, b], [c, d]] = [high.to_be_bytes(), low.to_be_bytes()];
+    Ipv4Addr::new(a, b, c, d)
 }
 
 fn blocked(details: impl std::fmt::Display) -> Error {
@@ -166,6 +176,41 @@ mod tests {
             "http://[::ffff:7f00:1]/",
             "http://[64:ff9b::7f00:1]/",
             "http://[2002:7f00:1::]/",
+            "http://[2002:5db8:d822::]/",
+            "http://[2001::1]/",
+            "http://[2001:0:5db8:d822::1]/",
+            "http://[2001:2::1]/",
+            "http://[2001:10::1]/",
+            "http://[2001:20::1]/",
+            "http://[2001:1ff::1]/",
+            "http://[2001:db8::1]/",
+            "http://[3fff::1]/",
+            "http://[3fff:fff::1]/",
+            "http://[64:ff9b::a00:1]/",
+            "http://[64:ff9b::169.254.169.254]/",
+            "http://[64:ff9b:1::5db8:d822]/",
+            "http://[64:ff9b:1:ffff::1]/",
+            "http://[::ffff:0:127.0.0.1]/",
+            "http://[::ffff:10.0.0.1]/",
+            "http://[::127.0.0.1]/",
+            "http://[::93.184.216.34]/",
+            "http://[2606:4700::5efe:10.0.0.1]/",
+            "http://[2606:4700::200:5efe:127.0.0.1]/",
+            "http://[100::1]/",
+            "http://[100:0:0:1::1]/",
+            "http://[5f00::1]/",
+            "http://[fec0::1]/",
+            "http://[ff02::1]/",
+            "http://[fc00::1]/",
+            "http://192.0.0.8/",
+            "http://192.0.2.1/",
+            "http://192.88.99.1/",
+            "http://198.19.255.255/",
+            "http://198.51.100.1/",
+            "http://203.0.113.1/",
+            "http://240.0.0.1/",
+            "http://172.31.255.255/",
+            "http://100.127.255.255/",
             "http://[fd00:ec2::254]/",
             "http://[fe80::1]/",
             "http://localhost/",
@@ -184,7 +229,24 @@ mod tests {
     #[test]
     fn public_addresses_and_names_are_allowed() {
         let none = ToolAddresses::default();
-        for address in ["https://example.org/x", "http://93.184.216.34/", "https://[2606:4700::1111]/"] {
+        for address in [
+            "https://example.org/x",
+            "http://93.184.216.34/",
+            "https://[2606:4700::1111]/",
+            "https://[2001:4860:4860::8888]/",
+            "https://[2001:200::1]/",
+            "https://[2a00:1450:4001::1]/",
+            "https://[::ffff:93.184.216.34]/",
+            "https://[64:ff9b::93.184.216.34]/",
+            "https://[2606:4700::5efe:93.184.216.34]/",
+            "http://172.32.0.1/",
+            "http://172.15.0.1/",
+            "http://100.63.0.1/",
+            "http://100.128.0.1/",
+            "http://192.1.0.1/",
+            "http://198.17.0.1/",
+            "http://223.255.255.255/",
+        ] {
             assert!(none.check(address).is_ok(), "{address}");
         }
     }
