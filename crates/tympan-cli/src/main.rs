@@ -15,6 +15,7 @@ mod output;
 mod prices;
 mod prompt_file;
 mod report;
+mod rows;
 mod tools;
 mod traces;
 
@@ -29,8 +30,11 @@ fn main() -> ExitCode {
     };
     args.color.write_global();
     let form = if args.command.is_json() { report::Form::Json } else { report::Form::Human };
-    match commands::run(&args) {
+    let status = match commands::run(&args) {
         Ok(status) => status,
         Err(failure) => report::failure(&failure, form),
-    }
+    };
+    // Whoever was stopped in the middle leaves programs behind.
+    tympan_runtime::tool::end_programs();
+    status
 }

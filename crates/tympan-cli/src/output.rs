@@ -4,6 +4,8 @@ use std::io::{self, IsTerminal, Write};
 
 use anstream::{AutoStream, ColorChoice};
 
+use crate::rows::{Rows, terminal_width};
+
 /// How standard output wants its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Looks {
@@ -46,9 +48,24 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
     }
 }
 
-/// Writes text to standard error. If that cannot be done, nobody can be told.
+/// Writes lines for people to standard output: on a terminal, no further row of a line begins at the left edge.
+///
+/// # Errors
+/// As [`print`].
+pub(crate) fn print_lines(text: &str) -> io::Result<()> {
+    print(&Rows::hanging(stdout_width()).lay_out(text))
+}
+
+/// The columns of the terminal that standard output is; `None` if it is something else.
+pub(crate) fn stdout_width() -> Option<usize> {
+    terminal_width(&io::stdout())
+}
+
+/// Writes lines to standard error; on a terminal, no further row of a line begins at the left edge. If they cannot be
+/// written, nobody can be told.
 pub(crate) fn print_error(text: &str) {
     let stderr = io::stderr();
+    let text = Rows::hanging(terminal_width(&stderr)).lay_out(text);
     let choice = if stderr_colours() { ColorChoice::Always } else { ColorChoice::Never };
     let mut stream = AutoStream::new(stderr.lock(), choice);
     let _ = stream.write_all(text.as_bytes()).and_then(|()| stream.flush());

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use tympan::spec::{Secret, ToolKind};
 use tympan::wire::redacted_url;
 use tympan::{Error, Kind, Prompt};
-use tympan_runtime::tool::{command, idempotent};
+use tympan_runtime::tool::{command_with_env, idempotent};
 use tympan_runtime::{McpServer, Runtime, Tool};
 
 use crate::inputs;
@@ -27,7 +27,7 @@ struct Entry {
     idempotent: bool,
     server: Option<Vec<String>>,
     url: Option<String>,
-    /// Variables that a server gets to see.
+    /// Variables that a program or a server gets to see.
     #[serde(default)]
     env: Vec<String>,
     /// The variable that has the key for an address.
@@ -102,29 +102,26 @@ impl Entry {
         let is_stray = |what: &str, where_from: &str| format!("`{what}` of `{name}` is for a `{where_from}`");
         match (program, server, url) {
             (Some(program), None, None) => {
-                if !env.is_empty() {
-                    return Err(is_stray("env", "server"));
-                }
                 if key.is_some() {
                     return Err(is_stray("key", "url"));
                 }
                 let timeout = timeout.map(Duration::try_from_secs_f64).transpose();
                 let timeout = timeout.map_err(|_| format!("the timeout of `{name}` is no number of seconds"))?;
-                let tool = command(not_empty(program, "command", name)?, timeout);
+                let program = not_empty(program, "command", name)?;
+                let tool = command_with_env(program, timeout, variables(env, name, runtime)?);
                 Ok(Read::Tool(if may_run_again { idempotent(tool) } else { tool }))
             }
             _ if timeout.is_some() => Err(is_stray("timeout", "command")),
             _ if may_run_again => Err(is_stray("idempotent", "command")),
             (None, Some(program), None) if key.is_none() => {
                 let mut server = McpServer::stdio(not_empty(program, "server", name)?);
-                for variable in env {
-                    let value = value(&variable, name, runtime)?;
+                for (variable, value) in variables(env, name, runtime)? {
                     server = server.env(variable, value);
                 }
                 Ok(Read::Server(server))
             }
             (None, Some(_), None) => Err(is_stray("key", "url")),
-            (None, None, Some(_)) if !env.is_empty() => Err(is_stray("env", "server")),
+            (None, None, Some(_)) if !env.is_empty() => Err(is_stray("env", "command` or a `server")),
             (None, None, Some(url)) => {
                 let server = McpServer::http(url);
                 let Some(variable) = key else { return Ok(Read::Server(server)) };
@@ -138,6 +135,11 @@ impl Entry {
 
 fn not_empty(command: Vec<String>, what: &str, name: &str) -> Result<Vec<String>, String> {
     if command.is_empty() { Err(format!("the {what} of `{name}` is empty")) } else { Ok(command) }
+}
+
+/// Variables with their values.
+fn variables(names: Vec<String>, name: &str, runtime: &Runtime) -> Result<Vec<(String, Secret)>, String> {
+    names.into_iter().map(|variable| value(&variable, name, runtime).map(|value| (variable, value))).collect()
 }
 
 /// The value of a variable: of the environment, or of a `.env` file.

@@ -14,6 +14,7 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
 use server::{KEY, Server, chunk, respond, stream_of, stream_of_call};
 
 const CTRL_C: &str = "\u{3}";
@@ -37,6 +38,8 @@ impl Chat {
     fn start(arguments: &[&str], state: &Path) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
         grantpt(&master).and_then(|()| unlockpt(&master)).expect("a terminal that can be opened");
+        let size = Winsize { ws_row: 50, ws_col: 500, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&master, size).expect("a terminal of any size");
         let name = ptsname(&master, Vec::new()).expect("a terminal with a name");
         let path = std::ffi::OsStr::from_bytes(name.to_bytes());
         let terminal = || OpenOptions::new().read(true).write(true).open(path).expect("the terminal opens");
@@ -156,12 +159,12 @@ fn several_lines_are_one_question() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut chat = Chat::start(&[&saying(directory.path())], directory.path());
     chat.ask("one\\\rtwo");
-    chat.see("<one\ntwo>");
+    chat.see("  <one\n  two>");
     chat.ask("\"\"\"\r/quit\r\rfour\\\r\"\"\"");
-    chat.see("</quit\n\nfour\\>");
+    chat.see("  </quit\n\n  four\\>");
     // What is pasted stays together.
     chat.ask("\u{1b}[200~five\rsix\u{1b}[201~");
-    chat.see("<five\nsix>");
+    chat.see("  <five\n  six>");
     assert_eq!(chat.leave().0, Some(0));
 }
 

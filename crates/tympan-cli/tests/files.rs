@@ -2,7 +2,7 @@
 #![cfg(unix)]
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -75,6 +75,7 @@ fn every_option_that_names_a_file_refuses_what_is_not_one() {
     let folder = Folder::new();
     folder.pipe("in/pipe");
     folder.large("in/large");
+    fs::set_permissions(folder.path("in/large"), fs::Permissions::from_mode(0o600)).expect("it is changed");
     fs::create_dir(folder.path("in/directory")).expect("a folder");
     for (name, reason) in UNUSABLE {
         let set = format!("name=@{name}");
@@ -91,7 +92,7 @@ fn every_option_that_names_a_file_refuses_what_is_not_one() {
             &["resume", name],
             &["trace", name],
             &["sign", "--key", name, "hi.prompty"],
-            &["verify", name],
+            &["verify", "--trust", ".", name],
         ] {
             refused(&folder.run(arguments), reason, &format!("{arguments:?}"));
         }

@@ -2,7 +2,7 @@
 #![cfg(unix)]
 
 use std::fs;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -138,4 +138,41 @@ fn what_cannot_be_found_again_is_refused() {
     assert!(!folder.path("j").exists());
     let begun_by_another = folder.run(&["resume", "tools.toml"]);
     assert!(text(&begun_by_another.stderr).contains("error[invalid_journal]"), "{}", text(&begun_by_another.stderr));
+}
+
+#[test]
+fn an_interrupted_run_ends_with_all_that_its_tools_began() {
+    let family = "(exec > alive 2>&1 < /dev/null; echo begun; sleep 20; echo survived) & wait";
+    let folder = Folder::new(family, false);
+    assert!(Command::new("mkfifo").arg(folder.path("alive")).status().expect("it runs").success());
+    let child = folder.command(&RUN).spawn().expect("it runs");
+    let mut told = String::new();
+    let mut lines = BufReader::new(fs::File::open(folder.path("alive")).expect("it begins"));
+    lines.read_line(&mut told).expect("it tells");
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill runs");
+    assert!(killed.success());
+    assert_eq!(child.wait_with_output().expect("it ends").status.code(), Some(130));
+    // This comes to an end when nobody is left who could write.
+    lines.read_to_string(&mut told).expect("it ends");
+    assert_eq!(told, "begun\n");
+}
+
+#[test]
+fn tools_get_the_variables_that_their_file_names_and_no_others() {
+    let folder = Folder::new("env > seen; echo \"clear $ITS_KEY\"", false);
+    let tools = fs::read_to_string(folder.path("tools.toml")).expect("it is there") + "env = [\"ITS_KEY\"]\n";
+    fs::write(folder.path("tools.toml"), tools).expect("it can be written");
+    let mut command = folder.command(&RUN);
+    command
+        .env("OPENAI_API_KEY", "sk-0123456789abcdef")
+        .env("AWS_SECRET_ACCESS_KEY", "aws")
+        .env("ITS_KEY", "its-own-key");
+    let output = command.output().expect("it runs");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let seen = fs::read_to_string(folder.path("seen")).expect("it ran");
+    assert!(seen.contains("PATH=") && seen.contains("ITS_KEY=its-own-key"), "{seen}");
+    assert!(!seen.contains("OPENAI_API_KEY") && !seen.contains("AWS_SECRET_ACCESS_KEY"), "{seen}");
+    // What it prints of it reaches nobody.
+    assert!(text(&output.stderr).contains("← get_weather clear [REDACTED]"), "{}", text(&output.stderr));
+    assert!(!fs::read_to_string(folder.path("j")).expect("a journal").contains("its-own-key"));
 }

@@ -143,6 +143,21 @@ fn a_run_is_recorded_replayed_and_traced_without_the_key() {
 }
 
 #[test]
+fn a_key_that_the_provider_repeats_is_in_no_journal() {
+    let repeated: String = KEY.chars().map(|char| format!("%{:02x}", u32::from(char))).collect();
+    let answer = stream_of(&["It is ", &KEY[..9], &KEY[9..], " or ", &repeated, " or ", &KEY.to_uppercase()]);
+    let server = Server::start(move |stream, _| respond(stream, "200 OK", "text/event-stream", &answer));
+    let directory = tempfile::tempdir().expect("a directory");
+    let journal = directory.path().join("j").display().to_string();
+    let (status, _, error) = finish(&mut tympan(&with(&HELLO, &["--base-url", &server.url, "--journal", &journal])));
+    assert_eq!(status, Some(0), "{error}");
+    let kept = std::fs::read_to_string(&journal).expect("it is there");
+    assert!(kept.contains("It is [REDACTED] or [REDACTED] or [REDACTED]"), "{kept}");
+    let (status, out, error) = finish(&mut tympan(&["resume", &journal]));
+    assert_eq!((status, out.as_str()), (Some(0), "It is [REDACTED] or [REDACTED] or [REDACTED]\n"), "{error}");
+}
+
+#[test]
 fn models_are_listed() {
     let list = r#"{"data": [{"id": "small", "created": 1, "owned_by": "us"}, {"id": "large"}]}"#;
     let server = Server::start(move |stream, _| respond(stream, "200 OK", "application/json", list));

@@ -30,7 +30,7 @@ fn text_is_coloured_by_who_wrote_it() {
     for env in [&[][..], &[("NO_COLOR", "1")]] {
         let args = ["render", "-", "--set", "own=A", "--set", "other=B", "--color", "always"];
         let output = tympan(&args, GREETING, env);
-        assert_eq!(text(&output.stdout), "user:\n\u{1b}[32mA\u{1b}[0m and \u{1b}[33mB\u{1b}[0m\n");
+        assert_eq!(text(&output.stdout), "  user:\n│ \u{1b}[32mA\u{1b}[0m and \u{1b}[33mB\u{1b}[0m\n");
         let legend = "author  \u{1b}[32mtrusted input\u{1b}[0m  \u{1b}[33muntrusted input\u{1b}[0m\n";
         assert_eq!(text(&output.stderr), legend);
     }

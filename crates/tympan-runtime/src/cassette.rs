@@ -126,7 +126,11 @@ impl Recorded {
                 Content::Chunks(if scrubbed == joined { chunks } else { vec![scrubbed] })
             }
         };
-        Self { content, ..self }
+        let content_type = self.content_type.map(|text| match scrub(Json::String(text)) {
+            Json::String(clean) => clean,
+            _ => String::new(),
+        });
+        Self { content, content_type, ..self }
     }
 }
 

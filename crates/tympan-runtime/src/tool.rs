@@ -18,6 +18,7 @@ use crate::io;
 use crate::runtime::Runtime;
 
 mod bind;
+mod child;
 mod command;
 mod destination;
 mod fit;
@@ -28,7 +29,8 @@ pub mod openapi;
 mod prompt;
 
 pub use bind::bind_tools;
-pub use command::command;
+pub use child::end_programs;
+pub use command::{command, command_with_env};
 pub use destination::ToolAddresses;
 pub use handler::{OpenTool, Opening, ToolHandler};
 pub(crate) use mcp::Connections as McpConnections;

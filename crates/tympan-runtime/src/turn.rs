@@ -9,7 +9,7 @@ mod settings;
 use serde::de::DeserializeOwned;
 use tympan::response::Usage;
 use tympan::turn::{Guardrails, Turn, TurnTool};
-use tympan::{Error, Inputs, Kind, Message, Prompt, Result};
+use tympan::{Error, Inputs, Kind, Message, Prompt, Redactor, Result};
 
 use crate::invoke::PromptSource;
 use crate::io;
@@ -203,9 +203,10 @@ impl Runtime {
         let fits = settings.journal.as_ref().map(|_| Fits::new(prompt, &messages, &options));
         let mut turn = Turn::new(prompt, &inputs, messages, options)?;
         let resumed = opened.as_ref().map(|opened| opened.resumed);
+        let redactor = settings.journal.as_ref().map_or_else(Redactor::default, |_| kept::redactor(self, prompt, &run));
         let kept = match (fits, opened) {
-            (Some(fits), Some(opened)) => Kept::take_up(&mut turn, opened, &fits)?,
-            (fits, _) => Kept::begin(&mut turn, prompt, given, fits, settings).await?,
+            (Some(fits), Some(opened)) => Kept::take_up(&mut turn, opened, &fits, redactor)?,
+            (fits, _) => Kept::begin(&mut turn, prompt, given, fits, settings, redactor).await?,
         };
         if resumed.is_some() {
             budget.resume(turn.iterations(), turn.usage());

@@ -72,7 +72,7 @@ impl Call<'_> {
             finished = self.answer(&waiting, &show) => finished,
         };
         waiting.end();
-        let show = locked(&show);
+        let mut show = locked(&show);
         show.line_end()?;
         let finished = finished?;
         show.result(&finished, manner)?;
@@ -137,7 +137,7 @@ impl Call<'_> {
                 // What cannot be printed will be noticed at the end.
                 let _ = locked(&show).text(text);
             }
-            AgentEvent::Turn(event) if !quiet => show_tool(event, &waiting, &locked(&show)),
+            AgentEvent::Turn(event) if !quiet => show_tool(event, &waiting, &mut locked(&show)),
             _ => {}
         };
         let agree: Approve = Arc::new(|_| Box::pin(std::future::ready(Verdict::Allow)));

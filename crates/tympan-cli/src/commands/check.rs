@@ -38,7 +38,7 @@ pub(super) fn run(args: &CheckArgs, quiet: bool) -> Result<ExitCode, Failure> {
         let all: Vec<_> = findings.into_iter().flat_map(|(_, findings)| findings).collect();
         let shown = if all.is_empty() { String::new() } else { show_all(&all, output::looks().colours) + "\n" };
         let summary = summary(args.files.len(), errors, warnings);
-        output::print(&format!("{shown}{summary}\n"))?;
+        output::print_lines(&format!("{shown}{summary}\n"))?;
     }
     Ok(if errors > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

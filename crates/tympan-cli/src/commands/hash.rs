@@ -28,7 +28,7 @@ pub(super) fn run(args: &HashArgs, quiet: bool) -> Result<(), Failure> {
             out.push_str(&format!("  {:<width$}  {}\n", visible_line(arm), prompt.variant_hash(Some(arm))?));
         }
     }
-    Ok(output::print(&out)?)
+    Ok(output::print_lines(&out)?)
 }
 
 fn to_json(file: &str, prompt: &Prompt) -> Result<Json> {

@@ -10,6 +10,7 @@ use tympan_runtime::RuntimeOptions;
 use crate::args::InspectArgs;
 use crate::escape::visible_line;
 use crate::report::Failure;
+use crate::rows::width_of;
 use crate::{json, output, prompt_file};
 
 /// The most characters of a message's first line, or of a value, that a summary shows.
@@ -26,7 +27,7 @@ pub(super) fn run(args: &InspectArgs, quiet: bool) -> Result<(), Failure> {
     if args.json {
         return Ok(output::print(&(json::pretty(&spec) + "\n"))?);
     }
-    Ok(output::print(&summary(&prompt, &spec, variant, hash))?)
+    Ok(output::print_lines(&summary(&prompt, &spec, variant, hash))?)
 }
 
 fn summary(prompt: &Prompt, spec: &Json, variant: Option<&str>, hash: &str) -> String {
@@ -92,10 +93,11 @@ pub(super) fn table(out: &mut String, name: &str, head: &[&str], rows: Vec<Vec<S
     let rows: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
     let rows: Vec<Vec<String>> =
         rows.into_iter().map(|row| row.iter().map(|cell| shorten(&visible_line(cell))).collect()).collect();
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
+    let width = |column: usize| rows.iter().map(|row| width_of(&row[column])).max().unwrap_or_default();
     out.push_str(&format!("\n{name}:\n"));
     for row in &rows {
-        let cells = row.iter().enumerate().map(|(column, cell)| format!("{cell:<width$}", width = width(column)));
+        let pad = |column: usize, cell: &str| " ".repeat(width(column) - width_of(cell));
+        let cells = row.iter().enumerate().map(|(column, cell)| format!("{cell}{}", pad(column, cell)));
         out.push_str(&format!("  {}\n", cells.collect::<Vec<_>>().join("  ").trim_end()));
     }
 }

@@ -78,7 +78,7 @@ fn check(args: &LockArgs, path: &Path, found: &Locked) -> Result<ExitCode, Failu
         output::print(&format!("{}: {} prompts, nothing has changed\n", path.display(), found.len()))?;
     } else {
         let lines: Vec<_> = changes.iter().map(|(file, what)| format!("{}: {what}\n", visible_line(file))).collect();
-        output::print(&lines.concat())?;
+        output::print_lines(&lines.concat())?;
         output::print_error(&format!("run `tympan lock {}` to accept the changes\n", args.directory.display()));
     }
     if incomplete > 0 && !args.json {

@@ -27,7 +27,7 @@ pub(super) fn run(args: &RenderArgs, quiet: bool) -> Result<(), Failure> {
     let segments: Vec<_> = rendered.segments().collect();
     let placed = placed.into_iter();
     let shown: Vec<_> = placed.map(|(message, place)| Shown::new(message, &place, &rendered, &segments)).collect();
-    output::print(&show(&shown, looks))?;
+    output::print_lines(&show(&shown, looks))?;
     if !quiet {
         advise(&rendered);
     }

@@ -26,7 +26,7 @@ pub(super) fn run(args: &ModelsArgs, quiet: bool) -> Result<(), Failure> {
         return Ok(output::print(&(json::pretty(&models) + "\n"))?);
     }
     let lines = models.iter().map(|model| visible_line(&model.id) + "\n");
-    Ok(output::print(&lines.collect::<String>())?)
+    Ok(output::print_lines(&lines.collect::<String>())?)
 }
 
 fn to_json(model: &ModelInfo) -> Json {

@@ -24,7 +24,7 @@ pub(super) fn run(args: &ParseArgs) -> Result<(), Failure> {
         return Ok(output::print(&(json::pretty(&messages) + "\n"))?);
     }
     let shown: Vec<_> = messages.into_iter().map(Shown::plain).collect();
-    Ok(output::print(&show(&shown, output::looks()))?)
+    Ok(output::print_lines(&show(&shown, output::looks()))?)
 }
 
 fn read_threads(source: &tympan::source::SourceFile) -> Result<Vec<(String, Vec<Message>)>, Error> {

@@ -7,6 +7,7 @@ use tympan_runtime::{Runtime, RuntimeOptions};
 use crate::args::{PromptArgs, RenderArgs};
 use crate::colour::{self, Writer, paint};
 use crate::escape::visible_line;
+use crate::output::Looks;
 use crate::report::Failure;
 use crate::{inputs, json, output, prompt_file, report};
 
@@ -16,14 +17,11 @@ pub(super) fn run(args: &RenderArgs, quiet: bool) -> Result<(), Failure> {
         return Ok(output::print(&(json::pretty(&to_json(&rendered)) + "\n"))?);
     }
     let looks = output::looks();
-    let mut out = String::with_capacity(rendered.text().len());
-    for segment in rendered.segments() {
-        paint(&mut out, segment.text, Writer::of(&rendered, segment.origin), looks);
+    if looks.is_seen {
+        output::print_lines(&seen(&rendered, looks))?;
+    } else {
+        output::print(rendered.text())?;
     }
-    if looks.is_seen && !rendered.text().ends_with('\n') {
-        out.push('\n');
-    }
-    output::print(&out)?;
     if !quiet {
         advise(&rendered);
     }
@@ -31,6 +29,26 @@ pub(super) fn run(args: &RenderArgs, quiet: bool) -> Result<(), Failure> {
         output::print_error(&colour::legend());
     }
     Ok(())
+}
+
+/// The text as people see it. A bar is before every line that an input begins, so that none passes for the author's.
+fn seen(rendered: &Rendered, looks: Looks) -> String {
+    let mut out = String::with_capacity(rendered.text().len());
+    let mut is_new = true;
+    for segment in rendered.segments() {
+        let writer = Writer::of(rendered, segment.origin);
+        for line in segment.text.split_inclusive('\n') {
+            if is_new && line != "\n" {
+                out.push_str(if writer == Writer::Author { "  " } else { "│ " });
+            }
+            paint(&mut out, line, writer, looks);
+            is_new = line.ends_with('\n');
+        }
+    }
+    if !is_new {
+        out.push('\n');
+    }
+    out
 }
 
 /// Loads and renders the prompt of a command line.

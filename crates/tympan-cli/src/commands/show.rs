@@ -13,6 +13,7 @@ use tympan_runtime::{Resumed, Run};
 
 use crate::escape::{visible, visible_line};
 use crate::report::Failure;
+use crate::rows::Rows;
 use crate::{json, output, prices};
 
 /// What is said after an answer of the provider that is none.
@@ -50,7 +51,7 @@ impl From<Run> for Finished {
 }
 
 /// Shows calls of tools and what they came to, apart from the answer.
-pub(super) fn show_tool(event: &TurnEvent, waiting: &Waiting, show: &Show) {
+pub(super) fn show_tool(event: &TurnEvent, waiting: &Waiting, show: &mut Show) {
     if let Some(line) = tool_line(event) {
         waiting.end();
         let _ = show.line_end();
@@ -107,38 +108,45 @@ impl Waiting {
 pub(super) struct Show {
     /// Whether text is shown as it arrives. What a program reads, or is to be laid out, is shown at the end.
     as_it_arrives: bool,
-    is_seen: bool,
+    /// How the answer is laid out, if somebody looks at it: it is indented, so that it cannot pass for a line about a tool.
+    rows: Option<Rows>,
     arrived: String,
 }
 
 impl Show {
     pub(super) fn new(manner: Manner, prompt: &Prompt) -> Self {
         let as_it_arrives = !manner.json && (manner.raw || prompt.spec().outputs.is_empty());
-        Self { as_it_arrives, is_seen: output::looks().is_seen, arrived: String::new() }
+        let rows = output::looks().is_seen.then(|| Rows::indented(output::stdout_width()));
+        Self { as_it_arrives, rows, arrived: String::new() }
     }
 
     pub(super) fn text(&mut self, text: &str) -> Result<(), Failure> {
         self.arrived.push_str(text);
         if self.as_it_arrives {
-            output::print(&self.printable(text))?;
+            let text = self.printable(text);
+            output::print(&text)?;
         }
         Ok(())
     }
 
-    fn printable(&self, text: &str) -> String {
-        if self.is_seen { visible(text).into_owned() } else { text.to_owned() }
+    fn printable(&mut self, text: &str) -> String {
+        match &mut self.rows {
+            Some(rows) => rows.lay_out(&visible(text)),
+            None => text.to_owned(),
+        }
     }
 
     /// Ends the line that the text ended in.
-    pub(super) fn line_end(&self) -> Result<(), Failure> {
+    pub(super) fn line_end(&mut self) -> Result<(), Failure> {
         let is_open = self.as_it_arrives && !self.arrived.is_empty() && !self.arrived.ends_with('\n');
         if is_open {
-            output::print("\n")?;
+            let end = self.printable("\n");
+            output::print(&end)?;
         }
         Ok(())
     }
 
-    pub(super) fn result(&self, finished: &Finished, manner: Manner) -> Result<(), Failure> {
+    pub(super) fn result(&mut self, finished: &Finished, manner: Manner) -> Result<(), Failure> {
         let Finished { run, usage, rounds, .. } = finished;
         if manner.json {
             let object = report_json(run.outcome.to_json(), usage.as_ref(), *rounds);
@@ -152,18 +160,19 @@ impl Show {
             (Outcome::Structured(structured), true) => structured.raw.clone(),
             (other, _) => json::pretty(&other.to_json()),
         };
-        Ok(output::print(&(self.printable(&text) + "\n"))?)
+        Ok(output::print(&self.printable(&(text + "\n")))?)
     }
 
     /// Shows what had arrived when somebody stopped it.
-    pub(super) fn interrupted(&self, is_json: bool) -> Result<(), Failure> {
+    pub(super) fn interrupted(&mut self, is_json: bool) -> Result<(), Failure> {
         if is_json {
             let mut object = report_json(Json::String(self.arrived.clone()), None, 1);
             object["interrupted"] = true.into();
             output::print(&(json::pretty(&object) + "\n"))?;
         } else {
             if !self.as_it_arrives {
-                output::print(&self.printable(&self.arrived))?;
+                let arrived = self.arrived.clone();
+                output::print(&self.printable(&arrived))?;
             }
             self.line_end()?;
             output::print_error("interrupted\n");

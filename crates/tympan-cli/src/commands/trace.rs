@@ -12,6 +12,7 @@ use crate::colour::{HEADING, styled};
 use crate::escape::visible_line;
 use crate::prompt_file::{is_stdin, read_stdin};
 use crate::report::Failure;
+use crate::rows::width_of;
 use crate::{json, output, prices};
 
 /// A trace that is nested deeper was not written by a program that ran.
@@ -30,7 +31,7 @@ pub(super) fn run(args: &TraceArgs) -> Result<(), Failure> {
     }
     let colours = output::looks().colours;
     let shown: Vec<_> = traces.iter().map(|trace| trace.show(colours)).collect();
-    Ok(output::print(&shown.join("\n"))?)
+    Ok(output::print_lines(&shown.join("\n"))?)
 }
 
 /// A file with a trace.
@@ -85,14 +86,14 @@ impl File {
     fn show(&self, colours: bool) -> String {
         let mut lines = Vec::new();
         self.root.lines("", "", &mut lines);
-        let width = lines.iter().map(|line| line.label.chars().count()).max().unwrap_or(0);
+        let width = lines.iter().map(|line| width_of(&line.label)).max().unwrap_or(0);
         let file = visible_line(&self.name);
         let about = [&self.start, &self.runtime, &self.version].map(|text| visible_line(text)).join("  ");
         let mut out = String::new();
         styled(&mut out, &file, if colours { HEADING } else { Style::new() });
         out.push_str(&format!("  {about}\n"));
         for line in lines {
-            let gap = " ".repeat(width - line.label.chars().count());
+            let gap = " ".repeat(width - width_of(&line.label));
             out.push_str(&format!("{}{gap}  {}", line.label, line.details));
             if let Some(error) = line.error {
                 let style = if colours { AnsiColor::Red.on_default() } else { Style::new() };

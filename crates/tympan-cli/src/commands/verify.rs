@@ -30,7 +30,7 @@ pub(super) fn run(args: &VerifyArgs) -> Result<ExitCode, Failure> {
     } else {
         checked.iter().map(Checked::show).collect::<Vec<_>>().join("\n")
     };
-    output::print(&text)?;
+    if args.json { output::print(&text) } else { output::print_lines(&text) }?;
     Ok(if is_right { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

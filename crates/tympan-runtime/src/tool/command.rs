@@ -1,14 +1,16 @@
 //! Tools that are programs: arguments go in as JSON, and what is printed comes back.
 
-use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use serde_json::Value as Json;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
-use tokio::process::{Child, Command};
+use tokio::process::Child;
+use tympan::Redactor;
+use tympan::spec::Secret;
 
+use super::child::{self, Group};
 use super::{Invocation, Tool, ToolError, ToolOutput};
 
 /// The most bytes that are read of what a program prints. The model gets fewer.
@@ -20,20 +22,41 @@ const MAX_COMPLAINT: u64 = 4096;
 ///
 /// The arguments of a call are on its standard input, as JSON. What it prints is the result: JSON, or else text. If its
 /// exit status is not 0, what it printed on standard error is what the model is told. It is killed when its time is up or
-/// when nobody waits for it any more. The environment variable `TYMPAN_IDEMPOTENCY_KEY` tells this call from all others.
+/// when nobody waits for it any more, and with it all that it has started. Of this process's environment it gets what
+/// programs cannot do without, such as `PATH` and `HOME`, and no keys; see [`command_with_env`]. The environment variable
+/// `TYMPAN_IDEMPOTENCY_KEY` tells this call from all others.
 pub fn command(command: Vec<String>, timeout: Option<Duration>) -> Arc<dyn Tool> {
-    Arc::new(Program { command: command.into(), timeout })
+    command_with_env(command, timeout, Vec::new())
+}
+
+/// Returns a tool that is a program, as [`command`] does, and adds these variables to its environment. Their values are
+/// taken out of what it prints.
+pub fn command_with_env(
+    command: Vec<String>,
+    timeout: Option<Duration>,
+    variables: Vec<(String, Secret)>,
+) -> Arc<dyn Tool> {
+    let mut redactor = Redactor::new(false);
+    redactor.register_all(variables.iter().map(|(_, value)| value));
+    Arc::new(Program { started: Arc::new(Started { command, variables, redactor }), timeout })
 }
 
 struct Program {
-    command: Arc<[String]>,
+    started: Arc<Started>,
     timeout: Option<Duration>,
+}
+
+/// What is started.
+struct Started {
+    command: Vec<String>,
+    variables: Vec<(String, Secret)>,
+    redactor: Redactor,
 }
 
 impl Tool for Program {
     fn call(&self, invocation: Invocation) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
-        let command = self.command.clone();
-        Box::pin(async move { perform(&command, &invocation).await })
+        let started = self.started.clone();
+        Box::pin(async move { perform(&started, &invocation).await })
     }
 
     fn timeout(&self) -> Option<Duration> {
@@ -41,28 +64,27 @@ impl Tool for Program {
     }
 }
 
-async fn perform(command: &[String], invocation: &Invocation) -> Result<ToolOutput, ToolError> {
+async fn perform(started: &Started, invocation: &Invocation) -> Result<ToolOutput, ToolError> {
+    let Started { command, variables, redactor } = started;
     let (program, arguments) = command.split_first().ok_or("its command is empty")?;
-    let mut child = Command::new(program)
-        .args(arguments)
+    let mut child = child::command(program, arguments, variables)
         .env("TYMPAN_IDEMPOTENCY_KEY", &invocation.idempotency_key)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true)
         .spawn()
         .map_err(|error| format!("`{program}` cannot be started: {error}"))?;
+    let group = Group::of(&child);
     let input = serde_json::to_vec(&*invocation.run.arguments)?;
     let (out, complaint) = (child.stdout.take(), child.stderr.take());
     // A program may print before it has read all, or never read.
     let ((), out, complaint) =
         tokio::join!(write(&mut child, &input), read(out, MAX_OUTPUT), read(complaint, MAX_COMPLAINT),);
     let status = child.wait().await?;
+    group.leave();
     if !status.success() {
-        let complaint = String::from_utf8_lossy(&complaint);
+        let complaint = redactor.known_text(String::from_utf8_lossy(&complaint).into_owned());
         return Err(format!("{status}: {}", complaint.trim()).into());
     }
     let text = String::from_utf8(out).map_err(|_| "it printed something that is not UTF-8")?;
+    let text = redactor.known_text(text);
     Ok(match serde_json::from_str::<Json>(&text) {
         Ok(value) => value.into(),
         Err(_) => text.trim_end_matches(['\r', '\n']).into(),

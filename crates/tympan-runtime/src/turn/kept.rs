@@ -6,12 +6,13 @@ use std::time::{Duration, Instant, SystemTime};
 
 use serde::Serialize;
 use tympan::turn::{Fed, Next, ToolRun, Turn, TurnEvent};
-use tympan::{Error, Inputs, Kind, Prompt, Result};
+use tympan::{Error, Inputs, Kind, Prompt, Redactor, Result};
 
 use super::settings::TurnSettings;
 use crate::io;
 use crate::journal::{Fits, Header, Journal, JournalWriter, Record, Started, mismatch, parsed, without_header};
-use crate::runtime::system_entropy;
+use crate::run::RunOptions;
+use crate::runtime::{Runtime, system_entropy};
 use crate::time::UtcTime;
 
 /// What is kept of a turn. Without a journal it is nothing.
@@ -29,6 +30,23 @@ pub(super) struct Kept {
     /// How long the turn had been under way when it died.
     before: Duration,
     since: Instant,
+    /// Takes secrets out of records: a provider may repeat the key that it was sent.
+    redactor: Redactor,
+}
+
+/// Secrets of fewer bytes are not taken out of records: keys are longer, and words are not.
+const MIN_SECRET_BYTES: usize = 8;
+
+/// Knows all that must not be in a journal.
+pub(super) fn redactor(runtime: &Runtime, prompt: &Prompt, run: &RunOptions) -> Redactor {
+    let secrets = match runtime.credentials(prompt, run, true) {
+        Ok(credentials) => credentials.secrets(prompt, run, run.base_url.as_deref().unwrap_or_default()),
+        // What is wrong with them is said when the model is called, if they are needed at all.
+        Err(_) => prompt.secrets().into_iter().chain(run.api_key.clone()).collect(),
+    };
+    let mut redactor = Redactor::new(false);
+    redactor.register_all(secrets.iter().filter(|secret| secret.expose().trim().len() >= MIN_SECRET_BYTES));
+    redactor
 }
 
 /// Where records go. Nobody ever waits for the lock: it makes a turn something that threads can hand to each other, also
@@ -68,10 +86,10 @@ impl Opened {
 }
 
 impl Kept {
-    fn new(id: String, writer: Option<Box<dyn JournalWriter>>) -> Self {
+    fn new(id: String, writer: Option<Box<dyn JournalWriter>>, redactor: Redactor) -> Self {
         let writer = writer.map(Mutex::new);
         let (pending, begun) = (Vec::new(), HashSet::new());
-        Self { id, writer, pending, begun, end: None, before: Duration::ZERO, since: Instant::now() }
+        Self { id, writer, pending, begun, end: None, before: Duration::ZERO, since: Instant::now(), redactor }
     }
 
     /// Begins a turn, and its journal if it is to have one.
@@ -81,9 +99,12 @@ impl Kept {
         inputs: &Inputs,
         fits: Option<Fits>,
         settings: &TurnSettings,
+        redactor: Redactor,
     ) -> Result<Self> {
         let id = format!("{:016x}{:016x}", system_entropy()?, system_entropy()?);
-        let Some((journal, fits)) = settings.journal.as_ref().zip(fits) else { return Ok(Self::new(id, None)) };
+        let Some((journal, fits)) = settings.journal.as_ref().zip(fits) else {
+            return Ok(Self::new(id, None, redactor));
+        };
         let mut header = Header {
             turn: id.clone(),
             began: UtcTime::from(SystemTime::now()).to_string(),
@@ -101,14 +122,14 @@ impl Kept {
         let (first, store) = (encoded(&header)?, journal.store());
         let writer = io::blocking(move || store.create(&first)).await??;
         start(turn, header.steering)?;
-        Ok(Self::new(id, Some(writer)))
+        Ok(Self::new(id, Some(writer), redactor))
     }
 
     /// Brings a turn back to where it was.
-    pub(super) fn take_up(turn: &mut Turn, opened: Opened, fits: &Fits) -> Result<Self> {
+    pub(super) fn take_up(turn: &mut Turn, opened: Opened, fits: &Fits, redactor: Redactor) -> Result<Self> {
         let Opened { header, records, writer, .. } = opened;
         header.fits.check(fits)?;
-        let mut kept = Self::new(header.turn, Some(writer));
+        let mut kept = Self::new(header.turn, Some(writer), redactor);
         kept.before = records.iter().filter_map(Record::time).max().unwrap_or_default();
         start(turn, header.steering)?;
         let (records, was_failing) = without_failures(records);
@@ -185,7 +206,8 @@ impl Kept {
 
     fn add<F: Serialize>(&mut self, record: &Record<F>) -> Result<()> {
         if self.writer.is_some() {
-            self.pending.push(encoded(record)?);
+            let record = serde_json::to_value(record).map_err(unwritable)?;
+            self.pending.push(encoded(&self.redactor.known_json(record))?);
         }
         Ok(())
     }
@@ -235,5 +257,9 @@ fn without_failures(records: Vec<Record>) -> (Vec<Record>, bool) {
 }
 
 fn encoded(record: &impl Serialize) -> Result<Vec<u8>> {
-    serde_json::to_vec(record).map_err(|error| Error::new(Kind::InvalidJournal, error))
+    serde_json::to_vec(record).map_err(unwritable)
+}
+
+fn unwritable(error: serde_json::Error) -> Error {
+    Error::new(Kind::InvalidJournal, error)
 }

@@ -5,12 +5,14 @@ use std::io;
 use crate::commands::show::Waiting;
 use crate::escape::{visible, visible_line};
 use crate::output;
+use crate::rows::Rows;
 
 /// What is on the screen.
 pub(super) struct Screen {
     model: String,
     quiet: bool,
-    is_seen: bool,
+    /// How answers are laid out, if somebody looks at them: they are indented, so that they cannot pass for anything else.
+    rows: Option<Rows>,
     /// Whether the last line of an answer has no end yet.
     is_open: bool,
     /// Whether an answer has begun.
@@ -22,9 +24,9 @@ pub(super) struct Screen {
 
 impl Screen {
     pub(super) fn new(model: &str, quiet: bool) -> Self {
-        let is_seen = output::looks().is_seen;
+        let rows = output::looks().is_seen.then(|| Rows::indented(output::stdout_width()));
         let model = model.to_owned();
-        Self { model, quiet, is_seen, is_open: false, has_text: false, waiting: None, failed: None }
+        Self { model, quiet, rows, is_open: false, has_text: false, waiting: None, failed: None }
     }
 
     /// Shows that something is under way.
@@ -54,8 +56,7 @@ impl Screen {
         }
         self.has_text = true;
         self.is_open = !text.ends_with('\n');
-        let text = if self.is_seen { visible(text) } else { text.into() };
-        self.print(&text);
+        self.print_answer(text);
     }
 
     /// Something that is no answer, on lines of its own. It is safe to print.
@@ -72,7 +73,9 @@ impl Screen {
     /// What somebody is asked about, on the terminal where they answer, wherever standard error goes.
     pub(super) fn ask_about(&mut self, line: &str) {
         self.settle();
-        self.print(&(visible_line(line) + "\n"));
+        if let Err(error) = output::print_lines(&(visible_line(line) + "\n")) {
+            self.failed.get_or_insert(error);
+        }
     }
 
     /// Leaves the screen to somebody else: nothing moves, and a new line begins.
@@ -81,12 +84,16 @@ impl Screen {
             waiting.end();
         }
         if std::mem::take(&mut self.is_open) {
-            self.print("\n");
+            self.print_answer("\n");
         }
     }
 
-    fn print(&mut self, text: &str) {
-        if let Err(error) = output::print(text) {
+    fn print_answer(&mut self, text: &str) {
+        let laid_out = match &mut self.rows {
+            Some(rows) => rows.lay_out(&visible(text)),
+            None => text.to_owned(),
+        };
+        if let Err(error) = output::print(&laid_out) {
             self.failed.get_or_insert(error);
         }
     }

@@ -76,8 +76,8 @@ impl McpTool {
             let (connections, options) = (invocation.runtime.mcp(), invocation.runtime.options());
             let session = connections.session(&self.target, options).await?;
             match self.attempt(&session, invocation).await {
-                Ok(result) => return content::output(result),
-                Err(Failure::Said(error)) => return Err(error),
+                Ok(result) => return content::output(result, &session.known),
+                Err(Failure::Said(error)) => return Err(session.known.known_text(error.to_string()).into()),
                 Err(Failure::Lost { may_have_begun, why }) => {
                     connections.forget(&self.target, &session).await;
                     let may_repeat = !may_have_begun || self.is_idempotent;

@@ -4,24 +4,29 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rmcp::model::{CallToolResult, ContentBlock, Resource, ResourceContents};
 use tympan::message::{MediaPart, TextPart};
-use tympan::{Content, ContentPart};
+use tympan::{Content, ContentPart, Redactor};
 
 use crate::tool::{ToolError, ToolOutput};
 
 /// The most bytes of what a tool says about its failure.
 const MAX_FAILURE: usize = 16 << 10;
 
-/// What a call came to.
+/// What a call came to, without the secrets that the server was given.
 ///
 /// # Errors
 /// The tool says that it failed. Its words are the error's.
-pub(super) fn output(result: CallToolResult) -> Result<ToolOutput, ToolError> {
+pub(super) fn output(result: CallToolResult, secrets: &Redactor) -> Result<ToolOutput, ToolError> {
     let CallToolResult { content, structured_content, is_error, .. } = result;
     let mut parts: Content = content.into_iter().map(part).collect();
     if parts.is_empty()
         && let Some(value) = structured_content
     {
         parts = Content::text(value.to_string());
+    }
+    for part in parts.iter_mut() {
+        if let ContentPart::Text(text) = part {
+            text.value = secrets.known_text(std::mem::take(&mut text.value));
+        }
     }
     if is_error == Some(true) {
         let said: Vec<_> = parts.iter().filter_map(ContentPart::as_text).collect();

@@ -44,6 +44,8 @@ pub(super) struct Session {
     key: Key,
     notes: Notes,
     redactor: Redactor,
+    /// Knows nothing but the secrets that the server was given.
+    pub(super) known: Redactor,
 }
 
 /// This end of a session. It offers nothing: no model, no questions to a person, no files.
@@ -129,6 +131,7 @@ impl Session {
             key: target.key.clone(),
             notes,
             redactor: redactor.clone(),
+            known: known_secrets(target),
         })
     }
 
@@ -217,6 +220,12 @@ impl Session {
             program.wait().await;
         }
     }
+}
+
+fn known_secrets(target: &Target) -> Redactor {
+    let mut redactor = Redactor::new(false);
+    redactor.register_all(target.server.reach.secrets());
+    redactor
 }
 
 /// What it takes to begin a session.

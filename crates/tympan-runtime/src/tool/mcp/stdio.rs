@@ -1,7 +1,7 @@
 //! Servers that are programs.
 
 use std::collections::VecDeque;
-use std::process::{ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -17,28 +17,7 @@ use super::list::unavailable;
 use super::message::{self, Notes, Problem};
 use super::server::Command;
 use crate::client::shown;
-
-/// What programs cannot do without. Keys are not among it.
-const VARIABLES: &[&str] = &[
-    "PATH",
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "SHELL",
-    "TERM",
-    "LANG",
-    "LC_ALL",
-    "TZ",
-    "TMPDIR",
-    "SYSTEMROOT",
-    "APPDATA",
-    "LOCALAPPDATA",
-    "USERPROFILE",
-    "TEMP",
-    "TMP",
-    "PATHEXT",
-    "COMSPEC",
-];
+use crate::tool::child::{self, Group};
 
 /// How much is kept of what a server says about its errors: its last lines.
 const KEPT_COMPLAINT: usize = 4096;
@@ -55,8 +34,9 @@ const GRACE: Duration = Duration::from_secs(2);
 /// How long the last words of a program are waited for.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// A running program. It ends, at once, when this is dropped.
+/// A running program. It ends, at once, when this is dropped, and so does all that it has started.
 pub(super) struct Program {
+    _group: Group,
     child: Child,
     complaint: Complaint,
     reading: Option<JoinHandle<()>>,
@@ -70,23 +50,20 @@ impl Program {
     pub(super) fn start(command: &Command, notes: Notes) -> Result<(Self, Lines)> {
         let (program, arguments) =
             command.command.split_first().ok_or_else(|| unavailable("the command of its server is empty"))?;
-        let mut starting = tokio::process::Command::new(program);
-        starting.args(arguments).env_clear();
-        starting.envs(VARIABLES.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
-        starting.envs(command.variables.iter().map(|(name, value)| (name, value.expose())));
+        let mut starting = child::command(program, arguments, &command.variables);
         if let Some(directory) = &command.directory {
             starting.current_dir(directory);
         }
-        starting.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         let cannot = |reason| unavailable(format_args!("`{}` cannot be started: {reason}", shown(program)));
         let mut child = starting.spawn().map_err(cannot)?;
+        let group = Group::of(&child);
         let (Some(stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
             return Err(unavailable("the pipes of its server are not there"));
         };
         let complaint = Complaint::default();
         let reading = tokio::spawn(complaint.clone().read(stderr));
-        Ok((Self { child, complaint, reading: Some(reading) }, Lines::new(stdout, stdin, notes)))
+        Ok((Self { _group: group, child, complaint, reading: Some(reading) }, Lines::new(stdout, stdin, notes)))
     }
 
     /// Ends it, and adds how it ended and what it said last to an error.
