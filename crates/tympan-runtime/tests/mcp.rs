@@ -181,7 +181,8 @@ fn a_program_gets_no_keys_but_those_that_it_is_given() {
     let runtime = Runtime::default();
     runtime.register_mcp_server("double", double.server("").env("TOKEN", Secret::new("for-the-server")));
     let environment = tell(&runtime, mcp(json!({})), &["environment"]).remove(0);
-    assert!(environment.contains("TOKEN=for-the-server") && environment.contains("PATH="), "{environment}");
+    // It has the token, and what it says of it reaches nobody.
+    assert!(environment.contains("TOKEN=[REDACTED]") && environment.contains("PATH="), "{environment}");
     assert!(!environment.contains("CARGO"), "{environment}");
 }
 

@@ -77,7 +77,7 @@ impl McpTool {
             let session = connections.session(&self.target, options).await?;
             match self.attempt(&session, invocation).await {
                 Ok(result) => return content::output(result, &session.known),
-                Err(Failure::Said(error)) => return Err(session.known.known_text(error.to_string()).into()),
+                Err(Failure::Said(error)) => return Err(error),
                 Err(Failure::Lost { may_have_begun, why }) => {
                     connections.forget(&self.target, &session).await;
                     let may_repeat = !may_have_begun || self.is_idempotent;
@@ -102,7 +102,8 @@ impl McpTool {
             Ok(ServerResult::CallToolResult(result)) => Ok(result),
             Ok(_) => Err(Failure::Said("its server answered with something else than a result".into())),
             Err(ServiceError::McpError(error)) => {
-                Err(Failure::Said(format!("{} (error {})", shown(&error.message), error.code.0).into()))
+                let message = session.known.known_text(error.message.into_owned());
+                Err(Failure::Said(format!("{} (error {})", shown(&message), error.code.0).into()))
             }
             Err(error @ ServiceError::TransportSend(_)) => Err(lost(may_have_begun(&error), &error)),
             Err(error) => Err(lost(true, &error)),

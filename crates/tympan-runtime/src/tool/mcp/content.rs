@@ -91,7 +91,22 @@ mod tests {
 
     fn parts(result: Json) -> Json {
         let result = serde_json::from_value(result).expect("it is a result");
-        json!(output(result).expect("it is no failure").0)
+        json!(output(result, &Redactor::new(false)).expect("it is no failure").0)
+    }
+
+    #[test]
+    fn what_a_server_was_given_is_taken_out() {
+        let mut secrets = Redactor::new(false);
+        secrets.register("given-to-it");
+        for is_error in [false, true] {
+            let result = json!({ "content": [{ "type": "text", "text": "has GIVEN-to-it" }], "isError": is_error });
+            let result = serde_json::from_value(result).expect("it is a result");
+            let said = match output(result, &secrets) {
+                Ok(output) => json!(output.0).to_string(),
+                Err(error) => error.to_string(),
+            };
+            assert!(said.contains("has [REDACTED]") && !said.contains("GIVEN"), "{said}");
+        }
     }
 
     #[test]
@@ -134,7 +149,7 @@ mod tests {
     #[test]
     fn failures_are_errors() {
         let failed = json!({ "content": [{ "type": "text", "text": "out of order" }], "isError": true });
-        let failed = output(serde_json::from_value(failed).expect("it is a result"));
+        let failed = output(serde_json::from_value(failed).expect("it is a result"), &Redactor::new(false));
         assert_eq!(failed.expect_err("it failed").to_string(), "out of order");
     }
 }
