@@ -2,7 +2,8 @@
 
 import assert from "node:assert/strict";
 import { AsyncLocalStorage } from "node:async_hooks";
-import { mkdtempSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -414,6 +415,32 @@ test("a turn is kept in a journal, and comes to the same again", async () => {
   assert.ok(again.resumedRecords > 0);
   assert.deepEqual(again.messages, first.messages);
   await assert.rejects(turn(prompt, {}, { journal, tools: { weather: never } }), { code: "invalid_journal" });
+});
+
+test("a key that a tool repeats is in no journal", async () => {
+  const key = "Horse/Battery+staple";
+  const disguised = Buffer.from(key).toString("hex").replace(/../g, "%$&");
+  const connection = { kind: "key", apiKey: key };
+  const model = { provider: "echo", connection, options: { additionalProperties: { script: callsWeather } } };
+  const prompt = promptOf({ model, tools: [weather] }, "user:\nHi");
+  const journal = join(temporary(), "turn.journal");
+  const tools = { weather: () => `${key} ${key.toUpperCase()} ${disguised}` };
+  assert.deepEqual(told(await turn(prompt, {}, { journal, tools })), [`${key} ${key.toUpperCase()} ${disguised}`]);
+  const kept = readFileSync(journal, "utf8");
+  assert.match(kept, /\[REDACTED\] \[REDACTED\] \[REDACTED\]/);
+  assert.doesNotMatch(kept, /battery|%48/i);
+  assert.deepEqual(told(await resume(prompt, { journal, tools })), ["[REDACTED] [REDACTED] [REDACTED]"]);
+});
+
+test("only regular files are read", { skip: process.platform === "win32" }, async () => {
+  const pipe = join(temporary(), "pipe");
+  execFileSync("mkfifo", [pipe]);
+  const prompt = scripted(callsWeather, { tools: [weather] });
+  for (const path of [pipe, "/dev/zero"]) {
+    assert.throws(() => load(path), /it is not a regular file/);
+    const tools = { weather: () => "clear" };
+    await assert.rejects(resume(prompt, { journal: path, tools }), /it is not a regular file/);
+  }
 });
 
 test("a turn goes on where its process died", async () => {

@@ -6,6 +6,7 @@ import asyncio
 import dataclasses
 import enum
 import json
+import os
 import threading
 from pathlib import Path
 from typing import Any, Literal, Optional
@@ -376,6 +377,37 @@ def test_a_turn_that_died_is_resumed(tmp_path: Path) -> None:
     with pytest.raises(tympan.TympanValueError) as caught:
         tympan.resume(other, journal=journal)
     assert caught.value.code == "journal_mismatch"
+
+
+def test_a_key_that_a_tool_repeats_is_in_no_journal(tmp_path: Path) -> None:
+    key = "Horse/Battery+staple"
+    script = [{"tool_calls": [{"name": "weather", "arguments": CITY}]}, {"text": "Done."}]
+    connection = {"kind": "key", "apiKey": key}
+    model = {"provider": "echo", "connection": connection, "options": {"additionalProperties": {"script": script}}}
+    tools = [{"name": "weather", "kind": "function", "parameters": [{"name": "city", "kind": "string"}]}]
+    prompt = tympan.load_str(prompt_file("user:\nHi", model=model, tools=tools))
+    journal = tmp_path / "turn.journal"
+    disguised = "".join(f"%{byte:02x}" for byte in key.encode())
+
+    def weather(city: str) -> str:
+        return f"{key} {key.upper()} {disguised}"
+
+    run = tympan.turn(prompt, tools=[weather], journal=journal)
+    assert results(run) == [f"{key} {key.upper()} {disguised}"]
+    kept = journal.read_text()
+    assert "[REDACTED] [REDACTED] [REDACTED]" in kept
+    assert "attery" not in kept and "BATTERY" not in kept and "%48" not in kept
+    assert results(tympan.resume(prompt, tools=[weather], journal=journal)) == ["[REDACTED] [REDACTED] [REDACTED]"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes are no files there")
+def test_only_regular_files_are_read(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for path in [pipe, Path("/dev/zero")]:
+        for use in [lambda: tympan.load(path), lambda: tympan.resume(weather_prompt(), journal=path)]:
+            with pytest.raises(Exception, match="it is not a regular file"):
+                use()
 
 
 def test_bounds_hold_and_are_checked() -> None:

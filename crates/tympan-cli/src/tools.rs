@@ -54,11 +54,42 @@ pub(crate) fn of_prompt(
     help: &str,
 ) -> Result<Programs, Failure> {
     let programs = path.map(|path| read(path, runtime)).transpose()?.unwrap_or_default();
+    if path.is_some() {
+        end_with_programs()?;
+    }
     let functions = prompt.spec().tools.iter().filter(|tool| matches!(tool.kind, ToolKind::Function { .. }));
     match functions.map(|tool| &tool.name).find(|name| !programs.runs.contains_key(*name)) {
         None => Ok(programs),
         Some(name) => Err(in_prompt(Error::new(Kind::ToolNotRegistered, name).with_help(help), prompt).into()),
     }
+}
+
+/// Has the programs end when somebody ends this one: they are in process groups of their own, and would go on.
+///
+/// # Errors
+/// The operating system has no thread for that.
+#[cfg(unix)]
+fn end_with_programs() -> std::io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+
+    let waiting = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let mut terminated = {
+        let _inside = waiting.enter();
+        signal(SignalKind::terminate())?
+    };
+    std::thread::Builder::new().spawn(move || {
+        waiting.block_on(terminated.recv());
+        tympan_runtime::tool::end_programs();
+        // As a shell reports it.
+        std::process::exit(128 + SignalKind::terminate().as_raw_value());
+    })?;
+    Ok(())
+}
+
+/// As above, where there are no groups.
+#[cfg(not(unix))]
+fn end_with_programs() -> std::io::Result<()> {
+    Ok(())
 }
 
 /// Reads the file. Servers are registered with the runtime.

@@ -141,20 +141,22 @@ fn what_cannot_be_found_again_is_refused() {
 }
 
 #[test]
-fn an_interrupted_run_ends_with_all_that_its_tools_began() {
-    let family = "(exec > alive 2>&1 < /dev/null; echo begun; sleep 20; echo survived) & wait";
-    let folder = Folder::new(family, false);
-    assert!(Command::new("mkfifo").arg(folder.path("alive")).status().expect("it runs").success());
-    let child = folder.command(&RUN).spawn().expect("it runs");
-    let mut told = String::new();
-    let mut lines = BufReader::new(fs::File::open(folder.path("alive")).expect("it begins"));
-    lines.read_line(&mut told).expect("it tells");
-    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill runs");
-    assert!(killed.success());
-    assert_eq!(child.wait_with_output().expect("it ends").status.code(), Some(130));
-    // This comes to an end when nobody is left who could write.
-    lines.read_to_string(&mut told).expect("it ends");
-    assert_eq!(told, "begun\n");
+fn a_run_that_is_stopped_ends_with_all_that_its_tools_began() {
+    for (signal, status) in [("-INT", 130), ("-TERM", 143)] {
+        let family = "(exec > alive 2>&1 < /dev/null; echo begun; sleep 20; echo survived) & wait";
+        let folder = Folder::new(family, false);
+        assert!(Command::new("mkfifo").arg(folder.path("alive")).status().expect("it runs").success());
+        let child = folder.command(&RUN).spawn().expect("it runs");
+        let mut told = String::new();
+        let mut lines = BufReader::new(fs::File::open(folder.path("alive")).expect("it begins"));
+        lines.read_line(&mut told).expect("it tells");
+        let killed = Command::new("kill").args([signal, &child.id().to_string()]).status().expect("kill runs");
+        assert!(killed.success());
+        assert_eq!(child.wait_with_output().expect("it ends").status.code(), Some(status));
+        // This comes to an end when nobody is left who could write.
+        lines.read_to_string(&mut told).expect("it ends");
+        assert_eq!(told, "begun\n", "{signal}");
+    }
 }
 
 #[test]

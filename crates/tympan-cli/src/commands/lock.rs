@@ -77,8 +77,8 @@ fn check(args: &LockArgs, path: &Path, found: &Locked) -> Result<ExitCode, Failu
     } else if changes.is_empty() {
         output::print(&format!("{}: {} prompts, nothing has changed\n", path.display(), found.len()))?;
     } else {
-        let lines: Vec<_> = changes.iter().map(|(file, what)| format!("{}: {what}\n", visible_line(file))).collect();
-        output::print_lines(&lines.concat())?;
+        let line = |(file, what): &(String, String)| format!("{}: {}\n", visible_line(file), visible_line(what));
+        output::print_lines(&changes.iter().map(line).collect::<String>())?;
         output::print_error(&format!("run `tympan lock {}` to accept the changes\n", args.directory.display()));
     }
     if incomplete > 0 && !args.json {
@@ -139,7 +139,7 @@ fn difference(was: &Json, now: &Json) -> String {
         for name in after.keys().chain(removed).filter(|name| before.get(*name) != after.get(*name)) {
             // What is named already is a part of the rest, too.
             if name != REST || parts.is_empty() {
-                parts.push(format!("{} changed", visible_line(name)));
+                parts.push(format!("{name} changed"));
             }
         }
     }
