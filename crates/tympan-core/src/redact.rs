@@ -157,8 +157,9 @@ impl Redactor {
             Json::Array(items) => items.into_iter().map(|item| self.known_json(item)).collect(),
             Json::Object(map) => {
                 let mut redacted = JsonMap::with_capacity(map.len());
+                let mut numbers = HashMap::new();
                 for (key, value) in map {
-                    let key = if is_word(&key) { key } else { free_key(&redacted, self.known_text(key)) };
+                    let key = if is_word(&key) { key } else { free_key(&redacted, &mut numbers, self.known_text(key)) };
                     redacted.insert(key, self.known_json(value));
                 }
                 Json::Object(redacted)
