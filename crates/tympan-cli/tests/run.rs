@@ -158,6 +158,30 @@ fn a_key_that_the_provider_repeats_is_in_no_journal() {
 }
 
 #[test]
+fn no_trace_holds_a_secret_in_any_disguise() {
+    let secret = "Horse/Battery+staple";
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let front = "model:\n  provider: echo\n  connection: {kind: key, apiKey: '${env:A_KEY}'}";
+    let template = "{{ x|upper }} {{ x|lower }} {{ x|title }} {{ x|urlencode }} {{ x|tojson }} {{ x|e }} {{ y }}";
+    std::fs::write(path("p.prompty"), format!("---\n{front}\n---\nuser:\n{template}\n")).expect("it is written");
+    let percent: String = secret.bytes().map(|byte| format!("%{byte:02x}")).collect();
+    let escaped: String = secret.chars().map(|char| format!("\\u{:04X}", u32::from(char))).collect();
+    let sets = [format!("x={secret}"), format!("y={percent} {escaped}")];
+    let (prompt, traces) = (path("p.prompty"), path("traces"));
+    let arguments = ["run", &prompt, "--set", &sets[0], "--set", &sets[1], "--trace", &traces];
+    let (status, _, error) = finish(tympan(&arguments).env("A_KEY", secret));
+    assert_eq!(status, Some(0), "{error}");
+    let files = std::fs::read_dir(&traces).expect("a folder").map(|file| file.expect("a trace").path());
+    let written: String = files.map(|file| std::fs::read_to_string(file).expect("it is text")).collect();
+    assert!(written.contains("[REDACTED] [REDACTED] [REDACTED]"), "{written}");
+    let small = written.to_lowercase();
+    for leak in ["horse", "battery", "staple", "%48%6f", "u0048"] {
+        assert!(!small.contains(leak), "{leak}: {written}");
+    }
+}
+
+#[test]
 fn models_are_listed() {
     let list = r#"{"data": [{"id": "small", "created": 1, "owned_by": "us"}, {"id": "large"}]}"#;
     let server = Server::start(move |stream, _| respond(stream, "200 OK", "application/json", list));

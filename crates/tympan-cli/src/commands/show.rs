@@ -19,6 +19,9 @@ use crate::{json, output, prices};
 /// What is said after an answer of the provider that is none.
 pub(super) const ECHO_NOTE: &str = "echo: no model was called; the answer is made of the prompt itself\n";
 
+/// The most characters of a model's name that are shown while it is waited for.
+const MAX_NAME: usize = 40;
+
 /// The most characters of a tool's result that are shown.
 const MAX_SHOWN: usize = 200;
 
@@ -89,7 +92,9 @@ impl Waiting {
         if quiet || !std::io::stderr().is_terminal() {
             return Self(None);
         }
-        let bar = ProgressBar::new_spinner().with_message(format!("waiting for {}", visible_line(model)));
+        // It has to fit into a row.
+        let model: String = visible_line(model).chars().take(MAX_NAME).collect();
+        let bar = ProgressBar::new_spinner().with_message(format!("waiting for {model}"));
         if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
             bar.set_style(style);
         }

@@ -39,6 +39,8 @@ impl Screen {
     pub(super) fn begin(&mut self) {
         self.has_text = false;
         self.wait();
+        // The terminal may have another size by now.
+        self.rows = self.rows.take().map(|_| Rows::indented(output::stdout_width()));
     }
 
     /// Whether an answer has begun.
