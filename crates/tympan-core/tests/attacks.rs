@@ -95,7 +95,7 @@ fn keys_are_not_the_authors() {
 }
 
 /// Whatever a case asks for, it ends in messages or in an error that says what is too much. How much memory it takes is
-/// asserted in `cost.rs`.
+/// asserted in `cost_render.rs`.
 #[test]
 fn every_render_ends() {
     let cases = cases("bounds.json");
