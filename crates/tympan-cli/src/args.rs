@@ -1,5 +1,6 @@
 //! What can be asked for on the command line.
 
+mod reach;
 mod resume;
 mod signatures;
 
@@ -8,6 +9,7 @@ use std::path::PathBuf;
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
+pub(crate) use reach::{EndpointArgs, EnvArgs};
 pub(crate) use resume::ResumeArgs;
 pub(crate) use signatures::{KeygenArgs, SignArgs, VerifyArgs};
 
@@ -311,6 +313,9 @@ pub(crate) struct PromptArgs {
     /// Render variables without a value as nothing, instead of failing
     #[arg(long)]
     pub(crate) lenient: bool,
+
+    #[command(flatten)]
+    pub(crate) env: EnvArgs,
 }
 
 /// Which model is called, where that is not what the prompt says.
@@ -329,6 +334,9 @@ pub(crate) struct ModelArgs {
     /// The key of the environment goes there: it is your word, and not the prompt's.
     #[arg(long, help_heading = "Model", value_name = "URL")]
     pub(crate) base_url: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) endpoint: EndpointArgs,
 }
 
 /// What `run` takes.
@@ -430,6 +438,12 @@ pub(crate) struct ModelsArgs {
     #[arg(long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
 
+    #[command(flatten)]
+    pub(crate) env: EnvArgs,
+
+    #[command(flatten)]
+    pub(crate) endpoint: EndpointArgs,
+
     /// Print JSON; an error is JSON on standard error
     #[arg(long)]
     pub(crate) json: bool,
@@ -506,6 +520,9 @@ pub(crate) struct InspectArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) variant: Option<String>,
 
+    #[command(flatten)]
+    pub(crate) env: EnvArgs,
+
     /// Print JSON; an error is JSON on standard error
     #[arg(long)]
     pub(crate) json: bool,
@@ -517,6 +534,9 @@ pub(crate) struct CheckArgs {
     /// The prompt files; `-` reads one from standard input
     #[arg(required = true)]
     pub(crate) files: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) env: EnvArgs,
 
     /// Print JSON
     #[arg(long)]
@@ -568,6 +588,9 @@ pub(crate) struct ProcessArgs {
     /// Which interface has answered, if not the one that the prompt names: chat, responses, embedding or image
     #[arg(long, value_name = "NAME")]
     pub(crate) api_type: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) env: EnvArgs,
 
     /// Print the result alone, as JSON; an error is JSON on standard error
     #[arg(long)]

@@ -8,30 +8,32 @@ use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use tympan_runtime::read;
+use tympan_runtime::{EnvFile, read};
 
 /// The most bytes of a `.env` file.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Variables, and what could not be read, in words.
+/// The files that were found, and what could not be read, in words.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Loaded {
-    pub(crate) variables: HashMap<String, String>,
+    pub(crate) files: Vec<EnvFile>,
     pub(crate) warnings: Vec<String>,
 }
 
-/// Reads the `.env` files of these directories. What an earlier one says stands.
+/// Reads the `.env` files of these directories, in this order.
 pub(crate) fn load(directories: &[&Path]) -> Loaded {
     let mut loaded = Loaded::default();
     for directory in directories {
         let path = directory.join(".env");
         match read::open_in(directory, ".env").and_then(|file| read::text(file, MAX_BYTES)) {
             Ok(text) => {
-                for line in parse(&text, &mut loaded.variables) {
+                let mut variables = HashMap::new();
+                for line in parse(&text, &mut variables) {
                     let place = format!("{}:{line}", path.display());
                     // The line itself may be a credential with a typing mistake next to it.
                     loaded.warnings.push(format!("{place}: expected NAME=value; the line is ignored"));
                 }
+                loaded.files.push(EnvFile { name: path.display().to_string(), variables });
             }
             // Some people call a directory so.
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::IsADirectory) => {}
@@ -41,9 +43,9 @@ pub(crate) fn load(directories: &[&Path]) -> Loaded {
     loaded
 }
 
-/// Adds the variables of a file that are not known yet. Returns the numbers of lines that say nothing.
+/// Adds the variables of a file, of which the last line with a name counts. Returns the numbers of lines that say
+/// nothing.
 fn parse(text: &str, variables: &mut HashMap<String, String>) -> Vec<usize> {
-    let mut own = HashMap::new();
     let mut wrong = Vec::new();
     let mut rest = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut number = 1;
@@ -51,16 +53,13 @@ fn parse(text: &str, variables: &mut HashMap<String, String>) -> Vec<usize> {
         let (line, after) = next_entry(rest);
         match entry(line) {
             Some(Some((name, value))) => {
-                own.insert(name.to_owned(), value);
+                variables.insert(name.to_owned(), value);
             }
             Some(None) => {}
             None => wrong.push(number),
         }
         number += rest[..rest.len() - after.len()].matches('\n').count();
         rest = after;
-    }
-    for (name, value) in own {
-        variables.entry(name).or_insert(value);
     }
     wrong
 }
@@ -170,9 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn an_earlier_file_wins_and_the_last_line_of_a_file_does() {
-        let mut variables = HashMap::from([("A".to_owned(), "first".to_owned())]);
-        parse("A=second\nB=1\nB=2\n", &mut variables);
-        assert_eq!((variables["A"].as_str(), variables["B"].as_str()), ("first", "2"));
+    fn the_last_line_with_a_name_counts() {
+        assert_eq!(read("B=1\nB=2\n").0, [("B".to_owned(), "2".to_owned())]);
     }
 }

@@ -29,7 +29,7 @@ pub(crate) fn runtime(path: &Path, options: RuntimeOptions, quiet: bool) -> Runt
     if !quiet {
         loaded.warnings.iter().for_each(|warning| report::warn_plainly("dotenv", warning));
     }
-    let load = LoadOptions { env_defaults: loaded.variables, ..options.load };
+    let load = LoadOptions { env_files: loaded.files, ..options.load };
     Runtime::new(RuntimeOptions { load, ..options })
 }
 

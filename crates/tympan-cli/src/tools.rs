@@ -175,7 +175,8 @@ fn variables(names: Vec<String>, name: &str, runtime: &Runtime) -> Result<Vec<(S
 
 /// The value of a variable: of the environment, or of a `.env` file.
 fn value(variable: &str, name: &str, runtime: &Runtime) -> Result<Secret, String> {
-    let defaults = &runtime.options().load.env_defaults;
-    let value = std::env::var(variable).ok().or_else(|| defaults.get(variable).cloned());
-    value.map(Secret::new).ok_or_else(|| format!("`{name}` wants the variable {variable}, which is not set"))
+    let found = runtime.options().load.variable(variable);
+    found
+        .map(|(value, _)| Secret::new(value))
+        .ok_or_else(|| format!("`{name}` wants the variable {variable}, which is not set"))
 }

@@ -32,6 +32,7 @@ pub mod directive;
 mod directive_inputs;
 pub mod directive_return;
 pub mod echo;
+pub mod env_value;
 pub mod error;
 pub mod format;
 pub mod given;

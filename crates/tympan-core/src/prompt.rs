@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 use crate::chat::{self, Place, for_each_marker};
 use crate::diagnostic::{Diagnostic, listed};
 use crate::directive_inputs as directive;
+use crate::env_value::EnvValue;
 use crate::error::{Error, Kind, Result};
 use crate::given::{GivenMap, GivenRef};
 use crate::guard::Guard;
@@ -36,7 +37,7 @@ pub struct Prompt {
     /// Where the paths in it start.
     directory: Option<PathBuf>,
     /// What came from the environment while the prompt was loaded.
-    from_environment: Vec<Secret>,
+    env_values: Vec<EnvValue>,
     definition_hash: OnceLock<String>,
 }
 
@@ -123,15 +124,7 @@ impl Prompt {
         warnings: Vec<Diagnostic>,
     ) -> Self {
         let arms = placements.into_iter().map(Arm::new).collect();
-        Self {
-            spec,
-            source,
-            arms,
-            warnings,
-            directory: None,
-            from_environment: Vec::new(),
-            definition_hash: OnceLock::new(),
-        }
+        Self { spec, source, arms, warnings, directory: None, env_values: Vec::new(), definition_hash: OnceLock::new() }
     }
 
     /// A prompt whose instructions were put together from pieces of their source.
@@ -147,9 +140,14 @@ impl Prompt {
 
     /// The same prompt, with what the environment gave while it was loaded.
     #[must_use]
-    pub fn with_secrets(mut self, from_environment: Vec<Secret>) -> Self {
-        self.from_environment = from_environment;
+    pub fn with_env_values(mut self, env_values: Vec<EnvValue>) -> Self {
+        self.env_values = env_values;
         self
+    }
+
+    /// What the environment gave while the prompt was loaded.
+    pub fn env_values(&self) -> &[EnvValue] {
+        &self.env_values
     }
 
     /// The same prompt, with the directory that the paths in it start at.
@@ -168,7 +166,7 @@ impl Prompt {
     /// of all connections.
     pub fn secrets(&self) -> Vec<Secret> {
         let mut secrets = self.spec.credentials();
-        secrets.extend(self.from_environment.iter().cloned());
+        secrets.extend(self.env_values.iter().map(|found| found.value.clone()));
         secrets
     }
 

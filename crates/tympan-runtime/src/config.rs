@@ -22,12 +22,13 @@ use tympan::spec::Secret;
 use tympan::template::Limits;
 use tympan::thread::ThreadRoles;
 use tympan::turn::{ContextBudget, Prices};
+use tympan::wire::parse_endpoint;
 use tympan::{Error, Guard, Kind, RenderOptions, Result};
 
 use crate::cassette::Cassette;
 use crate::client::{HttpOptions, ProxyPolicy};
 use crate::journal::Journal;
-use crate::load::{EnvPolicy, LoadOptions};
+use crate::load::{EnvFile, EnvPolicy, LoadOptions};
 use crate::run::RunOptions;
 use crate::runtime::RuntimeOptions;
 use crate::tokens::Encoding;
@@ -36,13 +37,18 @@ use crate::trace::TraceOptions;
 use crate::turn::{Compact, TurnSettings};
 
 /// What a host decides for all prompts: `strict`, `lenient`, `guard`, `limits`, `thread_roles`, `load`, `http`,
-/// `cassette`, `trace`, `tool_addresses`. Times are in seconds.
+/// `cassette`, `trace`, `tool_addresses`, `allow_endpoints`. Times are in seconds.
 ///
 /// # Errors
 /// An option is not known, or has a value that it cannot have.
 pub fn runtime_options(options: Json) -> Result<RuntimeOptions> {
-    let RuntimeData { strict, lenient, guard, limits, thread_roles, load, http, cassette, trace, tool_addresses } =
-        read(options)?;
+    let data: RuntimeData = read(options)?;
+    let RuntimeData { strict, lenient, guard, limits, thread_roles, load, http, cassette, trace, .. } = data;
+    let RuntimeData { tool_addresses, allow_endpoints, .. } = data;
+    for endpoint in &allow_endpoints {
+        let invalid = |error: Error| format!("options: allow_endpoints: {}", error.message());
+        parse_endpoint(endpoint).map_err(|error| Error::new(Kind::InvalidInput, invalid(error)))?;
+    }
     Ok(RuntimeOptions {
         limits: limits.over(Limits::default()),
         thread_roles: thread_roles.map_or_else(ThreadRoles::default, Into::into),
@@ -57,6 +63,7 @@ pub fn runtime_options(options: Json) -> Result<RuntimeOptions> {
             allow_private: tool_addresses.allow_private,
             allow_hosts: tool_addresses.allow_hosts,
         },
+        allow_endpoints,
     })
 }
 
@@ -164,6 +171,7 @@ struct RuntimeData {
     cassette: Option<CassetteData>,
     trace: TraceData,
     tool_addresses: ToolAddressesData,
+    allow_endpoints: Vec<String>,
 }
 
 #[derive(Default, Deserialize)]
@@ -294,6 +302,7 @@ impl From<ThreadRolesData> for ThreadRoles {
 struct LoadData {
     env: Option<EnvData>,
     env_vars: Option<HashMap<String, String>>,
+    env_files: Vec<EnvFileData>,
     env_defaults: HashMap<String, String>,
     file_roots: Vec<PathBuf>,
     max_file_bytes: Option<u64>,
@@ -302,13 +311,26 @@ struct LoadData {
 
 impl LoadData {
     fn into_options(self) -> LoadOptions {
-        let Self { env, env_vars, env_defaults, file_roots, max_file_bytes, directive_instruction } = self;
-        let env = env.map_or_else(EnvPolicy::default, Into::into);
-        let mut options =
-            LoadOptions { env, env_vars, env_defaults, file_roots, directive_instruction, ..LoadOptions::default() };
-        set(&mut options.max_file_bytes, max_file_bytes);
-        options
+        let defaults = LoadOptions::default();
+        let file = |EnvFileData { name, variables }| EnvFile { name, variables };
+        LoadOptions {
+            env: self.env.map_or_else(EnvPolicy::default, Into::into),
+            env_vars: self.env_vars,
+            env_files: self.env_files.into_iter().map(file).collect(),
+            env_defaults: self.env_defaults,
+            file_roots: self.file_roots,
+            max_file_bytes: self.max_file_bytes.unwrap_or(defaults.max_file_bytes),
+            directive_instruction: self.directive_instruction,
+        }
     }
+}
+
+/// The variables of a file, and its name.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EnvFileData {
+    name: String,
+    variables: HashMap<String, String>,
 }
 
 /// Which variables prompts may name: all or none of them, or those with one of these names.
@@ -423,6 +445,7 @@ struct ToolAddressesData {
 mod tests {
     use super::*;
     use serde_json::json;
+    use tympan::env_value::ValueSource;
 
     #[test]
     fn nothing_is_the_default() {
@@ -439,11 +462,13 @@ mod tests {
         let options = runtime_options(json!({
             "strict": true, "lenient": false, "guard": true, "limits": { "steps": 7 },
             "thread_roles": "no_instructions",
-            "load": { "env": ["A_*"], "env_vars": { "A_B": "1" }, "file_roots": ["/r"], "max_file_bytes": 9 },
+            "load": { "env": ["A_*"], "env_vars": { "A_B": "1" },
+                "env_files": [{ "name": ".env", "variables": { "A_C": "2" } }], "file_roots": ["/r"], "max_file_bytes": 9 },
             "http": { "connect_timeout": 1.5, "max_retries": 0, "proxy": "http://proxy:1" },
             "cassette": { "replay": "/tapes" },
             "trace": { "mask_untrusted": true },
             "tool_addresses": { "allow_hosts": ["localhost"] },
+            "allow_endpoints": ["https://proxy.example/v1"],
         }))
         .expect("all of it is known");
         assert_eq!((options.strict, options.lenient, options.limits.steps), (Some(true), Some(false), 7));
@@ -453,7 +478,11 @@ mod tests {
         assert_eq!(options.http.connect_timeout, Duration::from_millis(1500));
         assert_eq!(options.http.proxy, ProxyPolicy::Url("http://proxy:1".into()));
         assert_eq!(options.tool_addresses.allow_hosts, ["localhost"]);
+        assert_eq!(options.allow_endpoints, ["https://proxy.example/v1"]);
+        assert_eq!(options.load.variable("A_C"), Some(("2".into(), ValueSource::EnvFile(".env".into()))));
         assert!(matches!(options.cassette, Some(Cassette::Replay(_))));
+        let error = runtime_options(json!({ "allow_endpoints": ["proxy.example"] })).expect_err("not an address");
+        assert!(error.message().contains("allow_endpoints"), "{}", error.message());
         let settings = turn_settings(json!({
             "run": { "model": "m", "api_key": "secret" }, "max_tokens": 5, "max_cost": 0.5,
             "prices": { "input": 1, "output": 2 }, "max_time": 3, "parallel_tool_calls": true,

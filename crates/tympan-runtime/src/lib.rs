@@ -35,6 +35,7 @@ mod load_prompt;
 mod models;
 mod pipeline;
 mod provider;
+mod reach;
 pub mod read;
 mod run;
 mod runtime;
@@ -51,7 +52,7 @@ pub use cancel::{CancelToken, Steering};
 pub use cassette::Cassette;
 pub use invoke::PromptSource;
 pub use journal::Journal;
-pub use load::{EnvPolicy, LoadOptions, LoadedDocument, load_document, load_document_str};
+pub use load::{EnvFile, EnvPolicy, LoadOptions, LoadedDocument, load_document, load_document_str};
 pub use load_prompt::{load, load_async, load_str};
 pub use pipeline::{
     default_runtime, invoke, invoke_agent, invoke_agent_as, invoke_agent_as_async, invoke_agent_async, invoke_as,

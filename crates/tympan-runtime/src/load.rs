@@ -10,12 +10,13 @@ use std::path::{Path, PathBuf};
 
 use tympan::diagnostic::Diagnostic;
 use tympan::directive;
+use tympan::env_value::ValueSource;
 use tympan::format::definition::Syntax;
 use tympan::format::{Document, ReferencedFile, Resolve, prompty};
 use tympan::source::{SourceFile, Span};
 use tympan::{Error, Kind, Prompt, Result};
 
-pub use environment::EnvPolicy;
+pub use environment::{EnvFile, EnvPolicy};
 use files::Files;
 
 use crate::read;
@@ -30,8 +31,12 @@ pub struct LoadOptions {
     pub env: EnvPolicy,
     /// Variables to use in place of the process's environment.
     pub env_vars: Option<HashMap<String, String>>,
-    /// Values for variables that the environment does not have, such as those of a `.env` file. They never take the
-    /// place of a variable that is set, not even of an empty one.
+    /// Files of variables that the environment does not have, such as `.env` files; what an earlier one says stands.
+    /// They never take the place of a variable that is set, not even of an empty one.
+    ///
+    /// Whoever wrote such a file is not the host: an address from it gets no key that is not from the same file.
+    pub env_files: Vec<EnvFile>,
+    /// Values for variables that neither the environment nor a file has. They count as one more file.
     pub env_defaults: HashMap<String, String>,
     /// Directories besides the prompt's own that `${file:path}` may read from.
     pub file_roots: Vec<PathBuf>,
@@ -46,6 +51,7 @@ impl Default for LoadOptions {
         Self {
             env: EnvPolicy::default(),
             env_vars: None,
+            env_files: Vec::new(),
             env_defaults: HashMap::new(),
             file_roots: Vec::new(),
             max_file_bytes: DEFAULT_MAX_FILE_BYTES,
@@ -60,6 +66,7 @@ impl fmt::Debug for LoadOptions {
             .field("env", &self.env)
             // Variables hold credentials: their names are enough.
             .field("env_vars", &self.env_vars.as_ref().map(|vars| vars.keys().collect::<Vec<_>>()))
+            .field("env_files", &self.env_files)
             .field("env_defaults", &self.env_defaults.keys().collect::<Vec<_>>())
             .field("file_roots", &self.file_roots)
             .field("max_file_bytes", &self.max_file_bytes)
@@ -148,8 +155,8 @@ pub(crate) fn load_beside(directory: &Path, path: &str, options: &LoadOptions) -
 }
 
 fn prompt((source, document, warnings): LoadedDocument) -> Prompt {
-    let Document { spec, body, secrets, .. } = document;
-    Prompt::from_document(spec, source, body.start, warnings).with_secrets(secrets)
+    let Document { spec, body, env_values, .. } = document;
+    Prompt::from_document(spec, source, body.start, warnings).with_env_values(env_values)
 }
 
 /// Reads the text of a `.prompty` file that is called `name` in messages and whose references start at `base_dir`.
@@ -222,8 +229,11 @@ struct Host<'o> {
 
 impl Resolve for Host<'_> {
     fn env(&mut self, name: &str) -> Result<Option<String>> {
-        let value = environment::read(name, &self.options.env, self.options.env_vars.as_ref())?;
-        Ok(value.or_else(|| self.options.env_defaults.get(name).cloned()))
+        environment::read(name, self.options)
+    }
+
+    fn env_source(&mut self, name: &str) -> ValueSource {
+        self.options.variable(name).map_or(ValueSource::Host, |(_, source)| source)
     }
 
     fn file(&mut self, path: &str) -> Result<ReferencedFile> {

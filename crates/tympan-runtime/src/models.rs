@@ -4,7 +4,7 @@ use tympan::echo::ECHO;
 use tympan::wire::{self, ModelInfo};
 use tympan::{Error, Kind, Prompt, Redactor, Result};
 
-use crate::cassette::Cassette;
+use crate::credentials::Purpose;
 use crate::exchange::{Received, exchange};
 use crate::io;
 use crate::run::RunOptions;
@@ -32,8 +32,7 @@ impl Runtime {
         // No model is called, and any name will do.
         let run = RunOptions { model: Some("any".to_owned()), ..options.clone() };
         let cassette = self.options().cassette.as_ref();
-        let is_sent = !matches!(cassette, Some(Cassette::Replay(_)));
-        let credentials = self.credentials(prompt, &run, is_sent)?;
+        let credentials = self.credentials(prompt, &run, Purpose::of(cassette))?;
         let encode = credentials.options(&run, false);
         let target = wire::target(prompt, &encode)?;
         let request = wire::list_models(target.provider, target.base_url, target.api_key)?;

@@ -12,7 +12,7 @@ use tympan::wire::compatible::DEFAULT_PROVIDER;
 use tympan::wire::{self, Function, StreamDecoder, WireRequest, redacted_url};
 use tympan::{Message, Outcome, Prompt, Result, outcome};
 
-use crate::cassette::Cassette;
+use crate::credentials::Purpose;
 use crate::exchange::{Received, exchange};
 use crate::io;
 use crate::provider::{Deltas, Echo, ModelCall, Provider, Ready, Reply};
@@ -195,7 +195,7 @@ impl Runtime {
     /// The request that a run would send, without a key of the environment. Nothing is sent.
     ///
     /// # Errors
-    /// The request cannot be made.
+    /// The request cannot be made, or carries what must not go to its address.
     pub fn request(
         &self,
         prompt: &Prompt,
@@ -203,7 +203,7 @@ impl Runtime {
         options: &RunOptions,
         stream: bool,
     ) -> Result<WireRequest> {
-        let credentials = self.credentials(prompt, options, false)?;
+        let credentials = self.credentials(prompt, options, Purpose::Show)?;
         wire::encode(prompt, messages, &credentials.options(options, stream))
     }
 
@@ -238,6 +238,7 @@ impl Runtime {
     pub(crate) async fn call(&self, span: &Span, call: ModelCall<'_>) -> Result<Reply> {
         let ModelCall { prompt, options, .. } = call;
         let name = options.provider_of(prompt);
+        self.joins_turn(prompt);
         told::asked(span, prompt, call.messages);
         let model = prompt.spec().model.as_ref();
         let none = ModelOptions::default();
@@ -256,8 +257,7 @@ impl Runtime {
     async fn call_over_http(&self, span: &Span, call: ModelCall<'_>) -> Result<Reply> {
         let ModelCall { prompt, messages, options, stream } = call;
         let cassette = self.options().cassette.as_ref();
-        let is_sent = !matches!(cassette, Some(Cassette::Replay(_)));
-        let credentials = self.credentials(prompt, options, is_sent)?;
+        let credentials = self.credentials(prompt, options, Purpose::of(cassette))?;
         let request = wire::encode(prompt, messages, &credentials.options(options, stream))?;
         let protocol = request.protocol;
         let secrets = credentials.secrets(prompt, options, &request.url);

@@ -17,6 +17,7 @@ use crate::client::{HttpClient, HttpOptions};
 use crate::foreign;
 use crate::load::LoadOptions;
 use crate::provider::Provider;
+use crate::reach::TurnValues;
 use crate::told;
 use crate::tool::http::ToolClient;
 use crate::tool::{McpConnections, Tool, ToolAddresses, ToolHandler};
@@ -69,6 +70,9 @@ pub struct RuntimeOptions {
     pub trace: TraceOptions,
     /// Which addresses tools may call.
     pub tool_addresses: ToolAddresses,
+    /// Addresses that keys and other values of the environment may go to, also where only a prompt file or a `.env` file
+    /// names them: `https://proxy.example.com/v1` and all below it. Models and tools are meant.
+    pub allow_endpoints: Vec<String>,
 }
 
 /// Registries and options. Cheap to make, safe to share between threads, and clones are the same runtime.
@@ -80,6 +84,8 @@ pub struct Runtime {
     depth: u32,
     /// What the turn may use up that this is a part of.
     budget: Option<Arc<Budget>>,
+    /// What the turn that this is for got from the environment; `None` outside of turns.
+    turn_values: Option<TurnValues>,
 }
 
 #[derive(Default)]
@@ -139,7 +145,8 @@ impl Runtime {
     /// A runtime with these options and nothing registered but what is built in.
     pub fn new(options: RuntimeOptions) -> Self {
         let tracer = Tracer::new(options.trace.clone());
-        Self { shared: Arc::new(Shared { options, ..Shared::default() }), tracer, depth: 0, budget: None }
+        let shared = Arc::new(Shared { options, ..Shared::default() });
+        Self { shared, tracer, depth: 0, budget: None, turn_values: None }
     }
 
     /// The options.
@@ -171,6 +178,16 @@ impl Runtime {
     /// What the turn may use up that this is a part of.
     pub(crate) fn budget(&self) -> Option<&Arc<Budget>> {
         self.budget.as_ref()
+    }
+
+    /// The runtime for a turn: the same one if it is for a turn already, which this one is a part of then.
+    pub(crate) fn in_turn(&self) -> Self {
+        Self { turn_values: Some(self.turn_values.clone().unwrap_or_default()), ..self.clone() }
+    }
+
+    /// What the turn that this is for got from the environment.
+    pub(crate) fn turn_values(&self) -> Option<&TurnValues> {
+        self.turn_values.as_ref()
     }
 
     /// How many tools called each other until here.

@@ -124,7 +124,8 @@ impl Runtime {
     ///
     /// # Errors
     /// As [`Runtime::turn`]; the journal cannot be read ([`Kind::InvalidJournal`]), somebody else goes through the turn
-    /// ([`Kind::JournalBusy`]), or the journal tells of another prompt ([`Kind::JournalMismatch`]).
+    /// ([`Kind::JournalBusy`]), the journal tells of another prompt ([`Kind::JournalMismatch`]), or it names an address
+    /// that nobody has named or allowed now ([`Kind::UntrustedEndpoint`]).
     pub fn resume<'a>(&self, prompt: impl Into<PromptSource<'a>>, settings: &TurnSettings) -> Result<TurnRun> {
         io::wait(self.resume_async(prompt, settings))
     }
@@ -169,7 +170,8 @@ impl Runtime {
             Error::new(Kind::InvalidJournal, "there is none")
                 .with_help("set TurnSettings::journal to the one to resume")
         })?;
-        let opened = Opened::open(journal).await?;
+        let mut opened = Opened::open(journal).await?;
+        self.check_journal_address(&mut opened.header, prompt, &settings.run)?;
         let inputs = opened.header.inputs.clone();
         let begin = Begin { prompt, inputs: &inputs, messages, settings, opened: Some(opened) };
         self.turn_as_stage(span, begin).await
@@ -179,7 +181,8 @@ impl Runtime {
         let Begin { prompt, inputs, messages, settings, opened } = begin;
         let budget = Budget::begin(&settings.turn, self.budget().cloned())?;
         // Whatever happens in the turn is a part of it.
-        let runtime = &self.within(budget.clone());
+        let runtime = &self.within(budget.clone()).in_turn();
+        runtime.joins_turn(prompt);
         span.turn(prompt.spec().name.as_deref());
         told::inputs(span, prompt, inputs.into());
         let messages = match messages {

@@ -3,10 +3,12 @@
 mod shared;
 
 use serde_json::Value;
+use tympan::env_value::ValueSource;
 use tympan::guard::{CLOSE, OPEN};
 use tympan::hash::sha256_hex;
+use tympan::spec::Secret;
 use tympan::wire::compatible::PROVIDERS;
-use tympan::wire::{EncodeOptions, Protocol, SseDecoder, StreamDecoder, encode, endpoint_check};
+use tympan::wire::{Address, Carried, EncodeOptions, Protocol, SseDecoder, StreamDecoder, check_destination, encode};
 use tympan::{Error, Message};
 use tympan::{Inputs, Prompt};
 use tympan_runtime::{Guard, Runtime, RuntimeOptions, prepare};
@@ -324,7 +326,9 @@ fn endpoints() {
         let endpoint = case["inputs"]["endpoint"].as_str().filter(|_| case["inputs"]["ambient_key"] == true);
         let Some(endpoint) = endpoint else { return Ok(()) };
         for provider in PROVIDERS {
-            match endpoint_check(provider, endpoint, true) {
+            let carried = Carried { what: "KEY".into(), source: ValueSource::Host, value: Secret::new("key") };
+            let address = Address::of(endpoint, ValueSource::Prompt);
+            match address.and_then(|address| check_destination(&address, &[carried], Some(provider), &[])) {
                 Err(error) if case["expect"]["code"] == error.code() => {}
                 Err(error) => return Err(format!("{}: {error:?}", provider.name)),
                 Ok(_) => return Err(format!("the key of {} goes there", provider.name)),

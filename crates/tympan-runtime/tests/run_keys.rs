@@ -40,8 +40,9 @@ fn the_key_of_the_connection_goes_where_the_connection_says() {
     for (provider, header, prefix) in keys {
         let server = Server::start(|exchange| exchange.answer(400, "", "no"));
         // The ambient key is there as well, and stays at home.
-        let runtime = runtime(&[("SERVER_KEY", PLAIN_KEY), ("OPENAI_API_KEY", "ambient-key-of-the-host")]);
-        let connection = json!({ "kind": "key", "endpoint": server.url(""), "apiKey": "${env:SERVER_KEY}" });
+        let own = [("SERVER_KEY", PLAIN_KEY), ("SERVER_URL", &server.url("")), ("OPENAI_API_KEY", "ambient-key")];
+        let runtime = runtime(&own);
+        let connection = json!({ "kind": "key", "endpoint": "${env:SERVER_URL}", "apiKey": "${env:SERVER_KEY}" });
         let model = json!({ "id": "m", "provider": provider, "connection": connection });
         fails(invoke(&runtime, &model, &RunOptions::default()), Kind::Provider);
         assert_eq!(key_of_only_request(&server, header), Some(format!("{prefix}{PLAIN_KEY}")), "{provider}");

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{CallArgs, ModelArgs};
+use super::{CallArgs, EnvArgs, ModelArgs};
 
 /// What `resume` takes.
 #[derive(Debug, clap::Args)]
@@ -16,6 +16,9 @@ pub(crate) struct ResumeArgs {
 
     #[command(flatten)]
     pub(crate) model: ModelArgs,
+
+    #[command(flatten)]
+    pub(crate) env: EnvArgs,
 
     /// Print what the model wrote, unchanged, also where outputs are declared
     #[arg(long, conflicts_with = "json")]

@@ -42,7 +42,8 @@ pub(super) fn run(args: &ChatArgs, quiet: bool) -> Result<ExitCode, Failure> {
             "standard input is for questions: neither the prompt nor its inputs can be `-`".into(),
         ));
     }
-    let runtime = prompt_file::runtime(&args.prompt.file, args.call.options(&args.prompt), quiet);
+    let options = args.model.endpoint.over(args.call.options(&args.prompt));
+    let runtime = prompt_file::runtime(&args.prompt.file, options, quiet);
     let (prompt, inputs) = super::render::load_in(&runtime, &args.prompt, quiet)?;
     let programs =
         tools::of_prompt(args.call.tools.as_deref(), &runtime, &prompt, "`--tools FILE` says which program runs it")?;

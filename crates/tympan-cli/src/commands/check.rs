@@ -12,13 +12,14 @@ use tympan::wire::unsupported;
 use tympan::{Error, Kind, Prompt};
 use tympan_runtime::RuntimeOptions;
 
-use crate::args::CheckArgs;
+use crate::args::{CheckArgs, EnvArgs};
 use crate::excerpt::Finding;
 use crate::report::{Failure, finding_json, show_all};
 use crate::{json, output, prompt_file};
 
 pub(super) fn run(args: &CheckArgs, quiet: bool) -> Result<ExitCode, Failure> {
-    let checked: Vec<_> = args.files.iter().map(|path| (path, Checked::new(path, quiet || args.json))).collect();
+    let checked = args.files.iter().map(|path| (path, Checked::new(path, &args.env, quiet || args.json)));
+    let checked: Vec<_> = checked.collect();
     let findings: Vec<_> = checked.iter().map(|(path, checked)| (*path, checked.findings(quiet))).collect();
     let count = |severity| {
         let all = findings.iter().flat_map(|(_, findings)| findings);
@@ -52,8 +53,8 @@ enum Checked {
 }
 
 impl Checked {
-    fn new(path: &Path, quiet: bool) -> Self {
-        let runtime = prompt_file::runtime(path, RuntimeOptions::default(), quiet);
+    fn new(path: &Path, env: &EnvArgs, quiet: bool) -> Self {
+        let runtime = prompt_file::runtime(path, env.over(RuntimeOptions::default()), quiet);
         match prompt_file::load(&runtime, path) {
             Ok(prompt) => {
                 let fault = prompt.template().err().or_else(|| prompt.only_role().err());

@@ -17,7 +17,7 @@ use crate::{json, output, prompt_file};
 const MAX_WIDTH: usize = 60;
 
 pub(super) fn run(args: &InspectArgs, quiet: bool) -> Result<(), Failure> {
-    let runtime = prompt_file::runtime(&args.file, RuntimeOptions::default(), quiet);
+    let runtime = prompt_file::runtime(&args.file, args.env.over(RuntimeOptions::default()), quiet);
     let prompt = prompt_file::load_and_warn(&runtime, &args.file, quiet)?;
     // Everything that is shown comes from this, so that no credential can slip through.
     let spec = prompt.spec().to_json_redacted();

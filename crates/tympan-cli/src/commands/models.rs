@@ -13,7 +13,7 @@ use crate::{json, output, prompt_file};
 
 pub(super) fn run(args: &ModelsArgs, quiet: bool) -> Result<(), Failure> {
     let file = args.file.as_deref().unwrap_or(Path::new("prompt"));
-    let runtime = prompt_file::runtime(file, RuntimeOptions::default(), quiet);
+    let runtime = prompt_file::runtime(file, args.endpoint.over(args.env.over(RuntimeOptions::default())), quiet);
     let prompt = match &args.file {
         Some(file) => Some(prompt_file::load_and_warn(&runtime, file, quiet)?),
         None => None,

@@ -12,7 +12,7 @@ pub(super) fn run(args: &ProcessArgs, quiet: bool) -> Result<(), Failure> {
     if prompt_file::is_stdin(&args.file) && prompt_file::is_stdin(&args.response) {
         return Err(Failure::Usage("standard input can be the prompt or the answer, not both".to_owned()));
     }
-    let runtime = prompt_file::runtime(&args.file, RuntimeOptions::default(), quiet);
+    let runtime = prompt_file::runtime(&args.file, args.env.over(RuntimeOptions::default()), quiet);
     let prompt = prompt_file::load_and_warn(&runtime, &args.file, quiet)?;
     let answer = inputs::read(&args.response, "--response")?;
     let options =

@@ -110,7 +110,7 @@ pub(super) fn render_with(
 
 /// How the command line wants prompts to be rendered.
 pub(super) fn options(args: &PromptArgs) -> RuntimeOptions {
-    options_of(args.strict, args.lenient, args.guard)
+    args.env.over(options_of(args.strict, args.lenient, args.guard))
 }
 
 /// How prompts are rendered with these options of a command line.

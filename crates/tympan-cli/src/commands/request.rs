@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use serde_json::Value as Json;
-use tympan::spec::Secret;
+use tympan::spec::{ConnectionKind, Secret};
 use tympan::wire::{EncodeOptions, HeaderValue, Target, WireRequest, redacted_url, target};
 
 use super::render::{messages, options, render_in};
@@ -14,7 +14,8 @@ use crate::report::Failure;
 use crate::{json, output, prompt_file};
 
 pub(super) fn run(args: &RequestArgs, quiet: bool) -> Result<(), Failure> {
-    let runtime = prompt_file::runtime(&args.render.prompt.file, options(&args.render.prompt), quiet);
+    let options = args.model.endpoint.over(options(&args.render.prompt));
+    let runtime = prompt_file::runtime(&args.render.prompt.file, options, quiet);
     let (prompt, _, rendered) = render_in(&runtime, &args.render.prompt, quiet)?;
     let in_file = |error| in_prompt(error, &prompt);
     let messages = messages(&runtime, &prompt, &rendered)?;
@@ -25,7 +26,7 @@ pub(super) fn run(args: &RequestArgs, quiet: bool) -> Result<(), Failure> {
         ..EncodeOptions::default()
     };
     let target = target(&prompt, &named).map_err(in_file)?;
-    // Whatever the key is, it is not shown; that there would be one is.
+    // The key of the environment is not needed; that there would be one is shown.
     run.api_key = wants_key(&target).then(|| Secret::new("key"));
     let request = runtime.request(&prompt, &messages, &run, args.stream).map_err(in_file)?;
     let text = if args.render.json {
@@ -38,9 +39,10 @@ pub(super) fn run(args: &RequestArgs, quiet: bool) -> Result<(), Failure> {
     Ok(output::print(&text)?)
 }
 
-/// Whether a request to this target has a key: a server on the same machine does without, if none is given.
+/// Whether a request to this target gets a key of the environment: a server on the same machine does without.
 fn wants_key(target: &Target<'_>) -> bool {
-    target.api_key.is_some() || !target.provider.is_local
+    let is_anonymous = target.connection.is_some_and(|connection| connection.kind == ConnectionKind::Anonymous);
+    target.api_key.is_none() && !target.provider.is_local && !is_anonymous
 }
 
 fn body(request: &WireRequest) -> String {

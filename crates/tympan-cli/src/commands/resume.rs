@@ -11,6 +11,7 @@ use super::render::{messages, options_of, render_with};
 use super::run::Began;
 use super::show::Manner;
 use crate::args::ResumeArgs;
+use crate::escape::visible_line;
 use crate::report::Failure;
 use crate::{prompt_file, tools, traces};
 
@@ -18,8 +19,12 @@ pub(super) fn run(args: &ResumeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let journal = Journal::at(&args.file)?;
     let header = journal.header()?;
     let began: Began = serde_json::from_value(header.host.clone()).map_err(|_| not_of_run())?;
+    if let (Some(tools), None) = (&began.tools, &args.call.tools) {
+        return Err(tools_only_in_journal(tools).into());
+    }
     let file = args.prompt.as_deref().unwrap_or(Path::new(&header.prompt));
     let options = args.call.options_over(options_of(began.strict, began.lenient, began.guard));
+    let options = args.model.endpoint.over(args.env.over(options));
     let runtime = prompt_file::runtime(file, options, quiet);
     let traces = traces::start(&runtime, args.call.trace.as_deref())?;
     let span = runtime.tracer().start("invoke");
@@ -27,9 +32,8 @@ pub(super) fn run(args: &ResumeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let prompt = prompt_file::load_and_warn(&runtime, file, quiet)?;
     let rendered = render_with(&runtime, &prompt, &header.inputs, began.variant.as_deref())?;
     let messages = messages(&runtime, &prompt, &rendered)?;
-    let named = args.call.tools.as_deref().or(began.tools.as_deref().map(Path::new));
     let help = "`--tools FILE` says which program runs it";
-    let tools = Some(tools::of_prompt(named, &runtime, &prompt, help)?);
+    let tools = Some(tools::of_prompt(args.call.tools.as_deref(), &runtime, &prompt, help)?);
     let now = args.model.options();
     let options = RunOptions {
         provider: now.provider.or_else(|| header.provider.clone()),
@@ -45,6 +49,13 @@ pub(super) fn run(args: &ResumeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     drop(span);
     traces.flush();
     status
+}
+
+/// A file of tools says which programs run. Whoever can write to a journal must not be the one who says so.
+fn tools_only_in_journal(tools: &str) -> Error {
+    let tools = visible_line(tools);
+    Error::new(Kind::JournalMismatch, format_args!("the run began with the tools of `{tools}`, and none are named now"))
+        .with_help(format!("a journal does not say which programs run: name the file again with `--tools {tools}`"))
 }
 
 fn not_of_run() -> Error {

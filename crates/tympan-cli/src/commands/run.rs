@@ -15,7 +15,8 @@ use crate::report::Failure;
 use crate::{prompt_file, tools, traces};
 
 pub(super) fn run(args: &RunArgs, quiet: bool) -> Result<ExitCode, Failure> {
-    let runtime = prompt_file::runtime(&args.render.prompt.file, args.call.options(&args.render.prompt), quiet);
+    let options = args.model.endpoint.over(args.call.options(&args.render.prompt));
+    let runtime = prompt_file::runtime(&args.render.prompt.file, options, quiet);
     let traces = traces::start(&runtime, args.call.trace.as_deref())?;
     let span = runtime.tracer().start("invoke");
     let runtime = runtime.under(&span);

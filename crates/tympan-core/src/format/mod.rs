@@ -20,11 +20,10 @@ mod yaml;
 
 pub use inputs::parse_inputs;
 
-use std::collections::HashSet;
-
+use crate::env_value::{EnvValue, ValueSource};
 use crate::error::{Error, Kind, Result};
 use crate::source::Span;
-use crate::spec::{PromptSpec, Secret};
+use crate::spec::PromptSpec;
 
 /// What a prompt file says, and where its template stands.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,8 +34,8 @@ pub struct Document {
     pub body: Span,
     /// Where the front matter stands, if there is any.
     pub front_matter: Option<Span>,
-    /// What the environment gave: nobody may see it again, wherever it went.
-    pub secrets: Vec<Secret>,
+    /// What the environment gave, and who set it there: nobody may see it, and not every address may get it.
+    pub env_values: Vec<EnvValue>,
 }
 
 /// The text of a file that a prompt refers to.
@@ -54,6 +53,11 @@ pub trait Resolve {
     ///
     /// When the host does not let prompts read this variable.
     fn env(&mut self, name: &str) -> Result<Option<String>>;
+
+    /// Who gave the value that [`Resolve::env`] has for a variable.
+    fn env_source(&mut self, _name: &str) -> ValueSource {
+        ValueSource::Host
+    }
 
     /// The file at a path that is relative to the prompt file.
     ///
@@ -74,30 +78,5 @@ impl Resolve for NoReferences {
 
     fn file(&mut self, path: &str) -> Result<ReferencedFile> {
         Err(Error::new(Kind::FileOutsideRoot, path).with_help("this text is read without access to files"))
-    }
-}
-
-/// Passes references on, and remembers what the environment answered.
-struct Remembering<'a> {
-    resolve: &'a mut dyn Resolve,
-    secrets: Vec<Secret>,
-    /// The variables that have been asked for: what they hold is remembered once.
-    asked: HashSet<String>,
-}
-
-impl Resolve for Remembering<'_> {
-    fn env(&mut self, name: &str) -> Result<Option<String>> {
-        let value = self.resolve.env(name)?;
-        // A host that leaves references as they are gives nothing away.
-        if let Some(value) = value.as_deref().filter(|value| *value != format!("${{env:{name}}}"))
-            && self.asked.insert(name.to_owned())
-        {
-            self.secrets.push(Secret::new(value));
-        }
-        Ok(value)
-    }
-
-    fn file(&mut self, path: &str) -> Result<ReferencedFile> {
-        self.resolve.file(path)
     }
 }

@@ -15,8 +15,9 @@ use super::report::{Report, error, invalid};
 use super::template::read_template;
 use super::tool::read_tools;
 use super::yaml::{Entry, Node, Value, into_json_map, parse as parse_yaml};
-use super::{Document, Remembering, Resolve};
+use super::{Document, Resolve};
 use crate::diagnostic::Diagnostic;
+use crate::env_value::EnvValue;
 use crate::error::Kind;
 use crate::message::JsonMap;
 use crate::schema::Property;
@@ -47,18 +48,22 @@ pub fn parse_as_far_as_possible(source: &SourceFile, resolve: &mut dyn Resolve) 
         Err(diagnostic) => return (None, vec![diagnostic]),
     };
     let mut report = Report::default();
-    let mut resolve = Remembering { resolve, secrets: Vec::new(), asked: HashSet::new() };
-    let mut spec = match split.front_matter {
-        Some(span) => read_front_matter(source, span, &mut resolve, &mut report),
-        None => PromptSpec::default(),
+    let (mut spec, env_values) = match split.front_matter {
+        Some(span) => read_front_matter(source, span, resolve, &mut report),
+        None => Default::default(),
     };
     spec.instructions = source.slice(split.body).to_owned();
-    let Remembering { secrets, .. } = resolve;
-    let document = Document { spec, body: split.body, front_matter: split.front_matter, secrets };
+    let document = Document { spec, body: split.body, front_matter: split.front_matter, env_values };
     (Some(document), report.into_diagnostics())
 }
 
-fn read_front_matter(source: &SourceFile, span: Span, resolve: &mut dyn Resolve, report: &mut Report) -> PromptSpec {
+/// What a front matter says, and what the environment gave for it.
+fn read_front_matter(
+    source: &SourceFile,
+    span: Span,
+    resolve: &mut dyn Resolve,
+    report: &mut Report,
+) -> (PromptSpec, Vec<EnvValue>) {
     let (root, problems) = parse_yaml(source.slice(span), span.start);
     for problem in problems {
         let diagnostic = error(Kind::InvalidFrontmatter, problem.span, problem.message);
@@ -67,9 +72,9 @@ fn read_front_matter(source: &SourceFile, span: Span, resolve: &mut dyn Resolve,
             None => diagnostic,
         });
     }
-    let Some(mut root) = root else { return PromptSpec::default() };
-    resolve_tree(&mut root, source, resolve, report);
-    match root.value {
+    let Some(mut root) = root else { return Default::default() };
+    let env_values = resolve_tree(&mut root, source, resolve, report);
+    let spec = match root.value {
         Value::Map(entries) => read_spec(Fields::new(entries, root.span), report),
         Value::Null => PromptSpec::default(),
         _ => {
@@ -80,7 +85,8 @@ fn read_front_matter(source: &SourceFile, span: Span, resolve: &mut dyn Resolve,
             );
             PromptSpec::default()
         }
-    }
+    };
+    (spec, env_values)
 }
 
 fn read_spec(mut fields: Fields<'_>, report: &mut Report) -> PromptSpec {

@@ -8,19 +8,29 @@ use std::borrow::Cow;
 
 use super::Resolve;
 use super::report::{Report, error, from_error};
-use super::yaml::{Node, Value, parse};
+use super::yaml::{Entry, Node, Value, parse};
 use crate::diagnostic::{Diagnostic, guess};
+use crate::env_value::{EnvPlace, EnvValue, EnvValues};
 use crate::error::{Error, Kind};
 use crate::source::{SourceFile, Span};
+use crate::spec::Secret;
 
 /// The most bytes that all references of a file may bring in.
 const MAX_BYTES: usize = 16 << 20;
 /// The most values that files may bring in. Files of YAML count theirs themselves; this is for many of them.
 const MAX_VALUES: usize = 300_000;
 
-/// Replaces the references in all strings of a tree.
-pub(super) fn resolve_tree(node: &mut Node<'_>, source: &SourceFile, resolve: &mut dyn Resolve, report: &mut Report) {
-    Resolver { source, resolve, report, bytes: 0, values: 0 }.tree(node);
+/// Replaces the references in all strings of a front matter. Returns what the environment gave.
+pub(super) fn resolve_tree(
+    root: &mut Node<'_>,
+    source: &SourceFile,
+    resolve: &mut dyn Resolve,
+    report: &mut Report,
+) -> Vec<EnvValue> {
+    let part = EnvPlace::Elsewhere;
+    let mut resolver = Resolver { source, part, resolve, report, env: EnvValues::default(), bytes: 0, values: 0 };
+    resolver.tree(root, 0, None);
+    resolver.env.values
 }
 
 /// One reference in a string.
@@ -36,8 +46,11 @@ struct Reference<'t> {
 
 struct Resolver<'a> {
     source: &'a SourceFile,
+    /// The part of the prompt that is being resolved.
+    part: EnvPlace,
     resolve: &'a mut dyn Resolve,
     report: &'a mut Report,
+    env: EnvValues,
     /// What the references have brought in so far.
     bytes: usize,
     values: usize,
@@ -58,16 +71,32 @@ impl Place {
 }
 
 impl Resolver<'_> {
-    fn tree(&mut self, node: &mut Node<'_>) {
+    /// Replaces the references in a part of the front matter that is so deep in it, below this key.
+    fn tree(&mut self, node: &mut Node<'_>, depth: usize, parent: Option<&str>) {
+        let part = self.part;
         match &mut node.value {
-            Value::List(items) => items.iter_mut().for_each(|item| self.tree(item)),
-            Value::Map(entries) => entries.iter_mut().for_each(|entry| self.tree(&mut entry.value)),
+            Value::List(items) => {
+                for (index, item) in items.iter_mut().enumerate() {
+                    self.part = part.below(depth, "", index, parent);
+                    self.tree(item, depth + 1, None);
+                }
+            }
+            Value::Map(entries) => {
+                for (index, Entry { key, value, .. }) in entries.iter_mut().enumerate() {
+                    self.part = part.below(depth, key, index, parent);
+                    // Older files have the tools among the model's options.
+                    let is_old = depth == 2 && self.part == EnvPlace::Model && matches!(&**key, "tools" | "functions");
+                    let (depth, key) = if is_old { (1, "tools") } else { (depth + 1, &**key) };
+                    self.tree(value, depth, Some(key));
+                }
+            }
             Value::String(text) if text.contains("${") => {
                 let text = std::mem::take(text);
                 node.value = self.string(text, &mut Place::of(node.span));
             }
             _ => {}
         }
+        self.part = part;
     }
 
     fn string<'s>(&mut self, text: Cow<'s, str>, place: &mut Place) -> Value<'s> {
@@ -141,7 +170,13 @@ impl Resolver<'_> {
             None => (reference.content.trim(), None),
         };
         let failure = match (self.resolve.env(name), default) {
-            (Ok(Some(value)), _) => return Cow::Owned(value),
+            (Ok(Some(value)), _) => {
+                // A host that leaves references as they are gives nothing away.
+                if value != reference_to(name) {
+                    self.remember(name, &value);
+                }
+                return Cow::Owned(value);
+            }
             (Ok(None), Some(default)) => return Cow::Borrowed(default),
             (Ok(None), None) => Error::new(Kind::EnvNotSet, name)
                 .with_help(format!("set it, or give a default: `${{env:{name}:some value}}`")),
@@ -149,6 +184,11 @@ impl Resolver<'_> {
         };
         self.fail(reference, &failure, place);
         Cow::Borrowed("")
+    }
+
+    fn remember(&mut self, variable: &str, value: &str) {
+        let (source, value) = (self.resolve.env_source(variable), Secret::new(value));
+        self.env.add(EnvValue { variable: variable.to_owned(), source, place: self.part, value });
     }
 
     fn file(&mut self, reference: &Reference<'_>, place: &mut Place) -> Option<String> {
@@ -273,6 +313,11 @@ impl<'t> References<'t> {
             content: inner.get(colon + 1..end)?,
         })
     }
+}
+
+/// A reference to a variable, as it is written.
+fn reference_to(variable: &str) -> String {
+    format!("${{env:{variable}}}")
 }
 
 fn extension(path: &str) -> String {

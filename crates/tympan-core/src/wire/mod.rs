@@ -22,7 +22,7 @@ pub use encode::{encode, inline_media};
 pub use models::{ModelInfo, decode_models, list_models};
 pub use sse::{DEFAULT_MAX_EVENT_BYTES, Event, SseDecoder};
 pub use target::{AZURE_API_VERSION, BaseUrlFrom, Target, find_provider, own_connection, target};
-pub use trust::{endpoint_check, parse_endpoint, redacted_url, secrets_of_url};
+pub use trust::{Address, Carried, check_destination, is_allowed, parse_endpoint, redacted_url, secrets_of_url};
 pub use unsupported::unsupported;
 
 /// A protocol.

@@ -3,6 +3,7 @@
 use url::{Host, Url};
 
 use super::compatible::Provider;
+use crate::env_value::{EnvValue, ValueSource};
 use crate::error::{Error, Kind, Result};
 use crate::spec::{REDACTED, Secret, is_credential};
 
@@ -32,22 +33,124 @@ pub fn parse_endpoint(endpoint: &str) -> Result<Url> {
     Ok(url)
 }
 
-/// Checks the address that a request would go to.
+/// An address that requests would go to, and who named it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// The address, before anything is added to its path.
+    pub url: Url,
+    /// Who named it.
+    pub source: ValueSource,
+    /// The variable that holds it, if one does.
+    pub variable: Option<String>,
+}
+
+impl Address {
+    /// Reads an address that this source named.
+    ///
+    /// # Errors
+    /// As [`parse_endpoint`].
+    pub fn of(url: &str, source: ValueSource) -> Result<Self> {
+        Ok(Self { url: parse_endpoint(url)?, source, variable: None })
+    }
+
+    /// Returns an address that a prompt file has. Whoever set a variable that the address begins with has named it;
+    /// otherwise the file has.
+    pub fn of_prompt<'v>(url: Url, values: impl IntoIterator<Item = &'v EnvValue>) -> Self {
+        let mut address = Self { url, source: ValueSource::Prompt, variable: None };
+        for EnvValue { variable, source, value, .. } in values {
+            let is_known = address.source != ValueSource::Prompt && *source != ValueSource::Host;
+            if !is_known && parse_endpoint(value.expose()).is_ok_and(|named| is_below(&address.url, &named)) {
+                (address.source, address.variable) = (source.clone(), Some(variable.clone()));
+            }
+        }
+        address
+    }
+}
+
+/// Whether an address is another one, or below it: the same scheme, host and port, and a path that begins with it.
+fn is_below(url: &Url, root: &Url) -> bool {
+    let rest = url.path().strip_prefix(root.path().trim_end_matches('/'));
+    url.origin() == root.origin() && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// A value that a request carries, and who gave it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Carried {
+    /// What it is called in errors: the name of a variable in most cases.
+    pub what: String,
+    /// Who gave it.
+    pub source: ValueSource,
+    /// The value.
+    pub value: Secret,
+}
+
+impl From<&EnvValue> for Carried {
+    fn from(found: &EnvValue) -> Self {
+        let what = format!("`{}` of {}", found.variable, found.source);
+        Self { what, source: found.source.clone(), value: found.value.clone() }
+    }
+}
+
+/// Checks that everything that a request carries may go to its address. All requests go through this one check.
 ///
-/// A key that stands in the connection goes where the connection says: whoever wrote the one wrote the other. A key of
-/// the environment belongs to the host, and a prompt must not send it elsewhere: `is_ambient_key` says that it is one.
+/// A value goes to an address that was named by whoever gave the value, and to addresses that the host has named: in
+/// `allowed`, among other places. Besides, it goes to the own addresses of the provider that is asked.
 ///
 /// # Errors
-/// As [`parse_endpoint`]; or a key of the environment would go to an address that is not the provider's own.
-pub fn endpoint_check(provider: &Provider, endpoint: &str, is_ambient_key: bool) -> Result<Url> {
-    let url = parse_endpoint(endpoint)?;
-    if !is_ambient_key || provider.trusts(&url) {
-        return Ok(url);
+/// [`Kind::UntrustedEndpoint`] for a value that would go elsewhere; or an address in `allowed` is not one.
+pub fn check_destination(
+    address: &Address,
+    carried: &[Carried],
+    provider: Option<&Provider>,
+    allowed: &[String],
+) -> Result<()> {
+    let mut strays = carried.iter().filter(|carried| carried.source != address.source);
+    let Some(first) = strays.next() else { return Ok(()) };
+    if address.source == ValueSource::Host || provider.is_some_and(|provider| provider.trusts(&address.url)) {
+        return Ok(());
     }
-    let host = url.host_str().unwrap_or_default();
-    let details = format_args!("the key of the environment is for `{}`, and `{host}` is not it", provider.name);
-    Err(Error::new(Kind::UntrustedEndpoint, details)
-        .with_help("put a key for this address into the connection, or name the address in the host's options"))
+    if is_allowed(&address.url, allowed)? {
+        return Ok(());
+    }
+    // What is more than an address says more about what would get lost.
+    let stray = [first].into_iter().chain(strays).find(|stray| !is_address(&stray.value)).unwrap_or(first);
+    let origin = address.url.origin().ascii_serialization();
+    let shown = if is_shown(&origin, carried) { origin } else { "URL".to_owned() };
+    let named = match &address.variable {
+        Some(variable) => format!("`{variable}` of {}", address.source),
+        None => address.source.to_string(),
+    };
+    let details = format_args!("{} would go to {shown}, which only {named} names", stray.what);
+    Err(Error::new(Kind::UntrustedEndpoint, details).with_help(format!(
+        "if {shown} may have it, say so with `--allow-endpoint {shown}` or RuntimeOptions::allow_endpoints, or set the \
+         address in the environment of the process; a prompt file or a `.env` file cannot send somebody else's value there"
+    )))
+}
+
+/// Whether the host allows an address, or one that it is below.
+///
+/// # Errors
+/// An address that is allowed is not one.
+pub fn is_allowed(url: &Url, allowed: &[String]) -> Result<bool> {
+    for root in allowed {
+        if is_below(url, &parse_endpoint(root)?) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether an origin can be shown: not if it holds a value that is more than an address.
+fn is_shown(origin: &str, carried: &[Carried]) -> bool {
+    let is_in = |value: &Secret| {
+        let value = value.expose().to_ascii_lowercase();
+        !value.is_empty() && origin.contains(&value)
+    };
+    !carried.iter().any(|carried| is_in(&carried.value) && !is_address(&carried.value))
+}
+
+fn is_address(value: &Secret) -> bool {
+    parse_endpoint(value.expose()).is_ok()
 }
 
 /// An address as it may be shown: what it asks for besides its path may be a credential, but for the version of the
@@ -72,17 +175,17 @@ pub fn secrets_of_url(url: &str) -> Vec<Secret> {
 }
 
 impl Provider {
-    /// Whether a key of the environment may go to an address: one of the provider's own hosts over HTTPS on the usual
-    /// port; for a provider on the same machine, that machine.
+    /// Whether an address is the provider's own: one of its hosts over HTTPS on the usual port; for a provider on the
+    /// same machine, its usual port on that machine.
     pub fn trusts(&self, url: &Url) -> bool {
-        if self.is_local && is_loopback(url) {
-            return true;
+        let own = self.base_url.and_then(|own| Url::parse(own).ok());
+        if let Some(own) = own.as_ref().filter(|_| self.is_local) {
+            return is_loopback(url) && url.scheme() == own.scheme() && url.port() == own.port();
         }
         if url.scheme() != "https" || url.port().is_some() {
             return false;
         }
         let Some(Host::Domain(host)) = url.host() else { return false };
-        let own = self.base_url.and_then(|own| Url::parse(own).ok());
         let is_own = own.is_some_and(|own| own.scheme() == "https" && own.host_str() == Some(host));
         is_own || self.hosts.iter().any(|known| is_host(host, known))
     }
@@ -108,10 +211,17 @@ fn is_loopback(url: &Url) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::env_value::EnvPlace;
     use crate::wire::compatible::provider;
 
+    fn key(source: ValueSource) -> Carried {
+        Carried { what: "`KEY`".to_owned(), source, value: Secret::new("the-key") }
+    }
+
     fn may_go(name: &str, endpoint: &str) -> bool {
-        endpoint_check(provider(name).expect("it is known"), endpoint, true).is_ok()
+        let address = Address::of(endpoint, ValueSource::Prompt);
+        let check = |address| check_destination(&address, &[key(ValueSource::Host)], provider(name), &[]);
+        address.and_then(check).is_ok()
     }
 
     #[test]
@@ -152,6 +262,8 @@ mod tests {
             ("openai", "api.openai.com"),
             ("ollama", "http://169.254.169.254/v1"),
             ("ollama", "http://localhost.evil.example/v1"),
+            ("ollama", "http://localhost:8080/v1"),
+            ("vllm", "https://localhost:8000/v1"),
         ];
         for (name, endpoint) in refused {
             assert!(!may_go(name, endpoint), "{name} {endpoint}");
@@ -167,11 +279,79 @@ mod tests {
         assert_eq!(secrets, [Secret::new("a b"), Secret::new("c")]);
     }
 
+    fn value(variable: &str, value: &str, source: &ValueSource) -> EnvValue {
+        let (variable, source, value) = (variable.to_owned(), source.clone(), Secret::new(value));
+        EnvValue { variable, source, place: EnvPlace::ModelConnection, value }
+    }
+
     #[test]
-    fn a_key_of_the_connection_goes_where_the_connection_says() {
-        let row = provider("openai").expect("it is known");
-        assert!(endpoint_check(row, "http://proxy.example:8080/v1", false).is_ok());
-        let error = endpoint_check(row, "http://a:b@proxy.example/v1", false).expect_err("it holds a password");
-        assert_eq!(error.code(), "untrusted_endpoint");
+    fn an_address_is_named_by_whoever_set_the_variable_that_it_begins_with() {
+        let file = ValueSource::EnvFile(".env".into());
+        let named = |endpoint: &str, values: &[EnvValue]| {
+            Address::of_prompt(parse_endpoint(endpoint).expect("an address"), values).source
+        };
+        let host = [value("A", "https://a.example/x/", &ValueSource::Host), value("B", "secret", &ValueSource::Host)];
+        for endpoint in ["https://a.example/x", "https://a.example/x/", "https://A.example:443/x/y?z=secret"] {
+            assert_eq!(named(endpoint, &host), ValueSource::Host, "{endpoint}");
+        }
+        for endpoint in [
+            "https://a.example/",
+            "https://a.example/xy",
+            "https://a.example/x/../y",
+            "https://a.example.evil.example/x",
+            "https://a.example:8443/x",
+            "http://a.example/x",
+            "https://secret/",
+        ] {
+            assert_eq!(named(endpoint, &host), ValueSource::Prompt, "{endpoint}");
+        }
+        let both = [value("C", "https://a.example", &file), host[0].clone()];
+        assert_eq!(named("https://a.example/y", &both), file);
+        assert_eq!(named("https://a.example/x", &both), ValueSource::Host);
+    }
+
+    #[test]
+    fn values_go_to_addresses_of_their_own_source_and_of_the_host() {
+        let sources = [ValueSource::Host, ValueSource::EnvFile(".env".into()), ValueSource::EnvFile("b/.env".into())];
+        for from in sources.iter().chain([&ValueSource::Prompt]) {
+            for to in sources.iter().chain([&ValueSource::Prompt]) {
+                let address = Address::of("http://proxy.example:8080/v1", to.clone()).expect("an address");
+                let is_fine = from == to || *to == ValueSource::Host;
+                let carried = [key(from.clone())];
+                let checked = check_destination(&address, &carried, provider("openai"), &[]);
+                assert_eq!(checked.is_ok(), is_fine, "{from} {to}");
+                let checked = check_destination(&address, &carried, None, &["http://proxy.example:8080".to_owned()]);
+                assert!(checked.is_ok(), "{from} {to}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_error_names_the_variable_the_address_and_the_flag_and_no_value() {
+        let found = [value("TOKEN", "Hidden", &ValueSource::Host)];
+        let carried: Vec<_> = found.iter().map(Carried::from).collect();
+        let error = |endpoint: &str| {
+            let address = Address::of(endpoint, ValueSource::Prompt).expect("an address");
+            let error = check_destination(&address, &carried, None, &[]).expect_err("it is refused");
+            assert_eq!(error.code(), "untrusted_endpoint");
+            format!("{} {}", error.message(), error.help().unwrap_or_default())
+        };
+        let text = error("https://evil.example/path?x=Hidden");
+        for part in ["`TOKEN` of the environment", "https://evil.example", "--allow-endpoint https://evil.example"] {
+            assert!(text.contains(part), "{text}");
+        }
+        for endpoint in ["https://evil.example/path?x=Hidden", "https://hidden.evil.example"] {
+            assert!(!error(endpoint).to_ascii_lowercase().contains("hidden"), "{endpoint}");
+        }
+    }
+
+    #[test]
+    fn what_is_allowed_has_to_be_an_address() {
+        let address = Address::of("https://a.example", ValueSource::Prompt).expect("an address");
+        let check = |allowed: &str| check_destination(&address, &[key(ValueSource::Host)], None, &[allowed.to_owned()]);
+        for allowed in ["a.example", "https://", "*", "https://x@a.example"] {
+            assert!(check(allowed).is_err(), "{allowed}");
+        }
+        assert!(check("https://a.example/").is_ok());
     }
 }

@@ -62,7 +62,8 @@ impl Header {
         self.base_url = run.base_url.as_ref().filter(is_open).cloned();
     }
 
-    /// How the model is called: as somebody wants it now, and else as it was.
+    /// How the model is called: as somebody wants it now, and else as it was. Whether the address of then may be called
+    /// is for the caller to check: the journal may be somebody else's.
     pub(crate) fn run(&self, now: &RunOptions) -> RunOptions {
         let either = |now: &Option<String>, then: &Option<String>| now.clone().or_else(|| then.clone());
         RunOptions {

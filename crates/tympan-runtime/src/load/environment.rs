@@ -1,8 +1,48 @@
 //! Which environment variables a prompt file may read.
 
 use std::collections::HashMap;
+use std::fmt;
 
+use tympan::env_value::ValueSource;
 use tympan::{Error, Kind, Result};
+
+use super::LoadOptions;
+
+/// The variables of a file, such as a `.env` file.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct EnvFile {
+    /// The name of the file, which errors show. Files with different names are different sources of values.
+    pub name: String,
+    /// Its variables.
+    pub variables: HashMap<String, String>,
+}
+
+impl fmt::Debug for EnvFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Variables hold credentials: their names are enough.
+        let names = self.variables.keys().collect::<Vec<_>>();
+        f.debug_struct("EnvFile").field("name", &self.name).field("variables", &names).finish()
+    }
+}
+
+/// What the variables of [`LoadOptions::env_defaults`] are called in errors.
+const DEFAULTS: &str = "env_defaults";
+
+impl LoadOptions {
+    /// Returns the value of a variable and who set it: the host in its environment, or a file of variables. Nothing is
+    /// asked about what prompts may read; see [`LoadOptions::env`].
+    pub fn variable(&self, name: &str) -> Option<(String, ValueSource)> {
+        // What is not Unicode is set, but has no value that could be used.
+        let of_host = of_host(name, self).ok()?.map(|value| (value, ValueSource::Host));
+        of_host.or_else(|| self.of_files(name))
+    }
+
+    fn of_files(&self, name: &str) -> Option<(String, ValueSource)> {
+        let files = self.env_files.iter().map(|file| (file.name.as_str(), &file.variables));
+        let mut files = files.chain([(DEFAULTS, &self.env_defaults)]);
+        files.find_map(|(file, variables)| Some((variables.get(name)?.clone(), ValueSource::EnvFile(file.into()))))
+    }
+}
 
 /// Which environment variables a prompt file may read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -50,19 +90,24 @@ fn matches(pattern: &str, name: &str) -> bool {
 }
 
 /// The value of a variable, if the host lets prompts read it.
-pub(super) fn read(name: &str, policy: &EnvPolicy, vars: Option<&HashMap<String, String>>) -> Result<Option<String>> {
+pub(super) fn read(name: &str, options: &LoadOptions) -> Result<Option<String>> {
     if name.is_empty() || name.contains(['=', '\0']) {
         return Err(Error::new(Kind::EnvNotSet, name).with_help("this cannot be the name of a variable"));
     }
-    if !policy.allows(name) {
+    if !options.env.allows(name) {
         return Err(Error::new(Kind::EnvNotAllowed, name)
-            .with_help("a host that trusts this file can allow the variable in LoadOptions::env"));
+            .with_help("a host that trusts this file can allow the variable: `--allow-env`, or `env` in LoadOptions"));
     }
-    if *policy == EnvPolicy::AsWritten {
+    if options.env == EnvPolicy::AsWritten {
         return Ok(Some(format!("${{env:{name}}}")));
     }
-    if let Some(vars) = vars {
-        return Ok(vars.get(name).cloned());
+    Ok(of_host(name, options)?.or_else(|| options.of_files(name).map(|(value, _)| value)))
+}
+
+/// The value that the environment has for a variable, or what the host uses in place of the environment.
+fn of_host(name: &str, options: &LoadOptions) -> Result<Option<String>> {
+    if let Some(variables) = &options.env_vars {
+        return Ok(variables.get(name).cloned());
     }
     match std::env::var(name) {
         Ok(value) => Ok(Some(value)),

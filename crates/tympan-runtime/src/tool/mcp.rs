@@ -85,6 +85,7 @@ pub(super) async fn open(opening: Opening<'_>) -> Result<Vec<OpenTool>> {
     let (prefix, approval) = (declaration.prefix()?, Arc::new(declaration.approval()?));
     let (pinned, is_idempotent) = (declaration.tools_hash()?, declaration.is_idempotent()?);
     let target = declaration.target(opening.runtime)?;
+    target.check(opening.runtime).map_err(|error| declaration.located(error))?;
     let (runtime, wanted) = (opening.runtime.clone(), target.clone());
     let listing = io::spawn(async move { runtime.mcp().list(&wanted, runtime.options()).await });
     let located = |error| declaration.located(error);

@@ -35,6 +35,7 @@ use super::{OpenTool, Opening};
 use crate::client::shown;
 use crate::io;
 use crate::load::read_beside;
+use crate::reach::ToolReach;
 
 /// Why something cannot be done, in words.
 type Reason = String;
@@ -61,13 +62,16 @@ pub(super) async fn open(opening: Opening<'_>) -> Result<Vec<OpenTool>> {
     let base = service.base().clone();
     let operations = service.into_operations();
     connection.check(opening, &found, &base, &operations)?;
+    let reach = connection.reach(opening, &base);
+    reach.as_ref().map_or(Ok(()), |reach| reach.check(opening.runtime))?;
     let redactor = Arc::new(connection.redactor(opening, &operations));
     let client = opening.runtime.tool_client();
     let is_idempotent = opening.tool.extra.get("idempotent") == Some(&Json::Bool(true));
     let made = operations.into_iter().map(|operation| {
-        let (key, client, redactor) = (connection.key.clone(), client.clone(), redactor.clone());
+        let (key, reach) = (connection.key.clone(), reach.clone());
+        let (client, redactor) = (client.clone(), redactor.clone());
         let function = operation.function.clone();
-        let call = Call { operation, key, client, redactor, is_idempotent };
+        let call = Call { operation, key, reach, client, redactor, is_idempotent };
         OpenTool { function, tool: Arc::new(Caller(Arc::new(call))) }
     });
     Ok(made.collect())
@@ -126,6 +130,7 @@ impl Found {
     async fn fetch(opening: Opening<'_>, address: &str) -> Result<Self> {
         let url = opening.runtime.options().tool_addresses.check(address)?;
         server::check(&without_query(&url))?;
+        ToolReach::of_document(opening.prompt, opening.tool, &url).check(opening.runtime)?;
         let name = without_query(&url).to_string();
         let client = opening.runtime.tool_client();
         let request = Request::new(Method::GET, url.clone());
@@ -180,6 +185,12 @@ impl Trusted {
         let key = connection.and_then(|connection| connection.api_key.clone());
         let key = key.filter(|key| !is_anonymous && !key.expose().trim().is_empty());
         Ok(Self { endpoint, key, is_registered, is_anonymous })
+    }
+
+    /// What requests to this address carry, if it is not the host that has named it.
+    fn reach(&self, opening: Opening<'_>, base: &Url) -> Option<ToolReach> {
+        let is_of_host = self.is_registered && self.endpoint.is_some();
+        (!is_of_host).then(|| ToolReach::new(opening.prompt, opening.tool, base, self.key.as_ref()))
     }
 
     /// Whether the key may go where the document says, and whether there is one where one is needed.

@@ -30,6 +30,8 @@ pub(super) async fn open(opening: Opening<'_>, path: Option<&str>, mode: Option<
     let directory = opening.prompt.directory().unwrap_or(Path::new(".")).to_owned();
     let (options, path) = (opening.runtime.options().load.clone(), path.to_owned());
     let child = io::blocking(move || load_beside(&directory, &path, &options)).await??;
+    // What it says goes to the model as the description of a function, and what it answers as a result.
+    opening.runtime.joins_turn(&child);
     let function = Function::of_properties(
         &tool.name,
         tool.description.clone().or_else(|| child.spec().description.clone()),

@@ -47,7 +47,8 @@ impl Compact {
                     inputs: vec![Property::new(CONVERSATION, PropertyKind::String)],
                     instructions: INSTRUCTIONS.to_owned(),
                     ..PromptSpec::default()
-                });
+                })
+                .with_env_values(of.env_values().to_vec());
                 (&built_in, options)
             }
         };

@@ -71,6 +71,7 @@ enum Failure {
 impl McpTool {
     /// Calls the tool; once more if the session was lost and that does no harm.
     async fn perform(&self, invocation: &Invocation) -> Result<ToolOutput, ToolError> {
+        self.target.check(&invocation.runtime)?;
         let mut is_repeated = false;
         loop {
             let (connections, options) = (invocation.runtime.mcp(), invocation.runtime.options());

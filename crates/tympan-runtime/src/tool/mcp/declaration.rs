@@ -7,6 +7,7 @@ use tympan::{Error, Kind, Prompt, Result};
 
 use super::connections::Key;
 use super::server::{Address, McpServer, Reach};
+use crate::reach::ToolReach;
 use crate::runtime::Runtime;
 
 /// A tool of kind `mcp`, as it is declared.
@@ -25,6 +26,18 @@ pub(super) struct Declaration<'a> {
 pub(super) struct Target {
     pub(super) key: Key,
     pub(super) server: McpServer,
+    /// What requests carry, if they go to an address that is not the host's.
+    pub(super) reach: Option<ToolReach>,
+}
+
+impl Target {
+    /// Checks that what a request carries may go to the server.
+    ///
+    /// # Errors
+    /// As [`ToolReach::check`].
+    pub(super) fn check(&self, runtime: &Runtime) -> Result<()> {
+        self.reach.as_ref().map_or(Ok(()), |reach| reach.check(runtime))
+    }
 }
 
 impl<'a> Declaration<'a> {
@@ -49,7 +62,7 @@ impl<'a> Declaration<'a> {
     pub(super) fn target(&self, runtime: &Runtime) -> Result<Target> {
         let name = self.name();
         if let Some(server) = runtime.mcp().server(name) {
-            return Ok(Target { key: Key::Server(name.to_owned()), server: (*server).clone() });
+            return Ok(Target { key: Key::Server(name.to_owned()), server: (*server).clone(), reach: None });
         }
         let is_reference = self.connection.is_some_and(|connection| connection.kind == ConnectionKind::Reference);
         let registered = if is_reference { runtime.get_connection(name) } else { None };
@@ -59,10 +72,17 @@ impl<'a> Declaration<'a> {
         };
         let found = connection.and_then(|connection| Some((connection.endpoint.clone()?, connection.api_key.clone())));
         let (url, key) = found.ok_or_else(|| self.missing(name))?;
+        let reach = match is_of_prompt {
+            true => {
+                let url = runtime.options().tool_addresses.check(&url).map_err(|error| self.located(error))?;
+                Some(ToolReach::new(self.prompt, self.tool, &url, key.as_ref()))
+            }
+            false => None,
+        };
         let address = Address { url, headers: Vec::new(), key, is_of_prompt };
         let credential = address.key.as_ref().map(|key| sha256_hex(key.expose()));
         let key = Key::Endpoint { url: address.url.clone(), credential, is_of_prompt };
-        Ok(Target { key, server: McpServer::new(Reach::Address(address)) })
+        Ok(Target { key, server: McpServer::new(Reach::Address(address)), reach })
     }
 
     fn missing(&self, name: &str) -> Error {

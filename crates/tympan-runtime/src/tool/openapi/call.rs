@@ -19,6 +19,7 @@ use super::schema::bounded_text;
 use crate::Result;
 use crate::client::Answer;
 use crate::client::shown;
+use crate::reach::ToolReach;
 use crate::tool::http::ToolClient;
 use crate::tool::{Invocation, Tool, ToolError, ToolOutput};
 
@@ -33,6 +34,8 @@ const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp
 pub(super) struct Call {
     pub(super) operation: Operation,
     pub(super) key: Option<Secret>,
+    /// What its requests carry, if they go to an address that is not the host's.
+    pub(super) reach: Option<ToolReach>,
     pub(super) client: Arc<ToolClient>,
     pub(super) redactor: Arc<Redactor>,
     /// Whether the declaration says that it may be called twice.
@@ -55,6 +58,7 @@ impl Tool for Caller {
 
 impl Call {
     async fn perform(&self, invocation: &Invocation) -> Result<ToolOutput, ToolError> {
+        self.reach.as_ref().map_or(Ok(()), |reach| reach.check(&invocation.runtime))?;
         let request = self.request(invocation).map_err(|error| self.scrubbed(error.message()))?;
         let url = request.url().clone();
         let answer = self.client.send(request, MAX_ANSWER).await.map_err(|error| self.scrubbed(error.message()))?;
