@@ -2,7 +2,7 @@ import { encode } from "./values.cjs";
 import { invalid } from "./error.cjs";
 
 /** Options whose keys are data of the caller's, and are left alone. */
-const DATA = new Set(["envVars", "envDefaults", "headers", "arguments"]);
+const DATA = new Set(["envVars", "envDefaults", "variables", "headers", "arguments"]);
 
 function snake(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);

@@ -145,7 +145,9 @@ export interface RuntimeOptions {
     env?: boolean | readonly string[];
     /** Variables in place of those of the environment. */
     envVars?: Readonly<Record<string, string>>;
-    /** Variables for names that are not set. */
+    /** Files of variables for names that are not set, such as `.env` files. An address from one gets no key from elsewhere. */
+    envFiles?: readonly { name: string; variables: Readonly<Record<string, string>> }[];
+    /** Variables for names that are not set. They count as one more file. */
     envDefaults?: Readonly<Record<string, string>>;
     fileRoots?: readonly string[];
     maxFileBytes?: number;
@@ -172,6 +174,8 @@ export interface RuntimeOptions {
   trace?: { maskUntrusted?: boolean; redactValues?: boolean; maxValueBytes?: number };
   /** Which addresses tools may call. */
   toolAddresses?: { allowPrivate?: boolean; allowHosts?: readonly string[] };
+  /** Addresses that keys and other values of the environment may go to, also where only a file names them. */
+  allowEndpoints?: readonly string[];
 }
 
 /** What a caller wants of a model, over what the prompt says. */

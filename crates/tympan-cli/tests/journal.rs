@@ -65,14 +65,14 @@ fn a_run_that_was_killed_in_a_tool_goes_on() {
             let mut run = RUN;
             run[6] = journal;
             assert_eq!(folder.run(&run).status.signal(), Some(9));
-            let resumed = folder.run(&["resume", journal]);
+            let resumed = folder.run(&["resume", journal, "--tools", "tools.toml"]);
             assert_eq!(text(&resumed.stdout), "It is clear in Paris, at 21 degrees.\n", "{}", text(&resumed.stderr));
             assert!(text(&resumed.stderr).contains(heard), "{}", text(&resumed.stderr));
             let keys = folder.keys();
             assert_eq!((keys.len(), &keys[0]), (ran, keys.last().expect("it ran")), "{journal}");
             // It is over: nothing runs again, whatever has become of the tool.
             fs::write(folder.path("tool.sh"), "exit 1").expect("it can be written");
-            let again = folder.run(&["resume", journal, "--json"]);
+            let again = folder.run(&["resume", journal, "--tools", "tools.toml", "--json"]);
             let json: Value = serde_json::from_slice(&again.stdout).expect("it is JSON");
             assert_eq!((&json["result"], &json["rounds"]), (&"It is clear in Paris, at 21 degrees.".into(), &2.into()));
             assert_eq!(folder.keys(), keys);
@@ -98,8 +98,12 @@ fn an_interrupted_run_says_how_to_go_on() {
     assert!(killed.success());
     let output = child.wait_with_output().expect("it ends");
     assert_eq!(output.status.code(), Some(130));
-    assert!(text(&output.stderr).ends_with("interrupted\nresume with: tympan resume j\n"), "{}", text(&output.stderr));
-    let resumed = folder.run(&["resume", "j"]);
+    assert!(
+        text(&output.stderr).ends_with("interrupted\nresume with: tympan resume j --tools tools.toml\n"),
+        "{}",
+        text(&output.stderr)
+    );
+    let resumed = folder.run(&["resume", "j", "--tools", "tools.toml"]);
     assert_eq!(text(&resumed.stdout), "It is clear in Paris, at 21 degrees.\n", "{}", text(&resumed.stderr));
 }
 
@@ -118,15 +122,29 @@ fn prompts_that_changed_or_moved_are_noticed() {
     let folder = Folder::new("echo clear", false);
     assert!(folder.run(&RUN).status.success());
     fs::rename(folder.path("weather.prompty"), folder.path("moved.prompty")).expect("it moves");
-    let lost = folder.run(&["resume", "j", "--json"]);
+    let lost = folder.run(&["resume", "j", "--tools", "tools.toml", "--json"]);
     assert_eq!(lost.status.code(), Some(1));
-    let found = folder.run(&["resume", "j", "--prompt", "moved.prompty"]);
+    let found = folder.run(&["resume", "j", "--tools", "tools.toml", "--prompt", "moved.prompty"]);
     assert_eq!(text(&found.stdout), "It is clear in Paris, at 21 degrees.\n", "{}", text(&found.stderr));
     let prompt = fs::read_to_string(folder.path("moved.prompty")).expect("it is there");
     fs::write(folder.path("weather.prompty"), prompt.replace("like in", "like near")).expect("it can be written");
-    let changed = folder.run(&["resume", "j", "--json"]);
+    let changed = folder.run(&["resume", "j", "--tools", "tools.toml", "--json"]);
     let json: Value = serde_json::from_slice(&changed.stderr).expect("it is JSON");
     assert_eq!((&json["error"]["code"], changed.status.code()), (&"journal_mismatch".into(), Some(1)));
+}
+
+/// Whoever can write to a journal must not be able to have a program run.
+#[test]
+fn a_journal_does_not_name_the_file_of_tools() {
+    let folder = Folder::new(DEADLY, true);
+    assert_eq!(folder.run(&RUN).status.signal(), Some(9));
+    let before = folder.keys();
+    let refused = folder.run(&["resume", "j", "--json"]);
+    let json: Value = serde_json::from_slice(&refused.stderr).expect("it is JSON");
+    assert_eq!((&json["error"]["code"], refused.status.code()), (&"journal_mismatch".into(), Some(1)));
+    assert!(json["error"]["help"].as_str().is_some_and(|help| help.contains("--tools tools.toml")), "{json}");
+    assert_eq!(folder.keys(), before);
+    assert!(folder.run(&["resume", "j", "--tools", "tools.toml"]).status.success());
 }
 
 #[test]

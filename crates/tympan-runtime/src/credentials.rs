@@ -89,9 +89,11 @@ impl Runtime {
             BaseUrlFrom::Provider => self.address_variable(target.provider),
             BaseUrlFrom::Options | BaseUrlFrom::Connection => None,
         };
-        let key = match needs_key(&target) && purpose == Purpose::Send {
-            true => self.key_variable(target.provider)?,
-            false => None,
+        let key = match purpose {
+            Purpose::Send if needs_key(&target) => self.key_variable(target.provider)?,
+            // It is not in the request, but whoever sends the request may well add it.
+            Purpose::Show if needs_key(&target) => self.key_variable(target.provider).unwrap_or_default(),
+            _ => None,
         };
         if purpose != Purpose::Replay
             && let Some(address) = address(prompt, &target, found.connection.is_some(), base_url.as_ref())?
@@ -101,7 +103,7 @@ impl Runtime {
             self.check_model_request(&address, carried, target.provider)?;
         }
         let (base_url, key) = (base_url.map(|variable| variable.value), key.map(|variable| variable.value));
-        (found.base_url, found.api_key) = (base_url, key.map(Secret::new));
+        (found.base_url, found.api_key) = (base_url, key.filter(|_| purpose == Purpose::Send).map(Secret::new));
         Ok(found)
     }
 

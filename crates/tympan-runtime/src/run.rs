@@ -192,10 +192,10 @@ impl Runtime {
         Ok(ResponseStream::new(prompt, deltas, span, execute))
     }
 
-    /// The request that a run would send, without a key of the environment. Nothing is sent.
+    /// Returns the request that a run would send, without a key of the environment. Nothing is sent.
     ///
     /// # Errors
-    /// The request cannot be made, or carries what must not go to its address.
+    /// The request cannot be made, or a run would not send it.
     pub fn request(
         &self,
         prompt: &Prompt,

@@ -22,6 +22,14 @@ fn recorder(folder: &Path, variables: &[(&str, &str)]) -> Runtime {
     runtime_with(variables, |options| options.cassette = Some(Cassette::Record(folder.to_owned())))
 }
 
+/// As above, where the server may have what the environment has.
+fn trusting_recorder(folder: &Path, variables: &[(&str, &str)], server: &Server) -> Runtime {
+    runtime_with(variables, |options| {
+        options.cassette = Some(Cassette::Record(folder.to_owned()));
+        options.allow_endpoints = vec![server.url("")];
+    })
+}
+
 /// A runtime that replays. Its environment has no keys.
 fn player(folder: &Path, variables: &[(&str, &str)]) -> Runtime {
     runtime_with(variables, |options| options.cassette = Some(Cassette::Replay(folder.to_owned())))
@@ -123,7 +131,7 @@ fn secrets_never_touch_the_disk() {
     let folder = tempfile::tempdir().expect("a folder");
     let variables =
         [("SERVER_KEY", PLAIN_KEY), ("TENANT", "tenant-of-the-environment"), ("QUOTED", "pass\"word\\with quotes")];
-    let runtime = recorder(folder.path(), &variables);
+    let runtime = trusting_recorder(folder.path(), &variables, &server);
     let mut model = model(&server, Protocol::OpenAiChat);
     model["connection"]["apiKey"] = json!("${env:SERVER_KEY}");
     model["connection"]["endpoint"] = json!(server.url("/v1?key=key-in-the-address&code=tenant-of-the-environment"));
@@ -416,7 +424,7 @@ fn a_secret_in_pieces_is_not_kept_either() {
         exchange.end();
     });
     let folder = tempfile::tempdir().expect("a folder");
-    let runtime = recorder(folder.path(), &[("TENANT", "tenant-of-the-environment")]);
+    let runtime = trusting_recorder(folder.path(), &[("TENANT", "tenant-of-the-environment")], &server);
     let mut model = model(&server, Protocol::OpenAiChat);
     model["options"] = json!({ "additionalProperties": { "user": "${env:TENANT}" } });
     let run = stream(&runtime, &model).expect("it succeeds");

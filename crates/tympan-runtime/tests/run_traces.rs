@@ -182,7 +182,7 @@ fn no_span_has_a_secret() {
             let body: Value = serde_json::from_str(&exchange.request.body).unwrap_or_default();
             answer(exchange, &format!("{} {} {head}", body["user"], body["messages"]));
         });
-        let runtime = runtime(&variables);
+        let runtime = runs::runtime_with(&variables, |options| options.allow_endpoints = vec![server.url("")]);
         let told = Told::by(&runtime);
         let mut own = model(&server, Protocol::OpenAiChat);
         own["connection"]["apiKey"] = json!("${env:SERVER_KEY}");

@@ -27,11 +27,19 @@ class Limits(TypedDict, total=False):
     call_depth: int
 
 
+class EnvFile(TypedDict):
+    """The variables of a file, such as a `.env` file. An address from one gets no key from elsewhere."""
+
+    name: str
+    variables: dict[str, str]
+
+
 class LoadOptions(TypedDict, total=False):
     """What prompt files may reach while they are loaded."""
 
     env: Union[bool, list[str]]
     env_vars: dict[str, str]
+    env_files: list[EnvFile]
     env_defaults: dict[str, str]
     file_roots: list[Path]
     max_file_bytes: int
@@ -88,6 +96,7 @@ class RuntimeOptions(TypedDict, total=False):
     cassette: Cassette
     trace: TraceOptions
     tool_addresses: ToolAddresses
+    allow_endpoints: list[str]
 
 
 class RunOptions(TypedDict, total=False):

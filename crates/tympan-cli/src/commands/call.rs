@@ -8,6 +8,7 @@ use std::time::Instant;
 use tympan::echo::ECHO;
 use tympan::response::Delta;
 use tympan::turn::{TurnOptions, Verdict};
+use tympan::wire::redacted_url;
 use tympan::{Error, Inputs, Kind, Message, Prompt};
 use tympan_runtime::{AgentEvent, Approve, Journal, ResponseStream, RunOptions, Runtime, TurnSettings};
 
@@ -40,6 +41,8 @@ pub(super) struct Call<'a> {
 pub(super) struct Kept<'a> {
     pub(super) journal: Journal,
     pub(super) path: &'a Path,
+    /// The file of tools, which `tympan resume` has to be told again.
+    pub(super) tools: Option<&'a Path>,
     /// Whether it goes on from there.
     pub(super) resume: bool,
 }
@@ -89,8 +92,16 @@ impl Call<'_> {
 
     fn say_how_to_resume(&self) {
         if let Some(kept) = self.journal.as_ref().filter(|kept| !self.manner.json && kept.path.exists()) {
-            let path = visible_line(&kept.path.display().to_string());
-            output::print_error(&format!("resume with: tympan resume {path}\n"));
+            let shown = |path: &Path| visible_line(&path.display().to_string());
+            let mut command = format!("tympan resume {}", shown(kept.path));
+            // A journal is not asked for what only its owner may say.
+            if let Some(tools) = kept.tools {
+                command += &format!(" --tools {}", shown(tools));
+            }
+            if let Some(url) = &self.options.base_url {
+                command += &format!(" --base-url {}", visible_line(&redacted_url(url)));
+            }
+            output::print_error(&format!("resume with: {command}\n"));
         }
     }
 

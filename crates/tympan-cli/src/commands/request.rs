@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value as Json;
 use tympan::spec::{ConnectionKind, Secret};
-use tympan::wire::{EncodeOptions, HeaderValue, Target, WireRequest, redacted_url, target};
+use tympan::wire::{EncodeOptions, Header, HeaderValue, Target, WireRequest, redacted_url, target};
 
 use super::render::{messages, options, render_in};
 use crate::args::RequestArgs;
@@ -19,16 +19,19 @@ pub(super) fn run(args: &RequestArgs, quiet: bool) -> Result<(), Failure> {
     let (prompt, _, rendered) = render_in(&runtime, &args.render.prompt, quiet)?;
     let in_file = |error| in_prompt(error, &prompt);
     let messages = messages(&runtime, &prompt, &rendered)?;
-    let mut run = args.model.options();
     let named = EncodeOptions {
         provider: args.model.provider.as_deref(),
         model: args.model.model.as_deref(),
         ..EncodeOptions::default()
     };
     let target = target(&prompt, &named).map_err(in_file)?;
-    // The key of the environment is not needed; that there would be one is shown.
-    run.api_key = wants_key(&target).then(|| Secret::new("key"));
-    let request = runtime.request(&prompt, &messages, &run, args.stream).map_err(in_file)?;
+    let mut request = runtime.request(&prompt, &messages, &args.model.options(), args.stream).map_err(in_file)?;
+    if wants_key(&target) {
+        // The key of the environment is not needed; that there would be one is shown.
+        let auth = target.provider.auth;
+        let value = HeaderValue::Secret { prefix: auth.prefix(), secret: Secret::new("key") };
+        request.headers.push(Header { name: auth.header().to_owned(), value });
+    }
     let text = if args.render.json {
         body(&request) + "\n"
     } else if args.curl {

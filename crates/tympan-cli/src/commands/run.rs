@@ -84,7 +84,7 @@ fn journal(args: &RunArgs) -> Result<Option<Kept<'_>>, Failure> {
         tools: args.call.tools.as_ref().map(|path| path.display().to_string()),
     };
     let journal = Journal::at(path)?.with_host(json!(began));
-    Ok(Some(Kept { journal, path, resume: false }))
+    Ok(Some(Kept { journal, path, tools: args.call.tools.as_deref(), resume: false }))
 }
 
 impl ModelArgs {

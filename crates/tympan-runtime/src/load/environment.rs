@@ -95,8 +95,9 @@ pub(super) fn read(name: &str, options: &LoadOptions) -> Result<Option<String>> 
         return Err(Error::new(Kind::EnvNotSet, name).with_help("this cannot be the name of a variable"));
     }
     if !options.env.allows(name) {
-        return Err(Error::new(Kind::EnvNotAllowed, name)
-            .with_help("a host that trusts this file can allow the variable: `--allow-env`, or `env` in LoadOptions"));
+        return Err(Error::new(Kind::EnvNotAllowed, name).with_help(
+            "a host that trusts this file can allow the variable: `--allow-env NAME`, or LoadOptions::env",
+        ));
     }
     if options.env == EnvPolicy::AsWritten {
         return Ok(Some(format!("${{env:{name}}}")));
