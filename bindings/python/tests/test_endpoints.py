@@ -85,7 +85,7 @@ def attempts(case: dict[str, Any]) -> list[Callable[[], object]]:
     return [lambda: runtime.invoke(prompt, **run), lambda: list(runtime.stream(prompt, runtime.prepare(prompt), **run))]
 
 
-@pytest.mark.parametrize("text", cases())
+@pytest.mark.parametrize("text", list(cases()))
 def test_values_go_where_their_source_or_the_host_says(text: str, server: Server) -> None:
     root = f"http://127.0.0.1:{server.server_port}"
     case = json.loads(text.replace("{server}", root).replace("{port}", str(server.server_port)))

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::spec::Secret;
 
 /// Who gave a value: a key, an address, or anything else that a request is made of.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ValueSource {
     /// The host: its process environment, its command line or its code.
     Host,

@@ -4,8 +4,8 @@ use tympan::env_value::{EnvPlace, ValueSource};
 use tympan::spec::{Connection, ConnectionKind, Secret};
 use tympan::wire::compatible::Provider;
 use tympan::wire::{
-    Address, BaseUrlFrom, Carried, EncodeOptions, Target, find_provider, is_allowed, own_connection, parse_endpoint,
-    secrets_of_url, target,
+    Address, BaseUrlFrom, Carried, EncodeOptions, Target, is_allowed, own_connection, parse_endpoint, secrets_of_url,
+    target,
 };
 use tympan::{Error, Kind, Prompt, Result};
 
@@ -125,8 +125,7 @@ impl Runtime {
             return Ok(());
         }
         let url = parse_endpoint(then)?;
-        let is_own = find_provider(run.provider_of(prompt)).is_ok_and(|provider| provider.trusts(&url));
-        if is_own || is_allowed(&url, &self.options().allow_endpoints)? {
+        if is_allowed(&url, &self.options().allow_endpoints)? {
             return Ok(());
         }
         let origin = url.origin().ascii_serialization();

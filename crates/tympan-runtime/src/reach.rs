@@ -4,9 +4,10 @@
 //! conversation of another one afterwards, so the turn remembers what its prompts got, and every request within the turn
 //! carries it.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tympan::env_value::{EnvPlace, EnvValue, ValueSource};
+use tympan::env_value::{EnvPlace, ValueSource};
 use tympan::spec::{Secret, Tool};
 use tympan::wire::compatible::Provider;
 use tympan::wire::{Address, Carried, check_destination};
@@ -17,22 +18,19 @@ use crate::runtime::Runtime;
 
 /// The values from the environment that may be in the conversation of a turn. Clones are the same.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct TurnValues(Arc<Mutex<Vec<EnvValue>>>);
+pub(crate) struct TurnValues(Arc<Mutex<BTreeMap<(String, ValueSource), Carried>>>);
 
 impl TurnValues {
     /// Adds what a prompt may put into the conversation.
     pub(crate) fn add(&self, prompt: &Prompt) {
         let mut values = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for found in prompt.env_values().iter().filter(|found| found.place.is_in_conversation()) {
-            let is_known = |known: &EnvValue| known.variable == found.variable && known.value == found.value;
-            if !values.iter().any(is_known) {
-                values.push(found.clone());
-            }
+            values.insert((found.variable.clone(), found.source.clone()), found.into());
         }
     }
 
     fn carried(&self) -> Vec<Carried> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().map(Carried::from).collect()
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 }
 

@@ -104,7 +104,8 @@ pub fn check_destination(
     provider: Option<&Provider>,
     allowed: &[String],
 ) -> Result<()> {
-    let mut strays = carried.iter().filter(|carried| carried.source != address.source);
+    let is_stray = |carried: &&Carried| carried.source != address.source && !carried.value.expose().is_empty();
+    let mut strays = carried.iter().filter(is_stray);
     let Some(first) = strays.next() else { return Ok(()) };
     if address.source == ValueSource::Host || provider.is_some_and(|provider| provider.trusts(&address.url)) {
         return Ok(());
