@@ -1,5 +1,6 @@
 //! What can be asked for on the command line.
 
+mod model;
 mod reach;
 mod resume;
 mod signatures;
@@ -9,7 +10,8 @@ use std::path::PathBuf;
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-pub(crate) use reach::{EndpointArgs, EnvArgs};
+pub(crate) use model::{ModelArgs, ModelsArgs};
+pub(crate) use reach::EnvArgs;
 pub(crate) use resume::ResumeArgs;
 pub(crate) use signatures::{KeygenArgs, SignArgs, VerifyArgs};
 
@@ -318,27 +320,6 @@ pub(crate) struct PromptArgs {
     pub(crate) env: EnvArgs,
 }
 
-/// Which model is called, where that is not what the prompt says.
-#[derive(Debug, clap::Args)]
-pub(crate) struct ModelArgs {
-    /// The model, in place of the prompt's
-    #[arg(long, help_heading = "Model", value_name = "ID")]
-    pub(crate) model: Option<String>,
-
-    /// The provider, in place of the prompt's
-    #[arg(long, help_heading = "Model", value_name = "NAME")]
-    pub(crate) provider: Option<String>,
-
-    /// The address of the provider, in place of its own
-    ///
-    /// The key of the environment goes there: it is your word, and not the prompt's.
-    #[arg(long, help_heading = "Model", value_name = "URL")]
-    pub(crate) base_url: Option<String>,
-
-    #[command(flatten)]
-    pub(crate) endpoint: EndpointArgs,
-}
-
 /// What `run` takes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RunArgs {
@@ -422,31 +403,6 @@ pub(crate) struct CallArgs {
     /// Write a trace into this directory; `-` shows its spans on standard error
     #[arg(long, value_name = "DIR")]
     pub(crate) trace: Option<PathBuf>,
-}
-
-/// What `models` takes.
-#[derive(Debug, clap::Args)]
-pub(crate) struct ModelsArgs {
-    /// A prompt file whose provider to ask
-    pub(crate) file: Option<PathBuf>,
-
-    /// The provider
-    #[arg(long, value_name = "NAME")]
-    pub(crate) provider: Option<String>,
-
-    /// The address of the provider, in place of its own
-    #[arg(long, value_name = "URL")]
-    pub(crate) base_url: Option<String>,
-
-    #[command(flatten)]
-    pub(crate) env: EnvArgs,
-
-    #[command(flatten)]
-    pub(crate) endpoint: EndpointArgs,
-
-    /// Print JSON; an error is JSON on standard error
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 /// What `request` takes.

@@ -2,7 +2,7 @@
 //!
 //! Files of older versions are read too. What has a new place is put there, with a warning that shows the new spelling.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use serde_json::Value as Json;
 

@@ -9,6 +9,7 @@ use tympan::turn::{Fed, Next, ToolRun, Turn, TurnEvent};
 use tympan::{Error, Inputs, Kind, Prompt, Redactor, Result};
 
 use super::settings::TurnSettings;
+use crate::credentials::Purpose;
 use crate::io;
 use crate::journal::{Fits, Header, Journal, JournalWriter, Record, Started, mismatch, parsed, without_header};
 use crate::run::RunOptions;
@@ -39,7 +40,7 @@ const MIN_SECRET_BYTES: usize = 8;
 
 /// Knows all that must not be in a journal.
 pub(super) fn redactor(runtime: &Runtime, prompt: &Prompt, run: &RunOptions) -> Redactor {
-    let secrets = match runtime.credentials(prompt, run, true) {
+    let secrets = match runtime.credentials(prompt, run, Purpose::Send) {
         Ok(credentials) => credentials.secrets(prompt, run, run.base_url.as_deref().unwrap_or_default()),
         // What is wrong with them is said when the model is called, if they are needed at all.
         Err(_) => prompt.secrets().into_iter().chain(run.api_key.clone()).collect(),
