@@ -66,11 +66,9 @@ fn summary(prompt: &Prompt, spec: &Json, variant: Option<&str>, hash: &str) -> S
 
 /// The templates of a prompt definition, and how each begins.
 fn variants(prompt: &Prompt) -> Vec<Vec<String>> {
-    let row = |arm: &str| {
-        let begins = first_line(prompt.get_source(Some(arm)).unwrap_or_default());
-        vec![arm.to_owned(), begins.to_owned()]
-    };
-    prompt.arms().map(row).collect()
+    let variants = prompt.spec().variants.iter().map(|variant| variant.body.as_str());
+    let bodies = std::iter::once(prompt.body()).chain(variants);
+    prompt.arms().zip(bodies).map(|(arm, body)| vec![arm.to_owned(), first_line(body).to_owned()]).collect()
 }
 
 /// The first line of a text that says something.
@@ -94,10 +92,11 @@ pub(super) fn table(out: &mut String, name: &str, head: &[&str], rows: Vec<Vec<S
     let rows: Vec<Vec<String>> =
         rows.into_iter().map(|row| row.iter().map(|cell| shorten(&visible_line(cell))).collect()).collect();
     let width = |column: usize| rows.iter().map(|row| width_of(&row[column])).max().unwrap_or_default();
+    let widths: Vec<_> = (0..rows[0].len()).map(width).collect();
     out.push_str(&format!("\n{name}:\n"));
     for row in &rows {
-        let pad = |column: usize, cell: &str| " ".repeat(width(column) - width_of(cell));
-        let cells = row.iter().enumerate().map(|(column, cell)| format!("{cell}{}", pad(column, cell)));
+        let pad = |width: usize, cell: &str| " ".repeat(width - width_of(cell));
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell}{}", pad(*width, cell)));
         out.push_str(&format!("  {}\n", cells.collect::<Vec<_>>().join("  ").trim_end()));
     }
 }
