@@ -153,7 +153,7 @@ fn a_key_that_the_provider_repeats_is_in_no_journal() {
     assert_eq!(status, Some(0), "{error}");
     let kept = std::fs::read_to_string(&journal).expect("it is there");
     assert!(kept.contains("It is [REDACTED] or [REDACTED] or [REDACTED]"), "{kept}");
-    let (status, out, error) = finish(&mut tympan(&["resume", &journal]));
+    let (status, out, error) = finish(&mut tympan(&["resume", &journal, "--base-url", &server.url]));
     assert_eq!((status, out.as_str()), (Some(0), "It is [REDACTED] or [REDACTED] or [REDACTED]\n"), "{error}");
 }
 

@@ -184,6 +184,20 @@ impl TracedText {
         self.ends_in_mark = false;
     }
 
+    /// Makes one piece of everything behind these bytes, which were in this many pieces, if an input had a part in it.
+    pub(crate) fn unite(&mut self, bytes: usize, pieces: usize) {
+        let origin = self.pieces[pieces..].iter().map(|piece| piece.origin).collect::<Origin>();
+        if origin.is_author() {
+            return;
+        }
+        self.pieces.truncate(pieces);
+        if let Some(last) = self.pieces.last_mut() {
+            last.end = last.end.min(bytes);
+        }
+        self.ends_in_mark = false;
+        self.close_piece(origin);
+    }
+
     /// Leaves a mark: inputs were here, and wrote nothing. There is none where a piece of theirs is just before it or
     /// comes just behind it.
     pub(crate) fn mark(&mut self, origin: Origin) {

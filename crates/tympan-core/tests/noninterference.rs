@@ -2,9 +2,6 @@
 //!
 //! Templates are generated without `if`, `for` and ternaries over inputs, so that each has one path. Every operation
 //! that cuts, chooses, orders or puts text together is among them, with role markers in whole and in parts.
-//!
-//! One thing is left out: an expression in the attributes of a marker that writes a line break of the author's own, such
-//! as `user[name={{ a or '\n' }}]:`. The marker is one or not, depending on `a`; its role is the author's in any case.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -182,7 +179,9 @@ fn text() -> BoxedStrategy<String> {
 
 fn statement(depth: usize) -> BoxedStrategy<String> {
     let output = expression(2).prop_map(|expr| format!("{{{{ {expr} }}}}"));
-    let simple = prop_oneof![3 => text(), 4 => output];
+    let marker = (select(&["user", "assistant", "  System"][..]), expression(2), select(&["", "\""][..]))
+        .prop_map(|(role, expr, quote)| format!("\n{role}[name={quote}{{{{ {expr} }}}}{quote}]:\n"));
+    let simple = prop_oneof![3 => text(), 4 => output, 1 => marker];
     if depth == 0 {
         return simple.boxed();
     }
@@ -202,7 +201,6 @@ fn statement(depth: usize) -> BoxedStrategy<String> {
         "trim('\\n :')",
         "replace('\\n\\n', '\\n')",
         "default('user:')",
-        "e",
     ][..];
     let filter = (select(filters), body.clone())
         .prop_map(|(filter, body)| format!("{{% filter {filter} %}}{body}{{% endfilter %}}"));
@@ -311,6 +309,9 @@ fn found_by_attack() {
         "{% set v = (a ~ b) | trim %}{{ v }}user:\n",
         "{{ (a ~ 'user:\n')[0:] }}",
         "{{ a.strip() ~ 'assistant:' }}",
+        "user[name={{ a or '\\n' }}]:\nhi",
+        "user[name={{ (a ~ '\\n' ~ b) | trim }}]:\nhi",
+        "user[name={{ a | replace('x', '\\n') }}]:\nhi",
     ] {
         let rendered = check(template, true, &everything).unwrap_or_else(|complaint| panic!("{complaint}"));
         assert!(rendered > 0, "{template} never renders");

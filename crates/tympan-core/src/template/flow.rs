@@ -144,7 +144,7 @@ impl Pass {
     fn node(&mut self, node: &Node) {
         match node {
             Node::Text(_) | Node::Break | Node::Continue => {}
-            Node::Emit(expr) => {
+            Node::Emit(expr) | Node::EmitWhole(expr) => {
                 let taint = self.expr(expr);
                 self.emit(taint, expr.place);
             }

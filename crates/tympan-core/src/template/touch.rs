@@ -56,12 +56,17 @@ pub(crate) fn has_line(value: &Value<'_>, notable: Notable) -> bool {
 /// before the text, or begin one that goes on behind it. What begins right behind another piece is no line of its own.
 pub(crate) fn with_lines(traced: &TracedText, notable: Notable) -> impl Iterator<Item = Range<usize>> {
     let last = traced.piece_ends().len().saturating_sub(1);
+    // Whether a notable line may have begun that goes on behind what an input wrote in it.
+    let mut is_open = false;
     traced.ranges().enumerate().filter(|(_, (_, origin))| origin.is_author()).filter_map(move |(index, (range, _))| {
         let piece = &traced.as_str()[range.clone()];
-        let mut lines = (notable.lines)(piece).into_iter();
-        let has_line = lines.any(|line| line.start > 0 || index == 0);
+        let begun = |line: &Range<usize>| line.start > 0 || index == 0;
+        let lines: Vec<_> = (notable.lines)(piece).into_iter().filter(begun).collect();
+        let has_newline = piece.contains('\n');
+        let ends_open_one = is_open && has_newline;
+        is_open = (is_open && !has_newline) || lines.last().is_some_and(|line| line.end == piece.len());
         let ends_one = || index == 0 && piece.split_once('\n').is_some_and(|(line, _)| (notable.part)(line));
         let begins_one = || index == last && piece.rsplit_once('\n').is_some_and(|(_, line)| (notable.part)(line));
-        (has_line || ends_one() || begins_one()).then_some(range)
+        (!lines.is_empty() || ends_open_one || ends_one() || begins_one()).then_some(range)
     })
 }

@@ -151,6 +151,9 @@ impl From<Place> for Span {
 pub(crate) enum Node {
     Text(Literal),
     Emit(Expr),
+    /// An interpolation in a protected line: if an input has a part in it, all of it counts as the input's, so that it
+    /// breaks no line.
+    EmitWhole(Expr),
     /// Conditions with their bodies, and what to do if none holds.
     If(Vec<(Expr, Block)>, Block),
     For(Box<For>),

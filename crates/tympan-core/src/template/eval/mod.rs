@@ -205,6 +205,12 @@ impl<'a> Eval<'a> {
             Node::Section(section) => return self.section(section),
             Node::Break => return Ok(Flow::Break),
             Node::Continue => return Ok(Flow::Continue),
+            Node::EmitWhole(expr) => {
+                let (bytes, pieces) = (self.out.as_str().len(), self.out.piece_ends().len());
+                self.emit(expr).map_err(|error| error.at(expr.place.into()))?;
+                self.out.unite(bytes, pieces);
+                self.mark_end(bytes);
+            }
             Node::Text(_) | Node::Emit(_) | Node::If(..) | Node::For(_) => {}
         }
         Ok(Flow::Next)

@@ -146,6 +146,16 @@ pub(super) fn delicate(value: &Value<'_>, notable: Option<Notable>) -> Vec<Range
     }
 }
 
+/// The author's pieces of a text that inputs have a part in, too, if something can be notable in them.
+pub(super) fn author_pieces(value: &Value<'_>, notable: Option<Notable>) -> Vec<Range<usize>> {
+    match &value.repr {
+        Repr::Text(text) if notable.is_some() && is_mixed(value) => {
+            text.traced.ranges().filter(|(_, origin)| origin.is_author()).map(|(range, _)| range).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
 /// Widens the range that is left of a text after its ends were trimmed: what an input holds must not decide whether a
 /// line end of the author's is there that begins or ends a notable line.
 pub(super) fn protect(
@@ -159,7 +169,14 @@ pub(super) fn protect(
     if range.is_empty() && trims_start && trims_end {
         return range;
     }
-    let lines = Lines { text: text.traced.as_str(), pieces: text.traced.piece_ends(), notable };
+    // What is behind the text is what is behind its trimmed end, and so is what is before it.
+    let lines = Lines {
+        text: text.traced.as_str(),
+        pieces: text.traced.piece_ends(),
+        start: if trims_start { range.start } else { 0 },
+        end: if trims_end { range.end } else { text.traced.as_str().len() },
+        notable,
+    };
     if trims_start {
         start = lines.start(start).unwrap_or(start);
     }
@@ -172,6 +189,8 @@ pub(super) fn protect(
 struct Lines<'t> {
     text: &'t str,
     pieces: &'t [Piece],
+    start: usize,
+    end: usize,
     notable: Notable,
 }
 
@@ -185,10 +204,11 @@ impl<'t> Lines<'t> {
         let index = self.pieces.partition_point(|piece| piece.end < at);
         let piece = self.pieces.get(index).filter(|piece| piece.origin.is_author() && index > 0)?;
         let newline = self.start_of(index) + self.text[self.start_of(index)..at].rfind('\n')?;
-        let line = &self.text[newline + 1..piece.end];
+        let line = &self.text[newline + 1..piece.end.min(self.end).max(newline + 1)];
         let begins = (self.notable.lines)(line).first().is_some_and(|range| range.start == 0);
         // What the text ends with may go on behind it.
-        let goes_on = index + 1 == self.pieces.len() && !line.contains('\n') && (self.notable.part)(line);
+        let is_last = index + 1 == self.pieces.len() || piece.end >= self.end;
+        let goes_on = is_last && !line.contains('\n') && (self.notable.part)(line);
         (begins || goes_on).then_some(newline)
     }
 
@@ -207,7 +227,7 @@ impl<'t> Lines<'t> {
     fn ends_notable_line(&self, last: usize, newline: usize) -> bool {
         let mut end = newline;
         for index in (0..=last).rev() {
-            let start = self.start_of(index);
+            let start = self.start_of(index).max(self.start).min(end);
             let text = &self.text[start..end];
             end = start;
             let line = text.rfind('\n').filter(|_| self.pieces[index].origin.is_author());
@@ -216,6 +236,6 @@ impl<'t> Lines<'t> {
             }
         }
         // What the text begins with may have begun before it.
-        (self.notable.part)(&self.text[self.start_of(last)..newline])
+        (self.notable.part)(&self.text[self.start_of(last).max(self.start).min(newline)..newline])
     }
 }

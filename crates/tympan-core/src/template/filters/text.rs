@@ -225,8 +225,8 @@ pub(crate) fn lines<'a>(eval: &mut Eval<'a>, value: &Value<'a>, keep_ends: bool)
 
 /// Replaces all occurrences, or as many as a limit says. What is put in keeps its own origins.
 ///
-/// Nothing is replaced that is partly in text of the author's with notable lines in it, and partly in what an input wrote
-/// beside it: what the input holds would decide what becomes of these lines.
+/// In a prompt with role markers, nothing is replaced that the author and an input wrote together: what the input holds
+/// would decide what becomes of the author's lines.
 pub(crate) fn replace<'a>(
     eval: &mut Eval<'a>,
     value: &Value<'a>,
@@ -246,13 +246,13 @@ pub(crate) fn replace<'a>(
     let bytes = text.len().saturating_add(count.saturating_mul(new.len()));
     let pieces = value.pieces().saturating_add(count.saturating_mul(put_in.pieces().saturating_add(2)));
     eval.budget.make_text(bytes, pieces)?;
-    let delicate = cut::delicate(value, eval.notable());
-    if !delicate.is_empty() && (limit.is_some() || pattern.is_empty()) {
+    let authored = cut::author_pieces(value, eval.notable());
+    if !authored.is_empty() && (limit.is_some() || pattern.is_empty()) {
         return Ok(Value::string(text.replacen(pattern, new, most), whole | decided | to.whole_origin()));
     }
     let mut out = TracedText::with_capacity(bytes, pieces);
     let mut cutter = Cutter::new(value);
-    for (range, is_author) in regions(text.len(), &delicate) {
+    for (range, is_author) in regions(text.len(), &authored) {
         let put_in = if is_author { to } else { &put_in };
         let start = range.start;
         for (at, _) in text[range].match_indices(pattern).take(most) {
@@ -269,11 +269,11 @@ pub(crate) fn replace<'a>(
     Ok(Value::text(out).also(decided))
 }
 
-/// A text in regions: those that are delicate, and what is between them.
-fn regions(len: usize, delicate: &[Range<usize>]) -> impl Iterator<Item = (Range<usize>, bool)> {
-    let ends = delicate.iter().map(|range| range.end);
+/// A text in regions: what the author wrote, and what is between that.
+fn regions(len: usize, authored: &[Range<usize>]) -> impl Iterator<Item = (Range<usize>, bool)> {
+    let ends = authored.iter().map(|range| range.end);
     let starts = [0].into_iter().chain(ends);
-    let nexts = delicate.iter().cloned().map(Some).chain([None]);
+    let nexts = authored.iter().cloned().map(Some).chain([None]);
     starts.zip(nexts).flat_map(move |(start, next)| {
         let between = start..next.as_ref().map_or(len, |next| next.start);
         [Some((between, false)), next.map(|next| (next, true))].into_iter().flatten()

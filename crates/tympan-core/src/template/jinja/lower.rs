@@ -21,6 +21,7 @@ pub(super) fn lower(template: &ast::Stmt<'_>, source: &str, options: Options<'_>
         frames: Frames::new(),
         inputs: InputNames::new(options.declared),
         newlines: Newlines::new(source, options.protected),
+        protected: options.protected,
         literal_bytes: 0,
         plain_inputs: Vec::new(),
         interpolations: 0,
@@ -88,6 +89,8 @@ struct Lowering<'s> {
     frames: Frames,
     inputs: InputNames,
     newlines: Newlines<'s>,
+    /// Lines of the source in which an interpolation is written as one piece.
+    protected: &'s [std::ops::Range<usize>],
     literal_bytes: usize,
     plain_inputs: Vec<usize>,
     interpolations: usize,
@@ -235,8 +238,12 @@ impl<'s> Lowering<'s> {
         self.interpolations += 1;
         if let ExprKind::Input(index) = expr.kind {
             self.plain_inputs.push(index);
+            return push(Node::Emit(expr), block);
         }
-        push(Node::Emit(expr), block)
+        let at = expr.place.start as usize;
+        let line = self.protected.partition_point(|line| line.end < at);
+        let is_protected = self.protected.get(line).is_some_and(|line| line.contains(&at));
+        push(if is_protected { Node::EmitWhole(expr) } else { Node::Emit(expr) }, block)
     }
 
     /// An `if` with its `elif`s, which the parser nests, as one list. (An `if` that is all there is
