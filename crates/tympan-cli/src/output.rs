@@ -51,7 +51,7 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
 /// Writes lines for people to standard output: on a terminal, no further row of a line begins at the left edge.
 ///
 /// # Errors
-/// As [`print`].
+/// Returns an error if standard output cannot be written to.
 pub(crate) fn print_lines(text: &str) -> io::Result<()> {
     print(&Rows::hanging(stdout_width()).lay_out(text))
 }

@@ -132,17 +132,54 @@ pub(crate) fn candidates(text: &str) -> Vec<Range<usize>> {
 /// What templates have to know of role markers.
 pub(crate) const NOTABLE: Notable = Notable { lines: candidates, part: may_take_part };
 
-/// Returns whether this text can be a part of a marker's line, outside of the values of attributes.
+/// Returns whether this text can be a part of a marker's line, outside of the values of attributes. It is asked for every
+/// default that is written, so nearly all texts are turned away by their first letter that no role has.
 fn may_take_part(text: &str) -> bool {
-    let word = text.trim();
-    word.is_empty()
-        || word.contains(['\n', ':', '[', ']', '=', '#', '"', ','])
-        || text.contains('\n')
-        || word.len() <= 16 && {
-            let word = word.to_ascii_lowercase();
-            Role::IN_MARKERS.into_iter().any(|role| role.as_str().contains(&word))
+    let mut has_other = false;
+    for byte in text.bytes() {
+        match CLASSES[usize::from(byte)] {
+            Class::Mark => return true,
+            Class::Other => has_other = true,
+            Class::Letter | Class::Space => {}
         }
+    }
+    if has_other {
+        return false;
+    }
+    let word = text.trim().as_bytes();
+    let is_in = |role: Role| role.as_str().as_bytes().windows(word.len()).any(|part| part.eq_ignore_ascii_case(word));
+    word.is_empty() || Role::IN_MARKERS.into_iter().any(is_in)
 }
+
+/// What a byte can be in a marker's line.
+#[derive(Clone, Copy)]
+enum Class {
+    /// Only markers have it among words, or it ends a line.
+    Mark,
+    /// A letter that is in the name of a role.
+    Letter,
+    /// White space, or a part of a character outside ASCII, which may be white space.
+    Space,
+    Other,
+}
+
+const CLASSES: [Class; 256] = {
+    let mut classes = [Class::Other; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        classes[byte] = match byte as u8 {
+            b'\n' | b':' | b'[' | b']' | b'=' | b'#' | b'"' | b',' => Class::Mark,
+            b'\t' | 0x0b | 0x0c | b'\r' | b' ' | 0x80.. => Class::Space,
+            byte => match byte.to_ascii_lowercase() {
+                b'a' | b'd' | b'e' | b'i' | b'l' | b'm' | b'n' | b'o' | b'p' => Class::Letter,
+                b'r' | b's' | b't' | b'u' | b'v' | b'y' => Class::Letter,
+                _ => Class::Other,
+            },
+        };
+        byte += 1;
+    }
+    classes
+};
 
 /// Whether this can be the beginning of a marker, whatever follows.
 fn begins_one(text: &str) -> bool {
@@ -446,6 +483,22 @@ mod tests {
             ["system", "system: hi", "## system:", "tool:", "systems:", "user []:", "user[]:", "\u{17f}ystem:", ""]
         {
             assert_eq!(match_line(line), None, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn what_can_be_a_part_of_a_marker() {
+        let letters: std::collections::BTreeSet<u8> =
+            Role::IN_MARKERS.into_iter().flat_map(|role| role.as_str().bytes()).collect();
+        for byte in b'a'..=b'z' {
+            let is_letter = matches!(CLASSES[usize::from(byte)], Class::Letter);
+            assert_eq!(is_letter, letters.contains(&byte), "{}", byte as char);
+        }
+        for part in ["", " ", "\u{a0}", "sys", "TEM", "system:", "a", "x\ny", "]:", "user [", " er", "# "] {
+            assert!(may_take_part(part), "{part:?}");
+        }
+        for part in ["mine", "calm", "Hello there", "system user", "0", "é", "sysx"] {
+            assert!(!may_take_part(part), "{part:?}");
         }
     }
 

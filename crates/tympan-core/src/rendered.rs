@@ -120,8 +120,8 @@ pub struct TracedText {
     pieces: Vec<Piece>,
     /// All origins together.
     origin: Origin,
-    /// Whether the last piece only says that an input was there, so that a piece of that input makes it superfluous.
-    ends_in_mark: bool,
+    /// How many pieces there were when the last mark was left: if there are as many, the last piece is that mark.
+    marked: usize,
 }
 
 impl PartialEq for TracedText {
@@ -147,7 +147,7 @@ impl TracedText {
     pub fn whole(text: impl Into<String>, origin: Origin) -> Self {
         let text = text.into();
         let piece = Piece { end: text.len(), origin };
-        Self { text, pieces: vec![piece], origin, ends_in_mark: false }
+        Self { text, pieces: vec![piece], origin, marked: 0 }
     }
 
     /// Adds text at the end.
@@ -175,13 +175,18 @@ impl TracedText {
                 _ => self.pieces.push(Piece { end, origin }),
             }
         } else {
-            if self.ends_in_mark && self.pieces.last().is_some_and(|mark| mark.origin.is_within(origin)) {
-                self.pieces.pop();
-            }
             self.origin |= origin;
             self.pieces.push(Piece { end, origin });
         }
-        self.ends_in_mark = false;
+    }
+
+    /// Adds text at the end. A mark of the same inputs just before it is superfluous then.
+    pub(crate) fn push_behind_mark(&mut self, text: &str, origin: Origin) {
+        let is_mark = self.marked == self.pieces.len();
+        if is_mark && self.pieces.last().is_some_and(|mark| !origin.is_author() && mark.origin.is_within(origin)) {
+            self.pieces.pop();
+        }
+        self.push(text, origin);
     }
 
     /// Makes one piece of everything behind these bytes, which were in this many pieces, if an input had a part in it.
@@ -194,7 +199,8 @@ impl TracedText {
         if let Some(last) = self.pieces.last_mut() {
             last.end = last.end.min(bytes);
         }
-        self.ends_in_mark = false;
+        // None of the marks that were left in the meantime is there any more.
+        self.marked = 0;
         self.close_piece(origin);
     }
 
@@ -204,7 +210,7 @@ impl TracedText {
         let last = self.pieces.last().map(|piece| piece.origin).unwrap_or_default();
         if !origin.is_within(last) {
             self.push("", origin);
-            self.ends_in_mark = true;
+            self.marked = self.pieces.len();
         }
     }
 
@@ -217,7 +223,7 @@ impl TracedText {
             if text.is_empty() {
                 self.mark(origin | also);
             } else {
-                self.push(text, origin | also);
+                self.push_behind_mark(text, origin | also);
             }
         }
     }

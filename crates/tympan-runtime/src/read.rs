@@ -94,7 +94,7 @@ pub fn bytes(file: File, most: u64) -> Result<Vec<u8>> {
 /// The text of a file.
 ///
 /// # Errors
-/// As [`bytes`]; or it is not UTF-8.
+/// Fails as [`bytes()`] does, and if the file is not UTF-8.
 pub fn text(file: File, most: u64) -> Result<String> {
     String::from_utf8(bytes(file, most)?).map_err(|error| {
         let at = error.utf8_error().valid_up_to();

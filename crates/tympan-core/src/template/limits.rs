@@ -58,13 +58,13 @@ pub(crate) struct Budget {
     limits: Limits,
     steps: u64,
     bytes: usize,
-    /// Bytes of output that wait until a capture is done.
-    waiting: usize,
+    /// Bytes that the current output may have: less in a capture, while other output waits.
+    output: usize,
 }
 
 impl Budget {
     pub(crate) fn new(limits: Limits) -> Self {
-        Self { limits, steps: limits.steps, bytes: limits.total_bytes, waiting: 0 }
+        Self { limits, steps: limits.steps, bytes: limits.total_bytes, output: limits.output_bytes }
     }
 
     /// Pays for a number of steps.
@@ -155,15 +155,14 @@ impl Budget {
         self.step(slots / SLOTS_PER_STEP)
     }
 
-    /// Begins a capture while this much output waits. Returns what waited before.
+    /// Begins a capture while this much output waits. Returns what the output could have had.
     pub(crate) fn begin_capture(&mut self, bytes: usize) -> usize {
-        let waiting = self.waiting;
-        self.waiting = waiting.saturating_add(bytes);
-        waiting
+        let left = self.output.saturating_sub(bytes);
+        std::mem::replace(&mut self.output, left)
     }
 
-    pub(crate) fn end_capture(&mut self, waiting: usize) {
-        self.waiting = waiting;
+    pub(crate) fn end_capture(&mut self, output: usize) {
+        self.output = output;
     }
 
     /// The bytes that one operation may make.
@@ -174,7 +173,7 @@ impl Budget {
     /// Checks the length of the output.
     #[inline]
     pub(crate) fn output(&self, bytes: usize) -> Result<()> {
-        self.limits.check_output(bytes.saturating_add(self.waiting))
+        if bytes <= self.output { Ok(()) } else { Err(exceeded("bytes of output", self.limits.output_bytes as u64)) }
     }
 
     /// Checks how deep calls are nested, and how much of the stack they may take up.

@@ -37,6 +37,9 @@ pub(crate) fn matters(value: &Value<'_>, notable: Option<Notable>) -> bool {
 
 /// Whether a text has a notable line that neither begins nor ends it: what stands beside the text is no part of it.
 pub(crate) fn has_line(value: &Value<'_>, notable: Notable) -> bool {
+    if value.as_str().is_none_or(|text| memchr::memchr(b'\n', text.as_bytes()).is_none()) {
+        return false;
+    }
     let inside = |piece: &str, is_first: bool, is_last: bool| {
         let lines = (notable.lines)(piece);
         lines.iter().any(|line| (line.start > 0 || !is_first) && (line.end < piece.len() || !is_last))

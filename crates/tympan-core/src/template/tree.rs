@@ -367,14 +367,27 @@ pub(crate) struct Named {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shortcut {
     Default,
+    /// A default that is a text of the template, and not a part of anything notable.
+    PlainDefault,
     Join,
 }
 
 impl Shortcut {
-    pub(crate) fn of(name: &str, args: &Args) -> Option<Self> {
+    pub(crate) fn is_default(self) -> bool {
+        matches!(self, Self::Default | Self::PlainDefault)
+    }
+
+    pub(crate) fn of(name: &str, args: &Args, notable: Option<Notable>) -> Option<Self> {
+        let is_plain = match args.positional.first() {
+            Some(Arg::One(Expr { kind: ExprKind::Const(Const::Str(text)), .. })) => {
+                notable.is_none_or(|notable| !(notable.part)(text))
+            }
+            _ => false,
+        };
         let is_simple = args.named.is_empty() && args.positional.len() <= 1;
         match name {
             _ if !is_simple || matches!(args.positional.first(), Some(Arg::All(_))) => None,
+            "default" | "d" if is_plain => Some(Self::PlainDefault),
             "default" | "d" => Some(Self::Default),
             "join" => Some(Self::Join),
             _ => None,

@@ -414,7 +414,7 @@ impl<'a> Value<'a> {
     /// The pieces of a string with their origins.
     pub(crate) fn push_pieces(&self, out: &mut TracedText) -> bool {
         match &self.repr {
-            Repr::Str(text) => out.push(text, self.origin),
+            Repr::Str(text) => out.push_behind_mark(text, self.origin),
             Repr::Text(text) => out.push_traced(&text.traced, self.origin),
             _ => return false,
         }

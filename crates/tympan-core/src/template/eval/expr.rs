@@ -125,7 +125,7 @@ impl<'a> Eval<'a> {
     #[inline(never)]
     fn eval_other(&mut self, expr: &'a Expr) -> Result<Value<'a>> {
         match &expr.kind {
-            ExprKind::Filter(named) if named.shortcut == Some(Shortcut::Default) => self.filter_default(named),
+            ExprKind::Filter(named) if named.shortcut.is_some_and(Shortcut::is_default) => self.filter_default(named),
             ExprKind::Filter(named) => self.filter_named(named),
             ExprKind::Test(named) => self.test(named),
             ExprKind::Call(call) => self.call(call, expr),
@@ -177,9 +177,10 @@ impl<'a> Eval<'a> {
     }
 
     /// The value of an expression that is written as it is, if it is a choice: it is only marked where that matters.
+    #[inline(never)]
     pub(super) fn written_choice(&mut self, expr: &'a Expr) -> Result<Option<Value<'a>>> {
         let choice = match &expr.kind {
-            ExprKind::Filter(named) if named.shortcut == Some(Shortcut::Default) => self.default_choice(named),
+            ExprKind::Filter(named) if named.shortcut.is_some_and(Shortcut::is_default) => self.default_choice(named),
             ExprKind::And(left, right) => self.either_choice(left, right, false),
             ExprKind::Or(left, right) => self.either_choice(left, right, true),
             _ => return Ok(None),
@@ -203,6 +204,7 @@ impl<'a> Eval<'a> {
     }
 
     /// What stands between the items of a list: how often, the inputs decide that decide how many items there are.
+    #[inline(never)]
     pub(crate) fn joiner(&mut self, joiner: Value<'a>, items: &Items<'a>) -> Result<Value<'a>> {
         match (items, self.tree.notable) {
             (Items::List(..), _) => self.chosen(joiner, items.shape()),

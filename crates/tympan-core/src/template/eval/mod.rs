@@ -207,7 +207,9 @@ impl<'a> Eval<'a> {
             Node::Continue => return Ok(Flow::Continue),
             Node::EmitWhole(expr) => {
                 let (bytes, pieces) = (self.out.as_str().len(), self.out.piece_ends().len());
-                self.emit(expr).map_err(|error| error.at(expr.place.into()))?;
+                // Not as other interpolations are written, which are where most time is spent: such lines are rare.
+                let value = self.eval(expr).map_err(|error| error.at(expr.place.into()))?;
+                self.write(&value, expr).map_err(|error| error.at(expr.place.into()))?;
                 self.out.unite(bytes, pieces);
                 self.mark_end(bytes);
             }
@@ -229,9 +231,9 @@ impl<'a> Eval<'a> {
     fn capture<T>(&mut self, run: impl FnOnce(&mut Self) -> Result<T>) -> Result<(Value<'a>, T)> {
         let out = std::mem::take(&mut self.out);
         self.captures += 1;
-        let waiting = self.budget.begin_capture(out.as_str().len());
+        let output = self.budget.begin_capture(out.as_str().len());
         let result = run(self);
-        self.budget.end_capture(waiting);
+        self.budget.end_capture(output);
         self.captures -= 1;
         let traced = std::mem::replace(&mut self.out, out);
         let result = result?;

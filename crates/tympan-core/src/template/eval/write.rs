@@ -69,9 +69,26 @@ impl<'a> Eval<'a> {
     #[inline]
     fn emit_filter(&mut self, named: &'a Named, expr: &'a Expr) -> Result<bool> {
         match named.shortcut {
+            Some(Shortcut::PlainDefault) if self.captures == 0 => self.emit_default(named, expr),
             Some(Shortcut::Join) => self.emit_join(named).map_err(|error| error.at(expr.place.into())),
             _ => Ok(false),
         }
+    }
+
+    /// Writes a value, or a text of the author's in place of one that is missing, if nothing can come of who chose it.
+    #[inline(never)]
+    fn emit_default(&mut self, named: &'a Named, expr: &'a Expr) -> Result<bool> {
+        if let Some(given) = self.given_at(&named.value)
+            && self.emit_given(given, &named.value)?
+        {
+            return Ok(true);
+        }
+        let mut value = self.eval(&named.value)?;
+        if let (true, Some(Arg::One(default))) = (value.is_undefined(), named.args.positional.first()) {
+            value = self.eval(default)?;
+        }
+        self.write(&value, expr)?;
+        Ok(true)
     }
 
     /// Writes the elements of a list with something between them: what the filter `join` makes,
@@ -82,7 +99,9 @@ impl<'a> Eval<'a> {
         let joiner = match named.args.positional.first() {
             Some(Arg::One(joiner)) => {
                 let joiner = self.defined(joiner)?;
-                Some(self.joiner(joiner, &items)?)
+                let is_plain = matches!(joiner.repr, Repr::Str(text) if !text.bytes().any(|byte| byte == b'\n'));
+                let is_given = matches!(items, Items::Given(..));
+                Some(if is_plain && is_given { joiner } else { self.joiner(joiner, &items)? })
             }
             _ => None,
         };

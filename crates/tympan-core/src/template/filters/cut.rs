@@ -51,12 +51,12 @@ impl<'v> Cutter<'v> {
             }
             if piece.end > end {
                 if self.at < end {
-                    out.push(&self.text[self.at..end], piece.origin);
+                    out.push_behind_mark(&self.text[self.at..end], piece.origin);
                     self.at = end;
                 }
                 return;
             }
-            out.push(&self.text[self.at..piece.end], piece.origin);
+            out.push_behind_mark(&self.text[self.at..piece.end], piece.origin);
             (self.at, self.index) = (piece.end, self.index + 1);
         }
     }

@@ -48,9 +48,13 @@ pub(super) fn lower(template: &ast::Stmt<'_>, source: &str, options: Options<'_>
     })
 }
 
+/// How many names are searched one by one. More of them have an index.
+const MAX_SEARCHED: usize = 16;
+
 /// The inputs, and which index each name has.
 struct InputNames {
     names: Vec<Name>,
+    /// Empty while there are few names.
     indexes: HashMap<Box<str>, usize>,
     /// How many of them the caller declares.
     declared: usize,
@@ -59,18 +63,34 @@ struct InputNames {
 impl InputNames {
     fn new(declared: &[&str]) -> Self {
         let names = declared.iter().map(|name| Name { name: (*name).into(), span: Place::default() }).collect();
-        let mut indexes = HashMap::with_capacity(declared.len());
-        for (index, name) in declared.iter().enumerate() {
-            indexes.entry((*name).into()).or_insert(index);
+        let mut inputs = Self { names, indexes: HashMap::new(), declared: declared.len() };
+        inputs.update();
+        inputs
+    }
+
+    /// Puts names into the index that are not in it, once there are many.
+    fn update(&mut self) {
+        if self.names.len() <= MAX_SEARCHED {
+            return;
         }
-        Self { names, indexes, declared: declared.len() }
+        let known = if self.indexes.is_empty() { 0 } else { self.names.len() - 1 };
+        for (index, name) in self.names.iter().enumerate().skip(known) {
+            self.indexes.entry(name.name.clone()).or_insert(index);
+        }
+    }
+
+    fn find(&self, name: &str) -> Option<usize> {
+        if self.names.len() <= MAX_SEARCHED {
+            return self.names.iter().position(|input| *input.name == *name);
+        }
+        self.indexes.get(name).copied()
     }
 
     /// The index of an input that the template mentions here.
     fn index(&mut self, name: &str, place: Place) -> usize {
-        let Some(&index) = self.indexes.get(name) else {
-            self.indexes.insert(name.into(), self.names.len());
+        let Some(index) = self.find(name) else {
             self.names.push(Name { name: name.into(), span: place });
+            self.update();
             return self.names.len() - 1;
         };
         if self.names[index].span == Place::default() {
@@ -80,7 +100,7 @@ impl InputNames {
     }
 
     fn is_declared(&self, name: &str) -> bool {
-        self.indexes.get(name).is_some_and(|index| *index < self.declared)
+        self.find(name).is_some_and(|index| index < self.declared)
     }
 }
 

@@ -96,7 +96,7 @@ impl<'s> Lowering<'s> {
             None => Expr::new(ExprKind::Captured, place(filter.span())),
         };
         let args = self.args(&filter.args)?;
-        let shortcut = Shortcut::of(filter.name, &args);
+        let shortcut = Shortcut::of(filter.name, &args, self.notable);
         Ok(ExprKind::Filter(Box::new(Named { name: filter.name.into(), shortcut, value, args })))
     }
 
