@@ -1,7 +1,7 @@
 //! What a caller gives a prompt: JSON, or data of another language that stays where it is.
 //!
-//! To copy a caller's data into JSON takes longer than to render it. So the engine reads both, through [`GivenRef`] and
-//! [`View`], and nothing else in it knows where a value is kept.
+//! Copying a caller's data into JSON takes longer than rendering it. So the engine reads both through one view, and nothing
+//! else in it knows where a value is.
 
 use std::borrow::Cow;
 
