@@ -204,8 +204,8 @@ export interface ParseTextOptions {
   /** The nonce that `preRender` wrote into the author's markers. Every marker must then have it. */
   nonce?: string;
   /**
-   * Conversations by the word that stands for them in the text, or by the name of their input. By name, the 16 digits in
-   * that word have to be the `nonce`, if there is one.
+   * Conversations by their placeholder in the text, or by the name of their input. By name, the 16 digits in the
+   * placeholder have to be the `nonce`, if there is one.
    */
   threads?: Readonly<Record<string, readonly MessageInput[]>>;
 }

@@ -21,7 +21,7 @@ pub(crate) struct Rows {
     first: &'static str,
     /// What every further row of a line begins with.
     further: &'static str,
-    /// How many columns there are; without a terminal there is no end to a row.
+    /// The number of columns. Without a terminal, rows are not broken.
     width: Option<usize>,
     /// How many columns of the row are taken.
     column: usize,

@@ -457,9 +457,9 @@ pub struct ParseTextOptions {
     /// The nonce that [`pre_render`](crate::marker::pre_render) wrote into the author's markers.
     /// Every marker must then have it.
     pub nonce: Option<String>,
-    /// Threads by the text that stands for them, `__PROMPTY_THREAD_<16 hexadecimal digits>_<name>__`, or by the name
-    /// of their input. By name, a thread stands where the digits are [`nonce`](Self::nonce), if there is one: otherwise
-    /// whoever wrote a part of the text could repeat the thread there.
+    /// Threads by their placeholder, `__PROMPTY_THREAD_<16 hexadecimal digits>_<name>__`, or by the name of their input. A
+    /// thread given by name replaces a placeholder only if its digits are [`nonce`](Self::nonce), if there is one.
+    /// Otherwise whoever wrote a part of the text could insert the thread there.
     pub threads: Vec<(String, Vec<Message>)>,
 }
 

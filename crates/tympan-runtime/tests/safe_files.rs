@@ -36,6 +36,7 @@ fn prompts_keys_and_journals_are_regular_files_of_bounded_size() {
             load(path).map(drop).expect_err("it is not a prompt"),
             Journal::file(path).header().map(drop).expect_err("it is not a journal"),
             Journal::file(path).store().open().map(drop).expect_err("it is not a journal"),
+            #[cfg(feature = "sqlite")]
             Journal::sqlite(path).header().map(drop).expect_err("it is not a journal"),
         ];
         for error in errors {
@@ -44,6 +45,7 @@ fn prompts_keys_and_journals_are_regular_files_of_bounded_size() {
         assert_eq!(read_signing_key(path).expect_err("it is not a key").kind(), Kind::InvalidKey);
     }
     assert!(Journal::file(&a_pipe).store().create(b"{}").is_err());
+    #[cfg(feature = "sqlite")]
     assert!(Journal::sqlite(&a_pipe).store().create(b"{}").is_err());
 }
 

@@ -6,7 +6,7 @@ use tympan_runtime::{EnvPolicy, LoadOptions, RuntimeOptions};
 /// Which environment variables prompt files may read.
 #[derive(Debug, clap::Args)]
 pub(crate) struct EnvArgs {
-    /// Let prompt files read only the environment variables with this name; `*` stands for any characters
+    /// Let prompt files read only the environment variables with this name; `*` matches any characters
     ///
     /// Without this option, `${env:NAME}` in a prompt file may name any variable. It does not concern the variables of
     /// providers, such as OPENAI_API_KEY, which prompt files need not name. Can be given many times.

@@ -192,7 +192,7 @@ impl Resolver<'_> {
     }
 
     fn file(&mut self, reference: &Reference<'_>, place: &mut Place) -> Option<String> {
-        // A file that there is no room for is not read.
+        // Once the bound is reached, files are not read any more.
         if !self.has_room(0, 0, reference, place) {
             return None;
         }

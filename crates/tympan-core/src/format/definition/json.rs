@@ -37,7 +37,7 @@ fn not_json(text: &str, offset: usize, error: &serde_json::Error) -> Problem {
     Problem { span: Span::new(at, at), message: format!("this is not JSON: {reason}"), help: None }
 }
 
-/// A text or a number that looks like JSON and is none: half a character, or more than any number can be.
+/// Reports a string or number that has JSON's form but no value: half of a surrogate pair, or a number out of range.
 fn unreadable(at: usize, error: &serde_json::Error) -> Problem {
     let message = error.to_string();
     let reason = message.split(" at line ").next().unwrap_or_default();

@@ -151,7 +151,7 @@ fn outside_the_steps(directive: &Directive, source: &SourceFile, report: &mut Re
 fn outputs(directive: &Directive, source: &SourceFile, report: &mut Report) {
     let body = source.slice(directive.body);
     let words: HashSet<&str> = body.split(|char| !is_word_char(char)).collect();
-    // What is no single word is looked for as it stands, as long as that does not take long.
+    // A name of several words is searched for as a whole, up to a bound on the bytes searched.
     let mut left = MAX_SEARCHED;
     let mut is_mentioned = |name: &str| {
         if name.chars().all(is_word_char) {
