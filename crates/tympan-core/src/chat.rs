@@ -24,7 +24,7 @@ pub fn split(rendered: Rendered) -> Vec<Message> {
 /// As [`split`]; if it `marks_stable` text, parts know how much of their beginning no input had a part in.
 pub(crate) fn split_as(mut rendered: Rendered, marks_stable: bool) -> Vec<Message> {
     let rich = std::mem::take(&mut rendered.rich);
-    Splitter::new(&rendered, marks_stable).messages(rich, |_| {})
+    Splitter::new(&rendered, marks_stable).messages(rich.into_vec(), |_| {})
 }
 
 /// The whole of a rendered text as one message, byte for byte.
@@ -68,7 +68,7 @@ pub fn split_with_places(rendered: &Rendered) -> Vec<(Message, Place)> {
 /// As [`split_with_places`] and [`split_as`] together.
 pub(crate) fn split_with_places_as(rendered: &Rendered, marks_stable: bool) -> Vec<(Message, Place)> {
     let mut places = Vec::new();
-    let messages = Splitter::new(rendered, marks_stable).messages(rendered.rich.clone(), |place| places.push(place));
+    let messages = Splitter::new(rendered, marks_stable).messages(rendered.rich.to_vec(), |place| places.push(place));
     messages.into_iter().zip(places).collect()
 }
 
@@ -470,7 +470,7 @@ pub struct ParseTextOptions {
 /// A role marker lacks the expected nonce.
 pub fn parse_text(text: &str, options: &ParseTextOptions) -> Result<Vec<Message>> {
     let mut rendered = Rendered::new(TracedText::whole(text, Origin::AUTHOR), Arc::default());
-    rendered.rich = find_threads(text, options);
+    rendered.rich = find_threads(text, options).into();
     let mut mismatch = None;
     if let Some(expected) = &options.nonce {
         for_each_marker(&rendered, |line, marker| {

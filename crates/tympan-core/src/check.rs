@@ -1,6 +1,6 @@
 //! What analysis shows about a prompt that works, but may not do what its author wants.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 
 use crate::definition::field;
 use crate::diagnostic::{Diagnostic, listed};
@@ -21,7 +21,7 @@ const MAX_VARIANTS: usize = 10;
 /// How the inputs go through a template, and which of them become output.
 struct Reached {
     flow: Flow,
-    inputs: HashSet<usize>,
+    inputs: BTreeSet<usize>,
 }
 
 impl Reached {

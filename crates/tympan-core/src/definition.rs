@@ -3,7 +3,7 @@
 //! A prompt that was made here is sound: every template parses, uses no excluded feature and refers only to declared
 //! variables. All that is wrong is reported at once.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 
@@ -229,10 +229,18 @@ pub(crate) fn field(arm: &str) -> String {
     if arm == DEFAULT_VARIANT { "body".to_owned() } else { format!("variants.{arm}.body") }
 }
 
+/// How many names are searched one by one. More of them have an index.
+const MAX_SEARCHED: usize = 16;
+
 fn spec(definition: PromptDefinition, declared: &[(String, Span)]) -> PromptSpec {
     let PromptDefinition { body, metadata, name, output_model, role, variables, variants } = definition;
-    let spans: HashMap<_, _> = declared.iter().rev().map(|(name, span)| (name.as_str(), *span)).collect();
-    let span_of = |name: &str| spans.get(name).copied();
+    let is_many = declared.len() > MAX_SEARCHED;
+    let indexed = if is_many { declared } else { &[] };
+    let spans: BTreeMap<_, _> = indexed.iter().rev().map(|(name, span)| (name.as_str(), *span)).collect();
+    let span_of = |name: &str| match is_many {
+        true => spans.get(name).copied(),
+        false => declared.iter().find(|(declared, _)| declared == name).map(|(_, span)| *span),
+    };
     let variants =
         variants.into_iter().map(|(name, variant)| Variant { name, body: variant.body, metadata: variant.metadata });
     PromptSpec {

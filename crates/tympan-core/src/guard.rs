@@ -166,7 +166,7 @@ impl Guard {
         let Wrapper { out, places: Places { rich, .. }, .. } = wrapper;
         let markers = is_split.then_some(markers);
         let guarded = Some(Box::new(Guarded { advisory: self.advisory.clone(), markers }));
-        Ok(Rendered { traced: out, inputs, rich, strict, notable: None, guarded })
+        Ok(Rendered { traced: out, inputs, rich: rich.into(), strict, notable: None, guarded })
     }
 }
 

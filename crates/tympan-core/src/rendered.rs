@@ -344,7 +344,7 @@ pub struct RichPlace {
 pub struct Rendered {
     pub(crate) traced: TracedText,
     pub(crate) inputs: Arc<InputTable>,
-    pub(crate) rich: Vec<RichPlace>,
+    pub(crate) rich: Box<[RichPlace]>,
     pub(crate) strict: bool,
     /// The only places where role markers can be, in order; `None` if they can be anywhere.
     pub(crate) notable: Option<Vec<Note>>,
@@ -374,7 +374,7 @@ pub struct Segment<'a> {
 impl Rendered {
     /// Text that a renderer outside the engine made, with what it knows of its origins.
     pub fn new(traced: TracedText, inputs: Arc<InputTable>) -> Self {
-        Self { traced, inputs, rich: Vec::new(), strict: false, notable: None, guarded: None }
+        Self { traced, inputs, rich: Box::default(), strict: false, notable: None, guarded: None }
     }
 
     /// The text; a rich input stands in it as its nonce.

@@ -19,6 +19,8 @@ const MAX_DEPTH: usize = 64;
 pub(super) const MAX_NODES: usize = 100_000;
 /// The bytes of text that aliases may repeat in all. A larger document may repeat as much as it has itself.
 const MAX_REPEATED: usize = 1 << 20;
+/// What the parser says of a value that no anchor names.
+const NO_ANCHOR: usize = 0;
 /// Maps up to this size look for duplicates by comparing; larger ones keep a set.
 const SMALL_MAP: usize = 16;
 
@@ -275,8 +277,9 @@ impl<'s> Builder<'s> {
             if tag.is_some_and(|tag| tag.core_suffix() != Some("str")) {
                 return Err(Problem { span, message: "a key cannot have a tag".into(), help: Some("remove the tag") });
             }
-            *key = Some((text.clone(), span));
-            return self.anchor(anchor, &Node { value: Value::String(text), span });
+            let anchored = (anchor != NO_ANCHOR).then(|| Node { value: Value::String(text.clone()), span });
+            *key = Some((text, span));
+            return anchored.map_or(Ok(()), |node| self.anchor(anchor, &node));
         }
         let value = scalar::resolve(text, style == ScalarStyle::Plain, tag).map_err(|message| Problem {
             span,
@@ -332,14 +335,12 @@ impl<'s> Builder<'s> {
         self.repeat(size, span)?;
         let Some(target) = self.anchors.get(&anchor) else { return Ok(()) };
         let node = Node { value: target.node.value.clone(), span };
-        self.finish(node, 0)
+        self.finish(node, NO_ANCHOR)
     }
 
     /// Remembers what an anchor names.
+    #[cold]
     fn anchor(&mut self, anchor: usize, node: &Node<'s>) -> Result<(), Problem> {
-        if anchor == 0 {
-            return Ok(());
-        }
         let size = node.size();
         self.repeat(size, node.span)?;
         self.anchors.insert(anchor, Anchored { node: node.clone(), size });
@@ -348,7 +349,9 @@ impl<'s> Builder<'s> {
 
     /// Hands a complete value to the list or map around it.
     fn finish(&mut self, node: Node<'s>, anchor: usize) -> Result<(), Problem> {
-        self.anchor(anchor, &node)?;
+        if anchor != NO_ANCHOR {
+            self.anchor(anchor, &node)?;
+        }
         match self.stack.last_mut().map(|frame| &mut frame.collection) {
             None => self.root = Some(node),
             Some(Collection::List(items)) => items.push(node),

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::super::limits::Meter;
 use super::super::ops;
 use super::super::print;
-use super::super::tree::{Expr, Param, SliceExpr, Tree};
+use super::super::tree::{Expr, ExprKind, Param, SliceExpr, Tree};
 use super::super::value::{Items, ListKind, LoopState, MacroValue, Repr, Value, ValueKind};
 use super::Eval;
 use crate::error::{Error, Kind, Result};
@@ -24,6 +24,14 @@ impl<'a> Eval<'a> {
             _ => self.entry(parent, name)?,
         };
         Ok(found.unwrap_or(Value::undefined(self.keys_origin(parent))))
+    }
+
+    /// What a loop knows of itself under this name, if the expression is its variable. No copy is made of it.
+    #[inline(never)]
+    pub(super) fn own_loop_field(&self, source: &'a Expr, name: &str) -> Option<Value<'a>> {
+        let ExprKind::Local(local) = &source.kind else { return None };
+        let Repr::Loop(state) = &self.frame[local.slot].repr else { return None };
+        loop_field(self.tree, state, name)
     }
 
     /// What a container holds under a name, paid for.

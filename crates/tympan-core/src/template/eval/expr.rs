@@ -50,6 +50,9 @@ impl<'a> Eval<'a> {
                         None => Value::new(Repr::Undefined, origin),
                     });
                 }
+                if let Some(found) = self.own_loop_field(value, name) {
+                    return Ok(found);
+                }
                 let found = self.eval(value).and_then(|parent| self.attr(&parent, name, value));
                 found.map_err(|error| error.at(expr.place.into()))
             }
@@ -176,21 +179,21 @@ impl<'a> Eval<'a> {
         Ok((default, value.origin))
     }
 
-    /// The value of an expression that is written as it is, if it is a choice: it is only marked where that matters.
+    /// The value of an expression that is written as it is. If it is a choice, it is only marked where that matters.
     #[inline(never)]
-    pub(super) fn written_choice(&mut self, expr: &'a Expr) -> Result<Option<Value<'a>>> {
+    pub(super) fn written_choice(&mut self, expr: &'a Expr) -> Result<Value<'a>> {
         let choice = match &expr.kind {
             ExprKind::Filter(named) if named.shortcut.is_some_and(Shortcut::is_default) => self.default_choice(named),
             ExprKind::And(left, right) => self.either_choice(left, right, false),
             ExprKind::Or(left, right) => self.either_choice(left, right, true),
-            _ => return Ok(None),
+            _ => return self.eval(expr),
         };
         let (value, by) = choice.map_err(|error| error.at(expr.place.into()))?;
         let is_final = self.captures == 0;
         if is_final && !touch::matters(&value, self.tree.notable) {
-            return Ok(Some(value));
+            return Ok(value);
         }
-        self.chosen(value, by).map(Some)
+        self.chosen(value, by)
     }
 
     /// A value that these inputs had a part in choosing.

@@ -26,9 +26,9 @@ impl<'a> Eval<'a> {
             }
             _ => {}
         }
-        let value = match self.written_choice(expr)? {
-            Some(value) => value,
-            None => self.eval(expr)?,
+        let value = match &expr.kind {
+            ExprKind::Filter(_) | ExprKind::And(..) | ExprKind::Or(..) => self.written_choice(expr)?,
+            _ => self.eval(expr)?,
         };
         self.write(&value, expr)
     }
@@ -78,16 +78,15 @@ impl<'a> Eval<'a> {
     /// Writes a value, or a text of the author's in place of one that is missing, if nothing can come of who chose it.
     #[inline(never)]
     fn emit_default(&mut self, named: &'a Named, expr: &'a Expr) -> Result<bool> {
-        if let Some(given) = self.given_at(&named.value)
-            && self.emit_given(given, &named.value)?
-        {
-            return Ok(true);
+        let value = self.eval(&named.value)?;
+        match named.args.positional.first() {
+            // A plain default is not notable, so nothing is to be looked for in it.
+            Some(Arg::One(default)) if value.is_undefined() => {
+                let default = self.eval(default)?;
+                self.write_value(&default, expr)?;
+            }
+            _ => self.write(&value, expr)?,
         }
-        let mut value = self.eval(&named.value)?;
-        if let (true, Some(Arg::One(default))) = (value.is_undefined(), named.args.positional.first()) {
-            value = self.eval(default)?;
-        }
-        self.write(&value, expr)?;
         Ok(true)
     }
 
@@ -156,7 +155,7 @@ impl<'a> Eval<'a> {
 
     /// Remembers what is notable in a literal that is about to be written, and pays for what may come of it.
     pub(super) fn note_literal(&mut self, literal: &Literal) -> Result<()> {
-        self.budget.make(literal.notable.len().saturating_mul(NOTE_BYTES))?;
+        self.budget.hold(literal.notable.len().saturating_mul(NOTE_BYTES))?;
         if self.captures > 0 {
             return Ok(());
         }

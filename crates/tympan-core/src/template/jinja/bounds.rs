@@ -39,34 +39,48 @@ fn is_surely_shallow(source: &[u8]) -> bool {
     most_depth(source) <= MAX_DEPTH
 }
 
-/// More than the depth can be, or more than is allowed.
+/// Returns an upper bound of the depth, or more than is allowed.
 fn most_depth(source: &[u8]) -> usize {
     let mut most = 2;
-    let mut at = 0;
-    while at < source.len() && most <= MAX_DEPTH {
-        let start = at;
-        while source.get(at).is_some_and(|byte| is_word(*byte)) {
-            at += 1;
+    // Every tag begins with a brace.
+    let mut rest = memchr::memchr(b'{', source).map_or(&[][..], |first| &source[first..]);
+    while let [first, behind @ ..] = rest {
+        if most > MAX_DEPTH {
+            break;
         }
-        if start == at {
-            most += match source[at] {
-                b'(' | b'[' | b'{' => 2,
-                b'+' | b'-' | b'*' | b'/' | b'%' | b'~' | b'|' | b'.' | b'<' | b'>' | b'=' | b'!' => 1,
-                // Whatever the lexer makes of other signs, it makes no operator of these.
-                b' ' | b'\t' | b'\n' | b'\r' | b'"' | b'\'' | b',' | b':' | b')' | b']' | b'}' | b'#' => 0,
-                _ => 1,
-            };
-            at += 1;
-        } else if is_operator(&source[start..at]) {
-            most += 1;
+        let cost = COSTS[usize::from(*first)];
+        if cost == WORD {
+            let end = rest.iter().position(|byte| COSTS[usize::from(*byte)] != WORD).unwrap_or(rest.len());
+            most += usize::from(is_operator(&rest[..end]));
+            rest = &rest[end..];
+        } else {
+            most += usize::from(cost);
+            rest = behind;
         }
     }
     most
 }
 
-fn is_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_' || !byte.is_ascii()
-}
+/// A part of a word, which is looked at as a whole.
+const WORD: u8 = u8::MAX;
+
+/// By how much a byte can add to the depth at most.
+const COSTS: [u8; 256] = {
+    let mut costs = [1; 256];
+    let mut byte = 0;
+    while byte < costs.len() {
+        costs[byte] = match byte as u8 {
+            b'(' | b'[' | b'{' => 2,
+            // The lexer makes no operator of these. Whatever it makes of signs that are not named here, it costs 1.
+            b' ' | b'\t' | b'\n' | b'\r' | b'"' | b'\'' | b',' | b':' | b')' | b']' | b'}' | b'#' => 0,
+            b'_' | 0x80.. => WORD,
+            letter if letter.is_ascii_alphanumeric() => WORD,
+            _ => 1,
+        };
+        byte += 1;
+    }
+    costs
+};
 
 /// Whether a word is an operator, or may end in one: a number ends where letters cannot go on with it.
 fn is_operator(word: &[u8]) -> bool {
