@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use tympan::format::definition::Syntax;
-use tympan::source::SourceFile;
+use tympan::text::source::SourceFile;
 use tympan::{Guard, Inputs, Prompt, RenderOptions};
 
 fuzz_target!(|text: &str| {

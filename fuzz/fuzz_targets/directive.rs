@@ -5,9 +5,10 @@
 use libfuzzer_sys::fuzz_target;
 use tympan::directive::{INSTRUCTION, load};
 use tympan::format::directive::parse;
-use tympan::signature::{Form, SigningKey, TrustedKey, sign, verify};
-use tympan::source::SourceFile;
-use tympan::{Inputs, directive_return};
+use tympan::directive::signature::{Form, SigningKey, TrustedKey, sign, verify};
+use tympan::text::source::SourceFile;
+use tympan::Inputs;
+use tympan::directive::result;
 
 fuzz_target!(|text: &str| {
     let source = SourceFile::new("fuzzed.md", text);

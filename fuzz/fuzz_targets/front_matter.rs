@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use tympan::format::{ReferencedFile, Resolve, prompty};
-use tympan::source::SourceFile;
+use tympan::text::source::SourceFile;
 
 /// A host on which everything exists, and says what would be resolved again.
 struct Echo;

@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use serde_json::json;
 use tympan::chat;
 use tympan::prompt::{Prompt, RenderOptions};
-use tympan::schema::{Property, PropertyKind};
+use tympan::spec::schema::{Property, PropertyKind};
 use tympan::spec::PromptSpec;
 use tympan::template::Limits;
 

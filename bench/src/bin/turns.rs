@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use futures_util::future::BoxFuture;
 use peak_alloc::PeakAlloc;
-use tympan::response::{Answer, Output, Response, ToolCall};
+use tympan::wire::response::{Answer, Output, Response, ToolCall};
 use tympan::turn::{ContextBudget, TurnOptions};
 use tympan::{Inputs, Message, Prompt, Role};
 use tympan_bench::Result;
@@ -131,7 +131,7 @@ fn by_hand() -> Result<()> {
     let (runtime, prompt, options) = (runtime(ROUNDS, 1), prompt()?, RunOptions::default());
     let provider = runtime.get_provider("bench").ok_or("no provider")?;
     let mut messages = runtime.prepare(&prompt, &Inputs::new())?;
-    tympan_runtime::io::wait(async {
+    tympan_runtime::net::io::wait(async {
         loop {
             let call = ModelCall { prompt: &prompt, messages: &messages, options: &options, stream: false };
             let Reply::Whole(response) = provider.call(call).await? else { return Err("a stream".into()) };
@@ -142,7 +142,7 @@ fn by_hand() -> Result<()> {
             messages.push(Message::text(Role::Assistant, answer.text));
             for call in answer.tool_calls {
                 let _arguments: serde_json::Value = serde_json::from_str(&call.arguments)?;
-                let result = tympan_runtime::io::spawn(async { Ok("clear, 21 degrees".to_owned()) }).await?;
+                let result = tympan_runtime::net::io::spawn(async { Ok("clear, 21 degrees".to_owned()) }).await?;
                 messages.push(Message::text(Role::Tool, result));
             }
         }

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::ser::Formatter;
 use serde_json::{Serializer, Value as Json, json};
 use tympan::diagnostic::Diagnostic;
-use tympan::source::SourceFile;
+use tympan::text::source::SourceFile;
 use tympan::{Error, Kind, Result};
 
 /// The greatest integer of which JavaScript knows every smaller one.

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use napi_derive::napi;
 use serde_json::{Value as Json, json};
-use tympan::definition::Overlay;
 use tympan::format::definition::Syntax;
-use tympan::source::SourceFile;
+use tympan::prompt::definition::Overlay;
+use tympan::text::source::SourceFile;
 use tympan::{Prompt, Rendered, Role};
 
 use crate::border::{finding, guarded, read, written};
@@ -144,7 +144,7 @@ impl NativeRendered {
     pub fn segments(&self) -> napi::Result<String> {
         guarded(|| {
             let rendered = &self.rendered;
-            let segment = |segment: tympan::rendered::Segment<'_>| {
+            let segment = |segment: tympan::chat::rendered::Segment<'_>| {
                 json!({
                     "text": segment.text,
                     "origins": rendered.inputs().names(segment.origin).collect::<Vec<_>>(),

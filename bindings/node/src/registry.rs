@@ -8,11 +8,12 @@ use futures_util::stream::{self, StreamExt};
 use napi::bindgen_prelude::FunctionRef;
 use napi_derive::napi;
 use serde_json::{Value as Json, json};
-use tympan::thread::{ThreadRoles, parse_thread};
+use tympan::chat::thread::{ThreadRoles, parse_thread};
 use tympan::{Error, Inputs, Kind, Message, Prompt, Rendered, Result, wire};
+use tympan_runtime::host::data;
 use tympan_runtime::tool::{OpenTool, Opening, ToolHandler};
 use tympan_runtime::trace::{Backend, BackendError, Trace};
-use tympan_runtime::{ModelCall, Parser, Provider, Renderer, Reply, data};
+use tympan_runtime::{ModelCall, Parser, Provider, Renderer, Reply};
 
 use crate::border::{guarded, read, written};
 use crate::host::{Host, Listener, Question, Registered, Told, WeakListener};

@@ -2,7 +2,8 @@
 
 use serde_json::json;
 use tympan::{Message, Result, wire};
-use tympan_runtime::{TurnRun, data};
+use tympan_runtime::TurnRun;
+use tympan_runtime::host::data;
 
 use crate::border::written;
 

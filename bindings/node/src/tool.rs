@@ -10,8 +10,9 @@ use serde::Deserialize;
 use serde_json::{Value as Json, json};
 use tympan::turn::{ToolRun, Verdict};
 use tympan::{Content, Error, Kind, Result};
+use tympan_runtime::host::data;
 use tympan_runtime::tool::{OpenTool, ToolError, bind_tools};
-use tympan_runtime::{Approve, Invocation, Tool, ToolOutput, data};
+use tympan_runtime::{Approve, Invocation, Tool, ToolOutput};
 
 use crate::border::{guarded, read};
 use crate::host::{Answer, Host, Question};

@@ -6,10 +6,13 @@ use std::sync::Arc;
 use futures_util::future::{Either, select};
 use napi_derive::napi;
 use serde::Serialize;
-use tympan::thread::{ThreadRoles, parse_thread};
+use tympan::chat::thread::{ThreadRoles, parse_thread};
 use tympan::turn::Verdict;
 use tympan::{Error, Inputs, Kind, Message, Result, wire};
-use tympan_runtime::{CancelToken, Compact, Run, TurnSettings, config, data, io};
+use tympan_runtime::host::config;
+use tympan_runtime::host::data;
+use tympan_runtime::net::io;
+use tympan_runtime::{CancelToken, Compact, Run, TurnSettings};
 
 use crate::border::{guarded, read, written};
 use crate::composition::NativeSteering;

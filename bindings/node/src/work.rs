@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use napi_derive::napi;
 use tympan::{Error, Kind, Rendered, Result};
 use tympan_runtime::CancelToken;
-use tympan_runtime::io::{self, Task};
+use tympan_runtime::net::io::{self, Task};
 
 use crate::border::error_text;
 use crate::host::{Host, Listener, Question};

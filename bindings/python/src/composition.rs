@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::prelude::*;
 use tympan::{Inputs, RenderOptions};
-use tympan_runtime::config::RenderSettings;
+use tympan_runtime::host::config::RenderSettings;
 
 use crate::errors::engine;
 use crate::message::{Message, to_list};

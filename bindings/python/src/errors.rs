@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
-use tympan::source::SourceFile;
+use tympan::text::source::SourceFile;
 use tympan::{Class, Error, Kind, Result};
 
 use crate::message;

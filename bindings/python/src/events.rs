@@ -1,7 +1,8 @@
 //! What happens while a turn goes on.
 
 use pyo3::prelude::*;
-use tympan_runtime::{AgentEvent, data};
+use tympan_runtime::AgentEvent;
+use tympan_runtime::host::data;
 
 use crate::values::to_python;
 

@@ -8,7 +8,8 @@ use pyo3::types::{PyBool, PyDict, PyString, PyTuple};
 use serde_json::json;
 use tympan::turn::{ToolRun, Verdict};
 use tympan::{Error, Kind, Result};
-use tympan_runtime::{Compact, TurnSettings, config};
+use tympan_runtime::host::config;
+use tympan_runtime::{Compact, TurnSettings};
 
 use crate::errors::{engine, exception, invalid};
 use crate::events::Event;

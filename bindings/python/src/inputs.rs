@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 use tympan::Inputs;
-use tympan::given::{Entries, Given, GivenMap};
+use tympan::template::input::{Entries, Given, GivenMap};
 use typed_arena::Arena;
 
 /// How deep values go this way. What contains itself is deeper.

@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use serde_json::{Value as Json, json};
-use tympan::thread::{ThreadRoles, parse_thread};
+use tympan::chat::thread::{ThreadRoles, parse_thread};
 use tympan::{Content, ContentPart, wire};
 
 use crate::errors::{engine, invalid};
@@ -124,9 +124,9 @@ impl Part {
         let Json::String(value) = from_python(value)? else {
             return Err(invalid(py, "the value of a part is a text or bytes"));
         };
-        let media = |value| tympan::message::MediaPart { value, media_type, detail, file_name };
+        let media = |value| tympan::chat::message::MediaPart { value, media_type, detail, file_name };
         Ok(Self(match kind {
-            "text" => ContentPart::Text(tympan::message::TextPart::new(value)),
+            "text" => ContentPart::Text(tympan::chat::message::TextPart::new(value)),
             "image" => ContentPart::Image(media(value)),
             "audio" => ContentPart::Audio(media(value)),
             "file" => ContentPart::File(media(value)),

@@ -8,12 +8,13 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::{Value as Json, json};
 use tympan::Inputs;
-use tympan::definition::Overlay;
 use tympan::diagnostic::Diagnostic;
 use tympan::format::definition::Syntax;
-use tympan::source::SourceFile;
-use tympan_runtime::config::RenderSettings;
-use tympan_runtime::{PromptSource, config};
+use tympan::prompt::definition::Overlay;
+use tympan::text::source::SourceFile;
+use tympan_runtime::PromptSource;
+use tympan_runtime::host::config;
+use tympan_runtime::host::config::RenderSettings;
 
 use crate::errors::{engine, exception, invalid};
 use crate::inputs::{Room, Taken};
@@ -299,7 +300,7 @@ impl Prompt {
 
 /// The declaration of an input or an output.
 #[pyclass(frozen, module = "tympan")]
-pub(crate) struct Property(tympan::schema::Property);
+pub(crate) struct Property(tympan::spec::schema::Property);
 
 #[pymethods]
 impl Property {

@@ -7,11 +7,12 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{BoxStream, StreamExt, unfold};
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
-use tympan::response::Delta;
+use tympan::wire::response::Delta;
 use tympan::{Inputs, Kind, Rendered, Result};
+use tympan_runtime::host::data;
 use tympan_runtime::tool::{OpenTool, Opening};
 use tympan_runtime::trace::{Backend, BackendError, Trace};
-use tympan_runtime::{Provider, Reply, ToolHandler, data};
+use tympan_runtime::{Provider, Reply, ToolHandler};
 
 use crate::errors::{called, exception, invalid, settled};
 use crate::hooks::words;

@@ -44,7 +44,7 @@ impl RenderedCore {
     #[getter]
     fn segments(&self) -> Vec<Segment> {
         let inputs = self.inner.inputs();
-        let segment = |segment: tympan::rendered::Segment<'_>| Segment {
+        let segment = |segment: tympan::chat::rendered::Segment<'_>| Segment {
             text: segment.text.to_owned(),
             origins: inputs.names(segment.origin).map(str::to_owned).collect(),
             trusted: self.inner.is_trusted(&segment),

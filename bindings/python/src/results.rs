@@ -136,10 +136,10 @@ impl TurnRun {
 /// Tokens that went in and came out.
 #[pyclass(frozen, eq, module = "tympan")]
 #[derive(PartialEq)]
-pub(crate) struct Usage(tympan::response::Usage);
+pub(crate) struct Usage(tympan::wire::response::Usage);
 
-impl From<tympan::response::Usage> for Usage {
-    fn from(usage: tympan::response::Usage) -> Self {
+impl From<tympan::wire::response::Usage> for Usage {
+    fn from(usage: tympan::wire::response::Usage) -> Self {
         Self(usage)
     }
 }

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
-use tympan_runtime::{RunOptions, config, data};
+use tympan_runtime::RunOptions;
+use tympan_runtime::host::config;
+use tympan_runtime::host::data;
 
 use crate::errors::{engine, exception, invalid};
 use crate::hooks::settings;

@@ -7,7 +7,8 @@ use pyo3::prelude::*;
 use serde_json::Value as Json;
 use tokio::sync::Mutex;
 use tympan::{Error, Kind};
-use tympan_runtime::{ResponseStream, data};
+use tympan_runtime::ResponseStream;
+use tympan_runtime::host::data;
 
 use crate::results::{Run, Usage};
 use crate::work;
@@ -51,7 +52,7 @@ impl Stream {
     }
 }
 
-type Convert = fn(Python<'_>, Option<tympan::response::Delta>) -> PyResult<Py<PyAny>>;
+type Convert = fn(Python<'_>, Option<tympan::wire::response::Delta>) -> PyResult<Py<PyAny>>;
 
 #[pymethods]
 impl Stream {
@@ -89,7 +90,7 @@ impl Stream {
 
     /// Stops the model.
     fn close(&self, py: Python<'_>) {
-        py.detach(|| drop(tympan_runtime::io::wait(self.0.lock()).take()));
+        py.detach(|| drop(tympan_runtime::net::io::wait(self.0.lock()).take()));
     }
 
     fn __enter__(this: Py<Self>) -> Py<Self> {
@@ -106,18 +107,18 @@ impl Stream {
 #[pyclass(frozen, eq, module = "tympan")]
 #[derive(PartialEq)]
 pub(crate) struct Delta {
-    step: tympan::response::Delta,
+    step: tympan::wire::response::Delta,
     /// The same as data, which is what most of it is shown from.
     data: Json,
 }
 
 impl Delta {
-    fn to_python(py: Python<'_>, step: tympan::response::Delta) -> PyResult<Py<PyAny>> {
+    fn to_python(py: Python<'_>, step: tympan::wire::response::Delta) -> PyResult<Py<PyAny>> {
         let data = data::delta(&step);
         Ok(Py::new(py, Self { step, data })?.into_any())
     }
 
-    pub(crate) fn inner(&self) -> tympan::response::Delta {
+    pub(crate) fn inner(&self) -> tympan::wire::response::Delta {
         self.step.clone()
     }
 
@@ -162,7 +163,7 @@ impl Delta {
     #[getter]
     fn usage(&self) -> Option<Usage> {
         match &self.step {
-            tympan::response::Delta::Usage(usage) => Some(Usage::from(usage.clone())),
+            tympan::wire::response::Delta::Usage(usage) => Some(Usage::from(usage.clone())),
             _ => None,
         }
     }

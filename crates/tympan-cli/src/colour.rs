@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use anstyle::{AnsiColor, Style};
 use tympan::Rendered;
-use tympan::origin::Origin;
-use tympan::rendered::Segment;
+use tympan::chat::rendered::Segment;
+use tympan::text::origin::Origin;
 
 use crate::escape::{is_unsafe, written};
 use crate::output::Looks;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 use tympan::Error;
 use tympan::diagnostic::{Diagnostic, Severity};
-use tympan::source::{SourceFile, Span};
+use tympan::text::source::{SourceFile, Span};
 
 use crate::escape::{is_unsafe, visible, visible_line, written};
 

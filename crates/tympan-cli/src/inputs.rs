@@ -5,12 +5,12 @@ use std::path::Path;
 use serde_json::Value as Json;
 use tympan::diagnostic::guess_name;
 use tympan::format::parse_inputs;
-use tympan::schema::{Property, PropertyKind};
-use tympan::source::SourceFile;
 use tympan::spec::DIRECTIVE;
+use tympan::spec::schema::{Property, PropertyKind};
+use tympan::text::source::SourceFile;
 use tympan::{Error, Inputs, Kind, Prompt};
+use tympan_runtime::file::read as file;
 use tympan_runtime::load::DEFAULT_MAX_FILE_BYTES;
-use tympan_runtime::read as file;
 
 use crate::args::InputArgs;
 use crate::prompt_file::{is_stdin, read_stdin};

@@ -3,7 +3,7 @@
 //! In US dollars for a million tokens, as public price lists had them when they were looked up on 2026-11-15; nobody has
 //! compared them with a bill. Discounts, batches and taxes are not in them: a cost that is shown is an estimate.
 
-use tympan::response::Usage;
+use tympan::wire::response::Usage;
 
 /// What a model costs for a million tokens.
 struct Price {

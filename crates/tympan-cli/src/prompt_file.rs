@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use tympan::format::definition::{Syntax, is_definition};
-use tympan::source::SourceFile;
+use tympan::text::source::SourceFile;
 use tympan::{Error, Kind, Prompt};
 use tympan_runtime::{EnvPolicy, LoadOptions, Runtime, RuntimeOptions};
 

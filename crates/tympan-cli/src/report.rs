@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use serde_json::{Value as Json, json};
 use tympan::diagnostic::{Diagnostic, Severity};
-use tympan::source::SourceFile;
+use tympan::text::source::SourceFile;
 use tympan::{Class, Error, Outcome};
 
 use crate::escape::{is_unsafe, visible};

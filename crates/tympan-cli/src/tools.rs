@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
+use tympan::secret::url::redacted_url;
 use tympan::spec::{Secret, ToolKind};
-use tympan::wire::redacted_url;
 use tympan::{Error, Kind, Prompt};
 use tympan_runtime::tool::{command_with_env, idempotent};
 use tympan_runtime::{McpServer, Runtime, Tool};

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::source::Span;
+use crate::text::source::Span;
 
 /// How serious a diagnostic is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -6,8 +6,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 
 use crate::diagnostic::Diagnostic;
-use crate::redact::Redactor;
-use crate::source::{LineColumn, SourceFile, Span};
+use crate::text::source::{LineColumn, SourceFile, Span};
 
 /// The result of anything in Tympan that can fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -361,11 +360,10 @@ impl Error {
         self
     }
 
-    /// The same without secrets in its words, for one that repeats what somebody else has written.
-    #[must_use]
-    pub fn without_secrets(mut self, redactor: &Redactor) -> Self {
+    /// Replaces the words of the message and of the help.
+    pub(crate) fn map_words(mut self, map: impl Fn(&str) -> String) -> Self {
         for words in [Some(&mut self.0.message), self.0.help.as_mut()].into_iter().flatten() {
-            *words = redactor.text(words).into_owned();
+            *words = map(words);
         }
         self
     }

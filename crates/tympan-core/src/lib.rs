@@ -1,10 +1,10 @@
-//! Tympan's engine: prompts that remember who wrote every byte.
+//! Tympan's engine: prompts that know which input wrote every byte.
 //!
-//! Everything here is a pure function over data: no files, no environment, no clock, no network,
-//! no globals. The crate `tympan-runtime` adds what waits.
+//! Everything here is a pure function over data: no files, no environment, no clock, no network, no globals. The crate
+//! `tympan` re-exports it and, behind features, the runtime that performs I/O.
 //!
 //! ```
-//! use tympan::{Prompt, spec::PromptSpec, chat};
+//! use tympan::{Prompt, chat, spec::PromptSpec};
 //! use serde_json::json;
 //!
 //! let spec = PromptSpec { instructions: "system:\nBe kind.\n\nuser:\n{{ question }}".into(), ..Default::default() };
@@ -16,60 +16,40 @@
 //! # Ok::<(), tympan::Error>(())
 //! ```
 //!
-//! Where to look next: [`Prompt`] for rendering, [`definition`] for prompts from YAML, JSON and TOML, [`chat`] for messages, [`template`] for the
-//! template engine, [`origin`] for who wrote what, [`TypedInputs`] for structs that are the inputs of one prompt.
+//! The modules follow the data path, and each uses only those before it: [`text`], [`error`], [`secret`], [`spec`],
+//! [`mod@format`], [`template`], [`chat`], [`prompt`], [`directive`], [`wire`], [`turn`].
 #![warn(missing_docs)]
 
-pub mod arguments;
-mod canonical;
-pub mod chat;
-mod check;
-pub mod composition;
-pub mod credential;
-pub mod definition;
+pub mod json;
+pub mod text;
+
 pub mod diagnostic;
-pub mod directive;
-mod directive_inputs;
-pub mod directive_return;
-pub mod echo;
-pub mod env_value;
 pub mod error;
-pub mod format;
-pub mod given;
-pub mod guard;
-pub mod hash;
-mod interpolation;
-pub mod marker;
-pub mod message;
-pub mod origin;
-pub mod outcome;
-mod pieces;
-mod placement;
-pub mod prompt;
-pub mod redact;
-pub mod rendered;
-pub mod response;
-pub mod schema;
-pub mod serialized;
-pub mod signature;
-pub mod source;
+
+pub mod secret;
 pub mod spec;
-mod spec_json;
-mod strict;
+
+pub mod format;
 pub mod template;
-pub mod thread;
-pub mod turn;
-pub mod typed;
+
+pub mod chat;
+pub mod prompt;
+
+pub mod directive;
 pub mod wire;
 
-pub use composition::Composition;
+pub mod turn;
+
+pub use chat::guard::Guard;
+pub use chat::message::{Content, ContentPart, Message};
+pub use chat::rendered::{Inputs, Rendered};
 pub use error::{Class, Error, Kind, Result};
 pub use format::definition::PromptDefinition;
-pub use guard::Guard;
-pub use message::{Content, ContentPart, JsonMap, Message, Role};
-pub use outcome::Outcome;
+pub use json::JsonMap;
+pub use prompt::composition::Composition;
+pub use prompt::typed::TypedInputs;
 pub use prompt::{Prompt, RenderOptions};
-pub use redact::Redactor;
-pub use rendered::{Inputs, Rendered};
-pub use response::Response;
-pub use typed::TypedInputs;
+pub use secret::redact::Redactor;
+pub use spec::role::Role;
+pub use turn::outcome::Outcome;
+pub use wire::response::Response;

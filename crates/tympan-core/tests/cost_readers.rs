@@ -4,12 +4,13 @@ mod cost;
 
 use cost::{Row, check};
 use serde_json::{Value as Json, json};
+use tympan::chat::thread::{ThreadRoles, parse_thread};
+use tympan::directive::signature;
 use tympan::format::{NoReferences, directive as directives, parse_inputs, prompty};
-use tympan::source::SourceFile;
 use tympan::spec::PromptSpec;
 use tympan::template::{CompileOptions, Syntax, Template};
-use tympan::thread::{ThreadRoles, parse_thread};
-use tympan::{Inputs, Prompt, signature};
+use tympan::text::source::SourceFile;
+use tympan::{Inputs, Prompt};
 
 /// A text that is made of numbered pieces.
 fn pieces(size: usize, piece: impl FnMut(usize) -> String) -> String {

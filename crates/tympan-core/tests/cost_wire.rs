@@ -6,16 +6,18 @@ use std::fmt::Write as _;
 
 use cost::{Row, check};
 use serde_json::{Value as Json, json};
+use tympan::chat::message::Role;
+use tympan::chat::thread::{ThreadRoles, parse_thread};
 use tympan::format::{NoReferences, prompty};
-use tympan::message::Role;
-use tympan::response::{Answer, Output};
-use tympan::schema::{Property, PropertyKind};
-use tympan::source::{SourceFile, Span};
+use tympan::spec::schema::{Property, PropertyKind};
 use tympan::spec::{PromptSpec, Secret};
-use tympan::thread::{ThreadRoles, parse_thread};
+use tympan::text::source::{SourceFile, Span};
+use tympan::turn::outcome;
 use tympan::turn::{Next, Turn, TurnOptions, TurnTool};
+use tympan::wire::arguments;
+use tympan::wire::response::{Answer, Output};
 use tympan::wire::{EncodeOptions, Function, Protocol, SseDecoder, StreamDecoder, decode, encode};
-use tympan::{Inputs, Message, Prompt, Redactor, RenderOptions, Response, arguments, diagnostic, outcome};
+use tympan::{Inputs, Message, Prompt, Redactor, RenderOptions, Response, diagnostic};
 
 /// A text that is made of numbered pieces.
 fn pieces(size: usize, piece: impl FnMut(usize) -> String) -> String {
@@ -84,7 +86,7 @@ fn arguments_of(schema: Json, arguments: Json) -> Box<dyn Fn()> {
         let begun = vec![Message::text(Role::User, "x")];
         let mut turn = Turn::new(&prompt, &Inputs::new(), begun, options.clone()).expect("it begins");
         assert!(matches!(turn.next(), Next::Call));
-        let call = tympan::response::ToolCall {
+        let call = tympan::wire::response::ToolCall {
             id: "a".into(),
             name: "f".into(),
             arguments: call["arguments"].as_str().unwrap_or_default().to_owned(),

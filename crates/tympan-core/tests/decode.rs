@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use tympan::outcome::finish;
-use tympan::response::{Delta, Output};
-use tympan::schema::{Property, PropertyKind};
 use tympan::spec::PromptSpec;
+use tympan::spec::schema::{Property, PropertyKind};
+use tympan::turn::outcome::finish;
+use tympan::wire::response::{Delta, Output};
 use tympan::wire::{self, Protocol, StreamDecoder, StreamLimits};
 use tympan::{Error, Kind, Prompt, Response, Result};
 

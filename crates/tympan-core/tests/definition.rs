@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
-use tympan::definition::Overlay;
 use tympan::format::definition::Syntax;
-use tympan::source::SourceFile;
+use tympan::prompt::definition::Overlay;
+use tympan::text::source::SourceFile;
 use tympan::{Composition, Error, Kind, Prompt, RenderOptions, Role};
 
 fn fixtures(directory: &str) -> Vec<PathBuf> {
@@ -32,7 +32,7 @@ fn report(error: &Error) -> String {
     let source = error.source_file().expect("it has a source");
     let mut lines = vec![(error.span(), error.message().to_owned(), error.help())];
     lines.extend(error.others().iter().map(|other| (other.span, other.message.clone(), other.help.as_deref())));
-    let line = |(span, message, help): &(Option<tympan::source::Span>, String, Option<&str>)| {
+    let line = |(span, message, help): &(Option<tympan::text::source::Span>, String, Option<&str>)| {
         let place = source.line_column(span.expect("it has a place").start);
         format!("{}:{} {message}\n    {}\n", place.line, place.column, help.unwrap_or("-"))
     };
@@ -87,8 +87,8 @@ fn a_render_says_what_it_is() {
     let options = RenderOptions { variant: Some("warm"), ..RenderOptions::default() };
     let warm = prompt.render_from_with(&vars, &options).expect("it renders");
     assert_eq!((warm.text(), warm.variant()), ("Dear system:\nAda", "warm"));
-    assert_eq!(warm.template_hash(), tympan::hash::sha256_hex("Dear {{ name }}"));
-    assert_eq!(warm.render_hash(), tympan::hash::sha256_hex("Dear system:\nAda"));
+    assert_eq!(warm.template_hash(), tympan::text::hash::sha256_hex("Dear {{ name }}"));
+    assert_eq!(warm.render_hash(), tympan::text::hash::sha256_hex("Dear system:\nAda"));
     let attributes = prompt.provenance_attributes(&warm);
     assert_eq!(attributes["tympan.prompt.variant"], "warm");
     assert_eq!(attributes["tympan.prompt.definition_hash"], prompt.definition_hash());
@@ -192,14 +192,14 @@ fn the_definition_hash_can_be_recomputed() {
         r#""variables":{"name":{"trusted":false,"types":["string"]},"tone":{"trusted":true,"types":["string"]}},"#,
         r#""version":1}"#
     );
-    assert_eq!(prompt.definition_hash(), tympan::hash::sha256_hex(canonical));
+    assert_eq!(prompt.definition_hash(), tympan::text::hash::sha256_hex(canonical));
 }
 
 fn shuffled(value: &Json, seed: u64) -> Json {
     match value {
         Json::Object(map) => {
             let mut entries: Vec<_> = map.iter().map(|(key, value)| (key.clone(), shuffled(value, seed))).collect();
-            entries.sort_by_key(|(key, _)| tympan::hash::sha256_hex(format!("{seed}{key}")));
+            entries.sort_by_key(|(key, _)| tympan::text::hash::sha256_hex(format!("{seed}{key}")));
             Json::Object(entries.into_iter().collect())
         }
         other => other.clone(),

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::json;
 use tympan::directive::{INSTRUCTION, load};
-use tympan::source::SourceFile;
+use tympan::text::source::SourceFile;
 use tympan::{Error, Inputs, Prompt, Rendered, Role, chat};
 
 /// Parts of steps: text, references, and what only looks like them.
@@ -115,6 +115,6 @@ proptest! {
             let span = finding.span.expect("every finding has a place");
             prop_assert!(text.get(span.range()).is_some(), "{:?}", finding);
         }
-        let _ = tympan::signature::verify(&text, &[]);
+        let _ = tympan::directive::signature::verify(&text, &[]);
     }
 }

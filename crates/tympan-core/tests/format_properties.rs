@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use tympan::format::{ReferencedFile, Resolve, prompty};
-use tympan::source::SourceFile;
+use tympan::text::source::SourceFile;
 
 /// A host on which everything exists and nothing is secret.
 struct Echo;

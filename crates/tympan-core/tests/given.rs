@@ -5,9 +5,9 @@ mod cases;
 use bumpalo::Bump;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
-use tympan::given::{Given, GivenMap};
-use tympan::schema::{Property, PropertyKind};
 use tympan::spec::PromptSpec;
+use tympan::spec::schema::{Property, PropertyKind};
+use tympan::template::input::{Given, GivenMap};
 use tympan::{Inputs, Prompt, RenderOptions, Rendered, Result};
 
 /// The same data, somewhere else.

@@ -8,9 +8,9 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tympan::guard::{CLOSE, OPEN};
-use tympan::schema::{Property, PropertyKind};
+use tympan::chat::guard::{CLOSE, OPEN};
 use tympan::spec::PromptSpec;
+use tympan::spec::schema::{Property, PropertyKind};
 use tympan::template::Limits;
 use tympan::{Guard, Inputs, JsonMap, Kind, Message, Prompt, RenderOptions, Rendered, chat};
 
@@ -82,7 +82,7 @@ fn segments_complaint(rendered: &Rendered) -> Option<String> {
         return Some("the segments do not join to the text".to_owned());
     }
     let nonces: Vec<_> = rendered.rich_places().iter().map(|place| place.range.clone()).collect();
-    let inside = |segment: &tympan::rendered::Segment<'_>| {
+    let inside = |segment: &tympan::chat::rendered::Segment<'_>| {
         !rendered.is_trusted(segment) && !nonces.contains(&segment.range) && !segment.text.is_empty()
     };
     let mut depth = 0;

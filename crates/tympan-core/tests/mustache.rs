@@ -4,8 +4,8 @@ mod cases;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tympan::source::SourceFile;
 use tympan::template::{CompileOptions, Syntax, Template};
+use tympan::text::source::SourceFile;
 use tympan::{Error, JsonMap, Result};
 
 #[derive(Deserialize)]
@@ -68,7 +68,7 @@ fn pieces(source: &str, inputs: &Value) -> Vec<(String, Vec<String>)> {
     let template = compile(source, CompileOptions::default()).expect("it compiles");
     let text = template.render_json(inputs.as_object().expect("inputs are an object"), true).expect("it renders");
     let names: Vec<_> = template.inputs().map(|(name, _)| name.to_owned()).collect();
-    let writers = |origin: tympan::origin::Origin| {
+    let writers = |origin: tympan::text::origin::Origin| {
         let writers = names.iter().enumerate().filter(|(index, _)| origin.contains(*index));
         writers.map(|(_, name)| name.clone()).collect()
     };

@@ -6,8 +6,8 @@
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::json;
-use tympan::schema::{Property, PropertyKind};
 use tympan::spec::PromptSpec;
+use tympan::spec::schema::{Property, PropertyKind};
 use tympan::{Prompt, Role, chat};
 
 /// What inputs hold: nothing, blanks, parts of markers, and whole ones.

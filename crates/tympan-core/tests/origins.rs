@@ -3,8 +3,8 @@
 mod cases;
 
 use serde::{Deserialize, Serialize};
-use tympan::schema::{Property, PropertyKind};
 use tympan::spec::PromptSpec;
+use tympan::spec::schema::{Property, PropertyKind};
 use tympan::{Inputs, JsonMap, Message, Prompt, Rendered, chat};
 
 #[derive(Deserialize)]
@@ -59,7 +59,7 @@ impl Case {
 
 fn segments(rendered: &Rendered) -> Vec<Segment> {
     let names = |origin| rendered.inputs().names(origin).map(str::to_owned).collect();
-    let segment = |segment: tympan::rendered::Segment<'_>| Segment {
+    let segment = |segment: tympan::chat::rendered::Segment<'_>| Segment {
         text: segment.text.to_owned(),
         inputs: names(segment.origin),
         trusted: rendered.is_trusted(&segment),

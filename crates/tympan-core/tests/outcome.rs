@@ -2,11 +2,12 @@
 
 use serde::Deserialize;
 use serde_json::json;
-use tympan::response::{Answer, Output};
-use tympan::schema::{Property, PropertyKind};
 use tympan::spec::PromptSpec;
+use tympan::spec::schema::{Property, PropertyKind};
+use tympan::turn::outcome;
+use tympan::wire::response::{Answer, Output};
 use tympan::wire::{Protocol, protocol};
-use tympan::{Kind, Outcome, Prompt, Response, outcome};
+use tympan::{Kind, Outcome, Prompt, Response};
 
 #[derive(Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]

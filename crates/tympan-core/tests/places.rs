@@ -2,8 +2,8 @@
 
 use serde_json::json;
 use tympan::chat::{Place, split, split_with_places};
-use tympan::schema::{Property, PropertyKind};
 use tympan::spec::PromptSpec;
+use tympan::spec::schema::{Property, PropertyKind};
 use tympan::{Prompt, RenderOptions};
 
 #[test]

@@ -7,8 +7,8 @@ use grammar::{Exprs, block};
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
-use tympan::schema::{Property, PropertyKind};
 use tympan::spec::PromptSpec;
+use tympan::spec::schema::{Property, PropertyKind};
 use tympan::template::{CompileOptions, Template};
 use tympan::{Inputs, Message, Prompt, RenderOptions, Rendered, Role, chat};
 

@@ -4,10 +4,10 @@ mod cases;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use tympan::chat::thread::{ThreadRoles, parse_thread};
 use tympan::format::{NoReferences, prompty};
-use tympan::source::SourceFile;
 use tympan::spec::Secret;
-use tympan::thread::{ThreadRoles, parse_thread};
+use tympan::text::source::SourceFile;
 use tympan::wire::{EncodeOptions, Function, WireRequest, encode, inline_media};
 use tympan::{Inputs, Message, Prompt, RenderOptions, Result};
 

@@ -5,8 +5,8 @@ mod small_stack;
 use serde_json::{Value, json};
 use small_stack::{on_small_stack, render};
 use tympan::format::{ReferencedFile, Resolve, prompty};
-use tympan::source::SourceFile;
 use tympan::template::Syntax;
+use tympan::text::source::SourceFile;
 use tympan::{Error, Kind};
 
 /// The longest template that it promises this for.

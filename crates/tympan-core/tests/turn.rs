@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tympan::chat::thread::{ThreadRoles, parse_thread};
 use tympan::format::{NoReferences, prompty};
-use tympan::source::SourceFile;
 use tympan::spec::{Binding, BindingValue, PromptSpec};
-use tympan::thread::{ThreadRoles, parse_thread};
+use tympan::text::source::SourceFile;
 use tympan::turn::{
     ContextBudget, Fed, Guardrails, Next, Prices, ToolResult, ToolRun, Turn, TurnEvent, TurnOptions, TurnTool,
 };
@@ -157,7 +157,7 @@ fn next_json(next: &Next) -> Value {
         Next::Done(response) => {
             let deltas = response.deltas();
             let text = deltas.iter().find_map(|delta| match delta {
-                tympan::response::Delta::Text(text) => Some(text.as_str()),
+                tympan::wire::response::Delta::Text(text) => Some(text.as_str()),
                 _ => None,
             });
             json!({"done": text.unwrap_or_default()})

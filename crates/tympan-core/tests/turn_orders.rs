@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use tympan::response::{Answer, Output, ToolCall};
-use tympan::schema::{Property, PropertyKind};
+use tympan::spec::schema::{Property, PropertyKind};
 use tympan::spec::{PromptSpec, Tool, ToolKind};
 use tympan::turn::{ContextBudget, Failure, Fed, Guardrails, Next, ToolResult, Turn, TurnEvent, TurnOptions, Verdict};
+use tympan::wire::response::{Answer, Output, ToolCall};
 use tympan::{Error, Inputs, Kind, Message, Prompt, Response, Role};
 
 /// The most events of an order.

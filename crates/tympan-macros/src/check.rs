@@ -3,8 +3,8 @@
 use syn::{Error, Result};
 use tympan_core::Prompt;
 use tympan_core::diagnostic::guess_name;
-use tympan_core::schema::{Property, PropertyKind};
-use tympan_core::source::{SourceFile, Span};
+use tympan_core::spec::schema::{Property, PropertyKind};
+use tympan_core::text::source::{SourceFile, Span};
 
 use crate::attributes::{Field, GardeRule, Mistakes, Struct};
 use crate::file::show;

@@ -7,7 +7,8 @@ use quote::quote;
 use syn::{DeriveInput, Error, LitStr, Result, parse_quote};
 
 use crate::attributes::{Mistakes, Struct};
-use crate::{check, file};
+use crate::check;
+use crate::file;
 
 /// What stands in the code in the place of `#[derive(Inputs)]`.
 pub(crate) fn expand(item: &DeriveInput) -> TokenStream {
@@ -62,7 +63,7 @@ impl Embedded {
                 ::core::include_bytes!(::core::concat!(::core::env!("CARGO_MANIFEST_DIR"), "/", #path));
             static PROMPT: ::std::sync::OnceLock<::tympan::Prompt> = ::std::sync::OnceLock::new();
             PROMPT.get_or_init(|| {
-                ::tympan::typed::embedded(#path, #text).expect("the prompt was sound when it was compiled in")
+                ::tympan::prompt::typed::embedded(#path, #text).expect("the prompt was sound when it was compiled in")
             })
         }
     }
@@ -70,7 +71,7 @@ impl Embedded {
     /// What has to be true of the struct.
     fn bounds(&self) -> TokenStream {
         let serializes = serializes();
-        if self.needs_validation { quote!(#serializes + ::tympan::typed::Validated) } else { serializes }
+        if self.needs_validation { quote!(#serializes + ::tympan::prompt::typed::Validated) } else { serializes }
     }
 
     /// A `render_with` in place of the provided one, if that is not enough.
@@ -83,7 +84,7 @@ impl Embedded {
                 &self,
                 options: &::tympan::RenderOptions<'_>,
             ) -> ::tympan::Result<::tympan::Rendered> {
-                ::tympan::typed::Validated::check_rules(self)?;
+                ::tympan::prompt::typed::Validated::check_rules(self)?;
                 <Self as ::tympan::TypedInputs>::prompt().render_from_with(self, options)
             }
         }
@@ -91,7 +92,7 @@ impl Embedded {
 }
 
 fn serializes() -> TokenStream {
-    quote!(::tympan::typed::Serialize)
+    quote!(::tympan::prompt::typed::Serialize)
 }
 
 fn implementation(

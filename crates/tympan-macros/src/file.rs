@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use tympan_core::diagnostic::{Diagnostic, guess_name};
-use tympan_core::source::{SourceFile, Span};
-use tympan_core::{Error, Prompt, typed};
+use tympan_core::prompt::typed;
+use tympan_core::text::source::{SourceFile, Span};
+use tympan_core::{Error, Prompt};
 
 /// The text of a file at a path that starts in a directory.
 ///

@@ -18,59 +18,38 @@
 //! arrive, [`Cassette`] for runs without a provider, [`trace`] for what a run did.
 #![warn(missing_docs)]
 
-mod cancel;
-pub mod cassette;
-pub mod client;
-pub mod config;
-mod credentials;
-pub mod data;
-mod exchange;
-mod foreign;
-mod invoke;
-pub mod io;
-pub mod journal;
-pub mod keys;
+pub mod file;
+pub mod host;
 pub mod load;
-mod load_prompt;
-mod models;
-mod pipeline;
-mod provider;
-mod reach;
-pub mod read;
-mod run;
-mod runtime;
-mod stream;
-pub mod time;
-pub mod tokens;
-mod told;
+pub mod model;
+pub mod net;
 pub mod tool;
 pub mod trace;
-mod turn;
-pub mod write;
+pub mod turn;
 
-pub use cancel::{CancelToken, Steering};
-pub use cassette::Cassette;
-pub use invoke::PromptSource;
-pub use journal::Journal;
-pub use load::{EnvFile, EnvPolicy, LoadOptions, LoadedDocument, load_document, load_document_str};
-pub use load_prompt::{load, load_async, load_str};
-pub use pipeline::{
+pub use host::pipeline::{
     default_runtime, invoke, invoke_agent, invoke_agent_as, invoke_agent_as_async, invoke_agent_async, invoke_as,
     invoke_as_async, invoke_async, parse, parse_async, prepare, prepare_async, process, process_async, render,
     render_async, resume, resume_async, run, run_async, turn, turn_as, turn_as_async, turn_async, validate_inputs,
 };
-pub use provider::{Deltas, ModelCall, Provider, Reply};
-pub use run::{Run, RunOptions};
-pub use runtime::{Parser, Renderer, Runtime, RuntimeOptions};
+pub use host::runtime::{Parser, Renderer, Runtime, RuntimeOptions};
+pub use load::prompt::{load, load_async, load_str};
+pub use load::{EnvFile, EnvPolicy, LoadOptions, LoadedDocument, load_document, load_document_str};
+pub use model::cassette::Cassette;
+pub use model::invoke::PromptSource;
+pub use model::provider::{Deltas, ModelCall, Provider, Reply};
+pub use model::run::{Run, RunOptions};
+pub use model::stream::ResponseStream;
 /// What describes the types that tools take. Derive with this version of it.
 pub use schemars;
-pub use stream::ResponseStream;
 pub use tool::{Invocation, McpServer, Tool, ToolHandler, ToolOutput, bind_tools};
 pub use trace::{TraceOptions, Tracer};
+pub use turn::cancel::{CancelToken, Steering};
+pub use turn::journal::Journal;
 pub use turn::{AgentEvent, Approve, Compact, Resumed, TurnRun, TurnSettings};
-pub use tympan::chat::{ParseTextOptions, parse_text};
-pub use tympan::marker::pre_render;
-pub use tympan::{Error, Guard, Inputs, Kind, Message, Prompt, Rendered, Result};
+pub use tympan_core::chat::marker::pre_render;
+pub use tympan_core::chat::{ParseTextOptions, parse_text};
+pub use tympan_core::{Error, Guard, Inputs, Kind, Message, Prompt, Rendered, Result};
 
 /// The examples of the guide, as tests.
 #[cfg(doctest)]

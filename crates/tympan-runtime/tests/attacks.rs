@@ -3,14 +3,16 @@
 mod shared;
 
 use serde_json::Value;
-use tympan::env_value::ValueSource;
-use tympan::guard::{CLOSE, OPEN};
-use tympan::hash::sha256_hex;
-use tympan::spec::Secret;
-use tympan::wire::compatible::PROVIDERS;
-use tympan::wire::{Address, Carried, EncodeOptions, Protocol, SseDecoder, StreamDecoder, check_destination, encode};
-use tympan::{Error, Message};
-use tympan::{Inputs, Prompt};
+use tympan_core::chat::guard::{CLOSE, OPEN};
+use tympan_core::secret::env_value::ValueSource;
+use tympan_core::spec::Secret;
+use tympan_core::text::hash::sha256_hex;
+use tympan_core::wire::compatible::PROVIDERS;
+use tympan_core::wire::{
+    Address, Carried, EncodeOptions, Protocol, SseDecoder, StreamDecoder, check_destination, encode,
+};
+use tympan_core::{Error, Message};
+use tympan_core::{Inputs, Prompt};
 use tympan_runtime::{Guard, Runtime, RuntimeOptions, prepare};
 
 /// Runs every case of a surface and collects what went wrong.
@@ -236,12 +238,15 @@ fn render_many_and_concurrently() {
 #[test]
 fn validate() {
     run("validate", |case| {
-        let spec = tympan::spec::PromptSpec {
-            inputs: vec![tympan::schema::Property::new("q", tympan::schema::PropertyKind::Object)],
+        let spec = tympan_core::spec::PromptSpec {
+            inputs: vec![tympan_core::spec::schema::Property::new(
+                "q",
+                tympan_core::spec::schema::PropertyKind::Object,
+            )],
             instructions: "{{ q.missing.key }}".to_owned(),
             ..Default::default()
         };
-        let prompt = tympan::Prompt::from_spec(spec);
+        let prompt = tympan_core::Prompt::from_spec(spec);
         let inputs = case["inputs"].as_object().cloned().unwrap_or_default();
         prompt.validate_inputs(&inputs).map_err(|error| error.to_string())?;
         no_leak(case, &prepare(&prompt, &inputs))
@@ -253,9 +258,10 @@ fn validate() {
 fn roundtrip() {
     run("roundtrip", |case| {
         let value = &case["inputs"]["value"];
-        let spec = tympan::spec::PromptSpec { instructions: "{{ value | tojson }}".to_owned(), ..Default::default() };
+        let spec =
+            tympan_core::spec::PromptSpec { instructions: "{{ value | tojson }}".to_owned(), ..Default::default() };
         let inputs = case["inputs"].as_object().cloned().unwrap_or_default();
-        let rendered = tympan::Prompt::from_spec(spec).render(&inputs).map_err(|error| error.to_string())?;
+        let rendered = tympan_core::Prompt::from_spec(spec).render(&inputs).map_err(|error| error.to_string())?;
         let back: Value = serde_json::from_str(rendered.text()).map_err(|error| error.to_string())?;
         if back == *value { Ok(()) } else { Err(format!("{value} came back as {back}")) }
     });
@@ -294,7 +300,9 @@ fn stream_holds(expect: &Value, pieces: &[&str]) -> Result<(), String> {
         ("events", Err(error)) => Err(error.to_string()),
         ("events", Ok(response)) => {
             let text = expect["text"].as_str().unwrap_or_default();
-            let tympan::response::Output::Answer(answer) = response.output else { return Err("no answer".into()) };
+            let tympan_core::wire::response::Output::Answer(answer) = response.output else {
+                return Err("no answer".into());
+            };
             let count = expect["count"].as_u64();
             if answer.text != text || count.is_some_and(|count| count != events_before_the_end(pieces)) {
                 return Err(format!("{:?}", answer.text));
@@ -343,8 +351,11 @@ fn endpoints() {
 fn files_in_inputs() {
     run("provider", |case| {
         let Some(image) = case["inputs"]["image_input"].as_str() else { return Ok(()) };
-        let spec = tympan::spec::PromptSpec {
-            inputs: vec![tympan::schema::Property::new("image", tympan::schema::PropertyKind::Image)],
+        let spec = tympan_core::spec::PromptSpec {
+            inputs: vec![tympan_core::spec::schema::Property::new(
+                "image",
+                tympan_core::spec::schema::PropertyKind::Image,
+            )],
             instructions: "user:\n{{ image }}".to_owned(),
             ..Default::default()
         };

@@ -5,11 +5,11 @@ mod shared;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use tympan::format::{definition::Syntax, parse_inputs};
-use tympan::source::SourceFile;
-use tympan::thread::{ThreadRoles, parse_thread};
-use tympan::wire::{EncodeOptions, encode};
-use tympan::{Error, Inputs, Prompt};
+use tympan_core::chat::thread::{ThreadRoles, parse_thread};
+use tympan_core::format::{definition::Syntax, parse_inputs};
+use tympan_core::text::source::SourceFile;
+use tympan_core::wire::{EncodeOptions, encode};
+use tympan_core::{Error, Inputs, Prompt};
 use tympan_runtime::tool::openapi::{self, Service, ServiceOptions};
 use tympan_runtime::{LoadOptions, Runtime, RuntimeOptions};
 
@@ -53,7 +53,7 @@ fn run(surface: &str, inputs: &Value, files: &Value) {
             let syntax = Syntax::from_extension(text("syntax")).expect("a syntax");
             judge(Prompt::from_definition_source(SourceFile::new("a.yaml", text("text")), syntax));
         }
-        "directive" => judge(tympan::directive::load(SourceFile::new("a.md", text("text")), "Go.")),
+        "directive" => judge(tympan_core::directive::load(SourceFile::new("a.md", text("text")), "Go.")),
         "openapi" => {
             if let Ok(document) = openapi::read("api", text("document")) {
                 drop(Service::new(&document, &ServiceOptions { name: "api".into(), ..ServiceOptions::default() }));

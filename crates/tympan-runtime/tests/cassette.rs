@@ -14,8 +14,8 @@ use runs::{
     PLAIN_KEY, TEMPLATE, event, inputs, last_events, model, prompt, runtime_with, say, saying, streamed, whole,
 };
 use serde_json::{Value, json};
-use tympan::spec::Secret;
-use tympan::wire::{Function, Protocol};
+use tympan_core::spec::Secret;
+use tympan_core::wire::{Function, Protocol};
 use tympan_runtime::{Cassette, Kind, Result, Run, RunOptions, Runtime};
 
 fn recorder(folder: &Path, variables: &[(&str, &str)]) -> Runtime {

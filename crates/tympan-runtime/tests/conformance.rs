@@ -4,12 +4,12 @@
 mod shared;
 
 use serde_json::{Value, json};
-use tympan::outcome;
-use tympan::schema::{Property, PropertyKind};
-use tympan::spec::PromptSpec;
-use tympan::thread::{ThreadRoles, parse_thread};
-use tympan::wire::{self, EncodeOptions, encode};
-use tympan::{Inputs, Prompt, Rendered, Result};
+use tympan_core::chat::thread::{ThreadRoles, parse_thread};
+use tympan_core::spec::PromptSpec;
+use tympan_core::spec::schema::{Property, PropertyKind};
+use tympan_core::turn::outcome;
+use tympan_core::wire::{self, EncodeOptions, encode};
+use tympan_core::{Inputs, Prompt, Rendered, Result};
 use tympan_runtime::{ParseTextOptions, Runtime, RuntimeOptions, parse_text};
 
 fn cases(operation: &str) -> Vec<Value> {

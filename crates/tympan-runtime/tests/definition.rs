@@ -3,7 +3,7 @@
 mod shared;
 
 use serde_json::{Value, json};
-use tympan::{Kind, Prompt, RenderOptions};
+use tympan_core::{Kind, Prompt, RenderOptions};
 use tympan_runtime::{Inputs, load, load_str, prepare};
 
 /// A typed value of the corpus as JSON.

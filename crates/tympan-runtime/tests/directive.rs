@@ -4,11 +4,11 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value as Json, json};
-use tympan::diagnostic::Diagnostic;
-use tympan::directive_return;
-use tympan::schema::PropertyKind;
-use tympan::source::SourceFile;
-use tympan::{Error, Inputs, Kind, Prompt, Role};
+use tympan_core::diagnostic::Diagnostic;
+use tympan_core::directive::result;
+use tympan_core::spec::schema::PropertyKind;
+use tympan_core::text::source::SourceFile;
+use tympan_core::{Error, Inputs, Kind, Prompt, Role};
 use tympan_runtime::{LoadOptions, Runtime, RuntimeOptions, load, load_str, prepare};
 
 fn fixtures() -> PathBuf {
@@ -197,11 +197,10 @@ fn results_are_read_as_the_instruction_shows() {
     let outputs = &prompt.spec().outputs;
     let instruction =
         prompt.spec().instructions.lines().find(|line| line.contains("rye_execute")).expect("it is there");
-    let error =
-        directive_return::from_text(outputs, instruction).expect("a call").expect_err("placeholders are no values");
+    let error = result::from_text(outputs, instruction).expect("a call").expect_err("placeholders are no values");
     assert_eq!(error.kind(), Kind::InvalidReturn);
     let filled = instruction.replace("<Where the file is>", "a.md").replace("<Whether it was signed>", "true");
-    let result = directive_return::from_text(outputs, &filled).expect("a call").expect("it fits");
+    let result = result::from_text(outputs, &filled).expect("a call").expect("it fits");
     assert_eq!(Json::Object(result), json!({"path": "a.md", "signed": true}));
 }
 

@@ -6,9 +6,9 @@ mod runs;
 use faults::client::fails;
 use runs::{TEMPLATE, inputs, runtime};
 use serde_json::{Value, json};
-use tympan::echo;
-use tympan::response::Delta;
-use tympan::{Message, Outcome, Prompt, Role};
+use tympan_core::wire::echo;
+use tympan_core::wire::response::Delta;
+use tympan_core::{Message, Outcome, Prompt, Role};
 use tympan_runtime::{Kind, Result, Run, RunOptions, Runtime};
 
 fn prompt(runtime: &Runtime, front: &Value) -> Prompt {

@@ -10,7 +10,7 @@ use faults::Server;
 use faults::client::{Waits, options, shown};
 use runs::say;
 use serde_json::{Value, json};
-use tympan::wire::compatible::PROVIDERS;
+use tympan_core::wire::compatible::PROVIDERS;
 use tympan_runtime::tool::ToolAddresses;
 use tympan_runtime::{
     Cassette, EnvFile, Error, Inputs, Journal, Kind, LoadOptions, Result, RunOptions, Runtime, RuntimeOptions,
@@ -188,7 +188,7 @@ fn a_key_of_the_caller_needs_an_address_of_the_caller() {
     let runtime = runs::runtime(&[]);
     let connection = json!({ "kind": "key", "endpoint": server.url("/v1") });
     let prompt = runs::prompt(&runtime, &json!({ "id": "m", "connection": connection }), runs::TEMPLATE);
-    let mut run = RunOptions { api_key: Some(tympan::spec::Secret::new("canary")), ..RunOptions::default() };
+    let mut run = RunOptions { api_key: Some(tympan_core::spec::Secret::new("canary")), ..RunOptions::default() };
     let error = runtime.invoke_with(&prompt, &runs::inputs(), &run).expect_err("it is refused");
     assert_eq!(error.kind(), Kind::UntrustedEndpoint);
     assert_eq!(server.connections(), 0);

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use futures_util::stream;
 use serde_json::{Value as Json, json};
-use tympan_runtime::io;
-use tympan_runtime::{Inputs, Kind, ModelCall, Provider, Reply, Result, RunOptions, Runtime, data};
+use tympan_runtime::host::data;
+use tympan_runtime::net::io;
+use tympan_runtime::{Inputs, Kind, ModelCall, Provider, Reply, Result, RunOptions, Runtime};
 
 /// Answers with these steps.
 struct Stepwise(Vec<Json>);

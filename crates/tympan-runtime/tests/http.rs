@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use faults::client::{Waits, client, client_with, drain, fails, options, post, shown};
 use faults::{Exchange, Server, tls};
-use tympan::spec::Secret;
-use tympan::wire::{HeaderValue, WireRequest};
-use tympan_runtime::client::{Content, HttpClient, HttpOptions, ProxyPolicy};
-use tympan_runtime::{Kind, io};
+use tympan_core::spec::Secret;
+use tympan_core::wire::{HeaderValue, WireRequest};
+use tympan_runtime::Kind;
+use tympan_runtime::net::client::{Content, HttpClient, HttpOptions, ProxyPolicy};
+use tympan_runtime::net::io;
 
 #[test]
 fn a_request_arrives_as_it_is_and_so_does_the_answer() {

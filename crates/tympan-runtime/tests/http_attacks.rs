@@ -9,7 +9,7 @@ use faults::client::{Waits, client, client_with, drain, fails, options, post, sh
 use faults::{Exchange, Server, tls};
 use serde_json::Value;
 use tympan_runtime::Kind;
-use tympan_runtime::client::{HttpClient, HttpOptions, ProxyPolicy};
+use tympan_runtime::net::client::{HttpClient, HttpOptions, ProxyPolicy};
 
 /// The cases whose names begin so.
 fn cases(prefix: &str) -> Vec<Value> {

@@ -10,11 +10,11 @@ use futures_util::future::BoxFuture;
 use journals::{Effect, Memory, Moment, STEPS, effects, inputs, prompt, runtime, settings, state};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use tympan::response::{Answer, Output, Response, ToolCall};
-use tympan::spec::Secret;
-use tympan::turn::{TurnEvent, Verdict};
-use tympan::{Inputs, Message, Prompt, Role};
-use tympan_runtime::journal::{JournalStore, JournalWriter, Stored};
+use tympan_core::spec::Secret;
+use tympan_core::turn::{TurnEvent, Verdict};
+use tympan_core::wire::response::{Answer, Output, Response, ToolCall};
+use tympan_core::{Inputs, Message, Prompt, Role};
+use tympan_runtime::turn::journal::{JournalStore, JournalWriter, Stored};
 use tympan_runtime::{
     AgentEvent, Error, Journal, Kind, ModelCall, Provider, Reply, RunOptions, Runtime, Tool, TurnRun, TurnSettings,
     tool,
@@ -308,7 +308,8 @@ fn a_journal_of_another_turn_is_refused() {
     judged.judge_output = Some(Arc::new(|_| Verdict::Allow));
     assert!(refusal(&prompt, &judged).contains("`judge_output`"));
     let messages = vec![Message::text(Role::User, "Something else.")];
-    let resumed = tympan_runtime::io::wait(Runtime::default().resume_messages_async(&prompt, messages, &settings()));
+    let resumed =
+        tympan_runtime::net::io::wait(Runtime::default().resume_messages_async(&prompt, messages, &settings()));
     let error = resumed.expect_err("it does not fit");
     assert_eq!(error.kind(), Kind::JournalMismatch);
     assert!(error.message().contains("messages"), "{error}");
@@ -321,7 +322,7 @@ fn messages_that_were_ready_are_given_again() {
     let memory = Memory::default();
     let settings = TurnSettings { journal: Some(memory.journal()), ..TurnSettings::default() };
     let runtime = Runtime::default();
-    let turn = tympan_runtime::io::wait(async {
+    let turn = tympan_runtime::net::io::wait(async {
         let first = runtime.turn_messages_async(&prompt, &Inputs::new(), messages.clone(), &settings).await;
         let again = runtime.resume_messages_async(&prompt, messages, &settings).await;
         assert_eq!(state(&first.expect("it ends well")), state(again.as_ref().expect("it ends well")));

@@ -20,7 +20,7 @@ use rustix::process::{Signal, getpid, kill_process};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tempfile::TempDir;
-use tympan_runtime::journal::{JournalStore, JournalWriter, Stored};
+use tympan_runtime::turn::journal::{JournalStore, JournalWriter, Stored};
 use tympan_runtime::{Journal, Result, TurnRun};
 
 /// Tells a child process what to do.

@@ -8,8 +8,8 @@ use std::fs;
 use faults::Server;
 use runs::{event, inputs, last_events, model, prompt, runtime_with, wants_stream};
 use serde_json::{Value, json};
-use tympan::Prompt;
-use tympan::wire::Protocol;
+use tympan_core::Prompt;
+use tympan_core::wire::Protocol;
 use tympan_runtime::{Journal, Runtime, TurnSettings, tool};
 
 /// Nothing but the journal says that this is a secret: it does not look like one.

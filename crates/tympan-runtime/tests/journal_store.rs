@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 use tempfile::TempDir;
-use tympan_runtime::journal::Stored;
+use tympan_runtime::turn::journal::Stored;
 use tympan_runtime::{Error, Journal, Kind};
 
 /// Records as they are, in that they end with a brace. Two are the same.

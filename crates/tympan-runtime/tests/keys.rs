@@ -4,10 +4,12 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use tympan::Kind;
-use tympan::signature::{Form, TrustedKey, sign, verify};
-use tympan_runtime::keys::{generate_key, read_signing_key, read_trusted_keys, write_signing_key, write_trusted_key};
-use tympan_runtime::write;
+use tympan_core::Kind;
+use tympan_core::directive::signature::{Form, TrustedKey, sign, verify};
+use tympan_runtime::file::write;
+use tympan_runtime::model::keys::{
+    generate_key, read_signing_key, read_trusted_keys, write_signing_key, write_trusted_key,
+};
 
 const TEXT: &str = "```xml\n<directive name=\"a\">\n</directive>\n```\n1. Do it.\n";
 

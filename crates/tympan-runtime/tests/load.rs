@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use tympan::Error;
-use tympan::diagnostic::Diagnostic;
-use tympan::source::SourceFile;
+use tympan_core::Error;
+use tympan_core::diagnostic::Diagnostic;
+use tympan_core::text::source::SourceFile;
 use tympan_runtime::{EnvPolicy, LoadOptions, load_document};
 
 fn fixtures() -> PathBuf {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
-use tympan::Result;
+use tympan_core::Result;
 use tympan_runtime::{LoadOptions, load_document, load_document_str};
 
 const OUTSIDE: &str = "OUTSIDE-SECRET";

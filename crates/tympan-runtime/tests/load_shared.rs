@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::Value as Json;
-use tympan::Result;
+use tympan_core::Result;
 use tympan_runtime::{EnvPolicy, LoadOptions, LoadedDocument, load_document, load_document_str};
 
 /// The cases of a shared file, or nothing where it is absent.

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use futures_util::future::BoxFuture;
 use mcp_double::{Double, calls, error_codes, mcp, prompt, scripted, told};
 use serde_json::{Value, json};
-use tympan::spec::Secret;
-use tympan::turn::Verdict;
-use tympan::{ContentPart, Inputs, Prompt, Response};
+use tympan_core::spec::Secret;
+use tympan_core::turn::Verdict;
+use tympan_core::{ContentPart, Inputs, Prompt, Response};
 use tympan_runtime::{Kind, McpServer, ModelCall, Provider, Reply, Result, Runtime, TurnRun, TurnSettings, tool};
 
 fn turn(runtime: &Runtime, prompt: &Prompt) -> Result<TurnRun> {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use mcp_double::{mcp, prompt, told};
 use serde_json::{Value, json};
-use tympan::{ContentPart, Inputs};
+use tympan_core::{ContentPart, Inputs};
 use tympan_runtime::{McpServer, Runtime, TurnSettings};
 
 /// Longer than anything here takes.

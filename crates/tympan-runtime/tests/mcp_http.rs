@@ -15,8 +15,8 @@ use faults::{Exchange, Server};
 use mcp_double::{mcp, prompt, scripted, told};
 use runs::{PLAIN_KEY, runtime, runtime_with};
 use serde_json::{Value, json};
-use tympan::Inputs;
-use tympan::spec::{Connection, ConnectionKind, Secret};
+use tympan_core::Inputs;
+use tympan_core::spec::{Connection, ConnectionKind, Secret};
 use tympan_runtime::tool::ToolAddresses;
 use tympan_runtime::{Error, Kind, McpServer, Result, Runtime, TurnRun, TurnSettings};
 

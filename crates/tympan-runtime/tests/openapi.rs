@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use services::{call, call_one, parts, runtime, status};
-use tympan::ContentPart;
+use tympan_core::ContentPart;
 use tympan_runtime::Kind;
 
 /// Longer than the service takes to start.

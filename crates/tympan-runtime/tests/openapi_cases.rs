@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use faults::{Request, Server};
 use serde_json::{Value, json};
 use services::{call, call_one, prompt, runtime};
-use tympan::{Inputs, JsonMap};
+use tympan_core::{Inputs, JsonMap};
 use tympan_runtime::tool::openapi::{self, Service, ServiceOptions};
 use tympan_runtime::{Runtime, TurnSettings};
 

@@ -14,8 +14,8 @@ use flate2::write::GzEncoder;
 use runs::{Kept, PLAIN_KEY};
 use serde_json::{Value, json};
 use services::{call, call_one, parts, prompt, runtime, runtime_with, status};
-use tympan::spec::{Connection, ConnectionKind, Secret};
-use tympan::{ContentPart, Inputs};
+use tympan_core::spec::{Connection, ConnectionKind, Secret};
+use tympan_core::{ContentPart, Inputs};
 use tympan_runtime::tool::openapi::{self, Service, ServiceOptions};
 use tympan_runtime::{Kind, Runtime, TurnSettings};
 

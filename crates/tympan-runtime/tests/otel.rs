@@ -8,9 +8,9 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use tympan::response::{FinishReason, Usage};
-use tympan::spec::ModelOptions;
-use tympan::{Error, Kind, Response};
+use tympan_core::spec::ModelOptions;
+use tympan_core::wire::response::{FinishReason, Usage};
+use tympan_core::{Error, Kind, Response};
 use tympan_runtime::trace::{OtelBackend, OtelOptions, Tracer};
 
 /// Longer than anything here takes.

@@ -32,7 +32,7 @@ fn outcome(root: &Path, case: &Json) -> Result<Json> {
     let prompt = runtime.load(root.join(case["file"].as_str().expect("a file")))?;
     let inputs: &Inputs = case["inputs"].as_object().expect("inputs");
     let variant = case["variant"].as_str();
-    let options = tympan::RenderOptions { variant, ..runtime.render_options() };
+    let options = tympan_core::RenderOptions { variant, ..runtime.render_options() };
     let rendered = runtime.render_with(&prompt, inputs, &options)?;
     let segments: Vec<_> = rendered
         .segments()

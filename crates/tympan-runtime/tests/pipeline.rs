@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
-use tympan::schema::{Property, PropertyKind};
-use tympan::spec::PromptSpec;
-use tympan::template::Limits;
-use tympan::thread::ThreadRoles;
-use tympan::{Error, Inputs, Message, Prompt, Rendered, Result, Role};
+use tympan_core::chat::thread::ThreadRoles;
+use tympan_core::spec::PromptSpec;
+use tympan_core::spec::schema::{Property, PropertyKind};
+use tympan_core::template::Limits;
+use tympan_core::{Error, Inputs, Message, Prompt, Rendered, Result, Role};
 use tympan_runtime::{
     EnvPolicy, Guard, LoadOptions, ParseTextOptions, Parser, Renderer, Runtime, RuntimeOptions, parse_text, pre_render,
 };
@@ -335,7 +335,7 @@ fn other_rich_inputs_stay_in_the_text_as_nonces() {
     let inputs = map(json!({"i": "https://x/y.png", "f": {"value": "doc"}, "a": "sound", "q": "ok"}));
     let messages = Runtime::default().prepare(&prompt, &inputs).expect("it renders");
     let [message] = messages.as_slice() else { panic!("{messages:?}") };
-    let tympan::ContentPart::Text(part) = &message.content[0] else { panic!("{message:?}") };
+    let tympan_core::ContentPart::Text(part) = &message.content[0] else { panic!("{message:?}") };
     let names: Vec<_> = part.anchors.iter().map(|anchor| (anchor.input.name.as_str(), anchor.input.kind)).collect();
     assert_eq!(names, [("i", PropertyKind::Image), ("f", PropertyKind::File), ("a", PropertyKind::Audio)]);
     let mut text = part.value.clone();

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use serde_json::json;
 use tempfile::TempDir;
-use tympan::spec::Secret;
-use tympan::{Inputs, Prompt};
+use tympan_core::spec::Secret;
+use tympan_core::{Inputs, Prompt};
 use tympan_runtime::{CancelToken, McpServer, Runtime, Tool, TurnRun, TurnSettings, tool};
 
 /// A prompt whose model calls the tool `act` once.

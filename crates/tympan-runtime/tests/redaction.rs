@@ -7,9 +7,9 @@ mod shared;
 use faults::client::{KEY, fails, post, shown};
 use runs::{PLAIN_KEY, TEMPLATE, inputs, prompt, runtime, runtime_with};
 use serde_json::json;
-use tympan::spec::{Connection, ConnectionKind, Secret};
-use tympan::wire::{EncodeOptions, HeaderValue, Protocol, target};
-use tympan_runtime::client::{HttpClient, HttpOptions, ProxyPolicy};
+use tympan_core::spec::{Connection, ConnectionKind, Secret};
+use tympan_core::wire::{EncodeOptions, HeaderValue, Protocol, target};
+use tympan_runtime::net::client::{HttpClient, HttpOptions, ProxyPolicy};
 use tympan_runtime::{Cassette, Kind, LoadOptions, PromptSource, RunOptions, Runtime, RuntimeOptions};
 
 /// `redact.debug-fmt` of the attacks: in the key, in an address and in a header.

@@ -13,9 +13,10 @@ use faults::client::{fails, shown};
 use futures_util::future::BoxFuture;
 use runs::{PLAIN_KEY, TEMPLATE, chat, inputs, model, prompt, runtime, runtime_with, say, saying, streamed, whole};
 use serde_json::{Value, json};
-use tympan::wire::Protocol;
-use tympan::{Message, Prompt};
-use tympan_runtime::{Kind, PromptSource, Result, Run, RunOptions, Runtime, io};
+use tympan_core::wire::Protocol;
+use tympan_core::{Message, Prompt};
+use tympan_runtime::net::io;
+use tympan_runtime::{Kind, PromptSource, Result, Run, RunOptions, Runtime};
 
 /// What a call needs, for as long as it likes.
 struct Called {
@@ -217,8 +218,8 @@ fn what_a_caller_wants_goes_before_what_the_prompt_says() {
     let options = RunOptions {
         model: Some("another".into()),
         base_url: Some(server.url("/other/v2")),
-        api_key: Some(tympan::spec::Secret::new("another-key")),
-        functions: vec![tympan::wire::Function {
+        api_key: Some(tympan_core::spec::Secret::new("another-key")),
+        functions: vec![tympan_core::wire::Function {
             name: "look_up".into(),
             description: None,
             parameters: json!({ "type": "object", "properties": {} }),

@@ -10,8 +10,8 @@ use faults::client::{fails, shown};
 use futures_util::future::BoxFuture;
 use runs::{PLAIN_KEY, TEMPLATE, inputs, prompt, runtime, say};
 use serde_json::{Value, json};
-use tympan::response::{Answer, Delta, Output, Response, Usage};
-use tympan::spec::{Connection, ConnectionKind, Secret};
+use tympan_core::spec::{Connection, ConnectionKind, Secret};
+use tympan_core::wire::response::{Answer, Delta, Output, Response, Usage};
 use tympan_runtime::{Deltas, Error, Kind, ModelCall, Provider, Reply, Result, RunOptions, Runtime};
 
 fn server() -> Server {

@@ -12,8 +12,9 @@ use faults::client::fails;
 use futures_util::StreamExt;
 use runs::{TEMPLATE, chat, event, inputs, last_events, model, prompt, runtime, runtime_with, say, saying};
 use serde_json::json;
-use tympan::response::Delta;
-use tympan_runtime::{Kind, ResponseStream, RunOptions, Runtime, io};
+use tympan_core::wire::response::Delta;
+use tympan_runtime::net::io;
+use tympan_runtime::{Kind, ResponseStream, RunOptions, Runtime};
 
 fn begin(runtime: &Runtime, server: &Server) -> ResponseStream {
     let (prompt, messages) = chat(runtime, server);
@@ -116,7 +117,7 @@ fn an_error_comes_once_and_after_all_steps_before_it() {
 fn a_model_that_refuses_is_an_error() {
     let server = Server::start(|exchange| {
         exchange.events();
-        exchange.chunk(runs::streamed(tympan::wire::Protocol::OpenAiChat, "refusal"));
+        exchange.chunk(runs::streamed(tympan_core::wire::Protocol::OpenAiChat, "refusal"));
         exchange.end();
     });
     let error = fails(begin(&runtime(&[]), &server).finish(), Kind::Refused);
@@ -147,7 +148,7 @@ fn a_server_that_does_not_stream_is_understood() {
 
 #[test]
 fn interfaces_without_streams_answer_in_one_step() {
-    use tympan::wire::Protocol;
+    use tympan_core::wire::Protocol;
     for (protocol, name) in [(Protocol::OpenAiEmbeddings, "single"), (Protocol::OpenAiImages, "url")] {
         let body = runs::whole(protocol, name);
         let server = Server::start(move |exchange| exchange.json(&body));

@@ -11,8 +11,8 @@ use faults::Server;
 use faults::client::fails;
 use runs::{Kept, PLAIN_KEY, TEMPLATE, event, inputs, model, prompt, runtime, runtime_with, say};
 use serde_json::{Value, json};
-use tympan::spec::Secret;
-use tympan::wire::Protocol;
+use tympan_core::spec::Secret;
+use tympan_core::wire::Protocol;
 use tympan_runtime::trace::{SpanKind, SpanRecord, TracyBackend};
 use tympan_runtime::{Kind, RunOptions, Runtime};
 

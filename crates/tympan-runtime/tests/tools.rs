@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tympan::turn::{ToolRun, Verdict};
-use tympan::wire::Function;
-use tympan::{Inputs, Role};
+use tympan_core::turn::{ToolRun, Verdict};
+use tympan_core::wire::Function;
+use tympan_core::{Inputs, Role};
 use tympan_runtime::schemars::{self, JsonSchema};
 use tympan_runtime::tool::{self, OpenTool, Opening, Tool, ToolError, bind_tools};
 use tympan_runtime::{

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tympan::spec::Secret;
-use tympan::{Error, Kind, Result};
+use tympan_core::spec::Secret;
+use tympan_core::{Error, Kind, Result};
 use tympan_runtime::trace::{
     Backend, BackendError, ConsoleBackend, Span, SpanRecord, Trace, TraceOptions, Tracer, TracyBackend, mask_inputs,
     mask_messages, mask_rendered,
@@ -257,7 +257,7 @@ fn a_console_shows_the_tree() {
     tracer.add("console", ConsoleBackend::new(written.clone())).expect("there are threads");
     let root = tracer.start("run\u{1b}[31m");
     let call = root.child_client("chat");
-    call.usage(&tympan::response::Usage { input_tokens: 7, output_tokens: 3, ..Default::default() });
+    call.usage(&tympan_core::wire::response::Usage { input_tokens: 7, output_tokens: 3, ..Default::default() });
     drop(call);
     root.error(&Error::new(Kind::MissingInput, "q"));
     drop(root);

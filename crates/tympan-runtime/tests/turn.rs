@@ -12,9 +12,9 @@ use futures_util::future::BoxFuture;
 use runs::runtime;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tympan::response::{Answer, Output, Response, ToolCall};
-use tympan::turn::{TurnEvent, TurnOptions, Verdict};
-use tympan::{Inputs, JsonMap, Prompt};
+use tympan_core::turn::{TurnEvent, TurnOptions, Verdict};
+use tympan_core::wire::response::{Answer, Output, Response, ToolCall};
+use tympan_core::{Inputs, JsonMap, Prompt};
 use tympan_runtime::schemars::{self, JsonSchema};
 use tympan_runtime::{
     AgentEvent, Kind, ModelCall, Provider, Reply, RunOptions, Runtime, ToolOutput, TurnRun, TurnSettings, tool,
@@ -52,7 +52,7 @@ fn turn(prompt: &Prompt, settings: &TurnSettings) -> tympan_runtime::Result<Turn
 
 /// What the model was told by the tools, in order.
 fn told(run: &TurnRun) -> Vec<String> {
-    let tools = run.messages.iter().filter(|message| message.role == tympan::Role::Tool);
+    let tools = run.messages.iter().filter(|message| message.role == tympan_core::Role::Tool);
     tools.map(|message| message.to_text()).collect()
 }
 
@@ -79,7 +79,7 @@ fn a_turn_can_go_to_another_thread() {
         let settings = settings(&[("weather", text("clear"))]);
         Runtime::default().turn_async(&prompt, &Inputs::new(), &settings).await
     };
-    let run = tympan_runtime::io::spawn(turn).wait().expect("it ends well");
+    let run = tympan_runtime::net::io::spawn(turn).wait().expect("it ends well");
     assert_eq!(run.run.outcome.to_json(), "Sunny.");
 }
 
@@ -103,8 +103,9 @@ fn the_twins_and_the_types_come_to_the_same() {
     let typed: String = tympan_runtime::invoke_agent_as(&file, &inputs, &settings).expect("it is a string");
     let plain = tympan_runtime::invoke_agent(&file, &inputs, &settings).expect("it ends well");
     assert_eq!(plain.run.outcome.to_json(), typed);
-    let waited: String = tympan_runtime::io::wait(tympan_runtime::invoke_agent_as_async(&file, &inputs, &settings))
-        .expect("it is a string");
+    let waited: String =
+        tympan_runtime::net::io::wait(tympan_runtime::invoke_agent_as_async(&file, &inputs, &settings))
+            .expect("it is a string");
     assert_eq!(waited, typed);
 }
 
@@ -243,7 +244,7 @@ fn cancelling_ends_a_turn_whose_model_is_silent() {
             provider: Some("openai".into()),
             model: Some("m".into()),
             base_url: Some(server.url("")),
-            api_key: Some(tympan::spec::Secret::new("key")),
+            api_key: Some(tympan_core::spec::Secret::new("key")),
             ..RunOptions::default()
         },
         ..TurnSettings::default()
@@ -270,7 +271,7 @@ fn a_wrong_key_is_not_tried_again() {
         provider: Some("openai".into()),
         model: Some("m".into()),
         base_url: Some(server.url("")),
-        api_key: Some(tympan::spec::Secret::new("key")),
+        api_key: Some(tympan_core::spec::Secret::new("key")),
         ..RunOptions::default()
     };
     let error =
@@ -308,7 +309,7 @@ struct Counting {
 impl Provider for Counting {
     fn call<'a>(&'a self, call: ModelCall<'a>) -> BoxFuture<'a, tympan_runtime::Result<Reply>> {
         let mut heard = self.heard.lock().expect("nobody panics with it");
-        heard.push(call.messages.iter().map(tympan::Message::to_text).collect());
+        heard.push(call.messages.iter().map(tympan_core::Message::to_text).collect());
         let called = ToolCall { id: "c".into(), name: "weather".into(), arguments: "{}".into() };
         let answer = match heard.len() {
             1 => Answer { tool_calls: vec![called], ..Answer::default() },
@@ -400,7 +401,7 @@ fn pictures_reach_the_provider_as_parts() {
             { "kind": "text", "value": "Here:" },
             { "kind": "image", "value": "https://example.com/cat.png" },
         ] });
-        let result: tympan::turn::ToolResult = serde_json::from_value(parts).map_err(|error| error.to_string())?;
+        let result: tympan_core::turn::ToolResult = serde_json::from_value(parts).map_err(|error| error.to_string())?;
         Ok::<_, String>(ToolOutput::from(result.parts))
     });
     let run = RunOptions { base_url: Some(server.url("")), ..RunOptions::default() };

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
-use tympan::response::{Answer, Output, Response, ToolCall, Usage};
-use tympan::turn::{Prices, TurnOptions};
-use tympan::{Inputs, Role};
+use tympan_core::turn::{Prices, TurnOptions};
+use tympan_core::wire::response::{Answer, Output, Response, ToolCall, Usage};
+use tympan_core::{Inputs, Role};
 use tympan_runtime::tool::ToolError;
 use tympan_runtime::{
     AgentEvent, Error, Invocation, Kind, ModelCall, Prompt, Provider, Reply, Result, Runtime, Tool, ToolOutput,

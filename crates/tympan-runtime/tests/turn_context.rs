@@ -4,10 +4,10 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
 use serde_json::json;
-use tympan::response::{Answer, Output, Response, ToolCall};
-use tympan::turn::{TurnEvent, TurnOptions};
-use tympan::{Inputs, Message, Role};
-use tympan_runtime::tokens::Encoding;
+use tympan_core::turn::{TurnEvent, TurnOptions};
+use tympan_core::wire::response::{Answer, Output, Response, ToolCall};
+use tympan_core::{Inputs, Message, Role};
+use tympan_runtime::model::tokens::Encoding;
 use tympan_runtime::{
     AgentEvent, Compact, Error, Kind, ModelCall, Prompt, Provider, Reply, Result, Runtime, TurnRun, TurnSettings, tool,
 };

@@ -3,11 +3,11 @@
 mod shared;
 
 use serde_json::{Value, json};
-use tympan::response::{Answer, Output, ToolCall};
-use tympan::thread::{ThreadRoles, parse_thread};
-use tympan::turn::{Guardrails, Next, ToolResult, ToolRun, Turn, TurnEvent, TurnOptions, Verdict};
-use tympan::wire::{self, Protocol};
-use tympan::{Guard, Message, Prompt, Response};
+use tympan_core::chat::thread::{ThreadRoles, parse_thread};
+use tympan_core::turn::{Guardrails, Next, ToolResult, ToolRun, Turn, TurnEvent, TurnOptions, Verdict};
+use tympan_core::wire::response::{Answer, Output, ToolCall};
+use tympan_core::wire::{self, Protocol};
+use tympan_core::{Guard, Message, Prompt, Response};
 use tympan_runtime::Runtime;
 
 fn prompt(name: &str, tools: &Value) -> Prompt {

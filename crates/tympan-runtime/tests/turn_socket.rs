@@ -10,9 +10,9 @@ use std::time::Duration;
 use faults::{Exchange, Server};
 use runs::{event, last_events, runtime, streamed};
 use serde_json::{Value, json};
-use tympan::turn::{TurnEvent, TurnOptions};
-use tympan::wire::Protocol;
-use tympan::{Content, ContentPart, Inputs};
+use tympan_core::turn::{TurnEvent, TurnOptions};
+use tympan_core::wire::Protocol;
+use tympan_core::{Content, ContentPart, Inputs};
 use tympan_runtime::{AgentEvent, Prompt, Runtime, ToolOutput, TurnSettings, tool};
 
 fn prompt(runtime: &Runtime, server: &Server, protocol: Protocol) -> Prompt {

@@ -10,7 +10,7 @@ use bumpalo::Bump;
 use napi::bindgen_prelude::{Float64ArraySlice, Uint16ArraySlice};
 use napi::{Env, JsString};
 use napi_derive::napi;
-use tympan::given::{Given, GivenMap};
+use tympan::template::input::{Given, GivenMap};
 
 use self::read::Reader;
 use self::write::Packed;

@@ -3,7 +3,7 @@
 use bumpalo::Bump;
 use bumpalo::collections::Vec as BumpVec;
 use encoding_rs::mem::{convert_utf16_to_str_partial, utf16_valid_up_to};
-use tympan::given::Given;
+use tympan::template::input::Given;
 
 // What a number of the tape says; one that is not negative is the length of a string.
 const NULL: i32 = -1;

@@ -5,10 +5,10 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use tympan::echo::ECHO;
-use tympan::response::Delta;
+use tympan::secret::url::redacted_url;
 use tympan::turn::{TurnOptions, Verdict};
-use tympan::wire::redacted_url;
+use tympan::wire::echo::ECHO;
+use tympan::wire::response::Delta;
 use tympan::{Error, Inputs, Kind, Message, Prompt};
 use tympan_runtime::{AgentEvent, Approve, Journal, ResponseStream, RunOptions, Runtime, TurnSettings};
 

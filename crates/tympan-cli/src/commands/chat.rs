@@ -14,9 +14,9 @@ use std::pin::pin;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
-use tympan::echo::ECHO;
 use tympan::spec::{Tool, ToolKind};
 use tympan::turn::TurnEvent;
+use tympan::wire::echo::ECHO;
 use tympan::{Error, Kind, Message, Outcome, Prompt, Role};
 use tympan_runtime::{AgentEvent, CancelToken, RunOptions, Runtime, TurnRun, TurnSettings};
 

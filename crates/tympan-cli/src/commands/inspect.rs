@@ -2,8 +2,8 @@
 
 use serde_json::Value as Json;
 use tympan::Prompt;
+use tympan::chat::marker::source_roles;
 use tympan::format::directive;
-use tympan::marker::source_roles;
 use tympan::spec::DIRECTIVE;
 use tympan_runtime::RuntimeOptions;
 

@@ -8,10 +8,12 @@ use std::process::ExitCode;
 use serde_json::{Value as Json, json};
 use tympan::directive::is_directive;
 use tympan::format::definition::{Syntax, is_definition};
-use tympan::source::SourceFile;
+use tympan::text::source::SourceFile;
 use tympan::{Error, Kind, Prompt};
+use tympan_runtime::Runtime;
+use tympan_runtime::file::read;
+use tympan_runtime::file::write;
 use tympan_runtime::load::DEFAULT_MAX_FILE_BYTES;
-use tympan_runtime::{Runtime, read, write};
 
 use super::hash::hashes;
 

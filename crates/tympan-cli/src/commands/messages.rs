@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use tympan::chat::Place;
-use tympan::rendered::Segment;
+use tympan::chat::rendered::Segment;
 use tympan::{Message, Rendered};
 
 use super::render::{advise, render};

@@ -1,8 +1,8 @@
 //! `tympan parse`: messages from text that was rendered elsewhere.
 
 use serde_json::Value as Json;
+use tympan::chat::thread::{ThreadRoles, parse_thread};
 use tympan::chat::{ParseTextOptions, parse_text};
-use tympan::thread::{ThreadRoles, parse_thread};
 use tympan::{Error, Kind, Message};
 
 use super::messages::{Shown, show};
@@ -27,7 +27,7 @@ pub(super) fn run(args: &ParseArgs) -> Result<(), Failure> {
     Ok(output::print_lines(&show(&shown, output::looks()))?)
 }
 
-fn read_threads(source: &tympan::source::SourceFile) -> Result<Vec<(String, Vec<Message>)>, Error> {
+fn read_threads(source: &tympan::text::source::SourceFile) -> Result<Vec<(String, Vec<Message>)>, Error> {
     let value: Json = serde_json::from_str(source.text()).map_err(|error| {
         Error::new(Kind::InvalidThread, format_args!("{} is not JSON: {error}", source.name())).with_help(HELP)
     })?;

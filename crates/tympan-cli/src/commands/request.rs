@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 
 use serde_json::Value as Json;
+use tympan::secret::url::redacted_url;
 use tympan::spec::{ConnectionKind, Secret};
-use tympan::wire::{EncodeOptions, Header, HeaderValue, Target, WireRequest, redacted_url, target};
+use tympan::wire::{EncodeOptions, Header, HeaderValue, Target, WireRequest, target};
 
 use super::render::{messages, options, render_in};
 use crate::args::RequestArgs;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value as Json, json};
-use tympan::response::Usage;
 use tympan::turn::TurnEvent;
+use tympan::wire::response::Usage;
 use tympan::{ContentPart, Outcome, Prompt};
 use tympan_runtime::{Resumed, Run};
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anstyle::{AnsiColor, Style};
 use serde_json::{Value as Json, json};
-use tympan::response::Usage;
+use tympan::wire::response::Usage;
 use tympan::{Error, Kind, Result};
 
 use crate::args::TraceArgs;

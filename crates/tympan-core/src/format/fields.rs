@@ -5,11 +5,11 @@ use std::borrow::Cow;
 use serde_json::Number;
 
 use super::report::{Report, invalid};
-use super::scalar;
+use super::yaml::scalar;
 use super::yaml::{Entry, Node, Value, into_json_map};
 use crate::diagnostic::Diagnostic;
-use crate::message::JsonMap;
-use crate::source::Span;
+use crate::json::JsonMap;
+use crate::text::source::Span;
 
 /// The fields of a map that nobody has taken yet.
 pub(super) struct Fields<'s> {

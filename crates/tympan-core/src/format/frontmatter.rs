@@ -2,7 +2,7 @@
 
 use crate::diagnostic::Diagnostic;
 use crate::error::Kind;
-use crate::source::Span;
+use crate::text::source::Span;
 
 /// The two parts of a prompt file, as places in its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

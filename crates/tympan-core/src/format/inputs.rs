@@ -6,13 +6,14 @@ use super::report::error;
 use super::yaml::parse;
 use crate::diagnostic::Diagnostic;
 use crate::error::{Error, Kind, Result};
-use crate::rendered::Inputs;
-use crate::source::{SourceFile, Span};
+use crate::json::JsonMap;
+use crate::text::source::{SourceFile, Span};
 
 /// Reads a JSON or YAML map of inputs. YAML means the same here as in a prompt file.
 ///
 /// ```
-/// use tympan::{format::parse_inputs, source::SourceFile};
+/// use tympan::format::parse_inputs;
+/// use tympan::text::source::SourceFile;
 ///
 /// let inputs = parse_inputs(&SourceFile::new("inputs.yaml", "question: Why?\nlimit: 3\n"))?;
 /// assert_eq!(inputs["limit"], 3);
@@ -21,7 +22,7 @@ use crate::source::{SourceFile, Span};
 ///
 /// # Errors
 /// The text is neither, or it is no map. The error never quotes it.
-pub fn parse_inputs(source: &SourceFile) -> Result<Inputs> {
+pub fn parse_inputs(source: &SourceFile) -> Result<JsonMap> {
     let text = source.text().strip_prefix('\u{feff}').unwrap_or(source.text());
     let offset = source.text().len() - text.len();
     let located = |error: Error| error.in_source(source, 0);
@@ -35,7 +36,7 @@ pub fn parse_inputs(source: &SourceFile) -> Result<Inputs> {
     };
     match value {
         Json::Object(map) => Ok(map),
-        Json::Null => Ok(Inputs::new()),
+        Json::Null => Ok(JsonMap::new()),
         _ => Err(located(
             Error::new(Kind::InvalidInput, "inputs have to be a map from names to values")
                 .with_help("write `name: value` lines, or a JSON object"),

@@ -8,22 +8,22 @@ pub mod directive;
 mod fields;
 pub mod frontmatter;
 mod inputs;
+pub(crate) mod interpolation;
 mod model;
 pub mod prompty;
 mod property;
 mod reference;
 mod report;
-mod scalar;
 mod template;
 mod tool;
 mod yaml;
 
 pub use inputs::parse_inputs;
 
-use crate::env_value::{EnvValue, ValueSource};
 use crate::error::{Error, Kind, Result};
-use crate::source::Span;
+use crate::secret::env_value::{EnvValue, ValueSource};
 use crate::spec::PromptSpec;
+use crate::text::source::Span;
 
 /// What a prompt file says, and where its template stands.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,8 +5,8 @@ use super::property::warn_misspelt;
 use super::report::{LEGACY_KEY, Report};
 use super::yaml::{Entry, Node, Value};
 use crate::diagnostic::Diagnostic;
-use crate::source::Span;
 use crate::spec::{CacheMode, Connection, ConnectionKind, Model, ModelOptions, Secret};
+use crate::text::source::Span;
 
 /// The names of a deployment in older files.
 const OLD_IDS: [&str; 6] = ["azure_deployment", "deployment_name", "deployment", "model", "model_id", "model_name"];

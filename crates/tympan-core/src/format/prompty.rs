@@ -17,12 +17,12 @@ use super::tool::read_tools;
 use super::yaml::{Entry, Node, Value, into_json_map, parse as parse_yaml};
 use super::{Document, Resolve};
 use crate::diagnostic::Diagnostic;
-use crate::env_value::EnvValue;
 use crate::error::Kind;
-use crate::message::JsonMap;
-use crate::schema::Property;
-use crate::source::{SourceFile, Span};
+use crate::json::JsonMap;
+use crate::secret::env_value::EnvValue;
 use crate::spec::PromptSpec;
+use crate::spec::schema::Property;
+use crate::text::source::{SourceFile, Span};
 
 /// The keys of a front matter.
 const KEYS: [&str; 9] =

@@ -8,8 +8,8 @@ use super::fields::{self, Fields, text, wrong};
 use super::report::{LEGACY_KEY, Report, invalid};
 use super::yaml::{Entry, Node, Value};
 use crate::diagnostic::{Diagnostic, guess};
-use crate::schema::{Property, PropertyKind};
-use crate::source::Span;
+use crate::spec::schema::{Property, PropertyKind};
+use crate::text::source::Span;
 
 /// The keys that say something about a property.
 const KEYS: [&str; 14] = [

@@ -10,10 +10,10 @@ use super::Resolve;
 use super::report::{Report, error, from_error};
 use super::yaml::{Entry, Node, Value, parse};
 use crate::diagnostic::{Diagnostic, guess};
-use crate::env_value::{EnvPlace, EnvValue, EnvValues};
 use crate::error::{Error, Kind};
-use crate::source::{SourceFile, Span};
+use crate::secret::env_value::{EnvPlace, EnvValue, EnvValues};
 use crate::spec::Secret;
+use crate::text::source::{SourceFile, Span};
 
 /// The most bytes that all references of a file may bring in.
 const MAX_BYTES: usize = 16 << 20;

@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use crate::diagnostic::Diagnostic;
 use crate::error::{Error, Kind};
-use crate::source::Span;
+use crate::text::source::Span;
 
 /// What a reader has found so far.
 #[derive(Default)]

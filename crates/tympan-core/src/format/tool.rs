@@ -8,8 +8,8 @@ use super::property::read_properties;
 use super::report::{Report, invalid};
 use super::yaml::{Entry, Node, Value};
 use crate::diagnostic::Diagnostic;
-use crate::source::Span;
 use crate::spec::{Binding, BindingValue, Tool, ToolKind};
+use crate::text::source::Span;
 
 /// Reads `tools`: a list, or a map by name.
 pub(super) fn read_tools(node: Node<'_>, report: &mut Report) -> Vec<Tool> {

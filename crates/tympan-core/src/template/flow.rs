@@ -5,11 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use super::tree::{
+use crate::diagnostic::short;
+use crate::template::tree::{
     Arg, Args, Block, CallExpr, Callee, Capture, Expr, ExprKind, For, Local, MacroDef, NamedArg, Node, Place, Section,
     Target, Tree, With,
 };
-use crate::diagnostic::short;
 
 /// How an input reaches a place: the assignments it went through, in order. Empty if it stands there itself.
 pub(crate) type Path = Vec<String>;

@@ -3,33 +3,24 @@
 //! The syntax is Jinja's (through minijinja's parser), Mustache's or that of directives; all compile
 //! to one tree, and one evaluator runs it. This module knows nothing of prompts and roles.
 
-mod dict;
-mod directive;
 mod eval;
-mod filters;
 pub(crate) mod flow;
-mod jinja;
-mod leaves;
-mod limits;
-mod methods;
-mod mustache;
-mod ops;
-mod predicates;
-mod print;
+pub mod input;
+mod syntax;
 mod touch;
 mod tree;
 mod value;
 
 use std::ops::Range;
 
-pub use limits::Limits;
+pub use value::limits::Limits;
 
-pub(crate) use eval::{EvalOptions, InputValue, Output};
+pub(crate) use eval::{EvalOptions, InputValue, Output, RichText};
 
 use crate::error::Result;
-use crate::message::JsonMap;
-use crate::rendered::TracedText;
-use crate::source::Span;
+use crate::json::JsonMap;
+use crate::text::source::Span;
+use crate::text::traced::TracedText;
 
 /// The syntax of a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -81,17 +72,17 @@ impl Template {
     /// The source does not parse, uses an excluded feature, or nests too deeply.
     pub fn compile(source: &str, options: CompileOptions<'_>) -> Result<Self> {
         let CompileOptions { syntax, declared, protected, drop_last_newline, notable } = options;
-        let options = jinja::Options { declared, protected, drop_last_newline, notable };
+        let options = syntax::jinja::Options { declared, protected, drop_last_newline, notable };
         let tree = match syntax {
-            Syntax::Jinja => jinja::compile(source, options)?,
-            Syntax::Mustache => mustache::compile(source, options)?,
-            Syntax::Directive(steps) => directive::compile(source, steps.range(), options),
+            Syntax::Jinja => syntax::jinja::compile(source, options)?,
+            Syntax::Mustache => syntax::mustache::compile(source, options)?,
+            Syntax::Directive(steps) => syntax::directive::compile(source, steps.range(), options),
         };
         Ok(Self { tree })
     }
 
     /// The names that the template reads and does not define itself, in the order of their
-    /// indexes in an [`Origin`](crate::origin::Origin), and where each is first mentioned.
+    /// indexes in an [`Origin`](crate::text::origin::Origin), and where each is first mentioned.
     pub fn inputs(&self) -> impl Iterator<Item = (&str, Span)> {
         self.tree.inputs.iter().map(|input| (&*input.name, input.span.into()))
     }
@@ -122,7 +113,7 @@ impl Template {
     /// renders undefined variables as nothing.
     ///
     /// ```
-    /// use tympan::origin::Origin;
+    /// use tympan::text::origin::Origin;
     /// use tympan::template::{CompileOptions, Template};
     ///
     /// let template = Template::compile("Hello, {{ name }}!", CompileOptions::default())?;

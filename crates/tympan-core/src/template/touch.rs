@@ -6,10 +6,10 @@
 
 use std::ops::Range;
 
-use super::Notable;
-use super::value::{Repr, Value};
-use crate::origin::Origin;
-use crate::rendered::TracedText;
+use crate::template::Notable;
+use crate::template::value::{Repr, Value};
+use crate::text::origin::Origin;
+use crate::text::traced::TracedText;
 
 /// The value, touched by the inputs that took part in choosing it.
 pub(crate) fn chosen<'a>(value: Value<'a>, by: Origin, notable: Option<Notable>) -> Value<'a> {

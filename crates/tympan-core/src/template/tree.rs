@@ -7,9 +7,9 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::Notable;
-use crate::origin::Origin;
-use crate::source::Span;
+use crate::template::Notable;
+use crate::text::origin::Origin;
+use crate::text::source::Span;
 
 /// Proof that something was written in the template: only what the compiler made hands it out. Without it, no value
 /// of a render has the author's origin.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use crate::guard::Guard;
-use crate::message::{ContentPart, Message, Role};
+use crate::chat::guard::Guard;
+use crate::chat::message::{ContentPart, Message, Role};
 
 /// How many characters a part counts that is no text.
 const PART_CHARS: usize = 200;

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use serde_json::{Value as Json, json};
 
 use super::tools::ToolResult;
+use crate::chat::message::{Content, Message, Role};
 use crate::error::Error;
-use crate::message::{Content, JsonMap, Message, Role};
-use crate::response::{Answer, ToolCall};
+use crate::json::JsonMap;
+use crate::wire::response::{Answer, ToolCall};
 
 /// What a turn had come to when it failed.
 struct Conversation(Vec<Message>);

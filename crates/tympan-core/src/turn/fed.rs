@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::Turn;
 use super::tools::ToolResult;
 use crate::error::{Error, Kind, Result};
-use crate::response::Response;
+use crate::wire::response::Response;
 
 /// Whether something is allowed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,7 +23,7 @@ pub enum Verdict {
 ///
 /// A journal keeps these; see [`Turn::feed`]. What a provider calls its tokens ([`Usage::reported`]) is not kept.
 ///
-/// [`Usage::reported`]: crate::response::Usage::reported
+/// [`Usage::reported`]: crate::wire::response::Usage::reported
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "fed", rename_all = "snake_case")]
 pub enum Fed {

@@ -6,7 +6,8 @@
 //! told ([`Fed`]) brings back a turn that died.
 //!
 //! ```
-//! use tympan::{Message, Prompt, Role, Response, response::{Answer, Output}, turn::{Next, Turn, TurnOptions}};
+//! use tympan::{Message, Prompt, Role, Response, turn::{Next, Turn, TurnOptions}};
+//! use tympan::wire::response::{Answer, Output};
 //!
 //! let prompt = Prompt::from_spec(Default::default());
 //! let messages = vec![Message::text(Role::User, "Hello!")];
@@ -28,6 +29,7 @@ mod conversation;
 mod event;
 mod fed;
 mod options;
+pub mod outcome;
 mod result;
 mod retry;
 mod round;
@@ -37,17 +39,17 @@ mod tools;
 use std::fmt;
 use std::time::Duration;
 
+use crate::chat::message::{Message, Role};
+use crate::chat::rendered::Inputs;
 use crate::error::{Error, Kind, Result};
-use crate::message::{Message, Role};
 use crate::prompt::Prompt;
-use crate::rendered::Inputs;
-use crate::response::{Answer, Output, Response, Usage};
+use crate::wire::response::{Answer, Output, Response, Usage};
 
 pub use context::{ContextBudget, CountTokens};
 pub use event::TurnEvent;
 pub use fed::{Failure, Fed, Verdict};
-pub use options::{Guardrails, Prices, TurnOptions, TurnTool};
-pub use tools::{ToolResult, ToolRun, ToolStatus};
+pub use options::{Guardrails, Prices, TurnOptions};
+pub use tools::{ToolResult, ToolRun, ToolStatus, TurnTool};
 
 use context::{Context, Cut};
 use conversation::{assistant_message, make_distinct};

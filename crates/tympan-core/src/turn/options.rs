@@ -1,14 +1,11 @@
 //! How a turn is to go.
 
-use std::fmt;
 use std::time::Duration;
 
 use super::context::ContextBudget;
-use super::tools::without_bound;
-use crate::guard::Guard;
-use crate::response::Usage;
-use crate::spec::Binding;
-use crate::wire::Function;
+use super::tools::TurnTool;
+use crate::chat::guard::Guard;
+use crate::wire::response::Usage;
 
 /// The bounds of a turn, what is asked on the way, and how it goes about its tools.
 #[derive(Clone, Debug)]
@@ -96,26 +93,4 @@ pub struct Guardrails {
     pub output: bool,
     /// On a tool, before it runs.
     pub tool: bool,
-}
-
-/// A tool that the prompt does not declare as a function.
-#[derive(Clone, PartialEq)]
-pub struct TurnTool {
-    /// The function that the model gets to know.
-    pub function: Function,
-    /// Parameters that the model neither sees nor sets.
-    pub bindings: Vec<Binding>,
-}
-
-impl TurnTool {
-    /// The function without the parameters that are bound: what the model gets to see.
-    pub fn shown(&self) -> Function {
-        Function { parameters: without_bound(&self.function.parameters, &self.bindings), ..self.function.clone() }
-    }
-}
-
-impl fmt::Debug for TurnTool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TurnTool").field("name", &self.function.name).field("bindings", &self.bindings).finish()
-    }
 }

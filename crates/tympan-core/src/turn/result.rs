@@ -2,7 +2,7 @@
 
 use super::options::TurnOptions;
 use super::tools::ToolResult;
-use crate::message::{Content, ContentPart, TextPart};
+use crate::chat::message::{Content, ContentPart, TextPart};
 
 /// The most parts of a result.
 const MAX_PARTS: usize = 100;
@@ -47,7 +47,7 @@ fn within<'t>(text: &'t str, left: &mut usize) -> (&'t str, Option<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::guard::Guard;
+    use crate::chat::guard::Guard;
     use serde_json::json;
 
     fn texts(parts: serde_json::Value, max_result_bytes: usize, guard: Option<Guard>) -> Vec<String> {

@@ -8,8 +8,8 @@ use super::fed::Verdict;
 use super::options::TurnOptions;
 use super::result::presented;
 use super::tools::{Declared, ToolResult, ToolRun, shown};
-use crate::message::Message;
-use crate::response::ToolCall;
+use crate::chat::message::Message;
+use crate::wire::response::ToolCall;
 
 /// The calls of one answer.
 pub(super) struct Round {

@@ -7,7 +7,7 @@ use std::cell::Cell;
 
 use serde_json::Value as Json;
 
-use crate::given::GivenRef;
+use crate::template::input::GivenRef;
 
 /// The most problems that are listed.
 const MAX_PROBLEMS: usize = 20;

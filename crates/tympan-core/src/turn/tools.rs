@@ -9,16 +9,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use super::context::truncate;
-use super::options::TurnTool;
 use super::schema;
-use crate::arguments::{self, Repair};
+use crate::chat::message::Content;
+use crate::chat::rendered::Inputs;
 use crate::error::{Error, Kind, Result};
-use crate::message::{Content, JsonMap};
-use crate::outcome;
-use crate::rendered::Inputs;
-use crate::response::ToolCall;
-use crate::schema::Property;
+use crate::json::JsonMap;
+use crate::spec::schema::Property;
 use crate::spec::{Binding, BindingValue, Tool, ToolKind};
+use crate::turn::outcome;
+use crate::wire::Function;
+use crate::wire::arguments::{self, Repair};
+use crate::wire::response::ToolCall;
 
 /// The most characters of a tool's name that an error shows.
 const MAX_NAME: usize = 200;
@@ -204,6 +205,28 @@ impl Declared {
 /// The names of the parameters that are bound.
 fn bound(bindings: &[Binding]) -> HashSet<&str> {
     bindings.iter().map(|binding| binding.parameter.as_str()).collect()
+}
+
+/// A tool that the prompt does not declare as a function.
+#[derive(Clone, PartialEq)]
+pub struct TurnTool {
+    /// The function that the model gets to know.
+    pub function: Function,
+    /// Parameters that the model neither sees nor sets.
+    pub bindings: Vec<Binding>,
+}
+
+impl TurnTool {
+    /// The function without the parameters that are bound: what the model gets to see.
+    pub fn shown(&self) -> Function {
+        Function { parameters: without_bound(&self.function.parameters, &self.bindings), ..self.function.clone() }
+    }
+}
+
+impl fmt::Debug for TurnTool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TurnTool").field("name", &self.function.name).field("bindings", &self.bindings).finish()
+    }
 }
 
 /// A schema that does not speak of bound parameters.

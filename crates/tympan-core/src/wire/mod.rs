@@ -1,10 +1,13 @@
 //! The protocols that models are served by: requests out of messages, answers out of bytes. No HTTP is spoken here.
 
+pub mod arguments;
 pub mod compatible;
 mod decode;
+pub mod echo;
 mod encode;
 mod headers;
 mod models;
+pub mod response;
 mod sse;
 mod target;
 mod trust;
@@ -13,7 +16,8 @@ mod unsupported;
 use std::fmt;
 
 use crate::error::Result;
-use crate::schema::Property;
+use crate::secret::url::redacted_url;
+use crate::spec::schema::Property;
 use crate::spec::{Connection, REDACTED, Secret};
 
 pub use compatible::Provider;
@@ -22,7 +26,7 @@ pub use encode::{encode, inline_media};
 pub use models::{ModelInfo, decode_models, list_models};
 pub use sse::{DEFAULT_MAX_EVENT_BYTES, Event, SseDecoder};
 pub use target::{AZURE_API_VERSION, BaseUrlFrom, Target, find_provider, own_connection, target};
-pub use trust::{Address, Carried, check_destination, is_allowed, parse_endpoint, redacted_url, secrets_of_url};
+pub use trust::{Address, Carried, check_destination, is_allowed, parse_endpoint};
 pub use unsupported::unsupported;
 
 /// A protocol.

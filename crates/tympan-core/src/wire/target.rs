@@ -5,13 +5,14 @@ use std::fmt;
 use url::Url;
 
 use super::compatible::{DEFAULT_PROVIDER, PROVIDERS, Paths, Provider, provider};
-use super::trust::{parse_endpoint, redacted_url};
+use super::trust::parse_endpoint;
 use super::{EncodeOptions, Protocol};
 use crate::diagnostic::guess_name;
-use crate::echo::ECHO;
 use crate::error::{Error, Kind, Result};
 use crate::prompt::Prompt;
+use crate::secret::url::redacted_url;
 use crate::spec::{Connection, ConnectionKind, Model, Secret};
+use crate::wire::echo::ECHO;
 
 /// The version of Azure's API that requests ask for if the connection names none: the last one with deployments in its
 /// paths that is not a preview.

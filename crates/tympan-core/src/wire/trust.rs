@@ -3,9 +3,9 @@
 use url::{Host, Url};
 
 use super::compatible::Provider;
-use crate::env_value::{EnvValue, ValueSource};
 use crate::error::{Error, Kind, Result};
-use crate::spec::{REDACTED, Secret, is_credential};
+use crate::secret::env_value::{EnvValue, ValueSource};
+use crate::spec::Secret;
 
 /// Reads the address of a provider, and refuses what does not say plainly where it leads.
 ///
@@ -154,27 +154,6 @@ fn is_address(value: &Secret) -> bool {
     parse_endpoint(value.expose()).is_ok()
 }
 
-/// An address as it may be shown: what it asks for besides its path may be a credential, but for the version of the
-/// interface.
-pub fn redacted_url(url: &str) -> String {
-    let Some((path, query)) = url.split_once('?') else { return url.to_owned() };
-    let shown = query.split('&').map(|pair| match pair.split_once('=') {
-        Some((name, _)) if name != "api-version" => format!("{name}={REDACTED}"),
-        _ => pair.to_owned(),
-    });
-    format!("{path}?{}", shown.collect::<Vec<_>>().join("&"))
-}
-
-/// Names of credentials in addresses that are none elsewhere.
-const KEYS_OF_ADDRESSES: [&str; 5] = ["key", "code", "sig", "signature", "token"];
-
-/// The credentials that stand in an address: `?key=…`.
-pub fn secrets_of_url(url: &str) -> Vec<Secret> {
-    let Ok(url) = Url::parse(url) else { return Vec::new() };
-    let is_secret = |name: &str| is_credential(name) || KEYS_OF_ADDRESSES.contains(&name.to_ascii_lowercase().as_str());
-    url.query_pairs().filter(|(name, _)| is_secret(name)).map(|(_, value)| Secret::new(value)).collect()
-}
-
 impl Provider {
     /// Whether an address is the provider's own: one of its hosts over HTTPS on the usual port; for a provider on the
     /// same machine, its usual port on that machine.
@@ -212,7 +191,7 @@ fn is_loopback(url: &Url) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::env_value::EnvPlace;
+    use crate::secret::env_value::EnvPlace;
     use crate::wire::compatible::provider;
 
     fn key(source: ValueSource) -> Carried {
@@ -269,15 +248,6 @@ mod tests {
         for (name, endpoint) in refused {
             assert!(!may_go(name, endpoint), "{name} {endpoint}");
         }
-    }
-
-    #[test]
-    fn addresses_are_shown_without_credentials() {
-        let shown = redacted_url("https://a.example/x?key=sk-1&api-version=2024-10-21");
-        assert_eq!(shown, "https://a.example/x?key=[REDACTED]&api-version=2024-10-21");
-        assert_eq!(redacted_url("https://a.example/x"), "https://a.example/x");
-        let secrets = secrets_of_url("https://a.example/x?Key=a%20b&api-version=2024-10-21&apiKey=c&q=d");
-        assert_eq!(secrets, [Secret::new("a b"), Secret::new("c")]);
     }
 
     fn value(variable: &str, value: &str, source: &ValueSource) -> EnvValue {

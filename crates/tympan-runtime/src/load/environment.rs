@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use tympan::env_value::ValueSource;
-use tympan::{Error, Kind, Result};
+use tympan_core::secret::env_value::ValueSource;
+use tympan_core::{Error, Kind, Result};
 
-use super::LoadOptions;
+use crate::load::LoadOptions;
 
 /// The variables of a file, such as a `.env` file.
 #[derive(Clone, Default, PartialEq, Eq)]

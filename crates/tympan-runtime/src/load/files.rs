@@ -10,9 +10,9 @@ use std::path::{Component, Path, PathBuf};
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
-use tympan::{Error, Kind, Result};
+use tympan_core::{Error, Kind, Result};
 
-use crate::read;
+use crate::file::read;
 
 /// The directories that one prompt may read from.
 pub(super) struct Files<'o> {

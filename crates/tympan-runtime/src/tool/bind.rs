@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tympan::spec::ToolKind;
-use tympan::{Error, Kind, Prompt, Result};
+use tympan_core::spec::ToolKind;
+use tympan_core::{Error, Kind, Prompt, Result};
 
-use super::{Tool, fit};
+use crate::tool::{Tool, schema_check};
 
 /// Puts functions and the tools that a prompt declares together, for [`TurnSettings::tools`](crate::TurnSettings::tools).
 ///
@@ -43,7 +43,7 @@ pub fn bind_tools<N: Into<String>>(
                 .with_help(format!("it declares: {}", if names.is_empty() { "none".into() } else { names.join(", ") }))
         })?;
         if let Some(parameters) = tool.parameters() {
-            fit::check(declaration, parameters)?;
+            schema_check::check(declaration, parameters)?;
         }
         if bound.insert(name.clone(), tool).is_some() {
             return Err(Error::new(Kind::DuplicateName, format_args!("there are two functions for `{name}`")));
@@ -55,6 +55,6 @@ pub fn bind_tools<N: Into<String>>(
     Ok(bound)
 }
 
-fn is_function(tool: &&tympan::spec::Tool) -> bool {
+fn is_function(tool: &&tympan_core::spec::Tool) -> bool {
     matches!(tool.kind, ToolKind::Function { .. })
 }

@@ -5,7 +5,7 @@ use std::process::Stdio;
 use std::sync::{Mutex, PoisonError};
 
 use tokio::process::{Child, Command};
-use tympan::spec::Secret;
+use tympan_core::spec::Secret;
 
 /// What programs cannot do without. Keys are not among it.
 const VARIABLES: &[&str] = &[

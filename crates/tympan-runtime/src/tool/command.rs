@@ -7,11 +7,11 @@ use futures_util::future::BoxFuture;
 use serde_json::Value as Json;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::Child;
-use tympan::Redactor;
-use tympan::spec::Secret;
+use tympan_core::Redactor;
+use tympan_core::spec::Secret;
 
-use super::child::{self, Group};
-use super::{Invocation, Tool, ToolError, ToolOutput};
+use crate::tool::child::{self, Group};
+use crate::tool::{Invocation, Tool, ToolError, ToolOutput};
 
 /// The most bytes that are read of what a program prints. The model gets fewer.
 const MAX_OUTPUT: u64 = 8 << 20;

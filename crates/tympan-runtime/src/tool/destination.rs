@@ -9,10 +9,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use tympan::{Error, Kind, Result};
+use tympan_core::{Error, Kind, Result};
 use url::{Host, Url};
 
-use crate::client::shown;
+use crate::net::client::shown;
 
 /// Which addresses tools may call, besides public ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -265,7 +265,7 @@ mod tests {
     #[test]
     fn a_name_with_private_addresses_is_not_found() {
         let resolve = |addresses: ToolAddresses| {
-            crate::io::spawn(async move {
+            crate::net::io::spawn(async move {
                 let name = "localhost".parse().map_err(|_| Error::new(Kind::Internal, "no name"))?;
                 Ok(addresses.resolver().resolve(name).await.is_ok())
             })

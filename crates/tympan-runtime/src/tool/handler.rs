@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use serde_json::{Value as Json, json};
-use tympan::spec::{Binding, Tool as Declared, ToolKind};
-use tympan::turn::TurnTool;
-use tympan::wire::Function;
-use tympan::{Error, Inputs, Kind, Prompt, Result};
+use tympan_core::spec::{Binding, Tool as Declared, ToolKind};
+use tympan_core::turn::TurnTool;
+use tympan_core::wire::Function;
+use tympan_core::{Error, Inputs, Kind, Prompt, Result};
 
-use super::{Tool, fit, mcp, openapi, prompt};
-use crate::runtime::Runtime;
+use crate::host::runtime::Runtime;
+use crate::tool::{Tool, mcp, openapi, prompt, schema_check};
 use crate::trace::Span;
 use crate::turn::TurnSettings;
 
@@ -85,7 +85,7 @@ impl Runtime {
                 (ToolKind::Function { .. }, named) => {
                     let named = named.ok_or_else(|| missing_function(tool))?;
                     if let Some(parameters) = named.parameters() {
-                        fit::check(tool, parameters)?;
+                        schema_check::check(tool, parameters)?;
                     }
                     opened.runs.insert(tool.name.clone(), named);
                     opened.note(tool, &tool.name);

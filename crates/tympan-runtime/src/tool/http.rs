@@ -2,10 +2,10 @@
 
 use reqwest::{Client, Request};
 
-use super::ToolAddresses;
 use crate::Result;
-use crate::client::{Answer, HttpOptions, of_tools, send_once};
-use crate::io::PerProcess;
+use crate::net::client::{Answer, HttpOptions, of_tools, send_once};
+use crate::net::io::PerProcess;
+use crate::tool::ToolAddresses;
 
 /// A client that goes only where tools may go. Its connections are those of tools alone.
 pub(crate) struct ToolClient {
@@ -43,7 +43,8 @@ impl ToolClient {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Kind, io};
+    use crate::Kind;
+    use crate::net::io;
 
     fn get(address: &str) -> Request {
         Request::new(reqwest::Method::GET, address.parse().expect("an address"))

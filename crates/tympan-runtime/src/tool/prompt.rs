@@ -4,19 +4,19 @@ use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use tympan::schema::{Property, PropertyKind};
-use tympan::spec::{Binding, BindingValue};
-use tympan::turn::TurnOptions;
-use tympan::wire::Function;
-use tympan::{Error, Kind, Outcome, Prompt, Result};
+use tympan_core::spec::schema::{Property, PropertyKind};
+use tympan_core::spec::{Binding, BindingValue};
+use tympan_core::turn::TurnOptions;
+use tympan_core::wire::Function;
+use tympan_core::{Error, Kind, Outcome, Prompt, Result};
 
-use super::handler::{OpenTool, Opening};
-use super::{Invocation, Tool, ToolError, ToolOutput};
-use crate::cancel::Steering;
-use crate::io;
 use crate::load::load_beside;
-use crate::run::RunOptions;
+use crate::model::run::RunOptions;
+use crate::net::io;
+use crate::tool::handler::{OpenTool, Opening};
+use crate::tool::{Invocation, Tool, ToolError, ToolOutput};
 use crate::turn::TurnSettings;
+use crate::turn::cancel::Steering;
 
 /// How many prompts may call each other.
 const MAX_DEPTH: u32 = 8;

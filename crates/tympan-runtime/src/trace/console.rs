@@ -4,8 +4,8 @@ use std::io::Write;
 
 use serde_json::Value as Json;
 
-use super::record::{SpanRecord, SpanStart};
-use super::worker::{Backend, BackendError};
+use crate::trace::record::{SpanRecord, SpanStart};
+use crate::trace::worker::{Backend, BackendError};
 
 /// Writes a line when a span begins, and one when it ends.
 pub struct ConsoleBackend<W>(W);

@@ -1,11 +1,11 @@
 //! The names that OpenTelemetry's conventions for generative AI give to things.
 
 use serde_json::Value as Json;
-use tympan::Response;
-use tympan::response::Usage;
-use tympan::spec::ModelOptions;
+use tympan_core::Response;
+use tympan_core::spec::ModelOptions;
+use tympan_core::wire::response::Usage;
 
-use super::span::Span;
+use crate::trace::span::Span;
 
 /// Providers whose name in the conventions is another than in prompt files.
 const PROVIDERS: [(&str, &str); 7] = [

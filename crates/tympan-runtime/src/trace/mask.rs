@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use serde_json::{Value as Json, json};
-use tympan::chat::Place;
-use tympan::{Inputs, Prompt, Rendered, Result};
+use tympan_core::chat::Place;
+use tympan_core::{Inputs, Prompt, Rendered, Result};
 
 /// The inputs of a prompt with a note in place of each one that is not trusted.
 pub fn mask_inputs(prompt: &Prompt, inputs: &Inputs) -> Json {

@@ -17,10 +17,11 @@
 //!     render.result(|| json!("Hello Ada"));
 //! } // both spans end here
 //! assert!(tracer.flush(std::time::Duration::from_secs(5)));
-//! # Ok::<(), tympan::Error>(())
+//! # Ok::<(), tympan_core::Error>(())
 //! ```
 
 mod console;
+pub(crate) mod event;
 mod gen_ai;
 mod mask;
 #[cfg(feature = "otel")]
@@ -40,5 +41,5 @@ pub use record::{SpanError, SpanId, SpanKind, SpanRecord, SpanStart, Trace, Trac
 pub use span::Span;
 pub use tracer::{TraceOptions, Tracer};
 pub use tracy::TracyBackend;
-pub use tympan::Redactor;
+pub use tympan_core::Redactor;
 pub use worker::{Backend, BackendError, BackendStatus};

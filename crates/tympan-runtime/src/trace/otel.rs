@@ -9,11 +9,11 @@ use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig, WithHttpConfi
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanExporter as _, SpanLinks};
 use serde_json::Value as Json;
-use tympan::spec::Secret;
+use tympan_core::spec::Secret;
 
-use super::record::{self, SpanRecord};
-use super::worker::{Backend, BackendError};
-use crate::{client, io};
+use crate::net::{client, io};
+use crate::trace::record::{self, SpanRecord};
+use crate::trace::worker::{Backend, BackendError};
 
 /// The most spans in one request.
 const MAX_BATCH: usize = 512;

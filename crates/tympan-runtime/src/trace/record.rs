@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Value as Json, json};
-use tympan::JsonMap;
+use tympan_core::JsonMap;
 
 /// Identifies a trace everywhere.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

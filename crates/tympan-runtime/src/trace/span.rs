@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Instant, SystemTime};
 
 use serde_json::Value as Json;
-use tympan::spec::Secret;
-use tympan::{Error, JsonMap, Kind, Redactor, Result};
+use tympan_core::spec::Secret;
+use tympan_core::{Error, JsonMap, Kind, Redactor, Result};
 
-use super::mask::untrusted;
-use super::record::{SpanError, SpanId, SpanKind, SpanRecord, SpanStart, Trace, TraceId};
-use super::tracer::TraceOptions;
-use super::worker::{Event, Worker};
+use crate::trace::mask::untrusted;
+use crate::trace::record::{SpanError, SpanId, SpanKind, SpanRecord, SpanStart, Trace, TraceId};
+use crate::trace::tracer::TraceOptions;
+use crate::trace::worker::{Event, Worker};
 
 /// One stage of a run. It ends when it is dropped: at the end of a block, by `?`, by a panic, or with a future that
 /// nobody waits for any more. Values are made by closures, which a span that nobody listens to never calls.

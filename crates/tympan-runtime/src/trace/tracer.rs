@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use tympan::spec::Secret;
-use tympan::{Redactor, Result};
+use tympan_core::spec::Secret;
+use tympan_core::{Redactor, Result};
 
-use super::record::SpanKind;
-use super::span::{Parent, Span};
-use super::worker::{Backend, BackendStatus, Worker};
+use crate::trace::record::SpanKind;
+use crate::trace::span::{Parent, Span};
+use crate::trace::worker::{Backend, BackendStatus, Worker};
 
 /// What is kept in traces, and what they may cost.
 #[derive(Clone, Debug)]

@@ -6,12 +6,12 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Number, Value as Json, json};
-use tympan::JsonMap;
+use tympan_core::JsonMap;
 
-use super::record::{SpanId, SpanRecord, Trace};
-use super::worker::{Backend, BackendError};
-use crate::time::UtcTime;
-use crate::write::create;
+use crate::file::time::UtcTime;
+use crate::file::write::create;
+use crate::trace::record::{SpanId, SpanRecord, Trace};
+use crate::trace::worker::{Backend, BackendError};
 
 /// The most bytes of a span's name in the name of a file.
 const MAX_NAME_BYTES: usize = 100;

@@ -6,9 +6,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tympan::{Error, Kind, Result};
+use tympan_core::{Error, Kind, Result};
 
-use super::record::{SpanRecord, SpanStart, Trace};
+use crate::trace::record::{SpanRecord, SpanStart, Trace};
 
 /// Why a backend failed. It is counted, and the last one is kept for [`Tracer::status`](super::Tracer::status).
 pub type BackendError = Box<dyn std::error::Error + Send + Sync>;

@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use futures_util::future::BoxFuture;
-use tympan::response::{Delta, Response, Usage};
-use tympan::turn::{Prices, TurnOptions};
-use tympan::{Error, Kind, Result};
+use tympan_core::turn::{Prices, TurnOptions};
+use tympan_core::wire::response::{Delta, Response, Usage};
+use tympan_core::{Error, Kind, Result};
 
-use crate::provider::{Deltas, Reply};
+use crate::model::provider::{Deltas, Reply};
 
 /// How many calls of models each answer of a turn may come to, if nobody says otherwise: its retries, its summaries, and
 /// what its tools call.

@@ -1,23 +1,23 @@
-//! The loop around [`tympan::turn::Turn`] that makes the calls.
+//! The loop around [`tympan_core::turn::Turn`] that makes the calls.
 
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::future::{Either, select};
 use futures_util::stream::FuturesUnordered;
-use tympan::response::{Delta, Response};
-use tympan::turn::{Failure, Fed, Next, ToolResult, ToolRun, Turn, Verdict};
-use tympan::{Error, Kind, Message, Prompt, Result};
+use tympan_core::turn::{Failure, Fed, Next, ToolResult, ToolRun, Turn, Verdict};
+use tympan_core::wire::response::{Delta, Response};
+use tympan_core::{Error, Kind, Message, Prompt, Result};
 
-use super::kept::Kept;
-use super::settings::{AgentEvent, TurnSettings};
-use crate::io;
-use crate::provider::{ModelCall, Reply};
-use crate::run::RunOptions;
-use crate::runtime::{Runtime, system_entropy};
-use crate::told;
+use crate::host::runtime::{Runtime, system_entropy};
+use crate::model::provider::{ModelCall, Reply};
+use crate::model::run::RunOptions;
+use crate::net::io;
 use crate::tool::{Invocation, OpenTools};
 use crate::trace::Span;
+use crate::trace::event;
+use crate::turn::saved::Kept;
+use crate::turn::settings::{AgentEvent, TurnSettings};
 
 /// The status of a tool that was not run again, because it may have run before.
 const UNKNOWN_OUTCOME: &str = "unknown_outcome";
@@ -178,9 +178,9 @@ impl Drive<'_> {
         let execute = self.span.child_client("execute");
         let called = self.unless_cancelled(self.answer(&execute)).await;
         let Some(answered) = called else { return Ok(()) };
-        match told::failed(&execute, answered) {
+        match event::failed(&execute, answered) {
             Ok(response) => {
-                told::answered(&execute, &response);
+                event::answered(&execute, &response);
                 self.steer()?;
                 self.feed_kept(Fed::Responded { response: Box::new(response) }).await
             }
@@ -255,7 +255,7 @@ impl Drive<'_> {
     fn run_tool(&self, run: ToolRun) -> impl Future<Output = (usize, ToolResult)> + use<> {
         let (index, name) = (run.index, run.name.clone());
         let span = self.span.child("execute_tool");
-        told::called(&span, &run, self.tools.bound.get(&run.name).map_or(&[], Vec::as_slice));
+        event::called(&span, &run, self.tools.bound.get(&run.name).map_or(&[], Vec::as_slice));
         let tool = self.tools.runs.get(&run.name).cloned();
         let own_limit = tool.as_ref().and_then(|tool| tool.timeout());
         let limit = own_limit.unwrap_or(self.settings.tool_timeout);
@@ -285,7 +285,7 @@ impl Drive<'_> {
                 }
                 Err(_) => ToolResult::failed(&name, "tool_panicked", "it panicked"),
             };
-            told::returned(&span, &result);
+            event::returned(&span, &result);
             (index, result)
         }
     }

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use tympan::turn::{ToolRun, TurnEvent, TurnOptions, Verdict};
-use tympan::{Message, Prompt, Result};
+use tympan_core::turn::{ToolRun, TurnEvent, TurnOptions, Verdict};
+use tympan_core::{Message, Prompt, Result};
 
-use crate::cancel::{CancelToken, Steering};
-use crate::journal::Journal;
-use crate::run::RunOptions;
+use crate::model::run::RunOptions;
 use crate::tool::Tool;
+use crate::turn::cancel::{CancelToken, Steering};
+use crate::turn::journal::Journal;
 
 /// Who says in short what no longer fits.
 #[derive(Clone)]

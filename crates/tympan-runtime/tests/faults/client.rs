@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tympan::spec::Secret;
-use tympan::wire::{Header, HeaderValue, Protocol, WireRequest};
-use tympan_runtime::client::{ByteStream, HttpClient, HttpOptions, ProxyPolicy};
+use tympan_core::spec::Secret;
+use tympan_core::wire::{Header, HeaderValue, Protocol, WireRequest};
+use tympan_runtime::net::client::{ByteStream, HttpClient, HttpOptions, ProxyPolicy};
 use tympan_runtime::{Error, Kind, Result};
 
 /// A key that nobody but the server may see.

@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
-use tympan::response::{Answer, Output, Response, ToolCall, Usage};
-use tympan::turn::{ContextBudget, TurnOptions};
-use tympan::{Inputs, Message, Prompt, Role};
-use tympan_runtime::journal::{JournalStore, JournalWriter, Stored};
+use tympan_core::turn::{ContextBudget, TurnOptions};
+use tympan_core::wire::response::{Answer, Output, Response, ToolCall, Usage};
+use tympan_core::{Inputs, Message, Prompt, Role};
 use tympan_runtime::tool::{Tool, ToolError};
+use tympan_runtime::turn::journal::{JournalStore, JournalWriter, Stored};
 use tympan_runtime::{
     Error, Invocation, Journal, Kind, ModelCall, Provider, Reply, Result, Runtime, ToolOutput, TurnRun, TurnSettings,
 };

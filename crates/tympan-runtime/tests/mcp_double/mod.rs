@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tympan::turn::{ToolStatus, TurnEvent};
-use tympan::{Inputs, Prompt};
+use tympan_core::turn::{ToolStatus, TurnEvent};
+use tympan_core::{Inputs, Prompt};
 use tympan_runtime::{AgentEvent, McpServer, Runtime, TurnRun, TurnSettings};
 
 /// The server, with a directory where it writes down what it did.
@@ -76,7 +76,7 @@ pub(crate) fn scripted(tools: Value, names: &[&str]) -> Prompt {
 
 /// What the model was told by the tools, in order.
 pub(crate) fn told(run: &TurnRun) -> Vec<String> {
-    let tools = run.messages.iter().filter(|message| message.role == tympan::Role::Tool);
+    let tools = run.messages.iter().filter(|message| message.role == tympan_core::Role::Tool);
     tools.map(|message| message.to_text()).collect()
 }
 

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use tympan::wire::Protocol;
-use tympan::{Inputs, Message, Prompt};
+use tympan_core::wire::Protocol;
+use tympan_core::{Inputs, Message, Prompt};
 use tympan_runtime::trace::{Backend, BackendError, SpanRecord};
 use tympan_runtime::{LoadOptions, Runtime, RuntimeOptions};
 

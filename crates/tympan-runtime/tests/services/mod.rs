@@ -4,8 +4,8 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use tympan::turn::TurnEvent;
-use tympan::{ContentPart, Inputs, Prompt, Role};
+use tympan_core::turn::TurnEvent;
+use tympan_core::{ContentPart, Inputs, Prompt, Role};
 use tympan_runtime::tool::ToolAddresses;
 use tympan_runtime::{AgentEvent, Result, Runtime, RuntimeOptions, TurnSettings};
 

@@ -5,9 +5,9 @@
 use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
-use tympan::schema::{Property, PropertyKind};
-use tympan::spec::PromptSpec;
-use tympan::{Inputs, Prompt};
+use tympan_core::spec::PromptSpec;
+use tympan_core::spec::schema::{Property, PropertyKind};
+use tympan_core::{Inputs, Prompt};
 
 /// The cases of a file of the shared data, if it is there.
 pub(crate) fn cases(file: &str) -> Vec<Value> {

@@ -4,9 +4,9 @@
 //! question that it belongs to, so that the last question can be taken back with all that came of it.
 
 use serde_json::{Value as Json, json};
+use tympan::chat::thread::{ThreadRoles, parse_thread};
 use tympan::diagnostic::guess_name;
-use tympan::schema::{Property, PropertyKind};
-use tympan::thread::{ThreadRoles, parse_thread};
+use tympan::spec::schema::{Property, PropertyKind};
 use tympan::{Inputs, Message, Prompt, Role};
 use tympan_runtime::Runtime;
 

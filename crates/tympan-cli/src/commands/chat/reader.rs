@@ -11,7 +11,7 @@ use rustyline::history::FileHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Config, Context, Editor, Helper};
 use tympan::{Error, Kind};
-use tympan_runtime::read as file;
+use tympan_runtime::file::read as file;
 
 use super::command::Command;
 use super::line::is_complete;

@@ -1,6 +1,6 @@
 //! What a chat took.
 
-use tympan::response::Usage;
+use tympan::wire::response::Usage;
 use tympan_runtime::TurnRun;
 
 use crate::prices;

@@ -6,7 +6,7 @@ use serde::de::IgnoredAny;
 use serde_json::Value as Json;
 
 use super::super::yaml::{Entry, MAX_NODES, Node, Problem, Value, too_deep, too_many};
-use crate::source::Span;
+use crate::text::source::Span;
 
 /// As deep as serde_json reads.
 const MAX_DEPTH: usize = 127;

@@ -25,8 +25,8 @@ use super::report::{Report, error};
 use super::yaml::{self, Entry, Node, Problem, Value};
 use crate::diagnostic::Diagnostic;
 use crate::error::Kind;
-use crate::source::{SourceFile, Span};
 use crate::spec::DEFAULT_VARIANT;
+use crate::text::source::{SourceFile, Span};
 
 /// The JSON Schema of prompt definitions.
 pub const SCHEMA: &str = include_str!("../../../../../schemas/prompt-definition.schema.json");

@@ -11,7 +11,7 @@ use super::super::report::{Report, error};
 use super::super::yaml::{Entry, Node, Value};
 use crate::diagnostic::{Diagnostic, guess, short};
 use crate::error::Kind;
-use crate::source::Span;
+use crate::text::source::Span;
 
 /// A schema, made ready to be walked: looking keywords up by name at each value takes longer than all the rest.
 #[derive(Debug, Default)]

@@ -7,7 +7,7 @@ use toml::de::{DeArray, DeTable, DeValue};
 use toml::{Spanned, de::Error};
 
 use super::super::yaml::{Entry, MAX_NODES, Node, Problem, Value, too_many};
-use crate::source::Span;
+use crate::text::source::Span;
 
 /// Reads a TOML document.
 pub(super) fn parse(text: &str) -> (Option<Node<'_>>, Vec<Problem>) {

@@ -6,9 +6,9 @@ use super::document::Directive;
 use super::layout::Layout;
 use crate::diagnostic::{Diagnostic, guess, listed};
 use crate::error::Kind;
+use crate::format::interpolation::{malformed, references};
 use crate::format::report::{Report, error};
-use crate::interpolation::{malformed, references};
-use crate::source::{SourceFile, Span};
+use crate::text::source::{SourceFile, Span};
 
 /// The most bytes that are searched for names of outputs.
 const MAX_SEARCHED: usize = 64 << 20;

@@ -3,9 +3,9 @@
 use serde_json::Number;
 
 use super::capability::Capability;
-use crate::message::JsonMap;
-use crate::schema::Property;
-use crate::source::Span;
+use crate::json::JsonMap;
+use crate::spec::schema::Property;
+use crate::text::source::Span;
 
 /// What a directive declares, with the places of what can be at fault.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -3,8 +3,8 @@
 use serde_json::Value as Json;
 
 use super::super::yaml::{Node, Value};
-use crate::message::JsonMap;
-use crate::source::Span;
+use crate::json::JsonMap;
+use crate::text::source::Span;
 
 /// An element of XML, or a value of YAML under its key.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -4,7 +4,7 @@ use serde_json::{Value as Json, json};
 
 use super::capability::Capability;
 use super::document::{Context, Cost, Directive, Hook};
-use crate::message::JsonMap;
+use crate::json::JsonMap;
 
 impl Directive {
     /// The metadata, only what is set; what is not known is under its own names.

@@ -1,6 +1,6 @@
 //! Where the parts of a directive's markdown stand.
 
-use crate::source::Span;
+use crate::text::source::Span;
 
 /// How the comments begin that hold signatures: Rye's, those of later Rye versions, and ours.
 const SIGNATURES: [&str; 3] = ["<!-- rye:signed:", "<!-- ryeos:signed:", "<!-- tympan:signed:"];

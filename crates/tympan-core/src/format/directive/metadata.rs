@@ -10,8 +10,8 @@ use super::xml::OPAQUE;
 use crate::diagnostic::{Diagnostic, guess};
 use crate::error::Kind;
 use crate::format::report::{Report, error};
-use crate::format::scalar;
-use crate::message::JsonMap;
+use crate::format::yaml::scalar;
+use crate::json::JsonMap;
 
 /// What `metadata` may hold.
 const METADATA: [&str; 9] =

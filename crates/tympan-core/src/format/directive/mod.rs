@@ -31,9 +31,9 @@ use super::report::{Report, error};
 use super::yaml;
 use crate::diagnostic::Diagnostic;
 use crate::error::Kind;
-use crate::pieces::Pieces;
-use crate::source::{SourceFile, Span};
 use crate::spec::{DIRECTIVE, Model, PromptSpec, TemplateSpec};
+use crate::text::source::{SourceFile, Span};
+use crate::text::source_map::Pieces;
 
 /// Whether a text that has no name to go by is a directive: it is signed, or has a fence with a `<directive>` in it.
 pub fn is_directive(text: &str) -> bool {
@@ -121,7 +121,7 @@ impl Directive {
     }
 
     fn build(&self, source: &SourceFile, instruction: &str) -> build::Built {
-        let description = |output: &crate::schema::Property| output.description.clone().unwrap_or_default();
+        let description = |output: &crate::spec::schema::Property| output.description.clone().unwrap_or_default();
         let outputs: Vec<_> = self.outputs.iter().map(|output| (&*output.name, description(output))).collect();
         let outputs: Vec<_> = outputs.iter().map(|(name, description)| (*name, description.as_str())).collect();
         build::build(&Parts {
@@ -158,7 +158,7 @@ impl Directive {
                 ]
                 .into_iter()
                 .filter_map(|(name, value)| Some((name.to_owned(), value?.into())))
-                .collect::<crate::message::JsonMap>()
+                .collect::<crate::json::JsonMap>()
                 .into(),
                 ..Model::default()
             }),

@@ -7,11 +7,11 @@ use serde_json::Value as Json;
 use super::element::{Element, Text, Yaml};
 use crate::diagnostic::Diagnostic;
 use crate::error::Kind;
+use crate::format::interpolation::is_name;
 use crate::format::report::{Report, error};
-use crate::format::scalar;
-use crate::interpolation::is_name;
-use crate::message::JsonMap;
-use crate::schema::{Property, PropertyKind};
+use crate::format::yaml::scalar;
+use crate::json::JsonMap;
+use crate::spec::schema::{Property, PropertyKind};
 
 /// The types that there are, and what they are called here.
 const TYPES: [(&str, PropertyKind); 11] = [

@@ -11,7 +11,7 @@ use super::element::{Attribute, Element};
 use crate::diagnostic::Diagnostic;
 use crate::error::Kind;
 use crate::format::report::error;
-use crate::source::Span;
+use crate::text::source::Span;
 
 /// Elements whose content is text, whatever it looks like.
 pub(super) const OPAQUE: [&str; 3] = ["template", "example", "raw"];

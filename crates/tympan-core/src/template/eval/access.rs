@@ -2,14 +2,14 @@
 
 use std::rc::Rc;
 
-use super::super::limits::Meter;
-use super::super::ops;
-use super::super::print;
-use super::super::tree::{Expr, ExprKind, Param, SliceExpr, Tree};
-use super::super::value::{Items, ListKind, LoopState, MacroValue, Repr, Value, ValueKind};
-use super::Eval;
 use crate::error::{Error, Kind, Result};
-use crate::origin::Origin;
+use crate::template::eval::Eval;
+use crate::template::tree::{Expr, ExprKind, Param, SliceExpr, Tree};
+use crate::template::value::limits::Meter;
+use crate::template::value::ops;
+use crate::template::value::print;
+use crate::template::value::{Items, ListKind, LoopState, MacroValue, Repr, Value, ValueKind};
+use crate::text::origin::Origin;
 
 /// How many values a character takes up that is a text of its own.
 const CHARACTER: usize = 5;

@@ -2,14 +2,16 @@
 
 use std::rc::Rc;
 
-use super::super::dict::Dict;
-use super::super::tree::{Args, CallExpr, Callee, Expr, Function, MacroDef};
-use super::super::value::{ListKind, LoopState, MacroValue, Repr, Value, ValueKind};
-use super::super::{methods, ops, print};
-use super::Eval;
-use super::expr::{Arguments, shallow};
 use crate::error::{Error, Kind, Result};
-use crate::origin::Origin;
+use crate::template::eval::Eval;
+use crate::template::eval::expr::{Arguments, shallow};
+use crate::template::eval::methods;
+use crate::template::tree::{Args, CallExpr, Callee, Expr, Function, MacroDef};
+use crate::template::value::dict::Dict;
+use crate::template::value::ops;
+use crate::template::value::print;
+use crate::template::value::{ListKind, LoopState, MacroValue, Repr, Value, ValueKind};
+use crate::text::origin::Origin;
 
 /// The most elements that a range may have, as in minijinja.
 const MAX_RANGE: i128 = 100_000;
@@ -27,7 +29,7 @@ impl<'a> Eval<'a> {
     /// it was such a call.
     pub(super) fn emit_call(&mut self, call: &'a CallExpr, expr: &'a Expr) -> Result<bool> {
         let Callee::Name(callee, _) = &call.callee else { return Ok(false) };
-        if self.escape != super::Escape::None {
+        if self.escape != crate::template::eval::Escape::None {
             return Ok(false);
         }
         match self.eval(callee)?.repr {
@@ -254,9 +256,9 @@ impl<'a> Eval<'a> {
 }
 
 /// The slots that a macro begins with.
-fn macro_frame<'a>(value: &Rc<MacroValue<'a>>, args: Arguments<'a>) -> Result<super::Frame<'a>> {
+fn macro_frame<'a>(value: &Rc<MacroValue<'a>>, args: Arguments<'a>) -> Result<crate::template::eval::Frame<'a>> {
     let def = value.def;
-    let mut frame: super::Frame<'a> = vec![Value::UNSET; def.frame_size];
+    let mut frame: crate::template::eval::Frame<'a> = vec![Value::UNSET; def.frame_size];
     bind_arguments(def, args, &mut frame)?;
     for ((outer, inner), captured) in def.captures.iter().zip(&value.captured) {
         let is_itself = Some(*outer) == value.own_slot;
@@ -338,7 +340,7 @@ fn no_names(function: &str, args: &Arguments<'_>) -> Result<()> {
 
 fn unknown_function(name: &str) -> Error {
     let error = Error::new(Kind::UnknownFunction, name);
-    match super::super::filters::suggestion(name, &["range", "dict", "namespace"]) {
+    match crate::template::eval::filters::suggestion(name, &["range", "dict", "namespace"]) {
         Some(known) => error.with_help(format!("did you mean `{known}`?")),
         None => error.with_help("templates have range, dict and namespace, and the macros that they define"),
     }

@@ -1,15 +1,21 @@
 //! Expressions.
 
-use super::super::dict::Dict;
-use super::super::limits::Meter;
-use super::super::tree::{Arg, Args, BinaryOp, Expr, ExprKind, Local, Lookup, Named, NamedArg, Shortcut, TernaryExpr};
-use super::super::value::{Items, ListKind, Repr, Value};
-use super::super::{Notable, filters, ops, predicates, print, touch};
-use super::{Eval, InputValue};
 use crate::error::{Error, Kind, Result};
-use crate::given::{GivenMap, GivenRef, View};
-use crate::origin::Origin;
-use crate::rendered::{Piece, TracedText};
+use crate::template::eval::filters;
+use crate::template::eval::predicates;
+use crate::template::eval::{Eval, InputValue};
+use crate::template::input::{GivenMap, GivenRef, View};
+use crate::template::tree::{
+    Arg, Args, BinaryOp, Expr, ExprKind, Local, Lookup, Named, NamedArg, Shortcut, TernaryExpr,
+};
+use crate::template::value::dict::Dict;
+use crate::template::value::limits::Meter;
+use crate::template::value::ops;
+use crate::template::value::print;
+use crate::template::value::{Items, ListKind, Repr, Value};
+use crate::template::{Notable, touch};
+use crate::text::origin::Origin;
+use crate::text::traced::{Piece, TracedText};
 
 /// The arguments of a call, evaluated.
 #[derive(Debug, Default, Clone)]
@@ -389,7 +395,7 @@ impl<'a> Eval<'a> {
         for context in self.frame[..lookup.contexts].iter().rev() {
             in_context = match &*lookup.first {
                 "" => Some(context.clone()),
-                first => super::access::entry(context, first, &mut meter),
+                first => crate::template::eval::access::entry(context, first, &mut meter),
             };
             if in_context.is_some() {
                 break;
@@ -398,14 +404,14 @@ impl<'a> Eval<'a> {
         }
         let mut value = match (in_context, lookup.input) {
             (Some(value), _) => value,
-            (None, Some(index)) => super::input_value(index, self.given[index]),
+            (None, Some(index)) => crate::template::eval::input_value(index, self.given[index]),
             (None, None) => Value::undefined(searched),
         };
         if value.is_undefined() {
             value = value.also(searched);
         }
         for name in &lookup.rest {
-            value = match super::access::entry(&value, name, &mut meter) {
+            value = match crate::template::eval::access::entry(&value, name, &mut meter) {
                 Some(value) => value,
                 None if matches!(value.repr, Repr::Rich(_)) => {
                     let help = "interpolate it on its own, as {{name}}; test it with {{#name}}";
@@ -505,7 +511,9 @@ impl<'a> Eval<'a> {
     fn guess(&self, expr: &'a Expr) -> Option<String> {
         let wanted = match &expr.kind {
             // What has a value is not what was misspelt.
-            ExprKind::Input(index) if !matches!(self.given[*index], super::InputValue::Missing) => return None,
+            ExprKind::Input(index) if !matches!(self.given[*index], crate::template::eval::InputValue::Missing) => {
+                return None;
+            }
             ExprKind::Input(index) => &*self.tree.inputs[*index].name,
             ExprKind::Local(local) | ExprKind::Outer(local) => &*local.name,
             ExprKind::Lookup(lookup) if lookup.rest.is_empty() => &*lookup.first,
@@ -513,7 +521,7 @@ impl<'a> Eval<'a> {
             _ => return None,
         };
         let given = self.tree.inputs.iter().zip(self.given);
-        let given = given.filter(|(_, value)| !matches!(value, super::InputValue::Missing));
+        let given = given.filter(|(_, value)| !matches!(value, crate::template::eval::InputValue::Missing));
         filters::nearest(wanted, given.map(|(input, _)| &*input.name)).map(str::to_owned)
     }
 
@@ -534,9 +542,9 @@ impl<'a> Eval<'a> {
                 format!("{}{rest}", lookup.first)
             }
             ExprKind::Call(call) => match &call.callee {
-                super::super::tree::Callee::Name(_, name) => format!("{name}(…)"),
-                super::super::tree::Callee::Method(value, name) => format!("{}.{name}(…)", self.describe(value)),
-                super::super::tree::Callee::Value(value) => format!("{}(…)", self.describe(value)),
+                crate::template::tree::Callee::Name(_, name) => format!("{name}(…)"),
+                crate::template::tree::Callee::Method(value, name) => format!("{}.{name}(…)", self.describe(value)),
+                crate::template::tree::Callee::Value(value) => format!("{}(…)", self.describe(value)),
             },
             _ => "this expression".to_owned(),
         }

@@ -3,28 +3,40 @@
 pub(crate) mod access;
 mod call;
 pub(crate) mod expr;
+pub(crate) mod filters;
+mod methods;
+pub(crate) mod predicates;
 mod write;
 
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::rc::Rc;
 
-use super::dict::Dict;
-use super::limits::{Budget, Limits};
-use super::print;
-use super::tree::{Block, Capture, Expr, For, Node, Section, Target, Tree, With, Word};
-use super::value::{Items, LoopState, Repr, Value, ValueKind};
 use crate::error::{Error, Kind, Result};
-use crate::given::GivenRef;
-use crate::origin::Origin;
-use crate::rendered::{Note, RichInput, TracedText};
+use crate::template::input::GivenRef;
+use crate::template::tree::{Block, Capture, Expr, For, Node, Section, Target, Tree, With, Word};
+use crate::template::value::dict::Dict;
+use crate::template::value::limits::{Budget, Limits};
+use crate::template::value::print;
+use crate::template::value::{Items, LoopState, Repr, Value, ValueKind};
+use crate::text::origin::Origin;
+use crate::text::traced::{Note, TracedText};
+
+/// A thread, image, file or audio input, as far as a template is concerned with it.
+pub(crate) trait RichText: std::fmt::Debug {
+    /// The text that is written in its place.
+    fn nonce(&self) -> &str;
+
+    /// About how many bytes another copy of it takes up in messages.
+    fn copy_bytes(&self) -> usize;
+}
 
 /// What a template is given for one of its inputs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum InputValue<'a> {
     Missing,
     Given(GivenRef<'a>),
-    Rich(&'a RichInput),
+    Rich(&'a dyn RichText),
 }
 
 /// How to render.
@@ -403,7 +415,7 @@ impl<'a> Eval<'a> {
                 selected.push(item);
             }
         }
-        let list = Value::list(selected, super::value::ListKind::List, decided);
+        let list = Value::list(selected, crate::template::value::ListKind::List, decided);
         self.iterate(&list)
     }
 
@@ -419,7 +431,7 @@ impl<'a> Eval<'a> {
     }
 
     fn section_passes(&mut self, section: &'a Section, value: Value<'a>) -> Result<Flow> {
-        let Some(items) = super::ops::sequence(&value) else {
+        let Some(items) = crate::template::value::ops::sequence(&value) else {
             self.frame[section.slot] = value;
             return self.block(&section.body);
         };

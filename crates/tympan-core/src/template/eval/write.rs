@@ -1,13 +1,13 @@
 //! Writing to the output: interpolations, what is notable in them, escaping.
 
-use super::super::print;
-use super::super::tree::{Arg, Expr, ExprKind, Literal, Named, Shortcut};
-use super::super::value::{Items, Repr, Value, ValueKind};
-use super::{Escape, Eval, InputValue};
 use crate::error::Result;
-use crate::given::{GivenRef, View};
-use crate::origin::Origin;
-use crate::rendered::{Note, TracedText};
+use crate::template::eval::{Escape, Eval, InputValue};
+use crate::template::input::{GivenRef, View};
+use crate::template::tree::{Arg, Expr, ExprKind, Literal, Named, Shortcut};
+use crate::template::value::print;
+use crate::template::value::{Items, Repr, Value, ValueKind};
+use crate::text::origin::Origin;
+use crate::text::traced::{Note, TracedText};
 
 /// About what a line that begins a message takes up, and the message with it.
 const NOTE_BYTES: usize = 256;
@@ -94,7 +94,7 @@ impl<'a> Eval<'a> {
     /// without making it.
     fn emit_join(&mut self, named: &'a Named) -> Result<bool> {
         let value = self.defined(&named.value)?;
-        let Some(items) = super::super::ops::sequence(&value) else { return Ok(false) };
+        let Some(items) = crate::template::value::ops::sequence(&value) else { return Ok(false) };
         let joiner = match named.args.positional.first() {
             Some(Arg::One(joiner)) => {
                 let joiner = self.defined(joiner)?;
@@ -223,7 +223,7 @@ impl<'a> Eval<'a> {
                 self.budget.make(NOTE_BYTES.saturating_add(rich.copy_bytes()))?;
             }
             self.written_rich |= Origin::input(index);
-            self.out.push(&rich.nonce, Origin::input(index));
+            self.out.push(rich.nonce(), Origin::input(index));
             self.rich.push((start..self.out.as_str().len(), index));
             self.budget.output(self.out.as_str().len())?;
         }
@@ -241,7 +241,7 @@ impl<'a> Eval<'a> {
         let mut text = TracedText::default();
         self.budget.print(value)?;
         if self.escape == Escape::Json {
-            super::super::filters::print_json(value, &mut text)?;
+            crate::template::eval::filters::print_json(value, &mut text)?;
             return Ok(text);
         }
         print::print(value, &mut text)?;
@@ -249,7 +249,7 @@ impl<'a> Eval<'a> {
         if value.is_safe() || is_plain {
             return Ok(text);
         }
-        self.budget.make(super::super::filters::escaped_len(&text))?;
-        Ok(super::super::filters::escape_html(&text))
+        self.budget.make(super::filters::escaped_len(&text))?;
+        Ok(super::filters::escape_html(&text))
     }
 }

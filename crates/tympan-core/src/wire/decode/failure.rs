@@ -2,8 +2,8 @@
 
 use serde_json::Value as Json;
 
-use crate::credential::redact;
 use crate::error::{Error, Kind, Result};
+use crate::secret::credential::redact;
 use crate::wire::Protocol;
 
 /// The most characters of an answer that an error shows.

@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 use super::content::{Text, text};
 use super::tool_calls::ToolCalls;
 use crate::error::Result;
-use crate::response::{Answer, Delta, FinishReason, Output, Response, Usage};
+use crate::wire::response::{Answer, Delta, FinishReason, Output, Response, Usage};
 
 /// What every protocol's streams have in common.
 #[derive(Debug)]

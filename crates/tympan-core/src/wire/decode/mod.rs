@@ -17,7 +17,7 @@ use std::ops::ControlFlow;
 use super::Protocol;
 use super::sse::{DEFAULT_MAX_EVENT_BYTES, Event, SseDecoder};
 use crate::error::{Error, Kind, Result};
-use crate::response::{Delta, Response};
+use crate::wire::response::{Delta, Response};
 use gathered::Gathered;
 use halves::Halves;
 
@@ -26,7 +26,8 @@ pub use failure::decode_error;
 /// Reads a whole answer.
 ///
 /// ```
-/// use tympan::{response::Output, wire::{self, Protocol}};
+/// use tympan::wire::{self, Protocol};
+/// use tympan::wire::response::Output;
 ///
 /// let body = br#"{"choices": [{"message": {"content": "Hello!"}, "finish_reason": "stop"}]}"#;
 /// let response = wire::decode(Protocol::OpenAiChat, body)?;
@@ -87,7 +88,8 @@ impl Default for StreamLimits {
 /// Reads a streamed answer. The same bytes come to the same deltas and the same answer, however they are cut.
 ///
 /// ```
-/// use tympan::{response::Delta, wire::{Protocol, StreamDecoder}};
+/// use tympan::wire::{Protocol, StreamDecoder};
+/// use tympan::wire::response::Delta;
 ///
 /// let mut decoder = StreamDecoder::new(Protocol::OpenAiChat);
 /// let mut deltas = Vec::new();

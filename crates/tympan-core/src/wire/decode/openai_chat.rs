@@ -10,8 +10,8 @@ use super::gathered::Gathered;
 use super::tool_calls::Piece;
 use super::{failure, usage};
 use crate::error::Result;
-use crate::message::JsonMap;
-use crate::response::{Answer, Delta, FinishReason, Output, Response, ToolCall};
+use crate::json::JsonMap;
+use crate::wire::response::{Answer, Delta, FinishReason, Output, Response, ToolCall};
 use crate::wire::sse::Event;
 
 const EXPECTED: &str = "a chat completion with `choices`";

@@ -11,8 +11,8 @@ use serde_json::Value as Json;
 use super::content::Text;
 use super::{failure, usage};
 use crate::error::{Error, Kind, Result};
-use crate::message::JsonMap;
-use crate::response::{Output, Response};
+use crate::json::JsonMap;
+use crate::wire::response::{Output, Response};
 
 const EXPECTED: &str = "embeddings under `data`";
 

@@ -1,7 +1,7 @@
 //! Calls of tools that arrive in pieces.
 
 use crate::error::{Error, Kind, Result};
-use crate::response::{Delta, ToolCall};
+use crate::wire::response::{Delta, ToolCall};
 
 /// The calls of one answer, in the order in which they began.
 #[derive(Debug)]

@@ -2,8 +2,8 @@
 
 use serde_json::Value as Json;
 
-use crate::message::JsonMap;
-use crate::response::Usage;
+use crate::json::JsonMap;
+use crate::wire::response::Usage;
 
 /// OpenAI's names, older and newer, and those of compatible servers.
 pub(super) fn openai(reported: JsonMap) -> Usage {

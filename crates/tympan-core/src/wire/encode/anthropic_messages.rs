@@ -15,10 +15,10 @@ use super::parts::{Part, Parts, Said, or_told_of, said};
 use super::schema::ObjectSchema;
 use super::tool_calls::{answered, calls};
 use super::{Ask, cannot_carry};
+use crate::chat::message::Role;
 use crate::error::{Error, Kind, Result};
-use crate::message::Role;
-use crate::schema::PropertyKind;
 use crate::spec::CacheMode;
+use crate::spec::schema::PropertyKind;
 
 /// The most tokens that an answer may have if the prompt does not say: the interface wants to be told.
 const DEFAULT_MAX_TOKENS: i64 = 4096;
@@ -67,7 +67,7 @@ fn add_system<'a>(parts: Parts<'a>, cut: Option<usize>, ask: &Ask<'_>, system: &
 
 /// Adds a message. Results of tools that follow each other are one message of the user's, for the interface wants to
 /// have the results of all calls at once.
-fn add_message<'a>(message: &'a crate::message::Message, content: Content<'a>, messages: &mut Vec<Message<'a>>) {
+fn add_message<'a>(message: &'a crate::chat::message::Message, content: Content<'a>, messages: &mut Vec<Message<'a>>) {
     if let Some(tool_use_id) = answered(message) {
         let result = Block::ToolResult { tool_use_id, content };
         if let Some(Message { content: Content::Blocks(blocks), is_results: true, .. }) = messages.last_mut() {
@@ -98,13 +98,13 @@ fn add_message<'a>(message: &'a crate::message::Message, content: Content<'a>, m
 
 /// The arguments of a call as the map that the interface wants. What a model wrote that is no map stands in one.
 fn arguments(text: &str) -> Json {
-    let parsed = crate::arguments::parse(text).map(|(map, _)| Json::Object(map));
+    let parsed = crate::wire::arguments::parse(text).map(|(map, _)| Json::Object(map));
     parsed.unwrap_or_else(|_| json!({ "arguments": text }))
 }
 
 /// What the model itself sent as blocks, its signed thoughts among them: it wants them back as they were. A list cannot
 /// come from the attributes of a role marker.
-fn content_blocks(message: &crate::message::Message) -> Option<&Json> {
+fn content_blocks(message: &crate::chat::message::Message) -> Option<&Json> {
     let blocks = message.metadata.as_ref()?.get("content_blocks")?;
     (message.role == Role::Assistant && blocks.is_array()).then_some(blocks)
 }

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use super::Ask;
 use super::options::{Mapped, mapped};
-use crate::message::JsonMap;
+use crate::json::JsonMap;
 
 /// Writes the entries of a body, and remembers which it has.
 pub(super) struct Entries<M> {

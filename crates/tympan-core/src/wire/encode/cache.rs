@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::parts::{Parts, Said};
-use crate::message::{ContentPart, Role};
+use crate::chat::message::{ContentPart, Role};
 
 /// A message's own beginning is cut off for the cache from so many bytes on: less than that is not worth a block.
 const WORTH_A_BLOCK: usize = 256;

@@ -2,9 +2,9 @@
 
 use super::media::{Media, Source};
 use super::parts::{Part, Parts, parts};
+use crate::chat::message::{Content, ContentPart, MediaPart, Message, TextPart};
 use crate::error::Result;
-use crate::message::{Content, ContentPart, MediaPart, Message, TextPart};
-use crate::schema::PropertyKind;
+use crate::spec::schema::PropertyKind;
 
 /// Puts pictures, sound and documents, which stand in texts as their nonces, into parts of their own. A model gets the
 /// same from such messages.

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use serde_json::Value as Json;
 
+use crate::chat::message::MediaPart;
+use crate::chat::message::{RichInput, RichValue};
 use crate::error::{Error, Kind, Result};
-use crate::message::MediaPart;
-use crate::rendered::{RichInput, RichValue};
-use crate::schema::PropertyKind;
+use crate::spec::schema::PropertyKind;
 
 /// A picture, sound or document.
 pub(super) struct Media<'a> {

@@ -25,11 +25,11 @@ use self::schema::ObjectSchema;
 use super::headers::headers;
 use super::target::{Target, target};
 use super::{EncodeOptions, Protocol, WireRequest};
+use crate::chat::message::Message;
 use crate::error::{Error, Kind, Result};
-use crate::message::Message;
 use crate::prompt::Prompt;
-use crate::schema::Property;
 use crate::spec::ModelOptions;
+use crate::spec::schema::Property;
 
 /// What all protocols make a body of.
 struct Ask<'a> {

@@ -12,9 +12,9 @@ use super::parts::{Part, Parts, Said, or_told_of, said};
 use super::schema::ObjectSchema;
 use super::tool_calls::{answered, call_list};
 use super::{Ask, cannot_carry};
+use crate::chat::message::Role;
 use crate::error::Result;
-use crate::message::Role;
-use crate::schema::PropertyKind;
+use crate::spec::schema::PropertyKind;
 use crate::wire::compatible::JsonSchema;
 
 /// The name of the schema that answers are held to.

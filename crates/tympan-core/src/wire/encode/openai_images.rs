@@ -5,8 +5,8 @@ use serde::{Serialize, Serializer};
 use super::body::Entries;
 use super::parts::said;
 use super::{Ask, cannot_carry};
+use crate::chat::message::Role;
 use crate::error::Result;
-use crate::message::Role;
 
 /// The body of a request.
 pub(super) struct Request<'a> {

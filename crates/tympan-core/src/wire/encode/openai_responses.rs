@@ -12,9 +12,9 @@ use super::openai_chat::{DEFAULT_FILE_NAME, InputAudio, OUTPUT_NAME};
 use super::parts::{Part, Parts, Said, or_told_of, said};
 use super::schema::ObjectSchema;
 use super::tool_calls::{answered, calls};
+use crate::chat::message::Role;
 use crate::error::Result;
-use crate::message::Role;
-use crate::schema::PropertyKind;
+use crate::spec::schema::PropertyKind;
 
 /// The body of a request.
 pub(super) struct Request<'a> {

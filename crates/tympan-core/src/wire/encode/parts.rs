@@ -1,9 +1,9 @@
 //! The content of messages: text, and what stands in it.
 
 use super::media::Media;
+use crate::chat::message::{ContentPart, Message, Role, TextPart};
 use crate::error::Result;
-use crate::message::{ContentPart, Message, Role, TextPart};
-use crate::schema::PropertyKind;
+use crate::spec::schema::PropertyKind;
 
 /// A message with its content as protocols want it.
 pub(super) struct Said<'a> {

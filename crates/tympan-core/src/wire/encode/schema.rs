@@ -7,8 +7,8 @@ use serde::{Serialize, Serializer};
 use serde_json::Value as Json;
 use smallvec::SmallVec;
 
-use crate::schema::{Property, PropertyKind};
 use crate::spec::Binding;
+use crate::spec::schema::{Property, PropertyKind};
 
 /// The schema of a map with these properties.
 ///

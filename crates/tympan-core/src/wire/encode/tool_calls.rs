@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 
-use crate::message::{Message, Role};
+use crate::chat::message::{Message, Role};
 
 /// A call that the model has made.
 pub(super) struct ToolCall<'a> {

@@ -9,17 +9,17 @@ use rmcp::model::{
 };
 use rmcp::service::{PeerRequestOptions, RequestHandle, RoleClient, ServiceError};
 use serde_json::Value as Json;
-use tympan::Error;
-use tympan::turn::ToolRun;
+use tympan_core::Error;
+use tympan_core::turn::ToolRun;
 
-use super::connections::changed;
-use super::content;
-use super::declaration::{Approval, Target};
-use super::http;
-use super::list::{Listed, details, unavailable};
-use super::session::{Session, reason};
-use crate::client::shown;
-use crate::io;
+use crate::net::client::shown;
+use crate::net::io;
+use crate::tool::mcp::connections::changed;
+use crate::tool::mcp::content;
+use crate::tool::mcp::declaration::{Approval, Target};
+use crate::tool::mcp::http;
+use crate::tool::mcp::list::{Listed, details, unavailable};
+use crate::tool::mcp::session::{Session, reason};
 use crate::tool::{Invocation, Tool, ToolError, ToolOutput};
 
 /// The key of what tells a call from all others, in the metadata of a call.

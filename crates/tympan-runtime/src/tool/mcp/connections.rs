@@ -4,14 +4,14 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use tympan::{Error, Kind, Result};
+use tympan_core::{Error, Kind, Result};
 
-use super::declaration::Target;
-use super::list::ToolList;
-use super::server::McpServer;
-use super::session::Session;
-use crate::io::PerProcess;
-use crate::runtime::RuntimeOptions;
+use crate::host::runtime::RuntimeOptions;
+use crate::net::io::PerProcess;
+use crate::tool::mcp::declaration::Target;
+use crate::tool::mcp::list::ToolList;
+use crate::tool::mcp::server::McpServer;
+use crate::tool::mcp::session::Session;
 
 /// The most sessions, if some are with addresses that prompts name. When there are more, those that nobody uses are ended.
 const MAX_ENDPOINTS: usize = 64;
@@ -46,7 +46,9 @@ impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Server(name) => write!(f, "the MCP server `{name}`"),
-            Self::Endpoint { url, .. } => write!(f, "the MCP server at {}", tympan::wire::redacted_url(url)),
+            Self::Endpoint { url, .. } => {
+                write!(f, "the MCP server at {}", tympan_core::secret::url::redacted_url(url))
+            }
         }
     }
 }

@@ -3,8 +3,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rmcp::model::{CallToolResult, ContentBlock, Resource, ResourceContents};
-use tympan::message::{MediaPart, TextPart};
-use tympan::{Content, ContentPart, Redactor};
+use tympan_core::chat::message::{MediaPart, TextPart};
+use tympan_core::{Content, ContentPart, Redactor};
 
 use crate::tool::{ToolError, ToolOutput};
 

@@ -1,14 +1,14 @@
 //! What a prompt says about a server and its tools.
 
 use serde_json::Value as Json;
-use tympan::hash::sha256_hex;
-use tympan::spec::{Connection, ConnectionKind, Tool, ToolKind};
-use tympan::{Error, Kind, Prompt, Result};
+use tympan_core::spec::{Connection, ConnectionKind, Tool, ToolKind};
+use tympan_core::text::hash::sha256_hex;
+use tympan_core::{Error, Kind, Prompt, Result};
 
-use super::connections::Key;
-use super::server::{Address, McpServer, Reach};
-use crate::reach::ToolReach;
-use crate::runtime::Runtime;
+use crate::host::runtime::Runtime;
+use crate::net::reach::ToolReach;
+use crate::tool::mcp::connections::Key;
+use crate::tool::mcp::server::{Address, McpServer, Reach};
 
 /// A tool of kind `mcp`, as it is declared.
 pub(super) struct Declaration<'a> {

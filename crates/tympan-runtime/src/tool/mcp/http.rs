@@ -20,14 +20,14 @@ use rmcp::transport::streamable_http_client::{
     StreamableHttpPostResponse,
 };
 use sse_stream::{Sse, SseStream};
-use tympan::{Error, Result};
+use tympan_core::{Error, Result};
 use url::Url;
 
-use super::list::unavailable;
-use super::message::{self, Notes, Problem};
-use super::server::Address;
-use crate::client::{self, shown};
-use crate::runtime::RuntimeOptions;
+use crate::host::runtime::RuntimeOptions;
+use crate::net::client::{self, shown};
+use crate::tool::mcp::list::unavailable;
+use crate::tool::mcp::message::{self, Notes, Problem};
+use crate::tool::mcp::server::Address;
 
 /// How often a stream of events that broke off is taken up again.
 const MAX_RESUMPTIONS: usize = 3;

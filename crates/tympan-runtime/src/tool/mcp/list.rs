@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde_json::{Value as Json, json};
-use tympan::hash::{canonical_json, sha256_hex};
-use tympan::{Error, JsonMap, Kind, Result};
+use tympan_core::json::canonical_json;
+use tympan_core::text::hash::sha256_hex;
+use tympan_core::{Error, JsonMap, Kind, Result};
 
-use crate::client::shown;
+use crate::net::client::shown;
 
 /// The most tools that a server may list.
 pub(super) const MAX_TOOLS: usize = 1000;

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rmcp::model::{ErrorData, RequestId, ServerJsonRpcMessage};
 use serde::Deserialize;
 use serde_json::Value as Json;
-use tympan::Error;
+use tympan_core::Error;
 
-use super::list::unavailable;
+use crate::tool::mcp::list::unavailable;
 
 /// The most bytes of one message.
 pub(super) const MAX_BYTES: usize = 32 << 20;

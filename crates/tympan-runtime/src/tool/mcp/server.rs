@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tympan::spec::Secret;
+use tympan_core::spec::Secret;
 
 /// How long a server may take to be ready, and then to list its tools.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);

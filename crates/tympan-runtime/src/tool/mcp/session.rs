@@ -12,17 +12,17 @@ use rmcp::model::{
 use rmcp::service::{ClientInitializeError, Peer, RoleClient, RunningService, ServiceError, serve_client};
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 use rmcp::transport::{DynamicTransportError, Transport};
-use tympan::{Error, Redactor, Result};
+use tympan_core::{Error, Redactor, Result};
 
-use super::connections::Key;
-use super::declaration::Target;
-use super::http::{self, HttpFailure};
-use super::list::{MAX_TOOLS, ToolList, details, unavailable};
-use super::message::Notes;
-use super::server::Reach;
-use super::stdio::Program;
-use crate::client::shown;
-use crate::runtime::RuntimeOptions;
+use crate::host::runtime::RuntimeOptions;
+use crate::net::client::shown;
+use crate::tool::mcp::connections::Key;
+use crate::tool::mcp::declaration::Target;
+use crate::tool::mcp::http::{self, HttpFailure};
+use crate::tool::mcp::list::{MAX_TOOLS, ToolList, details, unavailable};
+use crate::tool::mcp::message::Notes;
+use crate::tool::mcp::server::Reach;
+use crate::tool::mcp::stdio::Program;
 
 /// The most pages of a list of tools.
 const MAX_PAGES: usize = 100;

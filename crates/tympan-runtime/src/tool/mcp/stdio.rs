@@ -11,13 +11,13 @@ use rmcp::transport::Transport;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout};
 use tokio::task::JoinHandle;
-use tympan::{Error, Result};
+use tympan_core::{Error, Result};
 
-use super::list::unavailable;
-use super::message::{self, Notes, Problem};
-use super::server::Command;
-use crate::client::shown;
+use crate::net::client::shown;
 use crate::tool::child::{self, Group};
+use crate::tool::mcp::list::unavailable;
+use crate::tool::mcp::message::{self, Notes, Problem};
+use crate::tool::mcp::server::Command;
 
 /// How much is kept of what a server says about its errors: its last lines.
 const KEPT_COMPLAINT: usize = 4096;

@@ -8,19 +8,19 @@ use futures_util::future::BoxFuture;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
 use reqwest::{Request, StatusCode};
 use serde::de::IgnoredAny;
-use tympan::message::{ContentPart, MediaPart};
-use tympan::spec::Secret;
-use tympan::{Content, Redactor};
+use tympan_core::chat::message::{ContentPart, MediaPart};
+use tympan_core::spec::Secret;
+use tympan_core::{Content, Redactor};
 use url::Url;
 
-use super::operation::{Operation, essence};
-use super::request::ServiceRequest;
-use super::schema::bounded_text;
 use crate::Result;
-use crate::client::Answer;
-use crate::client::shown;
-use crate::reach::ToolReach;
+use crate::net::client::Answer;
+use crate::net::client::shown;
+use crate::net::reach::ToolReach;
 use crate::tool::http::ToolClient;
+use crate::tool::openapi::operation::{Operation, essence};
+use crate::tool::openapi::request::ServiceRequest;
+use crate::tool::openapi::schema::bounded_text;
 use crate::tool::{Invocation, Tool, ToolError, ToolOutput};
 
 /// The most bytes of an answer that are read. The model gets fewer.

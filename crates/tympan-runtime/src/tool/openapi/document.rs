@@ -5,12 +5,12 @@
 
 use percent_encoding::percent_decode_str;
 use serde_json::Value as Json;
-use tympan::format::parse_inputs;
-use tympan::source::SourceFile;
-use tympan::{Error, Kind, Result};
+use tympan_core::format::parse_inputs;
+use tympan_core::text::source::SourceFile;
+use tympan_core::{Error, Kind, Result};
 
-use super::Reason;
-use crate::client::shown;
+use crate::net::client::shown;
+use crate::tool::openapi::Reason;
 
 /// The most bytes of a document.
 pub(super) const MAX_BYTES: u64 = 8 << 20;

@@ -10,18 +10,18 @@ use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use reqwest::Method;
 use reqwest::header::HeaderValue;
 use serde_json::{Value as Json, json};
-use tympan::JsonMap;
-use tympan::wire::Function;
+use tympan_core::JsonMap;
+use tympan_core::wire::Function;
 use url::Url;
 
-use super::Reason;
-use super::document::{Document, Written, is_true, text_of};
-use super::request::{MAX_ADDRESS, is_reserved, is_straight};
-use super::schema::{Bounds, Schemas, bounded_text, described};
-use super::security::{self, KeyPlace, Security, is_token};
-use super::serialize::Style;
-use super::server;
-use crate::client::shown;
+use crate::net::client::shown;
+use crate::tool::openapi::Reason;
+use crate::tool::openapi::document::{Document, Written, is_true, text_of};
+use crate::tool::openapi::request::{MAX_ADDRESS, is_reserved, is_straight};
+use crate::tool::openapi::schema::{Bounds, Schemas, bounded_text, described};
+use crate::tool::openapi::security::{self, KeyPlace, Security, is_token};
+use crate::tool::openapi::serialize::Style;
+use crate::tool::openapi::server;
 
 /// The most characters of a name, for functions and for their parameters: providers take no more.
 const MAX_NAME: usize = 64;

@@ -3,14 +3,14 @@
 use reqwest::Method;
 use reqwest::header::HeaderValue;
 use serde_json::Value as Json;
-use tympan::{Error, JsonMap, Kind, Result};
+use tympan_core::{Error, JsonMap, Kind, Result};
 use url::Url;
 
-use super::Reason;
-use super::operation::{BODY, Body, Location, Operation, Parameter, Piece};
-use super::security::KeyPlace;
-use super::serialize::{Pair, Style, encode, joined, one, pairs};
-use crate::client::shown;
+use crate::net::client::shown;
+use crate::tool::openapi::Reason;
+use crate::tool::openapi::operation::{BODY, Body, Location, Operation, Parameter, Piece};
+use crate::tool::openapi::security::KeyPlace;
+use crate::tool::openapi::serialize::{Pair, Style, encode, joined, one, pairs};
 
 /// The most bytes of an address.
 pub(super) const MAX_ADDRESS: usize = 16 << 10;

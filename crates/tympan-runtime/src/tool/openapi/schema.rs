@@ -6,10 +6,10 @@
 use std::collections::HashSet;
 
 use serde_json::{Value as Json, json};
-use tympan::JsonMap;
+use tympan_core::JsonMap;
 
-use super::Reason;
-use super::document::{Document, is_true, text_of};
+use crate::tool::openapi::Reason;
+use crate::tool::openapi::document::{Document, is_true, text_of};
 
 /// The most values of all schemas of a function; long texts count as several. References repeat what they lead to, so a
 /// small document could have very many.

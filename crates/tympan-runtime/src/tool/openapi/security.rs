@@ -5,14 +5,14 @@ use base64::engine::general_purpose::STANDARD;
 use reqwest::Request;
 use reqwest::header::{AUTHORIZATION, COOKIE, HeaderName, HeaderValue};
 use serde_json::Value as Json;
-use tympan::spec::Secret;
-use tympan::{Error, Kind, Result};
+use tympan_core::spec::Secret;
+use tympan_core::{Error, Kind, Result};
 
-use super::Reason;
-use super::document::{Document, text_of};
-use super::request::is_reserved;
-use super::serialize::encode;
-use crate::client::shown;
+use crate::net::client::shown;
+use crate::tool::openapi::Reason;
+use crate::tool::openapi::document::{Document, text_of};
+use crate::tool::openapi::request::is_reserved;
+use crate::tool::openapi::serialize::encode;
 
 /// The most ways to prove who calls that are looked at.
 const MAX_CHOICES: usize = 32;

@@ -2,13 +2,13 @@
 //! leaves open.
 
 use serde_json::Value as Json;
-use tympan::{Error, Kind, Result};
+use tympan_core::{Error, Kind, Result};
 use url::{ParseError, Url};
 
-use super::Reason;
-use super::document::{Document, text_of};
-use super::request::MAX_ADDRESS;
-use crate::client::shown;
+use crate::net::client::shown;
+use crate::tool::openapi::Reason;
+use crate::tool::openapi::document::{Document, text_of};
+use crate::tool::openapi::request::MAX_ADDRESS;
 
 /// The most servers that are looked at.
 const MAX_SERVERS: usize = 32;

@@ -3,17 +3,17 @@
 use std::collections::{HashMap, HashSet};
 
 use serde_json::Value as Json;
-use tympan::wire::Function;
-use tympan::{Error, JsonMap, Kind, Result};
+use tympan_core::wire::Function;
+use tympan_core::{Error, JsonMap, Kind, Result};
 use url::Url;
 
-use super::Reason;
-use super::document::{Document, Written, unusable};
-use super::operation::{self, Operation, numbered, safe_name};
-use super::request::ServiceRequest;
-use super::schema::Bounds;
-use super::server;
-use crate::client::shown;
+use crate::net::client::shown;
+use crate::tool::openapi::Reason;
+use crate::tool::openapi::document::{Document, Written, unusable};
+use crate::tool::openapi::operation::{self, Operation, numbered, safe_name};
+use crate::tool::openapi::request::ServiceRequest;
+use crate::tool::openapi::schema::Bounds;
+use crate::tool::openapi::server;
 
 /// The most functions that a service may have. Providers take no more.
 const MAX_FUNCTIONS: usize = 128;

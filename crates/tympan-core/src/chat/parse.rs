@@ -1,0 +1,105 @@
+//! Splits a bare string into messages, for renderers that are not the engine's.
+
+use std::sync::Arc;
+
+use super::message::{Message, RichInput, RichValue};
+use super::rendered::{Rendered, RichPlace};
+use super::scan::for_each_marker;
+use super::split::split;
+use crate::error::{Error, Kind, Result};
+use crate::spec::schema::PropertyKind;
+use crate::text::origin::Origin;
+use crate::text::source::SourceFile;
+use crate::text::traced::TracedText;
+
+/// How to parse text whose origins are not known.
+#[derive(Clone, Debug, Default)]
+pub struct ParseTextOptions {
+    /// The nonce that [`pre_render`](crate::chat::marker::pre_render) wrote into the author's markers.
+    /// Every marker must then have it.
+    pub nonce: Option<String>,
+    /// Threads by their placeholder, `__PROMPTY_THREAD_<16 hexadecimal digits>_<name>__`, or by the name of their input. A
+    /// thread given by name replaces a placeholder only if its digits are [`nonce`](Self::nonce), if there is one.
+    /// Otherwise whoever wrote a part of the text could insert the thread there.
+    pub threads: Vec<(String, Vec<Message>)>,
+}
+
+/// Splits a bare string into messages. All of it counts as the author's text, so this is only
+/// safe with a nonce, or with text that no input had a part in.
+///
+/// # Errors
+/// A role marker lacks the expected nonce.
+pub fn parse_text(text: &str, options: &ParseTextOptions) -> Result<Vec<Message>> {
+    let mut rendered = Rendered::new(TracedText::whole(text, Origin::AUTHOR), Arc::default());
+    rendered.rich = find_threads(text, options).into();
+    let mut mismatch = None;
+    if let Some(expected) = &options.nonce {
+        for_each_marker(&rendered, |line, marker| {
+            let is_right = marker
+                .attributes
+                .and_then(|attributes| attributes.nonce)
+                .is_some_and(|nonce| same_bytes(nonce.as_bytes(), expected.as_bytes()));
+            if !is_right && mismatch.is_none() {
+                mismatch = Some(line);
+            }
+        });
+    }
+    if let Some(line) = mismatch {
+        let source = SourceFile::new("<text>", text);
+        return Err(Error::new(Kind::NonceMismatch, "").at(line.into()).in_source(&source, 0));
+    }
+    let mut messages = split(rendered);
+    if options.nonce.is_some() {
+        messages.iter_mut().for_each(remove_nonce);
+    }
+    Ok(messages)
+}
+
+/// Compares without telling by the time it takes where a difference is.
+fn same_bytes(a: &[u8], b: &[u8]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).fold(0, |different, (a, b)| different | (a ^ b)) == 0
+}
+
+fn remove_nonce(message: &mut Message) {
+    if let Some(metadata) = &mut message.metadata {
+        metadata.shift_remove("nonce");
+        if metadata.is_empty() {
+            message.metadata = None;
+        }
+    }
+}
+
+/// Where the nonces of threads stand in a text.
+fn find_threads(text: &str, options: &ParseTextOptions) -> Vec<RichPlace> {
+    const PREFIX: &str = "__PROMPTY_THREAD_";
+    const DIGITS: usize = 16;
+    let mut places = Vec::new();
+    for (start, _) in text.match_indices(PREFIX) {
+        let after = &text[start + PREFIX.len()..];
+        let named = after.split_at_checked(DIGITS).and_then(|(digits, rest)| {
+            let is_expected = match &options.nonce {
+                Some(nonce) => same_bytes(digits.as_bytes(), nonce.as_bytes()),
+                None => true,
+            };
+            let is_nonce = is_expected && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+            rest.strip_prefix('_').filter(|_| is_nonce)
+        });
+        let found = options.threads.iter().find_map(|(key, messages)| {
+            if text[start..].starts_with(key.as_str()) && key.starts_with(PREFIX) {
+                return Some((key.len(), key, messages));
+            }
+            named?.strip_prefix(key.as_str())?.strip_prefix("__")?;
+            Some((PREFIX.len() + DIGITS + 1 + key.len() + 2, key, messages))
+        });
+        if let Some((len, name, messages)) = found {
+            let input = RichInput {
+                name: name.clone(),
+                kind: PropertyKind::Thread,
+                nonce: text[start..start + len].to_owned(),
+                value: RichValue::Thread(messages.clone()),
+            };
+            places.push(RichPlace { range: start..start + len, input: Arc::new(input) });
+        }
+    }
+    places
+}

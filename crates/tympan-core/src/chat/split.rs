@@ -1,0 +1,371 @@
+//! From rendered text to messages.
+//!
+//! Lines are cut at the author's newlines alone, and a line begins a message only if the author
+//! wrote it as a role marker. Nothing that an input holds can add, remove or change a message.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::chat::marker::{Attributes, Marker};
+use crate::chat::message::{Anchor, Content, ContentPart, Message, Role, TextPart};
+use crate::chat::message::{RichInput, RichValue};
+use crate::chat::rendered::{Rendered, RichPlace};
+use crate::chat::scan::for_each_marker;
+use crate::json::JsonMap;
+use crate::spec::schema::PropertyKind;
+use crate::text::origin::Origin;
+
+/// Splits rendered text into messages.
+///
+/// Content before the first marker is a system message. Threads are put in where they stand; the
+/// text before and after them becomes messages of its own.
+pub fn split(rendered: Rendered) -> Vec<Message> {
+    split_as(rendered, false)
+}
+
+/// As [`split`]; if it `marks_stable` text, parts know how much of their beginning no input had a part in.
+pub(crate) fn split_as(mut rendered: Rendered, marks_stable: bool) -> Vec<Message> {
+    let rich = std::mem::take(&mut rendered.rich);
+    Splitter::new(&rendered, marks_stable).messages(rich.into_vec(), |_| {})
+}
+
+/// The whole of a rendered text as one message, byte for byte.
+pub fn whole(rendered: Rendered, role: Role) -> Message {
+    whole_as(rendered, role, false)
+}
+
+/// As [`whole`] and [`split_as`] together.
+pub(crate) fn whole_as(rendered: Rendered, role: Role, marks_stable: bool) -> Message {
+    let stable = if marks_stable { stable(&rendered, &(0..rendered.text().len())) } else { 0 };
+    message(role, TextPart { stable, ..TextPart::new(rendered.into_text()) }, None)
+}
+
+/// How many bytes at the beginning of a range the author wrote and no input had a part in. A trusted input has one, too:
+/// what it says changes. So does an input that wrote nothing: the next one may.
+fn stable(rendered: &Rendered, range: &Range<usize>) -> usize {
+    let pieces = rendered.traced.ranges_from(range.start).take_while(|(piece, _)| piece.start <= range.end);
+    let foreign = { pieces }.find(|(piece, origin)| {
+        let is_inside = piece.start < range.end && piece.end > range.start;
+        let stood_there = piece.is_empty() && range.start <= piece.start && piece.start <= range.end;
+        !origin.is_author() && (is_inside || stood_there)
+    });
+    foreign.map_or(range.end, |(piece, _)| piece.start.max(range.start)) - range.start
+}
+
+/// Where a message came from: bytes of the rendered text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The message's text is the text of these bytes.
+    Text(Range<usize>),
+    /// The message belongs to the thread whose nonce stands here.
+    Thread(Range<usize>),
+}
+
+/// As [`split`], and says of each message where it came from, so that the origin of each of its
+/// bytes can be looked up in [`Rendered::segments`].
+pub fn split_with_places(rendered: &Rendered) -> Vec<(Message, Place)> {
+    split_with_places_as(rendered, false)
+}
+
+/// As [`split_with_places`] and [`split_as`] together.
+pub(crate) fn split_with_places_as(rendered: &Rendered, marks_stable: bool) -> Vec<(Message, Place)> {
+    let mut places = Vec::new();
+    let messages = Splitter::new(rendered, marks_stable).messages(rendered.rich.to_vec(), |place| places.push(place));
+    messages.into_iter().zip(places).collect()
+}
+
+/// The messages so far; whoever wants to know is told where each came from.
+struct Said<P> {
+    messages: Vec<Message>,
+    placed: P,
+}
+
+impl<P: FnMut(Place)> Said<P> {
+    fn add(&mut self, message: Message, place: Place) {
+        (self.placed)(place);
+        self.messages.push(message);
+    }
+}
+
+/// A message's role, attributes, and the bytes of its content.
+struct Section {
+    role: Role,
+    attributes: Option<Box<Attributes>>,
+    range: Range<usize>,
+    /// Whether it is what stands before the first marker.
+    is_preamble: bool,
+}
+
+struct Splitter<'r> {
+    rendered: &'r Rendered,
+    text: &'r str,
+    marks_stable: bool,
+}
+
+impl<'r> Splitter<'r> {
+    fn new(rendered: &'r Rendered, marks_stable: bool) -> Self {
+        Self { rendered, text: rendered.text(), marks_stable }
+    }
+
+    fn is_trusted(&self, origin: Origin) -> bool {
+        self.rendered.inputs.is_trusted(origin)
+    }
+
+    /// The messages; `placed` is called for each of them, in order.
+    fn messages(&self, rich: Vec<RichPlace>, placed: impl FnMut(Place)) -> Vec<Message> {
+        let expected = self.rendered.notable.as_ref().map_or(4, |notes| notes.len() + 1);
+        let mut said = Said { messages: Vec::with_capacity(expected), placed };
+        let mut rich = rich.into_iter().peekable();
+        let mut add = |mut section: Section, end: usize| {
+            section.range.end = end;
+            if rich.peek().is_none_or(|place| place.range.start >= end) {
+                return self.add_message(section, &[], &mut said);
+            }
+            let mut places = Vec::new();
+            while let Some(place) = rich.next_if(|place| place.range.start < end) {
+                places.push(place);
+            }
+            if places.iter().any(|place| place.input.kind == PropertyKind::Thread) {
+                self.add_messages(section, places, &mut said);
+            } else {
+                self.add_message(section, &places, &mut said);
+            }
+        };
+        let mut open = Section { role: Role::System, attributes: None, range: 0..0, is_preamble: true };
+        for_each_marker(self.rendered, |line, marker| {
+            let start = (line.end + 1).min(self.text.len());
+            let Marker { role, attributes } = marker;
+            let next = Section { role, attributes, range: start..start, is_preamble: false };
+            add(std::mem::replace(&mut open, next), line.start);
+        });
+        add(open, self.text.len());
+        said.messages
+    }
+
+    /// Adds the message that a section without threads is.
+    fn add_message(&self, section: Section, places: &[RichPlace], said: &mut Said<impl FnMut(Place)>) {
+        let Section { role, attributes, range, is_preamble } = section;
+        if !is_preamble || self.has_content(&range) {
+            let range = self.trim_newlines(range);
+            let part = self.part(range.clone(), places);
+            said.add(message(role, part, attributes.map(|attributes| attributes.values)), Place::Text(range));
+        }
+    }
+
+    /// Adds the messages that a section with threads consists of.
+    fn add_messages(&self, section: Section, places: Vec<RichPlace>, said: &mut Said<impl FnMut(Place)>) {
+        let Section { role, attributes, range, .. } = section;
+        let attributes = attributes.map(|attributes| attributes.values);
+        let mut start = range.start;
+        let mut media = Vec::new();
+        for place in places {
+            if place.input.kind != PropertyKind::Thread {
+                media.push(place);
+                continue;
+            }
+            self.add_text_between(role, &attributes, start..place.range.start, &media, said);
+            media.clear();
+            start = place.range.end;
+            let thread = thread_of(place.input);
+            said.messages.reserve(thread.len() + 1);
+            for message in thread {
+                said.add(message, Place::Thread(place.range.clone()));
+            }
+        }
+        self.add_text_between(role, &attributes, start..range.end, &media, said);
+    }
+
+    /// Adds the message that the text between two threads is, if there is any.
+    fn add_text_between(
+        &self,
+        role: Role,
+        attributes: &Option<JsonMap>,
+        range: Range<usize>,
+        media: &[RichPlace],
+        said: &mut Said<impl FnMut(Place)>,
+    ) {
+        if self.has_content(&range) {
+            let range = self.trim(range, char::is_whitespace);
+            let part = self.part(range.clone(), media);
+            said.add(message(role, part, attributes.clone()), Place::Text(range));
+        }
+    }
+
+    /// The text of a range as a part, with the rich inputs in it.
+    fn part(&self, range: Range<usize>, places: &[RichPlace]) -> TextPart {
+        let anchors = places.iter().filter(|place| range.start <= place.range.start && place.range.end <= range.end);
+        let anchors = anchors.map(|place| Anchor {
+            range: place.range.start - range.start..place.range.end - range.start,
+            input: place.input.clone(),
+        });
+        let stable = if self.marks_stable { stable(self.rendered, &range) } else { 0 };
+        TextPart { anchors: anchors.collect(), stable, value: self.text[range].to_owned() }
+    }
+
+    /// Whether there is anything in a range but the author's white space. That an input stood
+    /// there counts, even if it wrote nothing: how many messages there are does not depend on
+    /// what inputs hold.
+    fn has_content(&self, range: &Range<usize>) -> bool {
+        self.pieces(range).any(|(text, trusted)| !trusted || !text.trim().is_empty())
+    }
+
+    /// The pieces of a range: their text, and whether it counts as the author's.
+    fn pieces(&self, range: &Range<usize>) -> impl Iterator<Item = (&'r str, bool)> {
+        let pieces = self.rendered.traced.piece_ends();
+        let first = pieces.partition_point(|piece| piece.end < range.start);
+        let last = pieces.partition_point(|piece| piece.end <= range.end);
+        let range = range.clone();
+        (first..pieces.len().min(last + 1)).filter_map(move |index| {
+            let start = if index == 0 { 0 } else { pieces[index - 1].end };
+            let piece = start.max(range.start)..pieces[index].end.min(range.end);
+            let is_inside = start >= range.start && pieces[index].end <= range.end;
+            (is_inside || piece.start < piece.end).then(|| (&self.text[piece], self.is_trusted(pieces[index].origin)))
+        })
+    }
+
+    /// Takes line ends of the author's off both ends of a range.
+    fn trim_newlines(&self, range: Range<usize>) -> Range<usize> {
+        let bytes = self.text.as_bytes();
+        let pieces = self.rendered.traced.piece_ends();
+        let Range { start, mut end } = range;
+        let mut last = pieces.partition_point(|piece| piece.end < end);
+        while start < end {
+            let floor = if last == 0 { start } else { pieces[last - 1].end.max(start) };
+            if floor < end && !self.is_trusted(pieces[last].origin) {
+                break;
+            }
+            while floor < end && matches!(bytes[end - 1], b'\n' | b'\r') {
+                end -= 1;
+            }
+            if floor < end || last == 0 {
+                break;
+            }
+            last -= 1;
+        }
+        // A section begins behind a line end, so that it seldom begins with one.
+        match bytes[start..end].first() {
+            Some(b'\n' | b'\r') => self.trim(start..end, is_newline),
+            _ => start..end,
+        }
+    }
+
+    /// Takes characters of the author's off both ends of a range; text of inputs stays as it is.
+    #[inline(never)]
+    fn trim(&self, range: Range<usize>, matches: impl Fn(char) -> bool + Copy) -> Range<usize> {
+        let Range { mut start, mut end } = range;
+        let pieces = self.rendered.traced.piece_ends();
+        let mut index = pieces.partition_point(|piece| piece.end <= start);
+        while start < end {
+            let text = &self.text[start..pieces[index].end.min(end)];
+            let rest = if self.is_trusted(pieces[index].origin) { text.trim_start_matches(matches) } else { text };
+            start += text.len() - rest.len();
+            if !rest.is_empty() {
+                break;
+            }
+            index += 1;
+        }
+        let mut index = pieces.partition_point(|piece| piece.end < end);
+        while start < end {
+            let piece_start = if index == 0 { 0 } else { pieces[index - 1].end };
+            let text = &self.text[piece_start.max(start)..end];
+            let rest = if self.is_trusted(pieces[index].origin) { text.trim_end_matches(matches) } else { text };
+            end -= text.len() - rest.len();
+            if !rest.is_empty() {
+                break;
+            }
+            index = index.saturating_sub(1);
+        }
+        start..end
+    }
+}
+
+/// Line ends, of whatever convention.
+#[inline]
+fn is_newline(char: char) -> bool {
+    matches!(char, '\n' | '\r')
+}
+
+fn message(role: Role, part: TextPart, metadata: Option<JsonMap>) -> Message {
+    Message { role, content: Content::one(ContentPart::Text(part)), metadata }
+}
+
+/// The messages of a thread, without a copy where nobody else needs them any more.
+fn thread_of(input: Arc<RichInput>) -> Vec<Message> {
+    match Arc::try_unwrap(input).map(|input| input.value) {
+        Ok(RichValue::Thread(messages)) => messages,
+        Err(shared) => match &shared.value {
+            RichValue::Thread(messages) => messages.clone(),
+            RichValue::Media(_) => Vec::new(),
+        },
+        Ok(RichValue::Media(_)) => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::prompt::Prompt;
+    use crate::spec::PromptSpec;
+    use crate::spec::schema::Property;
+    use proptest::prelude::*;
+
+    /// Parts of templates that make markers, halves of markers and what only looks like them.
+    const SNIPPETS: &[&str] = &[
+        "user:",
+        "us",
+        "er:",
+        "\n",
+        "\n",
+        " ",
+        "\u{a0}",
+        "\r",
+        "#",
+        "text",
+        "System[a=",
+        "assistant [a=\"",
+        "\"",
+        "]:",
+        ":",
+        "{{ x }}",
+        "{{- x -}}",
+        "{{ 'system:' }}",
+        "{{ 'us' }}",
+        "{{ '\\nuser:\\n' }}",
+        "{% if x %}user{% endif %}",
+        "{% if not x %}user:\n{% endif %}",
+        "{{ xs | join('\\nuser:\\n') }}",
+        "{{ ['user', x] | join(':') }}",
+        "{{ ['user', ':'] | join }}",
+        "{% set s %}\nuser[a={{ x }}]:\n{% endset %}{{ s }}",
+        "{% filter upper %}user:{{ x }}\n{% endfilter %}",
+        "{% for i in xs %}{{ loop.index }}user:\n{{ i }}\n{% endfor %}",
+        "{% macro m(a) %}\nuser:{{ a }}\n{% endmacro %}{{ m('') }}{{ m(x) }}{{ m('')|trim }}",
+        "{{ 'user:' ~ x }}",
+        "{{ 'user[a=' ~ x ~ ']:' }}",
+        "{{ ['user:'] }}",
+        "{% autoescape 'html' %}{{ 'user:' }}{% endautoescape %}",
+    ];
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        /// What the template knows beforehand of its markers only saves work.
+        #[test]
+        fn markers_are_found_where_they_are_noted(
+            parts in prop::collection::vec(prop::sample::select(SNIPPETS), 0..12),
+            x in "|user:|\nsystem:\n|a",
+            trusted in prop::bool::weighted(0.1),
+        ) {
+            let mut input = Property::new("x", crate::spec::schema::PropertyKind::String);
+            input.trusted = trusted;
+            let spec = PromptSpec { instructions: parts.concat(), inputs: vec![input], ..PromptSpec::default() };
+            let inputs = serde_json::json!({"x": x, "xs": [x, "b"]});
+            let Ok(rendered) = Prompt::from_spec(spec).render(inputs.as_object().expect("a map")) else {
+                return Ok(());
+            };
+            prop_assert_eq!(rendered.notable.is_none(), trusted);
+            let everywhere = Rendered { notable: None, ..rendered.clone() };
+            prop_assert_eq!(split(rendered), split(everywhere));
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Directives as prompts.
+
+pub mod result;
+pub mod signature;
+
+use crate::diagnostic::Diagnostic;
+use crate::error::{Error, Kind, Result};
+use crate::format::directive::parse;
+use crate::json::JsonMap;
+use crate::prompt::Prompt;
+use crate::spec::DIRECTIVE;
+use crate::text::source::SourceFile;
+
+pub use crate::format::directive::{INSTRUCTION, is_directive};
+
+/// Reads a directive as a prompt that says `instruction` first.
+///
+/// ```
+/// use tympan::directive::{INSTRUCTION, load};
+/// use tympan::text::source::SourceFile;
+///
+/// let text = "```xml\n<directive name=\"greet\" version=\"1.0.0\">\n  <inputs><input name=\"who\" required=\"true\"/></inputs>\n\
+///             </directive>\n```\nGreet {input:who}.\n";
+/// let prompt = load(SourceFile::new("greet.md", text), INSTRUCTION)?;
+/// let inputs = serde_json::json!({"who": "Ada {input:who}"});
+/// let rendered = prompt.render(inputs.as_object().expect("a map"))?;
+/// assert!(rendered.text().contains("Greet Ada {input:who}.")); // once, and never again
+/// assert_eq!(prompt.directive().expect("it is one")["version"], "1.0.0");
+/// # Ok::<(), tympan::Error>(())
+/// ```
+///
+/// # Errors
+/// The first mistake in the file, with all others in [`Error::others`].
+pub fn load(source: SourceFile, instruction: &str) -> Result<Prompt> {
+    let (directive, mut diagnostics) = parse(&source);
+    let Some(directive) = directive else {
+        // There is an error among the findings, or there would be a directive.
+        let first = diagnostics.iter().position(Diagnostic::is_error).map(|at| diagnostics.remove(at));
+        let error =
+            first.map_or_else(|| Error::new(Kind::InvalidDirective, "it cannot be read"), Error::from_diagnostic);
+        return Err(error.in_source(&source, 0).with_others(diagnostics));
+    };
+    let (spec, pieces) = directive.into_spec(&source, instruction);
+    Ok(Prompt::from_pieces(spec, source, pieces, diagnostics))
+}
+
+impl Prompt {
+    /// The metadata of the directive that the prompt was made from; `None` if it was none.
+    pub fn directive(&self) -> Option<&JsonMap> {
+        (self.spec().template.format == DIRECTIVE).then(|| self.metadata())
+    }
+}

@@ -1,0 +1,216 @@
+//! What a model returns from a directive: a call of `directive_return`, checked against the declared outputs.
+
+use serde_json::Value as Json;
+
+use crate::error::{Error, Kind, Result};
+use crate::format::directive::{RETURN_TOOL, fits, of_kind, placeholder};
+use crate::json::JsonMap;
+use crate::spec::schema::{Property, PropertyKind};
+
+/// The tool that runs others, under whose name `directive_return` is called.
+const EXECUTE: &str = "rye_execute";
+
+/// The result in a tool call: `None` if it calls something else.
+///
+/// ```
+/// use serde_json::json;
+/// use tympan::directive::result;
+/// use tympan::spec::schema::{Property, PropertyKind};
+///
+/// let outputs = [Property::new("score", PropertyKind::Integer)];
+/// let arguments = json!({
+///     "item_type": "tool",
+///     "item_id": "rye/agent/threads/directive_return",
+///     "parameters": {"score": "42"},
+/// });
+/// let result = directive_return::from_tool_call(&outputs, "rye_execute", &arguments).expect("it is one")?;
+/// assert_eq!(result["score"], 42);
+/// # Ok::<(), tympan::Error>(())
+/// ```
+///
+/// # Errors
+/// A declared output is missing, one is not declared, or a value is not of the declared type.
+pub fn from_tool_call(outputs: &[Property], name: &str, arguments: &Json) -> Option<Result<JsonMap>> {
+    // Providers replace characters that their names of tools cannot have.
+    if [RETURN_TOOL, "directive_return"].contains(&name) || name == RETURN_TOOL.replace('/', "_") {
+        return Some(check(outputs, arguments));
+    }
+    let is_return = name == EXECUTE && arguments.get("item_id").is_some_and(|item| item == RETURN_TOOL);
+    is_return.then(|| check(outputs, arguments.get("parameters").unwrap_or(&Json::Null)))
+}
+
+/// The result in a text that has the call as the prompt's instruction shows it: `None` if it has none.
+///
+/// A text may say the same call more than once. Calls that differ are an error: nobody can say which one is meant.
+///
+/// # Errors
+/// As [`from_tool_call`]; or the call cannot be read, or there are several that differ.
+pub fn from_text(outputs: &[Property], text: &str) -> Option<Result<JsonMap>> {
+    let mut found: Option<Json> = None;
+    for (at, _) in text.match_indices(EXECUTE) {
+        match read_call(&text[at + EXECUTE.len()..]) {
+            None => {}
+            Some(Err(error)) => return Some(Err(error)),
+            Some(Ok(parameters)) if found.as_ref().is_none_or(|first| *first == parameters) => found = Some(parameters),
+            Some(Ok(_)) => {
+                let error = Error::new(Kind::InvalidReturn, "there are several calls of directive_return that differ");
+                return Some(Err(error));
+            }
+        }
+    }
+    found.map(|parameters| check(outputs, &parameters))
+}
+
+/// The parameters of a call whose name has been read; `None` if it is no call of `directive_return`.
+fn read_call(text: &str) -> Option<Result<Json>> {
+    let mut rest = text.trim_start().strip_prefix('(')?;
+    let (mut is_return, mut parameters) = (false, None);
+    loop {
+        rest = rest.trim_start();
+        if rest.starts_with(')') {
+            break;
+        }
+        let (name, value) = rest.split_at(rest.find(|char: char| char != '_' && !char.is_alphanumeric())?);
+        let value = value.trim_start().strip_prefix('=')?;
+        let mut values = serde_json::Deserializer::from_str(value).into_iter::<Json>();
+        let Some(Ok(read)) = values.next() else {
+            let error = Error::new(Kind::InvalidReturn, "the parameters of directive_return are not JSON");
+            return (is_return && name == "parameters").then_some(Err(error));
+        };
+        rest = value[values.byte_offset()..].trim_start();
+        rest = rest.strip_prefix(',').unwrap_or(rest);
+        match name {
+            "item_id" => is_return = read == RETURN_TOOL,
+            "parameters" => parameters = Some(read),
+            _ => {}
+        }
+    }
+    is_return.then(|| Ok(parameters.unwrap_or(Json::Null)))
+}
+
+/// The values, if they are those that are declared. Names are quoted in errors, and values never.
+fn check(outputs: &[Property], parameters: &Json) -> Result<JsonMap> {
+    let refuse = |details: String| {
+        let names: Vec<_> = outputs.iter().map(|output| format!("`{}`", output.name)).collect();
+        let help = match names.is_empty() {
+            true => "no outputs are declared".to_owned(),
+            false => format!("declared are {}", names.join(", ")),
+        };
+        Error::new(Kind::InvalidReturn, details).with_help(help)
+    };
+    let given = match parameters {
+        Json::Object(given) => given,
+        Json::Null => &JsonMap::new(),
+        _ => return Err(refuse("the parameters are no object".to_owned())),
+    };
+    if let Some(name) = given.keys().find(|name| outputs.iter().all(|output| output.name != **name)) {
+        return Err(refuse(format!("the output `{name}` is not declared")));
+    }
+    let mut result = JsonMap::new();
+    for output in outputs {
+        let name = &output.name;
+        let Some(value) = given.get(name) else {
+            if output.required == Some(false) {
+                continue;
+            }
+            return Err(refuse(format!("the output `{name}` is missing")));
+        };
+        if *value == placeholder(name, output.description.as_deref().unwrap_or_default()) {
+            return Err(refuse(format!("the output `{name}` is still the placeholder of the instruction")));
+        }
+        let Some(value) = typed(value, output.kind) else {
+            let kind = output.kind.as_str();
+            return Err(refuse(format!("the output `{name}` is not of its type, {kind}")));
+        };
+        result.insert(name.clone(), value);
+    }
+    Ok(result)
+}
+
+/// A value as one of the declared type. Text is read, because the instruction shows every value as text; what is
+/// declared as text, or not at all, may be anything.
+fn typed(value: &Json, kind: PropertyKind) -> Option<Json> {
+    match (kind, value) {
+        (PropertyKind::String, value) => Some(value.clone()),
+        (kind, Json::String(text)) => of_kind(text, kind),
+        (kind, value) => Some(value.clone()).filter(|value| fits(value, kind)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn outputs() -> Vec<Property> {
+        let mut path = Property::new("path", PropertyKind::String);
+        path.description = Some("Where it is".into());
+        let mut note = Property::new("note", PropertyKind::String);
+        note.required = Some(false);
+        vec![path, Property::new("count", PropertyKind::Integer), note]
+    }
+
+    fn call(parameters: &str) -> String {
+        format!("Done.\n`rye_execute(item_type=\"tool\", item_id=\"{RETURN_TOOL}\", parameters={parameters})`\n")
+    }
+
+    fn refused(text: &str) -> String {
+        from_text(&outputs(), text).expect("it is a call").expect_err("it is refused").message().to_owned()
+    }
+
+    #[test]
+    fn texts_are_read() {
+        let result = from_text(&outputs(), &call(r#"{"path": "a) b", "count": "3"}"#)).expect("a call").expect("fits");
+        assert_eq!(Json::Object(result), json!({"path": "a) b", "count": 3}));
+        let other = "rye_execute(item_type=\"tool\", item_id=\"rye/bash\", parameters={})";
+        let both = format!("{other} {} rye_execute( {}", call(r#"{"path":1,"count":2,"note":"n"}"#), "nothing");
+        assert!(from_text(&outputs(), &both).expect("a call").is_ok());
+        for text in ["", "rye_execute", other, "rye_execute(item_id=\"rye/agent/threads/directive_return\""] {
+            assert!(from_text(&outputs(), text).is_none(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let cases = [
+            (call(r#"{"path": "a"}"#), "the output `count` is missing"),
+            (call(r#"{"path": "a", "count": 1, "x": 2}"#), "the output `x` is not declared"),
+            (call(r#"{"path": "a", "count": "many"}"#), "the output `count` is not of its type, integer"),
+            (
+                call(r#"{"path": "<Where it is>", "count": 1}"#),
+                "the output `path` is still the placeholder of the instruction",
+            ),
+            (call("['a']"), "the parameters of directive_return are not JSON"),
+            (call("[1]"), "the parameters are no object"),
+            (call(r#"{"path": "a", "count": 1}"#) + &call(r#"{"path": "b", "count": 1}"#), "there are several calls"),
+        ];
+        for (text, expected) in cases {
+            assert!(refused(&text).contains(expected), "{text}: {}", refused(&text));
+        }
+    }
+
+    #[test]
+    fn long_texts_take_linear_time() {
+        for text in ["rye_execute(", "rye_execute ( a ", "rye_execute(a=1,", "rye_execute(a=\"", "rye_execute(a=[[1],"]
+        {
+            assert!(from_text(&outputs(), &text.repeat(200_000)).is_none(), "{text}");
+        }
+    }
+
+    #[test]
+    fn tool_calls_are_read() {
+        let parameters = json!({"path": "a", "count": 3});
+        let wrapped = json!({"item_id": RETURN_TOOL, "parameters": parameters});
+        for (name, arguments) in [
+            ("rye_execute", &wrapped),
+            (RETURN_TOOL, &parameters),
+            ("directive_return", &parameters),
+            ("rye_agent_threads_directive_return", &parameters),
+        ] {
+            let result = from_tool_call(&outputs(), name, arguments).expect("a call").expect("it fits");
+            assert_eq!(Json::Object(result), parameters, "{name}");
+        }
+        assert!(from_tool_call(&outputs(), "rye_execute", &json!({"item_id": "rye/bash"})).is_none());
+        assert!(from_tool_call(&outputs(), "other", &wrapped).is_none());
+    }
+}

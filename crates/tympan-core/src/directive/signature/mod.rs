@@ -1,0 +1,329 @@
+//! Signatures of directives: Rye's form, and one that covers the whole file.
+//!
+//! Rye's form is a comment in the first line. Its hash covers the `<directive>` element alone: neither the title and
+//! the description before it, nor the steps after it, nor the time of signing. Ours covers every byte after its line,
+//! and the time. Which bytes a signature covers is part of what [`verify`] returns.
+
+mod key;
+
+use std::ops::Range;
+
+use ed25519_dalek::{Signature, Signer};
+
+pub use key::{PublicKey, SigningKey, TrustedKey};
+
+use crate::error::{Error, Kind, Result};
+use crate::format::directive::{after_signatures, metadata_of};
+use crate::text::hash::sha256_hex;
+use crate::text::source::{SourceFile, Span};
+
+/// Which bytes a signature covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Rye's: the `<directive>` element.
+    Rye,
+    /// Ours: every byte after the line with the signature.
+    WholeFile,
+}
+
+impl Form {
+    /// What the comment begins with.
+    const fn opening(self) -> &'static str {
+        match self {
+            Self::Rye => "<!-- rye:signed:",
+            Self::WholeFile => "<!-- tympan:signed:",
+        }
+    }
+
+    /// The name for people and programs.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Rye => "rye",
+            Self::WholeFile => "whole-file",
+        }
+    }
+}
+
+/// A signature as it stands in a file. Nothing about it has been checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignatureLine {
+    /// Its form.
+    pub form: Form,
+    /// When it was made, as it says itself.
+    pub timestamp: String,
+    /// The SHA-256 of what it covers, in hexadecimal digits.
+    pub hash: String,
+    /// The fingerprint of the key that it was made with.
+    pub fingerprint: String,
+    /// The signature itself, in base64.
+    signature: String,
+    /// Where the file goes on after the line.
+    end: usize,
+}
+
+/// A signature that was checked, and what it says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verified {
+    /// The signature.
+    pub line: SignatureLine,
+    /// Who owns the key, as the folder of trusted keys says.
+    pub owner: Option<String>,
+    /// The bytes that cannot have changed.
+    pub covered: Span,
+    /// The bytes that anybody may have changed: the line with the signature is not among them.
+    pub uncovered: Vec<Span>,
+}
+
+impl SignatureLine {
+    /// The signature in the first line of a text; `None` if there is none.
+    ///
+    /// # Errors
+    /// There is a signature, and it cannot be read.
+    pub fn find(text: &str) -> Result<Option<Self>> {
+        let line = text.split_inclusive('\n').next().unwrap_or_default();
+        let forms = [Form::Rye, Form::WholeFile];
+        let Some((form, rest)) = forms.into_iter().find_map(|form| Some((form, line.strip_prefix(form.opening())?)))
+        else {
+            return Ok(None);
+        };
+        let fields = rest.trim_end().strip_suffix("-->").map(str::trim_end);
+        let fields = fields.ok_or_else(|| refused("its comment does not end in its line"))?;
+        // Registries add who published a file; that says nothing about who signed it.
+        let fields = fields.split_once('|').map_or(fields, |(fields, _)| fields);
+        let [fingerprint, signature, hash, timestamp] = fields.rsplitn(4, ':').collect::<Vec<_>>()[..] else {
+            return Err(refused("it has to have a time, a hash, a signature and a fingerprint"));
+        };
+        if !is_hex(hash, 64) || !is_hex(fingerprint, 16) {
+            return Err(refused("its hash has to be 64 hexadecimal digits, and its fingerprint 16")
+                .with_help("a file that was never signed may have a placeholder: sign it"));
+        }
+        Ok(Some(Self {
+            form,
+            timestamp: timestamp.to_owned(),
+            hash: hash.to_owned(),
+            fingerprint: fingerprint.to_owned(),
+            signature: signature.to_owned(),
+            end: line.len(),
+        }))
+    }
+
+    /// What the signature was made of.
+    fn message(&self) -> String {
+        message(self.form, &self.timestamp, &self.hash)
+    }
+}
+
+/// What is signed: in Rye's form the hash alone, in ours the time too, and what it is.
+fn message(form: Form, timestamp: &str, hash: &str) -> String {
+    match form {
+        Form::Rye => hash.to_owned(),
+        Form::WholeFile => format!("tympan:signed:{timestamp}:{hash}"),
+    }
+}
+
+/// Checks the signature of a directive against the keys that are trusted.
+///
+/// # Errors
+/// There is no signature, it does not fit the text, or it was made with a key that is not trusted.
+pub fn verify(text: &str, trusted: &[TrustedKey]) -> Result<Verified> {
+    let line = SignatureLine::find(text)?
+        .ok_or_else(|| refused("there is none in the first line").with_help("sign it: `tympan sign --key KEY FILE`"))?;
+    let covered = match line.form {
+        Form::WholeFile => line.end..text.len(),
+        Form::Rye => rye_range(text)?,
+    };
+    let hash = sha256_hex(&text[covered.clone()]);
+    if !same(hash.as_bytes(), line.hash.as_bytes()) {
+        return Err(refused("what it covers has changed since it was signed")
+            .with_help("if the change is yours, sign the file again"));
+    }
+    let fits = |key: &&TrustedKey| same(key.fingerprint().as_bytes(), line.fingerprint.as_bytes());
+    let key = trusted.iter().find(fits).ok_or_else(|| {
+        refused(format_args!("the key {} is not trusted", line.fingerprint))
+            .with_help("put the TOML file of a key that you trust into the folder")
+    })?;
+    let bytes = key::decode(&line.signature).and_then(|bytes| Signature::from_slice(&bytes).ok());
+    let is_right = bytes.is_some_and(|bytes| key.key.0.verify_strict(line.message().as_bytes(), &bytes).is_ok());
+    if !is_right {
+        return Err(refused(format_args!("it was not made with the key {}", line.fingerprint))
+            .with_help("the line with the signature has been changed"));
+    }
+    let rest = [line.end..covered.start, covered.end..text.len()];
+    let uncovered = rest.into_iter().filter(|range| range.start < range.end).map(Span::from).collect();
+    Ok(Verified { owner: key.owner.clone(), line, covered: covered.into(), uncovered })
+}
+
+/// Signs a directive: the text with its signature in the first line, in place of those that it may have.
+///
+/// # Errors
+/// In Rye's form: the text has no `<directive>` element, or has something else that reads like one.
+pub fn sign(text: &str, form: Form, timestamp: &str, key: &SigningKey) -> Result<String> {
+    let content = &text[after_signatures(text)..];
+    let content = content.strip_prefix('\u{feff}').unwrap_or(content);
+    let covered = match form {
+        Form::WholeFile => 0..content.len(),
+        Form::Rye => rye_range(content)?,
+    };
+    let hash = sha256_hex(&content[covered]);
+    let signature = key.0.sign(message(form, timestamp, &hash).as_bytes());
+    let signature = key::encode(&signature.to_bytes());
+    let fingerprint = key.public_key().fingerprint();
+    Ok(format!("{}{timestamp}:{hash}:{signature}:{fingerprint} -->\n{content}", form.opening()))
+}
+
+/// What Rye's signature covers: from the first `<directive …>` to the last `</directive>`. It has to be what we read as
+/// the metadata too, or a signed element could stand where nobody reads it.
+fn rye_range(text: &str) -> Result<Range<usize>> {
+    let nothing = || {
+        refused("there is no `<directive>` element, which is all that Rye's form covers")
+            .with_help("`tympan sign --whole-file` covers all of a file, whatever it holds")
+    };
+    let opening = |(at, _): (usize, &str)| text[at..].contains('>').then_some(at);
+    let start = text.match_indices("<directive").find_map(opening).ok_or_else(nothing)?;
+    let closing = "</directive>";
+    let end = text.rfind(closing).filter(|end| *end > start).ok_or_else(nothing)? + closing.len();
+    let metadata = metadata_of(&SourceFile::new("<signed>", text)).map(Span::range);
+    let is_metadata = metadata.is_some_and(|metadata| {
+        metadata.start <= start && end <= metadata.end && text[metadata.start..start].trim().is_empty()
+    });
+    if is_metadata {
+        return Ok(start..end);
+    }
+    Err(refused(
+        "Rye's form covers text from the first `<directive` to the last `</directive>`, which here is not the metadata",
+    )
+    .with_help("`tympan sign --whole-file` covers all of a file, whatever it holds"))
+}
+
+fn refused(details: impl std::fmt::Display) -> Error {
+    Error::new(Kind::InvalidSignature, details)
+}
+
+fn is_hex(text: &str, length: usize) -> bool {
+    text.len() == length && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// Compares without telling by the time it takes where a difference is.
+fn same(a: &[u8], b: &[u8]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).fold(0, |different, (a, b)| different | (a ^ b)) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIME: &str = "2026-02-22T02:41:03Z";
+    const TEXT: &str = "# Greet\n\nSays hello.\n\n```xml\n<directive name=\"greet\" version=\"1.0.0\">\n  <metadata/>\n\
+                        </directive>\n```\n\n1. Say hello.\n";
+
+    fn keys() -> (SigningKey, Vec<TrustedKey>) {
+        let key = SigningKey::from_bytes(&[7; 32]);
+        let trusted = TrustedKey::new(key.public_key(), Some("ada".into()));
+        (key, vec![trusted])
+    }
+
+    #[test]
+    fn what_is_signed_is_verified() {
+        let (key, trusted) = keys();
+        for form in [Form::Rye, Form::WholeFile] {
+            let signed = sign(TEXT, form, TIME, &key).expect("it is signed");
+            let verified = verify(&signed, &trusted).expect("it is verified");
+            assert_eq!((verified.line.form, verified.line.timestamp.as_str()), (form, TIME));
+            assert_eq!(verified.owner.as_deref(), Some("ada"));
+            assert_eq!(verified.uncovered.len(), if form == Form::Rye { 2 } else { 0 });
+            // Signing again puts the one in the place of the other.
+            assert_eq!(sign(&signed, form, TIME, &key).expect("it is signed"), signed);
+        }
+    }
+
+    #[test]
+    fn one_byte_changed_is_refused() {
+        let (key, trusted) = keys();
+        for form in [Form::Rye, Form::WholeFile] {
+            let signed = sign(TEXT, form, TIME, &key).expect("it is signed");
+            let verified = verify(&signed, &trusted).expect("it is verified");
+            for at in 0..signed.len() {
+                let mut bytes = signed.clone().into_bytes();
+                bytes[at] ^= 1;
+                let changed = String::from_utf8(bytes).expect("it is still ASCII");
+                let is_covered = verified.covered.range().contains(&at);
+                // Of the line itself, Rye's form leaves the time uncovered, and white space before a line end means nothing.
+                let is_line = at < verified.line.end;
+                let outcome = verify(&changed, &trusted);
+                assert!(
+                    outcome.is_err() || !(is_covered || (is_line && form == Form::WholeFile)),
+                    "{form:?} {at} {changed}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_key_that_is_not_trusted_is_refused() {
+        let (key, _) = keys();
+        let other = TrustedKey::new(SigningKey::from_bytes(&[8; 32]).public_key(), None);
+        let signed = sign(TEXT, Form::Rye, TIME, &key).expect("it is signed");
+        let error = verify(&signed, &[other]).expect_err("it is refused");
+        assert!(error.message().contains("is not trusted"), "{error}");
+        let error = verify(TEXT, &[]).expect_err("it is refused");
+        assert!(error.message().contains("there is none"), "{error}");
+    }
+
+    #[test]
+    fn a_signature_is_written_in_one_way() {
+        let (key, trusted) = keys();
+        for form in [Form::Rye, Form::WholeFile] {
+            let signed = sign(TEXT, form, TIME, &key).expect("it is signed");
+            let signature = SignatureLine::find(&signed).expect("it reads").expect("there is one").signature;
+            assert!(signature.ends_with("==") && signature.len() == 88, "{signature}");
+            let mut others = vec![signature.trim_end_matches('=').to_owned(), signature.replacen("==", "=", 1)];
+            others.push(signature.replace('-', "+").replace('_', "/"));
+            // The last character before the padding has four bits that say nothing.
+            let (start, last) = signature[..86].split_at(85);
+            let alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+            let place = alphabet.find(last).expect("it is in the alphabet");
+            others.push(format!("{start}{}==", &alphabet[place + 1..place + 2]));
+            for other in others.iter().filter(|other| **other != signature) {
+                let error = verify(&signed.replace(&signature, other), &trusted).expect_err("it is refused");
+                assert!(error.message().contains("was not made with the key"), "{other}: {error}");
+            }
+        }
+    }
+
+    /// A signed element where nobody reads it must not lend its signature to other metadata.
+    #[test]
+    fn a_signed_element_has_to_be_the_metadata() {
+        let (key, trusted) = keys();
+        let signed = sign(TEXT, Form::Rye, TIME, &key).expect("it is signed");
+        let (line, text) = signed.split_once('\n').expect("there are two lines");
+        let forged = [
+            format!("{line}\n---\nname: evil\npermissions: '*'\n---\n````\n{text}\n````\n"),
+            format!("{line}\n````md\n{text}````\n```yaml\nname: evil\n```\n"),
+        ];
+        for text in forged {
+            let error = verify(&text, &trusted).expect_err("it is refused");
+            assert!(error.message().contains("not the metadata"), "{error}");
+        }
+        assert!(sign("---\nname: a\n---\nsteps", Form::Rye, TIME, &key).is_err());
+        assert!(sign("---\nname: a\n---\nsteps", Form::WholeFile, TIME, &key).is_ok());
+    }
+
+    #[test]
+    fn lines_are_read_as_rye_writes_them() {
+        let hash = "7".repeat(64);
+        let line = format!("<!-- rye:signed:{TIME}:{hash}:c2ln:9fbfabe975fa5a7f|rye-registry@ada -->\n");
+        let found = SignatureLine::find(&line).expect("it reads").expect("there is one");
+        assert_eq!(
+            (found.timestamp.as_str(), found.hash, found.fingerprint.as_str()),
+            (TIME, hash, "9fbfabe975fa5a7f")
+        );
+        assert_eq!(SignatureLine::find("# Title\n").expect("it reads"), None);
+        for line in [
+            "<!-- rye:signed:TIMESTAMP:placeholder:unsigned:unsigned -->",
+            "<!-- rye:signed:",
+            "<!-- tympan:signed:a -->",
+        ] {
+            assert!(SignatureLine::find(line).is_err(), "{line}");
+        }
+    }
+}

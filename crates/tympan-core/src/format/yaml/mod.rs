@@ -1,0 +1,455 @@
+//! YAML as a small tree in which every key and value knows its place.
+//!
+//! Stricter than YAML itself, so that a file says one thing to every reader: one document, no duplicate keys, no merge
+//! keys, no tags but those of the core schema, and bounds on depth and size that aliases count towards.
+
+pub(super) mod scalar;
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+
+use serde_json::{Number, Value as Json};
+use serde_saphyr::granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Span as Range, Tag};
+
+use crate::json::JsonMap;
+use crate::text::source::Span;
+
+/// Deeper nesting than any prompt needs, and shallow enough for recursion on a small stack.
+const MAX_DEPTH: usize = 64;
+/// More values than any prompt needs; what aliases repeat is counted each time.
+pub(super) const MAX_NODES: usize = 100_000;
+/// The bytes of text that aliases may repeat in all. A larger document may repeat as much as it has itself.
+const MAX_REPEATED: usize = 1 << 20;
+/// What the parser says of a value that no anchor names.
+const NO_ANCHOR: usize = 0;
+/// Maps up to this size look for duplicates by comparing; larger ones keep a set.
+const SMALL_MAP: usize = 16;
+
+/// A value and where it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Node<'s> {
+    pub(crate) value: Value<'s>,
+    pub(crate) span: Span,
+}
+
+/// What YAML's core schema can say.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Value<'s> {
+    Null,
+    Bool(bool),
+    Number(Number),
+    String(Cow<'s, str>),
+    List(Vec<Node<'s>>),
+    Map(Vec<Entry<'s>>),
+}
+
+/// A key with its value.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Entry<'s> {
+    pub(crate) key: Cow<'s, str>,
+    pub(crate) key_span: Span,
+    pub(crate) value: Node<'s>,
+}
+
+/// Why a text is not YAML that we accept.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Problem {
+    pub(crate) span: Span,
+    pub(crate) message: String,
+    pub(crate) help: Option<&'static str>,
+}
+
+impl<'s> Node<'s> {
+    /// The value in words, for messages.
+    pub(crate) fn describe(&self) -> &'static str {
+        match self.value {
+            Value::Null => "nothing",
+            Value::Bool(_) => "a boolean",
+            Value::Number(_) => "a number",
+            Value::String(_) => "text",
+            Value::List(_) => "a list",
+            Value::Map(_) => "a map",
+        }
+    }
+
+    /// Its text, for messages: only what stands in the file itself, since what a reference brought in may be secret.
+    pub(crate) fn quote(&self) -> &str {
+        match &self.value {
+            Value::String(Cow::Borrowed(text)) => text,
+            _ => "…",
+        }
+    }
+
+    pub(crate) fn into_json(self) -> Json {
+        match self.value {
+            Value::Null => Json::Null,
+            Value::Bool(value) => Json::Bool(value),
+            Value::Number(value) => Json::Number(value),
+            Value::String(value) => Json::String(value.into_owned()),
+            Value::List(items) => Json::Array(items.into_iter().map(Node::into_json).collect()),
+            Value::Map(entries) => Json::Object(into_json_map(entries)),
+        }
+    }
+
+    /// The same value at another place, owning its text.
+    pub(crate) fn moved_to(self, span: Span) -> Node<'static> {
+        let value = match self.value {
+            Value::Null => Value::Null,
+            Value::Bool(value) => Value::Bool(value),
+            Value::Number(value) => Value::Number(value),
+            Value::String(value) => Value::String(Cow::Owned(value.into_owned())),
+            Value::List(items) => Value::List(items.into_iter().map(|item| item.moved_to(span)).collect()),
+            Value::Map(entries) => Value::Map(
+                entries
+                    .into_iter()
+                    .map(|entry| Entry {
+                        key: Cow::Owned(entry.key.into_owned()),
+                        key_span: span,
+                        value: entry.value.moved_to(span),
+                    })
+                    .collect(),
+            ),
+        };
+        Node { value, span }
+    }
+
+    /// A JSON value, all of it at one place.
+    pub(crate) fn from_json(json: Json, span: Span) -> Node<'static> {
+        let value = match json {
+            Json::Null => Value::Null,
+            Json::Bool(value) => Value::Bool(value),
+            Json::Number(value) => Value::Number(value),
+            Json::String(value) => Value::String(Cow::Owned(value)),
+            Json::Array(items) => Value::List(items.into_iter().map(|item| Node::from_json(item, span)).collect()),
+            Json::Object(map) => Value::Map(
+                map.into_iter()
+                    .map(|(key, value)| Entry {
+                        key: Cow::Owned(key),
+                        key_span: span,
+                        value: Node::from_json(value, span),
+                    })
+                    .collect(),
+            ),
+        };
+        Node { value, span }
+    }
+
+    /// What a copy of it takes up.
+    fn size(&self) -> Size {
+        let mut total = Size { nodes: 1, depth: 1, bytes: 0 };
+        match &self.value {
+            Value::String(text) => total.bytes = text.len(),
+            Value::List(items) => items.iter().for_each(|item| total.add(item.size())),
+            Value::Map(entries) => entries.iter().for_each(|entry| {
+                total.bytes += entry.key.len();
+                total.add(entry.value.size());
+            }),
+            _ => {}
+        }
+        total
+    }
+}
+
+/// What a copy of a value takes up.
+#[derive(Clone, Copy)]
+struct Size {
+    /// How many values it holds, itself included.
+    nodes: usize,
+    /// How deep they nest.
+    depth: usize,
+    /// The bytes of its texts and keys.
+    bytes: usize,
+}
+
+impl Size {
+    fn add(&mut self, inner: Self) {
+        self.nodes += inner.nodes;
+        self.depth = self.depth.max(inner.depth + 1);
+        self.bytes += inner.bytes;
+    }
+}
+
+/// What an anchor names.
+struct Anchored<'s> {
+    node: Node<'s>,
+    size: Size,
+}
+
+/// The entries of a map as JSON.
+pub(crate) fn into_json_map(entries: Vec<Entry<'_>>) -> JsonMap {
+    entries.into_iter().map(|entry| (entry.key.into_owned(), entry.value.into_json())).collect()
+}
+
+/// Reads one YAML document that starts `offset` bytes into its file.
+///
+/// The tree is there whenever it could be built, also when there are problems with it.
+pub(crate) fn parse(text: &str, offset: usize) -> (Option<Node<'_>>, Vec<Problem>) {
+    let (text, offset) = match text.strip_prefix('\u{feff}') {
+        Some(rest) => (rest, offset + '\u{feff}'.len_utf8()),
+        None => (text, offset),
+    };
+    let mut builder = Builder { text, offset, ..Builder::default() };
+    let outcome = builder.run();
+    let root = match outcome {
+        Ok(()) => Some(builder.root.unwrap_or(Node { value: Value::Null, span: Span::new(offset, offset) })),
+        Err(problem) => {
+            builder.problems.push(problem);
+            None
+        }
+    };
+    (root, builder.problems)
+}
+
+/// A list or map that is still being read.
+struct Frame<'s> {
+    collection: Collection<'s>,
+    anchor: usize,
+    span: Span,
+}
+
+enum Collection<'s> {
+    List(Vec<Node<'s>>),
+    Map { entries: Vec<Entry<'s>>, key: Option<(Cow<'s, str>, Span)>, seen: HashSet<Cow<'s, str>> },
+}
+
+#[derive(Default)]
+struct Builder<'s> {
+    text: &'s str,
+    offset: usize,
+    stack: Vec<Frame<'s>>,
+    anchors: HashMap<usize, Anchored<'s>>,
+    nodes: usize,
+    /// The bytes that anchors and aliases have repeated.
+    repeated: usize,
+    root: Option<Node<'s>>,
+    problems: Vec<Problem>,
+}
+
+impl<'s> Builder<'s> {
+    fn run(&mut self) -> Result<(), Problem> {
+        let options = serde_saphyr::granit_parser::options! { disallow_directives: true };
+        let mut parser = Parser::new_from_str_with_options(self.text, options);
+        while let Some(event) = parser.next_event() {
+            let (event, range) = event.map_err(|error| self.scan_problem(&error))?;
+            self.event(event, &range)?;
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, event: Event<'s>, range: &Range) -> Result<(), Problem> {
+        let span = self.span(range);
+        match event {
+            Event::DocumentStart(true, _) => Err(one_document(span)),
+            Event::DocumentEnd if range.slice(self.text).is_some_and(|text| text.starts_with("...")) => {
+                Err(one_document(span))
+            }
+            Event::Scalar(text, style, anchor, tag) => self.scalar(text, style, anchor, tag.as_deref(), span),
+            Event::SequenceStart(_, anchor, tag) => {
+                check_collection_tag(tag.as_deref(), "seq", span)?;
+                self.open(Collection::List(Vec::new()), anchor, span)
+            }
+            Event::MappingStart(_, anchor, tag) => {
+                check_collection_tag(tag.as_deref(), "map", span)?;
+                self.open(Collection::Map { entries: Vec::new(), key: None, seen: HashSet::new() }, anchor, span)
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.close(),
+            Event::Alias(anchor) => self.alias(anchor, span),
+            _ => Ok(()),
+        }
+    }
+
+    fn scalar(
+        &mut self,
+        text: Cow<'s, str>,
+        style: ScalarStyle,
+        anchor: usize,
+        tag: Option<&Tag>,
+        span: Span,
+    ) -> Result<(), Problem> {
+        if let Some(Collection::Map { key: key @ None, .. }) = self.stack.last_mut().map(|frame| &mut frame.collection)
+        {
+            if text == "<<" && style == ScalarStyle::Plain {
+                return Err(Problem {
+                    span,
+                    message: "merge keys (`<<`) are not supported".into(),
+                    help: Some("write the keys out, or quote it if a key of this name is meant"),
+                });
+            }
+            if tag.is_some_and(|tag| tag.core_suffix() != Some("str")) {
+                return Err(Problem { span, message: "a key cannot have a tag".into(), help: Some("remove the tag") });
+            }
+            let anchored = (anchor != NO_ANCHOR).then(|| Node { value: Value::String(text.clone()), span });
+            *key = Some((text, span));
+            return anchored.map_or(Ok(()), |node| self.anchor(anchor, &node));
+        }
+        let value = scalar::resolve(text, style == ScalarStyle::Plain, tag).map_err(|message| Problem {
+            span,
+            message,
+            help: Some("only the tags !!str, !!int, !!float, !!bool, !!null, !!seq and !!map are understood"),
+        })?;
+        self.count(1, span)?;
+        self.finish(Node { value, span }, anchor)
+    }
+
+    fn open(&mut self, collection: Collection<'s>, anchor: usize, span: Span) -> Result<(), Problem> {
+        if self.at_key() {
+            return Err(Problem { span, message: "a list or map cannot be a key".into(), help: Some("use text") });
+        }
+        if self.stack.len() >= MAX_DEPTH {
+            return Err(too_deep(span, MAX_DEPTH));
+        }
+        self.count(1, span)?;
+        self.stack.push(Frame { collection, anchor, span });
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<(), Problem> {
+        let Some(frame) = self.stack.pop() else { return Ok(()) };
+        let (value, end) = match frame.collection {
+            Collection::List(items) => {
+                let end = items.last().map(|item| item.span.end);
+                (Value::List(items), end)
+            }
+            Collection::Map { entries, .. } => {
+                let end = entries.last().map(|entry| entry.value.span.end.max(entry.key_span.end));
+                (Value::Map(entries), end)
+            }
+        };
+        let span = Span::new(frame.span.start, end.unwrap_or(frame.span.end).max(frame.span.start));
+        self.finish(Node { value, span }, frame.anchor)
+    }
+
+    /// Puts a copy of what an anchor names at the alias's place.
+    fn alias(&mut self, anchor: usize, span: Span) -> Result<(), Problem> {
+        if self.at_key() {
+            return Err(Problem { span, message: "an alias cannot be a key".into(), help: Some("write the key out") });
+        }
+        let Some(target) = self.anchors.get(&anchor) else {
+            let help = Some("an alias can only name an anchor that stands before it, and not around it");
+            return Err(Problem { span, message: "this alias refers to itself".into(), help });
+        };
+        let size = target.size;
+        if self.stack.len() + size.depth > MAX_DEPTH {
+            return Err(too_deep(span, MAX_DEPTH));
+        }
+        // What there is no room for is not copied first.
+        self.repeat(size, span)?;
+        let Some(target) = self.anchors.get(&anchor) else { return Ok(()) };
+        let node = Node { value: target.node.value.clone(), span };
+        self.finish(node, NO_ANCHOR)
+    }
+
+    /// Remembers what an anchor names.
+    #[cold]
+    fn anchor(&mut self, anchor: usize, node: &Node<'s>) -> Result<(), Problem> {
+        let size = node.size();
+        self.repeat(size, node.span)?;
+        self.anchors.insert(anchor, Anchored { node: node.clone(), size });
+        Ok(())
+    }
+
+    /// Hands a complete value to the list or map around it.
+    fn finish(&mut self, node: Node<'s>, anchor: usize) -> Result<(), Problem> {
+        if anchor != NO_ANCHOR {
+            self.anchor(anchor, &node)?;
+        }
+        match self.stack.last_mut().map(|frame| &mut frame.collection) {
+            None => self.root = Some(node),
+            Some(Collection::List(items)) => items.push(node),
+            Some(Collection::Map { entries, key, seen }) => {
+                let Some((key, key_span)) = key.take() else { return Ok(()) };
+                if is_duplicate(entries, seen, &key) {
+                    self.problems.push(Problem {
+                        span: key_span,
+                        message: format!("duplicate key `{key}`"),
+                        help: Some("keep one of the two"),
+                    });
+                } else {
+                    if !seen.is_empty() {
+                        seen.insert(key.clone());
+                    }
+                    entries.push(Entry { key, key_span, value: node });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn at_key(&self) -> bool {
+        matches!(self.stack.last().map(|frame| &frame.collection), Some(Collection::Map { key: None, .. }))
+    }
+
+    fn count(&mut self, nodes: usize, span: Span) -> Result<(), Problem> {
+        self.nodes += nodes;
+        if self.nodes <= MAX_NODES {
+            return Ok(());
+        }
+        Err(too_many(span, ", counting what aliases repeat"))
+    }
+
+    /// Counts a copy.
+    fn repeat(&mut self, size: Size, span: Span) -> Result<(), Problem> {
+        self.count(size.nodes, span)?;
+        self.repeated = self.repeated.saturating_add(size.bytes);
+        let most = MAX_REPEATED.max(self.text.len());
+        if self.repeated <= most {
+            return Ok(());
+        }
+        let message = format!("anchors and aliases repeat more than {most} bytes of text");
+        Err(Problem { span, message, help: Some("write the text once, and refer to it in the template") })
+    }
+
+    fn span(&self, range: &Range) -> Span {
+        match range.byte_range() {
+            Some(bytes) => Span::from(bytes).shifted(self.offset),
+            None => Span::new(self.offset, self.offset),
+        }
+    }
+
+    fn scan_problem(&self, error: &ScanError) -> Problem {
+        let at = self.offset + error.marker().byte_offset().unwrap_or(0).min(self.text.len());
+        if matches!(error.kind(), ErrorKind::RecursionLimitExceeded) {
+            return too_deep(Span::new(at, at), MAX_DEPTH);
+        }
+        Problem { span: Span::new(at, at), message: error.info(), help: None }
+    }
+}
+
+fn is_duplicate<'s>(entries: &[Entry<'s>], seen: &mut HashSet<Cow<'s, str>>, key: &str) -> bool {
+    if entries.len() < SMALL_MAP {
+        return entries.iter().any(|entry| entry.key == *key);
+    }
+    if seen.is_empty() {
+        seen.extend(entries.iter().map(|entry| entry.key.clone()));
+    }
+    seen.contains(key)
+}
+
+fn check_collection_tag(tag: Option<&Tag>, expected: &str, span: Span) -> Result<(), Problem> {
+    match tag {
+        Some(tag) if !tag.is_yaml_core_schema_tag(expected) => Err(Problem {
+            span,
+            message: format!("the tag `{}` is not supported", tag.original()),
+            help: Some("only the tags !!str, !!int, !!float, !!bool, !!null, !!seq and !!map are understood"),
+        }),
+        _ => Ok(()),
+    }
+}
+
+fn one_document(span: Span) -> Problem {
+    Problem {
+        span,
+        message: "only one YAML document is allowed".into(),
+        help: Some("remove the `...` or `---` that ends the first one"),
+    }
+}
+
+/// A document, in whatever syntax, with more values than any prompt needs.
+pub(super) fn too_many(span: Span, how: &str) -> Problem {
+    let message = format!("more than {MAX_NODES} values{how}");
+    Problem { span, message, help: Some("move data into a file and refer to it with ${file:…}") }
+}
+
+pub(super) fn too_deep(span: Span, levels: usize) -> Problem {
+    Problem { span, message: format!("more than {levels} levels of nesting"), help: Some("use a flatter shape") }
+}

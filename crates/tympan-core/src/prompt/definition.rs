@@ -1,0 +1,326 @@
+//! Prompts from prompt definitions.
+//!
+//! A prompt that was made here is sound: every template parses, uses no excluded feature and refers only to declared
+//! variables. All that is wrong is reported at once.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value as Json;
+
+use crate::chat::message::Role;
+use crate::diagnostic::Diagnostic;
+use crate::error::{Error, Kind, Result};
+use crate::format::definition::{
+    Arm, Parsed, PromptDefinition, PromptRole, PromptVariable, PromptVariant, Syntax, VariableType, VariableTypes,
+    parse,
+};
+use crate::json::JsonMap;
+use crate::prompt::Prompt;
+use crate::spec::schema::{Property, PropertyKind};
+use crate::spec::{DEFAULT_VARIANT, ONE_MESSAGE, PromptSpec, TemplateSpec, Variant};
+use crate::text::placement::Placement;
+use crate::text::source::{SourceFile, Span};
+
+impl Prompt {
+    /// A prompt from a definition in YAML.
+    ///
+    /// ```
+    /// let prompt = tympan::Prompt::from_yaml("
+    /// name: greeting
+    /// role: system
+    /// body: You greet {{ name }}.
+    /// variables:
+    ///   name: { type: string, trusted: false }
+    /// variants:
+    ///   short: { body: 'Greet {{ name }}!' }
+    /// ")?;
+    /// let vars = serde_json::json!({"name": "Ada"});
+    /// assert_eq!(prompt.render_from(&vars)?.text(), "You greet Ada.");
+    /// # Ok::<(), tympan::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The first mistake, with its place; all others are in [`Error::others`].
+    pub fn from_yaml(text: &str) -> Result<Self> {
+        Self::from_definition_source(SourceFile::new("<yaml>", text), Syntax::Yaml)
+    }
+
+    /// A prompt from a definition in JSON.
+    ///
+    /// # Errors
+    /// As [`Prompt::from_yaml`].
+    pub fn from_json(text: &str) -> Result<Self> {
+        Self::from_definition_source(SourceFile::new("<json>", text), Syntax::Json)
+    }
+
+    /// A prompt from a definition in TOML.
+    ///
+    /// # Errors
+    /// As [`Prompt::from_yaml`].
+    pub fn from_toml(text: &str) -> Result<Self> {
+        Self::from_definition_source(SourceFile::new("<toml>", text), Syntax::Toml)
+    }
+
+    /// A prompt from a definition as data. Places in errors are those of the definition as JSON.
+    ///
+    /// # Errors
+    /// As [`Prompt::from_yaml`].
+    pub fn new(definition: &PromptDefinition) -> Result<Self> {
+        let text =
+            serde_json::to_string_pretty(definition).map_err(|error| Error::new(Kind::InvalidDefinition, error))?;
+        Self::from_definition_source(SourceFile::new("<definition>", text), Syntax::Json)
+    }
+
+    /// A prompt from the text of a definition, under the name of its source.
+    ///
+    /// # Errors
+    /// As [`Prompt::from_yaml`].
+    pub fn from_definition_source(source: SourceFile, syntax: Syntax) -> Result<Self> {
+        let (parsed, mut findings) = parse(&source, syntax);
+        let Parsed { definition, mut arms, declared } = parsed;
+        if arms.first().is_none_or(|arm| arm.name != DEFAULT_VARIANT) {
+            // That it is missing has been reported.
+            arms.insert(0, Arm { name: DEFAULT_VARIANT.to_owned(), body: String::new(), span: Span::default() });
+        }
+        let placements = arms.iter().map(|arm| Placement::written(arm.span)).collect();
+        // The templates are checked also where the rest is wrong, so that nobody has to come back for them.
+        let spec = match definition {
+            Some(definition) => spec(definition, &declared),
+            None => spec_as_far_as_possible(arms, &declared),
+        };
+        let prompt = Self::placed(spec, source.clone(), placements, Vec::new());
+        prompt.check_arms(&mut findings);
+        if findings.is_empty() {
+            return Ok(prompt);
+        }
+        Err(Error::from_findings(findings, &source))
+    }
+
+    /// A prompt that differs from this one by an overlay. The whole of it is checked anew.
+    ///
+    /// ```
+    /// use tympan::Prompt;
+    /// use tympan::prompt::definition::Overlay;
+    /// let base = Prompt::from_yaml("{name: a, role: user, body: Hi, metadata: {team: red, level: 1}}")?;
+    /// let change = serde_json::json!({"body": "Hello", "metadata": {"level": 2}});
+    /// let derived = base.derive(&Overlay::merge(change.as_object().expect("a map").clone()))?;
+    /// assert_eq!((derived.body(), &derived.metadata()["team"]), ("Hello", &"red".into()));
+    /// # Ok::<(), tympan::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// This prompt is no definition, or what comes out is none.
+    pub fn derive(&self, overlay: &Overlay) -> Result<Self> {
+        let definition = self.to_definition().ok_or_else(|| {
+            Error::new(Kind::InvalidDefinition, "only a prompt that was made from a definition can be derived from")
+        })?;
+        let Ok(Json::Object(mut base)) = serde_json::to_value(definition) else {
+            return Err(Error::new(Kind::InvalidDefinition, "it cannot be written as JSON"));
+        };
+        overlay.apply(&mut base);
+        let text = format!("{:#}", Json::Object(base));
+        let name = format!("{} (derived)", self.source().name());
+        Self::from_definition_source(SourceFile::new(name, text), Syntax::Json)
+    }
+
+    /// The definition that this prompt was made from; `None` if it was no definition.
+    pub fn to_definition(&self) -> Option<PromptDefinition> {
+        let spec = self.spec();
+        let role = match spec.role? {
+            Role::System => PromptRole::System,
+            Role::Assistant => PromptRole::Assistant,
+            _ => PromptRole::User,
+        };
+        let variants = spec.variants.iter().map(|variant| {
+            let Variant { name, body, metadata } = variant.clone();
+            (name, PromptVariant { body, metadata })
+        });
+        Some(PromptDefinition {
+            name: spec.name.clone()?,
+            role,
+            body: spec.instructions.clone(),
+            variables: spec.inputs.iter().map(|input| (input.name.clone(), variable(input))).collect(),
+            variants: variants.collect(),
+            output_model: spec.output_model.clone(),
+            metadata: spec.metadata.clone(),
+        })
+    }
+
+    /// Compiles every template, and looks for names that nothing declares.
+    pub(crate) fn check_arms(&self, findings: &mut Vec<Diagnostic>) {
+        for (index, arm) in self.arms().enumerate() {
+            let field = field(arm);
+            match self.arm_template(index) {
+                Err(error) => {
+                    let message = format!("{} (in `{field}`)", error.message());
+                    let finding = Diagnostic::error(error.code(), error.span(), message);
+                    findings.push(match error.help() {
+                        Some(help) => finding.with_help(help),
+                        None => finding,
+                    });
+                }
+                // What a name inside a section means depends on the values.
+                Ok(_) if self.spec().template.format == "mustache" => {}
+                Ok(template) => {
+                    for (name, span) in template.free_names(self.variables().len()) {
+                        let message = format!("`{name}` (in `{field}`)");
+                        let message = Kind::UndeclaredVariable.pattern().replacen("{}", &message, 1);
+                        let span = self.locate_span(index, span);
+                        findings.push(self.undeclared(name, Diagnostic::error(UNDECLARED, span, message)));
+                    }
+                }
+            }
+        }
+    }
+
+    fn undeclared(&self, name: &str, finding: Diagnostic) -> Diagnostic {
+        let names = self.variables().iter().map(|variable| variable.name.as_str());
+        match crate::diagnostic::guess_name(name, names) {
+            Some(meant) => finding.with_help(format!("did you mean `{meant}`?")),
+            None if self.is_definition() => {
+                finding.with_help(format!("declare it: `variables: {{{name}: {{type: string, trusted: false}}}}`"))
+            }
+            None => finding.with_help(format!("declare it: `inputs: [{{name: {name}, kind: string}}]`")),
+        }
+    }
+}
+
+/// What a derived prompt has otherwise: some fields of a definition.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Overlay {
+    fields: JsonMap,
+    merges: bool,
+}
+
+impl Overlay {
+    /// These fields in place of the prompt's own.
+    pub fn replace(fields: JsonMap) -> Self {
+        Self { fields, merges: false }
+    }
+
+    /// As [`Overlay::replace`], but maps (variables, variants, metadata) keep the entries that these do not name. A
+    /// null removes an entry, or a field.
+    pub fn merge(fields: JsonMap) -> Self {
+        Self { fields, merges: true }
+    }
+
+    fn apply(&self, base: &mut JsonMap) {
+        for (key, value) in &self.fields {
+            match (base.get_mut(key), value) {
+                (Some(Json::Object(old)), Json::Object(new)) if self.merges => merge(old, new),
+                (_, Json::Null) if self.merges => drop(base.shift_remove(key)),
+                _ => drop(base.insert(key.clone(), value.clone())),
+            }
+        }
+    }
+}
+
+fn merge(old: &mut JsonMap, new: &JsonMap) {
+    for (key, value) in new {
+        match value {
+            Json::Null => drop(old.shift_remove(key)),
+            _ => drop(old.insert(key.clone(), value.clone())),
+        }
+    }
+}
+
+const UNDECLARED: &str = Kind::UndeclaredVariable.code();
+
+/// The field of a definition that holds a template.
+pub(crate) fn field(arm: &str) -> String {
+    if arm == DEFAULT_VARIANT { "body".to_owned() } else { format!("variants.{arm}.body") }
+}
+
+/// How many names are searched one by one. More of them have an index.
+const MAX_SEARCHED: usize = 16;
+
+fn spec(definition: PromptDefinition, declared: &[(String, Span)]) -> PromptSpec {
+    let PromptDefinition { body, metadata, name, output_model, role, variables, variants } = definition;
+    let is_many = declared.len() > MAX_SEARCHED;
+    let indexed = if is_many { declared } else { &[] };
+    let spans: BTreeMap<_, _> = indexed.iter().rev().map(|(name, span)| (name.as_str(), *span)).collect();
+    let span_of = |name: &str| match is_many {
+        true => spans.get(name).copied(),
+        false => declared.iter().find(|(declared, _)| declared == name).map(|(_, span)| *span),
+    };
+    let variants =
+        variants.into_iter().map(|(name, variant)| Variant { name, body: variant.body, metadata: variant.metadata });
+    PromptSpec {
+        name: Some(name),
+        role: Some(role_of(role)),
+        instructions: body,
+        inputs: variables.into_iter().map(|(name, variable)| property(span_of(&name), name, variable)).collect(),
+        variants: variants.collect(),
+        output_model,
+        metadata,
+        template: template(),
+        ..PromptSpec::default()
+    }
+}
+
+/// What can be checked of a definition that has not the right shape: its templates, against the names it declares.
+fn spec_as_far_as_possible(arms: Vec<Arm>, declared: &[(String, Span)]) -> PromptSpec {
+    let mut arms = arms.into_iter();
+    let mut spec = PromptSpec { role: Some(Role::User), template: template(), ..PromptSpec::default() };
+    spec.inputs = declared.iter().map(|(name, _)| Property::new(name, PropertyKind::String)).collect();
+    if let Some(first) = arms.next() {
+        spec.instructions = first.body;
+        spec.variants = arms.map(|arm| Variant { name: arm.name, body: arm.body, ..Variant::default() }).collect();
+    }
+    spec
+}
+
+fn template() -> TemplateSpec {
+    TemplateSpec { parser: ONE_MESSAGE.into(), ..TemplateSpec::default() }
+}
+
+fn role_of(role: PromptRole) -> Role {
+    match role {
+        PromptRole::System => Role::System,
+        PromptRole::User => Role::User,
+        PromptRole::Assistant => Role::Assistant,
+    }
+}
+
+fn property(span: Option<Span>, name: String, variable: PromptVariable) -> Property {
+    let PromptVariable { description, trusted, type_, validation_required } = variable;
+    let kinds: Vec<_> = match type_ {
+        VariableTypes::VariableType(one) => vec![kind_of(one)],
+        VariableTypes::Array(several) => several.into_iter().map(kind_of).collect(),
+    };
+    let kind = kinds.first().copied().unwrap_or_default();
+    let kinds = if kinds.len() > 1 { kinds } else { Vec::new() };
+    Property { name, kind, kinds, description, trusted, validation_required, span, ..Property::default() }
+}
+
+fn variable(input: &Property) -> PromptVariable {
+    let kinds: Vec<_> = input.kinds.iter().map(|kind| type_of(*kind)).collect();
+    PromptVariable {
+        type_: if kinds.is_empty() { type_of(input.kind).into() } else { kinds.into() },
+        trusted: input.trusted,
+        validation_required: input.validation_required,
+        description: input.description.clone(),
+    }
+}
+
+fn type_of(kind: PropertyKind) -> VariableType {
+    match kind {
+        PropertyKind::Integer => VariableType::Integer,
+        PropertyKind::Float => VariableType::Number,
+        PropertyKind::Boolean => VariableType::Boolean,
+        PropertyKind::Array => VariableType::Array,
+        PropertyKind::Object => VariableType::Object,
+        _ => VariableType::String,
+    }
+}
+
+fn kind_of(name: VariableType) -> PropertyKind {
+    match name {
+        VariableType::String => PropertyKind::String,
+        VariableType::Integer => PropertyKind::Integer,
+        VariableType::Number => PropertyKind::Float,
+        VariableType::Boolean => PropertyKind::Boolean,
+        VariableType::Array => PropertyKind::Array,
+        VariableType::Object => PropertyKind::Object,
+    }
+}

@@ -1,0 +1,167 @@
+//! Inputs that belong to one prompt, as a type of the caller's.
+//!
+//! `#[derive(tympan::Inputs)]` implements [`TypedInputs`] for a struct whose fields were compared with the prompt's
+//! variables when it was compiled. The functions here are what its code calls.
+
+use std::path::Path;
+
+#[doc(hidden)]
+pub use serde::Serialize;
+
+use crate::chat::rendered::Rendered;
+use crate::diagnostic::Diagnostic;
+use crate::error::{Error, Kind, Result};
+use crate::format::definition::Syntax;
+use crate::format::{ReferencedFile, Resolve, prompty};
+use crate::prompt::{Prompt, RenderOptions};
+use crate::text::source::SourceFile;
+
+/// A type whose values are the inputs of one prompt. `#[derive(tympan::Inputs)]` implements it, and checks when the
+/// program is compiled that the fields are the prompt's variables.
+///
+/// ```
+/// use tympan::{Result, TypedInputs};
+///
+/// /// Any prompt that has its inputs with it.
+/// fn ask(inputs: &impl TypedInputs) -> Result<String> {
+///     Ok(inputs.render()?.into_text())
+/// }
+/// ```
+pub trait TypedInputs: Serialize {
+    /// The prompt that these are the inputs of. It is read once.
+    fn prompt() -> &'static Prompt;
+
+    /// Renders the prompt with these inputs.
+    ///
+    /// # Errors
+    /// As [`TypedInputs::render_with`].
+    fn render(&self) -> Result<Rendered> {
+        self.render_with(&RenderOptions::default())
+    }
+
+    /// Renders the prompt with these inputs and with options. Where the prompt says that a variable's validation is
+    /// required, the derived method validates first, and renders nothing that is not valid.
+    ///
+    /// # Errors
+    /// As [`Prompt::render_from_with`] and, if it validates, as `Prompt::render_validated`.
+    fn render_with(&self, options: &RenderOptions<'_>) -> Result<Rendered> {
+        Self::prompt().render_from_with(self, options)
+    }
+}
+
+/// A prompt from the text of a file whose name says what is in it. It refers to nothing outside of its text, and its
+/// templates only to what it declares.
+///
+/// # Errors
+/// The first mistake, with all others in [`Error::others`].
+#[doc(hidden)]
+pub fn embedded(name: &str, text: &str) -> Result<Prompt> {
+    let source = SourceFile::new(name, text);
+    let extension = Path::new(name).extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+    match Syntax::from_extension(extension) {
+        Some(syntax) => Prompt::from_definition_source(source, syntax),
+        None if extension == "prompty" => embedded_prompty(source),
+        None => Err(Error::new(Kind::InvalidDocument, format_args!("{name} is no kind of prompt file"))
+            .with_help("names of prompt files end in .yaml, .yml, .json, .toml or .prompty")),
+    }
+}
+
+fn embedded_prompty(source: SourceFile) -> Result<Prompt> {
+    let (document, mut findings) = prompty::parse_as_far_as_possible(&source, &mut Embedded);
+    let prompt = document.map(|document| {
+        let warnings = findings.iter().filter(|finding| !finding.is_error()).cloned().collect();
+        Prompt::from_document(document.spec, source.clone(), document.body.start, warnings)
+    });
+    findings.retain(Diagnostic::is_error);
+    if let Some(prompt) = &prompt {
+        prompt.check_arms(&mut findings);
+    }
+    match (prompt, findings.is_empty()) {
+        (Some(prompt), true) => Ok(prompt),
+        _ => Err(Error::from_findings(findings, &source)),
+    }
+}
+
+/// Where the program runs, nobody knows what the environment and the files were where it was compiled.
+struct Embedded;
+
+impl Resolve for Embedded {
+    fn env(&mut self, name: &str) -> Result<Option<String>> {
+        Err(Error::new(Kind::EnvNotAllowed, name).with_help(EMBEDDED_HELP))
+    }
+
+    fn file(&mut self, path: &str) -> Result<ReferencedFile> {
+        Err(Error::new(Kind::FileOutsideRoot, path).with_help(EMBEDDED_HELP))
+    }
+}
+
+const EMBEDDED_HELP: &str = "a prompt that is compiled into a program cannot refer to the environment or to files; \
+                             load it with `tympan_runtime::load` instead";
+
+/// What derived code asks before it renders a prompt with variables whose validation is required. Every type that garde
+/// can validate has it; without the feature `garde` none has, and the compiler says so by name.
+#[doc(hidden)]
+#[cfg_attr(
+    feature = "garde",
+    diagnostic::on_unimplemented(
+        message = "the prompt of `{Self}` requires validation",
+        label = "cannot be validated",
+        note = "derive `garde::Validate` too; a context, if it has one, has to be `Default`"
+    )
+)]
+#[cfg_attr(
+    not(feature = "garde"),
+    diagnostic::on_unimplemented(
+        message = "the prompt of `{Self}` requires validation, which needs the feature `garde` of tympan",
+        label = "cannot be validated",
+        note = "write `features = [\"garde\"]` next to the version of tympan in Cargo.toml"
+    )
+)]
+pub trait Validated {
+    /// # Errors
+    /// A rule is broken: the error names the fields, and quotes nothing of what they hold.
+    fn check_rules(&self) -> Result<()>;
+}
+
+#[cfg(feature = "garde")]
+#[diagnostic::do_not_recommend]
+impl<V: garde::Validate<Context: Default>> Validated for V {
+    fn check_rules(&self) -> Result<()> {
+        self.validate().map_err(|report| crate::prompt::serialized::broken_rules(&report))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_says_what_is_in_the_file() {
+        let yaml = "{name: a, role: user, body: Hi}";
+        assert_eq!(embedded("p/a.yml", yaml).expect("a prompt").body(), "Hi");
+        assert_eq!(
+            embedded("a.json", r#"{"name": "a", "role": "user", "body": "Hi"}"#).expect("a prompt").body(),
+            "Hi"
+        );
+        assert_eq!(embedded("a.prompty", "user:\nHi").expect("a prompt").body(), "user:\nHi");
+        assert_eq!(embedded("a.txt", yaml).expect_err("no prompt").kind(), Kind::InvalidDocument);
+    }
+
+    #[test]
+    fn a_prompty_file_stands_for_itself() {
+        let text = "---\nname: ${env:NAME}\ndescription: ${file:a.md}\ninputs:\n  - {name: who, kind: string}\n---\n\
+                    {{ who }} {{ hwo }}";
+        let error = embedded("a.prompty", text).expect_err("it refers to things");
+        let codes: Vec<_> = error.others().iter().map(|finding| finding.code).collect();
+        assert_eq!(error.kind(), Kind::EnvNotAllowed);
+        assert_eq!(codes, [Kind::FileOutsideRoot.code(), Kind::UndeclaredVariable.code()]);
+        assert_eq!(error.others()[1].help.as_deref(), Some("did you mean `who`?"));
+    }
+
+    #[test]
+    fn names_in_sections_of_mustache_are_their_own() {
+        let text = "---\ntemplate: mustache\ninputs:\n  - {name: items, kind: array}\n---\n\
+                    {{#items}}{{ label }}{{/items}}";
+        assert!(embedded("a.prompty", text).is_ok());
+    }
+}

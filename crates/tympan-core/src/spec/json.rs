@@ -1,0 +1,232 @@
+//! A prompt as JSON, under the names of the Prompty specification.
+
+use serde_json::{Value as Json, json};
+
+use crate::json::JsonMap;
+use crate::secret::credential::{is_credential, redact};
+use crate::spec::schema::Property;
+use crate::spec::{
+    Binding, BindingValue, CacheMode, Connection, Model, ModelOptions, PromptSpec, TemplateSpec, Tool, ToolKind,
+    Variant,
+};
+
+impl PromptSpec {
+    /// The prompt as programs exchange it: only what is set, unknown keys in their places, credentials included.
+    ///
+    /// Line breaks at the end of the template, which editors add, are left out of `instructions`.
+    pub fn to_json(&self) -> Json {
+        let mut map = JsonMap::new();
+        map.insert("kind".into(), "prompt".into());
+        put(&mut map, "name", self.name.clone());
+        put(&mut map, "displayName", self.display_name.clone());
+        put(&mut map, "description", self.description.clone());
+        put_map(&mut map, "metadata", &self.metadata);
+        put(&mut map, "model", self.model.as_ref().map(model));
+        put_list(&mut map, "inputs", &self.inputs, property);
+        put_list(&mut map, "outputs", &self.outputs, property);
+        put_list(&mut map, "tools", &self.tools, tool);
+        map.insert("template".into(), template(&self.template));
+        map.insert("instructions".into(), self.instructions.trim_end_matches(['\n', '\r']).into());
+        put(&mut map, "role", self.role.map(crate::spec::role::Role::as_str));
+        put_map(&mut map, "variants", &self.variants.iter().map(variant).collect());
+        put(&mut map, "outputModel", self.output_model.clone());
+        keep(&mut map, &self.extra);
+        Json::Object(map)
+    }
+
+    /// The same for people to look at: what names a credential reads `[REDACTED]`, and so do the values of bindings.
+    pub fn to_json_redacted(&self) -> Json {
+        let mut json = self.to_json();
+        redact(&mut json);
+        redact_properties(json.get_mut("inputs"));
+        redact_properties(json.get_mut("outputs"));
+        for tool in json.get_mut("tools").and_then(Json::as_array_mut).into_iter().flatten() {
+            redact_properties(tool.get_mut("parameters"));
+        }
+        for tool in json.get_mut("tools").and_then(Json::as_array_mut).into_iter().flatten() {
+            for (_, value) in tool.get_mut("bindings").and_then(Json::as_object_mut).into_iter().flatten() {
+                if value.get("input").is_none() {
+                    *value = crate::spec::REDACTED.into();
+                }
+            }
+        }
+        json
+    }
+}
+
+impl Connection {
+    /// The connection as data for people to look at: what is a credential reads `[REDACTED]`.
+    pub fn to_json_redacted(&self) -> Json {
+        let mut json = connection(self);
+        redact(&mut json);
+        json
+    }
+}
+
+/// Hides the values that declarations of credentials give: an input called `apiKey` may have a default.
+fn redact_properties(properties: Option<&mut Json>) {
+    for property in properties.and_then(Json::as_array_mut).into_iter().flatten() {
+        if property["name"].as_str().is_some_and(is_credential) {
+            for key in ["default", "example", "enumValues"] {
+                if let Some(value) = property.get_mut(key) {
+                    *value = crate::spec::REDACTED.into();
+                }
+            }
+        }
+        redact_properties(property.get_mut("properties"));
+    }
+}
+
+fn put(map: &mut JsonMap, key: &str, value: Option<impl Into<Json>>) {
+    if let Some(value) = value {
+        map.insert(key.into(), value.into());
+    }
+}
+
+fn put_map(map: &mut JsonMap, key: &str, value: &JsonMap) {
+    if !value.is_empty() {
+        map.insert(key.into(), Json::Object(value.clone()));
+    }
+}
+
+fn put_list<T>(map: &mut JsonMap, key: &str, items: &[T], write: impl Fn(&T) -> Json) {
+    if !items.is_empty() {
+        map.insert(key.into(), items.iter().map(write).collect());
+    }
+}
+
+/// Adds unknown keys; what is known wins.
+fn keep(map: &mut JsonMap, extra: &JsonMap) {
+    for (key, value) in extra {
+        if !map.contains_key(key) {
+            map.insert(key.clone(), value.clone());
+        }
+    }
+}
+
+fn variant(variant: &Variant) -> (String, Json) {
+    let mut map = JsonMap::new();
+    map.insert("body".into(), variant.body.clone().into());
+    put_map(&mut map, "metadata", &variant.metadata);
+    (variant.name.clone(), Json::Object(map))
+}
+
+fn model(model: &Model) -> Json {
+    let mut map = JsonMap::new();
+    put(&mut map, "id", model.id.clone());
+    put(&mut map, "provider", model.provider.clone());
+    put(&mut map, "apiType", model.api_type.clone());
+    put(&mut map, "connection", model.connection.as_ref().map(connection));
+    put_map(&mut map, "options", &options(&model.options));
+    keep(&mut map, &model.extra);
+    Json::Object(map)
+}
+
+fn options(options: &ModelOptions) -> JsonMap {
+    let mut map = JsonMap::new();
+    let number = |number: &Option<serde_json::Number>| number.clone().map(Json::Number);
+    put(&mut map, "temperature", number(&options.temperature));
+    put(&mut map, "maxOutputTokens", options.max_output_tokens);
+    put(&mut map, "topP", number(&options.top_p));
+    put(&mut map, "topK", options.top_k);
+    put(&mut map, "frequencyPenalty", number(&options.frequency_penalty));
+    put(&mut map, "presencePenalty", number(&options.presence_penalty));
+    put(&mut map, "seed", options.seed);
+    put(&mut map, "stopSequences", options.stop_sequences.clone());
+    put(&mut map, "allowMultipleToolCalls", options.allow_multiple_tool_calls);
+    put(&mut map, "cache", options.cache.map(CacheMode::as_str));
+    put_map(&mut map, "additionalProperties", &options.additional_properties);
+    keep(&mut map, &options.extra);
+    map
+}
+
+fn connection(connection: &Connection) -> Json {
+    let mut map = JsonMap::new();
+    map.insert("kind".into(), connection.kind.as_str().into());
+    put(&mut map, "name", connection.name.clone());
+    put(&mut map, "endpoint", connection.endpoint.clone());
+    put(&mut map, "apiKey", connection.api_key.as_ref().map(|secret| secret.expose()));
+    keep(&mut map, &connection.extra);
+    Json::Object(map)
+}
+
+fn property(property: &Property) -> Json {
+    let mut map = JsonMap::new();
+    if !property.name.is_empty() {
+        map.insert("name".into(), property.name.clone().into());
+    }
+    map.insert("kind".into(), property.kind.as_str().into());
+    if !property.kinds.is_empty() {
+        map.insert("kinds".into(), property.kinds.iter().map(|kind| kind.as_str()).collect());
+    }
+    put(&mut map, "description", property.description.clone());
+    put(&mut map, "required", property.required);
+    put(&mut map, "default", property.default.clone());
+    put(&mut map, "example", property.example.clone());
+    put(&mut map, "enumValues", property.enum_values.clone());
+    put(&mut map, "items", property.items.as_deref().map(self::property));
+    put_list(&mut map, "properties", &property.properties, self::property);
+    put(&mut map, "trusted", property.trusted.then_some(true));
+    put(&mut map, "strict", property.strict.then_some(true));
+    put(&mut map, "validationRequired", property.validation_required.then_some(true));
+    keep(&mut map, &property.extra);
+    Json::Object(map)
+}
+
+fn tool(tool: &Tool) -> Json {
+    let mut map = JsonMap::new();
+    map.insert("name".into(), tool.name.clone().into());
+    map.insert("kind".into(), tool.kind.as_str().into());
+    put(&mut map, "description", tool.description.clone());
+    match &tool.kind {
+        ToolKind::Function { parameters, strict } => {
+            put(&mut map, "strict", *strict);
+            map.insert("parameters".into(), parameters.iter().map(property).collect());
+        }
+        ToolKind::Mcp { connection: to, server_name, approval_mode, allowed_tools } => {
+            put(&mut map, "connection", to.as_ref().map(connection));
+            put(&mut map, "serverName", server_name.clone());
+            put(&mut map, "approvalMode", approval_mode.clone());
+            put(&mut map, "allowedTools", allowed_tools.clone());
+        }
+        ToolKind::OpenApi { connection: to, specification } => {
+            put(&mut map, "connection", to.as_ref().map(connection));
+            put(&mut map, "specification", specification.clone());
+        }
+        ToolKind::Prompty { path, mode } => {
+            put(&mut map, "path", path.clone());
+            put(&mut map, "mode", mode.clone());
+        }
+        ToolKind::Custom { connection: to, options, .. } => {
+            put(&mut map, "connection", to.as_ref().map(connection));
+            put_map(&mut map, "options", options);
+        }
+    }
+    put_map(&mut map, "bindings", &tool.bindings.iter().map(binding).collect());
+    keep(&mut map, &tool.extra);
+    Json::Object(map)
+}
+
+fn binding(binding: &Binding) -> (String, Json) {
+    let value = match &binding.value {
+        BindingValue::Input(name) => json!({ "input": name }),
+        BindingValue::Static(value) => value.clone(),
+    };
+    (binding.parameter.clone(), value)
+}
+
+fn template(template: &TemplateSpec) -> Json {
+    let mut format = JsonMap::new();
+    format.insert("kind".into(), template.format.clone().into());
+    put(&mut format, "strict", template.strict.then_some(true));
+    put(&mut format, "undefined", template.lenient.then_some("lenient"));
+    keep(&mut format, &template.format_options);
+    let mut parser = JsonMap::new();
+    parser.insert("kind".into(), template.parser.clone().into());
+    keep(&mut parser, &template.parser_options);
+    let mut map = JsonMap::new();
+    map.insert("format".into(), Json::Object(format));
+    map.insert("parser".into(), Json::Object(parser));
+    keep(&mut map, &template.extra);
+    Json::Object(map)
+}

@@ -1,0 +1,241 @@
+//! Cutting text without forgetting who wrote what was cut away.
+//!
+//! A piece that is cut away leaves a mark: a piece of no length, where it was. Otherwise what the author wrote on both
+//! sides of it could become one line, depending on what an input holds.
+
+use std::ops::Range;
+
+use crate::template::Notable;
+use crate::template::touch;
+use crate::template::value::{Repr, Value};
+use crate::text::origin::Origin;
+use crate::text::traced::{Piece, TracedText};
+
+/// Goes through the pieces of a text once, from its beginning to its end.
+pub(super) struct Cutter<'v> {
+    text: &'v str,
+    pieces: &'v [Piece],
+    /// The only piece of a text that has no list of them.
+    single: Piece,
+    also: Origin,
+    index: usize,
+    at: usize,
+}
+
+impl<'v> Cutter<'v> {
+    pub(super) fn new(value: &'v Value<'_>) -> Self {
+        let text = value.as_str().unwrap_or_default();
+        let pieces = match &value.repr {
+            Repr::Text(text) => text.traced.piece_ends(),
+            _ => &[],
+        };
+        let single = Piece { end: text.len(), origin: value.origin };
+        Self { text, pieces, single, also: value.origin, index: 0, at: 0 }
+    }
+
+    fn piece(&self) -> Option<Piece> {
+        match (self.pieces, self.index) {
+            ([], 0) => Some(self.single),
+            (pieces, index) => {
+                pieces.get(index).map(|piece| Piece { end: piece.end, origin: piece.origin | self.also })
+            }
+        }
+    }
+
+    /// Copies everything up to a place. A piece of no length at that place belongs to what follows, unless nothing does.
+    pub(super) fn copy_to(&mut self, end: usize, out: &mut TracedText) {
+        while let Some(piece) = self.piece() {
+            let belongs_to_next = self.at == end && end < self.text.len();
+            if belongs_to_next || self.at > end {
+                return;
+            }
+            if piece.end > end {
+                if self.at < end {
+                    out.push_behind_mark(&self.text[self.at..end], piece.origin);
+                    self.at = end;
+                }
+                return;
+            }
+            out.push_behind_mark(&self.text[self.at..piece.end], piece.origin);
+            (self.at, self.index) = (piece.end, self.index + 1);
+        }
+    }
+
+    /// Leaves everything out up to a place, and returns who had a part in it.
+    pub(super) fn skip_to(&mut self, place: usize) -> Origin {
+        let mut touched = Origin::default();
+        while let Some(piece) = self.piece().filter(|_| self.at < place) {
+            touched |= piece.origin;
+            if piece.end > place {
+                self.at = place;
+                break;
+            }
+            (self.at, self.index) = (piece.end, self.index + 1);
+        }
+        touched
+    }
+
+    /// Who had a part in everything from here on.
+    pub(super) fn rest(&mut self) -> Origin {
+        let mut touched = Origin::default();
+        while let Some(piece) = self.piece() {
+            touched |= piece.origin;
+            (self.at, self.index) = (piece.end, self.index + 1);
+        }
+        touched
+    }
+}
+
+/// A part of a text, with the origins of its pieces.
+pub(super) fn slice<'a>(value: &Value<'a>, range: Range<usize>) -> Value<'a> {
+    match &value.repr {
+        Repr::Str(text) => Value::new(Repr::Str(&text[range]), value.origin),
+        Repr::Text(_) if range.is_empty() => Value::new(Repr::Str(""), value.whole_origin()),
+        Repr::Text(text) => {
+            let mut cutter = Cutter::new(value);
+            let mut traced = TracedText::default();
+            let before = cutter.skip_to(range.start);
+            traced.mark(before);
+            cutter.copy_to(range.end, &mut traced);
+            traced.mark(cutter.rest());
+            if text.safe { Value::safe_text(traced) } else { Value::text(traced) }
+        }
+        _ => value.clone(),
+    }
+}
+
+/// Parts of a text, in order, with what is between them left out. A part is marked by all inputs before it, because
+/// they decide where it begins, and by those that took part in what ends it: all that is between two parts, or only the
+/// first character of that.
+pub(super) fn parts<'a>(value: &Value<'a>, ranges: &[Range<usize>], one_char_ends: bool) -> Vec<Value<'a>> {
+    let Repr::Text(text) = &value.repr else {
+        return ranges.iter().map(|range| slice(value, range.clone())).collect();
+    };
+    let all = text.traced.as_str();
+    let mut cutter = Cutter::new(value);
+    let mut before = Origin::default();
+    let mut parts = Vec::with_capacity(ranges.len());
+    for (index, range) in ranges.iter().enumerate() {
+        before |= cutter.skip_to(range.start);
+        let mut traced = TracedText::default();
+        traced.mark(before);
+        cutter.copy_to(range.end, &mut traced);
+        before |= traced.origin();
+        // What is behind a last line end would be a part of its own.
+        let next = ranges.get(index + 1).map_or(all.len(), |next| next.start);
+        let first_char = all[range.end..next].chars().next().map_or(0, char::len_utf8);
+        let ended_by = cutter.skip_to(if one_char_ends { range.end + first_char } else { next });
+        before |= ended_by;
+        traced.mark(ended_by);
+        parts.push(if text.safe { Value::safe_text(traced) } else { Value::text(traced) });
+    }
+    parts
+}
+
+/// Whether both the author and inputs have a part in a text.
+pub(super) fn is_mixed(value: &Value<'_>) -> bool {
+    value.origin.is_author() && value.pieces() > 1 && !value.whole_origin().is_author()
+}
+
+/// The author's pieces with notable lines in a text that inputs have a part in, too: what they hold must not change
+/// these lines.
+pub(super) fn delicate(value: &Value<'_>, notable: Option<Notable>) -> Vec<Range<usize>> {
+    match (&value.repr, notable) {
+        (Repr::Text(text), Some(notable)) if is_mixed(value) => touch::with_lines(&text.traced, notable).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The author's pieces of a text that inputs have a part in, too, if something can be notable in them.
+pub(super) fn author_pieces(value: &Value<'_>, notable: Option<Notable>) -> Vec<Range<usize>> {
+    match &value.repr {
+        Repr::Text(text) if notable.is_some() && is_mixed(value) => {
+            text.traced.ranges().filter(|(_, origin)| origin.is_author()).map(|(range, _)| range).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Widens the range that is left of a text after its ends were trimmed: what an input holds must not decide whether a
+/// line end of the author's is there that begins or ends a notable line.
+pub(super) fn protect(
+    value: &Value<'_>,
+    range: Range<usize>,
+    (trims_start, trims_end): (bool, bool),
+    notable: Option<Notable>,
+) -> Range<usize> {
+    let (Some(notable), Repr::Text(text)) = (notable.filter(|_| is_mixed(value)), &value.repr) else { return range };
+    let Range { mut start, mut end } = range;
+    if range.is_empty() && trims_start && trims_end {
+        return range;
+    }
+    // What is behind the text is what is behind its trimmed end, and so is what is before it.
+    let lines = Lines {
+        text: text.traced.as_str(),
+        pieces: text.traced.piece_ends(),
+        start: if trims_start { range.start } else { 0 },
+        end: if trims_end { range.end } else { text.traced.as_str().len() },
+        notable,
+    };
+    if trims_start {
+        start = lines.start(start).unwrap_or(start);
+    }
+    if trims_end {
+        end = lines.end(end).unwrap_or(end);
+    }
+    start..end.max(start)
+}
+
+struct Lines<'t> {
+    text: &'t str,
+    pieces: &'t [Piece],
+    start: usize,
+    end: usize,
+    notable: Notable,
+}
+
+impl<'t> Lines<'t> {
+    fn start_of(&self, index: usize) -> usize {
+        if index == 0 { 0 } else { self.pieces[index - 1].end }
+    }
+
+    /// Where the text has to begin that begins at `at`, behind a line end of the author's and an input before that.
+    fn start(&self, at: usize) -> Option<usize> {
+        let index = self.pieces.partition_point(|piece| piece.end < at);
+        let piece = self.pieces.get(index).filter(|piece| piece.origin.is_author() && index > 0)?;
+        let newline = self.start_of(index) + self.text[self.start_of(index)..at].rfind('\n')?;
+        let line = &self.text[newline + 1..piece.end.min(self.end).max(newline + 1)];
+        let begins = (self.notable.lines)(line).first().is_some_and(|range| range.start == 0);
+        // What the text ends with may go on behind it.
+        let is_last = index + 1 == self.pieces.len() || piece.end >= self.end;
+        let goes_on = is_last && !line.contains('\n') && (self.notable.part)(line);
+        (begins || goes_on).then_some(newline)
+    }
+
+    /// Where the text has to end that ends at `at`, before a line end of the author's and an input behind that.
+    fn end(&self, at: usize) -> Option<usize> {
+        let index = self.pieces.partition_point(|piece| piece.end <= at);
+        let piece = self.pieces.get(index).filter(|piece| piece.origin.is_author())?;
+        if index + 1 >= self.pieces.len() {
+            return None;
+        }
+        let newline = at + self.text[at..piece.end].find('\n')?;
+        self.ends_notable_line(index, newline).then_some(newline + 1)
+    }
+
+    /// Whether the line that ends at `newline` in this piece may be a notable one.
+    fn ends_notable_line(&self, last: usize, newline: usize) -> bool {
+        let mut end = newline;
+        for index in (0..=last).rev() {
+            let start = self.start_of(index).max(self.start).min(end);
+            let text = &self.text[start..end];
+            end = start;
+            let line = text.rfind('\n').filter(|_| self.pieces[index].origin.is_author());
+            if let Some(at) = line {
+                return !(self.notable.lines)(&text[at + 1..]).is_empty();
+            }
+        }
+        // What the text begins with may have begun before it.
+        (self.notable.part)(&self.text[self.start_of(last).max(self.start).min(newline)..newline])
+    }
+}

@@ -1,0 +1,176 @@
+//! Filters.
+//!
+//! Filters on text keep the origins of its pieces apart where they can; filters on lists leave
+//! every element its own. What is left to minijinja's own functions gives the union of all
+//! origins, and so does everything here that computes something new.
+
+mod borrowed;
+mod cut;
+mod list;
+mod number;
+mod params;
+mod sort;
+pub(crate) mod text;
+
+pub(crate) use borrowed::{print_json, str_format};
+pub(crate) use list::join_with;
+pub(crate) use text::{escape_html, escaped_len};
+
+use crate::error::{Error, Kind, Result};
+use crate::template::eval::Eval;
+use crate::template::eval::expr::Arguments;
+use crate::template::value::ops;
+use crate::template::value::{Repr, Value};
+use crate::text::origin::Origin;
+use params::Params;
+
+/// All filters, for suggestions and for the test `is filter`.
+pub(crate) const NAMES: &[&str] = &[
+    "abs",
+    "attr",
+    "batch",
+    "bool",
+    "capitalize",
+    "chain",
+    "count",
+    "d",
+    "default",
+    "dictsort",
+    "e",
+    "escape",
+    "first",
+    "float",
+    "format",
+    "groupby",
+    "indent",
+    "int",
+    "items",
+    "join",
+    "last",
+    "length",
+    "lines",
+    "list",
+    "lower",
+    "map",
+    "max",
+    "min",
+    "pprint",
+    "reject",
+    "rejectattr",
+    "replace",
+    "reverse",
+    "round",
+    "safe",
+    "select",
+    "selectattr",
+    "slice",
+    "sort",
+    "split",
+    "string",
+    "sum",
+    "title",
+    "tojson",
+    "trim",
+    "unique",
+    "upper",
+    "urlencode",
+    "zip",
+];
+
+/// Whether a filter knows what to do with a value that is undefined.
+pub(crate) fn accepts_undefined(name: &str) -> bool {
+    matches!(name, "default" | "d" | "bool")
+}
+
+/// Applies a filter.
+pub(crate) fn apply<'a>(eval: &mut Eval<'a>, name: &str, value: Value<'a>, args: Arguments<'a>) -> Result<Value<'a>> {
+    let work = args.values().map(ops::weight).fold(ops::weight(&value), usize::saturating_add);
+    eval.budget.step(work)?;
+    let origin = args.origin();
+    let is_default = matches!(name, "default" | "d");
+    if matches!(value.repr, Repr::Rich(_)) && !is_default {
+        return Err(super::print::rich_in_text());
+    }
+    if !is_default && !eval.lenient {
+        reject_undefined(name, &args)?;
+    }
+    let mut params = Params::new(name, args);
+    let result = match name {
+        "default" | "d" => default(eval, value, &mut params),
+        "upper" | "lower" | "capitalize" | "replace" | "trim" | "indent" | "escape" | "e" | "safe" | "string"
+        | "split" | "lines" => text::apply(eval, name, value, &mut params),
+        "abs" | "int" | "float" | "round" | "bool" => number::apply(name, &value, &mut params),
+        "title" | "urlencode" | "tojson" | "pprint" | "format" => {
+            return borrowed::apply(eval, name, value, params.into_arguments());
+        }
+        _ => list::apply(eval, name, value, &mut params),
+    }?;
+    params.finish()?;
+    let result = if keeps_arguments_apart(name) { result } else { result.also(origin) };
+    crate::template::eval::expr::shallow(result)
+}
+
+/// Whether a filter writes what it is given as arguments, each with its own origin. The arguments of all others have
+/// a part in the whole result.
+fn keeps_arguments_apart(name: &str) -> bool {
+    matches!(name, "default" | "d" | "replace" | "join" | "batch" | "slice" | "chain" | "zip" | "map" | "groupby")
+}
+
+fn default<'a>(eval: &mut Eval<'a>, value: Value<'a>, params: &mut Params<'_, 'a>) -> Result<Value<'a>> {
+    let empty = || Value::new(Repr::Str(""), value.whole_origin());
+    let other = params.next("default_value").unwrap_or_else(empty);
+    let also_false = params.next("boolean");
+    let decided = value.whole_origin() | also_false.as_ref().map(Value::whole_origin).unwrap_or_default();
+    let is_replaced = value.is_undefined() || (also_false.is_some_and(|flag| flag.is_true()) && !value.is_true());
+    eval.chosen(if is_replaced { other } else { value }, decided)
+}
+
+fn reject_undefined(filter: &str, args: &Arguments<'_>) -> Result<()> {
+    if args.values().any(|value| matches!(value.repr, Repr::Undefined | Repr::Unset)) {
+        let details = format!("an argument of the filter `{filter}`");
+        return Err(Error::new(Kind::UndefinedVariable, details));
+    }
+    Ok(())
+}
+
+/// The error for a filter that does not exist. Its name is only shown if the author wrote it.
+pub(crate) fn unknown(name: &str, origin: Origin) -> Error {
+    unknown_name(Kind::UnknownFilter, name, origin, NAMES)
+}
+
+pub(crate) fn unknown_name(kind: Kind, name: &str, origin: Origin, known: &[&str]) -> Error {
+    if !origin.is_author() {
+        return Error::new(kind, "an input names one that does not exist");
+    }
+    let error = Error::new(kind, shown(name));
+    match suggestion(name, known) {
+        Some(likely) => error.with_help(format!("did you mean `{likely}`?")),
+        None => error.with_help(format!("there are: {}", known.join(", "))),
+    }
+}
+
+/// How many bytes of a name are shown or compared. A template can make longer ones.
+const MAX_NAME: usize = 64;
+
+/// A name as an error message shows it.
+fn shown(name: &str) -> String {
+    if name.len() <= MAX_NAME {
+        return name.to_owned();
+    }
+    format!("{}…", &name[..name.floor_char_boundary(MAX_NAME)])
+}
+
+/// The known name that was probably meant.
+pub(crate) fn suggestion<'n>(name: &str, known: &[&'n str]) -> Option<&'n str> {
+    nearest(name, known.iter().copied())
+}
+
+/// The name among these that is most like another one, if any is.
+pub(crate) fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+    if name.len() > MAX_NAME {
+        return None;
+    }
+    let known = known.filter(|known| known.len() <= MAX_NAME);
+    let likely = known.map(|known| (strsim::jaro_winkler(known, name), known)).filter(|(likeness, _)| *likeness > 0.8);
+    likely.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, known)| known)
+}

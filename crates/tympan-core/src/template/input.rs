@@ -1,0 +1,287 @@
+//! What a caller gives a prompt: JSON, or data of another language that stays where it is.
+//!
+//! Copying a caller's data into JSON takes longer than rendering it. So the engine reads both through one view, and nothing
+//! else in it knows where a value is.
+
+use std::borrow::Cow;
+
+use serde_json::{Number, Value as Json};
+
+use crate::json::JsonMap;
+
+/// How many entries of a map of JSON are searched one by one: objects in prompts are small, and to compare a few keys is
+/// faster than to hash one.
+const MAX_SEARCHED: usize = 16;
+/// How many entries a map may have that can only be searched so.
+const MAX_ENTRIES: usize = 64;
+
+/// Data that is like JSON and owns nothing.
+///
+/// ```
+/// use tympan::template::input::{Given, GivenMap};
+///
+/// let source = "{name: a, role: user, body: 'Hello, {{ name }}!', variables: {name: {type: string, trusted: false}}}";
+/// let prompt = tympan::Prompt::from_yaml(source)?;
+/// let name = String::from("Ada");
+/// let entries = [("name", Given::Str(&name))];
+/// let inputs = Given::map(&entries).expect("few entries");
+/// let inputs = GivenMap::of(&inputs).expect("a map");
+/// assert_eq!(prompt.render_given(inputs, &Default::default())?.text(), "Hello, Ada!");
+/// # Ok::<(), tympan::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub enum Given<'a> {
+    /// Nothing.
+    Null,
+    /// True or false.
+    Bool(bool),
+    /// An integer.
+    Int(i64),
+    /// An integer that is greater than any [`Given::Int`].
+    Uint(u64),
+    /// A number that need not be whole. JSON has none that is infinite, or no number.
+    Float(f64),
+    /// A text.
+    Str(&'a str),
+    /// A list.
+    List(&'a [Given<'a>]),
+    /// A map, as [`Given::map`] makes it.
+    Map(Entries<'a>),
+}
+
+/// The entries of a map: not so many that to look for one would take long.
+#[derive(Debug, Clone, Copy)]
+pub struct Entries<'a>(&'a [(&'a str, Given<'a>)]);
+
+impl<'a> Given<'a> {
+    /// A map of these entries, whose names are all different. `None` if there are more than 64: to look for one of many
+    /// would take long, and JSON has better maps.
+    #[inline]
+    pub fn map(entries: &'a [(&'a str, Self)]) -> Option<Self> {
+        (entries.len() <= MAX_ENTRIES).then_some(Self::Map(Entries(entries)))
+    }
+
+    /// The value as JSON.
+    pub fn to_json(&self) -> Json {
+        GivenRef::Given(self).to_json()
+    }
+}
+
+/// A map that a caller gives: the inputs of a prompt, or one in them.
+#[derive(Debug, Clone, Copy)]
+pub enum GivenMap<'a> {
+    /// Of JSON.
+    Json(&'a JsonMap),
+    /// Of data that is somewhere else.
+    Given(&'a Entries<'a>),
+}
+
+impl<'a> From<&'a JsonMap> for GivenMap<'a> {
+    fn from(map: &'a JsonMap) -> Self {
+        Self::Json(map)
+    }
+}
+
+impl<'a> GivenMap<'a> {
+    /// The map that a value is, if it is one.
+    pub fn of(value: &'a Given<'a>) -> Option<Self> {
+        match value {
+            Given::Map(entries) => Some(Self::Given(entries)),
+            _ => None,
+        }
+    }
+
+    /// The map as JSON, copied if it is none.
+    pub fn to_json(self) -> Cow<'a, JsonMap> {
+        match self {
+            Self::Json(map) => Cow::Borrowed(map),
+            Self::Given(_) => Cow::Owned(self.iter().map(|(name, value)| (name.to_owned(), value.to_json())).collect()),
+        }
+    }
+
+    /// Wherever a template names something, this is called: the usual case stands where it is needed.
+    #[inline]
+    pub(crate) fn get(self, key: &str) -> Option<GivenRef<'a>> {
+        match self {
+            Self::Json(map) if map.len() <= MAX_SEARCHED => {
+                map.iter().find(|(name, _)| is_same(name, key)).map(|(_, value)| GivenRef::Json(value))
+            }
+            other => other.get_elsewhere(key),
+        }
+    }
+
+    #[inline(never)]
+    fn get_elsewhere(self, key: &str) -> Option<GivenRef<'a>> {
+        match self {
+            Self::Json(map) => map.get(key).map(GivenRef::Json),
+            Self::Given(entries) => {
+                entries.0.iter().find(|(name, _)| is_same(name, key)).map(|(_, value)| GivenRef::Given(value))
+            }
+        }
+    }
+
+    pub(crate) fn iter(self) -> impl Iterator<Item = (&'a str, GivenRef<'a>)> {
+        let (json, given) = match self {
+            Self::Json(map) => (Some(map), None),
+            Self::Given(entries) => (None, Some(entries.0)),
+        };
+        let json = json.into_iter().flatten().map(|(name, value)| (name.as_str(), GivenRef::Json(value)));
+        json.chain(given.into_iter().flatten().map(|(name, value)| (*name, GivenRef::Given(value))))
+    }
+
+    pub(crate) fn len(self) -> usize {
+        match self {
+            Self::Json(map) => map.len(),
+            Self::Given(entries) => entries.0.len(),
+        }
+    }
+
+    /// Whether both are one and the same.
+    pub(crate) fn is(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::Json(a), Self::Json(b)) => std::ptr::eq(a, b),
+            (Self::Given(a), Self::Given(b)) => std::ptr::eq(a.0, b.0),
+            _ => false,
+        }
+    }
+}
+
+/// Names of one length seldom begin with the same byte: that is cheaper than a call to compare them.
+#[inline(always)]
+fn is_same(name: &str, key: &str) -> bool {
+    let (name, key) = (name.as_bytes(), key.as_bytes());
+    name.len() == key.len() && name.first() == key.first() && name == key
+}
+
+/// A list that a caller gives.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum GivenList<'a> {
+    Json(&'a Vec<Json>),
+    /// Twice a reference, so that both are of one size and fit into registers.
+    Given(&'a &'a [Given<'a>]),
+}
+
+impl<'a> GivenList<'a> {
+    #[inline]
+    pub(crate) fn len(self) -> usize {
+        match self {
+            Self::Json(items) => items.len(),
+            Self::Given(items) => items.len(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn get(self, index: usize) -> Option<GivenRef<'a>> {
+        match self {
+            Self::Json(items) => items.get(index).map(GivenRef::Json),
+            Self::Given(items) => items.get(index).map(GivenRef::Given),
+        }
+    }
+
+    pub(crate) fn iter(self) -> impl Iterator<Item = GivenRef<'a>> {
+        (0..self.len()).filter_map(move |index| self.get(index))
+    }
+
+    /// Whether both are one and the same.
+    pub(crate) fn is(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::Json(a), Self::Json(b)) => std::ptr::eq(a, b),
+            (Self::Given(a), Self::Given(b)) => std::ptr::eq(*a, *b),
+            _ => false,
+        }
+    }
+}
+
+/// Where a value is kept. It is handed around a great deal, and fits into registers; a [`View`] does not.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum GivenRef<'a> {
+    Json(&'a Json),
+    Given(&'a Given<'a>),
+}
+
+/// What a value is, wherever it is kept.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum View<'a> {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Uint(u64),
+    Float(f64),
+    Str(&'a str),
+    List(GivenList<'a>),
+    Map(GivenMap<'a>),
+}
+
+impl<'a> From<&'a Json> for GivenRef<'a> {
+    fn from(json: &'a Json) -> Self {
+        Self::Json(json)
+    }
+}
+
+impl<'a> GivenRef<'a> {
+    #[inline(always)]
+    pub(crate) fn view(self) -> View<'a> {
+        match self {
+            Self::Json(Json::String(text)) => View::Str(text),
+            Self::Json(Json::Null) => View::Null,
+            Self::Json(Json::Bool(value)) => View::Bool(*value),
+            Self::Json(Json::Array(items)) => View::List(GivenList::Json(items)),
+            Self::Json(Json::Object(map)) => View::Map(GivenMap::Json(map)),
+            Self::Json(Json::Number(number)) => View::number(number),
+            Self::Given(Given::Str(text)) => View::Str(text),
+            Self::Given(Given::Null) => View::Null,
+            Self::Given(Given::Bool(value)) => View::Bool(*value),
+            Self::Given(Given::Int(number)) => View::Int(*number),
+            Self::Given(Given::Uint(number)) => View::Uint(*number),
+            Self::Given(Given::Float(number)) => View::Float(*number),
+            Self::Given(Given::List(items)) => View::List(GivenList::Given(items)),
+            Self::Given(Given::Map(entries)) => View::Map(GivenMap::Given(entries)),
+        }
+    }
+
+    pub(crate) fn as_str(self) -> Option<&'a str> {
+        match self.view() {
+            View::Str(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn is_null(self) -> bool {
+        matches!(self.view(), View::Null)
+    }
+
+    pub(crate) fn to_json(self) -> Json {
+        match self.view() {
+            View::Null => Json::Null,
+            View::Bool(value) => Json::Bool(value),
+            View::Int(number) => number.into(),
+            View::Uint(number) => number.into(),
+            View::Float(number) => number.into(),
+            View::Str(text) => Json::String(text.to_owned()),
+            View::List(list) => Json::Array(list.iter().map(GivenRef::to_json).collect()),
+            View::Map(map) => Json::Object(map.to_json().into_owned()),
+        }
+    }
+
+    /// What a value is, for people.
+    pub(crate) fn type_name(self) -> &'static str {
+        match self.view() {
+            View::Null => "null",
+            View::Bool(_) => "a boolean",
+            View::Int(_) | View::Uint(_) | View::Float(_) => "a number",
+            View::Str(_) => "a string",
+            View::List(_) => "a list",
+            View::Map(_) => "a map",
+        }
+    }
+}
+
+impl View<'_> {
+    fn number(number: &Number) -> Self {
+        match (number.as_i64(), number.as_u64()) {
+            (Some(number), _) => Self::Int(number),
+            (None, Some(number)) => Self::Uint(number),
+            (None, None) => Self::Float(number.as_f64().unwrap_or(f64::NAN)),
+        }
+    }
+}

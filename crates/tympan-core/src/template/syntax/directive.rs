@@ -1,0 +1,55 @@
+//! The syntax of directives: text with references to inputs, and nothing else.
+//!
+//! It compiles to the same tree as the other syntaxes, so that every byte has its origin. There is one pass: what an
+//! input brings in is never looked at again.
+
+use std::ops::Range;
+
+use crate::format::interpolation::{Part, Reference, parts};
+use crate::template::syntax::jinja::Options;
+use crate::template::syntax::leaves::Leaves;
+use crate::template::tree::{Arg, Args, Const, Expr, ExprKind, Named, Node, Place, Shortcut, Tree};
+use crate::text::source::Span;
+
+/// Compiles a template. References count only inside `steps`.
+pub(crate) fn compile<'s>(source: &'s str, steps: Range<usize>, options: Options<'s>) -> Tree {
+    let mut leaves = Leaves::new(options);
+    let steps = if source.get(steps.clone()).is_some() { steps } else { 0..source.len() };
+    leaves.text(&source[..steps.start]);
+    let mut at = steps.start;
+    for part in parts(&source[steps.clone()]) {
+        match part {
+            Part::Text(text) => {
+                leaves.text(text);
+                at += text.len();
+            }
+            Part::Reference(reference) => {
+                let length = reference.range.len();
+                self::reference(&mut leaves, &reference, Span::new(at, at + length).into());
+                at += length;
+            }
+        }
+    }
+    leaves.text(&source[steps.end..]);
+    leaves.finish()
+}
+
+fn reference<'s>(leaves: &mut Leaves<'s>, reference: &Reference<'s>, place: Place) {
+    let index = leaves.input(reference.name, place);
+    let input = Expr::new(ExprKind::Input(index), place);
+    leaves.tree.interpolations += 1;
+    let expr = match reference.fallback {
+        None => {
+            leaves.tree.plain_inputs.push(index);
+            input
+        }
+        Some(fallback) => {
+            let fallback = Expr::new(ExprKind::Const(Const::Str(fallback.into())), place);
+            let args = Args { positional: vec![Arg::One(fallback)], named: Vec::new() };
+            let shortcut = Some(Shortcut::Default);
+            let named = Named { name: "default".into(), shortcut, value: input, args };
+            Expr::new(ExprKind::Filter(Box::new(named)), place)
+        }
+    };
+    leaves.push(Node::Emit(expr));
+}

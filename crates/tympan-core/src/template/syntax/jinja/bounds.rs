@@ -1,0 +1,288 @@
+//! Keeps templates that are too deep away from the parser.
+//!
+//! minijinja's parser, and everything that walks its tree, recurses. Long chains of operators,
+//! filters or `elif` count like nesting, because they become deep trees. What passes here fits a
+//! stack of 512 KiB with room to spare.
+
+use minijinja::machinery::{Token, tokenize};
+use minijinja::syntax::SyntaxConfig;
+
+use crate::error::{Error, Kind, Result};
+use crate::template::syntax::jinja::syntax_error;
+use crate::text::source::Span;
+
+/// How deep statements and the expressions in them may nest, together.
+pub(super) const MAX_DEPTH: usize = 100;
+
+/// Fails if the template nests too deeply, or if it does not even consist of tokens.
+///
+/// Not being made of tokens is then the parser's to say, if the template is too small to be looked at.
+pub(super) fn check(source: &str, syntax: &SyntaxConfig) -> Result<()> {
+    if is_surely_shallow(source.as_bytes()) {
+        return Ok(());
+    }
+    let mut depth = Depth::default();
+    for token in tokenize(source, false, syntax.clone()) {
+        let (token, span) = token.map_err(|error| syntax_error(&error, source))?;
+        depth.feed(&token);
+        if depth.total() > MAX_DEPTH {
+            let span = Span::new(span.start_offset as usize, span.end_offset as usize);
+            return Err(too_deep().at(span));
+        }
+    }
+    Ok(())
+}
+
+/// Whether there are too few operators and brackets for any depth, even if all of the text were one expression. It takes
+/// a fraction of the time that reading tokens does, and it is enough for most prompts.
+fn is_surely_shallow(source: &[u8]) -> bool {
+    most_depth(source) <= MAX_DEPTH
+}
+
+/// Returns an upper bound of the depth, or more than is allowed.
+fn most_depth(source: &[u8]) -> usize {
+    let mut most = 2;
+    // Every tag begins with a brace.
+    let mut rest = memchr::memchr(b'{', source).map_or(&[][..], |first| &source[first..]);
+    while let [first, behind @ ..] = rest {
+        if most > MAX_DEPTH {
+            break;
+        }
+        let cost = COSTS[usize::from(*first)];
+        if cost == WORD {
+            let end = rest.iter().position(|byte| COSTS[usize::from(*byte)] != WORD).unwrap_or(rest.len());
+            most += usize::from(is_operator(&rest[..end]));
+            rest = &rest[end..];
+        } else {
+            most += usize::from(cost);
+            rest = behind;
+        }
+    }
+    most
+}
+
+/// A part of a word, which is looked at as a whole.
+const WORD: u8 = u8::MAX;
+
+/// By how much a byte can add to the depth at most.
+const COSTS: [u8; 256] = {
+    let mut costs = [1; 256];
+    let mut byte = 0;
+    while byte < costs.len() {
+        costs[byte] = match byte as u8 {
+            b'(' | b'[' | b'{' => 2,
+            // The lexer makes no operator of these. Whatever it makes of signs that are not named here, it costs 1.
+            b' ' | b'\t' | b'\n' | b'\r' | b'"' | b'\'' | b',' | b':' | b')' | b']' | b'}' | b'#' => 0,
+            b'_' | 0x80.. => WORD,
+            letter if letter.is_ascii_alphanumeric() => WORD,
+            _ => 1,
+        };
+        byte += 1;
+    }
+    costs
+};
+
+/// Whether a word is an operator, or may end in one: a number ends where letters cannot go on with it.
+fn is_operator(word: &[u8]) -> bool {
+    word[0].is_ascii_digit() || matches!(word, b"and" | b"or" | b"not" | b"is" | b"if" | b"else" | b"in")
+}
+
+fn too_deep() -> Error {
+    let details = format!("the template nests deeper than {MAX_DEPTH} levels here");
+    Error::new(Kind::LimitExceeded, details)
+        .with_help("split long chains of operators, filters or elif with {% set %}, or use a dict or a list")
+}
+
+/// How deep the parser would be, judged by the tokens so far.
+#[derive(Default)]
+struct Depth {
+    /// Open statements; for each one how many `elif` it has had.
+    statements: Vec<usize>,
+    statement_depth: usize,
+    /// Open brackets of the current tag; for each one how many operators there have been since
+    /// the last comma.
+    brackets: Vec<usize>,
+    bracket_depth: usize,
+    /// The statement that the current tag opens.
+    tag: Tag,
+}
+
+#[derive(Default, PartialEq)]
+enum Tag {
+    #[default]
+    None,
+    /// The tag's keyword comes next.
+    Keyword,
+    /// `{% set x … %}`, which opens a block unless a `=` follows.
+    Set,
+    Other,
+}
+
+impl Depth {
+    fn total(&self) -> usize {
+        self.statement_depth + self.bracket_depth
+    }
+
+    fn feed(&mut self, token: &Token<'_>) {
+        match token {
+            Token::VariableStart => self.start_tag(Tag::Other),
+            Token::BlockStart => self.start_tag(Tag::Keyword),
+            Token::BlockEnd | Token::VariableEnd => self.end_tag(),
+            Token::Ident(name) if self.tag == Tag::Keyword => self.keyword(name),
+            Token::Assign if self.tag == Tag::Set && self.brackets.len() == 1 => self.tag = Tag::Other,
+            Token::ParenOpen | Token::BracketOpen | Token::BraceOpen => {
+                self.operator();
+                self.brackets.push(0);
+                self.bracket_depth += 1;
+            }
+            Token::ParenClose | Token::BracketClose | Token::BraceClose => self.close_bracket(),
+            Token::Comma | Token::Colon => {
+                if let Some(operators) = self.brackets.last_mut() {
+                    self.bracket_depth -= std::mem::take(operators);
+                }
+            }
+            Token::Ident("and" | "or" | "not" | "is" | "if" | "else" | "in") => self.operator(),
+            Token::TemplateData(_)
+            | Token::Ident(_)
+            | Token::Str(_)
+            | Token::String(_)
+            | Token::Int(_)
+            | Token::Int128(_)
+            | Token::Float(_)
+            | Token::Assign => {}
+            _ => self.operator(),
+        }
+    }
+
+    fn start_tag(&mut self, tag: Tag) {
+        self.tag = tag;
+        self.brackets.clear();
+        self.brackets.push(0);
+        self.bracket_depth = 1;
+    }
+
+    fn end_tag(&mut self) {
+        if self.tag == Tag::Set {
+            self.open_statement();
+        }
+        self.tag = Tag::None;
+        self.brackets.clear();
+        self.bracket_depth = 0;
+    }
+
+    fn keyword(&mut self, name: &str) {
+        self.tag = if name == "set" { Tag::Set } else { Tag::Other };
+        match name {
+            "for" | "if" | "with" | "filter" | "macro" | "call" | "autoescape" | "block" => self.open_statement(),
+            "elif" => {
+                if let Some(branches) = self.statements.last_mut() {
+                    *branches += 1;
+                    self.statement_depth += 1;
+                }
+            }
+            _ if name.starts_with("end") => {
+                if let Some(branches) = self.statements.pop() {
+                    self.statement_depth -= 1 + branches;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn open_statement(&mut self) {
+        self.statements.push(0);
+        self.statement_depth += 1;
+    }
+
+    fn operator(&mut self) {
+        if let Some(operators) = self.brackets.last_mut() {
+            *operators += 1;
+            self.bracket_depth += 1;
+        }
+    }
+
+    fn close_bracket(&mut self) {
+        if self.brackets.len() > 1
+            && let Some(operators) = self.brackets.pop()
+        {
+            self.bracket_depth -= 1 + operators;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SCRAPS: &[&str] = &[
+        "{{",
+        "}}",
+        "{%",
+        "%}",
+        "{#",
+        "#}",
+        " ",
+        "\n",
+        "(",
+        ")",
+        "[",
+        "]",
+        "{",
+        "}",
+        "a",
+        "1",
+        "1e5and",
+        "0x1for",
+        " and ",
+        " not ",
+        " in ",
+        " is ",
+        " if ",
+        " else ",
+        "elif",
+        "for ",
+        "set ",
+        "endfor",
+        "-",
+        "+",
+        "*",
+        "**",
+        "//",
+        "~",
+        "|",
+        ".",
+        "==",
+        "!=",
+        "<=",
+        "=",
+        ",",
+        ":",
+        "\"",
+        "'",
+        "%",
+        "\\",
+        "é",
+        "x.y|z(a)",
+        "{% if a %}",
+        "{% set x %}",
+        "1not",
+    ];
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(3000))]
+
+        /// What is not looked at could not have been too deep.
+        #[test]
+        fn nothing_deep_is_taken_for_shallow(parts in prop::collection::vec(prop::sample::select(SCRAPS), 0..80)) {
+            let source = parts.concat();
+            let most = most_depth(source.as_bytes());
+            let mut depth = Depth::default();
+            for token in tokenize(&source, false, SyntaxConfig::default()) {
+                let Ok((token, _)) = token else { break };
+                depth.feed(&token);
+                prop_assert!(depth.total() <= most || most > MAX_DEPTH, "{}", source);
+            }
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Which slot a name means.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use minijinja::machinery::ast;
+
+use crate::template::tree::{Expr, ExprKind, Local, Place};
+
+/// All frames that are being compiled: the template's own, then those of macros inside macros.
+pub(super) struct Frames {
+    frames: Vec<Frame>,
+}
+
+#[derive(Default)]
+struct Frame {
+    scopes: Vec<Scope>,
+    next_slot: usize,
+    /// Names of the enclosing macro's frame that this one reads: its slot there, and here.
+    captures: Vec<(usize, usize)>,
+    /// The same, to look them up.
+    captured: HashMap<usize, usize>,
+}
+
+#[derive(Default)]
+struct Scope {
+    names: HashMap<String, Binding>,
+    /// In the body of a `for`: whether `loop` means this loop here, and its slot once it is used.
+    has_loop: bool,
+    first_slot: usize,
+}
+
+#[derive(Clone, Copy)]
+struct Binding {
+    slot: usize,
+    /// Whether something is stored in it whenever it can be read.
+    always_set: bool,
+}
+
+/// One meaning that a name can have, tried in order.
+struct Candidate {
+    outer: bool,
+    slot: usize,
+    always_set: bool,
+}
+
+impl Frames {
+    pub(super) fn new() -> Self {
+        let mut frames = Self { frames: Vec::new() };
+        frames.push_frame();
+        frames
+    }
+
+    pub(super) fn push_frame(&mut self) {
+        self.frames.push(Frame { scopes: vec![Scope::default()], next_slot: 0, ..Frame::default() });
+    }
+
+    /// Ends a frame: its size, and what it captures from the frame around it.
+    pub(super) fn pop_frame(&mut self) -> (usize, Vec<(usize, usize)>) {
+        let frame = self.frames.pop();
+        frame.map_or_else(Default::default, |frame| (frame.next_slot, frame.captures))
+    }
+
+    /// The size of the template's own frame.
+    pub(super) fn root_size(&self) -> usize {
+        self.frames[0].next_slot
+    }
+
+    fn frame(&mut self) -> &mut Frame {
+        self.frames.last_mut().expect("the template's own frame is never popped while it is compiled")
+    }
+
+    fn scope(&mut self) -> &mut Scope {
+        self.frame().scopes.last_mut().expect("a frame has at least one scope")
+    }
+
+    /// Begins a scope.
+    pub(super) fn push_scope(&mut self) {
+        let first_slot = self.frame().next_slot;
+        self.frame().scopes.push(Scope { first_slot, ..Scope::default() });
+    }
+
+    /// Ends a scope: all slots that it and what was in it used.
+    pub(super) fn pop_scope(&mut self) -> Range<usize> {
+        let end = self.frame().next_slot;
+        let scope = self.frame().scopes.pop();
+        scope.map_or(0..0, |scope| scope.first_slot..end)
+    }
+
+    /// Gives a name a slot in the current scope, or the one it has there already.
+    pub(super) fn declare(&mut self, name: &str, always_set: bool) -> usize {
+        if let Some(binding) = self.scope().names.get_mut(name) {
+            binding.always_set |= always_set;
+            return binding.slot;
+        }
+        let slot = self.new_slot();
+        self.scope().names.insert(name.to_owned(), Binding { slot, always_set });
+        slot
+    }
+
+    /// Gives a parameter the next slot. Of two parameters with one name, the last has it.
+    pub(super) fn declare_param(&mut self, name: &str) {
+        let slot = self.new_slot();
+        self.scope().names.insert(name.to_owned(), Binding { slot, always_set: true });
+    }
+
+    pub(super) fn new_slot(&mut self) -> usize {
+        let frame = self.frame();
+        frame.next_slot += 1;
+        frame.next_slot - 1
+    }
+
+    pub(super) fn next_slot(&mut self) -> usize {
+        self.frame().next_slot
+    }
+
+    /// Says whether `loop` means the current scope's loop from here on.
+    pub(super) fn set_loop(&mut self, has_loop: bool) {
+        self.scope().has_loop = has_loop;
+    }
+
+    /// The slot of the current scope's `loop`, if its body mentioned it.
+    pub(super) fn loop_slot(&mut self) -> Option<usize> {
+        self.scope().names.get("loop").map(|binding| binding.slot)
+    }
+
+    /// Whether a name means anything but an input.
+    pub(super) fn knows(&mut self, name: &str) -> bool {
+        !self.candidates(self.frames.len() - 1, name).is_empty()
+    }
+
+    /// The expression that reads a name; `input` makes the one that reads it from the inputs.
+    pub(super) fn read(&mut self, name: &str, place: Place, input: impl FnOnce() -> ExprKind) -> ExprKind {
+        let candidates = self.candidates(self.frames.len() - 1, name);
+        let last_is_sure = candidates.last().is_some_and(|candidate| candidate.always_set);
+        let mut kind = if last_is_sure { None } else { Some(input()) };
+        for candidate in candidates.into_iter().rev() {
+            let otherwise = if candidate.always_set { None } else { kind.take() };
+            let otherwise = otherwise.map(|kind| Box::new(Expr::new(kind, place)));
+            let local = Local { slot: candidate.slot, name: name.into(), otherwise };
+            kind = Some(if candidate.outer { ExprKind::Outer(local) } else { ExprKind::Local(local) });
+        }
+        kind.expect("there is an input or a candidate")
+    }
+
+    /// Everything that a name can mean in a frame, best first, up to the first that is sure.
+    fn candidates(&mut self, depth: usize, name: &str) -> Vec<Candidate> {
+        let mut found = Vec::new();
+        for index in (0..self.frames[depth].scopes.len()).rev() {
+            self.declare_loop(depth, index, name);
+            if let Some(&Binding { slot, always_set }) = self.frames[depth].scopes[index].names.get(name) {
+                found.push(Candidate { outer: false, slot, always_set });
+                if always_set {
+                    return found;
+                }
+            }
+        }
+        if depth == 0 {
+            return found;
+        }
+        for outer in self.candidates(depth - 1, name) {
+            if depth == 1 || outer.outer {
+                found.push(Candidate { outer: true, ..outer });
+            } else {
+                let slot = self.capture(depth, outer.slot);
+                found.push(Candidate { outer: false, slot, always_set: outer.always_set });
+            }
+        }
+        found
+    }
+
+    /// Gives `loop` a slot when the body of a loop mentions it for the first time.
+    fn declare_loop(&mut self, depth: usize, scope: usize, name: &str) {
+        let frame = &mut self.frames[depth];
+        if name == "loop" && frame.scopes[scope].has_loop && !frame.scopes[scope].names.contains_key(name) {
+            let binding = Binding { slot: frame.next_slot, always_set: true };
+            frame.next_slot += 1;
+            frame.scopes[scope].names.insert(name.to_owned(), binding);
+        }
+    }
+
+    /// The slot that a slot of the enclosing macro is copied to.
+    fn capture(&mut self, depth: usize, outer_slot: usize) -> usize {
+        let frame = &mut self.frames[depth];
+        if let Some(slot) = frame.captured.get(&outer_slot) {
+            return *slot;
+        }
+        let slot = frame.next_slot;
+        frame.next_slot += 1;
+        frame.captures.push((outer_slot, slot));
+        frame.captured.insert(outer_slot, slot);
+        slot
+    }
+}
+
+/// Names that statements assign in their own scope.
+pub(super) fn assigned_names<'s>(statements: &[ast::Stmt<'s>], names: &mut Vec<&'s str>) {
+    for statement in statements {
+        match statement {
+            ast::Stmt::Set(node) => target_names(&node.target, names),
+            ast::Stmt::SetBlock(node) => {
+                target_names(&node.target, names);
+                assigned_names(&node.body, names);
+            }
+            ast::Stmt::Macro(node) => names.push(node.name),
+            ast::Stmt::IfCond(node) => {
+                assigned_names(&node.true_body, names);
+                assigned_names(&node.false_body, names);
+            }
+            ast::Stmt::FilterBlock(node) => assigned_names(&node.body, names),
+            ast::Stmt::AutoEscape(node) => assigned_names(&node.body, names),
+            ast::Stmt::ForLoop(node) => assigned_names(&node.else_body, names),
+            _ => {}
+        }
+    }
+}
+
+pub(super) fn target_names<'s>(target: &ast::Expr<'s>, names: &mut Vec<&'s str>) {
+    match target {
+        ast::Expr::Var(var) => names.push(var.id),
+        ast::Expr::List(list) => list.items.iter().for_each(|item| target_names(item, names)),
+        ast::Expr::Tuple(tuple) => tuple.items.iter().for_each(|item| target_names(item, names)),
+        _ => {}
+    }
+}

@@ -1,0 +1,161 @@
+//! Makes a tree of text and tags.
+
+use crate::error::{Error, Kind, Result};
+use crate::template::syntax::jinja::Options;
+use crate::template::syntax::leaves::Leaves;
+use crate::template::syntax::mustache::scan::{Tag, TagKind};
+use crate::template::syntax::mustache::{MAX_DEPTH, syntax_error};
+use crate::template::tree::{Block, Expr, ExprKind, Lookup, Node, Place, Section, Tree};
+use crate::text::source::Span;
+
+/// Builds a tree from the leaves: the open sections are a stack here, not on the call stack.
+pub(super) struct Builder<'s> {
+    leaves: Leaves<'s>,
+    /// The sections around, outermost first.
+    open: Vec<Open<'s>>,
+    /// How many of them have a context. That of the outermost one is in slot 0, and so on:
+    /// sections that follow each other share a slot.
+    contexts: usize,
+}
+
+/// A section that is not closed yet.
+struct Open<'s> {
+    name: &'s str,
+    span: Span,
+    value: Expr,
+    inverted: bool,
+    /// The block that the section is in.
+    outer: Block,
+}
+
+impl<'s> Builder<'s> {
+    pub(super) fn new(options: Options<'s>) -> Self {
+        Self { leaves: Leaves::new(options), open: Vec::new(), contexts: 0 }
+    }
+
+    pub(super) fn text(&mut self, text: &str) {
+        self.leaves.text(text);
+    }
+
+    pub(super) fn tag(&mut self, tag: &Tag<'s>) -> Result<()> {
+        match tag.kind {
+            TagKind::Variable | TagKind::Triple => self.variable(tag),
+            TagKind::Section | TagKind::Inverted => self.open(tag),
+            TagKind::Close => self.close(tag),
+            TagKind::Comment | TagKind::Delimiters => Ok(()),
+            TagKind::Partial => Err(excluded("partials", tag)),
+            TagKind::Parent => Err(excluded("parents", tag)),
+            TagKind::Block => Err(excluded("blocks", tag)),
+        }
+    }
+
+    pub(super) fn finish(mut self) -> Result<Tree> {
+        if let Some(open) = self.open.pop() {
+            let details = format!("the section `{}` is not closed", open.name);
+            let help = format!("close it with a `/{}` tag", open.name);
+            return Err(syntax_error(details, open.span).with_help(help));
+        }
+        Ok(self.leaves.finish())
+    }
+
+    fn variable(&mut self, tag: &Tag<'s>) -> Result<()> {
+        let lookup = self.lookup(tag)?;
+        self.leaves.tree.interpolations += 1;
+        if let ExprKind::Lookup(lookup) = &lookup.kind
+            && let Some(index) = lookup.input.filter(|_| lookup.contexts == 0 && lookup.rest.is_empty())
+        {
+            self.leaves.tree.plain_inputs.push(index);
+        }
+        self.leaves.push(Node::Emit(lookup));
+        Ok(())
+    }
+
+    fn open(&mut self, tag: &Tag<'s>) -> Result<()> {
+        let value = self.lookup(tag)?;
+        if self.open.len() == MAX_DEPTH {
+            let details = format!("the template nests deeper than {MAX_DEPTH} levels here");
+            return Err(Error::new(Kind::LimitExceeded, details)
+                .at(tag.span)
+                .with_help("dotted names reach into objects without a section for each level"));
+        }
+        let inverted = tag.kind == TagKind::Inverted;
+        let outer = self.leaves.replace_block(Block::new());
+        self.open.push(Open { name: tag.name, span: tag.span, value, inverted, outer });
+        if !inverted {
+            self.contexts += 1;
+            self.leaves.tree.frame_size = self.leaves.tree.frame_size.max(self.contexts);
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, tag: &Tag<'s>) -> Result<()> {
+        let name = check_name(tag)?;
+        let Some(Open { name: expected, value, inverted, outer, .. }) = self.open.pop() else {
+            let details = format!("the section `{name}` is closed here, but no section is open");
+            return Err(syntax_error(details, tag.span).with_help("remove the tag, or open the section before it"));
+        };
+        if name != expected {
+            let details = format!("expected the end of the section `{expected}`, found the end of `{name}`");
+            let help = format!("close `{expected}` first: sections end in the reverse order of their beginnings");
+            return Err(syntax_error(details, tag.span).with_help(help));
+        }
+        if !inverted {
+            self.contexts -= 1;
+        }
+        let body = self.leaves.replace_block(outer);
+        self.leaves.push(Node::Section(Box::new(Section { value, inverted, slot: self.contexts, body })));
+        Ok(())
+    }
+
+    /// The expression that looks up what a tag names.
+    fn lookup(&mut self, tag: &Tag<'s>) -> Result<Expr> {
+        let name = check_name(tag)?;
+        let place = Place::from(Span::new(tag.name_at, tag.name_at + name.len()));
+        let (first, rest) = match name.strip_prefix('.') {
+            Some(rest) if self.contexts > 0 => ("", rest),
+            Some("") => {
+                let details = "`.` means the item of the section around it, but there is none here";
+                return Err(syntax_error(details, tag.span).with_help("name an input, or put the tag into a section"));
+            }
+            // Outside of sections the innermost context is the inputs themselves.
+            Some(name) => split_name(name),
+            None => split_name(name),
+        };
+        let input = (!first.is_empty()).then(|| self.leaves.input(first, place));
+        let rest = rest.split('.').filter(|part| !part.is_empty()).map(Into::into).collect();
+        let lookup = Lookup { contexts: self.contexts, input, first: first.into(), rest };
+        Ok(Expr::new(ExprKind::Lookup(Box::new(lookup)), place))
+    }
+}
+
+/// The first part of a name, and the others.
+fn split_name(name: &str) -> (&str, &str) {
+    name.split_once('.').unwrap_or((name, ""))
+}
+
+/// The tag's name, if it can be one.
+fn check_name<'s>(tag: &Tag<'s>) -> Result<&'s str> {
+    let name = tag.name;
+    if name.is_empty() {
+        return Err(syntax_error("a tag has no name", tag.span)
+            .with_help("name an input; to write the delimiters as text, choose others, as in {{=<% %>=}}"));
+    }
+    let span = Span::new(tag.name_at, tag.name_at + name.len());
+    if name.contains(char::is_whitespace) {
+        return Err(syntax_error(format!("expected a name, found `{name}`"), span)
+            .with_help("Mustache has names and no expressions, filters or helpers; Jinja templates have them"));
+    }
+    let parts = name.strip_prefix('.').unwrap_or(name);
+    if name != "." && parts.split('.').any(str::is_empty) {
+        return Err(syntax_error(format!("the name `{name}` has an empty part"), span)
+            .with_help("write one dot between two parts"));
+    }
+    Ok(name)
+}
+
+fn excluded(feature: &str, tag: &Tag<'_>) -> Error {
+    let details = format!("{feature} (`{}`)", tag.name);
+    Error::new(Kind::ExcludedFeature, details)
+        .at(tag.span)
+        .with_help("a prompt is one file: write the text here, or hand it in as an input that is declared trusted")
+}

@@ -1,0 +1,176 @@
+//! Cuts a source into text and tags.
+
+use memchr::memmem;
+
+use crate::error::Result;
+use crate::template::syntax::mustache::syntax_error;
+use crate::text::source::Span;
+
+/// What a tag does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TagKind {
+    Variable,
+    /// `{{{x}}}`
+    Triple,
+    Section,
+    Inverted,
+    Close,
+    Comment,
+    Delimiters,
+    Partial,
+    Parent,
+    Block,
+}
+
+impl TagKind {
+    /// The kind of a tag that begins with this character, and how long its mark is.
+    fn from_mark(mark: u8) -> (Self, usize) {
+        let kind = match mark {
+            b'&' => Self::Variable,
+            b'{' => Self::Triple,
+            b'#' => Self::Section,
+            b'^' => Self::Inverted,
+            b'/' => Self::Close,
+            b'!' => Self::Comment,
+            b'=' => Self::Delimiters,
+            b'>' => Self::Partial,
+            b'<' => Self::Parent,
+            b'$' => Self::Block,
+            _ => return (Self::Variable, 0),
+        };
+        (kind, 1)
+    }
+
+    /// Whether the tag takes its whole line away if there is nothing else on it.
+    fn can_stand_alone(self) -> bool {
+        matches!(self, Self::Section | Self::Inverted | Self::Close | Self::Comment | Self::Delimiters)
+    }
+}
+
+/// A tag: what it does, what it names, and where it stands.
+#[derive(Debug)]
+pub(super) struct Tag<'s> {
+    pub(super) kind: TagKind,
+    /// What is between the delimiters, without the mark and the white space around.
+    pub(super) name: &'s str,
+    /// Where the name begins.
+    pub(super) name_at: usize,
+    pub(super) span: Span,
+}
+
+pub(super) struct Scanner<'s> {
+    source: &'s str,
+    open: &'s str,
+    close: &'s str,
+    /// How far the source has been read, and whether a line begins there.
+    at: usize,
+    at_line_start: bool,
+}
+
+impl<'s> Scanner<'s> {
+    pub(super) fn new(source: &'s str) -> Self {
+        Self { source, open: "{{", close: "}}", at: 0, at_line_start: true }
+    }
+
+    /// The text up to the next tag, and that tag; without one, the source ends with the text.
+    pub(super) fn next(&mut self) -> Result<(&'s str, Option<Tag<'s>>)> {
+        let start = self.at;
+        let Some(tag_start) = self.find(self.open, start) else {
+            self.at = self.source.len();
+            return Ok((&self.source[start..], None));
+        };
+        let tag = self.tag(tag_start)?;
+        let text = &self.source[start..tag_start];
+        let line = tag.kind.can_stand_alone().then(|| self.own_line(text, tag.span.end)).flatten();
+        self.at_line_start = line.is_some();
+        let (text, end) = line.unwrap_or((text, tag.span.end));
+        self.at = end;
+        Ok((text, Some(tag)))
+    }
+
+    /// For a tag that has its line to itself: the text before that line, and where the line ends.
+    fn own_line(&self, before: &'s str, tag_end: usize) -> Option<(&'s str, usize)> {
+        let kept = before.trim_end_matches([' ', '\t']);
+        let begins_line = kept.ends_with('\n') || (kept.is_empty() && self.at_line_start);
+        if !begins_line {
+            return None;
+        }
+        let after = self.source[tag_end..].trim_start_matches([' ', '\t']);
+        let next_line = after.strip_prefix('\n').or_else(|| after.strip_prefix("\r\n"));
+        let next_line = next_line.or_else(|| after.is_empty().then_some(after))?;
+        Some((kept, self.source.len() - next_line.len()))
+    }
+
+    /// Reads the tag that begins here.
+    fn tag(&mut self, start: usize) -> Result<Tag<'s>> {
+        let inside = start + self.open.len();
+        let rest = self.source[inside..].trim_start();
+        let mark_at = self.source.len() - rest.len();
+        // A closing delimiter may begin like a mark; it is none.
+        let mark = rest.bytes().next().filter(|_| !rest.starts_with(self.close));
+        let (kind, mark_len) = TagKind::from_mark(mark.unwrap_or_default());
+        let content = mark_at + mark_len;
+        // White space up to the end of the source is no part of what an error should point at.
+        let opening = Span::new(start, if rest.is_empty() { inside } else { content });
+        let (content_end, end) = match kind {
+            TagKind::Delimiters => self.end_of_delimiters(content, opening)?,
+            TagKind::Triple => self.end_of_triple(content, opening)?,
+            _ => {
+                let at = self.find(self.close, content).ok_or_else(|| self.unclosed("", opening))?;
+                (at, at + self.close.len())
+            }
+        };
+        let content = &self.source[content..content_end];
+        let name_at = content_end - content.trim_start().len();
+        let tag = Tag { kind, name: content.trim(), name_at, span: Span::new(start, end) };
+        if kind == TagKind::Delimiters {
+            (self.open, self.close) = delimiters(&tag)?;
+        }
+        Ok(tag)
+    }
+
+    /// Where the content of `{{=<% %>=}}` ends, and the tag. The content may well contain the
+    /// closing delimiter.
+    fn end_of_delimiters(&self, content: usize, opening: Span) -> Result<(usize, usize)> {
+        let ending = format!("={}", self.close);
+        let at = self.find(&ending, content).ok_or_else(|| self.unclosed("=", opening))?;
+        Ok((at, at + ending.len()))
+    }
+
+    /// Where the content of `{{{x}}}` ends, and the tag. The first closing delimiter must have the
+    /// third brace, or a forgotten one would swallow everything up to the next such tag.
+    fn end_of_triple(&self, content: usize, opening: Span) -> Result<(usize, usize)> {
+        let at = self.find(self.close, content).ok_or_else(|| self.unclosed("}", opening))?;
+        if self.source[at..].strip_prefix('}').is_some_and(|rest| rest.starts_with(self.close)) {
+            return Ok((at, at + 1 + self.close.len()));
+        }
+        if self.source[content..at].ends_with('}') {
+            return Ok((at - 1, at + self.close.len()));
+        }
+        Err(self.unclosed("}", Span::new(opening.start, at + self.close.len())))
+    }
+
+    fn unclosed(&self, mark: &str, span: Span) -> crate::error::Error {
+        let Self { open, close, .. } = self;
+        let details = format!("a tag is not closed: `{mark}{close}` is missing");
+        let help = format!("close the tag; to write `{open}` as text, choose other delimiters, as in {{{{=<% %>=}}}}");
+        syntax_error(details, span).with_help(help)
+    }
+
+    fn find(&self, needle: &str, from: usize) -> Option<usize> {
+        memmem::find(&self.source.as_bytes()[from..], needle.as_bytes()).map(|at| from + at)
+    }
+}
+
+/// The delimiters that a tag sets.
+fn delimiters<'s>(tag: &Tag<'s>) -> Result<(&'s str, &'s str)> {
+    let mut words = tag.name.split_whitespace();
+    if let (Some(open), Some(close), None) = (words.next(), words.next(), words.next())
+        && !tag.name.contains('=')
+    {
+        return Ok((open, close));
+    }
+    let details =
+        "a delimiter tag needs an opening and a closing delimiter, with a space between them and no `=` in them";
+    Err(syntax_error(details, tag.span).with_help("write it like {{=<% %>=}}"))
+}

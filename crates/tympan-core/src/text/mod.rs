@@ -1,0 +1,8 @@
+//! Text and where it comes from: source files, positions in them, and which inputs wrote each byte.
+
+pub mod hash;
+pub mod origin;
+pub(crate) mod placement;
+pub mod source;
+pub(crate) mod source_map;
+pub mod traced;

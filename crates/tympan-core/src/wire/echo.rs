@@ -1,0 +1,213 @@
+//! The provider `echo`: a stand-in for a model that needs no key and no network.
+//!
+//! It answers with the last user message, or fills the prompt's `outputs` with values that fit them, and always in the
+//! same way. A script makes it call tools first:
+//!
+//! ```yaml
+//! model:
+//!   provider: echo
+//!   options:
+//!     additionalProperties:
+//!       script: ${file:script.yaml}
+//! ```
+//!
+//! where the script is a list of rounds, each with a `text`, a `refusal`, an `error` or some `tool_calls`:
+//!
+//! ```yaml
+//! - tool_calls:
+//!     - name: get_weather
+//!       arguments: {city: Paris}
+//! - text: It is sunny in Paris.
+//! ```
+
+use serde_json::{Value as Json, json};
+
+use crate::chat::message::{ContentPart, Message, Role};
+use crate::error::{Error, Kind, Result};
+use crate::json::JsonMap;
+use crate::prompt::Prompt;
+use crate::spec::schema::{Property, PropertyKind};
+use crate::text::hash::sha256_hex;
+use crate::wire::response::{Answer, Delta, FinishReason, Output, Response, ToolCall, Usage};
+
+/// The provider's name, and its model's.
+pub const ECHO: &str = "echo";
+
+/// How many numbers the vectors of `echo` have.
+const DIMENSIONS: usize = 8;
+
+/// A picture of one transparent point, as PNG in base64.
+const PICTURE: &str =
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+/// Answers as a model would, from the prompt and the messages alone. The interface is the one that is named, or else the
+/// prompt's.
+///
+/// # Errors
+/// The prompt asks for an interface that `echo` does not have, its script is at fault, or the script says so.
+pub fn answer(prompt: &Prompt, messages: &[Message], api_type: Option<&str>) -> Result<Response> {
+    let model = prompt.spec().model.as_ref();
+    let api_type = api_type.or_else(|| model?.api_type.as_deref()).unwrap_or("chat");
+    let output = match api_type {
+        "chat" | "responses" => Output::Answer(chat(prompt, messages)?),
+        "embedding" => Output::Embeddings(messages.iter().map(|message| vector(&spoken(message))).collect()),
+        "image" => Output::Images(vec![PICTURE.to_owned()]),
+        other => return Err(Error::new(Kind::UnsupportedApi, other).with_help("echo has chat, embedding and image")),
+    };
+    let finish_reason = match &output {
+        Output::Answer(answer) if !answer.tool_calls.is_empty() => FinishReason::ToolCalls,
+        _ => FinishReason::Stop,
+    };
+    let usage = usage(messages, &output);
+    Ok(Response {
+        id: Some(format!("echo-{}", &sha256_hex(transcript(messages))[..12])),
+        model: Some(ECHO.to_owned()),
+        output,
+        finish_reason: Some(finish_reason),
+        usage: Some(usage),
+    })
+}
+
+/// The steps in which an answer would arrive if it were streamed: a word at a time.
+pub fn deltas(response: &Response) -> Vec<Delta> {
+    let words = response.deltas().into_iter().flat_map(|delta| match delta {
+        Delta::Text(text) => text.split_inclusive(char::is_whitespace).map(|word| Delta::Text(word.into())).collect(),
+        other => vec![other],
+    });
+    words.collect()
+}
+
+fn chat(prompt: &Prompt, messages: &[Message]) -> Result<Answer> {
+    // What has been answered since the user last spoke are the rounds that are behind us.
+    let since_user = messages.iter().rev().take_while(|message| message.role != Role::User);
+    let round = since_user.filter(|message| message.role == Role::Assistant).count();
+    if let Some(script) = script(prompt) {
+        return scripted(script, round);
+    }
+    let outputs = &prompt.spec().outputs;
+    if !outputs.is_empty() {
+        return Ok(Answer { text: object(outputs).to_string(), ..Answer::default() });
+    }
+    let last_user = messages.iter().rev().find(|message| message.role == Role::User);
+    let text = last_user.or(messages.last()).map(spoken).unwrap_or_default();
+    Ok(Answer { text, ..Answer::default() })
+}
+
+/// What a message says, with names in the places of pictures and the like.
+fn spoken(message: &Message) -> String {
+    let mut out = String::new();
+    for part in message.content.iter() {
+        match part {
+            ContentPart::Text(text) => {
+                let mut at = 0;
+                for anchor in &text.anchors {
+                    out.push_str(&text.value[at..anchor.range.start]);
+                    out.push_str(&format!("[{} {}]", anchor.input.kind.as_str(), anchor.input.name));
+                    at = anchor.range.end;
+                }
+                out.push_str(&text.value[at..]);
+            }
+            ContentPart::Image(_) => out.push_str("[image]"),
+            ContentPart::Audio(_) => out.push_str("[audio]"),
+            ContentPart::File(_) => out.push_str("[file]"),
+        }
+    }
+    out
+}
+
+fn script(prompt: &Prompt) -> Option<&Json> {
+    prompt.spec().model.as_ref()?.options.additional_properties.get("script")
+}
+
+fn scripted(script: &Json, round: usize) -> Result<Answer> {
+    let wrong = |details: String| {
+        Error::new(Kind::InvalidRequest, format_args!("the script of echo: {details}"))
+            .with_help("a script is a list of rounds, each with text, refusal, error or tool_calls")
+    };
+    let rounds = script.as_array().ok_or_else(|| wrong("expected a list of rounds".to_owned()))?;
+    let step = rounds.get(round).ok_or_else(|| wrong(format!("it has no round {}", round + 1)))?;
+    let text = |key: &str| step.get(key).and_then(Json::as_str).map(str::to_owned);
+    if let Some(message) = text("error") {
+        return Err(Error::new(Kind::Provider, message));
+    }
+    let calls = step.get("tool_calls").and_then(Json::as_array).map(Vec::as_slice).unwrap_or_default();
+    let tool_calls: Option<Vec<_>> =
+        calls.iter().enumerate().map(|(index, call)| tool_call(call, round, index)).collect();
+    let tool_calls = tool_calls.ok_or_else(|| wrong(format!("round {}: a tool call has no name", round + 1)))?;
+    let (text, refusal) = (text("text"), text("refusal"));
+    if text.is_none() && refusal.is_none() && tool_calls.is_empty() {
+        return Err(wrong(format!("round {} says nothing", round + 1)));
+    }
+    Ok(Answer { text: text.unwrap_or_default(), refusal, tool_calls, ..Answer::default() })
+}
+
+fn tool_call(call: &Json, round: usize, index: usize) -> Option<ToolCall> {
+    let id = call.get("id").and_then(Json::as_str).map(str::to_owned);
+    let arguments = match call.get("arguments") {
+        None => "{}".to_owned(),
+        // Models do write arguments that are no JSON.
+        Some(Json::String(text)) => text.clone(),
+        Some(value) => value.to_string(),
+    };
+    Some(ToolCall {
+        id: id.unwrap_or_else(|| format!("call_{}_{}", round + 1, index + 1)),
+        name: call.get("name")?.as_str()?.to_owned(),
+        arguments,
+    })
+}
+
+fn object(properties: &[Property]) -> Json {
+    let entries = properties.iter().map(|property| (property.name.clone(), value(property)));
+    Json::Object(entries.collect::<JsonMap>())
+}
+
+/// A value that fits a declaration; the author's own, if there is one.
+fn value(property: &Property) -> Json {
+    let written = property.default.as_ref().or(property.example.as_ref());
+    let written = written.or_else(|| property.enum_values.as_ref()?.first());
+    if let Some(value) = written {
+        return value.clone();
+    }
+    match property.kind {
+        PropertyKind::Integer => 0.into(),
+        PropertyKind::Float => 0.0.into(),
+        PropertyKind::Boolean => false.into(),
+        PropertyKind::Array => property.items.iter().map(|items| value(items)).collect(),
+        PropertyKind::Thread => json!([]),
+        PropertyKind::Object => object(&property.properties),
+        PropertyKind::String | PropertyKind::Image | PropertyKind::File | PropertyKind::Audio => {
+            property.name.clone().into()
+        }
+    }
+}
+
+/// A vector of length one that only the same text has.
+fn vector(text: &str) -> Vec<f64> {
+    let digits = sha256_hex(text);
+    let parts = digits.as_bytes().chunks(2).take(DIMENSIONS);
+    let byte = |part: &[u8]| str::from_utf8(part).ok().and_then(|hex| u8::from_str_radix(hex, 16).ok());
+    let numbers: Vec<f64> = parts.map(|part| f64::from(byte(part).unwrap_or_default()) - 127.5).collect();
+    let length = numbers.iter().map(|number| number * number).sum::<f64>().sqrt();
+    numbers.into_iter().map(|number| number / length).collect()
+}
+
+/// Words in place of tokens: it has no tokens of its own.
+fn usage(messages: &[Message], output: &Output) -> Usage {
+    let words = |text: &str| text.split_whitespace().count() as u64;
+    let input_tokens = messages.iter().map(|message| words(&spoken(message))).sum();
+    let output_tokens = match output {
+        Output::Answer(answer) => {
+            words(&answer.text) + answer.tool_calls.iter().map(|call| words(&call.arguments)).sum::<u64>()
+        }
+        Output::Embeddings(_) | Output::Images(_) => 0,
+    };
+    let total_tokens = input_tokens + output_tokens;
+    let reported = json!({"input_tokens": input_tokens, "output_tokens": output_tokens, "total_tokens": total_tokens});
+    let reported = reported.as_object().cloned().unwrap_or_default();
+    Usage { input_tokens, output_tokens, total_tokens, reported, ..Usage::default() }
+}
+
+fn transcript(messages: &[Message]) -> String {
+    let lines = messages.iter().map(|message| format!("{}:{}", message.role.as_str(), spoken(message)));
+    lines.collect::<Vec<_>>().join("\n")
+}

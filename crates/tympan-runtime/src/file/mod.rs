@@ -1,0 +1,5 @@
+//! Files: opened safely, written atomically.
+
+pub mod read;
+pub mod time;
+pub mod write;

@@ -1,0 +1,100 @@
+//! Renderers that the host brings, kept to the same safety as our own.
+//!
+//! Such a renderer returns a bare string. Who wrote which part of it is not known, so all of it
+//! counts as untrusted but for the role markers of the template, which are known by a nonce that
+//! no input can have foreseen.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use tympan_core::chat::marker::pre_render;
+use tympan_core::chat::rendered::{InputInfo, InputTable};
+use tympan_core::prompt::RenderOptions;
+use tympan_core::text::origin::Origin;
+use tympan_core::text::traced::TracedText;
+use tympan_core::{Error, Inputs, Kind, Prompt, Rendered, Result};
+
+use crate::host::runtime::{Renderer, system_entropy};
+
+/// The name under which everything that the renderer wrote appears in segments.
+const UNKNOWN: &str = "(renderer)";
+
+pub(crate) fn render(
+    renderer: &dyn Renderer,
+    prompt: &Prompt,
+    inputs: &Inputs,
+    options: &RenderOptions<'_>,
+) -> Result<Rendered> {
+    let spec = prompt.spec();
+    // Around everything, the author's instructions too, its markers would say nothing.
+    if options.guard.is_some() {
+        let details = format!("the renderer `{}` does not say who wrote what", spec.template.format);
+        return Err(
+            Error::new(Kind::CannotGuard, details).with_help("only the formats jinja2 and mustache can be guarded")
+        );
+    }
+    if let Some(rich) = spec.inputs.iter().find(|input| input.kind.is_rich() && inputs.contains_key(&input.name)) {
+        let details = format!("`{}` cannot be used with the renderer `{}`", rich.name, spec.template.format);
+        return Err(Error::new(Kind::RichInputMisused, details)
+            .with_help("only the formats jinja2 and mustache know threads, images, files and audio"));
+    }
+    let inputs = prompt.validate_inputs(inputs)?;
+    let template = prompt.get_source(options.variant)?;
+    let table = Arc::new(unknown_inputs().with_arm(prompt.arm_info(options.variant)?));
+    if spec.template.parser != "prompty" {
+        let text = renderer.render(template, &inputs)?;
+        return Ok(Rendered::new(TracedText::whole(text, Origin::input(0)), table));
+    }
+    let nonce = format!("{:016x}", system_entropy()?);
+    let template = pre_render(template, &nonce);
+    let text = renderer.render(&template, &inputs)?;
+    // Which input wrote what is not known, so one that is strict makes all of them so.
+    let strict = options.strict.unwrap_or(spec.template.strict) || spec.inputs.iter().any(|input| input.strict);
+    trace(&text, &template, &nonce, table)?.with_strict(strict)
+}
+
+fn unknown_inputs() -> InputTable {
+    InputTable::new(vec![InputInfo { name: UNKNOWN.to_owned(), trusted: false, strict: false }])
+}
+
+/// A marker whose line the renderer has changed: an input may have had a part in it, and nobody can say which.
+fn changed_marker() -> Error {
+    Error::new(Kind::NonceMismatch, "").with_help(
+        "the renderer has changed the line of a role marker; with a renderer of the host's own, the attributes of a \
+         marker cannot be computed",
+    )
+}
+
+/// Gives the marked lines, and the line ends around them, to the author, and the rest to nobody.
+fn trace(text: &str, template: &str, nonce: &str, inputs: Arc<InputTable>) -> Result<Rendered> {
+    let mark = format!("[nonce={nonce}");
+    let markers: HashSet<&str> = template.lines().filter(|line| line.contains(&mark)).map(str::trim_end).collect();
+    let mut traced = TracedText::default();
+    let mut content = String::new();
+    for line in text.split_inclusive('\n') {
+        let marker = line.split_once(mark.as_str()).filter(|(role, _)| role.chars().all(char::is_alphanumeric));
+        match marker {
+            Some(_) if !markers.contains(line.trim_end()) => return Err(changed_marker()),
+            Some((role, rest)) => {
+                push_content(&mut traced, &std::mem::take(&mut content));
+                let attributes = rest.strip_prefix(", ").map(|rest| format!("[{rest}"));
+                let line = attributes.unwrap_or_else(|| rest.strip_prefix(']').unwrap_or(rest).to_owned());
+                traced.push(&format!("{role}{line}"), Origin::AUTHOR);
+            }
+            None => content.push_str(line),
+        }
+    }
+    push_content(&mut traced, &content);
+    Ok(Rendered::new(traced, inputs))
+}
+
+fn push_content(traced: &mut TracedText, content: &str) {
+    let body = content.trim_start_matches(['\n', '\r']);
+    let start = content.len() - body.len();
+    let end = start + body.trim_end_matches(['\n', '\r']).len();
+    traced.push(&content[..start], Origin::AUTHOR);
+    if start < end {
+        traced.push(&content[start..end], Origin::input(0));
+    }
+    traced.push(&content[end.max(start)..], Origin::AUTHOR);
+}

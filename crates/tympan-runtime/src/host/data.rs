@@ -1,0 +1,458 @@
+//! What hosts in other languages give and get, as data: the counterpart of [`config`](crate::config) for everything
+//! that is no option.
+//!
+//! ```
+//! use serde_json::json;
+//! use tympan_runtime::host::data;
+//!
+//! let response = data::response(json!({ "text": "Hello!", "usage": { "input_tokens": 3, "output_tokens": 2 } }))?;
+//! assert_eq!(response.usage.map(|usage| usage.total_tokens), Some(5));
+//! let unknown = data::response(json!({ "txet": "Hello!" })).expect_err("nobody knows that");
+//! assert!(unknown.message().contains("txet"));
+//! # Ok::<(), tympan_runtime::Error>(())
+//! ```
+
+use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value as Json, json};
+use tympan_core::spec::{Connection, ConnectionKind, Secret, Tool as Declared};
+use tympan_core::turn::{ToolStatus, TurnEvent};
+use tympan_core::wire::Function;
+use tympan_core::wire::response::{Answer, Delta, FinishReason, Output, Response, ToolCall, Usage};
+use tympan_core::{Error, Kind, Prompt, Result};
+
+use crate::model::provider::{Deltas, Reply};
+use crate::model::run::{Run, RunOptions};
+use crate::trace::{BackendStatus, ConsoleBackend, Tracer, TracyBackend};
+use crate::turn::AgentEvent;
+
+/// What happens in a turn: its name as `type`, and the rest.
+pub fn event(event: &AgentEvent) -> Json {
+    match event {
+        AgentEvent::Token(text) => json!({ "type": "token", "text": text }),
+        AgentEvent::Thinking(text) => json!({ "type": "thinking", "text": text }),
+        AgentEvent::Turn(event) => turn_event(event),
+    }
+}
+
+fn turn_event(event: &TurnEvent) -> Json {
+    let mut shown = match event {
+        TurnEvent::Status { message } | TurnEvent::Error { message } | TurnEvent::CompactionFailed { message } => {
+            json!({ "message": message })
+        }
+        TurnEvent::ToolCallStart { name, arguments } => json!({ "name": name, "arguments": arguments }),
+        TurnEvent::ToolResult { name, result } => {
+            let code = match &result.status {
+                ToolStatus::Ok => None,
+                ToolStatus::Error { code } => Some(code),
+            };
+            json!({ "name": name, "parts": result.parts, "error": code })
+        }
+        TurnEvent::MessagesUpdated { count } => json!({ "count": count }),
+        TurnEvent::Done { response, count } => json!({ "response": response, "count": count }),
+        TurnEvent::CompactionComplete { removed, remaining } => json!({ "removed": removed, "remaining": remaining }),
+        _ => json!({}),
+    };
+    shown["type"] = event.name().into();
+    shown
+}
+
+/// A step of an answer: what it is as `type`, and the rest.
+pub fn delta(delta: &Delta) -> Json {
+    match delta {
+        Delta::Text(text) => json!({ "type": "text", "text": text }),
+        Delta::Thinking(text) => json!({ "type": "thinking", "text": text }),
+        Delta::ToolCall { index, id, name } => json!({ "type": "tool_call", "index": index, "id": id, "name": name }),
+        Delta::ToolArguments { index, fragment } => {
+            json!({ "type": "tool_arguments", "index": index, "text": fragment })
+        }
+        Delta::Usage(usage) => json!({ "type": "usage", "usage": usage }),
+    }
+}
+
+/// A step of an answer that a provider of the host's gives: a text, or data as [`delta`] makes it.
+///
+/// # Errors
+/// It is neither.
+pub fn read_delta(step: Json) -> Result<Delta> {
+    if let Json::String(text) = step {
+        return Ok(Delta::Text(text));
+    }
+    Ok(match read("a step of an answer", step)? {
+        DeltaData::Text { text } => Delta::Text(text),
+        DeltaData::Thinking { text } => Delta::Thinking(text),
+        DeltaData::ToolCall { index, id, name } => Delta::ToolCall { index, id, name },
+        DeltaData::ToolArguments { index, text } => Delta::ToolArguments { index, fragment: text },
+        DeltaData::Usage { usage } => Delta::Usage(with_total(usage)),
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+enum DeltaData {
+    Text { text: String },
+    Thinking { text: String },
+    ToolCall { index: usize, id: String, name: String },
+    ToolArguments { index: usize, text: String },
+    Usage { usage: Usage },
+}
+
+/// Providers of hosts rarely add up themselves.
+fn with_total(mut usage: Usage) -> Usage {
+    if usage.total_tokens == 0 {
+        usage.total_tokens = usage.input_tokens + usage.output_tokens;
+    }
+    usage
+}
+
+/// What a provider of the host's is told of what the caller wants: those of `provider`, `model`, `api_type`, `base_url` and
+/// `api_key` that were given, and the `functions` that the model may call besides those that the prompt declares.
+pub fn call_options(options: &RunOptions) -> Json {
+    let RunOptions { provider, model, api_type, base_url, api_key, functions } = options;
+    let functions = functions.iter().map(|function| {
+        let Function { name, description, parameters, strict } = function;
+        json!({ "name": name, "description": description, "parameters": parameters, "strict": strict })
+    });
+    let given = [
+        ("provider", json!(provider)),
+        ("model", json!(model)),
+        ("api_type", json!(api_type)),
+        ("base_url", json!(base_url)),
+        ("api_key", json!(api_key.as_ref().map(Secret::expose))),
+        ("functions", functions.collect()),
+    ];
+    let is_given = |value: &Json| !value.is_null() && value != &json!([]);
+    given.into_iter().filter(|(_, value)| is_given(value)).map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// What a run came to.
+pub fn run(run: &Run) -> Json {
+    json!({
+        "kind": run.outcome.kind(),
+        "result": run.outcome.to_json(),
+        "problems": run.outcome.problems(),
+        "usage": run.usage,
+        "model": run.model,
+        "id": run.id,
+        "finish_reason": run.finish_reason.as_ref().map(FinishReason::as_str),
+    })
+}
+
+/// The answer of a provider of the host's: a text, or a map with `text`, `thinking`, `tool_calls`, `embeddings` or
+/// `images`, and `model`, `id`, `finish_reason` and `usage`.
+///
+/// # Errors
+/// It is neither, or the map has a key that nobody knows.
+pub fn response(answer: Json) -> Result<Response> {
+    let data: ResponseData = match answer {
+        Json::String(text) => ResponseData { text, ..ResponseData::default() },
+        other => read("a provider's answer", other)?,
+    };
+    let ResponseData { text, thinking, refusal, tool_calls, embeddings, images, model, id, finish_reason, usage } =
+        data;
+    let tool_calls = tool_calls.into_iter().map(CallData::into_call).collect();
+    let output = match (embeddings, images) {
+        (Some(vectors), _) => Output::Embeddings(vectors),
+        (None, Some(images)) => Output::Images(images),
+        (None, None) => Output::Answer(Answer { text, thinking, refusal, tool_calls, blocks: None }),
+    };
+    Ok(Response { id, model, output, finish_reason: finish_reason.map(reason), usage: usage.map(with_total) })
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct ResponseData {
+    text: String,
+    thinking: String,
+    refusal: Option<String>,
+    tool_calls: Vec<CallData>,
+    embeddings: Option<Vec<Vec<f64>>>,
+    images: Option<Vec<String>>,
+    model: Option<String>,
+    id: Option<String>,
+    finish_reason: Option<String>,
+    usage: Option<Usage>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CallData {
+    id: String,
+    name: String,
+    #[serde(default)]
+    arguments: Json,
+}
+
+impl CallData {
+    /// The arguments are a map, or the text that a model wrote.
+    fn into_call(self) -> ToolCall {
+        let arguments = match self.arguments {
+            Json::String(text) => text,
+            Json::Null => "{}".to_owned(),
+            map => map.to_string(),
+        };
+        ToolCall { id: self.id, name: self.name, arguments }
+    }
+}
+
+fn reason(name: String) -> FinishReason {
+    match name.as_str() {
+        "stop" => FinishReason::Stop,
+        "length" => FinishReason::Length,
+        "tool_calls" => FinishReason::ToolCalls,
+        "content_filter" => FinishReason::ContentFilter,
+        _ => FinishReason::Other(name),
+    }
+}
+
+/// The reply of a provider of the host's that answers step by step.
+pub fn streamed(steps: BoxStream<'static, Result<Delta>>) -> Reply {
+    // Whoever has seen the last step may ask again.
+    Reply::Stream(Box::new(Steps { steps: steps.fuse().boxed(), sum: Response::default() }))
+}
+
+/// Steps, and what they have added up to.
+struct Steps {
+    steps: BoxStream<'static, Result<Delta>>,
+    sum: Response,
+}
+
+impl Deltas for Steps {
+    fn next(&mut self) -> BoxFuture<'_, Option<Result<Delta>>> {
+        Box::pin(async move {
+            let step = self.steps.next().await?;
+            Some(step.and_then(|step| self.add(&step).map(|()| step)))
+        })
+    }
+
+    fn finish(self: Box<Self>) -> Result<Response> {
+        Ok(self.sum)
+    }
+}
+
+impl Steps {
+    fn add(&mut self, step: &Delta) -> Result<()> {
+        if let Delta::Usage(usage) = step {
+            self.sum.usage = Some(usage.clone());
+            return Ok(());
+        }
+        let Output::Answer(answer) = &mut self.sum.output else { return Ok(()) };
+        match step {
+            Delta::Text(text) => answer.text.push_str(text),
+            Delta::Thinking(text) => answer.thinking.push_str(text),
+            Delta::ToolCall { index, id, name } if *index == answer.tool_calls.len() => {
+                let (id, name) = (id.clone(), name.clone());
+                answer.tool_calls.push(ToolCall { id, name, arguments: String::new() });
+            }
+            Delta::ToolArguments { index, fragment } if *index < answer.tool_calls.len() => {
+                answer.tool_calls[*index].arguments.push_str(fragment);
+            }
+            _ => {
+                return Err(Error::new(Kind::UnexpectedResponse, "a step of a call of a tool that is not its turn")
+                    .with_help("calls begin with `tool_call`, numbered from 0, and their arguments follow"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A connection as prompt files write it: `kind`, `name`, `endpoint`, `apiKey`, and whatever else.
+///
+/// # Errors
+/// It is no map, or one of these is no text.
+pub fn connection(connection: Json) -> Result<Connection> {
+    let Json::Object(mut fields) = connection else { return Err(misfit("a connection", "it is no map")) };
+    let mut text = |name: &str| match fields.remove(name) {
+        None | Some(Json::Null) => Ok(None),
+        Some(Json::String(text)) => Ok(Some(text)),
+        Some(_) => Err(misfit("a connection", format_args!("`{name}` is no text"))),
+    };
+    let (kind, name, endpoint, api_key) = (text("kind")?, text("name")?, text("endpoint")?, text("apiKey")?);
+    let kind = match kind {
+        Some(kind) => ConnectionKind::from_name(&kind),
+        None if api_key.is_some() => ConnectionKind::Key,
+        None => ConnectionKind::Anonymous,
+    };
+    Ok(Connection { kind, name, endpoint, api_key: api_key.map(Secret::new), extra: fields.into() })
+}
+
+/// What a prompt says of one of its tools, without credentials.
+pub fn tool(prompt: &Prompt, tool: &Declared) -> Json {
+    let mut spec = prompt.spec().to_json_redacted();
+    let tools = spec.get_mut("tools").and_then(Json::as_array_mut).map(std::mem::take).unwrap_or_default();
+    tools.into_iter().find(|one| one["name"] == tool.name.as_str()).unwrap_or_default()
+}
+
+/// A function that a handler of the host's made of a tool: `name`, `description`, `parameters` as JSON Schema.
+///
+/// # Errors
+/// It has no name, or something that nobody knows.
+pub fn function(function: Json) -> Result<Function> {
+    let FunctionData { name, description, parameters, strict } = read("a function", function)?;
+    let nothing = || json!({ "type": "object", "properties": {} });
+    Ok(Function { name, description, parameters: parameters.unwrap_or_else(nothing), strict })
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FunctionData {
+    name: String,
+    #[serde(default)]
+    description: Option<String>,
+    #[serde(default)]
+    parameters: Option<Json>,
+    #[serde(default)]
+    strict: bool,
+}
+
+/// Adds a backend that is built in: `{"tracy": folder}`, `{"console": true}` (on standard error), or
+/// `{"otel": {"endpoint": address}}`.
+///
+/// # Errors
+/// There is no such backend, or it cannot be started.
+pub fn add_backend(tracer: &Tracer, name: &str, backend: Json) -> Result<()> {
+    match read("a trace backend", backend)? {
+        BackendData::Tracy(folder) => tracer.add(name, TracyBackend::new(folder)),
+        BackendData::Console(true) => tracer.add(name, ConsoleBackend::new(std::io::stderr())),
+        BackendData::Console(false) => Err(misfit("a trace backend", "`console` is true, or not there")),
+        #[cfg(feature = "otel")]
+        BackendData::Otel(otel) => tracer.add(name, crate::trace::OtelBackend::new(otel.into_options()?)),
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum BackendData {
+    Tracy(std::path::PathBuf),
+    Console(bool),
+    #[cfg(feature = "otel")]
+    Otel(OtelData),
+}
+
+#[cfg(feature = "otel")]
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OtelData {
+    endpoint: String,
+    #[serde(default)]
+    headers: std::collections::BTreeMap<String, String>,
+    service_name: Option<String>,
+    timeout: Option<f64>,
+    #[serde(default)]
+    content: bool,
+}
+
+#[cfg(feature = "otel")]
+impl OtelData {
+    fn into_options(self) -> Result<crate::trace::OtelOptions> {
+        let mut options = crate::trace::OtelOptions::new(self.endpoint);
+        options.headers = self.headers.into_iter().map(|(name, value)| (name, Secret::new(value))).collect();
+        options.content = self.content;
+        if let Some(service_name) = self.service_name {
+            options.service_name = service_name;
+        }
+        if let Some(timeout) = self.timeout {
+            options.timeout = std::time::Duration::try_from_secs_f64(timeout)
+                .map_err(|_| misfit("a trace backend", "`timeout` is no number of seconds"))?;
+        }
+        Ok(options)
+    }
+}
+
+/// How a backend is doing.
+pub fn backend_status(status: &BackendStatus) -> Json {
+    let BackendStatus { name, dropped, failed, last_error } = status;
+    json!({ "name": name, "dropped": dropped, "failed": failed, "last_error": last_error })
+}
+
+fn read<T: DeserializeOwned>(what: &str, data: Json) -> Result<T> {
+    match data {
+        Json::Object(_) => serde_json::from_value(data).map_err(|reason| misfit(what, without_value(&reason))),
+        _ => Err(misfit(what, "it is no map")),
+    }
+}
+
+/// What serde says of a value that does not fit quotes it; what was expected says enough.
+fn without_value(reason: &serde_json::Error) -> String {
+    let reason = reason.to_string();
+    match reason.rsplit_once(", expected ") {
+        Some((found, expected)) if found.starts_with("invalid ") => format!("somewhere it should have {expected}"),
+        _ => reason,
+    }
+}
+
+fn misfit(what: &str, reason: impl std::fmt::Display) -> Error {
+    Error::new(Kind::InvalidInput, format_args!("{what}: {reason}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_comes_back_as_it_went() {
+        let usage = Usage { input_tokens: 1, output_tokens: 2, total_tokens: 3, ..Usage::default() };
+        for step in [
+            Delta::Text("a".into()),
+            Delta::Thinking("b".into()),
+            Delta::ToolCall { index: 0, id: "1".into(), name: "t".into() },
+            Delta::ToolArguments { index: 0, fragment: "{".into() },
+            Delta::Usage(usage),
+        ] {
+            assert_eq!(read_delta(delta(&step)).expect("it is a step"), step);
+        }
+        assert_eq!(read_delta("a".into()).expect("a text is text"), Delta::Text("a".into()));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_not_quoted() {
+        let secret = "hunter2";
+        for (error, complaint) in [
+            (response(json!({ "text": [secret] })).expect_err("no text"), "should have a string"),
+            (response(json!([secret])).expect_err("no map"), "no map"),
+            (read_delta(json!({ "type": "text", "text": { "a": secret } })).expect_err("no text"), "a string"),
+            (read_delta(json!({ "type": "word" })).expect_err("no such step"), "word"),
+            (connection(json!({ "apiKey": [secret] })).expect_err("no key"), "`apiKey` is no text"),
+            (function(json!({ "description": secret })).expect_err("no name"), "name"),
+            (add_backend(&Tracer::default(), "t", json!({ "lathe": "x" })).expect_err("no backend"), "lathe"),
+        ] {
+            assert_eq!(error.kind(), Kind::InvalidInput);
+            let message = error.message();
+            assert!(message.contains(complaint) && !message.contains(secret), "{message}");
+        }
+    }
+
+    #[test]
+    fn only_what_was_given_is_told() {
+        assert_eq!(call_options(&RunOptions::default()), json!({}));
+        let function = function(json!({ "name": "f" })).expect("a function");
+        let options = RunOptions { model: Some("m".into()), functions: vec![function], ..RunOptions::default() };
+        let told = call_options(&options);
+        assert_eq!((&told["model"], &told["functions"][0]["name"]), (&json!("m"), &json!("f")));
+        assert_eq!(told.as_object().map(|told| told.len()), Some(2));
+    }
+
+    #[test]
+    fn arguments_are_a_map_or_text() {
+        let calls =
+            json!([{ "id": "1", "name": "a", "arguments": { "x": 1 } }, { "id": "2", "name": "b", "arguments": "{}" }]);
+        let response = response(json!({ "tool_calls": calls, "finish_reason": "tool_calls" })).expect("an answer");
+        let Output::Answer(answer) = response.output else { panic!("no answer") };
+        let arguments: Vec<_> = answer.tool_calls.iter().map(|call| call.arguments.as_str()).collect();
+        assert_eq!(arguments, [r#"{"x":1}"#, "{}"]);
+        assert_eq!(response.finish_reason, Some(FinishReason::ToolCalls));
+    }
+
+    #[test]
+    fn a_connection_shows_no_credentials() {
+        let made = connection(json!({ "endpoint": "https://a.example", "apiKey": "hunter2", "region": "x" }));
+        let made = made.expect("a connection");
+        assert_eq!(made.kind, ConnectionKind::Key);
+        let shown = made.to_json_redacted();
+        assert_eq!(shown["region"], "x");
+        assert_eq!(shown["apiKey"], "[REDACTED]");
+    }
+}

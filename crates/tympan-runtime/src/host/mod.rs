@@ -1,0 +1,7 @@
+//! The runtime and its options, and the same as plain data for hosts in other languages.
+
+pub mod config;
+pub(crate) mod custom_renderer;
+pub mod data;
+pub(crate) mod pipeline;
+pub(crate) mod runtime;

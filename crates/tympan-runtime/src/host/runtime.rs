@@ -1,0 +1,443 @@
+//! A runtime: what a host has registered, and how it wants things done.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+
+use serde_json::json;
+use tympan_core::chat::thread::ThreadRoles;
+use tympan_core::prompt::RenderOptions;
+use tympan_core::spec::Connection;
+use tympan_core::template::Limits;
+use tympan_core::template::input::GivenMap;
+use tympan_core::{Error, Guard, Inputs, Kind, Message, Prompt, Rendered, Result};
+
+use crate::host::custom_renderer;
+use crate::load::LoadOptions;
+use crate::model::cassette::Cassette;
+use crate::model::provider::Provider;
+use crate::net::client::{HttpClient, HttpOptions};
+use crate::net::reach::TurnValues;
+use crate::tool::http::ToolClient;
+use crate::tool::{McpConnections, Tool, ToolAddresses, ToolHandler};
+use crate::trace::event;
+use crate::trace::{Span, TraceOptions, Tracer, mask_messages};
+use crate::turn::budget::Budget;
+
+/// A template engine that the host brings.
+///
+/// It gets the template and the inputs and returns text. Where the text came from is not known
+/// then, so only role markers that stand in the template begin a message: they are marked with a
+/// nonce before the renderer sees them.
+pub trait Renderer: Send + Sync {
+    /// Renders a template.
+    ///
+    /// # Errors
+    /// Whatever the renderer finds wrong.
+    fn render(&self, template: &str, inputs: &Inputs) -> Result<String>;
+}
+
+/// A way to turn rendered text into messages that the host brings.
+pub trait Parser: Send + Sync {
+    /// Makes messages of rendered text.
+    ///
+    /// # Errors
+    /// Whatever the parser finds wrong.
+    fn parse(&self, prompt: &Prompt, rendered: &Rendered) -> Result<Vec<Message>>;
+}
+
+/// What a host decides for all prompts.
+#[derive(Clone, Debug, Default)]
+pub struct RuntimeOptions {
+    /// What a render may cost.
+    pub limits: Limits,
+    /// Which roles the messages of thread inputs may have.
+    pub thread_roles: ThreadRoles,
+    /// Whether undefined variables render as nothing; `None` leaves it to the prompt.
+    pub lenient: Option<bool>,
+    /// Whether role markers in untrusted inputs are errors; `None` leaves it to the prompt.
+    pub strict: Option<bool>,
+    /// Puts `<untrusted>` and `</untrusted>` around what untrusted inputs wrote; `None` leaves it as
+    /// it is.
+    pub guard: Option<Guard>,
+    /// What prompt files may reach while they are loaded.
+    pub load: LoadOptions,
+    /// How providers are reached over HTTP.
+    pub http: HttpOptions,
+    /// Whether exchanges with providers are recorded, or replayed.
+    pub cassette: Option<Cassette>,
+    /// What traces say, and what they leave out.
+    pub trace: TraceOptions,
+    /// Which addresses tools may call.
+    pub tool_addresses: ToolAddresses,
+    /// Addresses that keys and other values of the environment may go to, also where only a prompt file or a `.env` file
+    /// names them: `https://proxy.example.com/v1` and all below it. Models and tools are meant.
+    pub allow_endpoints: Vec<String>,
+}
+
+/// Registries and options. Cheap to make, safe to share between threads, and clones are the same runtime.
+#[derive(Clone, Default)]
+pub struct Runtime {
+    shared: Arc<Shared>,
+    tracer: Tracer,
+    /// How many tools called each other until here.
+    depth: u32,
+    /// What the turn may use up that this is a part of.
+    budget: Option<Arc<Budget>>,
+    /// What the turn that this is for got from the environment; `None` outside of turns.
+    turn_values: Option<TurnValues>,
+}
+
+#[derive(Default)]
+struct Shared {
+    options: RuntimeOptions,
+    renderers: Registry<dyn Renderer>,
+    parsers: Registry<dyn Parser>,
+    providers: Registry<dyn Provider>,
+    connections: Registry<Connection>,
+    tools: Registry<dyn Tool>,
+    tool_handlers: Registry<dyn ToolHandler>,
+    mcp: McpConnections,
+    /// Made when it is first needed: most runtimes never call anybody.
+    client: OnceLock<Result<HttpClient>>,
+    /// As above.
+    tool_client: OnceLock<Arc<ToolClient>>,
+}
+
+/// What is registered under which name.
+struct Registry<T: ?Sized> {
+    entries: RwLock<HashMap<String, Arc<T>>>,
+    /// Most hosts register nothing, and should not pay for a lock at every render.
+    is_used: AtomicBool,
+}
+
+impl<T: ?Sized> Default for Registry<T> {
+    fn default() -> Self {
+        Self { entries: RwLock::default(), is_used: AtomicBool::new(false) }
+    }
+}
+
+impl<T: ?Sized> Registry<T> {
+    fn insert(&self, kind: String, entry: Arc<T>) {
+        self.entries.write().unwrap_or_else(PoisonError::into_inner).insert(kind, entry);
+        self.is_used.store(true, Ordering::Release);
+    }
+
+    fn get(&self, kind: &str) -> Option<Arc<T>> {
+        if !self.is_used.load(Ordering::Acquire) {
+            return None;
+        }
+        self.entries.read().unwrap_or_else(PoisonError::into_inner).get(kind).cloned()
+    }
+
+    fn clear(&self) {
+        self.entries.write().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+impl std::fmt::Debug for Runtime {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Runtime").field("options", &self.shared.options).finish_non_exhaustive()
+    }
+}
+
+impl Runtime {
+    /// A runtime with these options and nothing registered but what is built in.
+    pub fn new(options: RuntimeOptions) -> Self {
+        let tracer = Tracer::new(options.trace.clone());
+        let shared = Arc::new(Shared { options, ..Shared::default() });
+        Self { shared, tracer, depth: 0, budget: None, turn_values: None }
+    }
+
+    /// The options.
+    pub fn options(&self) -> &RuntimeOptions {
+        &self.shared.options
+    }
+
+    /// Who is told what this runtime does. Without a backend, nobody is.
+    pub fn tracer(&self) -> &Tracer {
+        &self.tracer
+    }
+
+    /// The same runtime, where whatever it does is a stage of this span, and no trace of its own.
+    #[must_use]
+    pub fn under(&self, span: &Span) -> Self {
+        Self { tracer: self.tracer.under(span), ..self.clone() }
+    }
+
+    /// The runtime for a tool that this one calls.
+    pub(crate) fn deeper(&self, span: &Span) -> Self {
+        Self { depth: self.depth + 1, ..self.under(span) }
+    }
+
+    /// The same runtime within a turn, where whatever it does is counted.
+    pub(crate) fn within(&self, budget: Arc<Budget>) -> Self {
+        Self { budget: Some(budget), ..self.clone() }
+    }
+
+    /// What the turn may use up that this is a part of.
+    pub(crate) fn budget(&self) -> Option<&Arc<Budget>> {
+        self.budget.as_ref()
+    }
+
+    /// The runtime for a turn: the same one if it is for a turn already, which this one is a part of then.
+    pub(crate) fn in_turn(&self) -> Self {
+        Self { turn_values: Some(self.turn_values.clone().unwrap_or_default()), ..self.clone() }
+    }
+
+    /// What the turn that this is for got from the environment.
+    pub(crate) fn turn_values(&self) -> Option<&TurnValues> {
+        self.turn_values.as_ref()
+    }
+
+    /// How many tools called each other until here.
+    pub(crate) fn depth(&self) -> u32 {
+        self.depth
+    }
+
+    /// Registers a renderer for templates of this kind, in place of any other.
+    pub fn register_renderer(&self, kind: impl Into<String>, renderer: Arc<dyn Renderer>) {
+        self.shared.renderers.insert(kind.into(), renderer);
+    }
+
+    /// Registers a parser of this kind, in place of any other.
+    pub fn register_parser(&self, kind: impl Into<String>, parser: Arc<dyn Parser>) {
+        self.shared.parsers.insert(kind.into(), parser);
+    }
+
+    /// Registers a provider of this name, in place of any other, one that is built in included.
+    pub fn register_provider(&self, name: impl Into<String>, provider: Arc<dyn Provider>) {
+        self.shared.providers.insert(name.into(), provider);
+    }
+
+    /// The provider that the host has registered under this name.
+    pub fn get_provider(&self, name: &str) -> Option<Arc<dyn Provider>> {
+        self.shared.providers.get(name)
+    }
+
+    /// Registers a connection for prompts whose own is `{kind: reference, name: …}`.
+    pub fn register_connection(&self, name: impl Into<String>, connection: Connection) {
+        self.shared.connections.insert(name.into(), Arc::new(connection));
+    }
+
+    /// The connection that the host has registered under this name.
+    pub fn get_connection(&self, name: &str) -> Option<Arc<Connection>> {
+        self.shared.connections.get(name)
+    }
+
+    /// Forgets all connections.
+    pub fn clear_connections(&self) {
+        self.shared.connections.clear();
+    }
+
+    /// Registers what runs the tool of this name, in place of any other. Only prompts that declare the tool get it.
+    pub fn register_tool(&self, name: impl Into<String>, tool: Arc<dyn Tool>) {
+        self.shared.tools.insert(name.into(), tool);
+    }
+
+    /// What the host has registered to run the tool of this name.
+    pub fn get_tool(&self, name: &str) -> Option<Arc<dyn Tool>> {
+        self.shared.tools.get(name)
+    }
+
+    /// Forgets all tools.
+    pub fn clear_tools(&self) {
+        self.shared.tools.clear();
+    }
+
+    /// Registers what makes functions of all tools of a kind, in place of any other, one that is built in included. `*`
+    /// stands for all custom kinds that have no handler of their own.
+    pub fn register_tool_handler(&self, kind: impl Into<String>, handler: Arc<dyn ToolHandler>) {
+        self.shared.tool_handlers.insert(kind.into(), handler);
+    }
+
+    /// The handler that the host has registered for a kind of tools.
+    pub fn get_tool_handler(&self, kind: &str) -> Option<Arc<dyn ToolHandler>> {
+        self.shared.tool_handlers.get(kind)
+    }
+
+    /// Forgets all handlers.
+    pub fn clear_tool_handlers(&self) {
+        self.shared.tool_handlers.clear();
+    }
+
+    /// The servers of tools.
+    pub(crate) fn mcp(&self) -> &McpConnections {
+        &self.shared.mcp
+    }
+
+    /// The HTTP client, with its connections.
+    ///
+    /// # Errors
+    /// The options cannot be used.
+    pub(crate) fn client(&self) -> Result<HttpClient> {
+        self.shared.client.get_or_init(|| HttpClient::new(self.options().http.clone())).clone()
+    }
+
+    /// The HTTP client of tools.
+    pub(crate) fn tool_client(&self) -> Arc<ToolClient> {
+        let RuntimeOptions { http, tool_addresses, .. } = self.options();
+        let make = || Arc::new(ToolClient::new(http.clone(), tool_addresses.clone()));
+        self.shared.tool_client.get_or_init(make).clone()
+    }
+
+    /// Fills in defaults and checks that nothing required is missing.
+    ///
+    /// # Errors
+    /// A required input is missing and has no default.
+    pub fn validate_inputs(&self, prompt: &Prompt, inputs: &Inputs) -> Result<Inputs> {
+        prompt.validate_inputs(inputs)
+    }
+
+    /// Renders a prompt.
+    ///
+    /// # Errors
+    /// An input is missing or cannot be used, the template is at fault, a limit is exceeded, or
+    /// nobody knows the template's format; or the guard is on, and the template's renderer is one
+    /// that the host brought.
+    pub fn render(&self, prompt: &Prompt, inputs: &Inputs) -> Result<Rendered> {
+        self.render_with(prompt, inputs, &self.render_options())
+    }
+
+    /// Renders a prompt with options of its own; [`Runtime::render_options`] has those of this runtime.
+    ///
+    /// # Errors
+    /// As [`Runtime::render`]; or the prompt has no such variant.
+    pub fn render_with(&self, prompt: &Prompt, inputs: &Inputs, options: &RenderOptions<'_>) -> Result<Rendered> {
+        self.render_given(prompt, inputs.into(), options)
+    }
+
+    /// As [`Runtime::render_with`], with inputs that need not be JSON.
+    ///
+    /// # Errors
+    /// As [`Runtime::render_with`].
+    pub fn render_given(&self, prompt: &Prompt, inputs: GivenMap<'_>, options: &RenderOptions<'_>) -> Result<Rendered> {
+        self.render_as(&self.tracer.start("render"), prompt, inputs, options)
+    }
+
+    /// Renders as the stage that a span stands for.
+    fn render_as(
+        &self,
+        span: &Span,
+        prompt: &Prompt,
+        inputs: GivenMap<'_>,
+        options: &RenderOptions<'_>,
+    ) -> Result<Rendered> {
+        event::inputs(span, prompt, inputs);
+        let rendered = self.do_render(prompt, inputs, options);
+        event::rendered(span, &rendered);
+        rendered
+    }
+
+    #[tracing::instrument(name = "render", level = "info", skip_all, fields(prompt = prompt.spec().name))]
+    fn do_render(&self, prompt: &Prompt, inputs: GivenMap<'_>, options: &RenderOptions<'_>) -> Result<Rendered> {
+        match self.shared.renderers.get(&prompt.spec().template.format) {
+            None => prompt.render_given(inputs, options),
+            Some(renderer) => custom_renderer::render(&*renderer, prompt, &inputs.to_json(), options),
+        }
+    }
+
+    /// Splits a rendered prompt into messages.
+    ///
+    /// # Errors
+    /// Nobody knows the prompt's parser, or it fails.
+    pub fn parse(&self, prompt: &Prompt, rendered: &Rendered) -> Result<Vec<Message>> {
+        self.parse_as(&self.tracer.start("parse"), prompt, rendered.clone())
+    }
+
+    /// Splits as the stage that a span stands for.
+    fn parse_as(&self, span: &Span, prompt: &Prompt, rendered: Rendered) -> Result<Vec<Message>> {
+        event::hide(span, prompt);
+        // The messages are told of before they are made, while it is still known who wrote what.
+        let masked = span.masks_untrusted().then(|| mask_messages(prompt, &rendered));
+        let messages = self.do_parse(prompt, rendered);
+        span.outcome(&messages, |messages| match masked {
+            Some(masked) => masked.unwrap_or_default(),
+            None => json!(messages),
+        });
+        messages
+    }
+
+    #[tracing::instrument(name = "parse", level = "info", skip_all, fields(prompt = prompt.spec().name))]
+    fn do_parse(&self, prompt: &Prompt, rendered: Rendered) -> Result<Vec<Message>> {
+        match self.shared.parsers.get(prompt.spec().template.parser.as_str()) {
+            Some(parser) => parser.parse(prompt, &rendered),
+            None => prompt.messages(rendered),
+        }
+    }
+
+    /// Renders a prompt and splits it into messages, ready for a model.
+    ///
+    /// # Errors
+    /// As [`Runtime::render`] and [`Runtime::parse`].
+    pub fn prepare(&self, prompt: &Prompt, inputs: &Inputs) -> Result<Vec<Message>> {
+        self.prepare_given(prompt, inputs.into())
+    }
+
+    /// As [`Runtime::prepare`], with inputs that need not be JSON.
+    ///
+    /// # Errors
+    /// As [`Runtime::prepare`].
+    #[tracing::instrument(name = "prepare", level = "info", skip_all, fields(prompt = prompt.spec().name))]
+    pub fn prepare_given(&self, prompt: &Prompt, inputs: GivenMap<'_>) -> Result<Vec<Message>> {
+        // Most hosts trace nothing, and should not pay for spans.
+        if !self.tracer.is_enabled() {
+            let rendered = self.do_render(prompt, inputs, &self.render_options())?;
+            return self.do_parse(prompt, rendered);
+        }
+        self.prepare_as(&self.tracer.start("prepare"), prompt, inputs)
+    }
+
+    /// Renders and splits as the stage that a span stands for.
+    pub(crate) fn prepare_as(&self, span: &Span, prompt: &Prompt, inputs: GivenMap<'_>) -> Result<Vec<Message>> {
+        event::inputs(span, prompt, inputs);
+        let prepared = self
+            .render_as(&span.child("render"), prompt, inputs, &self.render_options())
+            .and_then(|rendered| self.parse_as(&span.child("parse"), prompt, rendered));
+        span.outcome(&prepared, |messages| json!({ "messages": messages.len() }));
+        prepared
+    }
+
+    /// The async twin of [`Runtime::render`]. A render is bounded by its limits, so it never waits.
+    ///
+    /// # Errors
+    /// As [`Runtime::render`].
+    pub async fn render_async(&self, prompt: &Prompt, inputs: &Inputs) -> Result<Rendered> {
+        self.render(prompt, inputs)
+    }
+
+    /// The async twin of [`Runtime::parse`].
+    ///
+    /// # Errors
+    /// As [`Runtime::parse`].
+    pub async fn parse_async(&self, prompt: &Prompt, rendered: &Rendered) -> Result<Vec<Message>> {
+        self.parse(prompt, rendered)
+    }
+
+    /// The async twin of [`Runtime::prepare`].
+    ///
+    /// # Errors
+    /// As [`Runtime::prepare`].
+    pub async fn prepare_async(&self, prompt: &Prompt, inputs: &Inputs) -> Result<Vec<Message>> {
+        self.prepare(prompt, inputs)
+    }
+
+    /// How this runtime renders: what its options say, with randomness from the operating system.
+    pub fn render_options(&self) -> RenderOptions<'_> {
+        let RuntimeOptions { limits, thread_roles, lenient, strict, ref guard, .. } = self.shared.options;
+        RenderOptions {
+            lenient,
+            strict,
+            limits,
+            thread_roles,
+            entropy: Some(&system_entropy),
+            guard: guard.as_ref(),
+            variant: None,
+        }
+    }
+}
+
+/// Random bits from the operating system's secure source.
+pub(crate) fn system_entropy() -> Result<u64> {
+    getrandom::u64().map_err(|error| Error::new(Kind::NoEntropy, error))
+}

@@ -1,0 +1,238 @@
+//! Which connection a request takes, which key goes along, and whether they belong together.
+
+use tympan_core::secret::env_value::{EnvPlace, ValueSource};
+use tympan_core::secret::url::secrets_of_url;
+use tympan_core::spec::{Connection, ConnectionKind, Secret};
+use tympan_core::wire::compatible::Provider;
+use tympan_core::wire::{
+    Address, BaseUrlFrom, Carried, EncodeOptions, Target, is_allowed, own_connection, parse_endpoint, target,
+};
+use tympan_core::{Error, Kind, Prompt, Result};
+
+use crate::host::runtime::Runtime;
+use crate::model::cassette::Cassette;
+use crate::model::run::RunOptions;
+use crate::turn::journal::Header;
+
+/// What the host adds to what a prompt says about where its requests go.
+pub(crate) struct Credentials {
+    /// The connection that the host has registered under the name that the prompt gives.
+    connection: Option<Connection>,
+    /// The address, if a variable gives it.
+    base_url: Option<String>,
+    /// The key, if a variable gives it.
+    api_key: Option<Secret>,
+}
+
+/// What a request is made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// It is sent.
+    Send,
+    /// It is handed to the host, without a key of the environment.
+    Show,
+    /// Its answer is looked up. It goes nowhere, and needs no key.
+    Replay,
+}
+
+impl Purpose {
+    /// What requests are made for with such a cassette, or without one.
+    pub(crate) fn of(cassette: Option<&Cassette>) -> Self {
+        if matches!(cassette, Some(Cassette::Replay(_))) { Self::Replay } else { Self::Send }
+    }
+}
+
+/// A variable that the provider's own tools read too.
+struct Variable {
+    name: &'static str,
+    value: String,
+    source: ValueSource,
+}
+
+impl Credentials {
+    /// How the request is encoded with them.
+    pub(crate) fn options<'a>(&'a self, run: &'a RunOptions, stream: bool) -> EncodeOptions<'a> {
+        EncodeOptions {
+            connection: self.connection.as_ref(),
+            base_url: run.base_url.as_deref().or(self.base_url.as_deref()),
+            api_key: run.api_key.as_ref().or(self.api_key.as_ref()),
+            stream,
+            ..options(run)
+        }
+    }
+
+    /// All that must never be seen of a request to this address.
+    pub(crate) fn secrets(&self, prompt: &Prompt, run: &RunOptions, url: &str) -> Vec<Secret> {
+        let own = self.connection.as_ref().and_then(|connection| connection.api_key.as_ref());
+        let keys = [own, self.api_key.as_ref(), run.api_key.as_ref()].into_iter().flatten().cloned();
+        prompt.secrets().into_iter().chain(keys).chain(secrets_of_url(url)).collect()
+    }
+}
+
+fn options(run: &RunOptions) -> EncodeOptions<'_> {
+    EncodeOptions {
+        provider: run.provider.as_deref(),
+        model: run.model.as_deref(),
+        api_type: run.api_type.as_deref(),
+        functions: &run.functions,
+        ..EncodeOptions::default()
+    }
+}
+
+impl Runtime {
+    /// Finds the connection and the key of a prompt, and checks that all that its request carries may go to its address.
+    pub(crate) fn credentials(&self, prompt: &Prompt, run: &RunOptions, purpose: Purpose) -> Result<Credentials> {
+        let connection = self.referenced_connection(prompt, run)?;
+        let mut found = Credentials { connection, base_url: None, api_key: None };
+        let target = target(prompt, &found.options(run, false))?;
+        let base_url = match target.base_url_from {
+            BaseUrlFrom::Provider => self.address_variable(target.provider),
+            BaseUrlFrom::Options | BaseUrlFrom::Connection => None,
+        };
+        let key = match purpose {
+            Purpose::Send if needs_key(&target) => self.key_variable(target.provider)?,
+            // It is not in the request, but whoever sends the request may well add it.
+            Purpose::Show if needs_key(&target) => self.key_variable(target.provider).unwrap_or_default(),
+            _ => None,
+        };
+        if purpose != Purpose::Replay
+            && let Some(address) = address(prompt, &target, found.connection.is_some(), base_url.as_ref())?
+        {
+            let mut carried = carried_key(prompt, run, &target, found.connection.is_some(), key.as_ref());
+            carried.extend(carried_values(prompt, run));
+            self.check_model_request(&address, carried, target.provider)?;
+        }
+        let (base_url, key) = (base_url.map(|variable| variable.value), key.map(|variable| variable.value));
+        (found.base_url, found.api_key) = (base_url, key.filter(|_| purpose == Purpose::Send).map(Secret::new));
+        Ok(found)
+    }
+
+    /// Checks the address that a journal says the model was called at. Whoever can write to a journal is not the host, so
+    /// another address than the usual one has to be named or allowed again.
+    ///
+    /// # Errors
+    /// It is such an address.
+    pub(crate) fn check_journal_address(&self, header: &mut Header, prompt: &Prompt, now: &RunOptions) -> Result<()> {
+        let Some(then) = header.base_url.as_deref().filter(|_| now.base_url.is_none()) else { return Ok(()) };
+        let run = RunOptions { base_url: None, ..header.run(now) };
+        let usual = self.credentials(prompt, &run, Purpose::Replay).ok().and_then(|usual| {
+            let target = target(prompt, &usual.options(&run, false)).ok()?;
+            target.base_url.map(str::to_owned)
+        });
+        if usual.as_deref() == Some(then) {
+            // Then it is whoever names it now that counts.
+            header.base_url = None;
+            return Ok(());
+        }
+        let url = parse_endpoint(then)?;
+        if is_allowed(&url, &self.options().allow_endpoints)? {
+            return Ok(());
+        }
+        let origin = url.origin().ascii_serialization();
+        let details = format_args!("the turn began at {origin}, which only its journal names");
+        Err(Error::new(Kind::UntrustedEndpoint, details).with_help(format!(
+            "to go on there, name the address again with `--base-url {then}` or RunOptions::base_url, or allow it with \
+             `--allow-endpoint {origin}` or RuntimeOptions::allow_endpoints"
+        )))
+    }
+
+    /// The connection behind a name; `None` if the prompt's own is none by name.
+    fn referenced_connection(&self, prompt: &Prompt, run: &RunOptions) -> Result<Option<Connection>> {
+        let own = own_connection(prompt, run.provider.as_deref());
+        let Some(own) = own.filter(|own| own.kind == ConnectionKind::Reference) else { return Ok(None) };
+        let name = own.name.as_deref().unwrap_or_default();
+        let found = self.get_connection(name).ok_or_else(|| {
+            Error::not_registered("connection", name).with_help("the host registers it with register_connection")
+        })?;
+        Ok(Some(Connection::clone(&found)))
+    }
+
+    /// The key that a variable has for a provider.
+    fn key_variable(&self, provider: &Provider) -> Result<Option<Variable>> {
+        match provider.key_variables.iter().find_map(|name| self.variable(name)) {
+            None if !provider.is_local => Err(missing_key(provider)),
+            key => Ok(key),
+        }
+    }
+
+    fn address_variable(&self, provider: &Provider) -> Option<Variable> {
+        let found = self.variable(provider.base_url_variable?)?;
+        Some(Variable { value: provider.base_url_of_variable(&found.value), ..found })
+    }
+
+    fn variable(&self, name: &'static str) -> Option<Variable> {
+        let (value, source) = self.options().load.variable(name).filter(|(value, _)| !value.trim().is_empty())?;
+        Some(Variable { name, value, source })
+    }
+}
+
+/// The address that a request goes to, and who named it; `None` for the usual one of the provider.
+///
+/// # Errors
+/// It is not an address.
+fn address(
+    prompt: &Prompt,
+    target: &Target<'_>,
+    is_registered: bool,
+    variable: Option<&Variable>,
+) -> Result<Option<Address>> {
+    let address = match (target.base_url_from, variable) {
+        (BaseUrlFrom::Provider, None) => return Ok(None),
+        (BaseUrlFrom::Provider, Some(Variable { name, value, source })) => {
+            Address { variable: Some((*name).to_owned()), ..Address::of(value, source.clone())? }
+        }
+        (BaseUrlFrom::Connection, _) if !is_registered => {
+            let values = prompt.env_values().iter().filter(|found| found.place.is_of_model());
+            Address::of_prompt(parse_endpoint(target.base_url.unwrap_or_default())?, values)
+        }
+        _ => Address::of(target.base_url.unwrap_or_default(), ValueSource::Host)?,
+    };
+    Ok(Some(address))
+}
+
+/// The key that a request carries, and whose it is.
+fn carried_key(
+    prompt: &Prompt,
+    run: &RunOptions,
+    target: &Target<'_>,
+    is_registered: bool,
+    ambient: Option<&Variable>,
+) -> Vec<Carried> {
+    if let Some(Variable { name, value, source }) = ambient {
+        let (what, source) = (format!("`{name}` of {source}"), source.clone());
+        return vec![Carried { what, source, value: Secret::new(value) }];
+    }
+    let Some(key) = target.api_key else { return Vec::new() };
+    let is_of_host = run.api_key.is_some() || is_registered;
+    // A key from the environment is among the other values from there.
+    let is_in_key = |value: &Secret| !value.expose().is_empty() && key.expose().contains(value.expose());
+    if !is_of_host && prompt.env_values().iter().any(|found| is_in_key(&found.value)) {
+        return Vec::new();
+    }
+    let source = if is_of_host { ValueSource::Host } else { ValueSource::Prompt };
+    vec![Carried { what: format!("the key for `{}`", target.provider.name), source, value: key.clone() }]
+}
+
+/// What a request to the model of a prompt carries of what the environment gave: all but what is for tools alone.
+fn carried_values<'a>(prompt: &'a Prompt, run: &RunOptions) -> impl Iterator<Item = Carried> + 'a {
+    let has_connection = own_connection(prompt, run.provider.as_deref()).is_some();
+    let is_carried = move |place| match place {
+        EnvPlace::ModelConnection => has_connection,
+        EnvPlace::ToolConnection(_) => false,
+        _ => true,
+    };
+    prompt.env_values().iter().filter(move |found| is_carried(found.place)).map(Carried::from)
+}
+
+/// Whether the request lacks a key that it should have.
+fn needs_key(target: &Target<'_>) -> bool {
+    let is_anonymous = target.connection.is_some_and(|connection| connection.kind == ConnectionKind::Anonymous);
+    target.api_key.is_none() && !is_anonymous
+}
+
+fn missing_key(provider: &Provider) -> Error {
+    let variables = provider.key_variables.join(" or ");
+    Error::new(Kind::MissingKey, format_args!("the provider `{}` needs one", provider.name)).with_help(format!(
+        "set {variables}, or write `apiKey` in the connection; to try a prompt without a model, use the provider `echo`"
+    ))
+}

@@ -1,0 +1,144 @@
+//! All of it at once: from a prompt and its inputs to a result.
+
+use std::path::Path;
+
+use serde::de::DeserializeOwned;
+use tympan_core::{Inputs, Prompt, Result};
+
+use crate::host::runtime::Runtime;
+use crate::model::run::{Run, RunOptions};
+use crate::net::io;
+use crate::trace::Span;
+use crate::trace::event;
+
+/// A prompt, or where to find it.
+#[derive(Clone, Copy, Debug)]
+pub enum PromptSource<'a> {
+    /// A prompt that has been loaded.
+    Prompt(&'a Prompt),
+    /// A prompt file.
+    File(&'a Path),
+    /// A prompt file, and what the host wants to be sure of before it uses the prompt.
+    Checked(&'a Path, fn(&Prompt) -> Result<()>),
+}
+
+impl<'a> From<&'a Prompt> for PromptSource<'a> {
+    fn from(prompt: &'a Prompt) -> Self {
+        Self::Prompt(prompt)
+    }
+}
+
+impl<'a> From<&'a Path> for PromptSource<'a> {
+    fn from(path: &'a Path) -> Self {
+        Self::File(path)
+    }
+}
+
+impl<'a> From<&'a str> for PromptSource<'a> {
+    fn from(path: &'a str) -> Self {
+        Self::File(Path::new(path))
+    }
+}
+
+impl Runtime {
+    /// Loads a prompt if need be, renders it, calls its model, and makes a result of the answer.
+    ///
+    /// # Errors
+    /// As [`Runtime::load`], [`Runtime::prepare`] and [`Runtime::run`].
+    pub fn invoke<'a>(&self, prompt: impl Into<PromptSource<'a>>, inputs: &Inputs) -> Result<Run> {
+        io::wait(self.invoke_async(prompt, inputs))
+    }
+
+    /// The async twin of [`Runtime::invoke`].
+    ///
+    /// # Errors
+    /// As [`Runtime::invoke`].
+    pub async fn invoke_async<'a>(&self, prompt: impl Into<PromptSource<'a>>, inputs: &Inputs) -> Result<Run> {
+        self.invoke_with_async(prompt, inputs, &RunOptions::default()).await
+    }
+
+    /// As [`Runtime::invoke`], with the model called as the caller wants it.
+    ///
+    /// # Errors
+    /// As [`Runtime::invoke`].
+    pub fn invoke_with<'a>(
+        &self,
+        prompt: impl Into<PromptSource<'a>>,
+        inputs: &Inputs,
+        options: &RunOptions,
+    ) -> Result<Run> {
+        io::wait(self.invoke_with_async(prompt, inputs, options))
+    }
+
+    /// The async twin of [`Runtime::invoke_with`].
+    ///
+    /// # Errors
+    /// As [`Runtime::invoke`].
+    pub async fn invoke_with_async<'a>(
+        &self,
+        prompt: impl Into<PromptSource<'a>>,
+        inputs: &Inputs,
+        options: &RunOptions,
+    ) -> Result<Run> {
+        let span = self.tracer().start("invoke");
+        let run = self.invoke_as_stage(&span, prompt.into(), inputs, options).await;
+        event::failed(&span, run)
+    }
+
+    /// The prompt, loaded if need be.
+    pub(crate) async fn prompt<'a>(
+        &self,
+        span: &Span,
+        source: PromptSource<'a>,
+        loaded: &'a mut Option<Prompt>,
+    ) -> Result<&'a Prompt> {
+        match source {
+            PromptSource::Prompt(prompt) => Ok(prompt),
+            PromptSource::File(path) => Ok(loaded.insert(self.load_as(&span.child("load"), path).await?)),
+            PromptSource::Checked(path, check) => {
+                let prompt = self.load_as(&span.child("load"), path).await?;
+                check(&prompt)?;
+                Ok(loaded.insert(prompt))
+            }
+        }
+    }
+
+    async fn invoke_as_stage(
+        &self,
+        span: &Span,
+        prompt: PromptSource<'_>,
+        inputs: &Inputs,
+        options: &RunOptions,
+    ) -> Result<Run> {
+        let mut loaded = None;
+        let prompt = self.prompt(span, prompt, &mut loaded).await?;
+        let messages = self.prepare_as(&span.child("prepare"), prompt, inputs.into())?;
+        let run = self.run_as(span, prompt, &messages, options).await;
+        event::inputs(span, prompt, inputs.into());
+        run
+    }
+
+    /// As [`Runtime::invoke`], with the result as a value of a type.
+    ///
+    /// # Errors
+    /// As [`Runtime::invoke`]; or the result is something else.
+    pub fn invoke_as<'a, T: DeserializeOwned>(
+        &self,
+        prompt: impl Into<PromptSource<'a>>,
+        inputs: &Inputs,
+    ) -> Result<T> {
+        self.invoke(prompt, inputs)?.cast()
+    }
+
+    /// The async twin of [`Runtime::invoke_as`].
+    ///
+    /// # Errors
+    /// As [`Runtime::invoke_as`].
+    pub async fn invoke_as_async<'a, T: DeserializeOwned>(
+        &self,
+        prompt: impl Into<PromptSource<'a>>,
+        inputs: &Inputs,
+    ) -> Result<T> {
+        self.invoke_async(prompt, inputs).await?.cast()
+    }
+}

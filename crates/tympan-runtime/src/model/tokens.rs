@@ -1,0 +1,133 @@
+//! Tokens, counted without a network.
+//!
+//! The vocabularies of OpenAI's models are built in. Other providers do not publish theirs for the models of today; the
+//! newer of the two is then a fair estimate: leave a tenth of the model's window free.
+//!
+//! ```
+//! use tympan_runtime::model::tokens::Encoding;
+//!
+//! assert_eq!(Encoding::of_model("gpt-4o").count("A tympan keeps the sheet in its place."), 10);
+//! ```
+
+use std::sync::Arc;
+
+use bpe_openai::Tokenizer;
+use tympan_core::turn::ContextBudget;
+use tympan_core::{ContentPart, Message};
+
+/// What a picture, a sound or a document counts. Only the provider knows better.
+const MEDIA_TOKENS: usize = 1000;
+
+/// What a message counts besides its content: its role, and what stands around it.
+const MESSAGE_TOKENS: usize = 4;
+
+/// A vocabulary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Encoding {
+    /// `cl100k_base`: GPT-4, GPT-3.5, and the models for embeddings.
+    Cl100k,
+    /// `o200k_base`: GPT-4o and everything after it.
+    O200k,
+}
+
+impl Encoding {
+    /// The vocabulary of a model; of one that is not known, the newest.
+    pub fn of_model(model: &str) -> Self {
+        // Some name the maker first: `openai/gpt-4`.
+        let name = model.rsplit('/').next().unwrap_or(model);
+        let is_version =
+            |family: &str| name.strip_prefix(family).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
+        let is_older = is_version("gpt-4")
+            || ["gpt-3.5", "gpt-35", "text-embedding-3", "text-embedding-ada"].iter().any(|old| name.starts_with(old));
+        if is_older { Self::Cl100k } else { Self::O200k }
+    }
+
+    /// How many tokens a text has.
+    pub fn count(self, text: &str) -> usize {
+        self.tokenizer().count(text)
+    }
+
+    /// How many tokens a message has, about: providers put a few of their own around it.
+    pub fn count_message(self, message: &Message) -> usize {
+        let parts = message.content.iter().map(|part| match part {
+            ContentPart::Text(text) => self.count(&text.value) + text.anchors.len() * MEDIA_TOKENS,
+            _ => MEDIA_TOKENS,
+        });
+        let calls = message.metadata.as_ref().and_then(|metadata| metadata.get("tool_calls"));
+        MESSAGE_TOKENS + parts.sum::<usize>() + calls.map_or(0, |calls| self.count(&calls.to_string()))
+    }
+
+    /// At most so many tokens of a conversation, for [`TurnOptions::context_budget`].
+    ///
+    /// [`TurnOptions::context_budget`]: tympan_core::turn::TurnOptions::context_budget
+    pub fn budget(self, tokens: usize) -> ContextBudget {
+        ContextBudget::Tokens { budget: tokens, count: Arc::new(move |message| self.count_message(message)) }
+    }
+
+    fn tokenizer(self) -> &'static Tokenizer {
+        match self {
+            Self::Cl100k => bpe_openai::cl100k_base(),
+            Self::O200k => bpe_openai::o200k_base(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tympan_core::Role;
+
+    #[test]
+    fn models_have_their_vocabulary() {
+        for old in [
+            "gpt-4",
+            "gpt-4-turbo",
+            "gpt-4-0613",
+            "gpt-3.5-turbo",
+            "gpt-35-turbo",
+            "text-embedding-3-small",
+            "openai/gpt-4",
+        ] {
+            assert_eq!(Encoding::of_model(old), Encoding::Cl100k, "{old}");
+        }
+        for new in ["gpt-4o", "gpt-4o-mini", "gpt-4.1", "gpt-5", "o3", "claude-sonnet-4-5", "", "openai/gpt-4o"] {
+            assert_eq!(Encoding::of_model(new), Encoding::O200k, "{new}");
+        }
+    }
+
+    #[test]
+    fn texts_count_as_the_published_encoders_count_them() {
+        for (text, cl100k, o200k) in KNOWN {
+            assert_eq!((Encoding::Cl100k.count(text), Encoding::O200k.count(text)), (*cl100k, *o200k), "{text}");
+        }
+    }
+
+    /// What tiktoken 0.14 says, OpenAI's own encoder.
+    const KNOWN: &[(&str, usize, usize)] = &[
+        ("hello world", 2, 2),
+        ("A tympan keeps the sheet in its place.", 10, 10),
+        ("", 0, 0),
+        ("  leading and trailing  ", 5, 5),
+        ("fn main() {\n    println!(\"hi\");\n}\n", 10, 10),
+        ("Größe, naïve, Øresund, 東京は今日も晴れ", 20, 16),
+        ("🦀🦀 emoji 👩‍👩‍👧", 19, 15),
+        ("{\"city\":\"Oslo\",\"days\":3}", 10, 10),
+        ("1234567890 3.14159", 9, 9),
+        ("We'll see what they've done; it's MacOS's CamelCase", 14, 12),
+        ("\t\t\n\n\n  x", 4, 4),
+        ("<|endoftext|> is only text here", 11, 11),
+    ];
+
+    #[test]
+    fn a_long_word_takes_no_longer_than_a_long_text() {
+        // Encoders that merge pairs step by step need the square of this.
+        assert!(Encoding::O200k.count(&"a".repeat(1_000_000)) > 100_000);
+    }
+
+    #[test]
+    fn messages_count_what_is_in_them() {
+        let message = Message::text(Role::User, "hello world");
+        assert_eq!(Encoding::O200k.count_message(&message), 4 + 2);
+    }
+}

@@ -1,0 +1,211 @@
+//! One request: checked, sent, sent on, sent again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::header::{ACCEPT, ACCEPT_ENCODING, HeaderMap, HeaderName, HeaderValue, LOCATION};
+use reqwest::{Client, Method, Request, Response};
+use tokio::time::{Instant, timeout_at};
+use tympan_core::Redactor;
+use tympan_core::wire::{self, Header, Protocol, WireRequest};
+use url::Url;
+
+use crate::net::client::body::{Announced, ByteStream, later};
+use crate::net::client::failure::{Failure, timeout};
+use crate::net::client::options::HttpOptions;
+use crate::net::client::pool::Pools;
+use crate::net::client::redirect::{self, MAX_REDIRECTS};
+use crate::net::client::retry::{self, Again};
+use crate::{Error, Kind, Result};
+
+/// Headers that say how a message is framed and where it goes. They follow from the request, so that nobody can write
+/// a second request into the first.
+const RESERVED: [&str; 9] = [
+    "connection",
+    "content-length",
+    "expect",
+    "host",
+    "proxy-authorization",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// A request on its way.
+pub(super) struct Call {
+    options: Arc<HttpOptions>,
+    client: Client,
+    protocol: Protocol,
+    streamed: bool,
+    method: Method,
+    url: Url,
+    headers: HeaderMap,
+    body: Bytes,
+    redactor: Redactor,
+    deadline: Instant,
+}
+
+impl Call {
+    pub(super) fn new(options: Arc<HttpOptions>, pools: &Pools, request: WireRequest, streamed: bool) -> Result<Self> {
+        let url = address(&request.url)?;
+        let mut redactor = Redactor::default();
+        let headers = headers(&request.headers, streamed, &mut redactor)?;
+        redactor.register_all(&tympan_core::secret::url::secrets_of_url(&request.url));
+        let method = Method::from_bytes(request.method.as_bytes())
+            .map_err(|_| Error::new(Kind::InvalidRequest, "the method is none of HTTP's"))?;
+        Ok(Self {
+            client: pools.client(&url).clone(),
+            deadline: later(options.total_timeout),
+            protocol: request.protocol,
+            body: Bytes::from(request.body),
+            options,
+            streamed,
+            method,
+            url,
+            headers,
+            redactor,
+        })
+    }
+
+    /// Sends the request, again if need be, until the answer begins.
+    pub(super) async fn open(self) -> Result<ByteStream> {
+        let mut attempt = 0;
+        loop {
+            let failure = match self.attempt().await {
+                Ok(stream) => return Ok(stream),
+                Err(failure) => failure,
+            };
+            let wait = self.wait_before_next(attempt, failure)?;
+            (self.options.sleep)(wait).await;
+            attempt += 1;
+        }
+    }
+
+    /// How long to wait for the next attempt, or the error if there is none.
+    fn wait_before_next(&self, attempt: u32, failure: Failure) -> Result<Duration> {
+        let Failure { error, again } = failure;
+        let wait = match again {
+            Again::Never => return Err(error),
+            Again::After(wait) if wait > self.options.max_retry_wait => {
+                let most = self.options.max_retry_wait.as_secs();
+                let wait = wait.as_secs();
+                return Err(error.with_help(format!("the provider wants {wait} s to pass; this client waits {most} s")));
+            }
+            _ if attempt >= self.options.max_retries => {
+                let tried = format!("it was tried {} times", u64::from(attempt) + 1);
+                let help = error.help().map_or_else(|| tried.clone(), |help| format!("{help}; {tried}"));
+                return Err(error.with_help(help));
+            }
+            Again::After(wait) => wait,
+            Again::Soon => retry::backoff(self.options.backoff_base, attempt),
+        };
+        if later(wait) > self.deadline {
+            return Err(error);
+        }
+        tracing::debug!(code = error.code(), attempt, wait_ms = wait.as_millis(), "a request is sent again");
+        Ok(wait)
+    }
+
+    async fn attempt(&self) -> Result<ByteStream, Failure> {
+        let first_byte = later(self.options.first_byte_timeout);
+        let response = self.follow(first_byte).await?;
+        let status = response.status();
+        let again = retry::for_status(status.as_u16(), response.headers());
+        let announced = Announced::by(&response);
+        let stream = ByteStream::new(response, &self.options, first_byte, self.deadline);
+        if status.is_success() {
+            return stream.begin(announced, self.streamed).await;
+        }
+        let body = stream.read_some(self.options.max_error_bytes).await;
+        let body = String::from_utf8_lossy(&body);
+        let body = self.redactor.text(&body);
+        Err(Failure { error: wire::decode_error(self.protocol, status.as_u16(), body.as_bytes()), again })
+    }
+
+    /// The head of the answer, after redirects inside the origin.
+    async fn follow(&self, first_byte: Instant) -> Result<Response, Failure> {
+        let mut url = self.url.clone();
+        for _ in 0..=MAX_REDIRECTS {
+            let response = self.exchange(url.clone(), first_byte).await?;
+            let location = response.headers().get(LOCATION).map(HeaderValue::as_bytes);
+            match redirect::target(&url, response.status(), location).map_err(Failure::for_good)? {
+                Some(target) => url = target,
+                None => return Ok(response),
+            }
+        }
+        let what = format!("there are more than {MAX_REDIRECTS}");
+        Err(Failure::for_good(Error::new(Kind::RedirectRefused, what)))
+    }
+
+    async fn exchange(&self, url: Url, first_byte: Instant) -> Result<Response, Failure> {
+        let mut request = Request::new(self.method.clone(), url);
+        request.headers_mut().clone_from(&self.headers);
+        if !self.body.is_empty() {
+            *request.body_mut() = Some(self.body.clone().into());
+        }
+        execute(&self.client, request, &self.options, first_byte, self.deadline).await
+    }
+}
+
+/// Sends a request once, and waits for the head of the answer.
+pub(super) async fn execute(
+    client: &Client,
+    request: Request,
+    options: &HttpOptions,
+    first_byte: Instant,
+    deadline: Instant,
+) -> Result<Response, Failure> {
+    let origin = request.url().origin().ascii_serialization();
+    let (at, kind, limit) = if deadline < first_byte {
+        (deadline, Kind::TotalTimeout, options.total_timeout)
+    } else {
+        (first_byte, Kind::FirstByteTimeout, options.first_byte_timeout)
+    };
+    match timeout_at(at, client.execute(request)).await {
+        Ok(answer) => {
+            answer.map_err(|error| Failure::no_answer(&error.without_url(), &origin, options.connect_timeout))
+        }
+        Err(_) => Err(Failure::for_good(timeout(kind, &origin, limit))),
+    }
+}
+
+/// The address may hold a key, so it is not shown.
+fn address(text: &str) -> Result<Url> {
+    let invalid = || {
+        Error::new(Kind::InvalidRequest, "the address cannot be used")
+            .with_help("expected http://host/path or https://host/path")
+    };
+    let url = Url::parse(text).map_err(|_| invalid())?;
+    if matches!(url.scheme(), "http" | "https") && url.has_host() { Ok(url) } else { Err(invalid()) }
+}
+
+fn headers(from: &[Header], streamed: bool, redactor: &mut Redactor) -> Result<HeaderMap> {
+    let mut headers = HeaderMap::with_capacity(from.len() + 2);
+    let accept = if streamed { "text/event-stream, application/json" } else { "application/json" };
+    headers.insert(ACCEPT, HeaderValue::from_static(accept));
+    if streamed {
+        // Compression would hold back events until there are enough of them.
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    }
+    for Header { name, value } in from {
+        let invalid = |what: &str| Error::new(Kind::InvalidRequest, format_args!("the header {name:?} {what}"));
+        let Ok(parsed) = HeaderName::from_bytes(name.as_bytes()) else {
+            return Err(Error::new(Kind::InvalidRequest, "a header has a name that HTTP does not allow"));
+        };
+        if RESERVED.contains(&parsed.as_str()) {
+            return Err(invalid("cannot be set: it follows from the request"));
+        }
+        let help = "expected one line of printable ASCII; a key read from a file often ends with a line end";
+        let invalid_value = || invalid("has a value with characters that HTTP does not allow").with_help(help);
+        let value_text = Some(value.expose()).filter(|text| text.is_ascii()).ok_or_else(invalid_value)?;
+        let mut exposed = HeaderValue::from_str(&value_text).map_err(|_| invalid_value())?;
+        if let wire::HeaderValue::Secret { secret, .. } = value {
+            exposed.set_sensitive(true);
+            redactor.register(secret.expose());
+        }
+        headers.insert(parsed, exposed);
+    }
+    Ok(headers)
+}

@@ -1,0 +1,125 @@
+//! The runtime's one HTTP client.
+//!
+//! It carries bytes: a [`WireRequest`] goes out, and an answer of bounded size comes back, at once or as a stream. What
+//! the bytes mean is the business of [`tympan_core::wire`]. How long it waits, what it tries again, and where it goes is
+//! described in the guide under *The network*, and set with [`HttpOptions`].
+
+use std::fmt;
+use std::sync::Arc;
+
+use tympan_core::wire::WireRequest;
+
+use crate::Result;
+use crate::net::io::{self, PerProcess, Task};
+
+mod body;
+mod call;
+mod content;
+mod failure;
+mod once;
+mod options;
+mod pool;
+mod redirect;
+mod retry;
+pub(crate) mod tls;
+
+pub use body::ByteStream;
+pub use content::Content;
+pub use options::{HttpOptions, ProxyPolicy, Sleep};
+
+pub(crate) use failure::{own, reason, shown};
+pub(crate) use once::{Answer, send_once};
+pub(crate) use pool::{of_host, of_tools};
+
+use call::Call;
+use pool::Pools;
+
+/// A client with its connections. Clones share them.
+#[derive(Clone)]
+pub struct HttpClient(Arc<Shared>);
+
+struct Shared {
+    options: Arc<HttpOptions>,
+    /// A child process must not use the connections of its parent.
+    pools: PerProcess<Result<Pools>>,
+}
+
+/// An answer that came at once.
+#[derive(Clone, PartialEq, Eq)]
+pub struct WireResponse {
+    /// The status: one of 200 to 299, because the others are errors.
+    pub status: u16,
+    /// The content type, as the provider wrote it.
+    pub content_type: Option<String>,
+    /// The provider's name for this exchange, for its support.
+    pub request_id: Option<String>,
+    /// The body: JSON, as far as can be told without parsing it.
+    pub body: Vec<u8>,
+}
+
+impl fmt::Debug for WireResponse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WireResponse")
+            .field("status", &self.status)
+            .field("content_type", &self.content_type)
+            .field("request_id", &self.request_id)
+            .field("body", &format_args!("{} bytes", self.body.len()))
+            .finish()
+    }
+}
+
+impl HttpClient {
+    /// A client. It connects to nobody yet.
+    ///
+    /// # Errors
+    ///
+    /// [`Kind::InvalidRequest`](crate::Kind::InvalidRequest) for a proxy, a user agent or certificates that cannot be
+    /// used.
+    pub fn new(options: HttpOptions) -> Result<Self> {
+        let shared = Shared { options: Arc::new(options), pools: PerProcess::new() };
+        shared.pools()?;
+        Ok(Self(Arc::new(shared)))
+    }
+
+    /// How it was set up.
+    pub fn options(&self) -> &HttpOptions {
+        &self.0.options
+    }
+
+    /// Sends a request and reads the whole answer.
+    ///
+    /// Dropping the task closes the connection.
+    pub fn send(&self, request: WireRequest) -> Task<WireResponse> {
+        let shared = Arc::clone(&self.0);
+        io::spawn(async move {
+            let mut stream = shared.call(request, false)?.open().await?;
+            let body = stream.read_to_end().await?;
+            let (status, content_type, request_id) = stream.into_head();
+            Ok(WireResponse { status, content_type, request_id, body })
+        })
+    }
+
+    /// Sends a request. The task is done when the first byte of the answer is there; the rest comes as a stream.
+    ///
+    /// Dropping the task, and later the stream, closes the connection.
+    pub fn stream(&self, request: WireRequest) -> Task<ByteStream> {
+        let shared = Arc::clone(&self.0);
+        io::spawn(async move { shared.call(request, true)?.open().await })
+    }
+}
+
+impl Shared {
+    fn pools(&self) -> Result<&Pools> {
+        self.pools.get(|| Pools::new(&self.options)).as_ref().map_err(Clone::clone)
+    }
+
+    fn call(&self, request: WireRequest, streamed: bool) -> Result<Call> {
+        Call::new(Arc::clone(&self.options), self.pools()?, request, streamed)
+    }
+}
+
+impl fmt::Debug for HttpClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("HttpClient").field(&self.0.options).finish()
+    }
+}

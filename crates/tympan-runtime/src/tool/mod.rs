@@ -1,0 +1,237 @@
+//! Tools: what a model may have called.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde::de::DeserializeOwned;
+use serde_json::Value as Json;
+use tympan_core::turn::ToolRun;
+use tympan_core::{Content, JsonMap};
+
+use crate::host::runtime::Runtime;
+use crate::net::io;
+
+mod bind;
+mod child;
+mod command;
+mod destination;
+mod handler;
+pub(crate) mod http;
+mod mcp;
+pub mod openapi;
+mod prompt;
+mod schema_check;
+
+pub use bind::bind_tools;
+pub use child::end_programs;
+pub use command::{command, command_with_env};
+pub use destination::ToolAddresses;
+pub use handler::{OpenTool, Opening, ToolHandler};
+pub(crate) use mcp::Connections as McpConnections;
+pub use mcp::McpServer;
+
+pub(crate) use handler::OpenTools;
+
+/// Why a tool failed. Its words go to the model.
+pub type ToolError = Box<dyn StdError + Send + Sync>;
+
+/// Something that a model may have called.
+///
+/// It may fail, panic or never come back: the model is told so, within bounds, and the turn goes on.
+pub trait Tool: Send + Sync {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// Whatever went wrong, in words for the model.
+    fn call(&self, invocation: Invocation) -> BoxFuture<'static, Result<ToolOutput, ToolError>>;
+
+    /// How long it may take, if that is not what the turn says.
+    fn timeout(&self) -> Option<Duration> {
+        None
+    }
+
+    /// The JSON Schema of what it takes, if it knows. A prompt that declares something else is refused before its model
+    /// is called.
+    fn parameters(&self) -> Option<&Json> {
+        None
+    }
+
+    /// Whether a person has to agree before it runs.
+    fn needs_approval(&self, _run: &ToolRun) -> bool {
+        false
+    }
+
+    /// Whether it may be run again with the same [`Invocation::idempotency_key`] when it is not known whether it came to
+    /// its end. If not, the model is told that nobody knows.
+    fn is_idempotent(&self) -> bool {
+        false
+    }
+}
+
+/// One call of a tool.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Invocation {
+    /// What it is called with.
+    pub run: ToolRun,
+    /// The same whenever this call is made, also after a crash, and never that of another call.
+    pub idempotency_key: String,
+    /// The runtime that called it, where whatever it does is a stage of this call.
+    pub runtime: Runtime,
+}
+
+/// What a tool returns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolOutput(pub Content);
+
+impl From<Content> for ToolOutput {
+    fn from(content: Content) -> Self {
+        Self(content)
+    }
+}
+
+impl From<String> for ToolOutput {
+    fn from(text: String) -> Self {
+        Self(Content::text(text))
+    }
+}
+
+impl From<&str> for ToolOutput {
+    fn from(text: &str) -> Self {
+        Self(Content::text(text))
+    }
+}
+
+impl From<Json> for ToolOutput {
+    /// Text as it is, and everything else as JSON.
+    fn from(value: Json) -> Self {
+        match value {
+            Json::String(text) => text.into(),
+            other => other.to_string().into(),
+        }
+    }
+}
+
+/// A tool that is a function. It may block: it runs where waiting is allowed.
+pub fn function<F, O, E>(function: F) -> Arc<dyn Tool>
+where
+    F: Fn(JsonMap) -> Result<O, E> + Send + Sync + 'static,
+    O: Into<ToolOutput>,
+    E: Into<ToolError>,
+{
+    let function: Arc<Function> = Arc::new(move |arguments| function(arguments).map(Into::into).map_err(Into::into));
+    Arc::new(Blocking { function, parameters: None })
+}
+
+/// As [`function()`], with the arguments as a value of a type. The type's schema has to fit what the prompt declares.
+///
+/// ```
+/// use tympan_runtime::tool;
+/// use tympan_runtime::schemars::{self, JsonSchema};
+///
+/// #[derive(serde::Deserialize, JsonSchema)]
+/// struct Place {
+///     city: String,
+/// }
+///
+/// let weather = tool::typed(|place: Place| Ok::<_, String>(format!("{}: clear", place.city)));
+/// assert_eq!(weather.parameters().expect("it has a schema")["required"][0], "city");
+/// ```
+pub fn typed<A, F, O, E>(function: F) -> Arc<dyn Tool>
+where
+    A: DeserializeOwned + JsonSchema,
+    F: Fn(A) -> Result<O, E> + Send + Sync + 'static,
+    O: Into<ToolOutput>,
+    E: Into<ToolError>,
+{
+    let function: Arc<Function> = Arc::new(move |arguments| {
+        let arguments = serde_json::from_value(Json::Object(arguments))?;
+        function(arguments).map(Into::into).map_err(Into::into)
+    });
+    let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
+    let schema = settings.into_generator().into_root_schema_for::<A>().to_value();
+    Arc::new(Blocking { function, parameters: Some(schema) })
+}
+
+/// As [`function()`], for a function that is async. It must not block.
+pub fn function_async<F, W, O, E>(function: F) -> Arc<dyn Tool>
+where
+    F: Fn(JsonMap) -> W + Send + Sync + 'static,
+    W: Future<Output = Result<O, E>> + Send + 'static,
+    O: Into<ToolOutput>,
+    E: Into<ToolError>,
+{
+    Arc::new(Waiting(move |arguments| -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
+        let running = function(arguments);
+        Box::pin(async move { running.await.map(Into::into).map_err(Into::into) })
+    }))
+}
+
+/// A tool that may be run again with the same [`Invocation::idempotency_key`]: see [`Tool::is_idempotent`].
+pub fn idempotent(tool: Arc<dyn Tool>) -> Arc<dyn Tool> {
+    Arc::new(Idempotent(tool))
+}
+
+type Function = dyn Fn(JsonMap) -> Result<ToolOutput, ToolError> + Send + Sync;
+
+struct Blocking {
+    function: Arc<Function>,
+    parameters: Option<Json>,
+}
+
+impl Tool for Blocking {
+    fn call(&self, invocation: Invocation) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
+        let function = self.function.clone();
+        let arguments = Arc::unwrap_or_clone(invocation.run.arguments);
+        Box::pin(async move {
+            io::blocking(move || function(arguments)).await.unwrap_or_else(|_| Err("it panicked".into()))
+        })
+    }
+
+    fn parameters(&self) -> Option<&Json> {
+        self.parameters.as_ref()
+    }
+}
+
+struct Waiting<F>(F);
+
+impl<F> Tool for Waiting<F>
+where
+    F: Fn(JsonMap) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send + Sync,
+{
+    fn call(&self, invocation: Invocation) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
+        (self.0)(Arc::unwrap_or_clone(invocation.run.arguments))
+    }
+}
+
+struct Idempotent(Arc<dyn Tool>);
+
+impl Tool for Idempotent {
+    fn call(&self, invocation: Invocation) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
+        self.0.call(invocation)
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        self.0.timeout()
+    }
+
+    fn needs_approval(&self, run: &ToolRun) -> bool {
+        self.0.needs_approval(run)
+    }
+
+    fn is_idempotent(&self) -> bool {
+        true
+    }
+}
+
+impl fmt::Debug for dyn Tool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Tool")
+    }
+}

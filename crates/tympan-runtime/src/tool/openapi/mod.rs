@@ -1,0 +1,242 @@
+//! Tools of the kind `openapi`: the operations of a service that an OpenAPI document describes.
+//!
+//! A document is read, its operations become functions ([`Service`]), and calls become HTTP requests. The document says
+//! which host they go to; what a model writes can change neither the host nor the path, and the key of the connection
+//! goes there and nowhere else.
+
+mod call;
+mod document;
+mod operation;
+mod request;
+mod schema;
+mod security;
+mod serialize;
+mod server;
+mod service;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use reqwest::{Method, Request};
+use serde_json::Value as Json;
+use tympan_core::secret::url::secrets_of_url;
+use tympan_core::spec::{Connection, ConnectionKind, Secret, ToolKind};
+use tympan_core::{Error, JsonMap, Kind, Redactor, Result};
+use url::Url;
+
+pub use request::ServiceRequest;
+pub use service::{LeftOut, Service, ServiceOptions};
+
+use call::{Call, Caller};
+use document::{MAX_BYTES, unusable};
+use operation::Operation;
+
+use crate::load::read_beside;
+use crate::net::client::shown;
+use crate::net::io;
+use crate::net::reach::ToolReach;
+use crate::tool::{OpenTool, Opening};
+
+/// Why something cannot be done, in words.
+type Reason = String;
+
+/// Reads the text of an OpenAPI document, JSON or YAML, that is called `name` in errors.
+///
+/// # Errors
+/// It is neither, or past the bounds.
+pub fn read(name: &str, text: &str) -> Result<Json> {
+    document::read(name, text)
+}
+
+/// Makes functions of a tool's operations.
+pub(super) async fn open(opening: Opening<'_>) -> Result<Vec<OpenTool>> {
+    let ToolKind::OpenApi { connection, specification } = &opening.tool.kind else { return Ok(Vec::new()) };
+    let connection = Trusted::new(opening, connection.as_ref())?;
+    let found = Found::new(opening, specification.as_ref()).await?;
+    let service = Service::new(&found.document, &options(opening, &connection, &found)?)?;
+    opening.runtime.options().tool_addresses.check(service.base().as_str())?;
+    server::check(service.base())?;
+    for LeftOut { operation, reason } in service.left_out() {
+        tracing::debug!(tool = opening.tool.name, operation, reason, "an operation is left out");
+    }
+    let base = service.base().clone();
+    let operations = service.into_operations();
+    connection.check(opening, &found, &base, &operations)?;
+    let reach = connection.reach(opening, &base);
+    reach.as_ref().map_or(Ok(()), |reach| reach.check(opening.runtime))?;
+    let redactor = Arc::new(connection.redactor(opening, &operations));
+    let client = opening.runtime.tool_client();
+    let is_idempotent = opening.tool.extra.get("idempotent") == Some(&Json::Bool(true));
+    let made = operations.into_iter().map(|operation| {
+        let (key, reach) = (connection.key.clone(), reach.clone());
+        let (client, redactor) = (client.clone(), redactor.clone());
+        let function = operation.function.clone();
+        let call = Call { operation, key, reach, client, redactor, is_idempotent };
+        OpenTool { function, tool: Arc::new(Caller(Arc::new(call))) }
+    });
+    Ok(made.collect())
+}
+
+fn options(opening: Opening<'_>, connection: &Trusted, found: &Found) -> Result<ServiceOptions> {
+    let extra = &opening.tool.extra;
+    let wrong = |key: &str, expected: &str| {
+        Error::new(Kind::ToolMismatch, format_args!("`{key}` of the tool `{}` is not {expected}", opening.tool.name))
+    };
+    let operations = match extra.get("operations") {
+        None | Some(Json::Null) => None,
+        Some(listed) => {
+            let names = listed.as_array().and_then(|names| names.iter().map(Json::as_str).collect::<Option<Vec<_>>>());
+            let names = names.ok_or_else(|| wrong("operations", "a list of names"))?;
+            Some(names.into_iter().map(str::to_owned).collect())
+        }
+    };
+    let prefix = match extra.get("prefix") {
+        None | Some(Json::Null) => String::new(),
+        Some(prefix) => prefix.as_str().ok_or_else(|| wrong("prefix", "text"))?.to_owned(),
+    };
+    let Found { name, address, .. } = found;
+    let endpoint = connection.endpoint.clone();
+    Ok(ServiceOptions { name: name.clone(), endpoint, address: address.clone(), operations, prefix })
+}
+
+/// A document, and where it was found.
+struct Found {
+    name: String,
+    document: Json,
+    /// If it was fetched.
+    address: Option<Url>,
+}
+
+impl Found {
+    async fn new(opening: Opening<'_>, specification: Option<&Json>) -> Result<Self> {
+        let tool = &opening.tool.name;
+        match specification {
+            Some(Json::String(address)) if address.starts_with("http://") || address.starts_with("https://") => {
+                Self::fetch(opening, address).await
+            }
+            Some(Json::String(path)) => {
+                let directory = opening.prompt.directory().unwrap_or(Path::new("."));
+                let text = read_beside(directory, path, &opening.runtime.options().load)?;
+                Ok(Self { name: path.clone(), document: read(path, &text)?, address: None })
+            }
+            Some(document @ Json::Object(_)) => {
+                Ok(Self { name: format!("the document of `{tool}`"), document: document.clone(), address: None })
+            }
+            _ => Err(unusable(&format!("the tool `{tool}`"), "it has no `specification`")
+                .with_help("write the path of an OpenAPI document, its address, or the document itself")),
+        }
+    }
+
+    async fn fetch(opening: Opening<'_>, address: &str) -> Result<Self> {
+        let url = opening.runtime.options().tool_addresses.check(address)?;
+        server::check(&without_query(&url))?;
+        ToolReach::of_document(opening.prompt, opening.tool, &url).check(opening.runtime)?;
+        let name = without_query(&url).to_string();
+        let client = opening.runtime.tool_client();
+        let request = Request::new(Method::GET, url.clone());
+        let answer = io::spawn(async move { client.send(request, MAX_BYTES).await }).await;
+        let answer = answer.map_err(|error| match error.kind() {
+            Kind::BlockedDestination => error,
+            _ => unusable(&name, error.message()),
+        })?;
+        if !answer.status.is_success() {
+            return Err(unusable(&name, format_args!("status {}", answer.status.as_u16())));
+        }
+        let text = String::from_utf8(answer.body).map_err(|_| unusable(&name, "it is not UTF-8"))?;
+        Ok(Self { document: read(&name, &text)?, name, address: Some(url) })
+    }
+}
+
+/// What a query asks for may be a credential, and is not where a thing is.
+fn without_query(url: &Url) -> Url {
+    let mut url = url.clone();
+    url.set_query(None);
+    url
+}
+
+/// A connection, and what its key may be used for.
+struct Trusted {
+    endpoint: Option<Url>,
+    key: Option<Secret>,
+    /// Whether the host has registered it: the prompt knows only its name then.
+    is_registered: bool,
+    /// Whether it says that nobody proves who calls.
+    is_anonymous: bool,
+}
+
+impl Trusted {
+    fn new(opening: Opening<'_>, declared: Option<&Connection>) -> Result<Self> {
+        let registered = match declared.filter(|connection| connection.kind == ConnectionKind::Reference) {
+            Some(reference) => {
+                let name = reference.name.as_deref().unwrap_or_default();
+                Some(opening.runtime.get_connection(name).ok_or_else(|| {
+                    Error::not_registered("connection", name)
+                        .with_help("the host registers it with register_connection")
+                })?)
+            }
+            None => None,
+        };
+        let is_registered = registered.is_some();
+        let connection = registered.as_deref().or(declared);
+        let endpoint = connection.and_then(|connection| connection.endpoint.as_deref());
+        let endpoint = endpoint.map(|endpoint| opening.runtime.options().tool_addresses.check(endpoint)).transpose()?;
+        endpoint.as_ref().map(server::check).transpose()?;
+        let is_anonymous = connection.is_some_and(|connection| connection.kind == ConnectionKind::Anonymous);
+        let key = connection.and_then(|connection| connection.api_key.clone());
+        let key = key.filter(|key| !is_anonymous && !key.expose().trim().is_empty());
+        Ok(Self { endpoint, key, is_registered, is_anonymous })
+    }
+
+    /// What requests to this address carry, if it is not the host that has named it.
+    fn reach(&self, opening: Opening<'_>, base: &Url) -> Option<ToolReach> {
+        let is_of_host = self.is_registered && self.endpoint.is_some();
+        (!is_of_host).then(|| ToolReach::new(opening.prompt, opening.tool, base, self.key.as_ref()))
+    }
+
+    /// Whether the key may go where the document says, and whether there is one where one is needed.
+    fn check(&self, opening: Opening<'_>, found: &Found, base: &Url, operations: &[Operation]) -> Result<()> {
+        let tool = &opening.tool.name;
+        if self.key.is_none() {
+            let needy = operations.iter().find(|operation| !operation.security.is_optional && !self.is_anonymous);
+            return needy.map_or(Ok(()), |operation| Err(missing_key(tool, operation)));
+        }
+        // Where there is an endpoint, the base has its origin.
+        let is_vouched = self.endpoint.is_some();
+        let is_own = found.address.as_ref().is_none_or(|address| address.origin() == base.origin());
+        if !is_vouched && (self.is_registered || !is_own) {
+            let host = shown(base.host_str().unwrap_or_default());
+            let details = format_args!("nobody but its document says that the key of `{tool}` is for `{host}`");
+            return Err(Error::new(Kind::UntrustedEndpoint, details)
+                .with_help("write the address that the key is for as `endpoint` of the connection"));
+        }
+        let schemes = found.document.pointer("/components/securitySchemes").and_then(Json::as_object);
+        if schemes.is_none_or(JsonMap::is_empty) {
+            let details = format_args!("`{tool}` has a key, and its document does not say where it goes");
+            return Err(Error::new(Kind::ToolMismatch, details)
+                .with_help("add `security` and `securitySchemes` to the document, or leave the key out"));
+        }
+        Ok(())
+    }
+
+    /// Knows what must not be seen in answers: the key, and what else the prompt keeps.
+    fn redactor(&self, opening: Opening<'_>, operations: &[Operation]) -> Redactor {
+        // What merely looks like a credential is what a service may well be asked for.
+        let mut redactor = Redactor::new(false);
+        redactor.register_all(&opening.prompt.secrets());
+        if let Some(key) = &self.key {
+            redactor.register(key.expose());
+            let places = operations.iter().filter_map(|operation| operation.security.place.as_ref());
+            places.for_each(|place| redactor.register_all(&place.secrets(key)));
+        }
+        redactor.register_all(&secrets_of_url(self.endpoint.as_ref().map_or("", Url::as_str)));
+        redactor
+    }
+}
+
+fn missing_key(tool: &str, operation: &Operation) -> Error {
+    let name = &operation.function.name;
+    Error::new(Kind::MissingKey, format_args!("`{name}` of the tool `{tool}` needs one")).with_help(
+        "write `apiKey` in the tool's `connection`, or choose `operations` that need none; `kind: anonymous` calls \
+         without a key",
+    )
+}

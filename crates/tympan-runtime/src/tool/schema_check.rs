@@ -1,0 +1,119 @@
+//! Whether what runs a tool takes what the prompt declares.
+
+use serde_json::Value as Json;
+use tympan_core::spec::{Tool as Declared, ToolKind};
+use tympan_core::wire::Function;
+use tympan_core::{Error, Kind, Result};
+
+/// Holds the parameters that a prompt declares, and what it binds, against what a function takes: a JSON Schema.
+///
+/// # Errors
+/// The function does not take what is declared, or needs more.
+pub(super) fn check(tool: &Declared, taken: &Json) -> Result<()> {
+    let ToolKind::Function { parameters, .. } = &tool.kind else { return Ok(()) };
+    let declared = Function::of_properties(&tool.name, None, parameters).parameters;
+    let mut problems = Vec::new();
+    let is_bound = |name: &str| tool.bindings.iter().any(|binding| binding.parameter == name);
+    compare("", &declared, taken, &is_bound, &mut problems);
+    for binding in tool.bindings.iter().filter(|binding| declared["properties"].get(&binding.parameter).is_none()) {
+        if !takes(taken, &binding.parameter) {
+            problems.push(format!("it binds `{}`, which the function does not take", binding.parameter));
+        }
+    }
+    if problems.is_empty() {
+        return Ok(());
+    }
+    let error = Error::new(Kind::ToolMismatch, format_args!("`{}`: {}", tool.name, problems.join("; ")));
+    let error = error.with_help("make the parameters in the prompt and the type of the function the same");
+    Err(match tool.span {
+        Some(span) => error.at(span),
+        None => error,
+    })
+}
+
+/// Finds what is declared and not taken, in a value at a path.
+fn compare(path: &str, declared: &Json, taken: &Json, is_bound: &dyn Fn(&str) -> bool, problems: &mut Vec<String>) {
+    if let Some(choices) = ["anyOf", "oneOf"].iter().find_map(|key| taken[key].as_array()) {
+        let fits = |choice: &Json| {
+            let mut found = Vec::new();
+            compare(path, declared, choice, is_bound, &mut found);
+            found.is_empty()
+        };
+        if !choices.iter().any(fits) {
+            problems.push(format!("{} is something else than the function takes", named(path)));
+        }
+        return;
+    }
+    compare_types(path, declared, taken, problems);
+    compare_values(path, declared, taken, problems);
+    if let Some(fields) = declared["properties"].as_object() {
+        for (name, field) in fields {
+            let path = join(path, name);
+            match field_of(taken, name) {
+                Some(taken) => compare(&path, field, taken, &|_| false, problems),
+                None => problems.push(format!("it declares `{path}`, which the function does not take")),
+            }
+        }
+        let is_given = |name: &str| is_bound(name) || names(&declared["required"]).any(|given| given == name);
+        for name in names(&taken["required"]).filter(|name| !is_given(name)) {
+            let path = join(path, name);
+            problems.push(match fields.contains_key(name) {
+                true => format!("the function needs `{path}`, which may be left out: declare it as required"),
+                false => format!("the function needs `{path}`, which it does not declare"),
+            });
+        }
+    }
+    if let (Some(declared), Some(taken)) = (declared.get("items"), taken.get("items")) {
+        compare(&format!("{path}[]"), declared, taken, &|_| false, problems);
+    }
+}
+
+fn compare_types(path: &str, declared: &Json, taken: &Json, problems: &mut Vec<String>) {
+    let taken: Vec<&str> = names(&taken["type"]).collect();
+    let fits = |declared: &str| taken.contains(&declared) || (declared == "integer" && taken.contains(&"number"));
+    if let Some(other) = names(&declared["type"]).find(|declared| !taken.is_empty() && !fits(declared)) {
+        let taken = taken.join(" or ");
+        problems.push(format!("{} is declared as {other}, and the function takes {taken}", named(path)));
+    }
+}
+
+fn compare_values(path: &str, declared: &Json, taken: &Json, problems: &mut Vec<String>) {
+    let taken = taken["enum"].as_array().map(Vec::as_slice).or_else(|| taken.get("const").map(std::slice::from_ref));
+    let Some(taken) = taken else { return };
+    match declared["enum"].as_array() {
+        Some(values) => {
+            if let Some(other) = values.iter().find(|value| !taken.contains(value)) {
+                problems.push(format!("{} may be {other}, which the function does not take", named(path)));
+            }
+        }
+        None => problems.push(format!("{} may be anything, and the function takes only some values", named(path))),
+    }
+}
+
+/// What a function takes as a field of an object; `None` if it takes no such field.
+fn field_of<'s>(taken: &'s Json, name: &str) -> Option<&'s Json> {
+    const ANYTHING: Json = Json::Bool(true);
+    let named = taken["properties"].get(name);
+    // A map takes every name; a structure would leave out, without a word, what it does not have.
+    let further = || taken.get("additionalProperties").filter(|further| **further != Json::Bool(false));
+    let is_open = taken.get("properties").is_none() && taken.get("additionalProperties").is_none();
+    named.or_else(further).or(is_open.then_some(&ANYTHING))
+}
+
+fn takes(taken: &Json, name: &str) -> bool {
+    field_of(taken, name).is_some()
+}
+
+/// A name or several, as schemas write types.
+fn names(value: &Json) -> impl Iterator<Item = &str> {
+    let several = value.as_array().into_iter().flatten().filter_map(Json::as_str);
+    value.as_str().into_iter().chain(several)
+}
+
+fn join(path: &str, name: &str) -> String {
+    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
+}
+
+fn named(path: &str) -> String {
+    if path.is_empty() { "it".to_owned() } else { format!("`{path}`") }
+}

@@ -1,0 +1,101 @@
+//! Whether a journal and a turn belong together.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value as Json, json};
+use tympan_core::chat::message::RichValue;
+use tympan_core::json::canonical_json;
+use tympan_core::text::hash::sha256_hex;
+use tympan_core::turn::TurnOptions;
+use tympan_core::{ContentPart, Error, Kind, Message, Prompt, Result};
+
+/// What must be the same when a turn goes on, because it decides what the turn makes of what it was told.
+///
+/// Bounds in rounds, tokens, cost and time are not here: they may be raised for the rest of a turn.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Fits {
+    /// The hash of the prompt's definition.
+    prompt: String,
+    /// The hash of the messages that it begins with.
+    messages: String,
+    /// The hash of the functions that were made of tools.
+    tools: String,
+    /// Options of the turn.
+    options: Json,
+}
+
+impl Fits {
+    pub(crate) fn new(prompt: &Prompt, messages: &[Message], options: &TurnOptions) -> Self {
+        let tools = options.tools.iter().map(|tool| json!([tool.function.name, tool.function.parameters]));
+        let guardrails = options.guardrails;
+        Self {
+            prompt: prompt.definition_hash().to_owned(),
+            messages: hash(messages.iter().map(plain).collect()),
+            tools: hash(tools.collect()),
+            options: json!({
+                "max_tool_calls": options.max_tool_calls,
+                "max_result_bytes": options.max_result_bytes,
+                "parallel_tool_calls": options.parallel_tool_calls,
+                "context_budget": options.context_budget.as_ref().map(|budget| format!("{budget:?}")),
+                "compaction": options.compaction,
+                "judge_input": guardrails.input,
+                "judge_output": guardrails.output,
+                "judge_tool": guardrails.tool,
+                "guard": options.guard.is_some(),
+            }),
+        }
+    }
+
+    /// Compares what is in a journal with what is at hand.
+    pub(crate) fn check(&self, now: &Self) -> Result<()> {
+        let options = || {
+            let (then, now) = (self.options.as_object()?, now.options.as_object()?);
+            let differs = now.iter().find(|(name, value)| then.get(*name) != Some(value));
+            differs.map(|(name, _)| format!("the turn's option `{name}` is another"))
+        };
+        let difference = if self.prompt != now.prompt {
+            Some("the prompt has changed since the turn began".to_owned())
+        } else if self.messages != now.messages {
+            Some("the messages are not those that the turn began with".to_owned())
+        } else if self.tools != now.tools {
+            Some("the tools are not those that the turn began with".to_owned())
+        } else {
+            options()
+        };
+        difference.map_or(Ok(()), |difference| Err(mismatch(difference)))
+    }
+}
+
+/// A journal of something else.
+pub(crate) fn mismatch(details: impl std::fmt::Display) -> Error {
+    Error::new(Kind::JournalMismatch, details)
+        .with_help("resume with the prompt, the tools and the settings that the turn began with, or begin anew")
+}
+
+fn hash(value: Json) -> String {
+    sha256_hex(canonical_json(value))
+}
+
+/// A message without what is random in it: the names that stand in its text for pictures and the like.
+fn plain(message: &Message) -> Json {
+    let parts = message.content.iter().map(|part| match part {
+        ContentPart::Text(text) if !text.anchors.is_empty() => {
+            let (mut pieces, mut at) = (Vec::new(), 0);
+            for anchor in &text.anchors {
+                pieces.push(json!(text.value[at..anchor.range.start]));
+                pieces.push(json!({ "name": anchor.input.name, "value": rich(&anchor.input.value) }));
+                at = anchor.range.end;
+            }
+            pieces.push(json!(text.value[at..]));
+            Json::Array(pieces)
+        }
+        part => json!(part),
+    });
+    json!([message.role, parts.collect::<Vec<_>>(), message.metadata])
+}
+
+fn rich(value: &RichValue) -> Json {
+    match value {
+        RichValue::Thread(messages) => messages.iter().map(plain).collect(),
+        RichValue::Media(value) => value.clone(),
+    }
+}

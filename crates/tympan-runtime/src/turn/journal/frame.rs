@@ -1,0 +1,161 @@
+//! The bytes of a journal that is a file.
+//!
+//! A first line, `tympan-journal 1`, and then a line for each record:
+//!
+//! ```text
+//! LENGTH CHECK SUM RECORD
+//! ```
+//!
+//! The length of the record is in eight hexadecimal digits. The check, eight digits, is of the length and of the sum
+//! before: a length that has changed is not taken for a record that was cut off. The sum, 32 digits, is of the record and
+//! of the sum before, so that no record can be changed, moved or taken out without all that follow telling so.
+
+use tympan_core::text::hash::sha256_hex;
+use tympan_core::{Error, Kind, Result};
+
+use crate::turn::journal::{damaged, without_header};
+
+/// The first line.
+pub(super) const FIRST_LINE: &str = "tympan-journal 1\n";
+
+/// What the first line of any version begins with.
+const ANY_VERSION: &str = "tympan-journal ";
+
+const LENGTH_DIGITS: usize = 8;
+const CHECK_DIGITS: usize = 8;
+const SUM_DIGITS: usize = 32;
+/// What stands before a record on its line.
+const HEAD: usize = LENGTH_DIGITS + 1 + CHECK_DIGITS + 1 + SUM_DIGITS + 1;
+
+/// The most bytes of a record.
+pub(super) const MAX_RECORD: usize = crate::turn::journal::MAX_BYTES as usize;
+
+/// The sum of everything so far.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Chain(String);
+
+impl Chain {
+    /// That of a journal without records.
+    pub(super) fn begin() -> Self {
+        Self(first_digits(&sha256_hex(FIRST_LINE), SUM_DIGITS))
+    }
+
+    /// The sum, in hexadecimal digits.
+    pub(super) fn sum(&self) -> &str {
+        &self.0
+    }
+
+    /// Goes on with a record.
+    pub(super) fn add(&mut self, record: &[u8]) {
+        self.0 = first_digits(&sha256_hex(format!("{} {}", self.sum(), sha256_hex(record))), SUM_DIGITS);
+    }
+
+    /// Adds the line of a record.
+    pub(super) fn write(&mut self, record: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        if record.len() > MAX_RECORD {
+            let details = format_args!("a record of {} bytes, where {MAX_RECORD} are allowed", record.len());
+            return Err(Error::new(Kind::InvalidJournal, details));
+        }
+        out.extend(self.head(record).into_bytes());
+        self.add(record);
+        out.extend(record);
+        out.push(b'\n');
+        Ok(())
+    }
+
+    /// What stands before a record.
+    fn head(&self, record: &[u8]) -> String {
+        let mut next = self.clone();
+        next.add(record);
+        format!("{}{} ", self.beginning(record.len()), next.sum())
+    }
+
+    /// The length and its check.
+    fn beginning(&self, length: usize) -> String {
+        let length = format!("{length:0LENGTH_DIGITS$x}");
+        let check = first_digits(&sha256_hex(format!("{} {length}", self.sum())), CHECK_DIGITS);
+        format!("{length} {check} ")
+    }
+}
+
+fn first_digits(digits: &str, count: usize) -> String {
+    digits.chars().take(count).collect()
+}
+
+/// What the bytes of a file say.
+#[derive(Debug)]
+pub(super) struct Frames {
+    pub(super) records: Vec<Vec<u8>>,
+    /// Where the last whole record ends.
+    pub(super) end: usize,
+    pub(super) chain: Chain,
+}
+
+/// What comes next in a file.
+enum Next {
+    /// A record, and where its line ends.
+    Record(Vec<u8>, usize),
+    /// The rest of a write that was torn.
+    Torn,
+    Damaged,
+}
+
+/// Reads a file. Damage is an error; a line that is not whole at the end of the file is left out.
+pub(super) fn read(bytes: &[u8]) -> Result<Frames> {
+    if !bytes.starts_with(FIRST_LINE.as_bytes()) {
+        return Err(wrong_first_line(bytes));
+    }
+    let mut frames = Frames { records: Vec::new(), end: FIRST_LINE.len(), chain: Chain::begin() };
+    while frames.end < bytes.len() {
+        match next(&frames.chain, &bytes[frames.end..]) {
+            Next::Record(record, length) => {
+                frames.chain.add(&record);
+                frames.records.push(record);
+                frames.end += length;
+            }
+            Next::Torn => break,
+            Next::Damaged if is_unwritten(&bytes[frames.end..]) => break,
+            Next::Damaged => {
+                let (record, at) = (frames.records.len(), frames.end);
+                return Err(damaged(format_args!("at byte {at}, in its record {record}")));
+            }
+        }
+    }
+    if frames.records.is_empty() {
+        return Err(without_header());
+    }
+    Ok(frames)
+}
+
+fn next(chain: &Chain, rest: &[u8]) -> Next {
+    let Some(head) = rest.get(..HEAD) else { return Next::Torn };
+    let digits = str::from_utf8(&head[..LENGTH_DIGITS]).unwrap_or_default();
+    let Ok(length) = usize::from_str_radix(digits, 16) else { return Next::Damaged };
+    let beginning = chain.beginning(length);
+    if !head.starts_with(beginning.as_bytes()) || length > MAX_RECORD {
+        return Next::Damaged;
+    }
+    let Some(record) = rest.get(HEAD..HEAD + length) else { return Next::Torn };
+    let Some(line_end) = rest.get(HEAD + length) else { return Next::Torn };
+    match head == chain.head(record).as_bytes() && *line_end == b'\n' {
+        true => Next::Record(record.to_vec(), HEAD + length + 1),
+        false => Next::Damaged,
+    }
+}
+
+/// Whether this is a part of a line and then zeros: after a power failure, that is what a file may have grown by before
+/// the disk had its bytes. A line holds no zeros, so nothing that was whole is taken for that.
+fn is_unwritten(rest: &[u8]) -> bool {
+    let written = rest.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    written < rest.len() && !rest[..written].iter().any(|byte| matches!(byte, 0 | b'\n'))
+}
+
+fn wrong_first_line(bytes: &[u8]) -> Error {
+    if FIRST_LINE.as_bytes().starts_with(bytes) {
+        return without_header();
+    }
+    let is_other_version = bytes.starts_with(ANY_VERSION.as_bytes());
+    let details = if is_other_version { "it is of another version, or damaged at byte 0" } else { "it is no journal" };
+    Error::new(Kind::InvalidJournal, details)
+        .with_help(format!("the first line of a journal that can be read here is `{}`", FIRST_LINE.trim_end()))
+}

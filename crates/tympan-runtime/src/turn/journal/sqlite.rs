@@ -1,0 +1,238 @@
+//! Journals in SQLite databases.
+//!
+//! Two tables. `records` has a row for each record, with the same sum that a file has for it. `head` has one row, with
+//! the number of records and the last sum: it is written in the transaction that adds records, so that no loss of rows
+//! goes unnoticed.
+
+use std::fs::{self, OpenOptions};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, params};
+use tympan_core::Result;
+
+use crate::turn::journal::frame::Chain;
+use crate::turn::journal::{
+    JournalStore, JournalWriter, MAX_BYTES, Stored, busy, damaged, exists, unusable, without_header,
+};
+
+/// Tells a journal from other databases: "tymj".
+const APPLICATION: i64 = 0x7479_6d6a;
+
+/// The one version of the tables.
+const VERSION: i64 = 1;
+
+/// The most pages of a new database, of 4096 bytes each.
+const MAX_PAGES: i64 = (MAX_BYTES / 4096) as i64;
+
+const TABLES: &str = "
+    CREATE TABLE records (number INTEGER PRIMARY KEY, record BLOB NOT NULL, sum TEXT NOT NULL) STRICT;
+    CREATE TABLE head (id INTEGER PRIMARY KEY CHECK (id = 0), count INTEGER NOT NULL, sum TEXT NOT NULL) STRICT;
+";
+
+/// A database for one journal.
+pub(super) struct SqliteStore {
+    path: PathBuf,
+}
+
+impl SqliteStore {
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self { path }
+    }
+
+    /// Opens a database that is there. Nobody else can use it until the connection is closed: a journal that died in the
+    /// middle of a commit is put right by whoever opens it, so that readers are writers too.
+    fn connect(&self) -> Result<Connection> {
+        self.check_file()?;
+        // What stands in the path is a name, and never an address with options.
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(&self.path, flags).map_err(|error| self.wrong(error))?;
+        let set_up = || {
+            connection.busy_timeout(Duration::ZERO)?;
+            connection.pragma_update(None, "trusted_schema", false)?;
+            // The lock stays until the connection is closed; and when a commit returns, it is on the disk.
+            connection.pragma_update(None, "locking_mode", "exclusive")?;
+            connection.pragma_update(None, "journal_mode", "delete")?;
+            connection.pragma_update(None, "synchronous", "extra")?;
+            connection.pragma_update(None, "max_page_count", MAX_PAGES)?;
+            connection.execute_batch("BEGIN EXCLUSIVE; COMMIT")
+        };
+        set_up().map_err(|error| self.wrong(error))?;
+        Ok(connection)
+    }
+
+    /// Refuses what SQLite would wait for, such as a pipe, and what is too large to be read. The file is not opened here:
+    /// closing it again would release the locks that another connection of this process holds.
+    fn check_file(&self) -> Result<()> {
+        let metadata = fs::metadata(&self.path).map_err(|error| unusable(&self.path, error))?;
+        if !metadata.is_file() {
+            return Err(unusable(&self.path, "it is not a regular file"));
+        }
+        if metadata.len() > MAX_BYTES {
+            return Err(unusable(&self.path, format_args!("it has more than {MAX_BYTES} bytes")));
+        }
+        Ok(())
+    }
+
+    fn wrong(&self, error: rusqlite::Error) -> tympan_core::Error {
+        wrong(&self.path, error)
+    }
+
+    fn writer(&self, connection: Connection, count: i64, chain: Chain) -> Box<dyn JournalWriter> {
+        Box::new(SqliteWriter { path: self.path.clone(), connection: Some(connection), count, chain })
+    }
+}
+
+impl JournalStore for SqliteStore {
+    fn create(&self, first: &[u8]) -> Result<Box<dyn JournalWriter>> {
+        // The database, and what SQLite makes beside it, have the mode of this file. An empty one was left by a turn
+        // that died before it began.
+        let mut options = OpenOptions::new();
+        options.append(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        match options.open(&self.path) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(unusable(&self.path, error)),
+            _ => {}
+        }
+        let mut connection = self.connect()?;
+        let mut chain = Chain::begin();
+        let mut made = || {
+            let transaction = connection.transaction_with_behavior(TransactionBehavior::Exclusive)?;
+            let tables: i64 = transaction.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+            if tables > 0 {
+                return Ok(false);
+            }
+            transaction.pragma_update(None, "application_id", APPLICATION)?;
+            transaction.pragma_update(None, "user_version", VERSION)?;
+            transaction.execute_batch(TABLES)?;
+            insert(&transaction, 0, &mut chain, &[first.to_vec()])?;
+            transaction.commit()?;
+            Ok(true)
+        };
+        match made().map_err(|error| self.wrong(error))? {
+            true => Ok(self.writer(connection, 1, chain)),
+            false => Err(exists(&self.path)),
+        }
+    }
+
+    fn open(&self) -> Result<(Stored, Box<dyn JournalWriter>)> {
+        let connection = self.connect()?;
+        let (stored, count, chain) = read(&connection, &self.path)?;
+        Ok((stored, self.writer(connection, count, chain)))
+    }
+
+    fn read(&self) -> Result<Stored> {
+        let connection = self.connect()?;
+        read(&connection, &self.path).map(|(stored, ..)| stored)
+    }
+}
+
+/// Adds records, and says in the same transaction how many there are.
+fn insert(transaction: &Transaction<'_>, count: i64, chain: &mut Chain, records: &[Vec<u8>]) -> rusqlite::Result<i64> {
+    let mut add = transaction.prepare("INSERT INTO records (number, record, sum) VALUES (?1, ?2, ?3)")?;
+    let mut count = count;
+    for record in records {
+        chain.add(record);
+        add.execute(params![count, record, chain.sum()])?;
+        count += 1;
+    }
+    transaction
+        .execute("INSERT OR REPLACE INTO head (id, count, sum) VALUES (0, ?1, ?2)", params![count, chain.sum()])?;
+    Ok(count)
+}
+
+/// All records, if they are what was written.
+fn read(connection: &Connection, path: &Path) -> Result<(Stored, i64, Chain)> {
+    let all = || {
+        let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+        let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+        let kind = (number("application_id")?, number("user_version")?, tables);
+        if kind == (0, 0, 0) || kind.0 != APPLICATION || kind.1 != VERSION {
+            return Ok((kind, Vec::new(), None));
+        }
+        let mut select = connection.prepare("SELECT number, record, sum FROM records ORDER BY number")?;
+        let rows = select.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+        let rows = rows.collect::<rusqlite::Result<Vec<(i64, Vec<u8>, String)>>>()?;
+        let head = connection.query_row("SELECT count, sum FROM head WHERE id = 0", [], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
+        });
+        Ok((kind, rows, head.optional()?))
+    };
+    let (kind, rows, head) = all().map_err(|error| wrong(path, error))?;
+    match kind {
+        (0, 0, 0) => return Err(without_header()),
+        (APPLICATION, VERSION, _) => {}
+        _ => return Err(unusable(path, "it is another database than a journal, or damaged")),
+    }
+    let (mut chain, mut count, mut stored) = (Chain::begin(), 0, Stored::default());
+    for (number, record, sum) in rows {
+        chain.add(&record);
+        if number != count || sum != chain.sum() {
+            return Err(damaged(format_args!("in its record {count}")));
+        }
+        count += 1;
+        stored.records.push(record);
+    }
+    if head != Some((count, chain.sum().to_owned())) {
+        return Err(damaged(format_args!("after its record {count}")));
+    }
+    Ok((stored, count, chain))
+}
+
+fn wrong(path: &Path, error: rusqlite::Error) -> tympan_core::Error {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => busy(path),
+        _ => unusable(path, error),
+    }
+}
+
+struct SqliteWriter {
+    path: PathBuf,
+    /// None after a failure.
+    connection: Option<Connection>,
+    count: i64,
+    chain: Chain,
+}
+
+impl JournalWriter for SqliteWriter {
+    fn commit(&mut self, records: &[Vec<u8>]) -> Result<()> {
+        let Some(mut connection) = self.connection.take() else {
+            return Err(unusable(&self.path, "an earlier write has failed"));
+        };
+        let mut committed = || {
+            let transaction = connection.transaction()?;
+            let count = insert(&transaction, self.count, &mut self.chain, records)?;
+            transaction.commit().map(|()| count)
+        };
+        self.count = committed().map_err(|error| wrong(&self.path, error))?;
+        self.connection = Some(connection);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_that_were_changed_or_taken_out_are_noticed() {
+        for (change, place) in [
+            ("UPDATE records SET record = x'7b20' WHERE number = 1", "in its record 1"),
+            ("DELETE FROM records WHERE number = 1", "in its record 1"),
+            ("DELETE FROM records WHERE number = 2", "after its record 2"),
+            ("DELETE FROM head", "after its record 3"),
+            ("PRAGMA user_version = 2", "another database than a journal"),
+        ] {
+            let folder = tempfile::tempdir().expect("a folder");
+            let store = SqliteStore::new(folder.path().join("turn.db"));
+            let mut writer = store.create(b"{}").expect("it is new");
+            writer.commit(&[b"{}".to_vec(), b"{}".to_vec()]).expect("it is written");
+            drop(writer);
+            store.connect().expect("it is free").execute_batch(change).expect("it can be changed");
+            let error = store.read().expect_err("it is damaged");
+            assert!(error.message().contains(place), "{change}: {error}");
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! A turn with a journal: what is kept of it, and how it comes back.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use serde::Serialize;
+use tympan_core::turn::{Fed, Next, ToolRun, Turn, TurnEvent};
+use tympan_core::{Error, Inputs, Kind, Prompt, Redactor, Result};
+
+use crate::file::time::UtcTime;
+use crate::host::runtime::{Runtime, system_entropy};
+use crate::model::credentials::Purpose;
+use crate::model::run::RunOptions;
+use crate::net::io;
+use crate::turn::journal::{Fits, Header, Journal, JournalWriter, Record, Started, mismatch, parsed, without_header};
+use crate::turn::settings::TurnSettings;
+
+/// What is kept of a turn. Without a journal it is nothing.
+pub(super) struct Kept {
+    /// Tells the turn from all others.
+    pub(super) id: String,
+    writer: Option<Writer>,
+    /// Records that are not on the disk yet.
+    pending: Vec<Vec<u8>>,
+    /// Tools that had begun when the turn died. Those that are still to run are the ones of which nobody knows whether they
+    /// came to their end.
+    begun: HashSet<(u32, usize)>,
+    /// The end of a turn that was over, for whoever listens now.
+    end: Option<TurnEvent>,
+    /// How long the turn had been under way when it died.
+    before: Duration,
+    since: Instant,
+    /// Takes secrets out of records: a provider may repeat the key that it was sent.
+    redactor: Redactor,
+}
+
+/// Secrets of fewer bytes are not taken out of records: keys are longer, and words are not.
+const MIN_SECRET_BYTES: usize = 8;
+
+/// Knows all that must not be in a journal.
+pub(super) fn redactor(runtime: &Runtime, prompt: &Prompt, run: &RunOptions) -> Redactor {
+    let secrets = match runtime.credentials(prompt, run, Purpose::Send) {
+        Ok(credentials) => credentials.secrets(prompt, run, run.base_url.as_deref().unwrap_or_default()),
+        // What is wrong with them is said when the model is called, if they are needed at all.
+        Err(_) => prompt.secrets().into_iter().chain(run.api_key.clone()).collect(),
+    };
+    let mut redactor = Redactor::new(false);
+    redactor.register_all(secrets.iter().filter(|secret| secret.expose().trim().len() >= MIN_SECRET_BYTES));
+    redactor
+}
+
+/// Where records go. Nobody ever waits for the lock: it makes a turn something that threads can hand to each other, also
+/// while a part of it is lent out, whatever the store is made of.
+type Writer = Mutex<Box<dyn JournalWriter>>;
+
+/// A journal that a turn is to be brought back from.
+pub(super) struct Opened {
+    pub(super) header: Header,
+    records: Vec<Record>,
+    pub(super) resumed: Resumed,
+    writer: Box<dyn JournalWriter>,
+}
+
+/// What the journal of a turn that was taken up again had in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Resumed {
+    /// How many records.
+    pub records: usize,
+    /// How many bytes of a record that was torn. It has been cut off, and nothing had been done on the strength of it.
+    pub torn_bytes: u64,
+}
+
+impl Opened {
+    /// Takes up a journal, which nobody else can do then.
+    pub(super) async fn open(journal: &Journal) -> Result<Self> {
+        let store = journal.store();
+        let (stored, writer) = io::blocking(move || store.open()).await??;
+        let mut records = stored.records.iter().enumerate();
+        let (_, first) = records.next().ok_or_else(without_header)?;
+        let header = parsed(first, 0)?;
+        let records = records.map(|(number, record)| parsed(record, number)).collect::<Result<_>>()?;
+        let resumed = Resumed { records: stored.records.len(), torn_bytes: stored.torn_bytes };
+        Ok(Self { header, records, resumed, writer })
+    }
+}
+
+impl Kept {
+    fn new(id: String, writer: Option<Box<dyn JournalWriter>>, redactor: Redactor) -> Self {
+        let writer = writer.map(Mutex::new);
+        let (pending, begun) = (Vec::new(), HashSet::new());
+        Self { id, writer, pending, begun, end: None, before: Duration::ZERO, since: Instant::now(), redactor }
+    }
+
+    /// Begins a turn, and its journal if it is to have one.
+    pub(super) async fn begin(
+        turn: &mut Turn,
+        prompt: &Prompt,
+        inputs: &Inputs,
+        fits: Option<Fits>,
+        settings: &TurnSettings,
+        redactor: Redactor,
+    ) -> Result<Self> {
+        let id = format!("{:016x}{:016x}", system_entropy()?, system_entropy()?);
+        let Some((journal, fits)) = settings.journal.as_ref().zip(fits) else {
+            return Ok(Self::new(id, None, redactor));
+        };
+        let mut header = Header {
+            turn: id.clone(),
+            began: UtcTime::from(SystemTime::now()).to_string(),
+            prompt: prompt.source().name().to_owned(),
+            inputs: inputs.clone(),
+            provider: None,
+            model: None,
+            api_type: None,
+            base_url: None,
+            steering: settings.steering.drain(),
+            fits,
+            host: journal.host().clone(),
+        };
+        header.set_run(&settings.run);
+        let (first, store) = (encoded(&header)?, journal.store());
+        let writer = io::blocking(move || store.create(&first)).await??;
+        start(turn, header.steering)?;
+        Ok(Self::new(id, Some(writer), redactor))
+    }
+
+    /// Brings a turn back to where it was.
+    pub(super) fn take_up(turn: &mut Turn, opened: Opened, fits: &Fits, redactor: Redactor) -> Result<Self> {
+        let Opened { header, records, writer, .. } = opened;
+        header.fits.check(fits)?;
+        let mut kept = Self::new(header.turn, Some(writer), redactor);
+        kept.before = records.iter().filter_map(Record::time).max().unwrap_or_default();
+        start(turn, header.steering)?;
+        let (records, was_failing) = without_failures(records);
+        for record in records {
+            kept.replay(turn, record)?;
+        }
+        if was_failing {
+            kept.add(&Record::<Fed>::CalledAgain)?;
+        }
+        // Who watched has been told of all this before. Somebody who watches only now waits for the end.
+        let is_end = |event: &TurnEvent| matches!(event, TurnEvent::Done { .. } | TurnEvent::Cancelled);
+        kept.end = turn.take_events().pop().filter(is_end);
+        Ok(kept)
+    }
+
+    fn replay(&mut self, turn: &mut Turn, record: Record) -> Result<()> {
+        match record {
+            Record::Told { what, .. } => turn.feed(what).map_err(|error| match error.kind() {
+                Kind::NotAsked => mismatch(format_args!("the turn takes another course now: {}", error.message())),
+                _ => error,
+            }),
+            Record::Started { tools } => {
+                let Next::Run(runs) = turn.next() else {
+                    return Err(mismatch("the turn takes another course now: no tool is to run where one began"));
+                };
+                let is_running = |tool: &Started| {
+                    runs.iter().any(|run| (run.round, run.index, &run.name) == (tool.round, tool.index, &tool.name))
+                };
+                match tools.iter().all(is_running) {
+                    true => self.begun.extend(tools.into_iter().map(|tool| (tool.round, tool.index))),
+                    false => return Err(mismatch("the turn takes another course now: another tool began")),
+                }
+                Ok(())
+            }
+            Record::CalledAgain => Ok(()),
+        }
+    }
+
+    /// How long the turn has been under way. The time that it was dead does not count.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.before.saturating_add(self.since.elapsed())
+    }
+
+    /// The key of a run of a tool: the same whenever that run is made.
+    pub(super) fn key(&self, run: &ToolRun) -> String {
+        format!("{}-{}-{}", self.id, run.round, run.index)
+    }
+
+    /// The end of a turn that was over when it was taken up, once.
+    pub(super) fn take_end(&mut self) -> Option<TurnEvent> {
+        self.end.take()
+    }
+
+    /// Whether a tool had begun when the turn died.
+    pub(super) fn is_in_flight(&self, run: &ToolRun) -> bool {
+        self.begun.contains(&(run.round, run.index))
+    }
+
+    /// Adds what the turn is about to be told.
+    pub(super) fn tell(&mut self, what: &Fed) -> Result<()> {
+        let at = u64::try_from(self.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.add(&Record::Told { at, what })
+    }
+
+    /// Adds that tools are about to run. Those that had begun before are not said twice.
+    pub(super) fn start(&mut self, runs: &[ToolRun]) -> Result<()> {
+        let started = |run: &ToolRun| {
+            let (round, index, name) = (run.round, run.index, run.name.clone());
+            Started { round, index, name, key: self.key(run) }
+        };
+        let tools: Vec<_> = runs.iter().filter(|run| !self.is_in_flight(run)).map(started).collect();
+        if tools.is_empty() { Ok(()) } else { self.add(&Record::<Fed>::Started { tools }) }
+    }
+
+    fn add<F: Serialize>(&mut self, record: &Record<F>) -> Result<()> {
+        if self.writer.is_some() {
+            let record = serde_json::to_value(record).map_err(unwritable)?;
+            self.pending.push(encoded(&self.redactor.known_json(record))?);
+        }
+        Ok(())
+    }
+
+    /// Waits until everything that was added is on the disk.
+    pub(super) async fn commit(&mut self) -> Result<()> {
+        if self.pending.is_empty() {
+            return Ok(());
+        }
+        let (records, writer) = (std::mem::take(&mut self.pending), self.writer.take());
+        let Some(mut writer) = writer else { return Ok(()) };
+        let (writer, committed) = io::blocking(move || {
+            let committed = writer.get_mut().unwrap_or_else(PoisonError::into_inner).commit(&records);
+            (writer, committed)
+        })
+        .await?;
+        self.writer = Some(writer);
+        committed
+    }
+}
+
+/// Begins the first round. What is said from now on is for the next one, whenever the turn is asked.
+fn start(turn: &mut Turn, steering: Vec<String>) -> Result<()> {
+    steering.into_iter().try_for_each(|text| turn.steer(text))?;
+    turn.next();
+    Ok(())
+}
+
+fn is_failure(record: &Record) -> bool {
+    matches!(record, Record::Told { what: Fed::Failed { .. } | Fed::Waited, .. })
+}
+
+/// The records, without failures of the model that the turn had not got over when it died: the model is called anew, and
+/// may fail as often as before. Also says whether there were such failures at the end.
+fn without_failures(records: Vec<Record>) -> (Vec<Record>, bool) {
+    let mut counted: Vec<Record> = Vec::with_capacity(records.len());
+    for record in records {
+        match record {
+            Record::CalledAgain => while counted.pop_if(|last| is_failure(last)).is_some() {},
+            record => counted.push(record),
+        }
+    }
+    let all = counted.len();
+    while counted.pop_if(|last| is_failure(last)).is_some() {}
+    let was_failing = counted.len() < all;
+    (counted, was_failing)
+}
+
+fn encoded(record: &impl Serialize) -> Result<Vec<u8>> {
+    serde_json::to_vec(record).map_err(unwritable)
+}
+
+fn unwritable(error: serde_json::Error) -> Error {
+    Error::new(Kind::InvalidJournal, error)
+}
