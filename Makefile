@@ -1,4 +1,4 @@
-# The front door. `make` alone says what there is.
+# Developer commands. Run `make` without arguments to list them.
 
 CARGO ?= cargo
 PYTHON ?= python3
@@ -22,17 +22,18 @@ FUZZ_TARGETS ?= template front_matter definition directive parse stream openapi
 .PHONY: help demo test test-node test-python wheels wheel package interop lint bench bench-python bench-node fuzz generate need-cargo need-python need-node
 
 help:
-	@echo 'make demo    render and run prompts, and watch an input fail to forge a message'
-	@echo 'make test    all tests'
-	@echo 'make test-python  those of the Python package alone'
-	@echo 'make test-node  those of the package for Node alone'
-	@echo 'make wheels  what would be published for Python and Node, in $(WHEELS): built, installed, and tried'
-	@echo 'make interop  tests against a gateway and a real small model; the first time, it builds for 10 minutes or more'
-	@echo 'make lint    formatting, clippy, licences'
-	@echo 'make bench   Tympan beside its peers, as ratios; writes target/bench.json'
-	@echo 'make bench-python, make bench-node  the tables of one package alone; BENCH_PYTHON (python3.12) says which Python'
-	@echo 'make generate  the typed forms of prompt definitions, from their schema'
-	@echo 'make fuzz    each fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS)) seconds'
+	@echo 'make demo           Render and run prompts, and watch an input fail to forge a message'
+	@echo 'make test           Run all tests'
+	@echo 'make test-python    Run the tests of the Python package'
+	@echo 'make test-node      Run the tests of the Node package'
+	@echo 'make wheels         Build the Python and Node packages into $(WHEELS), install them and try them'
+	@echo 'make interop        Test against a gateway and a real small model; the first build takes 10 minutes or more'
+	@echo 'make lint           Check formatting, clippy, documentation and licences'
+	@echo 'make bench          Compare Tympan with its peers, as ratios; writes target/bench.json'
+	@echo 'make bench-python   Run the Python benchmarks; BENCH_PYTHON=python3.12, for example, chooses the Python'
+	@echo 'make bench-node     Run the Node benchmarks'
+	@echo 'make generate       Generate the typed forms of prompt definitions from their schema'
+	@echo 'make fuzz           Run each fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS)) seconds'
 
 need-cargo:
 	@command -v $(CARGO) >/dev/null 2>&1 || { \
@@ -55,12 +56,12 @@ demo: need-cargo
 	@$(CARGO) build --quiet --package tympan-cli
 	@sh examples/demo.sh target/debug/tympan
 
-# cargo-nextest is faster and has the better summary; where it is not, cargo's own runner does.
+# cargo-nextest is faster and has a better summary. Fall back to cargo's own runner if it is not installed.
 test: need-cargo $(ORACLE)/ready $(INTEROP)/ready $(INTEROP_NODE)/ready test-python
 	$(CARGO) test --workspace --doc
 	$(ORACLE)/bin/python tests/oracle/jinja2_oracle.py fixtures/jinja
 	PYTHON=$(PYTHON) sh schemas/generate.sh --check
-	@# Everything that the tests need, the command among it. Built for itself, it would be built twice.
+	@# Build everything that the tests need, including the command. Building it separately would build it twice.
 	$(CARGO) test --workspace --no-run --quiet
 	$(PYTHON) -B tests/interop/aimock.py target/debug/tympan $(INTEROP_NODE)
 	@$(MAKE) --no-print-directory test-node
@@ -73,8 +74,8 @@ test: need-cargo $(ORACLE)/ready $(INTEROP)/ready $(INTEROP_NODE)/ready test-pyt
 		$(CARGO) test --workspace --all-targets; \
 	fi
 
-# The Python package: built into the virtual environment of the checkout, tested, and its types compared with what is
-# really there.
+# Build the Python package into the checkout's virtual environment, test it, and compare its type stubs with the real
+# module.
 test-python: need-cargo $(VENV)/ready
 	cd bindings/python && VIRTUAL_ENV="$(CURDIR)/$(VENV)" "$(CURDIR)/$(VENV)/bin/maturin" develop --quiet
 	cd bindings/python && "$(CURDIR)/$(VENV)/bin/python" -m pytest -q
@@ -87,7 +88,7 @@ $(VENV)/ready: bindings/python/requirements-dev.txt | need-python
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --requirement bindings/python/requirements-dev.txt
 	@touch $@
 
-# The package for Node: the addon, what is written in TypeScript, and the tests of both.
+# Build the Node package (the addon and the TypeScript code) and test both parts.
 test-node: need-cargo $(NODE)/node_modules/ready
 	CARGO=$(CARGO) npm run --silent --prefix $(NODE) build
 	npm run --silent --prefix $(NODE) test
@@ -96,7 +97,7 @@ $(NODE)/node_modules/ready: $(NODE)/package.json $(NODE)/package-lock.json | nee
 	npm ci --silent --no-fund --no-audit --prefix $(NODE)
 	@touch $@
 
-# What would be published for this system, and whether it works where nothing else is.
+# Build what would be published for this system, and check that it works in an otherwise empty environment.
 wheels: wheel package
 	@rm -rf $(TRY)
 	$(PYTHON) -m venv $(TRY)/python
@@ -111,7 +112,8 @@ wheel: need-cargo $(VENV)/ready
 	@rm -f $(WHEELS)/*.whl
 	cd bindings/python && "$(CURDIR)/$(VENV)/bin/maturin" build --quiet --release --out "$(CURDIR)/$(WHEELS)"
 
-# It is put together elsewhere, because npm packs nothing that is outside of a package's directory: the licences are.
+# Assemble the package in a separate directory: npm does not pack files outside the package's directory, and the licences
+# are outside.
 package: need-cargo $(NODE)/node_modules/ready
 	@rm -rf $(WHEELS)/*.tgz $(NPM)
 	@mkdir -p $(WHEELS) $(NPM)
@@ -124,7 +126,7 @@ $(ORACLE)/ready: tests/oracle/requirements.txt | need-python
 	$(ORACLE)/bin/pip install --quiet --disable-pip-version-check --requirement tests/oracle/requirements.txt
 	@touch $@
 
-# Servers that nobody here wrote. The file says where the program of the collector is.
+# Third-party servers. The file contains the path of the collector's executable.
 $(INTEROP)/ready: tests/interop/requirements.txt | need-python
 	$(PYTHON) -m venv $(INTEROP)
 	$(INTEROP)/bin/pip install --quiet --disable-pip-version-check --requirement tests/interop/requirements.txt
@@ -141,7 +143,7 @@ interop: need-cargo $(INTEROP_MODELS)/ready $(INTEROP_NODE)/ready
 	$(PYTHON) -B tests/interop/gateway.py target/debug/tympan $(INTEROP_MODELS) $(INTEROP_NODE)
 	$(PYTHON) -B tests/interop/real_model.py target/debug/tympan $(INTEROP_MODELS)
 
-# One of these packages is built from C++, without what it needs for pictures.
+# One of these packages is built from C++, without its image support.
 $(INTEROP_MODELS)/ready: tests/interop/models-requirements.txt | need-python
 	$(PYTHON) -m venv $(INTEROP_MODELS)
 	CMAKE_ARGS='-DLLAVA_BUILD=OFF' $(INTEROP_MODELS)/bin/pip install --quiet --disable-pip-version-check \
@@ -161,7 +163,7 @@ lint: need-cargo
 generate: need-cargo
 	CARGO=$(CARGO) PYTHON=$(PYTHON) sh schemas/generate.sh
 
-# Three tables of one run: the peers are of the same language each. Each adds to target/bench.json.
+# One run produces three sets of tables, each comparing peers in one language. Each adds to target/bench.json.
 bench: need-cargo
 	$(CARGO) bench --manifest-path bench/Cargo.toml
 	@$(MAKE) --no-print-directory bench-python bench-node
