@@ -4,7 +4,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-schema=schemas/prompt-definition.schema.json
+schema=crates/tympan-core/schemas/prompt-definition.schema.json
 python=target/generators/python
 node=target/generators/node
 python_generator=datamodel-code-generator==0.89.0

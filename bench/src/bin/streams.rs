@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use tokio::task::JoinSet;
 use tympan::wire::{Protocol, WireRequest};
 use tympan_bench::Result;
-use tympan_runtime::net::client::{HttpClient, HttpOptions, ProxyPolicy};
+use tympan::net::client::{HttpClient, HttpOptions, ProxyPolicy};
 
 /// How many streams are open at the same time.
 const STREAMS: usize = 1000;

@@ -14,7 +14,7 @@ use tympan::wire::response::{Answer, Output, Response, ToolCall};
 use tympan::turn::{ContextBudget, TurnOptions};
 use tympan::{Inputs, Message, Prompt, Role};
 use tympan_bench::Result;
-use tympan_runtime::{ModelCall, Provider, Reply, RunOptions, Runtime, TurnRun, TurnSettings, tool};
+use tympan::{ModelCall, Provider, Reply, RunOptions, Runtime, TurnRun, TurnSettings, tool};
 
 #[global_allocator]
 static HEAP: PeakAlloc = PeakAlloc;
@@ -61,7 +61,7 @@ impl Model {
 }
 
 impl Provider for Model {
-    fn call<'a>(&'a self, _: ModelCall<'a>) -> BoxFuture<'a, tympan_runtime::Result<Reply>> {
+    fn call<'a>(&'a self, _: ModelCall<'a>) -> BoxFuture<'a, tympan::Result<Reply>> {
         Box::pin(std::future::ready(Ok(Reply::Whole(self.answer()))))
     }
 }
@@ -109,7 +109,7 @@ fn best(mut work: impl FnMut() -> Result<()>) -> Result<f64> {
 fn prompt() -> Result<Prompt> {
     let text = "---\nmodel: { provider: bench }\ntools:\n  - name: look\n    kind: function\n    parameters:\n      \
         - { name: city, kind: string, required: true }\n      - { name: days, kind: integer }\n---\nuser:\nGo.\n";
-    Ok(tympan_runtime::load_str(text, "bench.prompty", ".")?)
+    Ok(tympan::load_str(text, "bench.prompty", ".")?)
 }
 
 fn runtime(rounds: usize, at_once: usize) -> Runtime {
@@ -131,7 +131,7 @@ fn by_hand() -> Result<()> {
     let (runtime, prompt, options) = (runtime(ROUNDS, 1), prompt()?, RunOptions::default());
     let provider = runtime.get_provider("bench").ok_or("no provider")?;
     let mut messages = runtime.prepare(&prompt, &Inputs::new())?;
-    tympan_runtime::net::io::wait(async {
+    tympan::net::io::wait(async {
         loop {
             let call = ModelCall { prompt: &prompt, messages: &messages, options: &options, stream: false };
             let Reply::Whole(response) = provider.call(call).await? else { return Err("a stream".into()) };
@@ -142,7 +142,7 @@ fn by_hand() -> Result<()> {
             messages.push(Message::text(Role::Assistant, answer.text));
             for call in answer.tool_calls {
                 let _arguments: serde_json::Value = serde_json::from_str(&call.arguments)?;
-                let result = tympan_runtime::net::io::spawn(async { Ok("clear, 21 degrees".to_owned()) }).await?;
+                let result = tympan::net::io::spawn(async { Ok("clear, 21 degrees".to_owned()) }).await?;
                 messages.push(Message::text(Role::Tool, result));
             }
         }
@@ -201,7 +201,7 @@ impl Slow {
 }
 
 impl Provider for Slow {
-    fn call<'a>(&'a self, _: ModelCall<'a>) -> BoxFuture<'a, tympan_runtime::Result<Reply>> {
+    fn call<'a>(&'a self, _: ModelCall<'a>) -> BoxFuture<'a, tympan::Result<Reply>> {
         match self.0 {
             Waits::Model => {
                 self.tell();
@@ -213,7 +213,7 @@ impl Provider for Slow {
             }
             Waits::Backoff => {
                 self.tell();
-                let error = tympan_runtime::Error::new(tympan_runtime::Kind::ProviderUnavailable, "not now");
+                let error = tympan::Error::new(tympan::Kind::ProviderUnavailable, "not now");
                 Box::pin(std::future::ready(Err(error)))
             }
         }
@@ -243,7 +243,7 @@ fn stopping(waits: Waits) -> Result<f64> {
         });
         let error = runtime.turn(&prompt()?, &Inputs::new(), &settings).err().ok_or("it was not stopped")?;
         let ended = Instant::now();
-        if error.kind() != tympan_runtime::Kind::Cancelled {
+        if error.kind() != tympan::Kind::Cancelled {
             return Err(error.into());
         }
         let stopped = stopper.join().ok().flatten().ok_or("nobody stopped it")?;

@@ -5,7 +5,7 @@ use crate::Result;
 use crate::data::Workload;
 use crate::row::{Entry, Operation};
 use tympan::{Guard, Prompt, RenderOptions};
-use tympan_runtime::{Message, load_str};
+use tympan::{Message, load_str};
 
 const FILE: &str = "bench.prompty";
 
@@ -58,7 +58,7 @@ fn load(workload: &Workload) -> Result<Operation> {
 fn render(workload: &Workload) -> Result<Operation> {
     let prompt = load_str(&workload.bare_prompty(), FILE, ".")?;
     let inputs = workload.inputs.clone();
-    Ok(Operation::new(move || tympan_runtime::render(&prompt, &inputs), |rendered| Some(rendered.into_text()))?)
+    Ok(Operation::new(move || tympan::render(&prompt, &inputs), |rendered| Some(rendered.into_text()))?)
 }
 
 /// The file that Prompty's own runtime gets.
@@ -68,5 +68,5 @@ fn prepare(workload: &Workload) -> Result<Operation> {
     let text = |messages: Vec<Message>| {
         Some(chat_text(messages.iter().map(|message| (message.role.as_str().to_owned(), message.to_text()))))
     };
-    Ok(Operation::new(move || tympan_runtime::prepare(&prompt, &inputs), text)?)
+    Ok(Operation::new(move || tympan::prepare(&prompt, &inputs), text)?)
 }

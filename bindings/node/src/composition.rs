@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use napi_derive::napi;
+use tympan::Steering;
 use tympan::{Composition, Inputs, Prompt};
-use tympan_runtime::Steering;
 
 use crate::border::{guarded, read};
 use crate::prompt::{NativePrompt, NativeRendered};

@@ -10,7 +10,7 @@ use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
 use napi::{Env, Status};
 use serde::Serialize;
 use tokio::sync::oneshot;
-use tympan_runtime::net::io;
+use tympan::net::io;
 
 use crate::border::written;
 use crate::prompt::{NativePrompt, NativeRendered};

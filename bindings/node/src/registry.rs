@@ -9,11 +9,11 @@ use napi::bindgen_prelude::FunctionRef;
 use napi_derive::napi;
 use serde_json::{Value as Json, json};
 use tympan::chat::thread::{ThreadRoles, parse_thread};
+use tympan::host::data;
+use tympan::tool::{OpenTool, Opening, ToolHandler};
+use tympan::trace::{Backend, BackendError, Trace};
 use tympan::{Error, Inputs, Kind, Message, Prompt, Rendered, Result, wire};
-use tympan_runtime::host::data;
-use tympan_runtime::tool::{OpenTool, Opening, ToolHandler};
-use tympan_runtime::trace::{Backend, BackendError, Trace};
-use tympan_runtime::{ModelCall, Parser, Provider, Renderer, Reply};
+use tympan::{ModelCall, Parser, Provider, Renderer, Reply};
 
 use crate::border::{guarded, read, written};
 use crate::host::{Host, Listener, Question, Registered, Told, WeakListener};

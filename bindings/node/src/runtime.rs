@@ -5,13 +5,13 @@ use std::sync::{Arc, OnceLock};
 
 use napi::Env;
 use napi_derive::napi;
+use tympan::Runtime;
 use tympan::chat::marker;
 use tympan::chat::thread::{ThreadRoles, parse_thread};
 use tympan::chat::{ParseTextOptions, parse_text};
+use tympan::host::config;
+use tympan::host::data;
 use tympan::{JsonMap, Prompt, Rendered, Result};
-use tympan_runtime::Runtime;
-use tympan_runtime::host::config;
-use tympan_runtime::host::data;
 
 use crate::border::{guarded, read, written};
 use crate::host::{Listener, Registered, here};

@@ -1,9 +1,9 @@
 //! Results as data.
 
 use serde_json::json;
+use tympan::TurnRun;
+use tympan::host::data;
 use tympan::{Message, Result, wire};
-use tympan_runtime::TurnRun;
-use tympan_runtime::host::data;
 
 use crate::border::written;
 

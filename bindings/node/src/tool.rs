@@ -8,11 +8,11 @@ use futures_util::future::BoxFuture;
 use napi_derive::napi;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
+use tympan::host::data;
+use tympan::tool::{OpenTool, ToolError, bind_tools};
 use tympan::turn::{ToolRun, Verdict};
+use tympan::{Approve, Invocation, Tool, ToolOutput};
 use tympan::{Content, Error, Kind, Result};
-use tympan_runtime::host::data;
-use tympan_runtime::tool::{OpenTool, ToolError, bind_tools};
-use tympan_runtime::{Approve, Invocation, Tool, ToolOutput};
 
 use crate::border::{guarded, read};
 use crate::host::{Answer, Host, Question};

@@ -7,12 +7,12 @@ use futures_util::future::{Either, select};
 use napi_derive::napi;
 use serde::Serialize;
 use tympan::chat::thread::{ThreadRoles, parse_thread};
+use tympan::host::config;
+use tympan::host::data;
+use tympan::net::io;
 use tympan::turn::Verdict;
+use tympan::{CancelToken, Compact, Run, TurnSettings};
 use tympan::{Error, Inputs, Kind, Message, Result, wire};
-use tympan_runtime::host::config;
-use tympan_runtime::host::data;
-use tympan_runtime::net::io;
-use tympan_runtime::{CancelToken, Compact, Run, TurnSettings};
 
 use crate::border::{guarded, read, written};
 use crate::composition::NativeSteering;

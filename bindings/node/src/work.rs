@@ -4,9 +4,9 @@ use std::future::Future;
 use std::sync::{Arc, Weak};
 
 use napi_derive::napi;
+use tympan::CancelToken;
+use tympan::net::io::{self, Task};
 use tympan::{Error, Kind, Rendered, Result};
-use tympan_runtime::CancelToken;
-use tympan_runtime::net::io::{self, Task};
 
 use crate::border::error_text;
 use crate::host::{Host, Listener, Question};

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::prelude::*;
+use tympan::host::config::RenderSettings;
 use tympan::{Inputs, RenderOptions};
-use tympan_runtime::host::config::RenderSettings;
 
 use crate::errors::engine;
 use crate::message::{Message, to_list};

@@ -1,8 +1,8 @@
 //! What happens while a turn goes on.
 
 use pyo3::prelude::*;
-use tympan_runtime::AgentEvent;
-use tympan_runtime::host::data;
+use tympan::AgentEvent;
+use tympan::host::data;
 
 use crate::values::to_python;
 

@@ -6,10 +6,10 @@ use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyString, PyTuple};
 use serde_json::json;
+use tympan::host::config;
 use tympan::turn::{ToolRun, Verdict};
+use tympan::{Compact, TurnSettings};
 use tympan::{Error, Kind, Result};
-use tympan_runtime::host::config;
-use tympan_runtime::{Compact, TurnSettings};
 
 use crate::errors::{engine, exception, invalid};
 use crate::events::Event;
@@ -24,7 +24,7 @@ use crate::work::{self, Caller};
 /// Stops a turn, from any thread.
 #[pyclass(frozen, module = "tympan")]
 #[derive(Default)]
-pub(crate) struct CancelToken(tympan_runtime::CancelToken);
+pub(crate) struct CancelToken(tympan::CancelToken);
 
 #[pymethods]
 impl CancelToken {
@@ -49,7 +49,7 @@ impl CancelToken {
 /// Messages of the user's for a turn that is under way.
 #[pyclass(frozen, module = "tympan")]
 #[derive(Default)]
-pub(crate) struct Steering(tympan_runtime::Steering);
+pub(crate) struct Steering(tympan::Steering);
 
 #[pymethods]
 impl Steering {

@@ -8,13 +8,13 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::{Value as Json, json};
 use tympan::Inputs;
+use tympan::PromptSource;
 use tympan::diagnostic::Diagnostic;
 use tympan::format::definition::Syntax;
+use tympan::host::config;
+use tympan::host::config::RenderSettings;
 use tympan::prompt::definition::Overlay;
 use tympan::text::source::SourceFile;
-use tympan_runtime::PromptSource;
-use tympan_runtime::host::config;
-use tympan_runtime::host::config::RenderSettings;
 
 use crate::errors::{engine, exception, invalid};
 use crate::inputs::{Room, Taken};

@@ -7,12 +7,12 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{BoxStream, StreamExt, unfold};
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
+use tympan::host::data;
+use tympan::tool::{OpenTool, Opening};
+use tympan::trace::{Backend, BackendError, Trace};
 use tympan::wire::response::Delta;
 use tympan::{Inputs, Kind, Rendered, Result};
-use tympan_runtime::host::data;
-use tympan_runtime::tool::{OpenTool, Opening};
-use tympan_runtime::trace::{Backend, BackendError, Trace};
-use tympan_runtime::{Provider, Reply, ToolHandler};
+use tympan::{Provider, Reply, ToolHandler};
 
 use crate::errors::{called, exception, invalid, settled};
 use crate::hooks::words;
@@ -72,7 +72,7 @@ impl Callback {
     }
 }
 
-impl tympan_runtime::Renderer for Callback {
+impl tympan::Renderer for Callback {
     fn render(&self, template: &str, inputs: &Inputs) -> Result<String> {
         called(Kind::InvalidOperation, "the renderer", |py| {
             let text = self.0.bind(py).call1((template, map_to_python(py, inputs)?))?;
@@ -82,7 +82,7 @@ impl tympan_runtime::Renderer for Callback {
     }
 }
 
-impl tympan_runtime::Parser for Callback {
+impl tympan::Parser for Callback {
     fn parse(&self, prompt: &tympan::Prompt, rendered: &Rendered) -> Result<Vec<tympan::Message>> {
         called(Kind::InvalidOperation, "the parser", |py| {
             let rendered = rendered::to_python(py, rendered.clone())?;
@@ -107,7 +107,7 @@ pub(crate) struct ModelCall {
 }
 
 impl Provider for Callback {
-    fn call<'a>(&'a self, call: tympan_runtime::ModelCall<'a>) -> BoxFuture<'a, Result<Reply>> {
+    fn call<'a>(&'a self, call: tympan::ModelCall<'a>) -> BoxFuture<'a, Result<Reply>> {
         Box::pin(async move {
             let (own, prompt, stream) = (OwnLoop::new(), call.prompt.clone(), call.stream);
             let (options, messages) = (data::call_options(call.options), message::to_list(call.messages.to_vec())?);

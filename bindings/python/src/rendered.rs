@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyMapping, PyMappingMethods, PyType};
-use tympan_runtime::ParseTextOptions;
+use tympan::ParseTextOptions;
 
 use crate::errors::{engine, invalid};
 use crate::message::{self, Message};
@@ -118,12 +118,12 @@ pub(crate) fn parse_text(
         let (name, messages): (String, Bound<'_, PyAny>) = pair.extract()?;
         options.threads.push((name, message::from_list(&messages)?));
     }
-    engine(py, || tympan_runtime::parse_text(text, &options).and_then(message::to_list))
+    engine(py, || tympan::parse_text(text, &options).and_then(message::to_list))
 }
 
 /// Writes a nonce into every role marker of a template, for callers who render it elsewhere.
 #[pyfunction]
 #[pyo3(signature = (template, nonce))]
 pub(crate) fn pre_render(template: &str, nonce: &str) -> String {
-    tympan_runtime::pre_render(template, nonce)
+    tympan::pre_render(template, nonce)
 }

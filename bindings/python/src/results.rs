@@ -10,10 +10,10 @@ use crate::values::to_python;
 
 /// What a call of a model came to.
 #[pyclass(frozen, module = "tympan")]
-pub(crate) struct Run(tympan_runtime::Run);
+pub(crate) struct Run(tympan::Run);
 
-impl From<tympan_runtime::Run> for Run {
-    fn from(run: tympan_runtime::Run) -> Self {
+impl From<tympan::Run> for Run {
+    fn from(run: tympan::Run) -> Self {
         Self(run)
     }
 }
@@ -76,10 +76,10 @@ impl Run {
 
 /// What a turn came to.
 #[pyclass(frozen, module = "tympan")]
-pub(crate) struct TurnRun(tympan_runtime::TurnRun);
+pub(crate) struct TurnRun(tympan::TurnRun);
 
-impl From<tympan_runtime::TurnRun> for TurnRun {
-    fn from(run: tympan_runtime::TurnRun) -> Self {
+impl From<tympan::TurnRun> for TurnRun {
+    fn from(run: tympan::TurnRun) -> Self {
         Self(run)
     }
 }

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
-use tympan_runtime::RunOptions;
-use tympan_runtime::host::config;
-use tympan_runtime::host::data;
+use tympan::RunOptions;
+use tympan::host::config;
+use tympan::host::data;
 
 use crate::errors::{engine, exception, invalid};
 use crate::hooks::settings;
@@ -27,7 +27,7 @@ use crate::work::{self, Caller};
 /// Options and registries. The class `Runtime` of the package adds to it what waits.
 #[pyclass(frozen, subclass, module = "tympan._native")]
 pub(crate) struct Runtime {
-    inner: tympan_runtime::Runtime,
+    inner: tympan::Runtime,
     tools: Named,
     tool_handlers: Named,
     providers: Named,
@@ -42,11 +42,11 @@ impl Drop for Runtime {
 }
 
 /// The runtime of the functions that name none, once the package has made it.
-static DEFAULT: OnceLock<tympan_runtime::Runtime> = OnceLock::new();
+static DEFAULT: OnceLock<tympan::Runtime> = OnceLock::new();
 
 /// The runtime of the functions that name none.
-pub(crate) fn default_runtime() -> &'static tympan_runtime::Runtime {
-    DEFAULT.get_or_init(|| tympan_runtime::default_runtime().clone())
+pub(crate) fn default_runtime() -> &'static tympan::Runtime {
+    DEFAULT.get_or_init(|| tympan::default_runtime().clone())
 }
 
 /// Says which runtime that is.
@@ -67,7 +67,7 @@ impl Runtime {
     fn new(py: Python<'_>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let options = options.map(|options| from_python(options.as_any())).transpose()?.unwrap_or_default();
         let options = engine(py, || config::runtime_options(options))?;
-        let inner = tympan_runtime::Runtime::new(options);
+        let inner = tympan::Runtime::new(options);
         Ok(Self { inner, tools: Named::default(), tool_handlers: Named::default(), providers: Named::default() })
     }
 
@@ -380,10 +380,10 @@ impl Runtime {
     }
 }
 
-fn run_to_python(py: Python<'_>, run: tympan_runtime::Run) -> PyResult<Py<PyAny>> {
+fn run_to_python(py: Python<'_>, run: tympan::Run) -> PyResult<Py<PyAny>> {
     Ok(Py::new(py, Run::from(run))?.into_any())
 }
 
-fn turn_to_python(py: Python<'_>, run: tympan_runtime::TurnRun) -> PyResult<Py<PyAny>> {
+fn turn_to_python(py: Python<'_>, run: tympan::TurnRun) -> PyResult<Py<PyAny>> {
     Ok(Py::new(py, TurnRun::from(run))?.into_any())
 }

@@ -6,9 +6,9 @@ use pyo3::exceptions::{PyStopAsyncIteration, PyStopIteration};
 use pyo3::prelude::*;
 use serde_json::Value as Json;
 use tokio::sync::Mutex;
+use tympan::ResponseStream;
+use tympan::host::data;
 use tympan::{Error, Kind};
-use tympan_runtime::ResponseStream;
-use tympan_runtime::host::data;
 
 use crate::results::{Run, Usage};
 use crate::work;
@@ -90,7 +90,7 @@ impl Stream {
 
     /// Stops the model.
     fn close(&self, py: Python<'_>) {
-        py.detach(|| drop(tympan_runtime::net::io::wait(self.0.lock()).take()));
+        py.detach(|| drop(tympan::net::io::wait(self.0.lock()).take()));
     }
 
     fn __enter__(this: Py<Self>) -> Py<Self> {

@@ -10,9 +10,9 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyMapping, PyString, PyTuple, PyType};
 use serde_json::{Value as Json, json};
 use tympan::JsonMap;
+use tympan::tool::ToolError;
 use tympan::turn::ToolRun;
-use tympan_runtime::tool::ToolError;
-use tympan_runtime::{Invocation, Tool, ToolOutput};
+use tympan::{Invocation, Tool, ToolOutput};
 
 use crate::errors::{engine, exception, invalid};
 use crate::hooks::{is_ordinary, words};
@@ -168,7 +168,7 @@ pub(crate) fn bind_tools<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let functions: HashMap<_, _> = named(tools)?.into_iter().collect();
     let (prompt, tools) = (prompt.get().inner(), from_python(tools, &Caller::nobody())?);
-    let bound = engine(py, || tympan_runtime::bind_tools(&prompt, tools).map(|bound| bound.into_keys().collect()));
+    let bound = engine(py, || tympan::bind_tools(&prompt, tools).map(|bound| bound.into_keys().collect()));
     let names: Vec<String> = bound?;
     let dict = PyDict::new(py);
     for name in names {

@@ -9,8 +9,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple};
 use tokio::sync::oneshot;
+use tympan::net::io;
 use tympan::{Error, Kind, Result};
-use tympan_runtime::net::io;
 
 use crate::errors::exception;
 use crate::threads::{attach, attach_to_drop};

@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use tympan_runtime::EnvFile;
-use tympan_runtime::file::read;
+use tympan::EnvFile;
+use tympan::file::read;
 
 /// The most bytes of a `.env` file.
 const MAX_BYTES: u64 = 1 << 20;

@@ -4,13 +4,13 @@ use std::path::Path;
 
 use serde_json::Value as Json;
 use tympan::diagnostic::guess_name;
+use tympan::file::read as file;
 use tympan::format::parse_inputs;
+use tympan::load::DEFAULT_MAX_FILE_BYTES;
 use tympan::spec::DIRECTIVE;
 use tympan::spec::schema::{Property, PropertyKind};
 use tympan::text::source::SourceFile;
 use tympan::{Error, Inputs, Kind, Prompt};
-use tympan_runtime::file::read as file;
-use tympan_runtime::load::DEFAULT_MAX_FILE_BYTES;
 
 use crate::args::InputArgs;
 use crate::prompt_file::{is_stdin, read_stdin};

@@ -35,6 +35,6 @@ fn main() -> ExitCode {
         Err(failure) => report::failure(&failure, form),
     };
     // Whoever was stopped in the middle leaves programs behind.
-    tympan_runtime::tool::end_programs();
+    tympan::tool::end_programs();
     status
 }

@@ -5,13 +5,13 @@ use std::path::Path;
 
 use tympan::format::definition::{Syntax, is_definition};
 use tympan::text::source::SourceFile;
+use tympan::{EnvPolicy, LoadOptions, Runtime, RuntimeOptions};
 use tympan::{Error, Kind, Prompt};
-use tympan_runtime::{EnvPolicy, LoadOptions, Runtime, RuntimeOptions};
 
 use crate::{dotenv, report};
 
 /// The most bytes that are read from standard input: as many as a prompt file may have.
-const MAX_STDIN_BYTES: u64 = tympan_runtime::load::DEFAULT_MAX_FILE_BYTES;
+const MAX_STDIN_BYTES: u64 = tympan::load::DEFAULT_MAX_FILE_BYTES;
 
 /// Whether a path stands for standard input.
 pub(crate) fn is_stdin(path: &Path) -> bool {

@@ -8,9 +8,9 @@ use std::time::Duration;
 use serde::Deserialize;
 use tympan::secret::url::redacted_url;
 use tympan::spec::{Secret, ToolKind};
+use tympan::tool::{command_with_env, idempotent};
 use tympan::{Error, Kind, Prompt};
-use tympan_runtime::tool::{command_with_env, idempotent};
-use tympan_runtime::{McpServer, Runtime, Tool};
+use tympan::{McpServer, Runtime, Tool};
 
 use crate::inputs;
 use crate::prompt_file::in_prompt;
@@ -79,7 +79,7 @@ fn end_with_programs() -> std::io::Result<()> {
     };
     std::thread::Builder::new().spawn(move || {
         waiting.block_on(terminated.recv());
-        tympan_runtime::tool::end_programs();
+        tympan::tool::end_programs();
         // As a shell reports it.
         std::process::exit(128 + SignalKind::terminate().as_raw_value());
     })?;

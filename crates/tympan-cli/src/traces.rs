@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use tympan::Result;
-use tympan_runtime::trace::{ConsoleBackend, OtelBackend, OtelOptions, TracyBackend};
-use tympan_runtime::{Runtime, Tracer};
+use tympan::trace::{ConsoleBackend, OtelBackend, OtelOptions, TracyBackend};
+use tympan::{Runtime, Tracer};
 
 /// How long a command waits for the backends at its end.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -1,9 +1,11 @@
 //! The engine's one error type.
 
+#[cfg(feature = "wire")]
 use std::any::Any;
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::diagnostic::Diagnostic;
 use crate::text::source::{LineColumn, SourceFile, Span};
@@ -251,10 +253,22 @@ struct Inner {
     others: Vec<Diagnostic>,
     partial_text: Option<String>,
     is_permanent: bool,
+    status: Option<u16>,
+    retry_after: Option<Duration>,
+    cause: Option<Cause>,
+    #[cfg(feature = "wire")]
     attached: Option<Attached>,
 }
 
-/// Whatever a later stage adds to an error, of a type that this one does not know.
+/// The error of another library that this one is about. Nothing changes it, so a panic cannot leave it half changed.
+#[derive(Clone)]
+struct Cause(Arc<dyn std::error::Error + Send + Sync>);
+
+impl UnwindSafe for Cause {}
+impl RefUnwindSafe for Cause {}
+
+/// Data that a later stage adds to an error, of a type that this one does not know.
+#[cfg(feature = "wire")]
 type Attached = Arc<dyn Any + Send + Sync + UnwindSafe + RefUnwindSafe>;
 
 impl Error {
@@ -274,6 +288,10 @@ impl Error {
             others: Vec::new(),
             partial_text: None,
             is_permanent: false,
+            status: None,
+            retry_after: None,
+            cause: None,
+            #[cfg(feature = "wire")]
             attached: None,
         }))
     }
@@ -373,14 +391,49 @@ impl Error {
         self.0.partial_text.as_deref()
     }
 
-    /// Adds what belongs to a later stage.
+    /// Adds the HTTP status of the response that this error is about.
+    #[must_use]
+    pub fn with_status(mut self, status: u16) -> Self {
+        self.0.status = Some(status);
+        self
+    }
+
+    /// Returns the HTTP status of the response that this error is about, if there was one.
+    pub fn status(&self) -> Option<u16> {
+        self.0.status
+    }
+
+    /// Adds how long the server asks clients to wait before they try again.
+    #[must_use]
+    pub fn with_retry_after(mut self, wait: Duration) -> Self {
+        self.0.retry_after = Some(wait);
+        self
+    }
+
+    /// Returns how long the server asks clients to wait before they try again, from its `Retry-After` header.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.0.retry_after
+    }
+
+    /// Adds the error that caused this one; [`source`](std::error::Error::source) returns it.
+    ///
+    /// Its text must not contain inputs or credentials.
+    #[must_use]
+    pub fn with_cause(mut self, cause: impl std::error::Error + Send + Sync + 'static) -> Self {
+        self.0.cause = Some(Cause(Arc::new(cause)));
+        self
+    }
+
+    /// Adds data of a later stage.
+    #[cfg(feature = "wire")]
     #[must_use]
     pub(crate) fn attach(mut self, what: Attached) -> Self {
         self.0.attached = Some(what);
         self
     }
 
-    /// What a later stage has added, if it is of this type.
+    /// Returns what a later stage has added, if it is of this type.
+    #[cfg(feature = "wire")]
     pub(crate) fn attached<T: Any>(&self) -> Option<&T> {
         let attached: &dyn Any = &**self.0.attached.as_ref()?;
         attached.downcast_ref()
@@ -457,7 +510,11 @@ impl fmt::Debug for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.cause.as_ref().map(|cause| &*cause.0 as _)
+    }
+}
 
 #[cfg(test)]
 mod tests {

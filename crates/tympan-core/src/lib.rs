@@ -36,8 +36,10 @@ pub mod chat;
 pub mod prompt;
 
 pub mod directive;
+#[cfg(feature = "wire")]
 pub mod wire;
 
+#[cfg(feature = "wire")]
 pub mod turn;
 
 pub use chat::guard::Guard;
@@ -51,5 +53,7 @@ pub use prompt::typed::TypedInputs;
 pub use prompt::{Prompt, RenderOptions};
 pub use secret::redact::Redactor;
 pub use spec::role::Role;
+#[cfg(feature = "wire")]
 pub use turn::outcome::Outcome;
+#[cfg(feature = "wire")]
 pub use wire::response::Response;

@@ -17,91 +17,59 @@
 //! Where to look next: [`Runtime`] for everything, [`invoke`] for a whole run, [`ResponseStream`] for answers as they
 //! arrive, [`Cassette`] for runs without a provider, [`trace`] for what a run did.
 #![warn(missing_docs)]
+// The parts share helpers, and none of them needs all of these alone.
+#![cfg_attr(not(feature = "all"), allow(dead_code, unused_imports, reason = "only a part of the crate is compiled"))]
 
 pub mod file;
 pub mod host;
 pub mod load;
+#[cfg(feature = "providers")]
 pub mod model;
+#[cfg(feature = "providers")]
 pub mod net;
+#[cfg(feature = "agent")]
 pub mod tool;
 pub mod trace;
+#[cfg(feature = "agent")]
 pub mod turn;
 
 pub use host::pipeline::{
-    default_runtime, invoke, invoke_agent, invoke_agent_as, invoke_agent_as_async, invoke_agent_async, invoke_as,
-    invoke_as_async, invoke_async, parse, parse_async, prepare, prepare_async, process, process_async, render,
-    render_async, resume, resume_async, run, run_async, turn, turn_as, turn_as_async, turn_async, validate_inputs,
+    default_runtime, parse, parse_async, prepare, prepare_async, render, render_async, validate_inputs,
+};
+#[cfg(feature = "providers")]
+pub use host::pipeline::{invoke, invoke_as, invoke_as_async, invoke_async, process, process_async, run, run_async};
+#[cfg(feature = "agent")]
+pub use host::pipeline::{
+    invoke_agent, invoke_agent_as, invoke_agent_as_async, invoke_agent_async, resume, resume_async, turn, turn_as,
+    turn_as_async, turn_async,
 };
 pub use host::runtime::{Parser, Renderer, Runtime, RuntimeOptions};
 pub use load::prompt::{load, load_async, load_str};
 pub use load::{EnvFile, EnvPolicy, LoadOptions, LoadedDocument, load_document, load_document_str};
+#[cfg(feature = "providers")]
 pub use model::cassette::Cassette;
+#[cfg(feature = "providers")]
 pub use model::invoke::PromptSource;
+#[cfg(feature = "providers")]
 pub use model::provider::{Deltas, ModelCall, Provider, Reply};
+#[cfg(feature = "providers")]
 pub use model::run::{Run, RunOptions};
+#[cfg(feature = "providers")]
 pub use model::stream::ResponseStream;
-/// What describes the types that tools take. Derive with this version of it.
+/// The crate that describes the argument types of tools. Derive `JsonSchema` with this version of it.
+#[cfg(feature = "agent")]
 pub use schemars;
-pub use tool::{Invocation, McpServer, Tool, ToolHandler, ToolOutput, bind_tools};
+#[cfg(feature = "mcp")]
+pub use tool::McpServer;
+#[cfg(feature = "agent")]
+pub use tool::{Invocation, Tool, ToolHandler, ToolOutput, bind_tools};
 pub use trace::{TraceOptions, Tracer};
+#[cfg(feature = "agent")]
 pub use turn::cancel::{CancelToken, Steering};
+#[cfg(feature = "agent")]
 pub use turn::journal::Journal;
+#[cfg(feature = "agent")]
 pub use turn::{AgentEvent, Approve, Compact, Resumed, TurnRun, TurnSettings};
 pub use tympan_core::chat::marker::pre_render;
 pub use tympan_core::chat::{ParseTextOptions, parse_text};
 pub use tympan_core::{Error, Guard, Inputs, Kind, Message, Prompt, Rendered, Result};
-
-/// The examples of the guide, as tests.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/guide/rust.md")]
-struct Guide;
-
-/// As above.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/guide/directives.md")]
-struct GuideToDirectives;
-
-/// As above.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/guide/guard.md")]
-struct GuideToTheGuard;
-
-/// As above.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/guide/results.md")]
-struct GuideToResults;
-
-/// As above.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/guide/tracing.md")]
-struct GuideToTracing;
-
-/// As above.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/guide/running.md")]
-struct GuideToRunning;
-
-/// As above.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/guide/network.md")]
-struct GuideToTheNetwork;
-
-/// As above.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/guide/tools.md")]
-struct GuideToTools;
-
-/// As above.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/guide/mcp.md")]
-struct GuideToMcp;
-
-/// As above.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/guide/openapi.md")]
-struct GuideToServices;
-
-/// As above.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/guide/durable.md")]
-struct GuideToDurableTurns;

@@ -6,10 +6,10 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 
 use tympan_core::Kind;
 use tympan_core::directive::signature::{Form, TrustedKey, sign, verify};
-use tympan_runtime::file::write;
-use tympan_runtime::model::keys::{
+use tympan_runtime::file::keys::{
     generate_key, read_signing_key, read_trusted_keys, write_signing_key, write_trusted_key,
 };
+use tympan_runtime::file::write;
 
 const TEXT: &str = "```xml\n<directive name=\"a\">\n</directive>\n```\n1. Do it.\n";
 

@@ -12,8 +12,8 @@ use std::process::Command;
 use faults::Server;
 use runs::{TEMPLATE, inputs, model, prompt, runtime_with, say};
 use tympan_core::wire::Protocol;
+use tympan_runtime::file::keys::{read_signing_key, read_trusted_keys};
 use tympan_runtime::file::write;
-use tympan_runtime::model::keys::{read_signing_key, read_trusted_keys};
 use tympan_runtime::{Cassette, Journal, Kind, Result, Run, RunOptions, load};
 
 fn pipe(path: &Path) {

@@ -1,7 +1,7 @@
 //! What prompt files may reach.
 
 use clap::ArgAction;
-use tympan_runtime::{EnvPolicy, LoadOptions, RuntimeOptions};
+use tympan::{EnvPolicy, LoadOptions, RuntimeOptions};
 
 /// Which environment variables prompt files may read.
 #[derive(Debug, clap::Args)]

@@ -9,8 +9,8 @@ use tympan::secret::url::redacted_url;
 use tympan::turn::{TurnOptions, Verdict};
 use tympan::wire::echo::ECHO;
 use tympan::wire::response::Delta;
+use tympan::{AgentEvent, Approve, Journal, ResponseStream, RunOptions, Runtime, TurnSettings};
 use tympan::{Error, Inputs, Kind, Message, Prompt};
-use tympan_runtime::{AgentEvent, Approve, Journal, ResponseStream, RunOptions, Runtime, TurnSettings};
 
 use super::show::{Finished, Manner, Show, Waiting, locked, show_tool, summary};
 use crate::escape::visible_line;

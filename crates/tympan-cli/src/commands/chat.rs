@@ -17,8 +17,8 @@ use std::sync::{Arc, Mutex};
 use tympan::spec::{Tool, ToolKind};
 use tympan::turn::TurnEvent;
 use tympan::wire::echo::ECHO;
+use tympan::{AgentEvent, CancelToken, RunOptions, Runtime, TurnRun, TurnSettings};
 use tympan::{Error, Kind, Message, Outcome, Prompt, Role};
-use tympan_runtime::{AgentEvent, CancelToken, RunOptions, Runtime, TurnRun, TurnSettings};
 
 use self::command::Command;
 use self::consent::{Approval, Consent, locked};

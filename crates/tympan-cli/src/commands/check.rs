@@ -4,13 +4,13 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use serde_json::{Value as Json, json};
+use tympan::RuntimeOptions;
 use tympan::diagnostic::{Diagnostic, Severity};
 use tympan::directive::is_directive;
 use tympan::format::definition::Syntax;
 use tympan::format::{Document, NoReferences, prompty};
 use tympan::wire::unsupported;
 use tympan::{Error, Kind, Prompt};
-use tympan_runtime::RuntimeOptions;
 
 use crate::args::{CheckArgs, EnvArgs};
 use crate::excerpt::Finding;

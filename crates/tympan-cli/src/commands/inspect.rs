@@ -2,10 +2,10 @@
 
 use serde_json::Value as Json;
 use tympan::Prompt;
+use tympan::RuntimeOptions;
 use tympan::chat::marker::source_roles;
 use tympan::format::directive;
 use tympan::spec::DIRECTIVE;
-use tympan_runtime::RuntimeOptions;
 
 use crate::args::InspectArgs;
 use crate::escape::visible_line;

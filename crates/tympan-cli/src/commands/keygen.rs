@@ -1,7 +1,7 @@
 //! `tympan keygen`: a key to sign directives with.
 
 use tympan::directive::signature::TrustedKey;
-use tympan_runtime::model::keys::{generate_key, write_signing_key, write_trusted_key};
+use tympan::file::keys::{generate_key, write_signing_key, write_trusted_key};
 
 use crate::args::KeygenArgs;
 use crate::escape::visible_line;

@@ -6,14 +6,14 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use serde_json::{Value as Json, json};
+use tympan::Runtime;
 use tympan::directive::is_directive;
+use tympan::file::read;
+use tympan::file::write;
 use tympan::format::definition::{Syntax, is_definition};
+use tympan::load::DEFAULT_MAX_FILE_BYTES;
 use tympan::text::source::SourceFile;
 use tympan::{Error, Kind, Prompt};
-use tympan_runtime::Runtime;
-use tympan_runtime::file::read;
-use tympan_runtime::file::write;
-use tympan_runtime::load::DEFAULT_MAX_FILE_BYTES;
 
 use super::hash::hashes;
 

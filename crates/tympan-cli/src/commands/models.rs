@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value as Json, json};
 use tympan::wire::ModelInfo;
-use tympan_runtime::{RunOptions, RuntimeOptions};
+use tympan::{RunOptions, RuntimeOptions};
 
 use crate::args::ModelsArgs;
 use crate::escape::visible_line;

@@ -1,7 +1,7 @@
 //! `tympan process`: what a model's answer comes to.
 
 use tympan::Outcome;
-use tympan_runtime::{RunOptions, RuntimeOptions};
+use tympan::{RunOptions, RuntimeOptions};
 
 use crate::args::ProcessArgs;
 use crate::escape::visible;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 use tympan::{Guard, Inputs, Message, Prompt, RenderOptions, Rendered, Role};
-use tympan_runtime::{Runtime, RuntimeOptions};
+use tympan::{Runtime, RuntimeOptions};
 
 use crate::args::{PromptArgs, RenderArgs};
 use crate::colour::{self, Writer, paint};

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use tympan::{Error, Kind};
-use tympan_runtime::{Journal, RunOptions};
+use tympan::{Journal, RunOptions};
 
 use super::call::{Call, Kept};
 use super::render::{messages, options_of, render_with};

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use tympan_runtime::tool::ToolAddresses;
-use tympan_runtime::{Cassette, Journal, RunOptions, RuntimeOptions};
+use tympan::tool::ToolAddresses;
+use tympan::{Cassette, Journal, RunOptions, RuntimeOptions};
 
 use super::call::{Call, Kept};
 use super::render::{messages, render_in};

@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 use tympan::turn::TurnEvent;
 use tympan::wire::response::Usage;
 use tympan::{ContentPart, Outcome, Prompt};
-use tympan_runtime::{Resumed, Run};
+use tympan::{Resumed, Run};
 
 use crate::escape::{visible, visible_line};
 use crate::report::Failure;

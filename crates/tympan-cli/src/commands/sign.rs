@@ -4,12 +4,12 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use tympan::directive::signature::{Form, SigningKey, sign};
+use tympan::file::keys::read_signing_key;
+use tympan::file::read as file;
+use tympan::file::time::UtcTime;
+use tympan::load::DEFAULT_MAX_FILE_BYTES;
 use tympan::text::source::SourceFile;
 use tympan::{Error, Kind};
-use tympan_runtime::file::read as file;
-use tympan_runtime::file::time::UtcTime;
-use tympan_runtime::load::DEFAULT_MAX_FILE_BYTES;
-use tympan_runtime::model::keys::read_signing_key;
 
 use crate::args::SignArgs;
 use crate::escape::visible_line;
@@ -24,7 +24,7 @@ pub(super) fn run(args: &SignArgs, quiet: bool) -> Result<(), Failure> {
     let signed: Result<Vec<_>, Failure> =
         args.files.iter().map(|path| Ok((path, signed(path, form, &now, &key)?))).collect();
     for (path, text) in signed? {
-        tympan_runtime::file::write::replace(path, &text)?;
+        tympan::file::write::replace(path, &text)?;
         let name = path.display().to_string();
         let covers = match form {
             Form::Rye => "covers the metadata, and not the steps",

@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use serde_json::{Value as Json, json};
 use tympan::Error;
 use tympan::directive::signature::{Form, TrustedKey, Verified, verify};
+use tympan::file::keys::read_trusted_keys;
+use tympan::load::DEFAULT_MAX_FILE_BYTES;
 use tympan::text::source::{SourceFile, Span};
-use tympan_runtime::load::DEFAULT_MAX_FILE_BYTES;
-use tympan_runtime::model::keys::read_trusted_keys;
 
 use super::sign::read;
 use crate::args::VerifyArgs;

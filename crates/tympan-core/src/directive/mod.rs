@@ -1,6 +1,7 @@
 //! Directives as prompts.
 
 pub mod result;
+#[cfg(feature = "signatures")]
 pub mod signature;
 
 use crate::diagnostic::Diagnostic;

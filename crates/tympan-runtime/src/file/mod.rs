@@ -1,5 +1,7 @@
 //! Files: opened safely, written atomically.
 
+#[cfg(feature = "signatures")]
+pub mod keys;
 pub mod read;
 pub mod time;
 pub mod write;

@@ -29,6 +29,7 @@ use crate::host::runtime::RuntimeOptions;
 use crate::load::{EnvFile, EnvPolicy, LoadOptions};
 use crate::model::cassette::Cassette;
 use crate::model::run::RunOptions;
+#[cfg(feature = "tokens")]
 use crate::model::tokens::Encoding;
 use crate::net::client::{HttpOptions, ProxyPolicy};
 use crate::tool::ToolAddresses;
@@ -227,6 +228,7 @@ struct PricesData {
 #[serde(untagged, expecting = "context_budget is a number of characters, or `tokens` and a `model`")]
 enum BudgetData {
     Chars(usize),
+    #[cfg(feature = "tokens")]
     Tokens {
         tokens: usize,
         #[serde(default)]
@@ -238,6 +240,7 @@ impl From<BudgetData> for ContextBudget {
     fn from(budget: BudgetData) -> Self {
         match budget {
             BudgetData::Chars(chars) => Self::Chars(chars),
+            #[cfg(feature = "tokens")]
             BudgetData::Tokens { tokens, model } => Encoding::of_model(&model).budget(tokens),
         }
     }

@@ -1,14 +1,19 @@
 //! The pipeline's functions, on one default runtime.
 
+#[cfg(feature = "agent")]
 use std::path::Path;
 use std::sync::OnceLock;
 
+#[cfg(feature = "providers")]
 use serde::de::DeserializeOwned;
 use tympan_core::{Inputs, Message, Prompt, Rendered, Result};
 
 use crate::host::runtime::Runtime;
+#[cfg(feature = "providers")]
 use crate::model::invoke::PromptSource;
+#[cfg(feature = "providers")]
 use crate::model::run::Run;
+#[cfg(feature = "agent")]
 use crate::turn::{TurnRun, TurnSettings};
 
 /// The runtime that the free functions use.
@@ -77,6 +82,7 @@ pub async fn prepare_async(prompt: &Prompt, inputs: &Inputs) -> Result<Vec<Messa
 ///
 /// # Errors
 /// As [`Runtime::run`].
+#[cfg(feature = "providers")]
 pub fn run(prompt: &Prompt, messages: &[Message]) -> Result<Run> {
     default_runtime().run(prompt, messages)
 }
@@ -85,6 +91,7 @@ pub fn run(prompt: &Prompt, messages: &[Message]) -> Result<Run> {
 ///
 /// # Errors
 /// As [`run`].
+#[cfg(feature = "providers")]
 pub async fn run_async(prompt: &Prompt, messages: &[Message]) -> Result<Run> {
     default_runtime().run_async(prompt, messages).await
 }
@@ -93,6 +100,7 @@ pub async fn run_async(prompt: &Prompt, messages: &[Message]) -> Result<Run> {
 ///
 /// # Errors
 /// As [`Runtime::process`].
+#[cfg(feature = "providers")]
 pub fn process(prompt: &Prompt, body: &[u8]) -> Result<Run> {
     default_runtime().process(prompt, body)
 }
@@ -101,6 +109,7 @@ pub fn process(prompt: &Prompt, body: &[u8]) -> Result<Run> {
 ///
 /// # Errors
 /// As [`process`].
+#[cfg(feature = "providers")]
 pub async fn process_async(prompt: &Prompt, body: &[u8]) -> Result<Run> {
     process(prompt, body)
 }
@@ -109,6 +118,7 @@ pub async fn process_async(prompt: &Prompt, body: &[u8]) -> Result<Run> {
 ///
 /// # Errors
 /// As [`Runtime::invoke`].
+#[cfg(feature = "providers")]
 pub fn invoke<'a>(prompt: impl Into<PromptSource<'a>>, inputs: &Inputs) -> Result<Run> {
     default_runtime().invoke(prompt, inputs)
 }
@@ -117,6 +127,7 @@ pub fn invoke<'a>(prompt: impl Into<PromptSource<'a>>, inputs: &Inputs) -> Resul
 ///
 /// # Errors
 /// As [`invoke`].
+#[cfg(feature = "providers")]
 pub async fn invoke_async<'a>(prompt: impl Into<PromptSource<'a>>, inputs: &Inputs) -> Result<Run> {
     default_runtime().invoke_async(prompt, inputs).await
 }
@@ -125,6 +136,7 @@ pub async fn invoke_async<'a>(prompt: impl Into<PromptSource<'a>>, inputs: &Inpu
 ///
 /// # Errors
 /// As [`Runtime::invoke_as`].
+#[cfg(feature = "providers")]
 pub fn invoke_as<'a, T: DeserializeOwned>(prompt: impl Into<PromptSource<'a>>, inputs: &Inputs) -> Result<T> {
     default_runtime().invoke_as(prompt, inputs)
 }
@@ -133,6 +145,7 @@ pub fn invoke_as<'a, T: DeserializeOwned>(prompt: impl Into<PromptSource<'a>>, i
 ///
 /// # Errors
 /// As [`invoke_as`].
+#[cfg(feature = "providers")]
 pub async fn invoke_as_async<'a, T: DeserializeOwned>(
     prompt: impl Into<PromptSource<'a>>,
     inputs: &Inputs,
@@ -144,6 +157,7 @@ pub async fn invoke_as_async<'a, T: DeserializeOwned>(
 ///
 /// # Errors
 /// As [`Runtime::turn`].
+#[cfg(feature = "agent")]
 pub fn turn<'a>(prompt: impl Into<PromptSource<'a>>, inputs: &Inputs, settings: &TurnSettings) -> Result<TurnRun> {
     default_runtime().turn(prompt, inputs, settings)
 }
@@ -152,6 +166,7 @@ pub fn turn<'a>(prompt: impl Into<PromptSource<'a>>, inputs: &Inputs, settings: 
 ///
 /// # Errors
 /// As [`turn`].
+#[cfg(feature = "agent")]
 pub async fn turn_async<'a>(
     prompt: impl Into<PromptSource<'a>>,
     inputs: &Inputs,
@@ -164,6 +179,7 @@ pub async fn turn_async<'a>(
 ///
 /// # Errors
 /// As [`Runtime::turn_as`].
+#[cfg(feature = "agent")]
 pub fn turn_as<'a, T: DeserializeOwned>(
     prompt: impl Into<PromptSource<'a>>,
     inputs: &Inputs,
@@ -176,6 +192,7 @@ pub fn turn_as<'a, T: DeserializeOwned>(
 ///
 /// # Errors
 /// As [`turn_as`].
+#[cfg(feature = "agent")]
 pub async fn turn_as_async<'a, T: DeserializeOwned>(
     prompt: impl Into<PromptSource<'a>>,
     inputs: &Inputs,
@@ -188,6 +205,7 @@ pub async fn turn_as_async<'a, T: DeserializeOwned>(
 ///
 /// # Errors
 /// As [`Runtime::resume`].
+#[cfg(feature = "agent")]
 pub fn resume<'a>(prompt: impl Into<PromptSource<'a>>, settings: &TurnSettings) -> Result<TurnRun> {
     default_runtime().resume(prompt, settings)
 }
@@ -196,6 +214,7 @@ pub fn resume<'a>(prompt: impl Into<PromptSource<'a>>, settings: &TurnSettings) 
 ///
 /// # Errors
 /// As [`resume`].
+#[cfg(feature = "agent")]
 pub async fn resume_async<'a>(prompt: impl Into<PromptSource<'a>>, settings: &TurnSettings) -> Result<TurnRun> {
     default_runtime().resume_async(prompt, settings).await
 }
@@ -204,6 +223,7 @@ pub async fn resume_async<'a>(prompt: impl Into<PromptSource<'a>>, settings: &Tu
 ///
 /// # Errors
 /// As [`Runtime::load`] and [`Runtime::turn`].
+#[cfg(feature = "agent")]
 pub fn invoke_agent(path: impl AsRef<Path>, inputs: &Inputs, settings: &TurnSettings) -> Result<TurnRun> {
     turn(path.as_ref(), inputs, settings)
 }
@@ -212,6 +232,7 @@ pub fn invoke_agent(path: impl AsRef<Path>, inputs: &Inputs, settings: &TurnSett
 ///
 /// # Errors
 /// As [`invoke_agent`].
+#[cfg(feature = "agent")]
 pub async fn invoke_agent_async(path: impl AsRef<Path>, inputs: &Inputs, settings: &TurnSettings) -> Result<TurnRun> {
     turn_async(path.as_ref(), inputs, settings).await
 }
@@ -220,6 +241,7 @@ pub async fn invoke_agent_async(path: impl AsRef<Path>, inputs: &Inputs, setting
 ///
 /// # Errors
 /// As [`invoke_agent`]; or the result is something else.
+#[cfg(feature = "agent")]
 pub fn invoke_agent_as<T: DeserializeOwned>(
     path: impl AsRef<Path>,
     inputs: &Inputs,
@@ -232,6 +254,7 @@ pub fn invoke_agent_as<T: DeserializeOwned>(
 ///
 /// # Errors
 /// As [`invoke_agent_as`].
+#[cfg(feature = "agent")]
 pub async fn invoke_agent_as_async<T: DeserializeOwned>(
     path: impl AsRef<Path>,
     inputs: &Inputs,

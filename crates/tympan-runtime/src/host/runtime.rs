@@ -1,8 +1,10 @@
 //! A runtime: what a host has registered, and how it wants things done.
 
 use std::collections::HashMap;
+#[cfg(feature = "providers")]
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use serde_json::json;
 use tympan_core::chat::thread::ThreadRoles;
@@ -14,15 +16,24 @@ use tympan_core::{Error, Guard, Inputs, Kind, Message, Prompt, Rendered, Result}
 
 use crate::host::custom_renderer;
 use crate::load::LoadOptions;
+#[cfg(feature = "providers")]
+use crate::model::budget::Budget;
+#[cfg(feature = "providers")]
 use crate::model::cassette::Cassette;
+#[cfg(feature = "providers")]
 use crate::model::provider::Provider;
+#[cfg(feature = "providers")]
 use crate::net::client::{HttpClient, HttpOptions};
+#[cfg(feature = "providers")]
 use crate::net::reach::TurnValues;
+#[cfg(feature = "mcp")]
+use crate::tool::McpConnections;
+#[cfg(feature = "agent")]
 use crate::tool::http::ToolClient;
-use crate::tool::{McpConnections, Tool, ToolAddresses, ToolHandler};
+#[cfg(feature = "agent")]
+use crate::tool::{Tool, ToolAddresses, ToolHandler};
 use crate::trace::event;
 use crate::trace::{Span, TraceOptions, Tracer, mask_messages};
-use crate::turn::budget::Budget;
 
 /// A template engine that the host brings.
 ///
@@ -62,14 +73,18 @@ pub struct RuntimeOptions {
     pub guard: Option<Guard>,
     /// What prompt files may reach while they are loaded.
     pub load: LoadOptions,
+    #[cfg(feature = "providers")]
     /// How providers are reached over HTTP.
     pub http: HttpOptions,
+    #[cfg(feature = "providers")]
     /// Whether exchanges with providers are recorded, or replayed.
     pub cassette: Option<Cassette>,
     /// What traces say, and what they leave out.
     pub trace: TraceOptions,
+    #[cfg(feature = "agent")]
     /// Which addresses tools may call.
     pub tool_addresses: ToolAddresses,
+    #[cfg(feature = "providers")]
     /// Addresses that keys and other values of the environment may go to, also where only a prompt file or a `.env` file
     /// names them: `https://proxy.example.com/v1` and all below it. Models and tools are meant.
     pub allow_endpoints: Vec<String>,
@@ -80,10 +95,13 @@ pub struct RuntimeOptions {
 pub struct Runtime {
     shared: Arc<Shared>,
     tracer: Tracer,
+    #[cfg(feature = "agent")]
     /// How many tools called each other until here.
     depth: u32,
+    #[cfg(feature = "providers")]
     /// What the turn may use up that this is a part of.
     budget: Option<Arc<Budget>>,
+    #[cfg(feature = "providers")]
     /// What the turn that this is for got from the environment; `None` outside of turns.
     turn_values: Option<TurnValues>,
 }
@@ -93,13 +111,19 @@ struct Shared {
     options: RuntimeOptions,
     renderers: Registry<dyn Renderer>,
     parsers: Registry<dyn Parser>,
+    #[cfg(feature = "providers")]
     providers: Registry<dyn Provider>,
     connections: Registry<Connection>,
+    #[cfg(feature = "agent")]
     tools: Registry<dyn Tool>,
+    #[cfg(feature = "agent")]
     tool_handlers: Registry<dyn ToolHandler>,
+    #[cfg(feature = "mcp")]
     mcp: McpConnections,
+    #[cfg(feature = "providers")]
     /// Made when it is first needed: most runtimes never call anybody.
     client: OnceLock<Result<HttpClient>>,
+    #[cfg(feature = "agent")]
     /// As above.
     tool_client: OnceLock<Arc<ToolClient>>,
 }
@@ -146,7 +170,7 @@ impl Runtime {
     pub fn new(options: RuntimeOptions) -> Self {
         let tracer = Tracer::new(options.trace.clone());
         let shared = Arc::new(Shared { options, ..Shared::default() });
-        Self { shared, tracer, depth: 0, budget: None, turn_values: None }
+        Self { shared, tracer, ..Self::default() }
     }
 
     /// The options.
@@ -165,31 +189,37 @@ impl Runtime {
         Self { tracer: self.tracer.under(span), ..self.clone() }
     }
 
+    #[cfg(feature = "agent")]
     /// The runtime for a tool that this one calls.
     pub(crate) fn deeper(&self, span: &Span) -> Self {
         Self { depth: self.depth + 1, ..self.under(span) }
     }
 
+    #[cfg(feature = "agent")]
     /// The same runtime within a turn, where whatever it does is counted.
     pub(crate) fn within(&self, budget: Arc<Budget>) -> Self {
         Self { budget: Some(budget), ..self.clone() }
     }
 
+    #[cfg(feature = "providers")]
     /// What the turn may use up that this is a part of.
     pub(crate) fn budget(&self) -> Option<&Arc<Budget>> {
         self.budget.as_ref()
     }
 
+    #[cfg(feature = "agent")]
     /// The runtime for a turn: the same one if it is for a turn already, which this one is a part of then.
     pub(crate) fn in_turn(&self) -> Self {
         Self { turn_values: Some(self.turn_values.clone().unwrap_or_default()), ..self.clone() }
     }
 
+    #[cfg(feature = "providers")]
     /// What the turn that this is for got from the environment.
     pub(crate) fn turn_values(&self) -> Option<&TurnValues> {
         self.turn_values.as_ref()
     }
 
+    #[cfg(feature = "agent")]
     /// How many tools called each other until here.
     pub(crate) fn depth(&self) -> u32 {
         self.depth
@@ -205,11 +235,13 @@ impl Runtime {
         self.shared.parsers.insert(kind.into(), parser);
     }
 
+    #[cfg(feature = "providers")]
     /// Registers a provider of this name, in place of any other, one that is built in included.
     pub fn register_provider(&self, name: impl Into<String>, provider: Arc<dyn Provider>) {
         self.shared.providers.insert(name.into(), provider);
     }
 
+    #[cfg(feature = "providers")]
     /// The provider that the host has registered under this name.
     pub fn get_provider(&self, name: &str) -> Option<Arc<dyn Provider>> {
         self.shared.providers.get(name)
@@ -230,42 +262,50 @@ impl Runtime {
         self.shared.connections.clear();
     }
 
+    #[cfg(feature = "agent")]
     /// Registers what runs the tool of this name, in place of any other. Only prompts that declare the tool get it.
     pub fn register_tool(&self, name: impl Into<String>, tool: Arc<dyn Tool>) {
         self.shared.tools.insert(name.into(), tool);
     }
 
+    #[cfg(feature = "agent")]
     /// What the host has registered to run the tool of this name.
     pub fn get_tool(&self, name: &str) -> Option<Arc<dyn Tool>> {
         self.shared.tools.get(name)
     }
 
+    #[cfg(feature = "agent")]
     /// Forgets all tools.
     pub fn clear_tools(&self) {
         self.shared.tools.clear();
     }
 
+    #[cfg(feature = "agent")]
     /// Registers what makes functions of all tools of a kind, in place of any other, one that is built in included. `*`
     /// stands for all custom kinds that have no handler of their own.
     pub fn register_tool_handler(&self, kind: impl Into<String>, handler: Arc<dyn ToolHandler>) {
         self.shared.tool_handlers.insert(kind.into(), handler);
     }
 
+    #[cfg(feature = "agent")]
     /// The handler that the host has registered for a kind of tools.
     pub fn get_tool_handler(&self, kind: &str) -> Option<Arc<dyn ToolHandler>> {
         self.shared.tool_handlers.get(kind)
     }
 
+    #[cfg(feature = "agent")]
     /// Forgets all handlers.
     pub fn clear_tool_handlers(&self) {
         self.shared.tool_handlers.clear();
     }
 
+    #[cfg(feature = "mcp")]
     /// The servers of tools.
     pub(crate) fn mcp(&self) -> &McpConnections {
         &self.shared.mcp
     }
 
+    #[cfg(feature = "providers")]
     /// The HTTP client, with its connections.
     ///
     /// # Errors
@@ -274,6 +314,7 @@ impl Runtime {
         self.shared.client.get_or_init(|| HttpClient::new(self.options().http.clone())).clone()
     }
 
+    #[cfg(feature = "agent")]
     /// The HTTP client of tools.
     pub(crate) fn tool_client(&self) -> Arc<ToolClient> {
         let RuntimeOptions { http, tool_addresses, .. } = self.options();

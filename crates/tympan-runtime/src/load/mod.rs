@@ -202,7 +202,7 @@ fn read_prompt_file(path: &Path, max_bytes: u64) -> Result<SourceFile> {
         ErrorKind::FileTooLarge => {
             unreadable(&error).with_help("the host sets this bound: LoadOptions::max_file_bytes")
         }
-        _ => unreadable(&error),
+        _ => unreadable(&error).with_cause(error),
     })?;
     match String::from_utf8(bytes) {
         Ok(text) => Ok(SourceFile::new(name, text)),

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use serde_json::json;
-use tympan_core::{Error, Kind, Prompt, Result};
+#[cfg(feature = "providers")]
+use tympan_core::{Error, Kind};
+use tympan_core::{Prompt, Result};
 
 use crate::host::pipeline::default_runtime;
 use crate::host::runtime::Runtime;
@@ -37,6 +39,9 @@ impl Runtime {
     /// Loads as the stage that a span stands for.
     pub(crate) async fn load_as(&self, span: &Span, path: &Path) -> Result<Prompt> {
         span.inputs(|| json!({ "path": path.display().to_string() }));
+        #[cfg(not(feature = "providers"))]
+        let prompt = load_prompt(path, &self.options().load);
+        #[cfg(feature = "providers")]
         let prompt = match tokio::runtime::Handle::try_current() {
             Err(_) => load_prompt(path, &self.options().load),
             Ok(tokio) => {

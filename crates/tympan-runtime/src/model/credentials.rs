@@ -4,15 +4,12 @@ use tympan_core::secret::env_value::{EnvPlace, ValueSource};
 use tympan_core::secret::url::secrets_of_url;
 use tympan_core::spec::{Connection, ConnectionKind, Secret};
 use tympan_core::wire::compatible::Provider;
-use tympan_core::wire::{
-    Address, BaseUrlFrom, Carried, EncodeOptions, Target, is_allowed, own_connection, parse_endpoint, target,
-};
+use tympan_core::wire::{Address, BaseUrlFrom, Carried, EncodeOptions, Target, own_connection, parse_endpoint, target};
 use tympan_core::{Error, Kind, Prompt, Result};
 
 use crate::host::runtime::Runtime;
 use crate::model::cassette::Cassette;
 use crate::model::run::RunOptions;
-use crate::turn::journal::Header;
 
 /// What the host adds to what a prompt says about where its requests go.
 pub(crate) struct Credentials {
@@ -105,35 +102,6 @@ impl Runtime {
         let (base_url, key) = (base_url.map(|variable| variable.value), key.map(|variable| variable.value));
         (found.base_url, found.api_key) = (base_url, key.filter(|_| purpose == Purpose::Send).map(Secret::new));
         Ok(found)
-    }
-
-    /// Checks the address that a journal says the model was called at. Whoever can write to a journal is not the host, so
-    /// another address than the usual one has to be named or allowed again.
-    ///
-    /// # Errors
-    /// It is such an address.
-    pub(crate) fn check_journal_address(&self, header: &mut Header, prompt: &Prompt, now: &RunOptions) -> Result<()> {
-        let Some(then) = header.base_url.as_deref().filter(|_| now.base_url.is_none()) else { return Ok(()) };
-        let run = RunOptions { base_url: None, ..header.run(now) };
-        let usual = self.credentials(prompt, &run, Purpose::Replay).ok().and_then(|usual| {
-            let target = target(prompt, &usual.options(&run, false)).ok()?;
-            target.base_url.map(str::to_owned)
-        });
-        if usual.as_deref() == Some(then) {
-            // Then it is whoever names it now that counts.
-            header.base_url = None;
-            return Ok(());
-        }
-        let url = parse_endpoint(then)?;
-        if is_allowed(&url, &self.options().allow_endpoints)? {
-            return Ok(());
-        }
-        let origin = url.origin().ascii_serialization();
-        let details = format_args!("the turn began at {origin}, which only its journal names");
-        Err(Error::new(Kind::UntrustedEndpoint, details).with_help(format!(
-            "to go on there, name the address again with `--base-url {then}` or RunOptions::base_url, or allow it with \
-             `--allow-endpoint {origin}` or RuntimeOptions::allow_endpoints"
-        )))
     }
 
     /// The connection behind a name; `None` if the prompt's own is none by name.

@@ -15,6 +15,7 @@ use tympan_core::wire::{self, Function, StreamDecoder, WireRequest};
 use tympan_core::{Message, Outcome, Prompt, Result};
 
 use crate::host::runtime::Runtime;
+use crate::model::budget::counted;
 use crate::model::credentials::Purpose;
 use crate::model::provider::{Deltas, Echo, ModelCall, Provider, Ready, Reply};
 use crate::model::stream::{HttpDeltas, ResponseStream};
@@ -22,7 +23,6 @@ use crate::net::exchange::{Received, exchange};
 use crate::net::io;
 use crate::trace::Span;
 use crate::trace::event;
-use crate::turn::budget::counted;
 
 /// What a caller wants to be different from what the prompt says. It is the host's word: an address in it may get the
 /// keys of the environment.

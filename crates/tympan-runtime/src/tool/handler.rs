@@ -11,7 +11,11 @@ use tympan_core::wire::Function;
 use tympan_core::{Error, Inputs, Kind, Prompt, Result};
 
 use crate::host::runtime::Runtime;
-use crate::tool::{Tool, mcp, openapi, prompt, schema_check};
+#[cfg(feature = "mcp")]
+use crate::tool::mcp;
+#[cfg(feature = "openapi")]
+use crate::tool::openapi;
+use crate::tool::{Tool, prompt, schema_check};
 use crate::trace::Span;
 use crate::turn::TurnSettings;
 
@@ -149,8 +153,10 @@ async fn open(opening: Opening<'_>) -> Result<Vec<OpenTool>> {
     });
     match (handler, &opening.tool.kind) {
         (Some(handler), _) => handler.open(opening).await,
+        #[cfg(feature = "mcp")]
         (None, ToolKind::Mcp { .. }) => mcp::open(opening).await,
         (None, ToolKind::Prompty { path, mode }) => prompt::open(opening, path.as_deref(), mode.as_deref()).await,
+        #[cfg(feature = "openapi")]
         (None, ToolKind::OpenApi { .. }) => openapi::open(opening).await,
         (None, _) => Err(Error::not_registered("tool handler", &format!("{kind} (the tool `{}`)", opening.tool.name))),
     }

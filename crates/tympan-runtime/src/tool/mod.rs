@@ -23,7 +23,9 @@ mod command;
 mod destination;
 mod handler;
 pub(crate) mod http;
+#[cfg(feature = "mcp")]
 mod mcp;
+#[cfg(feature = "openapi")]
 pub mod openapi;
 mod prompt;
 mod schema_check;
@@ -33,7 +35,9 @@ pub use child::end_programs;
 pub use command::{command, command_with_env};
 pub use destination::ToolAddresses;
 pub use handler::{OpenTool, Opening, ToolHandler};
+#[cfg(feature = "mcp")]
 pub(crate) use mcp::Connections as McpConnections;
+#[cfg(feature = "mcp")]
 pub use mcp::McpServer;
 
 pub(crate) use handler::OpenTools;

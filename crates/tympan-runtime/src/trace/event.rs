@@ -3,14 +3,13 @@
 //! Where untrusted values are masked, text whose writer is not known counts as untrusted, and so does what a model
 //! answers: it may repeat what it was given.
 
-use serde_json::{Value as Json, json};
-use tympan_core::spec::REDACTED;
+use serde_json::json;
 use tympan_core::template::input::GivenMap;
-use tympan_core::turn::{ToolResult, ToolRun};
-use tympan_core::wire::response::{Output, Response};
-use tympan_core::{ContentPart, JsonMap, Message, Outcome, Prompt, Rendered, Result};
+use tympan_core::{Prompt, Rendered, Result};
 
-use crate::trace::{Span, mask_inputs, mask_rendered, untrusted};
+#[cfg(feature = "providers")]
+pub(crate) use super::model_event::*;
+use crate::trace::{Span, mask_inputs, mask_rendered};
 
 /// What must not be told, wherever it turns up.
 pub(crate) fn hide(span: &Span, prompt: &Prompt) {
@@ -35,83 +34,6 @@ pub(crate) fn rendered(span: &Span, rendered: &Result<Rendered>) {
         true => mask_rendered(rendered).into(),
         false => rendered.text().into(),
     });
-}
-
-/// What a model is asked.
-pub(crate) fn asked(span: &Span, prompt: &Prompt, messages: &[Message]) {
-    hide(span, prompt);
-    span.inputs(|| {
-        let shown = |message: &Message| match span.masks_untrusted() {
-            true => json!({ "role": message.role, "content": untrusted(message.to_text().len()) }),
-            false => json!(message),
-        };
-        json!({ "prompt": prompt.spec().name, "messages": messages.iter().map(shown).collect::<Vec<_>>() })
-    });
-}
-
-/// What it answered.
-pub(crate) fn answered(span: &Span, response: &Response) {
-    span.response(response);
-    span.result(|| {
-        let text = |text: &str| if span.masks_untrusted() { untrusted(text.len()) } else { text.to_owned() };
-        let output = match &response.output {
-            Output::Answer(answer) => json!({
-                "text": text(&answer.text),
-                "thinking": text(&answer.thinking),
-                "refusal": answer.refusal.as_deref().map(text),
-                "tool_calls": answer.tool_calls.iter().map(|call| {
-                    json!({ "id": call.id, "name": call.name, "arguments": text(&call.arguments) })
-                }).collect::<Vec<_>>(),
-            }),
-            Output::Embeddings(vectors) => json!({ "embeddings": vectors.len() }),
-            Output::Images(images) => json!({ "images": images.len() }),
-        };
-        json!({
-            "id": response.id,
-            "model": response.model,
-            "finish_reason": response.finish_reason.as_ref().map(|reason| reason.as_str()),
-            "output": output,
-            "usage": response.usage.as_ref().map(|usage| &usage.reported),
-        })
-    });
-}
-
-/// A tool that is called. What is bound is not shown: people bind session tokens and the like.
-pub(crate) fn called(span: &Span, run: &ToolRun, bound: &[String]) {
-    span.tool(&run.name, Some(&run.id));
-    span.inputs(|| {
-        let shown = |(name, value): (&String, &Json)| {
-            let value = match bound.contains(name) {
-                true => REDACTED.into(),
-                false if span.masks_untrusted() => untrusted(value.to_string().len()).into(),
-                false => value.clone(),
-            };
-            (name.clone(), value)
-        };
-        json!({ "name": run.name, "arguments": run.arguments.iter().map(shown).collect::<JsonMap>() })
-    });
-}
-
-/// What a tool returned.
-pub(crate) fn returned(span: &Span, result: &ToolResult) {
-    span.result(|| {
-        let text: String = result.parts.iter().filter_map(ContentPart::as_text).collect();
-        let text = if span.masks_untrusted() { untrusted(text.len()) } else { text };
-        json!({ "status": result.status, "text": text, "parts": result.parts.len() })
-    });
-}
-
-/// What it came to.
-pub(crate) fn came_to(span: &Span, outcome: &Result<Outcome>) {
-    span.outcome(outcome, |outcome| {
-        let json = outcome.to_json();
-        if span.masks_untrusted() { untrusted(json.to_string().len()).into() } else { json }
-    });
-}
-
-/// Nothing but that it went wrong.
-pub(crate) fn failed<T>(span: &Span, result: Result<T>) -> Result<T> {
-    result.inspect_err(|error| span.error(error))
 }
 
 /// A prompt that was loaded, without its credentials.

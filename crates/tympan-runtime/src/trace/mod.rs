@@ -22,8 +22,11 @@
 
 mod console;
 pub(crate) mod event;
+#[cfg(feature = "providers")]
 mod gen_ai;
 mod mask;
+#[cfg(feature = "providers")]
+mod model_event;
 #[cfg(feature = "otel")]
 mod otel;
 mod record;
@@ -33,6 +36,7 @@ mod tracy;
 mod worker;
 
 pub use console::ConsoleBackend;
+#[cfg(feature = "providers")]
 pub use gen_ai::{operation_name, provider_name};
 pub use mask::{mask_inputs, mask_messages, mask_rendered, untrusted};
 #[cfg(feature = "otel")]

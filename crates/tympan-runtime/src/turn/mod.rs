@@ -1,6 +1,5 @@
 //! Turns: one question of the user's up to the model's last answer, calls of tools included.
 
-pub(crate) mod budget;
 pub(crate) mod cancel;
 mod drive;
 pub mod journal;
@@ -24,7 +23,7 @@ use crate::turn::journal::Fits;
 pub use saved::Resumed;
 pub use settings::{AgentEvent, Approve, Compact, TurnSettings};
 
-use budget::Budget;
+use crate::model::budget::Budget;
 use drive::Drive;
 use saved::{Kept, Opened};
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustyline::DefaultEditor;
 use serde_json::Value as Json;
 use tympan::turn::{ToolRun, Verdict};
-use tympan_runtime::{Approve, CancelToken};
+use tympan::{Approve, CancelToken};
 
 use super::screen::Screen;
 

@@ -4,11 +4,11 @@
 //! question that it belongs to, so that the last question can be taken back with all that came of it.
 
 use serde_json::{Value as Json, json};
+use tympan::Runtime;
 use tympan::chat::thread::{ThreadRoles, parse_thread};
 use tympan::diagnostic::guess_name;
 use tympan::spec::schema::{Property, PropertyKind};
 use tympan::{Inputs, Message, Prompt, Role};
-use tympan_runtime::Runtime;
 
 use crate::commands::render::{messages, render_with};
 use crate::prompt_file::in_prompt;

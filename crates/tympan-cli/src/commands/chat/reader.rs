@@ -10,8 +10,8 @@ use rustyline::hint::Hinter;
 use rustyline::history::FileHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Config, Context, Editor, Helper};
+use tympan::file::read as file;
 use tympan::{Error, Kind};
-use tympan_runtime::file::read as file;
 
 use super::command::Command;
 use super::line::is_complete;
@@ -30,7 +30,7 @@ const MAX_HISTORY_BYTES: u64 = 64 << 20;
 const MAX_REMEMBERED: usize = 16 * 1024;
 
 /// The most bytes of a question: as many as a prompt file may have.
-const MAX_BYTES: usize = tympan_runtime::load::DEFAULT_MAX_FILE_BYTES as usize;
+const MAX_BYTES: usize = tympan::load::DEFAULT_MAX_FILE_BYTES as usize;
 
 /// What was typed.
 pub(super) enum Typed {

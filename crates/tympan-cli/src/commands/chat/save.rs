@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value as Json;
 use tympan::Message;
-use tympan_runtime::file::write;
+use tympan::file::write;
 
 use crate::commands::messages::describe;
 use crate::json;

@@ -1,7 +1,7 @@
 //! What a chat took.
 
+use tympan::TurnRun;
 use tympan::wire::response::Usage;
-use tympan_runtime::TurnRun;
 
 use crate::prices;
 

@@ -104,6 +104,7 @@ impl Guard {
     }
 
     /// Text that nobody vouches for, between the markers.
+    #[cfg(feature = "wire")]
     pub(crate) fn wrap_text(&self, text: &str) -> String {
         let mut out = String::with_capacity(OPEN.len() + text.len() + CLOSE.len());
         out.push_str(OPEN);

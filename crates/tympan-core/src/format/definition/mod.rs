@@ -11,6 +11,7 @@ mod generated {
 }
 mod json;
 mod shape;
+#[cfg(feature = "toml")]
 mod toml;
 
 use std::sync::LazyLock;
@@ -29,7 +30,7 @@ use crate::spec::DEFAULT_VARIANT;
 use crate::text::source::{SourceFile, Span};
 
 /// The JSON Schema of prompt definitions.
-pub const SCHEMA: &str = include_str!("../../../../../schemas/prompt-definition.schema.json");
+pub const SCHEMA: &str = include_str!("../../../schemas/prompt-definition.schema.json");
 
 static SHAPE: LazyLock<Shape> = LazyLock::new(|| {
     let schema: Json = serde_json::from_str(SCHEMA).expect("the schema in the source is JSON");
@@ -88,7 +89,14 @@ fn read(text: &str, syntax: Syntax) -> (Option<Node<'_>>, Vec<Problem>) {
     match syntax {
         Syntax::Yaml => yaml::parse(text, 0),
         Syntax::Json => json::parse(text),
+        #[cfg(feature = "toml")]
         Syntax::Toml => toml::parse(text),
+        #[cfg(not(feature = "toml"))]
+        Syntax::Toml => {
+            let message = "this build cannot read TOML".to_owned();
+            let help = Some("write the definition as YAML or JSON, or build Tympan with the feature `toml`");
+            (None, vec![Problem { span: Span::default(), message, help }])
+        }
     }
 }
 

@@ -20,6 +20,7 @@ pub use document::{Context, Cost, Directive, DirectiveModel, Hook};
 
 pub(crate) use build::placeholder;
 pub(crate) use check::{list, list_near};
+#[cfg(feature = "signatures")]
 pub(crate) use layout::after_signatures;
 pub(crate) use property::{fits, of_kind};
 
@@ -53,6 +54,7 @@ pub fn parse(source: &SourceFile) -> (Option<Directive>, Vec<Diagnostic>) {
 }
 
 /// Where the metadata of a directive stands, if it is in XML.
+#[cfg(feature = "signatures")]
 pub(crate) fn metadata_of(source: &SourceFile) -> Option<Span> {
     let metadata = layout::layout(source.text()).metadata?;
     (metadata.syntax == Syntax::Xml).then_some(metadata.content)

@@ -26,6 +26,7 @@ pub fn decode_error(protocol: Protocol, status: u16, body: &[u8]) -> Error {
         true => Error::new(kind, format_args!("HTTP {status}")),
         false => Error::new(kind, format_args!("HTTP {status}: {said}")),
     };
+    let error = error.with_status(status);
     // What these say may be another the next time: too slow, in conflict, too early, too many.
     let error = match status {
         400..500 if !matches!(status, 408 | 409 | 425 | 429) => error.permanent(),

@@ -121,7 +121,12 @@ impl Call {
         let body = stream.read_some(self.options.max_error_bytes).await;
         let body = String::from_utf8_lossy(&body);
         let body = self.redactor.text(&body);
-        Err(Failure { error: wire::decode_error(self.protocol, status.as_u16(), body.as_bytes()), again })
+        let error = wire::decode_error(self.protocol, status.as_u16(), body.as_bytes());
+        let error = match again {
+            Again::After(wait) => error.with_retry_after(wait),
+            Again::Never | Again::Soon => error,
+        };
+        Err(Failure { error, again })
     }
 
     /// The head of the answer, after redirects inside the origin.
@@ -164,9 +169,7 @@ pub(super) async fn execute(
         (first_byte, Kind::FirstByteTimeout, options.first_byte_timeout)
     };
     match timeout_at(at, client.execute(request)).await {
-        Ok(answer) => {
-            answer.map_err(|error| Failure::no_answer(&error.without_url(), &origin, options.connect_timeout))
-        }
+        Ok(answer) => answer.map_err(|error| Failure::no_answer(error.without_url(), &origin, options.connect_timeout)),
         Err(_) => Err(Failure::for_good(timeout(kind, &origin, limit))),
     }
 }

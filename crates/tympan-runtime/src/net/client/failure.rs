@@ -23,15 +23,17 @@ impl Failure {
     }
 
     /// No answer came.
-    pub(super) fn no_answer(failure: &reqwest::Error, origin: &str, connect_timeout: Duration) -> Self {
-        if let Some(own) = own(failure) {
+    pub(super) fn no_answer(failure: reqwest::Error, origin: &str, connect_timeout: Duration) -> Self {
+        if let Some(own) = own(&failure) {
             return Self::for_good(own.clone());
         }
         if failure.is_connect() && failure.is_timeout() {
             return Self { error: timeout(Kind::ConnectTimeout, origin, connect_timeout), again: Again::Soon };
         }
-        let error = Error::new(Kind::Unreachable, format_args!("{origin}: {}", reason(failure)));
-        if distrusted(failure) {
+        let error = Error::new(Kind::Unreachable, format_args!("{origin}: {}", reason(&failure)));
+        let is_distrusted = distrusted(&failure);
+        let error = error.with_cause(failure);
+        if is_distrusted {
             let help = "its certificate is not trusted: a host can add an authority of its own to the built-in ones";
             return Self::for_good(error.with_help(help));
         }

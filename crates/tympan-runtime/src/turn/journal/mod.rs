@@ -6,6 +6,7 @@
 //!
 //! The conversation and the inputs are in a journal; credentials are not.
 
+mod address;
 mod compatibility;
 mod file;
 mod frame;
