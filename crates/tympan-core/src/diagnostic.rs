@@ -1,20 +1,20 @@
-//! What a check has to say about a file.
+//! Diagnostics: the findings of a check.
 
 use std::borrow::Cow;
 
 use crate::text::source::Span;
 
-/// How serious a diagnostic is.
+/// The severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// The prompt works, but something is worth knowing.
+    /// The prompt works, but something is worth fixing.
     Warning,
-    /// The prompt cannot be used as it stands.
+    /// The prompt cannot be used.
     Error,
 }
 
 impl Severity {
-    /// The word shown to people and programs.
+    /// Returns the word that is shown to people and programs.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Warning => "warning",
@@ -23,30 +23,30 @@ impl Severity {
     }
 }
 
-/// One finding: what, where, and what to do about it.
+/// One finding: what is wrong, where, and how to fix it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// A short stable name, such as `duplicate_key`.
+    /// A short, stable code, such as `duplicate_key`.
     pub code: &'static str,
-    /// How serious it is.
+    /// The severity.
     pub severity: Severity,
-    /// Where it is, if it has a place.
+    /// The position, if it is known.
     pub span: Option<Span>,
-    /// What was expected and what was found.
+    /// What was found and what was expected.
     pub message: String,
-    /// What to do about it.
+    /// Advice on how to fix it.
     pub help: Option<String>,
-    /// Text that would put it right if it stood at `span`.
+    /// The text to replace `span` with to fix it.
     pub fix: Option<String>,
 }
 
 impl Diagnostic {
-    /// An error at a place.
+    /// Creates an error.
     pub fn error(code: &'static str, span: impl Into<Option<Span>>, message: impl Into<String>) -> Self {
         Self::new(code, Severity::Error, span.into(), message.into())
     }
 
-    /// A warning at a place.
+    /// Creates a warning.
     pub fn warning(code: &'static str, span: impl Into<Option<Span>>, message: impl Into<String>) -> Self {
         Self::new(code, Severity::Warning, span.into(), message.into())
     }
@@ -55,35 +55,35 @@ impl Diagnostic {
         Self { code, severity, span, message, help: None, fix: None }
     }
 
-    /// Adds what to do about it.
+    /// Adds advice on how to fix the finding.
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 
-    /// Adds the text that would put it right.
+    /// Adds the replacement text that fixes the finding.
     #[must_use]
     pub fn with_fix(mut self, fix: impl Into<String>) -> Self {
         self.fix = Some(fix.into());
         self
     }
 
-    /// Whether the prompt cannot be used because of it.
+    /// Returns whether the severity is [`Severity::Error`].
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }
 }
 
-/// The most bytes of a word that somebody may have mistyped: what is longer was not typed.
+/// The maximum length in bytes of a word that is compared. Longer words are not typing mistakes.
 const MAX_WORD: usize = 64;
 
-/// The most candidates that a word is compared with. Who has more of them gets a list that nobody reads anyway.
+/// The maximum number of candidates that a word is compared with, to bound the cost of a guess.
 const MAX_CANDIDATES: usize = 200;
 
-/// The candidate that someone who wrote `word` most likely meant, if any is near enough.
+/// Returns the candidate that `word` is most likely a misspelling of, if one is close enough.
 ///
-/// Words of more than 64 bytes, and candidates after the first 200, are not compared.
+/// Words and candidates longer than 64 bytes, and candidates after the first 200, are not compared.
 pub fn guess<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if word.len() > MAX_WORD {
         return None;
@@ -93,7 +93,7 @@ pub fn guess<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> O
     let allowed = if word.chars().count() <= 4 { 1 } else { 2 };
     let distance = |candidate: &str| {
         let candidate = candidate.to_lowercase();
-        // As many letters as one has more than the other have to be put in.
+        // The distance is at least the difference in length, so a large difference rules a candidate out cheaply.
         let is_near = candidate.chars().count().abs_diff(length) <= allowed;
         is_near.then(|| strsim::damerau_levenshtein(&lower, &candidate)).filter(|distance| *distance <= allowed)
     };
@@ -106,18 +106,20 @@ pub fn guess<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> O
         .map(|(_, candidate)| candidate)
 }
 
-/// As [`guess`], among names that people make up: of those, anything is near to one of two letters.
+/// Returns the candidate that `name` is most likely a misspelling of, for names that users choose freely.
+///
+/// This is [`guess`] for names of at least three characters. Shorter names are close to too many others.
 pub fn guess_name<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if name.chars().take(3).count() > 2 { guess(name, candidates) } else { None }
 }
 
-/// The most characters of a name in a message.
+/// The maximum number of characters of a name in a message.
 const MAX_SHOWN: usize = 100;
 
-/// The most names in a list.
+/// The maximum number of names in a list.
 const MAX_LISTED: usize = 20;
 
-/// A name for a message that repeats it: as much of it as people read.
+/// Shortens a name to a readable length for a message.
 pub(crate) fn short(name: &str) -> Cow<'_, str> {
     match name.char_indices().nth(MAX_SHOWN) {
         Some((end, _)) => Cow::Owned(format!("{}…", &name[..end])),
@@ -125,7 +127,7 @@ pub(crate) fn short(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// Names in a list for people: the first ones, and how many others there are.
+/// Formats names as a list for a message: the first ones, and the number of the remaining ones.
 pub(crate) fn listed<'n>(names: impl ExactSizeIterator<Item = &'n str>) -> String {
     let more = names.len().saturating_sub(MAX_LISTED);
     let listed: Vec<_> = names.take(MAX_LISTED).map(|name| format!("`{}`", short(name))).collect();

@@ -1,4 +1,4 @@
-//! The engine's one error type.
+//! The engine's error type.
 
 #[cfg(feature = "wire")]
 use std::any::Any;
@@ -10,26 +10,26 @@ use std::time::Duration;
 use crate::diagnostic::Diagnostic;
 use crate::text::source::{LineColumn, SourceFile, Span};
 
-/// The result of anything in Tympan that can fail.
+/// A `Result` whose error type is [`Error`] by default.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The family an error belongs to; bindings map it to their language's own exceptions.
+/// The class of an error. Bindings map it to an exception type of their language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
-    /// A file is not there.
+    /// A file does not exist.
     FileNotFound,
-    /// The prompt or its inputs are at fault.
+    /// The prompt or its inputs are invalid.
     Value,
-    /// A provider could not be reached.
+    /// A provider cannot be reached, or its response breaks off.
     Connection,
-    /// Something went wrong while running.
+    /// Something went wrong at run time.
     Runtime,
-    /// Nothing is registered for a name.
+    /// Nothing is registered under a name.
     Invoker,
 }
 
 impl Class {
-    /// The name that the Prompty specification uses.
+    /// Returns the name that the Prompty specification uses for this class.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::FileNotFound => "FileNotFoundError",
@@ -41,34 +41,34 @@ impl Class {
     }
 }
 
-/// Declares the kinds of errors in one table: name, code, class, and how its message reads.
+/// Declares all error kinds in one table: name, code, class and message pattern.
 macro_rules! kinds {
     ($($(#[$doc:meta])* $name:ident $code:literal $class:ident $pattern:literal,)*) => {
-        /// What went wrong.
+        /// The kind of an error.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum Kind { $($(#[$doc])* $name,)* }
 
         impl Kind {
-            /// Every kind there is, in the order of the pipeline's stages.
+            /// Every kind, in the order of the pipeline's stages.
             pub const ALL: &[Self] = &[$(Self::$name,)*];
 
-            /// A short stable name for programs.
+            /// Returns the short, stable code that programs can match on.
             pub const fn code(self) -> &'static str {
                 match self { $(Self::$name => $code,)* }
             }
 
-            /// The kind with this code.
+            /// Returns the kind with the given code.
             pub fn from_code(code: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|kind| kind.code() == code)
             }
 
-            /// The family it belongs to.
+            /// Returns the class of the kind.
             pub const fn class(self) -> Class {
                 match self { $(Self::$name => Class::$class,)* }
             }
 
-            /// How its message reads; `{}` stands for the details.
+            /// Returns the message pattern, in which `{}` is the placeholder for the details.
             pub const fn pattern(self) -> &'static str {
                 match self { $(Self::$name => $pattern,)* }
             }
@@ -77,7 +77,7 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// The prompt file is not there.
+    /// The prompt file does not exist.
     FileNotFound "file_not_found" FileNotFound "Prompty file not found: {}",
     /// The prompt file cannot be read as text.
     UnreadableFile "unreadable_file" Value "Cannot read the file: {}",
@@ -85,161 +85,162 @@ kinds! {
     InvalidFrontmatter "invalid_frontmatter" Value "Invalid frontmatter YAML: {}",
     /// A field of the prompt has the wrong shape.
     InvalidDocument "invalid_document" Value "Invalid prompt: {}",
-    /// A prompt definition does not parse, or has the wrong shape.
+    /// A prompt definition does not parse or has the wrong shape.
     InvalidDefinition "invalid_definition" Value "Invalid prompt definition: {}",
-    /// A template of a prompt definition uses a variable that is not declared.
+    /// A template in a prompt definition uses a variable that is not declared.
     UndeclaredVariable "undeclared_variable" Value "Undeclared variable: {}",
-    /// A variable says that its validation is required, and nothing validates it.
+    /// A variable is declared with `validation_required`, and nothing validates it.
     ValidationUncovered "validation_uncovered" Value "Validation is required: {}",
     /// `${env:NAME}` names a variable that is not set.
     EnvNotSet "env_not_set" Value "Environment variable '{}' not set",
     /// `${env:NAME}` names a variable that the host does not allow.
     EnvNotAllowed "env_not_allowed" Value "Environment variable '{}' is not allowed by the host",
-    /// `${file:path}` names a file that is not there.
+    /// `${file:path}` names a file that does not exist.
     ReferencedFileNotFound "referenced_file_not_found" FileNotFound "Referenced file not found: {}",
-    /// `${file:path}` leads outside the prompt's directory and the host's allowed roots.
+    /// `${file:path}` points outside the prompt's directory and the host's allowed roots.
     FileOutsideRoot "file_outside_root" Value "Referenced file is outside the allowed directories: {}",
-    /// `${file:path}` names something that is not a regular file of acceptable size and content.
+    /// `${file:path}` names something other than a regular file with an acceptable size and content.
     InvalidReferencedFile "invalid_referenced_file" Value "Referenced file cannot be used: {}",
-    /// A prompt has no variant of this name.
+    /// The prompt has no variant with this name.
     UnknownVariant "unknown_variant" Value "Unknown variant: {}",
-    /// A directive lacks a part, or has one of the wrong shape.
+    /// A part of a directive is missing or has the wrong shape.
     InvalidDirective "invalid_directive" Value "Invalid directive: {}",
-    /// The metadata of a directive is not XML that Tympan reads.
+    /// The metadata of a directive is not XML that Tympan can parse.
     InvalidXml "invalid_xml" Value "Invalid XML: {}",
-    /// Two inputs, or two outputs, of a directive have the same name, or two tools of a turn.
+    /// Two inputs or two outputs of a directive, or two tools of a turn, have the same name.
     DuplicateName "duplicate_name" Value "Duplicate name: {}",
-    /// A permission of a directive is no capability.
+    /// A permission of a directive is not a valid capability.
     InvalidCapability "invalid_capability" Value "Invalid capability: {}",
     /// The steps of a directive refer to an input that is not declared.
     UndeclaredInput "undeclared_input" Value "Undeclared input: {}",
-    /// A required input was not given and has no default.
+    /// A required input has no value and no default.
     MissingInput "missing_input" Value "Missing required input: {}",
-    /// A directive was given an input that it does not declare.
+    /// A directive received an input that it does not declare.
     UnknownInput "unknown_input" Value "Unknown input: {}",
-    /// An input has a value that cannot be used as what it is declared to be.
+    /// The value of an input does not match its declaration.
     InvalidInput "invalid_input" Value "Invalid input: {}",
-    /// A thread's value is not a list of messages.
+    /// The value of a thread input is not a list of messages.
     InvalidThread "invalid_thread" Value "Invalid thread: {}",
     /// A template does not parse.
     TemplateSyntax "template_syntax" Value "Template syntax error: {}",
-    /// A template uses a feature that prompts do not have.
+    /// A template uses a feature that prompts do not support.
     ExcludedFeature "excluded_feature" Value "Excluded template feature: {}",
-    /// A template names a variable that has no value.
+    /// A template uses a variable that has no value.
     UndefinedVariable "undefined_variable" Value "Undefined template variable: {}",
-    /// A template names a filter that does not exist.
+    /// A template uses a filter that does not exist.
     UnknownFilter "unknown_filter" Value "Unknown filter: {}",
-    /// A template names a test that does not exist.
+    /// A template uses a test that does not exist.
     UnknownTest "unknown_test" Value "Unknown test: {}",
     /// A template calls a function or method that does not exist.
     UnknownFunction "unknown_function" Value "Unknown function: {}",
-    /// A template does something with a value that the value cannot do.
+    /// A template performs an operation that a value does not support.
     InvalidOperation "invalid_operation" Value "Invalid operation: {}",
-    /// A thread, image, file or audio input is used as if it were text.
+    /// A thread, image, file or audio input is used as if it were plain text.
     RichInputMisused "rich_input_misused" Value "Rich input misused: {}",
-    /// A render went past its budget.
+    /// Rendering exceeded its budget.
     LimitExceeded "limit_exceeded" Value "Limit exceeded: {}",
-    /// A rich input needs a nonce, and the host gave no source of randomness.
+    /// A rich input needs a nonce, but the host provides no source of randomness.
     NoEntropy "no_entropy" Runtime "No source of randomness: {}",
     /// Strict mode found a role marker that the author did not write.
     NonceMismatch "nonce_mismatch" Value "Role marker nonce mismatch (possible injection){}",
-    /// A guard's advisory does not explain what the guard does.
+    /// The advisory of a guard does not explain what the guard does.
     InvalidAdvisory "invalid_advisory" Value "Invalid advisory: {}",
-    /// The guard was asked for where it is not known who wrote what.
+    /// The guard is enabled, but the origin of the text is not known.
     CannotGuard "cannot_guard" Value "The guard cannot be used: {}",
-    /// What a model returned from a directive is not what the directive declares.
+    /// The result that a model returned from a directive does not match the declared outputs.
     InvalidReturn "invalid_return" Value "Invalid result: {}",
-    /// A signature is missing, does not fit the file, or was made with a key that is not trusted.
+    /// A signature is missing, does not match the file, or was made with a key that is not trusted.
     InvalidSignature "invalid_signature" Value "Signature refused: {}",
-    /// A file of keys cannot be used.
+    /// A key file cannot be used.
     InvalidKey "invalid_key" Value "Invalid key: {}",
-    /// A prompt asks for an interface that its provider does not have.
+    /// The prompt uses an API type that its provider does not support.
     UnsupportedApi "unsupported_api" Value "Unsupported API type: {}",
-    /// A request cannot be made: no model, a rich input that the provider cannot take, a header with a line end, …
+    /// The request cannot be built: no model, a rich input that the provider does not accept, a header with a line
+    /// break, …
     InvalidRequest "invalid_request" Value "Cannot make the request: {}",
-    /// No key was given, and the provider wants one.
+    /// The provider requires an API key, and none is configured.
     MissingKey "missing_key" Value "No API key: {}",
-    /// A key of the environment would go to an address that the host has not named.
+    /// A key from the environment would be sent to an address that the host has not named.
     UntrustedEndpoint "untrusted_endpoint" Value "Untrusted endpoint: {}",
     /// The provider cannot be reached.
     Unreachable "unreachable" Connection "Cannot reach the provider: {}",
-    /// The connection was not made in time.
+    /// The connection was not established in time.
     ConnectTimeout "connect_timeout" Connection "No connection in time: {}",
-    /// The answer did not begin in time.
+    /// The response did not start in time.
     FirstByteTimeout "first_byte_timeout" Connection "No answer in time: {}",
-    /// The answer stopped coming.
+    /// The response stalled before it was complete.
     IdleTimeout "idle_timeout" Connection "The answer stopped coming: {}",
-    /// All together took too long.
+    /// The request as a whole took too long.
     TotalTimeout "total_timeout" Connection "Not done in time: {}",
-    /// The provider sends the request elsewhere, and the credentials must not go there.
+    /// The provider redirected the request to an address that must not receive the credentials.
     RedirectRefused "redirect_refused" Connection "Redirect refused: {}",
-    /// The provider is overloaded or broken, also after retries.
+    /// The provider is overloaded or failing, even after retries.
     ProviderUnavailable "provider_unavailable" Connection "The provider is not available: {}",
-    /// The provider answered with an error.
+    /// The provider returned an error.
     Provider "provider" Runtime "The provider answered with an error: {}",
-    /// The answer is something else than the protocol says, such as a web page.
+    /// The response has a content type that the protocol does not allow, such as a web page.
     ContentType "content_type" Value "Unexpected content type: {}",
-    /// The answer is larger than the host allows.
+    /// The response is larger than the host allows.
     ResponseTooLarge "response_too_large" Runtime "The answer is too large: {}",
-    /// The answer does not have the shape that its protocol says.
+    /// The response does not have the shape that its protocol requires.
     UnexpectedResponse "unexpected_response" Value "Unexpected response format: {}",
-    /// A stream holds something that its protocol does not.
+    /// A stream contains something that its protocol does not allow.
     StreamParse "stream_parse" Value "The stream cannot be read: {}",
-    /// A stream ended before the answer did.
+    /// A stream ended before the response was complete.
     Truncated "truncated" Connection "The stream ended too early: {}",
-    /// The model will not answer.
+    /// The model refused to answer.
     Refused "refused" Value "Model refused: {}",
-    /// A result is not what the caller wants it to be.
+    /// A result cannot be converted to the type that the caller expects.
     InvalidResult "invalid_result" Value "The result does not fit: {}",
-    /// The caller stopped it.
+    /// The caller cancelled the operation.
     Cancelled "cancelled" Runtime "Cancelled: {}",
-    /// A tool did not come back in time.
+    /// A tool did not finish in time.
     ToolTimeout "tool_timeout" Runtime "Not done in time: {}",
-    /// A model called a tool that was not declared.
+    /// The model called a tool that is not declared.
     ToolNotRegistered "tool_not_registered" Value "Tool not registered: {}",
-    /// A tool cannot be made ready: its server, its description or its prompt file cannot be had.
+    /// A tool cannot be set up: its server, its description or its prompt file is not available.
     ToolUnavailable "tool_unavailable" Runtime "Tool not available: {}",
-    /// What runs a tool takes something else than the prompt declares.
+    /// The implementation of a tool does not match the prompt's declaration.
     ToolMismatch "tool_mismatch" Value "Tool does not fit its declaration: {}",
-    /// A server offers other tools than those that somebody has agreed to.
+    /// A server offers different tools from those that were approved.
     ToolsChanged "tools_changed" Value "The tools have changed: {}",
     /// A tool would call an address that the host does not allow.
     BlockedDestination "blocked_destination" Value "Blocked destination: {}",
-    /// Prompts call each other without end.
+    /// Prompts call each other as tools too deeply.
     ToolRecursion "tool_recursion" Runtime "Prompts call each other too deeply: {}",
-    /// A model called more tools at once than the host allows.
+    /// The model called more tools at once than the host allows.
     TooManyToolCalls "too_many_tool_calls" Runtime "Too many tool calls: {}",
-    /// A model went on calling tools.
+    /// The model kept calling tools until the iteration limit was reached.
     MaxIterations "max_iterations" Runtime "Agent loop exceeded {} iterations",
-    /// A turn used up its tokens, its money or its time.
+    /// A turn exceeded its limit on model calls, tokens, cost or time.
     TurnLimit "turn_limit" Runtime "The turn went past its limit: {}",
-    /// A guardrail of the host denied what was to be sent, or what was answered.
+    /// A guardrail of the host denied a request or a response.
     Guardrail "guardrail" Runtime "Denied by guardrail: {}",
-    /// A model could not be called, also when it was tried again.
+    /// The model could not be called, even after retries.
     LlmCallFailed "llm_call_failed" Runtime "LLM call failed after {}",
-    /// A turn was told something that it had not asked for.
+    /// A turn received something that it had not requested.
     NotAsked "not_asked" Value "The turn did not ask for this: {}",
-    /// A journal cannot be read or written, or is damaged.
+    /// A journal cannot be read or written, or it is damaged.
     InvalidJournal "invalid_journal" Value "Journal: {}",
-    /// Somebody else writes to the journal.
+    /// Another process is writing to the journal.
     JournalBusy "journal_busy" Runtime "The journal is in use: {}",
-    /// A journal tells of another prompt, or of other tools, than those at hand.
+    /// A journal was written for a different prompt, or with different tools or options.
     JournalMismatch "journal_mismatch" Value "The journal does not fit: {}",
-    /// A cassette holds no such request.
+    /// A cassette does not contain the request.
     UnknownExchange "unknown_exchange" Value "No recorded exchange: {}",
     /// A cassette cannot be read or written.
     InvalidCassette "invalid_cassette" Value "Cassette: {}",
-    /// Tympan itself is at fault, or the system has no threads left.
+    /// A bug in Tympan, or the system has no threads left.
     Internal "internal" Runtime "Internal error: {}",
-    /// A trace cannot be read, or a backend for traces cannot be started.
+    /// A trace cannot be read, or a trace backend cannot be started.
     InvalidTrace "invalid_trace" Value "Trace: {}",
-    /// Nothing is registered for a kind of renderer, parser, …
+    /// Nothing is registered for a kind of renderer, parser and so on.
     NotRegistered "not_registered" Invoker "No {}",
 }
 
-/// An error: what, where, and what to do about it.
+/// An error: what went wrong, where, and how to fix it.
 ///
-/// No value of an input ever appears in its text.
+/// The value of an input never appears in its text.
 #[derive(Clone)]
 pub struct Error(Box<Inner>);
 
@@ -272,12 +273,12 @@ impl RefUnwindSafe for Cause {}
 type Attached = Arc<dyn Any + Send + Sync + UnwindSafe + RefUnwindSafe>;
 
 impl Error {
-    /// An error whose message is the kind's pattern with these details.
+    /// Creates an error whose message is the kind's pattern filled in with the details.
     pub fn new(kind: Kind, details: impl fmt::Display) -> Self {
         Self::with_message(kind, kind.pattern().replacen("{}", &details.to_string(), 1))
     }
 
-    /// An error whose message is all there.
+    /// Creates an error with a complete message.
     pub(crate) fn with_message(kind: Kind, message: String) -> Self {
         Self(Box::new(Inner {
             kind,
@@ -296,12 +297,14 @@ impl Error {
         }))
     }
 
-    /// No renderer, parser, … is registered for a key.
+    /// Creates the error for a key under which no renderer, parser or other component is registered.
     pub fn not_registered(component: &str, key: &str) -> Self {
         Self::new(Kind::NotRegistered, format_args!("{component} registered for key: {key}"))
     }
 
-    /// A finding as an error; its code says which kind it is.
+    /// Converts a diagnostic to an error. The diagnostic's code determines the kind.
+    ///
+    /// The kind is [`Kind::InvalidDocument`] if the code does not belong to any kind.
     pub fn from_diagnostic(diagnostic: Diagnostic) -> Self {
         let Diagnostic { code, span, message, help, .. } = diagnostic;
         let mut error = Self::with_message(Kind::from_code(code).unwrap_or(Kind::InvalidDocument), message);
@@ -310,7 +313,8 @@ impl Error {
         error
     }
 
-    /// The first of some findings about a source, in the order of their places; the rest are [`Error::others`].
+    /// Creates an error from the findings about a source. The first one by position becomes the error, and the rest
+    /// become [`Error::others`].
     pub(crate) fn from_findings(mut findings: Vec<Diagnostic>, source: &SourceFile) -> Self {
         findings.sort_by_key(|finding| finding.span.map_or(0, |span| span.start));
         let mut findings = findings.into_iter();
@@ -319,21 +323,23 @@ impl Error {
         first.in_source(source, 0).with_others(findings.collect())
     }
 
-    /// Adds what to do about it.
+    /// Adds advice on how to fix the error.
     #[must_use]
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
         self.0.help = Some(help.into());
         self
     }
 
-    /// Says where it happened, unless that is known already: the innermost place is the best one.
+    /// Sets the position of the error unless it already has one: the innermost position is the most precise.
     #[must_use]
     pub fn at(mut self, span: Span) -> Self {
         self.0.span.get_or_insert(span);
         self
     }
 
-    /// Says which source the span points into, `offset` bytes further on than it says.
+    /// Sets the source that the span points into, and shifts the span by `offset` bytes.
+    ///
+    /// Does nothing if the error already has a source.
     #[must_use]
     pub fn in_source(mut self, source: &SourceFile, offset: usize) -> Self {
         if self.0.source.is_none() {
@@ -343,7 +349,7 @@ impl Error {
         self
     }
 
-    /// Moves its place, if it has one and no source yet.
+    /// Maps the span of the error, unless the error already has a source.
     #[must_use]
     pub(crate) fn moved(mut self, place: impl FnOnce(Span) -> Span) -> Self {
         if self.0.source.is_none() {
@@ -352,33 +358,33 @@ impl Error {
         self
     }
 
-    /// Adds findings that came up together with this one.
+    /// Adds the other findings that were made together with this error.
     #[must_use]
     pub fn with_others(mut self, others: Vec<Diagnostic>) -> Self {
         self.0.others = others;
         self
     }
 
-    /// Says that it will happen again however often somebody tries.
+    /// Marks the error as permanent: a retry would fail again.
     #[must_use]
     pub fn permanent(mut self) -> Self {
         self.0.is_permanent = true;
         self
     }
 
-    /// Whether it is known that it will happen again however often somebody tries.
+    /// Returns whether the error is known to be permanent, so that a retry would fail again.
     pub fn is_permanent(&self) -> bool {
         self.0.is_permanent
     }
 
-    /// Adds what had arrived of an answer before this happened.
+    /// Adds the part of the response that arrived before the error.
     #[must_use]
     pub fn with_partial_text(mut self, text: impl Into<String>) -> Self {
         self.0.partial_text = Some(text.into());
         self
     }
 
-    /// Replaces the words of the message and of the help.
+    /// Maps the message and the help text.
     pub(crate) fn map_words(mut self, map: impl Fn(&str) -> String) -> Self {
         for words in [Some(&mut self.0.message), self.0.help.as_mut()].into_iter().flatten() {
             *words = map(words);
@@ -386,7 +392,7 @@ impl Error {
         self
     }
 
-    /// What had arrived of an answer before this happened.
+    /// Returns the part of the response that arrived before the error.
     pub fn partial_text(&self) -> Option<&str> {
         self.0.partial_text.as_deref()
     }
@@ -439,47 +445,47 @@ impl Error {
         attached.downcast_ref()
     }
 
-    /// What went wrong.
+    /// Returns the kind of the error.
     pub fn kind(&self) -> Kind {
         self.0.kind
     }
 
-    /// The short stable name of what went wrong.
+    /// Returns the short, stable code of the error's kind.
     pub fn code(&self) -> &'static str {
         self.0.kind.code()
     }
 
-    /// The family it belongs to.
+    /// Returns the class of the error's kind.
     pub fn class(&self) -> Class {
         self.0.kind.class()
     }
 
-    /// What was expected and what was found, without the place.
+    /// Returns the message, without the position.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// What to do about it.
+    /// Returns the advice on how to fix the error.
     pub fn help(&self) -> Option<&str> {
         self.0.help.as_deref()
     }
 
-    /// The place, as byte offsets into [`Error::source_file`].
+    /// Returns the position, as byte offsets into [`Error::source_file`].
     pub fn span(&self) -> Option<Span> {
         self.0.span
     }
 
-    /// The source that the place is in.
+    /// Returns the source that the error points into.
     pub fn source_file(&self) -> Option<&SourceFile> {
         self.0.source.as_ref()
     }
 
-    /// The place as line and column, both from 1.
+    /// Returns the position as line and column, both counted from 1.
     pub fn line_column(&self) -> Option<LineColumn> {
         Some(self.0.source.as_ref()?.line_column(self.0.span?.start))
     }
 
-    /// Findings that came up together with this one.
+    /// Returns the other findings that were made together with this error.
     pub fn others(&self) -> &[Diagnostic] {
         &self.0.others
     }

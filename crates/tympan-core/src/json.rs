@@ -1,16 +1,16 @@
-//! JSON maps, and the one form of JSON that hashes are computed from.
+//! JSON maps, and the canonical form of JSON that hashes are computed from.
 
 use serde_json::Value as Json;
 
 /// An ordered map from names to JSON values.
 pub type JsonMap = serde_json::Map<String, Json>;
 
-/// Returns JSON in its canonical form: keys sorted by code point, no white space.
+/// Serializes JSON in its canonical form: keys sorted by code point, no whitespace.
 pub fn canonical_json(value: Json) -> String {
     sorted(value).to_string()
 }
 
-/// Sorts the keys of a value and of everything in it.
+/// Sorts the keys of a value recursively.
 fn sorted(value: Json) -> Json {
     match value {
         Json::Object(map) => {
