@@ -1,4 +1,4 @@
-//! A struct and its attributes, as far as they matter to a prompt.
+//! Parses the struct and the attributes that matter to a prompt.
 
 use proc_macro2::Span;
 use syn::ext::IdentExt;
@@ -8,38 +8,42 @@ use syn::{Attribute, Data, DeriveInput, Error, Expr, Fields, LitStr, Meta, Path,
 
 use crate::rename::Rule;
 
-/// What there is to know about the struct.
+/// The parts of the struct that the macro needs.
 pub(crate) struct Struct {
-    /// Its name.
+    /// The name of the struct.
     pub(crate) name: String,
     pub(crate) span: Span,
-    /// Where the prompt is, as it is written in the attribute.
+    /// The path of the prompt, as written in the attribute.
     pub(crate) path: LitStr,
-    /// The fields that are serialized.
+    /// The fields that serde serializes.
     pub(crate) fields: Vec<Field>,
 }
 
-/// A field that is serialized.
+/// A field that serde serializes.
 pub(crate) struct Field {
-    /// The name under which it is serialized.
+    /// The name that serde writes for the field.
     pub(crate) name: String,
     pub(crate) span: Span,
     pub(crate) rule: GardeRule,
 }
 
-/// What garde checks of a field.
+/// Whether garde validates a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GardeRule {
-    /// There is no rule for it.
+    /// The field has no rule that checks anything.
     None,
-    /// It says `skip`.
+    /// The field is marked `skip`.
     Skipped,
-    /// There is a rule.
+    /// The field has a rule.
     Some,
 }
 
 impl Struct {
-    /// Reads the struct, and reports all that it cannot have.
+    /// Parses the struct.
+    ///
+    /// # Errors
+    /// Returns all mistakes combined: not a struct with named fields, a missing or invalid `#[prompt]` attribute, and
+    /// serde attributes that the macro does not support.
     pub(crate) fn read(item: &DeriveInput) -> Result<Self> {
         let Data::Struct(data) = &item.data else {
             return Err(Error::new_spanned(&item.ident, NOT_A_STRUCT));
@@ -63,7 +67,7 @@ const NOT_A_STRUCT: &str =
 const NO_PROMPT: &str = "the prompt is missing\n = help: name its file, as in `#[prompt(\"prompts/greet.yaml\")]`; \
                          the path starts in the directory of the crate's Cargo.toml";
 
-/// All that was wrong, as one error.
+/// All mistakes found so far, combined into one error.
 #[derive(Default)]
 pub(crate) struct Mistakes(Option<Error>);
 
@@ -97,7 +101,7 @@ fn prompt_path(item: &DeriveInput) -> Result<LitStr> {
     Ok(path)
 }
 
-/// The rule of the struct for the names of its fields.
+/// Returns the `rename_all` rule of the struct.
 fn rename_all(attributes: &[Attribute]) -> Result<Option<Rule>> {
     let mut rule = None;
     for_each_serde(attributes, |meta| {
@@ -116,7 +120,7 @@ fn rename_all(attributes: &[Attribute]) -> Result<Option<Rule>> {
     Ok(rule)
 }
 
-/// A field; nothing if serde skips it.
+/// Reads a field; returns `None` if serde skips it.
 fn read_field(field: &syn::Field, rename_all: Option<Rule>) -> Result<Option<Field>> {
     let Some(ident) = &field.ident else { return Ok(None) };
     let written = ident.unraw().to_string();
@@ -148,7 +152,7 @@ fn for_each_serde(attributes: &[Attribute], mut read: impl FnMut(ParseNestedMeta
     Ok(())
 }
 
-/// The name in `rename = "…"` or `rename(serialize = "…")`; nothing if it is for deserializing only.
+/// Returns the name in `rename = "…"` or `rename(serialize = "…")`, or `None` if it applies to deserialization only.
 fn serialized_name(meta: &ParseNestedMeta<'_>) -> Result<Option<String>> {
     if meta.input.peek(Token![=]) {
         return meta.value()?.parse::<LitStr>().map(|name| Some(name.value()));
@@ -164,7 +168,7 @@ fn serialized_name(meta: &ParseNestedMeta<'_>) -> Result<Option<String>> {
     Ok(name)
 }
 
-/// Reads past what an attribute of no interest says.
+/// Skips the value of an attribute that does not matter here.
 fn skip_value(meta: &ParseNestedMeta<'_>) -> Result<()> {
     if meta.input.peek(Token![=]) {
         meta.value()?.parse::<Expr>()?;
@@ -176,7 +180,7 @@ fn skip_value(meta: &ParseNestedMeta<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Options of garde's that check nothing.
+/// garde options that do not check anything.
 const NO_RULES: [&str; 4] = ["adapt", "code", "message", "rename"];
 
 fn garde_rule(attributes: &[Attribute]) -> GardeRule {
@@ -185,7 +189,7 @@ fn garde_rule(attributes: &[Attribute]) -> GardeRule {
         match attribute.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated) {
             Ok(rules) if is_skip(&rules) => return GardeRule::Skipped,
             Ok(rules) if !rules.iter().any(checks) => {}
-            // What cannot be read is reported by garde.
+            // If the attribute does not parse, garde reports the error.
             _ => found = GardeRule::Some,
         }
     }
@@ -199,7 +203,7 @@ fn is_skip(rules: &Punctuated<Meta, Token![,]>) -> bool {
 fn checks(rule: &Meta) -> bool {
     let path: &Path = rule.path();
     match rule {
-        // The items of a list, which may have no rule either.
+        // `inner` applies to the items of a list, and may contain no rule either.
         Meta::List(list) if path.is_ident("inner") => {
             let inner = list.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated);
             inner.map_or(true, |rules| !is_skip(&rules) && rules.iter().any(checks))

@@ -1,4 +1,4 @@
-//! Whether the fields of a struct are the variables of a prompt.
+//! Checks that the fields of a struct match the variables of a prompt.
 
 use syn::{Error, Result};
 use tympan_core::Prompt;
@@ -9,7 +9,7 @@ use tympan_core::text::source::{SourceFile, Span};
 use crate::attributes::{Field, GardeRule, Mistakes, Struct};
 use crate::file::show;
 
-/// Compares fields and variables, and reports all that they disagree in.
+/// Compares fields and variables, and reports every mismatch.
 pub(crate) fn check(item: &Struct, prompt: &Prompt) -> Result<()> {
     let mut mistakes = Mistakes::default();
     let mut missing: Vec<_> = prompt.variables().iter().filter(|variable| is_missing(item, variable)).collect();
@@ -24,7 +24,8 @@ pub(crate) fn check(item: &Struct, prompt: &Prompt) -> Result<()> {
             }
             None => {
                 let error = extra_field(field, prompt, &missing);
-                // One mistake, one message: the field that should be this variable is there.
+                // Report one mistake only once: this field is a misspelling of that variable, so the variable is not
+                // missing.
                 missing.retain(|variable| Some(variable.name.as_str()) != error.meant);
                 mistakes.push(error.error);
             }
@@ -36,7 +37,7 @@ pub(crate) fn check(item: &Struct, prompt: &Prompt) -> Result<()> {
     mistakes.into_result()
 }
 
-/// Whether a variable has to be a field and is none. What has a default may be left to it.
+/// Returns whether a variable needs a field and has none. A variable with a default does not need one.
 fn is_missing(item: &Struct, variable: &Property) -> bool {
     variable.default.as_ref().is_none_or(|default| default.is_null())
         && !item.fields.iter().any(|field| field.name == variable.name)
@@ -44,7 +45,7 @@ fn is_missing(item: &Struct, variable: &Property) -> bool {
 
 struct ExtraField<'a> {
     error: Error,
-    /// The variable that was probably meant, if it has no field.
+    /// The missing variable that the field is probably a misspelling of.
     meant: Option<&'a str>,
 }
 
@@ -75,7 +76,7 @@ fn missing_field(item: &Struct, variable: &Property, prompt: &Prompt) -> Error {
     Error::new(item.span, show(&message, place_of(variable, prompt), Some(&help)))
 }
 
-/// A type that would do for a variable.
+/// Suggests a Rust type for a variable.
 fn type_of(variable: &Property) -> &'static str {
     match variable.kind {
         PropertyKind::String => "String",
@@ -87,7 +88,7 @@ fn type_of(variable: &Property) -> &'static str {
     }
 }
 
-/// Whether a variable whose validation is required has a rule.
+/// Checks that a field has a garde rule if its variable requires validation.
 fn check_rule(field: &Field, variable: &Property, prompt: &Prompt) -> Result<()> {
     let name = &variable.name;
     let why = match field.rule {

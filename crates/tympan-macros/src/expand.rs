@@ -1,4 +1,4 @@
-//! The code for a struct.
+//! Generates the code for a struct.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use crate::attributes::{Mistakes, Struct};
 use crate::check;
 use crate::file;
 
-/// What stands in the code in the place of `#[derive(Inputs)]`.
+/// Generates the expansion of `#[derive(Inputs)]`.
 pub(crate) fn expand(item: &DeriveInput) -> TokenStream {
     match checked(item) {
         Ok(embedded) => {
@@ -18,7 +18,8 @@ pub(crate) fn expand(item: &DeriveInput) -> TokenStream {
             implementation(item, &embedded.prompt(), &embedded.render_with(), &bounds)
         }
         Err(error) => {
-            // With an implementation, whoever uses it is not told that there is none: that is not the mistake.
+            // Emit a stub implementation too. Without it, every use of the struct would report a missing trait
+            // implementation and hide the actual mistake.
             let prompt = quote!(::core::panic!("it did not compile"));
             let stub = implementation(item, &prompt, &TokenStream::new(), &serializes());
             let errors = error.into_compile_error();
@@ -27,7 +28,7 @@ pub(crate) fn expand(item: &DeriveInput) -> TokenStream {
     }
 }
 
-/// A prompt that was compared with its struct.
+/// A prompt that has been checked against its struct.
 struct Embedded {
     path: LitStr,
     text: String,
@@ -48,14 +49,14 @@ fn checked(item: &DeriveInput) -> Result<Embedded> {
     Ok(Embedded { path: item.path, text, needs_validation })
 }
 
-/// Where the `Cargo.toml` of the crate is that is being compiled.
+/// Returns the directory that contains the `Cargo.toml` of the crate being compiled.
 fn crate_directory() -> PathBuf {
     std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from).unwrap_or_default()
 }
 
 impl Embedded {
-    /// The body of `prompt`. The text is the one that was checked; `include_bytes` only tells cargo to look at the
-    /// file again when it changes.
+    /// Generates the body of `prompt`. It embeds the text that was checked; `include_bytes` only makes cargo track
+    /// changes to the file.
     fn prompt(&self) -> TokenStream {
         let Self { path, text, .. } = self;
         quote! {
@@ -68,13 +69,13 @@ impl Embedded {
         }
     }
 
-    /// What has to be true of the struct.
+    /// Generates the bounds that the struct has to satisfy.
     fn bounds(&self) -> TokenStream {
         let serializes = serializes();
         if self.needs_validation { quote!(#serializes + ::tympan::prompt::typed::Validated) } else { serializes }
     }
 
-    /// A `render_with` in place of the provided one, if that is not enough.
+    /// Generates a `render_with` that overrides the provided one if the prompt requires validation.
     fn render_with(&self) -> TokenStream {
         if !self.needs_validation {
             return TokenStream::new();
@@ -103,7 +104,7 @@ fn implementation(
 ) -> TokenStream {
     let name = &item.ident;
     let mut generics = item.generics.clone();
-    // Whether it holds depends on the types. Where there are none, the compiler knows by itself.
+    // With type parameters, the bounds depend on the types. Without any, the compiler checks them on its own.
     if generics.type_params().next().is_some() {
         generics.make_where_clause().predicates.push(parse_quote!(Self: #bounds));
     }

@@ -1,4 +1,4 @@
-//! The prompt file: reading it, and showing places in it.
+//! Reads the prompt file and shows positions in it.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -8,10 +8,10 @@ use tympan_core::prompt::typed;
 use tympan_core::text::source::{SourceFile, Span};
 use tympan_core::{Error, Prompt};
 
-/// The text of a file at a path that starts in a directory.
+/// Reads the file at a path relative to a directory.
 ///
 /// # Errors
-/// Why it cannot be read, in words without the directory: that differs from machine to machine.
+/// Returns a message if the file cannot be read. The message omits the directory, which differs between machines.
 pub(crate) fn read(directory: &Path, path: &str) -> Result<String, String> {
     match std::fs::read_to_string(directory.join(path)) {
         Ok(text) => Ok(text),
@@ -31,7 +31,7 @@ fn not_found(directory: &Path, path: &str) -> String {
         .flatten()
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
         .collect();
-    // The order of a directory is nobody's.
+    // `read_dir` returns the names in an unspecified order. Sort them, so that the suggestion is deterministic.
     names.sort_unstable();
     if let Some(meant) = guess_name(name, names.iter().map(String::as_str)) {
         let folder = &path[..path.len() - name.len()];
@@ -40,7 +40,10 @@ fn not_found(directory: &Path, path: &str) -> String {
     message + "\n = note: the path starts in the directory of the crate's Cargo.toml"
 }
 
-/// The prompt in a text, or all that is wrong with it, each finding as it is shown.
+/// Parses a prompt.
+///
+/// # Errors
+/// Returns all findings, each formatted for display.
 pub(crate) fn parse(path: &str, text: &str) -> Result<Prompt, Vec<String>> {
     typed::embedded(path, text).map_err(|error| findings(&error))
 }
@@ -55,7 +58,7 @@ fn findings(error: &Error) -> Vec<String> {
     std::iter::once(first).chain(others).collect()
 }
 
-/// A message with the line that it is about, and with what to do.
+/// Formats a message with the source line that it is about and its help text.
 pub(crate) fn show(message: &str, place: Option<(&SourceFile, Span)>, help: Option<&str>) -> String {
     let mut shown = message.to_owned();
     if let Some((source, span)) = place {
@@ -71,7 +74,7 @@ fn excerpt(source: &SourceFile, span: Span) -> String {
     let place = source.line_column(span.start);
     let line = source.text().lines().nth(place.line - 1).unwrap_or_default();
     let before: String = line.chars().take(place.column - 1).map(blank).collect();
-    // What goes on in the next line is marked to the end of this one.
+    // If the span continues on the next line, mark it up to the end of this line.
     let marked = source.slice(span).lines().next().unwrap_or_default().chars().count();
     let carets = "^".repeat(marked.max(1));
     let number = place.line.to_string();
@@ -84,7 +87,7 @@ fn excerpt(source: &SourceFile, span: Span) -> String {
     )
 }
 
-/// What is as wide as a character: a tab stays one, so that carets stand below what they mean.
+/// Returns a blank as wide as the character. A tab stays a tab, so that the carets line up with the text above them.
 fn blank(c: char) -> char {
     if c == '\t' { c } else { ' ' }
 }

@@ -1,4 +1,4 @@
-//! `#[derive(Inputs)]`: prompt files checked when Rust compiles.
+//! `#[derive(Inputs)]`: checks prompt files at compile time.
 //!
 //! ```
 //! use tympan::TypedInputs;
@@ -15,8 +15,8 @@
 //! # Ok::<(), tympan::Error>(())
 //! ```
 //!
-//! Where to look next: `attributes` reads the struct, `file` the prompt, `check` compares them, `expand` writes the
-//! code.
+//! The modules: `attributes` parses the struct, `file` reads the prompt, `check` compares them, and `expand` generates
+//! the code.
 #![warn(missing_docs)]
 
 mod attributes;
@@ -28,24 +28,24 @@ mod rename;
 use proc_macro::TokenStream;
 use syn::{DeriveInput, parse_macro_input};
 
-/// Implements `tympan::TypedInputs` for a struct, if its fields are the variables of a prompt file.
+/// Implements `tympan::TypedInputs` for a struct whose fields match the variables of a prompt file.
 ///
 /// `#[prompt("path")]` on the struct names the file: a prompt definition (`.yaml`, `.yml`, `.json`, `.toml`) or a
-/// `.prompty` file. The path starts in the directory of the crate's `Cargo.toml`.
+/// `.prompty` file. The path is relative to the directory of the crate's `Cargo.toml`.
 ///
-/// The struct has to be `Serialize`. It does not compile if
+/// The struct has to implement `Serialize`. Compilation fails if
 ///
-/// - the file is not there, or is no sound prompt;
-/// - the prompt has a variable that is no field, or the struct has a field that is no variable. Names are those that
-///   serde writes (`rename`, `rename_all`), and fields that it skips do not count;
-/// - the prompt says `validation_required` of a variable whose field has no garde rule.
+/// - the file does not exist or is not a valid prompt;
+/// - the prompt has a variable without a default that has no field, or the struct has a field that is not a variable.
+///   Names are the ones that serde writes (`rename`, `rename_all`), and fields that serde skips are ignored;
+/// - a variable is declared with `validation_required` and its field has no garde rule.
 #[proc_macro_derive(Inputs, attributes(prompt))]
 pub fn derive_inputs(item: TokenStream) -> TokenStream {
     let item = parse_macro_input!(item as DeriveInput);
     expand::expand(&item).into()
 }
 
-/// The examples of the guide, as tests.
+/// Runs the examples in the guide as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guide/typed-inputs.md")]
 struct Guide;

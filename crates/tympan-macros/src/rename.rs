@@ -1,4 +1,4 @@
-//! The names that serde gives to fields under `rename_all`.
+//! Computes the field names that serde writes under `rename_all`.
 
 /// A rule of `#[serde(rename_all = "…")]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub(crate) enum Rule {
 }
 
 impl Rule {
-    /// The rule that is written like this. serde itself reports any other.
+    /// Returns the rule with this name. serde itself reports unknown names.
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         Some(match name {
             "lowercase" => Self::Lower,
@@ -29,7 +29,7 @@ impl Rule {
         })
     }
 
-    /// The name of a field under this rule. As serde does, it takes for granted that fields are in snake case.
+    /// Applies the rule to a field name. Like serde, it assumes that field names are in snake case.
     pub(crate) fn apply(self, field: &str) -> String {
         match self {
             Self::Lower | Self::Snake => field.to_owned(),
@@ -66,7 +66,7 @@ fn pascal(field: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Compares the name of a field with what serde writes.
+    /// Compares the field names with those that serde writes.
     macro_rules! check {
         ($($rule:literal)*) => {$({
             #[derive(serde::Serialize)]
