@@ -2,7 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
-/// The SHA-256 of some bytes, as lower-case hexadecimal digits.
+/// Returns the SHA-256 hash of the bytes, as lowercase hexadecimal digits.
 pub fn sha256_hex(bytes: impl AsRef<[u8]>) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digest = Sha256::digest(bytes.as_ref());

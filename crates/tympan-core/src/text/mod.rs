@@ -1,4 +1,4 @@
-//! Text and where it comes from: source files, positions in them, and which inputs wrote each byte.
+//! Text and its origin: source files, positions in them, and which inputs wrote each byte.
 
 pub mod hash;
 pub mod origin;

@@ -1,56 +1,55 @@
-//! Who wrote a byte.
+//! The origin of text: which inputs wrote it.
 
 use std::fmt;
 use std::ops::{BitOr, BitOrAssign};
 
-/// The set of inputs that took part in writing some text. The empty set means the author.
+/// The set of inputs that contributed to some text. The empty set means that the author wrote it.
 ///
-/// An input is known by its index in the template's list of inputs. Sixty-three of them have a
-/// bit of their own; all later ones share the last bit, so that a set never forgets, it only
-/// becomes less precise.
+/// An input is identified by its index in the template's list of inputs. The first 63 inputs have a bit each, and all
+/// later ones share the last bit. A set therefore never loses an input; it only becomes less precise.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Origin(u64);
 
 impl Origin {
-    /// Text that no input had a part in.
+    /// The origin of text that no input contributed to.
     pub const AUTHOR: Self = Self(0);
 
-    /// The number of inputs that can be told apart, plus one that stands for the rest.
+    /// The number of bits: one for each input that can be distinguished, and one that the remaining inputs share.
     pub const BITS: usize = 64;
 
-    /// The input with this index.
+    /// Returns the set that contains only the input with this index.
     pub const fn input(index: usize) -> Self {
         let bit = if index < Self::BITS - 1 { index } else { Self::BITS - 1 };
         Self(1 << bit)
     }
 
-    /// Whether no input had a part in it.
+    /// Returns whether the set is empty, so that only the author wrote the text.
     pub const fn is_author(self) -> bool {
         self.0 == 0
     }
 
-    /// Whether the two sets have an input in common.
+    /// Returns whether the two sets have an input in common.
     pub const fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// Whether the set holds the input with this index (or one that shares its bit).
+    /// Returns whether the set contains the input with this index, or one that shares its bit.
     pub const fn contains(self, index: usize) -> bool {
         self.intersects(Self::input(index))
     }
 
-    /// Returns the inputs of this set that are not in the other one.
+    /// Returns the inputs in this set that are not in the other one.
     #[must_use]
     pub const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
 
-    /// Returns whether all inputs of this set are in the other one.
+    /// Returns whether all inputs in this set are also in the other one.
     pub const fn is_within(self, other: Self) -> bool {
         self.without(other).is_author()
     }
 
-    /// Both sets together.
+    /// Returns the union of both sets.
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)

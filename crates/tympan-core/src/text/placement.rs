@@ -1,26 +1,26 @@
-//! Where the text of a template stands in its file.
+//! Maps positions in a template to positions in its source file.
 //!
-//! A `.prompty` file holds its template as it is. In YAML, JSON and TOML it is a string, with escapes, indentation or
-//! folded lines, so that a place in the template has to be looked for in what was written.
+//! A `.prompty` file contains its template verbatim. In YAML, JSON and TOML, the template is a string with escapes,
+//! indentation or folded lines, so a position in the template has to be looked up in the string as it is written.
 
 use std::sync::OnceLock;
 
 use crate::text::source::{SourceFile, Span};
 use crate::text::source_map::Pieces;
 
-/// Where a template stands in its source.
+/// The placement of a template in its source.
 #[derive(Clone, Debug)]
 pub(crate) enum Placement {
-    /// It is the text that begins here, unchanged.
+    /// The template is the text that starts at this offset, unchanged.
     Verbatim(usize),
-    /// It is the value of the string that is written here.
+    /// The template is the value of the string literal in this span.
     Written(Span, OnceLock<Written>),
-    /// It was put together from these pieces.
+    /// The template was assembled from these pieces.
     Pieces(Pieces),
 }
 
 impl Placement {
-    /// The place in the source of a place in the template.
+    /// Maps a span in the template to a span in the source.
     pub(crate) fn locate(&self, source: &SourceFile, template: &str, span: Span) -> Span {
         match self {
             Self::Verbatim(offset) => span.shifted(*offset),
@@ -35,34 +35,34 @@ impl Placement {
         }
     }
 
-    /// For a template that is the value of the string that is written here.
+    /// Returns the placement of a template that is the value of the string literal in this span.
     pub(crate) const fn written(span: Span) -> Self {
         Self::Written(span, OnceLock::new())
     }
 }
 
-/// How a string is written.
+/// The quoting style of a string literal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Style {
-    /// `"…"`: escapes with a backslash.
+    /// `"…"`: backslash escapes.
     Escaped,
-    /// `'…'`: a quote is written twice, if it can be written at all.
+    /// `'…'`: a quote is doubled, if the format allows quotes at all.
     Quoted,
-    /// As it is, perhaps with its lines folded.
+    /// Verbatim, possibly with folded lines.
     Plain,
 }
 
-/// The bytes of the value between two marks.
+/// The number of bytes of the value between two marks.
 const STRIDE: usize = 1024;
 
-/// Offsets in the value of a string, and where they are in the string as it is written: enough of them to find all
-/// others from there. A template can have as many findings as it has words.
+/// An index that maps offsets in a string's value to offsets in the string as written. It stores only some offsets and
+/// computes the others from them. A template can have as many findings as it has words, so lookups have to be fast.
 #[derive(Clone, Debug)]
 pub(crate) enum Written {
-    /// A block scalar that keeps its lines, which differ by their indentation: where each of them begins in the value,
-    /// and what it is as it is written.
+    /// A literal block scalar (`|`), whose lines differ from the value only in their indentation. For each line: its
+    /// start in the value, and its span in the string as written.
     Block { lines: Vec<(usize, Span)>, indent: usize },
-    /// Any other string: characters at regular distances.
+    /// Any other string: marks at regular distances in the value.
     Chars { style: Style, marks: Vec<(usize, usize)> },
 }
 
@@ -86,7 +86,7 @@ impl Written {
             line
         });
         let lines: Vec<_> = starts.collect();
-        // Every line of the value is written somewhere, or it is no such block.
+        // Every line of the value needs a line in the source. Otherwise, this is not such a block.
         (lines.len() > value.matches('\n').count()).then_some(Self::Block { lines, indent })
     }
 
@@ -102,7 +102,7 @@ impl Written {
         Self::Chars { style, marks }
     }
 
-    /// The offset in the string as it is written of an offset in its value.
+    /// Maps an offset in the value to an offset in the string as written.
     fn find(&self, raw: &str, value: &str, target: usize) -> usize {
         match self {
             Self::Block { lines, indent } => {
@@ -120,7 +120,7 @@ impl Written {
     }
 }
 
-/// How a string is written, and where its text begins.
+/// Returns the style of a string literal and the offset at which its text starts.
 fn opening(raw: &str) -> (Style, usize) {
     let after_line_end = |start: usize| {
         let rest = &raw[start..];
@@ -136,7 +136,7 @@ fn opening(raw: &str) -> (Style, usize) {
     }
 }
 
-/// Where the text goes on behind what stands at `at` for a character.
+/// Returns the offset after the written form of `char` at `at`.
 fn after(raw: &str, mut at: usize, char: char, style: Style) -> usize {
     loop {
         let rest = &raw[at..];
@@ -151,7 +151,7 @@ fn after(raw: &str, mut at: usize, char: char, style: Style) -> usize {
         } else if next == char {
             return at + next.len_utf8();
         } else if next.is_whitespace() {
-            // Indentation, or what is left of a folded line.
+            // Indentation, or the rest of a folded line.
             at += next.len_utf8();
         } else {
             return at;
@@ -159,14 +159,14 @@ fn after(raw: &str, mut at: usize, char: char, style: Style) -> usize {
     }
 }
 
-/// How long an escape is; `None` for one that stands for nothing, since it joins two lines.
+/// Returns the length of an escape, or `None` for a line continuation, which produces no character.
 fn escape(rest: &str) -> Option<usize> {
     let bytes = rest.as_bytes();
     Some(match bytes.get(1)? {
         b'\n' | b'\r' => return None,
         b' ' | b'\t' if rest[1..].trim_start_matches([' ', '\t']).starts_with(['\n', '\r']) => return None,
         b'x' => 4,
-        // A character beyond the 16 bits of one escape takes two of them.
+        // A character that does not fit in 16 bits is written as two escapes, a surrogate pair.
         b'u' if matches!(bytes.get(2..4), Some([b'd' | b'D', b'8' | b'9' | b'a' | b'b' | b'A' | b'B'])) => 12,
         b'u' => 6,
         b'U' => 10,
@@ -183,7 +183,7 @@ fn continued(rest: &str) -> usize {
 mod tests {
     use super::*;
 
-    /// Every character of the value that is also written as it is, is found where it is written.
+    /// A tag in the value is found at its position in the source, whatever the style.
     #[test]
     fn places_are_found_in_every_style() {
         let cases = [

@@ -1,4 +1,4 @@
-//! Source text and places in it.
+//! Source text and positions in it.
 
 use std::fmt;
 use std::ops::Range;
@@ -7,25 +7,25 @@ use std::sync::{Arc, OnceLock};
 /// A half-open range of byte offsets into a [`SourceFile`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Span {
-    /// Offset of the first byte.
+    /// The offset of the first byte.
     pub start: usize,
-    /// Offset one past the last byte.
+    /// The offset one past the last byte.
     pub end: usize,
 }
 
 impl Span {
-    /// The span from `start` up to, and without, `end`.
+    /// Creates the span from `start` up to, but not including, `end`.
     pub const fn new(start: usize, end: usize) -> Self {
         Self { start, end }
     }
 
-    /// The same span, moved to the right by `offset` bytes.
+    /// Returns the span moved to the right by `offset` bytes.
     #[must_use]
     pub const fn shifted(self, offset: usize) -> Self {
         Self { start: self.start + offset, end: self.end + offset }
     }
 
-    /// The span as a range, for slicing.
+    /// Returns the span as a range, for slicing.
     pub const fn range(self) -> Range<usize> {
         self.start..self.end
     }
@@ -43,46 +43,46 @@ impl fmt::Debug for Span {
     }
 }
 
-/// A line and a column, both counted from 1; columns count characters.
+/// A line and a column, both counted from 1. Columns count characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineColumn {
-    /// The line, from 1.
+    /// The line, counted from 1.
     pub line: usize,
-    /// The column in characters, from 1.
+    /// The column in characters, counted from 1.
     pub column: usize,
 }
 
-/// A named text, shared cheaply by everything that points into it.
+/// A named text that is cheap to clone, so that everything that points into it can share it.
 #[derive(Clone)]
 pub struct SourceFile {
     name: Arc<str>,
     text: Arc<str>,
-    /// Built when a line is asked for: a file can have many findings, and each has a place.
+    /// The line index, built on first use. A file can have many findings, and each needs a line and a column.
     lines: Arc<OnceLock<Lines>>,
 }
 
 impl SourceFile {
-    /// A source called `name` (usually its path) with this text.
+    /// Creates a source with a name, usually its path, and a text.
     pub fn new(name: impl Into<Arc<str>>, text: impl Into<Arc<str>>) -> Self {
         Self { name: name.into(), text: text.into(), lines: Arc::default() }
     }
 
-    /// What the source is called in messages: its path, or a name such as `<string>`.
+    /// Returns the name that messages use for the source: its path, or a name such as `<string>`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The whole text.
+    /// Returns the whole text.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The text of a span, or nothing if it does not lie on character boundaries of this source.
+    /// Returns the text in a span, or an empty string if the span is out of bounds or not on character boundaries.
     pub fn slice(&self, span: Span) -> &str {
         self.text.get(span.range()).unwrap_or_default()
     }
 
-    /// The line and column of a byte offset.
+    /// Returns the line and column of a byte offset. An offset past the end is treated as the end.
     pub fn line_column(&self, offset: usize) -> LineColumn {
         let end = self.text.floor_char_boundary(offset);
         self.lines.get_or_init(|| Lines::new(&self.text)).line_column(&self.text, end)
@@ -97,19 +97,20 @@ impl PartialEq for SourceFile {
 
 impl Eq for SourceFile {}
 
-/// The bytes between two marks.
+/// The number of bytes between two marks.
 const STRIDE: usize = 1024;
 
-/// Where the lines of a text are, by marks at regular distances: finding one never reads more than a few of them.
+/// An index of the lines in a text, with marks at regular distances. A lookup scans no more than the bytes between two
+/// marks, twice.
 struct Lines(Vec<Mark>);
 
-/// What is known of the text before a mark.
+/// Counts for the text before an offset.
 #[derive(Clone, Copy, Default)]
 struct Mark {
     newlines: usize,
-    /// Characters, by their first bytes.
+    /// The number of characters, counted by their first bytes.
     chars: usize,
-    /// Where the line begins that the mark is in.
+    /// The offset at which the current line starts.
     line_start: usize,
 }
 
@@ -122,7 +123,7 @@ impl Lines {
             here
         });
         let mut marks: Vec<_> = marks.collect();
-        // The end of the text has a mark too.
+        // Add a mark for the end of the text.
         marks.push(mark);
         Self(marks)
     }
@@ -133,7 +134,7 @@ impl Lines {
         LineColumn { line: at.newlines + 1, column: at.chars - line_start.chars + 1 }
     }
 
-    /// What is known of the text before an offset.
+    /// Returns the counts for the text before an offset.
     fn before(&self, text: &str, offset: usize) -> Mark {
         let index = (offset / STRIDE).min(self.0.len() - 1);
         let (start, mut mark) = ((index * STRIDE).min(offset), self.0[index]);
@@ -143,7 +144,7 @@ impl Lines {
 }
 
 impl Mark {
-    /// Goes on over the bytes that begin at an offset.
+    /// Advances over `bytes`, which start at the offset `start`.
     fn pass(&mut self, bytes: &[u8], start: usize) {
         self.newlines += memchr::memchr_iter(b'\n', bytes).count();
         self.chars += bytes.iter().filter(|byte| (**byte & 0xc0) != 0x80).count();

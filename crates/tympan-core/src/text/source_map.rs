@@ -1,14 +1,14 @@
-//! Where the parts of a text that was put together stand in the file they came from.
+//! Maps positions in assembled text to positions in the file that its parts come from.
 
 use std::ops::Range;
 
 use crate::text::source::Span;
 
-/// The parts of a template that stand in a file, in order.
+/// The pieces of a template that come from a file, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pieces(Vec<Piece>);
 
-/// Bytes of the template, and where in the file they begin.
+/// A range of bytes in the template, and the offset in the file at which they start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Piece {
     range: Range<usize>,
@@ -16,12 +16,13 @@ struct Piece {
 }
 
 impl Pieces {
-    /// Adds a part behind the others.
+    /// Appends a piece.
     pub(crate) fn push(&mut self, range: Range<usize>, source: usize) {
         self.0.push(Piece { range, source });
     }
 
-    /// The place in the file of a place in the template; `None` if nobody wrote it there.
+    /// Maps a span in the template to a span in the file. Returns `None` if the start of the span does not come from
+    /// the file.
     pub(crate) fn locate(&self, span: Span) -> Option<Span> {
         let index = self.0.partition_point(|piece| piece.range.end <= span.start);
         let piece = self.0.get(index).filter(|piece| piece.range.contains(&span.start))?;

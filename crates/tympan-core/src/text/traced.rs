@@ -1,20 +1,21 @@
-//! Text that knows which inputs wrote each of its bytes.
+//! Text that tracks which inputs wrote each of its bytes.
 
 use std::ops::Range;
 
 use super::origin::Origin;
 
-/// Text in pieces that each know their origin. The pieces follow each other without gaps.
+/// Text split into contiguous pieces, each with its origin.
 ///
-/// Neighbouring text of the author is one piece. Every interpolation of an input is a piece of
-/// its own, also when it is empty: that an input stood there matters even if it wrote nothing.
+/// Adjacent text by the author is one piece. Every interpolation of an input is a separate piece, even if it is empty:
+/// the fact that an input was interpolated there matters even if it wrote nothing.
 #[derive(Clone, Debug, Default)]
 pub struct TracedText {
     text: String,
     pieces: Vec<Piece>,
-    /// All origins together.
+    /// The union of all origins.
     origin: Origin,
-    /// How many pieces there were when the last mark was left: if there are as many, the last piece is that mark.
+    /// The number of pieces after the last mark was added. If it equals the current number, the last piece is that
+    /// mark.
     marked: usize,
 }
 
@@ -24,7 +25,7 @@ impl PartialEq for TracedText {
     }
 }
 
-/// A piece: it begins where the one before it ends.
+/// A piece of text. It starts where the previous one ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Piece {
     pub(crate) end: usize,
@@ -32,32 +33,32 @@ pub(crate) struct Piece {
 }
 
 impl TracedText {
-    /// Empty text with room for this many bytes and pieces.
+    /// Creates an empty text with room for this many bytes and pieces.
     pub fn with_capacity(bytes: usize, pieces: usize) -> Self {
         Self { text: String::with_capacity(bytes), pieces: Vec::with_capacity(pieces), ..Self::default() }
     }
 
-    /// Text that all comes from one origin.
+    /// Creates a text with a single origin.
     pub fn whole(text: impl Into<String>, origin: Origin) -> Self {
         let text = text.into();
         let piece = Piece { end: text.len(), origin };
         Self { text, pieces: vec![piece], origin, marked: 0 }
     }
 
-    /// Adds text at the end.
+    /// Appends text.
     #[inline]
     pub fn push(&mut self, text: &str, origin: Origin) {
         self.text.push_str(text);
         self.close_piece(origin);
     }
 
-    /// Adds text at the end, as `write` writes it.
+    /// Appends the text that `write` writes.
     pub(crate) fn push_with(&mut self, origin: Origin, write: impl FnOnce(&mut String)) {
         write(&mut self.text);
         self.close_piece(origin);
     }
 
-    /// Gives the text behind the last piece its origin.
+    /// Assigns an origin to the text after the last piece.
     #[inline]
     fn close_piece(&mut self, origin: Origin) {
         let end = self.text.len();
@@ -74,7 +75,7 @@ impl TracedText {
         }
     }
 
-    /// Adds text at the end. A mark of the same inputs just before it is superfluous then.
+    /// Appends text. Removes a mark just before it if the text's origin covers the mark's inputs.
     pub(crate) fn push_behind_mark(&mut self, text: &str, origin: Origin) {
         let is_mark = self.marked == self.pieces.len();
         if is_mark && self.pieces.last().is_some_and(|mark| !origin.is_author() && mark.origin.is_within(origin)) {
@@ -83,7 +84,8 @@ impl TracedText {
         self.push(text, origin);
     }
 
-    /// Makes one piece of everything behind these bytes, which were in this many pieces, if an input had a part in it.
+    /// Merges everything after the first `bytes` bytes and `pieces` pieces into one piece, if an input contributed to
+    /// it.
     pub(crate) fn unite(&mut self, bytes: usize, pieces: usize) {
         let origin = self.pieces[pieces..].iter().map(|piece| piece.origin).collect::<Origin>();
         if origin.is_author() {
@@ -93,13 +95,13 @@ impl TracedText {
         if let Some(last) = self.pieces.last_mut() {
             last.end = last.end.min(bytes);
         }
-        // None of the marks that were left in the meantime is there any more.
+        // The marks added in the meantime are gone.
         self.marked = 0;
         self.close_piece(origin);
     }
 
-    /// Leaves a mark: inputs were here, and wrote nothing. There is none where a piece of theirs is just before it or
-    /// comes just behind it.
+    /// Adds a mark: an empty piece where inputs were interpolated but wrote nothing. Does nothing if the previous piece
+    /// already has these inputs. [`TracedText::push_behind_mark`] removes a mark that the next piece makes redundant.
     pub(crate) fn mark(&mut self, origin: Origin) {
         let last = self.pieces.last().map(|piece| piece.origin).unwrap_or_default();
         if !origin.is_within(last) {
@@ -108,7 +110,7 @@ impl TracedText {
         }
     }
 
-    /// Adds traced text at the end, each of its pieces with its own origin and `also`.
+    /// Appends traced text, and adds `also` to the origin of each of its pieces.
     pub fn push_traced(&mut self, other: &Self, also: Origin) {
         if other.is_untouched() {
             self.push("", also);
@@ -122,37 +124,37 @@ impl TracedText {
         }
     }
 
-    /// Adds traced text at the end as it is.
+    /// Appends traced text unchanged.
     pub(crate) fn append(&mut self, other: &Self) {
         self.push_traced(other, Origin::AUTHOR);
     }
 
-    /// Returns the text alone, without a copy.
+    /// Converts to the text without its origins, without copying it.
     pub(crate) fn into_string(self) -> String {
         self.text
     }
 
-    /// The ends of the pieces, with their origins.
+    /// Returns the end and the origin of each piece.
     pub(crate) fn piece_ends(&self) -> &[Piece] {
         &self.pieces
     }
 
-    /// Whether nothing has been written, not even by an input that had nothing to write.
+    /// Returns whether nothing has been written, not even an empty piece from an input.
     pub(crate) fn is_untouched(&self) -> bool {
         self.pieces.is_empty()
     }
 
-    /// The text without its origins.
+    /// Returns the text without its origins.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// The pieces, in order.
+    /// Iterates over the pieces and their origins, in order.
     pub fn pieces(&self) -> impl Iterator<Item = (&str, Origin)> {
         self.ranges().map(|(range, origin)| (&self.text[range], origin))
     }
 
-    /// The byte ranges of the pieces, in order.
+    /// Iterates over the byte ranges of the pieces and their origins, in order.
     pub fn ranges(&self) -> impl Iterator<Item = (Range<usize>, Origin)> {
         let mut start = 0;
         self.pieces.iter().map(move |piece| {
@@ -162,7 +164,7 @@ impl TracedText {
         })
     }
 
-    /// As [`TracedText::ranges`], from the first piece on that does not end before an offset.
+    /// Iterates over the byte ranges and origins, starting at the first piece that does not end before an offset.
     pub(crate) fn ranges_from(&self, offset: usize) -> impl Iterator<Item = (Range<usize>, Origin)> {
         let first = self.pieces.partition_point(|piece| piece.end < offset);
         let mut start = first.checked_sub(1).map_or(0, |before| self.pieces[before].end);
@@ -173,16 +175,16 @@ impl TracedText {
         })
     }
 
-    /// All origins together.
+    /// Returns the union of all origins.
     pub fn origin(&self) -> Origin {
         self.origin
     }
 }
 
-/// A place in rendered text where something notable of the author's is, or may be.
+/// A range in rendered text where the author wrote, or may have written, something notable.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Note {
     pub(crate) range: Range<usize>,
-    /// Whether it is a whole line, and notable for certain.
+    /// Whether the range is a whole line and notable for certain.
     pub(crate) is_line: bool,
 }
