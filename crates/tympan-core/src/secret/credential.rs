@@ -1,10 +1,10 @@
-//! Which keys name a credential: the one answer for everything that people see, from `Debug` to traces.
+//! Decides which keys name a credential. Everything that people see, from `Debug` output to traces, uses this module.
 
 use serde_json::Value as Json;
 
 use super::REDACTED;
 
-/// Names of credentials, in lower case and without separators, wherever they stand in a key.
+/// Names of credentials, in lowercase and without separators, that match anywhere in a key.
 const PARTS: [&str; 20] = [
     "secret",
     "password",
@@ -28,19 +28,19 @@ const PARTS: [&str; 20] = [
     "sastoken",
 ];
 
-/// Keys that name a credential if they are nothing else.
+/// Names of credentials that have to match the whole key.
 const WHOLE: [&str; 9] = ["auth", "bearer", "pwd", "sas", "session", "sid", "jwt", "creds", "oauth"];
 
-/// Words that say how somebody proves who they are; what follows one decides.
+/// Words about authentication. They name a credential unless the last word of the key is one of [`MANNERS`].
 const PROOFS: [&str; 5] = ["auth", "oauth", "oauth2", "authentication", "authorization"];
 
-/// Words after a proof that say how it is made, and not what it is.
+/// Last words that describe the method of authentication rather than a credential.
 const MANNERS: [&str; 14] = [
     "mode", "type", "method", "methods", "scheme", "kind", "url", "uri", "endpoint", "provider", "required", "enabled",
     "name", "style",
 ];
 
-/// Words before `tokens` that say that tokens of text are counted or listed.
+/// Words before `tokens` that indicate text tokens rather than credentials.
 const COUNTS: [&str; 25] = [
     "max",
     "min",
@@ -69,15 +69,16 @@ const COUNTS: [&str; 25] = [
     "read",
 ];
 
-/// Words before `token` that name a mark in a model's vocabulary.
+/// Words before `token` that indicate a special token in a model's vocabulary.
 const MARKS: [&str; 7] = ["eos", "bos", "pad", "unk", "sep", "cls", "stop"];
 
-/// Words after `token` that leave it a credential.
+/// Words after `token` that do not change its meaning as a credential.
 const SAME: [&str; 5] = ["value", "string", "data", "raw", "header"];
 
-/// Whether a key names a credential: `apiKey`, `client_secret`, `Authorization`, … but not `max_tokens` or `authors`.
+/// Returns whether a key names a credential: `apiKey`, `client_secret`, `Authorization`, … but not `max_tokens` or
+/// `authors`.
 ///
-/// Letters that only look Latin count as what they look like, and characters that cannot be seen do not count.
+/// Letters that look like Latin letters count as those letters, and invisible characters are ignored.
 pub fn is_credential(key: &str) -> bool {
     let words = words(key);
     let name = words.concat();
@@ -88,14 +89,14 @@ pub fn is_credential(key: &str) -> bool {
         || names_proof(&words)
 }
 
-/// Whether the last word that matters is `token` or `tokens`, and no tokens of text are meant.
+/// Returns whether the last significant word is `token` or `tokens` and does not refer to text tokens.
 fn names_token(words: &[String], name: &str) -> bool {
     let rest = words.iter().rev().skip_while(|word| SAME.contains(&word.as_str()) || is_number(word));
     let mut rest = rest.map(String::as_str);
     match rest.next() {
         Some("tokens") => !rest.any(|word| COUNTS.contains(&word)),
         Some("token") => !rest.next().is_some_and(|word| MARKS.contains(&word)),
-        // Written in one word: `accesstoken`.
+        // Written as one word: `accesstoken`.
         _ => name.ends_with("token"),
     }
 }
@@ -109,7 +110,7 @@ fn is_number(word: &str) -> bool {
     word.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The words of a key in lower case: `AWS_accessKey-id` has four.
+/// Splits a key into words in lowercase: `AWS_accessKey-id` has four.
 fn words(key: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut was_lower = false;
@@ -120,7 +121,7 @@ fn words(key: &str) -> Vec<String> {
             was_lower = false;
             continue;
         }
-        // `accessKey` ends a word before `K`, and `APIKey` too, because a small letter follows it.
+        // A word ends before `K` in `accessKey`, and also in `APIKey`, because a lowercase letter follows the `K`.
         let begins = char.is_ascii_uppercase()
             && (was_lower || (folded.peek().is_some_and(char::is_ascii_lowercase) && is_capitals(words.last())));
         if begins {
@@ -135,19 +136,20 @@ fn words(key: &str) -> Vec<String> {
     words
 }
 
-/// Whether a word has begun. All of its letters are capitals then, or a capital would have ended it.
+/// Returns whether the word has at least two letters. The caller knows that the last letter is a capital. Then all
+/// letters are, because a capital after a lowercase letter starts a new word.
 fn is_capitals(word: Option<&String>) -> bool {
     word.is_some_and(|word| word.len() > 1)
 }
 
-/// The ASCII character that a character looks like; `None` for one that cannot be seen.
+/// Returns the ASCII character that a character looks like, or `None` for an invisible character.
 fn fold(char: char) -> Option<char> {
     Some(match char {
         '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2064}' | '\u{feff}' => {
             return None;
         }
         '\u{ff01}'..='\u{ff5e}' => offset(char, 0xff01, '!'),
-        // Mathematical letters: alphabets of 26 capitals and 26 small letters, one after another.
+        // Mathematical letters: consecutive alphabets of 26 capitals and 26 lowercase letters.
         '\u{1d400}'..='\u{1d6a3}' => match (u32::from(char) - 0x1d400) % 52 {
             place @ 0..26 => char::from_u32(place + u32::from('A')).unwrap_or(char),
             place => char::from_u32(place - 26 + u32::from('a')).unwrap_or(char),
@@ -202,12 +204,12 @@ fn fold(char: char) -> Option<char> {
     })
 }
 
-/// The character as far after `to` as `char` is after `from`.
+/// Maps a character from the range that starts at `from` to the range that starts at `to`.
 fn offset(char: char, from: u32, to: char) -> char {
     char::from_u32(u32::from(char) - from + u32::from(to)).unwrap_or(char)
 }
 
-/// Hides every value whose key names a credential.
+/// Redacts every value whose key names a credential.
 pub(crate) fn redact(json: &mut Json) {
     match json {
         Json::Array(items) => items.iter_mut().for_each(redact),
@@ -224,7 +226,7 @@ pub(crate) fn redact(json: &mut Json) {
     }
 }
 
-/// Hides every value whose key names a credential, unless it only says which variable has the credential.
+/// Redacts every value whose key names a credential, except for references to environment variables (`${env:NAME}`).
 pub(crate) fn redact_literals(json: &mut Json) {
     match json {
         Json::Array(items) => items.iter_mut().for_each(redact_literals),
@@ -242,7 +244,8 @@ pub(crate) fn redact_literals(json: &mut Json) {
     }
 }
 
-/// Whether this value of a key is a credential: nothing and yes or no never are, and numbers of tokens are counts.
+/// Returns whether the value of a key has to be redacted. Nulls and booleans never are credentials, and a number under
+/// a key that ends in `tokens` is a count.
 pub(crate) fn hides(key: &str, value: &Json) -> bool {
     match value {
         Json::Null | Json::Bool(_) => false,

@@ -1,4 +1,4 @@
-//! Values from the environment in a prompt: whose they are, and where in the prompt they are.
+//! Environment values in a prompt: where they come from, and which part of the prompt uses them.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use super::Secret;
 
-/// Who gave a value: a key, an address, or anything else that a request is made of.
+/// The source of a value in a request, such as a key or an address.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ValueSource {
-    /// The host: its process environment, its command line or its code.
+    /// The host: its process environment, command line or code.
     Host,
-    /// A file of variables, by its name: a `.env` file in the folder of a project or a prompt.
+    /// A `.env` file in the directory of a project or a prompt, with its name.
     EnvFile(Arc<str>),
-    /// The prompt file itself, and the files that it refers to.
+    /// The prompt file itself, or a file that it references.
     Prompt,
 }
 
@@ -27,25 +27,25 @@ impl fmt::Display for ValueSource {
     }
 }
 
-/// The part of a prompt that a value is in. It decides which requests carry the value.
+/// The part of a prompt that contains a value. It decides which requests carry the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EnvPlace {
-    /// The connection of the model.
+    /// The model's connection.
     ModelConnection,
-    /// The model: its name, its options.
+    /// Any other part of the model, such as its name or its options.
     Model,
     /// The connection of the tool with this index.
     ToolConnection(usize),
-    /// The document of the OpenAPI tool with this index, or its address.
+    /// The specification of the OpenAPI tool with this index, or its address.
     Specification(usize),
-    /// Anything else about the tool with this index.
+    /// Any other part of the tool with this index.
     Tool(usize),
     /// Any other part: inputs, outputs, descriptions.
     Elsewhere,
 }
 
 impl EnvPlace {
-    /// The place of what is under a key of the front matter, at the top level (`depth` 0) or further down.
+    /// Returns the place for the value of a front matter key at this depth; the top level is 0.
     pub(crate) fn below(self, depth: usize, key: &str, index: usize, parent: Option<&str>) -> Self {
         match (depth, parent, key, self) {
             (0, _, "model", _) => Self::Model,
@@ -57,36 +57,36 @@ impl EnvPlace {
         }
     }
 
-    /// Whether this is about the model: its connection, its name, its options.
+    /// Returns whether this is a part of the model: its connection, its name or its options.
     pub fn is_of_model(self) -> bool {
         matches!(self, Self::ModelConnection | Self::Model)
     }
 
-    /// Whether this is about the tool with this index.
+    /// Returns whether this is a part of the tool with this index.
     pub fn is_of_tool(self, index: usize) -> bool {
         matches!(self, Self::ToolConnection(tool) | Self::Specification(tool) | Self::Tool(tool) if tool == index)
     }
 
-    /// Whether a model may get to see what is here, so that it may be in the conversation from then on.
+    /// Returns whether a model may see values in this place. Once it has, they may be part of the conversation.
     pub fn is_in_conversation(self) -> bool {
         matches!(self, Self::Specification(_) | Self::Tool(_) | Self::Elsewhere)
     }
 }
 
-/// A value that `${env:NAME}` stood for.
+/// The value of an `${env:NAME}` reference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnvValue {
     /// The name of the variable.
     pub variable: String,
-    /// Who gave the value.
+    /// The source of the value.
     pub source: ValueSource,
-    /// The part of the prompt that it is in.
+    /// The part of the prompt that contains the value.
     pub place: EnvPlace,
     /// The value.
     pub value: Secret,
 }
 
-/// The values of a prompt, each variable once for each part that it is in.
+/// The environment values in a prompt. Each variable is listed once per place.
 #[derive(Default)]
 pub(crate) struct EnvValues {
     pub(crate) values: Vec<EnvValue>,

@@ -1,4 +1,4 @@
-//! Credentials: which names mean one, and how to keep them from being printed.
+//! Credentials: detecting them by name, and keeping them out of output.
 
 pub mod credential;
 pub mod env_value;
@@ -7,20 +7,20 @@ pub mod url;
 
 use std::fmt;
 
-/// What stands in the place of a secret wherever people look.
+/// The text that replaces a secret in output.
 pub const REDACTED: &str = "[REDACTED]";
 
-/// A credential. It is never printed: what needs it asks by name.
+/// A credential. It is never printed; [`Secret::expose`] is the only way to read it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Hides a credential.
+    /// Wraps a credential.
     pub fn new(value: impl Into<String>) -> Self {
         Self(value.into())
     }
 
-    /// The credential itself.
+    /// Returns the credential in plain text.
     pub fn expose(&self) -> &str {
         &self.0
     }

@@ -1,9 +1,10 @@
-//! Credentials in addresses.
+//! Credentials in URLs.
 
 use super::credential::is_credential;
 use super::{REDACTED, Secret};
 
-/// Returns an address that is safe to show: every value in its query may be a credential, except for `api-version`.
+/// Returns a URL that is safe to show. Every query value is redacted because it may be a credential, except for
+/// `api-version`.
 pub fn redacted_url(url: &str) -> String {
     let Some((path, query)) = url.split_once('?') else { return url.to_owned() };
     let shown = query.split('&').map(|pair| match pair.split_once('=') {
@@ -13,10 +14,10 @@ pub fn redacted_url(url: &str) -> String {
     format!("{path}?{}", shown.collect::<Vec<_>>().join("&"))
 }
 
-/// Names that mean a credential in an address, and nothing of the kind elsewhere.
+/// Query parameter names that indicate a credential in a URL but not elsewhere.
 const KEYS_OF_ADDRESSES: [&str; 5] = ["key", "code", "sig", "signature", "token"];
 
-/// Returns the credentials in the query of an address: `?key=…`.
+/// Returns the credentials in the query of a URL, such as `?key=…`.
 pub fn secrets_of_url(url: &str) -> Vec<Secret> {
     let without_fragment = url.split_once('#').map_or(url, |(before, _)| before);
     let Some((_, query)) = without_fragment.split_once('?') else { return Vec::new() };

@@ -1,21 +1,21 @@
-//! Texts with their escapes resolved, and where every byte of that stands in the text.
+//! Resolves the escapes in a text, and maps every decoded byte back to its position.
 //!
-//! All escapes are resolved in one pass, because a text may mix them: `%41`, `%u0041`, `\u0041`, `\u{41}`, `\x41`, `\"`,
-//! `&#65;`, `&#x41;` and `&quot;`. What is escaped several times takes several passes.
+//! All kinds of escapes are resolved in one pass, because a text may mix them: `%41`, `%u0041`, `\u0041`, `\u{41}`,
+//! `\x41`, `\"`, `&#65;`, `&#x41;` and `&quot;`. Text that is escaped several times takes several passes.
 
-/// How often a text is decoded. Each level of JSON within strings of JSON takes a pass, and so does each escape of an
-/// escape.
+/// The maximum number of decoding passes. Each level of JSON inside JSON strings takes a pass, and so does each escape
+/// of an escape.
 const MAX_PASSES: usize = 5;
 
-/// A text with escapes resolved.
+/// A text with its escapes resolved.
 pub(super) struct Decoded {
     pub(super) bytes: Vec<u8>,
-    /// Where the character or the escape begins that a byte comes from, and at last the end of the text.
+    /// For each byte, the start of the character or escape that it comes from. The last entry is the end of the text.
     places: Vec<usize>,
 }
 
 impl Decoded {
-    /// Resolves the escapes of a text; `None` if it has none.
+    /// Resolves the escapes in a text; returns `None` if it has none.
     fn of(text: &[u8]) -> Option<Self> {
         text.iter().position(|byte| matches!(byte, b'%' | b'\\' | b'&'))?;
         let mut decoded = Self { bytes: Vec::with_capacity(text.len()), places: Vec::with_capacity(text.len() + 1) };
@@ -45,12 +45,12 @@ impl Decoded {
         has_escapes.then_some(decoded)
     }
 
-    /// Where a range of the decoded bytes stands in the text.
+    /// Maps a range of decoded bytes to a range of the original text.
     pub(super) fn place(&self, range: &std::ops::Range<usize>) -> std::ops::Range<usize> {
         self.places[range.start]..self.places[range.end]
     }
 
-    /// Resolves escapes again, and keeps the places in the first text.
+    /// Resolves escapes once more. Positions still refer to the original text.
     fn again(&self) -> Option<Self> {
         let mut next = Self::of(&self.bytes)?;
         next.places.iter_mut().for_each(|place| *place = self.places[*place]);
@@ -58,7 +58,7 @@ impl Decoded {
     }
 }
 
-/// The text after each pass that changes something.
+/// Iterates over the text after each pass that changes it.
 pub(super) fn passes(text: &[u8]) -> impl Iterator<Item = Decoded> {
     let mut last = Decoded::of(text);
     let mut left = MAX_PASSES;
@@ -70,19 +70,19 @@ pub(super) fn passes(text: &[u8]) -> impl Iterator<Item = Decoded> {
     })
 }
 
-/// A text after all passes.
+/// Returns the text after all passes.
 pub(super) fn fully_decoded(text: &str) -> String {
     let last = passes(text.as_bytes()).last();
     last.map_or_else(|| text.to_owned(), |decoded| String::from_utf8_lossy(&decoded.bytes).into_owned())
 }
 
-/// What an escape stands for.
+/// The value of an escape.
 enum Unit {
     Byte(u8),
     Char(char),
 }
 
-/// The escape that a text begins with, and its length.
+/// Decodes the escape at the start of a text, and returns its value and its length.
 fn unit(text: &[u8]) -> Option<(Unit, usize)> {
     match *text {
         [b'%', b'u' | b'U', ..] => digits(&text[2..], 4).and_then(char::from_u32).map(|char| (Unit::Char(char), 6)),
@@ -97,7 +97,7 @@ fn unit(text: &[u8]) -> Option<(Unit, usize)> {
     }
 }
 
-/// The number that so many hexadecimal digits stand for.
+/// Parses exactly `count` hexadecimal digits.
 fn digits(text: &[u8], count: usize) -> Option<u32> {
     text.get(..count)?.iter().try_fold(0_u32, |number, byte| {
         let digit = char::from(*byte).to_digit(16)?;
@@ -109,14 +109,14 @@ fn byte(number: u32) -> Option<Unit> {
     u8::try_from(number).ok().map(Unit::Byte)
 }
 
-/// `41}`, after `\u{`.
+/// Decodes the rest of `\u{41}`, after `\u{`.
 fn braced(text: &[u8]) -> Option<(char, usize)> {
     let count = text.iter().take(9).position(|byte| *byte == b'}')?;
     let char = digits(text, count).filter(|_| (1..=8).contains(&count)).and_then(char::from_u32)?;
     Some((char, count + 1))
 }
 
-/// `\u0041`, or two of them for a character that takes two.
+/// Decodes `\u0041`, or two such escapes that form a surrogate pair.
 fn utf16(text: &[u8]) -> Option<(Unit, usize)> {
     let first = digits(&text[2..], 4)?;
     if let Some(char) = char::from_u32(first) {
@@ -128,7 +128,7 @@ fn utf16(text: &[u8]) -> Option<(Unit, usize)> {
     Some((Unit::Char(char), 12))
 }
 
-/// What a character means after a backslash.
+/// Returns the meaning of a character after a backslash.
 fn simple(escaped: u8) -> Option<u8> {
     match escaped {
         b'n' => Some(b'\n'),
@@ -141,7 +141,7 @@ fn simple(escaped: u8) -> Option<u8> {
     }
 }
 
-/// The longest entity that is known: `&#x0010ffff;`
+/// The length of the longest supported entity: `&#x0010ffff;`.
 const LONGEST_ENTITY: usize = 12;
 
 fn entity(text: &[u8]) -> Option<(Unit, usize)> {
@@ -175,9 +175,9 @@ mod tests {
             (r"\u0041\u00E9\ud83d\ude00\u{1F600}", "Aé😀😀"),
             (r"\x41\n\/\\\U0001F600", "A\n/\\😀"),
             ("&#65;&#x42;&quot;&amp;", "AB\"&"),
-            // Passes.
+            // Several passes.
             (r"\\u0041 %2541 %255cu0041 &amp;#65;", "A A A A"),
-            // What only looks like an escape.
+            // Text that only looks like an escape.
             (r"100% \q \u12 \ud83d &nope; & %zz %", r"100% \q \u12 \ud83d &nope; & %zz %"),
             (r"\u{} \u{110000} &#1114112; &#x;", r"\u{} \u{110000} &#1114112; &#x;"),
         ] {

@@ -1,4 +1,4 @@
-//! Secrets out of everything that is kept: by key, by value, and by the looks of well-known credentials.
+//! Removes secrets from everything that is saved: by key, by value, and by the patterns of well-known credentials.
 
 mod decode;
 mod needles;
@@ -17,20 +17,24 @@ use crate::error::Error;
 use crate::json::JsonMap;
 use crate::secret::credential::{hides, is_credential};
 
-/// Secrets of fewer bytes are not looked for in values: they would be found in the middle of words.
+/// Shorter secrets are not searched for in values, because they would match in the middle of words.
 pub const MIN_SECRET_BYTES: usize = 4;
 
-/// JSON within strings of JSON is looked into this deep.
+/// The maximum nesting depth of JSON inside JSON strings that is searched.
 const MAX_NESTED_TEXTS: usize = 4;
 
-/// Takes secrets out of values and texts.
+/// Removes secrets from JSON values and text.
 ///
-/// A value is hidden if its key names a credential ([`is_credential`]). A secret that was registered is taken out
-/// wherever it is, in keys too, in capital and small letters alike. It is also found where some or all of its characters
-/// are percent-encoded, escaped as in JSON or in HTML, also several times over, and, from 8 bytes on, as base64 and in
-/// hexadecimal digits. A search takes as long as the text is, however many secrets there are.
-/// Secrets of fewer than [`MIN_SECRET_BYTES`] bytes are only known by their keys. Credentials with an unmistakable
-/// look, such as `AKIA…`, `Bearer …` or a private key, are taken out too, unless that is switched off.
+/// A value is redacted if its key names a credential ([`is_credential`]).
+///
+/// A registered secret is removed wherever it occurs, including in keys. The search ignores case. It also finds secrets
+/// of which some or all characters are percent-encoded or escaped as in JSON or HTML, even several times over. Secrets
+/// of at least 8 bytes are also found as base64 and in hexadecimal. Secrets shorter than [`MIN_SECRET_BYTES`] bytes are
+/// not searched for: only their keys identify them. The search time is linear in the length of the text, however many
+/// secrets are registered.
+///
+/// Credentials with an unmistakable pattern, such as `AKIA…`, `Bearer …` or a private key, are removed too, unless that
+/// is turned off.
 #[derive(Clone)]
 pub struct Redactor {
     needles: Arc<needles::Needles>,
@@ -54,12 +58,14 @@ impl fmt::Debug for Redactor {
 }
 
 impl Redactor {
-    /// A redactor that knows no secrets yet. `redact_values`: whether credentials are also known by their looks.
+    /// Creates a redactor without registered secrets. `redact_values` sets whether credentials are also detected by
+    /// their pattern.
     pub fn new(redact_values: bool) -> Self {
         Self { needles: Arc::default(), known: HashSet::new(), redact_values }
     }
 
-    /// Makes a secret known.
+    /// Registers a secret. Whitespace around it is trimmed, and secrets shorter than [`MIN_SECRET_BYTES`] bytes are
+    /// ignored.
     pub fn register(&mut self, secret: &str) {
         let secret = secret.trim();
         if secret.len() >= MIN_SECRET_BYTES && self.known.insert(secret.to_owned()) {
@@ -67,12 +73,12 @@ impl Redactor {
         }
     }
 
-    /// Makes secrets known.
+    /// Registers several secrets.
     pub fn register_all<'s>(&mut self, secrets: impl IntoIterator<Item = &'s Secret>) {
         secrets.into_iter().for_each(|secret| self.register(secret.expose()));
     }
 
-    /// A value without its secrets.
+    /// Returns a JSON value without its secrets.
     pub fn json(&self, json: &Json) -> Json {
         self.value(json, 0)
     }
@@ -87,7 +93,7 @@ impl Redactor {
     }
 
     fn map(&self, map: &JsonMap, depth: usize) -> JsonMap {
-        // Headers and the like are often pairs of a name and a value.
+        // Headers and the like are often written as pairs of a name and a value.
         let named = ["name", "key"].into_iter().find_map(|key| map.get(key)?.as_str());
         let is_pair = named.is_some_and(is_credential);
         let mut redacted = JsonMap::with_capacity(map.len());
@@ -100,7 +106,7 @@ impl Redactor {
         redacted
     }
 
-    /// A text that may be JSON itself, as the arguments of tools are: its keys count too.
+    /// Redacts a string that may itself contain JSON, such as the arguments of a tool call. Keys in it count too.
     fn nested<'t>(&self, text: &'t str, depth: usize) -> Cow<'t, str> {
         let begins_as_json = text.trim_start().starts_with(['{', '[']);
         if begins_as_json
@@ -108,7 +114,7 @@ impl Redactor {
             && let Ok(json) = serde_json::from_str::<Json>(text)
         {
             let redacted = self.value(&json, depth + 1);
-            // What holds no secret stays as it was written, to the last space.
+            // JSON without secrets keeps its exact formatting.
             if redacted != json {
                 return Cow::Owned(self.text(&redacted.to_string()).into_owned());
             }
@@ -116,7 +122,7 @@ impl Redactor {
         self.text(text)
     }
 
-    /// A text without its secrets. Keys in it are not known: it is only searched.
+    /// Returns the text without its secrets. The text is only searched; keys in it are not interpreted.
     pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut found = self.find(text);
         if self.redact_values {
@@ -130,7 +136,7 @@ impl Redactor {
 }
 
 impl Redactor {
-    /// Where secrets that were registered are in a text.
+    /// Returns the ranges of registered secrets in a text.
     fn find(&self, text: &str) -> Vec<Range<usize>> {
         let mut found = Vec::new();
         if self.needles.is_empty() {
@@ -147,10 +153,12 @@ impl Redactor {
         found
     }
 
-    /// A value without the secrets that were registered. Other than in [`Redactor::json`], nothing is hidden by its key or
-    /// by its looks: what is written for a program to read again keeps its form.
+    /// Returns a JSON value without the registered secrets.
     ///
-    /// Keys that are words in small letters, as the fields of a record are, stay as they are.
+    /// Unlike [`Redactor::json`], this does not redact values by key or by pattern, so that a program can read the
+    /// value back.
+    ///
+    /// Keys that consist of lowercase letters and underscores, such as the field names of a record, are unchanged.
     pub fn known_json(&self, json: Json) -> Json {
         let is_word = |key: &str| key.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
         match json {
@@ -169,14 +177,14 @@ impl Redactor {
         }
     }
 
-    /// A text without the secrets that were registered.
+    /// Returns the text without the registered secrets.
     pub fn known_text(&self, text: String) -> String {
         let found = self.find(&text);
         if found.is_empty() { text } else { without(&text, found) }
     }
 }
 
-/// The text with `[REDACTED]` in place of these ranges; what overlaps is one.
+/// Replaces these ranges of the text with `[REDACTED]`. Overlapping ranges are merged.
 fn without(text: &str, mut ranges: Vec<Range<usize>>) -> String {
     ranges.sort_unstable_by_key(|range| (range.start, range.end));
     let mut out = String::with_capacity(text.len());
@@ -194,8 +202,8 @@ fn without(text: &str, mut ranges: Vec<Range<usize>>) -> String {
     out
 }
 
-/// The key, or one like it that the map does not have: nothing is lost where two keys hold secrets.
-/// The next number of each such key is remembered: a map can have very many.
+/// Returns the key, or the key with a number if the map already has it, so that no entry is lost if two redacted keys
+/// are equal. `numbers` stores the last number used for each key, because a map can have very many of them.
 fn free_key(map: &JsonMap, numbers: &mut HashMap<String, usize>, key: String) -> String {
     let mut free = key.clone();
     while map.contains_key(&free) {
@@ -207,7 +215,8 @@ fn free_key(map: &JsonMap, numbers: &mut HashMap<String, usize>, key: String) ->
 }
 
 impl Error {
-    /// Returns the error with all secrets removed from its message and its help, for text that quotes someone else.
+    /// Returns the error with all secrets removed from its message and its help. Use it for errors that quote text from
+    /// elsewhere, such as a provider's response.
     #[must_use]
     pub fn without_secrets(self, redactor: &Redactor) -> Self {
         self.map_words(|words| redactor.text(words).into_owned())
@@ -242,7 +251,7 @@ mod tests {
         for leak in ["plain-secret", "hunter2", "quote"] {
             assert!(!shown.contains(leak), "{leak}: {shown}");
         }
-        // Too short to be told from words.
+        // Too short to be distinguished from words.
         assert!(shown.contains(r#""abc":"abc""#), "{shown}");
     }
 
@@ -260,7 +269,7 @@ mod tests {
         }
     }
 
-    /// What templates and programs make of a secret.
+    /// Returns the forms that templates and programs may convert a secret to.
     fn disguises(secret: &str) -> Vec<String> {
         let each = |write: &dyn Fn(char) -> String| secret.chars().map(write).collect::<String>();
         let bytes = |write: &dyn Fn(u8) -> String| secret.bytes().map(write).collect::<String>();
@@ -296,7 +305,7 @@ mod tests {
                 let text = format!("before {disguise} after");
                 let shown = redactor.text(&text);
                 assert!(shown.contains(REDACTED), "{secret}: {disguise}: {shown}");
-                // Quotes around the secret may be left.
+                // Quotes around the secret may remain.
                 assert!(shown.len() <= "before [REDACTED] after".len() + 6, "{secret}: {disguise}: {shown}");
             }
         }

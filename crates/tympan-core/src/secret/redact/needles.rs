@@ -1,4 +1,4 @@
-//! The forms that a secret takes on its way through texts, and the search for all of them at once.
+//! The encoded forms of secrets, and a search for all of them at once.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -10,32 +10,33 @@ use base64::engine::{GeneralPurpose, general_purpose::NO_PAD};
 
 use super::decode::fully_decoded;
 
-/// Secrets of fewer bytes have forms in base64 and in hexadecimal digits that other texts have too.
+/// Shorter secrets are not searched for in base64 and hexadecimal, because those forms also occur in other text.
 const MIN_ENCODED_BYTES: usize = 8;
 
-/// Forms are looked up by their first bytes: so many for most of them, and for shorter ones so few.
+/// The lengths of the prefixes by which forms are looked up: the long one for most forms, and the short one for forms
+/// that are shorter than it.
 const WINDOWS: [usize; 2] = [16, super::MIN_SECRET_BYTES];
 
-/// All forms of all secrets, in small letters.
+/// All forms of all secrets, in lowercase.
 ///
-/// One pass over a text finds them, however many there are: the hash of the bytes in a window moves along, and where it is
-/// that of a form's first bytes, the form is compared.
+/// The search uses a rolling hash over a window of bytes. If the hash equals that of a form's prefix, the form is
+/// compared. The time is therefore linear in the length of the text, however many forms there are.
 #[derive(Clone, Default)]
 pub(super) struct Needles {
     forms: Vec<Vec<u8>>,
     indexes: [Index; WINDOWS.len()],
 }
 
-/// The forms that are looked up by as many bytes.
+/// The forms with the same prefix length.
 #[derive(Clone, Default)]
 struct Index {
-    /// The numbers of forms, by the hash of their first bytes.
+    /// The indexes of forms, by the hash of their prefix.
     forms: HashMap<u64, Vec<usize>>,
-    /// A bit for every hash that may be in the map; empty if none is.
+    /// A bit for every hash that may be in the map. Empty if the map is empty.
     filter: Vec<u64>,
 }
 
-/// How many bits a filter has.
+/// The base-2 logarithm of the number of bits in a filter.
 const FILTER_BITS: u32 = 16;
 
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -61,7 +62,7 @@ impl Needles {
     /// Adds all forms of a secret.
     pub(super) fn add_forms_of(&mut self, secret: &str) {
         let mut forms = vec![secret.to_owned(), secret.to_uppercase(), secret.to_lowercase(), fully_decoded(secret)];
-        // As in forms of the Web.
+        // As in URL-encoded form data.
         forms.push(secret.replace(' ', "+"));
         if secret.len() >= MIN_ENCODED_BYTES {
             for alphabet in [alphabet::STANDARD, alphabet::URL_SAFE] {
@@ -86,13 +87,13 @@ impl Needles {
         self.forms.push(form);
     }
 
-    /// Reports all places of all forms in a text of small letters.
+    /// Reports every occurrence of every form in a lowercase text.
     pub(super) fn find(&self, text: &[u8], mut found: impl FnMut(Range<usize>)) {
         for (window, index) in WINDOWS.into_iter().zip(&self.indexes) {
             if index.filter.is_empty() || text.len() < window {
                 continue;
             }
-            // What a byte counts for when it leaves the window.
+            // The power of the factor that the first byte of the window has been multiplied by.
             let leaving = (0..window).fold(1, |power: u64, _| power.wrapping_mul(FACTOR));
             let mut hash = hash_of(&text[..window]);
             for start in 0..=text.len() - window {
@@ -106,7 +107,7 @@ impl Needles {
                     }
                 }
                 if let Some(next) = text.get(start + window) {
-                    // The factor goes in after each byte, so the first byte has gone through all of them, and one more now.
+                    // `extended` multiplies the byte that leaves the window by the factor once more.
                     let first = (u64::from(text[start]) + 1).wrapping_mul(leaving).wrapping_mul(FACTOR);
                     hash = extended(hash, *next).wrapping_sub(first);
                 }
@@ -122,12 +123,14 @@ fn hexadecimal(secret: &str) -> String {
     })
 }
 
-/// The characters of base64 that a secret alone decides, `shift` bytes after a multiple of three.
+/// Returns the base64 characters that the secret alone determines, if it starts `shift` bytes after a multiple of
+/// three.
 fn base64_inside(secret: &str, shift: usize, engine: &GeneralPurpose) -> String {
     let mut bytes = vec![0; shift];
     bytes.extend_from_slice(secret.as_bytes());
     let encoded = engine.encode(&bytes);
-    // The first characters hold bits of what stands before, and the last may hold bits of what comes after.
+    // The first characters contain bits of the preceding bytes, and the last one may contain bits of the following
+    // bytes.
     let first = (shift * 8).div_ceil(6);
     encoded[first..bytes.len() * 8 / 6].to_owned()
 }

@@ -1,4 +1,4 @@
-//! Credentials that are known by their looks. Every search is linear in the text.
+//! Finds credentials by their pattern. Every search is linear in the length of the text.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use memchr::memmem::find_iter;
 
 use crate::secret::credential::is_credential;
 
-/// How keys of well-known services begin, and the least characters that follow.
+/// Prefixes of well-known services' keys, and the minimum number of characters that follow each.
 const PREFIXES: [(&str, usize); 21] = [
     ("sk-", 16),
     ("sk_live_", 16),
@@ -33,10 +33,10 @@ const PREFIXES: [(&str, usize); 21] = [
     ("AIza", 30),
 ];
 
-/// The shortest thing after `Bearer ` that is taken for a credential.
+/// The minimum length of a token after `Bearer ` that counts as a credential.
 const MIN_BEARER: usize = 8;
 
-/// Adds the places of everything that looks like a credential.
+/// Adds the ranges of everything that looks like a credential.
 pub(super) fn find(text: &str, found: &mut Vec<Range<usize>>) {
     aws(text, found);
     for (prefix, least) in PREFIXES {
@@ -57,18 +57,18 @@ fn is_key(byte: u8) -> bool {
     is_word(byte) || byte == b'-'
 }
 
-/// Where the run of such bytes that begins at `start` ends.
+/// Returns the end of the run of matching bytes that starts at `start`.
 fn run(text: &str, start: usize, is_inside: impl Fn(u8) -> bool) -> usize {
     let rest = &text.as_bytes()[start..];
     start + rest.iter().position(|byte| !is_inside(*byte)).unwrap_or(rest.len())
 }
 
-/// Whether a word begins here.
+/// Returns whether a word starts at this offset.
 fn begins_word(text: &str, at: usize) -> bool {
     at == 0 || !is_word(text.as_bytes()[at - 1])
 }
 
-/// Identifiers of keys at Amazon: 20 characters.
+/// Finds AWS access key IDs, which have 20 characters.
 fn aws(text: &str, found: &mut Vec<Range<usize>>) {
     for prefix in ["AKIA", "ASIA"] {
         for start in find_iter(text.as_bytes(), prefix) {
@@ -90,14 +90,14 @@ fn prefixed(text: &str, prefix: &str, least: usize, found: &mut Vec<Range<usize>
         let end = run(text, start, is_key);
         scanned = end;
         let tail = &text[start + prefix.len()..end];
-        // Words joined by dashes have no digits.
+        // Require a digit, because ordinary words joined by dashes rarely have one.
         if tail.len() >= least && tail.bytes().any(|byte| byte.is_ascii_digit()) {
             found.push(start..end);
         }
     }
 }
 
-/// Private keys in PEM, up to their end or the text's.
+/// Finds private keys in PEM format, up to their end marker or the end of the text.
 fn private_keys(text: &str, found: &mut Vec<Range<usize>>) {
     const LONGEST_HEADER: usize = 64;
     let mut scanned = 0;
@@ -117,7 +117,7 @@ fn private_keys(text: &str, found: &mut Vec<Range<usize>>) {
     }
 }
 
-/// `user:password@` in addresses, and credentials in their queries.
+/// Finds `user:password@` in URLs, and credentials in their queries.
 fn addresses(text: &str, found: &mut Vec<Range<usize>>) {
     let ends_address = |byte: u8| byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'' | b'<' | b'>' | b'`');
     let mut scanned = 0;
@@ -128,7 +128,7 @@ fn addresses(text: &str, found: &mut Vec<Range<usize>>) {
         {
             found.push(start..start + user.len());
         }
-        // An address within the query of another was seen with it.
+        // The query of an outer URL has already been searched, including the URLs in it.
         if start >= scanned {
             scanned = run(text, host, |byte| !ends_address(byte));
             query(text, host..scanned, found);
@@ -149,7 +149,7 @@ fn query(text: &str, range: Range<usize>, found: &mut Vec<Range<usize>>) {
     }
 }
 
-/// What follows `Bearer ` and `Basic `.
+/// Finds the tokens after `Bearer ` and `Basic `.
 fn schemes(text: &str, found: &mut Vec<Range<usize>>) {
     let is_token = |byte: u8| is_key(byte) || matches!(byte, b'.' | b'~' | b'+' | b'/' | b'=');
     for at in memchr::memchr2_iter(b'B', b'b', text.as_bytes()) {
@@ -166,7 +166,7 @@ fn schemes(text: &str, found: &mut Vec<Range<usize>>) {
         let end = run(text, start, is_token);
         let token = text[start..end].trim_end_matches('.');
         let is_hidden = if is_bearer {
-            // A word is no token: nobody should lose their bearer certificates.
+            // An ordinary word is not a token: leave phrases such as "bearer certificates" alone.
             token.len() >= MIN_BEARER && !token.bytes().all(|byte| byte.is_ascii_lowercase())
         } else {
             STANDARD.decode(token).is_ok_and(|pair| pair.contains(&b':') && pair.is_ascii())
@@ -177,7 +177,7 @@ fn schemes(text: &str, found: &mut Vec<Range<usize>>) {
     }
 }
 
-/// JSON Web Tokens: three parts, the first a JSON object.
+/// Finds JSON Web Tokens: three parts, of which the first is a JSON object.
 fn web_tokens(text: &str, found: &mut Vec<Range<usize>>) {
     let mut scanned = 0;
     for start in find_iter(text.as_bytes(), "eyJ") {
@@ -194,7 +194,7 @@ fn web_tokens(text: &str, found: &mut Vec<Range<usize>>) {
     }
 }
 
-/// Keys in the connection strings of Azure.
+/// Finds keys in Azure connection strings.
 fn assigned(text: &str, found: &mut Vec<Range<usize>>) {
     for name in ["AccountKey=", "SharedAccessKey=", "SharedAccessSignature="] {
         let mut end = 0;
