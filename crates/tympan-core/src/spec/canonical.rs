@@ -1,4 +1,4 @@
-//! The canonical form that a definition's hash is made of.
+//! The canonical form from which a definition's hash is computed.
 
 use serde_json::{Value as Json, json};
 
@@ -8,8 +8,9 @@ use crate::secret::credential::redact_literals;
 use crate::spec::schema::Property;
 use crate::spec::{DEFAULT_VARIANT, PromptSpec, Tool, ToolKind};
 
-/// Everything that decides what a model sees, as JSON: keys in the order of their code points, no white space, and
-/// only what is not at its default. `docs/guide/hashes.md` says it in full, so that others can compute it.
+/// Serializes everything that affects what a model sees to JSON: keys sorted by code point, no whitespace, and only
+/// values that differ from their default. `docs/guide/hashes.md` specifies the form in full, so that others can compute
+/// it.
 pub(crate) fn canonical(spec: &PromptSpec) -> String {
     let bodies = spec.variants.iter().map(|variant| (variant.name.as_str(), variant.body.as_str()));
     let bodies = std::iter::once((DEFAULT_VARIANT, spec.instructions.as_str())).chain(bodies);
@@ -33,7 +34,7 @@ pub(crate) fn canonical(spec: &PromptSpec) -> String {
     canonical_json(Json::Object(map))
 }
 
-/// All that a prompt says besides, by what it is about. A file that says the same in another order is the same.
+/// Returns the remaining settings of a prompt, grouped by topic. The order of keys in the file does not matter.
 pub(crate) fn settings(spec: &PromptSpec) -> [(&'static str, Json); 5] {
     let mut all = spec.to_json();
     redact_literals(&mut all);
@@ -42,7 +43,7 @@ pub(crate) fn settings(spec: &PromptSpec) -> [(&'static str, Json); 5] {
         let parent = parents.iter().try_fold(&mut all, |json, key| json.get_mut(*key))?;
         parent.as_object_mut()?.shift_remove(*last)
     };
-    // These have hashes of their own.
+    // These are hashed separately.
     for key in ["instructions", "variants", "name"] {
         take(&[key]);
     }
@@ -57,7 +58,7 @@ fn named<'a>(items: impl Iterator<Item = (&'a str, Json)>) -> Json {
     Json::Object(items.map(|(name, item)| (name.to_owned(), item)).collect())
 }
 
-/// Leaves out what is empty.
+/// Inserts the value unless it is empty.
 fn put(map: &mut JsonMap, key: &str, value: Json) {
     let is_empty = match &value {
         Json::Null => true,
@@ -70,7 +71,7 @@ fn put(map: &mut JsonMap, key: &str, value: Json) {
     }
 }
 
-/// An input: what it is called for people changes nothing, what it may hold and whether it is trusted does.
+/// Converts an input. Its types, its default, and whether it is trusted and strict count; its description does not.
 fn variable(input: &Property) -> Json {
     let mut map = JsonMap::new();
     map.insert("types".into(), types(input));
@@ -84,7 +85,7 @@ fn variable(input: &Property) -> Json {
     Json::Object(map)
 }
 
-/// The kinds of a property under the names of JSON Schema, each once, in the order of the alphabet.
+/// Returns the kinds of a property by their JSON Schema names, sorted and without duplicates.
 fn types(property: &Property) -> Json {
     let kinds = if property.kinds.is_empty() { std::slice::from_ref(&property.kind) } else { &property.kinds };
     let mut names: Vec<_> =
@@ -94,7 +95,7 @@ fn types(property: &Property) -> Json {
     names.into()
 }
 
-/// An output or a parameter: models are shown all of it.
+/// Converts an output or a parameter. Models see all of its fields.
 fn property(property: &Property) -> Json {
     let mut map = JsonMap::new();
     map.insert("types".into(), types(property));
@@ -108,7 +109,7 @@ fn property(property: &Property) -> Json {
     Json::Object(map)
 }
 
-/// A tool, without what reaches it: connections hold credentials, and models do not see them.
+/// Converts a tool without its connection, which holds credentials and is not visible to models.
 fn tool(tool: &Tool) -> Json {
     let mut map = JsonMap::new();
     map.insert("kind".into(), tool.kind.as_str().into());

@@ -1,4 +1,4 @@
-//! The credentials that a prompt holds.
+//! Collects the credentials in a prompt.
 
 use serde_json::Value as Json;
 
@@ -9,7 +9,7 @@ use crate::secret::credential::is_credential;
 use crate::secret::url::secrets_of_url;
 
 impl PromptSpec {
-    /// The credentials that the connections of the prompt hold.
+    /// Returns the credentials in the prompt's connections.
     pub(crate) fn credentials(&self) -> Vec<Secret> {
         let mut found = Vec::new();
         let tools = self.tools.iter().filter_map(|tool| match &tool.kind {
@@ -28,7 +28,7 @@ impl PromptSpec {
     }
 }
 
-/// Collects the texts whose key names a credential, also within lists and maps.
+/// Collects the strings whose key names a credential, including those in nested lists and maps.
 fn collect(map: &JsonMap, is_hidden: bool, found: &mut Vec<Secret>) {
     for (key, value) in map {
         collect_value(value, is_hidden || is_credential(key), found);

@@ -1,4 +1,4 @@
-//! A prompt as JSON, under the names of the Prompty specification.
+//! Converts a prompt to JSON, with the names that the Prompty specification uses.
 
 use serde_json::{Value as Json, json};
 
@@ -11,9 +11,10 @@ use crate::spec::{
 };
 
 impl PromptSpec {
-    /// The prompt as programs exchange it: only what is set, unknown keys in their places, credentials included.
+    /// Converts the prompt to JSON for exchange between programs. Only fields that are set are included, unknown keys
+    /// stay where they are, and credentials are included.
     ///
-    /// Line breaks at the end of the template, which editors add, are left out of `instructions`.
+    /// Line breaks at the end of the template, which editors add, are removed from `instructions`.
     pub fn to_json(&self) -> Json {
         let mut map = JsonMap::new();
         map.insert("kind".into(), "prompt".into());
@@ -34,7 +35,8 @@ impl PromptSpec {
         Json::Object(map)
     }
 
-    /// The same for people to look at: what names a credential reads `[REDACTED]`, and so do the values of bindings.
+    /// Converts the prompt to JSON for people. Credentials and the static values of bindings are replaced with
+    /// `[REDACTED]`.
     pub fn to_json_redacted(&self) -> Json {
         let mut json = self.to_json();
         redact(&mut json);
@@ -55,7 +57,7 @@ impl PromptSpec {
 }
 
 impl Connection {
-    /// The connection as data for people to look at: what is a credential reads `[REDACTED]`.
+    /// Converts the connection to JSON for people. Credentials are replaced with `[REDACTED]`.
     pub fn to_json_redacted(&self) -> Json {
         let mut json = connection(self);
         redact(&mut json);
@@ -63,7 +65,7 @@ impl Connection {
     }
 }
 
-/// Hides the values that declarations of credentials give: an input called `apiKey` may have a default.
+/// Redacts the values in declarations of credentials: an input called `apiKey` may have a default.
 fn redact_properties(properties: Option<&mut Json>) {
     for property in properties.and_then(Json::as_array_mut).into_iter().flatten() {
         if property["name"].as_str().is_some_and(is_credential) {
@@ -95,7 +97,7 @@ fn put_list<T>(map: &mut JsonMap, key: &str, items: &[T], write: impl Fn(&T) -> 
     }
 }
 
-/// Adds unknown keys; what is known wins.
+/// Adds unknown keys. Known keys take precedence.
 fn keep(map: &mut JsonMap, extra: &JsonMap) {
     for (key, value) in extra {
         if !map.contains_key(key) {

@@ -1,4 +1,4 @@
-//! What a prompt file says, as plain data: the one shape that all formats become.
+//! The contents of a prompt file as plain data. Prompts in all formats are converted to this shape.
 
 pub(crate) mod canonical;
 mod credentials;
@@ -20,33 +20,33 @@ use crate::text::source::Span;
 /// The declarations and the template of a prompt.
 #[derive(Clone, Default, PartialEq)]
 pub struct PromptSpec {
-    /// The prompt's name.
+    /// The name.
     pub name: Option<String>,
-    /// Its name for people.
+    /// The name to show to people.
     pub display_name: Option<String>,
-    /// What it does.
+    /// The description.
     pub description: Option<String>,
-    /// Whatever the author wants to keep with it.
+    /// Arbitrary data that the author stores with the prompt.
     pub metadata: JsonMap,
-    /// The model it was written for, and how to reach it.
+    /// The model that the prompt was written for, and how to reach it.
     pub model: Option<Model>,
-    /// Declared inputs, in order.
+    /// The declared inputs, in order.
     pub inputs: Vec<Property>,
-    /// Declared outputs, in order.
+    /// The declared outputs, in order.
     pub outputs: Vec<Property>,
-    /// Tools that the model may call, in order.
+    /// The tools that the model may call, in order.
     pub tools: Vec<Tool>,
-    /// How the template is rendered and split.
+    /// How the template is rendered and split into messages.
     pub template: TemplateSpec,
-    /// The template itself, exactly as it stands in the file; of a prompt with variants, the default one's.
+    /// The template, exactly as in the file. If the prompt has variants, this is the default one.
     pub instructions: String,
-    /// Who says the text, where a prompt says so for all of it: a prompt definition does.
+    /// The role of the whole text, in formats that declare one, such as prompt definitions.
     pub role: Option<Role>,
-    /// Other templates for the same prompt, in order.
+    /// The other templates of the prompt, in order.
     pub variants: Vec<Variant>,
-    /// A name of the caller's for what the model should answer with; never resolved.
+    /// The caller's name for the type of the model's answer. It is never resolved.
     pub output_model: Option<String>,
-    /// Top-level keys that Tympan does not know, kept as they were written.
+    /// Unknown top-level keys, unchanged.
     pub extra: JsonMap,
 }
 
@@ -71,20 +71,20 @@ impl fmt::Debug for PromptSpec {
     }
 }
 
-/// The name of the template that a prompt has if nobody names a variant.
+/// The name of the template that is used if no variant is selected.
 pub const DEFAULT_VARIANT: &str = "default";
 
-/// The parser of prompts that say their role once: all of the text is one message.
+/// The name of the parser for prompts that declare a single role: the whole text is one message.
 pub const ONE_MESSAGE: &str = "message";
 
-/// Another template for the same prompt.
+/// An alternative template of a prompt.
 #[derive(Clone, Default, PartialEq)]
 pub struct Variant {
-    /// Its name; never [`DEFAULT_VARIANT`].
+    /// The name; never [`DEFAULT_VARIANT`].
     pub name: String,
     /// The template.
     pub body: String,
-    /// Whatever the author wants to keep with it.
+    /// Arbitrary data that the author stores with the variant.
     pub metadata: JsonMap,
 }
 
@@ -97,25 +97,26 @@ impl fmt::Debug for Variant {
             .finish()
     }
 }
-/// The renderer and the parser of directives: references to inputs in the steps, and one message of the user's.
+/// The name of the renderer and the parser for directives: the steps may reference inputs, and the result is one user
+/// message.
 pub const DIRECTIVE: &str = "directive";
 
-/// Which renderer and which parser a prompt wants.
+/// The renderer and the parser of a prompt.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TemplateSpec {
-    /// The renderer's name: `jinja2`, `mustache`, or one that the host has registered.
+    /// The name of the renderer: `jinja2`, `mustache`, or one that the host registered.
     pub format: String,
-    /// The parser's name: `prompty`, or one that the host has registered.
+    /// The name of the parser: `prompty`, or one that the host registered.
     pub parser: String,
-    /// Whether text that looks like a role marker in any untrusted input is an error.
+    /// Whether text that looks like a role marker in an untrusted input is an error.
     pub strict: bool,
-    /// Whether an undefined variable renders as nothing instead of being an error.
+    /// Whether an undefined variable renders as nothing instead of causing an error.
     pub lenient: bool,
-    /// Further options of the format, for renderers that the host has registered.
+    /// Additional options of the format, for custom renderers.
     pub format_options: JsonMap,
-    /// Further options of the parser, for parsers that the host has registered.
+    /// Additional options of the parser, for custom parsers.
     pub parser_options: JsonMap,
-    /// Keys that Tympan does not know, kept as they were written.
+    /// Unknown keys, unchanged.
     pub extra: JsonMap,
 }
 
@@ -133,63 +134,63 @@ impl Default for TemplateSpec {
     }
 }
 
-/// A model, and how it wants to be called.
+/// A model, how to reach it, and its options.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Model {
-    /// The model's name at its provider; for Azure, the deployment's.
+    /// The model's name at its provider. For Azure, the name of the deployment.
     pub id: Option<String>,
-    /// Who serves it: `openai`, `azure`, `anthropic`, …
+    /// The provider: `openai`, `azure`, `anthropic`, …
     pub provider: Option<String>,
-    /// Which of the provider's interfaces: `chat`, `responses`, `embedding`, `image`. None means `chat`.
+    /// The provider's API: `chat`, `responses`, `embedding` or `image`. `None` means `chat`.
     pub api_type: Option<String>,
-    /// How to reach it.
+    /// How to reach the model.
     pub connection: Option<Connection>,
-    /// How it should answer.
+    /// The options of the model call.
     pub options: ModelOptions,
-    /// Keys that Tympan does not know, kept as they were written.
+    /// Unknown keys, unchanged.
     pub extra: Extra,
 }
 
-/// How a model should answer; numbers are kept as they were written.
+/// The options of a model call. Numbers are stored as they were written.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelOptions {
-    /// How freely it chooses words.
+    /// The sampling temperature.
     pub temperature: Option<Number>,
-    /// The most tokens it may write.
+    /// The maximum number of tokens to generate.
     pub max_output_tokens: Option<i64>,
-    /// It chooses among the words that make up this share of probability.
+    /// The probability mass for nucleus sampling.
     pub top_p: Option<Number>,
-    /// It chooses among this many words.
+    /// The number of most likely tokens to sample from.
     pub top_k: Option<i64>,
-    /// How much it avoids words that it has used often.
+    /// The penalty for tokens in proportion to how often they have occurred.
     pub frequency_penalty: Option<Number>,
-    /// How much it avoids words that it has used at all.
+    /// The penalty for tokens that have occurred at all.
     pub presence_penalty: Option<Number>,
-    /// Where its randomness starts.
+    /// The seed for sampling.
     pub seed: Option<i64>,
-    /// It stops before it writes one of these.
+    /// The sequences at which generation stops.
     pub stop_sequences: Option<Vec<String>>,
-    /// Whether it may ask for several tools at once.
+    /// Whether the model may call several tools at once.
     pub allow_multiple_tool_calls: Option<bool>,
-    /// Whether the provider should keep what does not change from one request to the next.
+    /// Whether the provider should cache the constant beginning of requests.
     pub cache: Option<CacheMode>,
-    /// Options of one provider, passed on as they are.
+    /// Provider-specific options, passed on unchanged.
     pub additional_properties: Extra,
-    /// Keys that Tympan does not know, kept as they were written.
+    /// Unknown keys, unchanged.
     pub extra: Extra,
 }
 
-/// Whether a provider should keep what does not change from one request to the next.
+/// What a provider should cache between requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheMode {
-    /// All that the author wrote before the first input.
+    /// Everything that the author wrote before the first input.
     Auto,
     /// Nothing.
     Off,
 }
 
 impl CacheMode {
-    /// The name that prompt files use.
+    /// Returns the name that prompt files use.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -199,33 +200,33 @@ impl CacheMode {
 }
 
 impl ModelOptions {
-    /// Whether nothing is set.
+    /// Returns whether no option is set.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// How a connection proves who is calling.
+/// How a connection authenticates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConnectionKind {
     /// With an API key.
     Key,
-    /// By a name that the host has registered.
+    /// With a connection that the host registered under a name.
     Reference,
     /// Through a service that holds the credentials.
     Remote,
-    /// Not at all.
+    /// Without authentication.
     Anonymous,
     /// As a Microsoft Foundry project.
     Foundry,
     /// With OAuth.
     OAuth,
-    /// In some other way, which the host may know.
+    /// In another way, which the host may support.
     Other(String),
 }
 
 impl ConnectionKind {
-    /// The name that prompt files use.
+    /// Returns the name that prompt files use.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Key => "key",
@@ -238,7 +239,7 @@ impl ConnectionKind {
         }
     }
 
-    /// The kind with this name.
+    /// Returns the kind with this name. Unknown names become [`ConnectionKind::Other`].
     pub fn from_name(name: &str) -> Self {
         match name {
             "key" => Self::Key,
@@ -255,15 +256,15 @@ impl ConnectionKind {
 /// How to reach a model or a tool.
 #[derive(Clone, PartialEq)]
 pub struct Connection {
-    /// How it proves who is calling.
+    /// How the connection authenticates.
     pub kind: ConnectionKind,
-    /// The name that the host has registered, for `reference`.
+    /// The name that the host registered, for `reference`.
     pub name: Option<String>,
-    /// The address.
+    /// The URL of the endpoint.
     pub endpoint: Option<String>,
     /// The API key.
     pub api_key: Option<Secret>,
-    /// Every other field, kept as it was written; what looks like a credential is never printed.
+    /// All other fields, unchanged. Values that look like credentials are never printed.
     pub extra: Extra,
 }
 
@@ -282,68 +283,68 @@ impl fmt::Debug for Connection {
 /// A tool that the model may call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tool {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// What it is for.
+    /// The description that the model sees.
     pub description: Option<String>,
-    /// What it is.
+    /// The kind, with its settings.
     pub kind: ToolKind,
-    /// Parameters that the model neither sees nor sets.
+    /// The parameters that the model neither sees nor sets.
     pub bindings: Vec<Binding>,
-    /// Keys that Tympan does not know, kept as they were written.
+    /// Unknown keys, unchanged.
     pub extra: Extra,
-    /// Where it is declared.
+    /// The position of the declaration.
     pub span: Option<Span>,
 }
 
-/// What a tool is.
+/// The kind of a tool, with its settings.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ToolKind {
-    /// A function of the host.
+    /// A function that the host provides.
     Function {
-        /// What it takes, in order.
+        /// The parameters, in order.
         parameters: Vec<Property>,
-        /// Whether the provider should hold the model to the parameters' schema.
+        /// Whether the provider should enforce the schema of the parameters.
         strict: Option<bool>,
     },
     /// A Model Context Protocol server.
     Mcp {
-        /// How to reach it.
+        /// How to reach the server.
         connection: Option<Connection>,
-        /// What the server is called.
+        /// The name of the server.
         server_name: Option<String>,
-        /// Which of its calls need a person's consent.
+        /// Which calls need approval.
         approval_mode: Option<Json>,
-        /// The only tools of the server that may be called.
+        /// The tools of the server that may be called. `None` means all of them.
         allowed_tools: Option<Vec<String>>,
     },
     /// A service that an OpenAPI document describes.
     OpenApi {
-        /// How to reach it.
+        /// How to reach the service.
         connection: Option<Connection>,
-        /// The document: a path, an address, or the document itself.
+        /// The OpenAPI document: a path, a URL or the document itself.
         specification: Option<Json>,
     },
     /// Another prompt file.
     Prompty {
-        /// The file, relative to this one.
+        /// The path of the file, relative to this one.
         path: Option<String>,
-        /// `single` for one call, `agentic` for a whole loop. None means `single`.
+        /// `single` for one model call, `agentic` for a whole agent loop. `None` means `single`.
         mode: Option<String>,
     },
-    /// Anything else, which the host may know.
+    /// Any other kind, which the host may support.
     Custom {
-        /// The kind as it was written.
+        /// The kind as written.
         kind: String,
-        /// How to reach it.
+        /// How to reach the tool.
         connection: Option<Connection>,
-        /// Its settings.
+        /// The settings.
         options: Extra,
     },
 }
 
 impl ToolKind {
-    /// The name that prompt files use.
+    /// Returns the name that prompt files use.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Function { .. } => "function",
@@ -355,21 +356,21 @@ impl ToolKind {
     }
 }
 
-/// A parameter that is filled in without the model.
+/// A parameter whose value does not come from the model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Binding {
-    /// The parameter's name.
+    /// The name of the parameter.
     pub parameter: String,
-    /// What fills it.
+    /// The value of the parameter.
     pub value: BindingValue,
 }
 
-/// What fills a bound parameter.
+/// The value of a bound parameter.
 #[derive(Clone, PartialEq)]
 pub enum BindingValue {
     /// The value of this input.
     Input(String),
-    /// This value.
+    /// A fixed value.
     Static(Json),
 }
 
@@ -377,7 +378,7 @@ impl fmt::Debug for BindingValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Input(name) => f.debug_tuple("Input").field(name).finish(),
-            // People bind session tokens and the like.
+            // Bindings often hold session tokens and the like.
             Self::Static(_) => write!(f, "Static({REDACTED})"),
         }
     }
@@ -387,7 +388,7 @@ pub use crate::secret::credential::is_credential;
 pub use crate::secret::{REDACTED, Secret};
 pub use role::Role;
 
-/// Keys that are kept as they were written, credentials among them, which are never printed.
+/// A map of keys that Tympan does not interpret. Credentials in it are never printed.
 #[derive(Clone, Default, PartialEq)]
 pub struct Extra(pub JsonMap);
 
@@ -417,7 +418,7 @@ impl fmt::Debug for Extra {
     }
 }
 
-/// Prints a map without its credentials.
+/// Formats a map with its credentials redacted.
 struct Redacted<'a>(&'a JsonMap);
 
 impl fmt::Debug for Redacted<'_> {

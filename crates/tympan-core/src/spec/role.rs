@@ -2,26 +2,26 @@
 
 use serde::{Serialize, Serializer};
 
-/// Who speaks.
+/// The role of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// Instructions of the application.
+    /// Instructions from the application.
     System,
-    /// Instructions of the developer (newer name for `System` with some providers).
+    /// Instructions from the developer (the newer name for `System` at some providers).
     Developer,
-    /// The person.
+    /// The user.
     User,
     /// The model.
     Assistant,
-    /// The result of a tool call; only in threads.
+    /// The result of a tool call. Only in threads.
     Tool,
 }
 
 impl Role {
-    /// Roles that a marker line in a prompt file can name.
+    /// The roles that a marker line in a prompt file can name.
     pub const IN_MARKERS: [Self; 4] = [Self::System, Self::User, Self::Assistant, Self::Developer];
 
-    /// The role's name in lower case.
+    /// Returns the role's name in lowercase.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::System => "system",
@@ -32,7 +32,7 @@ impl Role {
         }
     }
 
-    /// The role with exactly this name.
+    /// Returns the role with exactly this name.
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::System, Self::Developer, Self::User, Self::Assistant, Self::Tool]
             .into_iter()

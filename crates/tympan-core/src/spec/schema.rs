@@ -1,33 +1,33 @@
-//! Declared inputs and outputs.
+//! Declarations of inputs, outputs and tool parameters.
 
 use serde_json::Value as Json;
 
 use crate::json::JsonMap;
 use crate::text::source::Span;
 
-/// What a property holds.
+/// The kind of value that a property holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum PropertyKind {
     /// Text.
     #[default]
     String,
-    /// A whole number.
+    /// An integer.
     Integer,
     /// A number.
     Float,
-    /// True or false.
+    /// A boolean.
     Boolean,
     /// A list.
     Array,
     /// A map.
     Object,
-    /// A conversation: a list of messages.
+    /// A conversation, as a list of messages.
     Thread,
-    /// A picture.
+    /// An image.
     Image,
-    /// A document.
+    /// A file.
     File,
-    /// Sound.
+    /// An audio recording.
     Audio,
 }
 
@@ -46,7 +46,7 @@ impl PropertyKind {
         Self::Audio,
     ];
 
-    /// The name that prompt files use.
+    /// Returns the name that prompt files use.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::String => "string",
@@ -62,13 +62,13 @@ impl PropertyKind {
         }
     }
 
-    /// The kind with this name.
+    /// Returns the kind with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == name)
     }
 
-    /// Whether the value is structured data that never becomes text: it stands in a rendered
-    /// prompt as a place of its own.
+    /// Returns whether values of this kind are structured data that never becomes text. In a rendered prompt, a
+    /// placeholder marks their position.
     pub const fn is_rich(self) -> bool {
         matches!(self, Self::Thread | Self::Image | Self::File | Self::Audio)
     }
@@ -77,40 +77,40 @@ impl PropertyKind {
 /// A declared input, output, or tool parameter.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Property {
-    /// Its name; empty for the items of an array.
+    /// The name; empty for the items of an array.
     pub name: String,
-    /// What it holds.
+    /// The kind of value.
     pub kind: PropertyKind,
-    /// All that it may hold, [`Property::kind`] first, if that is more than one kind.
+    /// All allowed kinds, [`Property::kind`] first, if there is more than one.
     pub kinds: Vec<PropertyKind>,
-    /// For people.
+    /// The description.
     pub description: Option<String>,
-    /// Whether it must be given; `None` where the file does not say, which means no.
+    /// Whether a value is required. `None` if the file does not say, which means no.
     pub required: Option<bool>,
-    /// Its value when none is given.
+    /// The value to use if none is provided.
     pub default: Option<Json>,
-    /// An example, for documentation and tools; never a value at run time.
+    /// An example, for documentation and tools. It is never used as a value at run time.
     pub example: Option<Json>,
-    /// The only values allowed, if there are any such.
+    /// The allowed values, if they are restricted.
     pub enum_values: Option<Vec<Json>>,
-    /// What an array's items are.
+    /// The declaration of an array's items.
     pub items: Option<Box<Property>>,
-    /// What an object holds.
+    /// The declarations of an object's properties.
     pub properties: Vec<Property>,
-    /// Whether its text counts as the author's own. Only an explicit `trusted: true` makes it so.
+    /// Whether the text counts as written by the author. Only an explicit `trusted: true` sets this.
     pub trusted: bool,
-    /// Whether text that looks like a role marker in it is an error.
+    /// Whether text in the value that looks like a role marker is an error.
     pub strict: bool,
-    /// Whether callers have to validate it before they render. The engine keeps this and does not look at it.
+    /// Whether callers have to validate the value before rendering. Plain rendering does not enforce this.
     pub validation_required: bool,
-    /// Keys that Tympan does not know, kept as they were written.
+    /// Unknown keys, unchanged.
     pub extra: JsonMap,
-    /// Where it is declared.
+    /// The position of the declaration.
     pub span: Option<Span>,
 }
 
 impl Property {
-    /// An optional, untrusted property without a default.
+    /// Creates an optional, untrusted property without a default.
     pub fn new(name: impl Into<String>, kind: PropertyKind) -> Self {
         Self { name: name.into(), kind, ..Self::default() }
     }
