@@ -1,4 +1,4 @@
-//! Taking the fields of a map one by one, so that what nobody takes can be kept.
+//! Takes the fields of a map one by one, so that the remaining ones can be preserved.
 
 use std::borrow::Cow;
 
@@ -11,10 +11,10 @@ use crate::diagnostic::Diagnostic;
 use crate::json::JsonMap;
 use crate::text::source::Span;
 
-/// The fields of a map that nobody has taken yet.
+/// The fields of a map that have not been taken yet.
 pub(super) struct Fields<'s> {
     entries: Vec<Entry<'s>>,
-    /// Where the map stands.
+    /// The position of the map.
     pub(super) span: Span,
 }
 
@@ -23,7 +23,7 @@ impl<'s> Fields<'s> {
         Self { entries, span }
     }
 
-    /// The fields of a value that has to be a map; anything else is reported.
+    /// Returns the fields of a value that has to be a map. Null counts as absent; anything else is reported.
     pub(super) fn of(node: Node<'s>, what: &str, report: &mut Report) -> Option<Self> {
         match node.value {
             Value::Map(entries) => Some(Self::new(entries, node.span)),
@@ -56,12 +56,12 @@ impl<'s> Fields<'s> {
         Some(self.entries.remove(at))
     }
 
-    /// Takes a value, whatever it is; null counts as absent.
+    /// Takes a value of any type. Null counts as absent.
     pub(super) fn value(&mut self, key: &str) -> Option<Node<'s>> {
         self.take(key).map(|entry| entry.value).filter(|node| node.value != Value::Null)
     }
 
-    /// Takes a field under its name or an older one, which is reported.
+    /// Takes a field by its name or by an older name, which is reported.
     pub(super) fn take_renamed(
         &mut self,
         key: &str,
@@ -91,7 +91,7 @@ impl<'s> Fields<'s> {
         boolean(&node, key, report)
     }
 
-    /// What is left, in the order it was written.
+    /// Returns the remaining fields, in the order in which they were written.
     pub(super) fn rest(self) -> JsonMap {
         into_json_map(self.entries)
     }
@@ -101,7 +101,7 @@ impl<'s> Fields<'s> {
     }
 }
 
-/// Text; a number or boolean that somebody forgot to quote is taken with a warning.
+/// Reads a string. An unquoted number or boolean is accepted with a warning.
 pub(super) fn string(node: Node<'_>, what: &str, report: &mut Report) -> Option<String> {
     let text = match node.value {
         Value::String(text) => return Some(text.into_owned()),
@@ -123,7 +123,7 @@ pub(super) fn string(node: Node<'_>, what: &str, report: &mut Report) -> Option<
 pub(super) fn boolean(node: &Node<'_>, what: &str, report: &mut Report) -> Option<bool> {
     match &node.value {
         Value::Bool(value) => Some(*value),
-        // An environment variable is always text.
+        // The value may come from an environment variable, which is always a string.
         Value::String(text) if text == "true" || text == "false" => Some(text == "true"),
         _ => {
             report.push(wrong(node, what, "true or false"));
@@ -135,7 +135,7 @@ pub(super) fn boolean(node: &Node<'_>, what: &str, report: &mut Report) -> Optio
 pub(super) fn number(node: &Node<'_>, what: &str, report: &mut Report) -> Option<Number> {
     let found = match &node.value {
         Value::Number(number) => Some(number.clone()),
-        // An environment variable is always text.
+        // The value may come from an environment variable, which is always a string.
         Value::String(text) => scalar::number(text.trim()),
         _ => None,
     };
@@ -157,7 +157,7 @@ pub(super) fn integer(node: &Node<'_>, what: &str, report: &mut Report) -> Optio
     whole
 }
 
-/// A list of texts; a single text stands for a list of one.
+/// Reads a list of strings. A single string counts as a list of one.
 pub(super) fn strings(node: Node<'_>, what: &str, report: &mut Report) -> Option<Vec<String>> {
     match node.value {
         Value::List(items) => Some(items.into_iter().filter_map(|item| string(item, what, report)).collect()),
@@ -169,7 +169,7 @@ pub(super) fn strings(node: Node<'_>, what: &str, report: &mut Report) -> Option
     }
 }
 
-/// The text of a value that is text.
+/// Returns the text if the value is a string.
 pub(super) fn text<'n>(node: &'n Node<'_>) -> Option<&'n str> {
     match &node.value {
         Value::String(text) => Some(text),
@@ -177,12 +177,12 @@ pub(super) fn text<'n>(node: &'n Node<'_>) -> Option<&'n str> {
     }
 }
 
-/// A text value at a place, for what a shorthand stands for.
+/// Creates a string value at a position, for what a shorthand expands to.
 pub(super) fn text_node(text: &'static str, span: Span) -> Node<'static> {
     Node { value: Value::String(Cow::Borrowed(text)), span }
 }
 
-/// A value of the wrong shape.
+/// Creates the diagnostic for a value of the wrong type.
 pub(super) fn wrong(node: &Node<'_>, what: &str, expected: &str) -> Diagnostic {
     invalid(node.span, format_args!("`{what}` has to be {expected}, but this is {}", node.describe()))
 }

@@ -1,24 +1,28 @@
-//! Where a prompt file's front matter ends and its body begins.
+//! Splits a prompt file into front matter and body.
 
 use crate::diagnostic::Diagnostic;
 use crate::error::Kind;
 use crate::text::source::Span;
 
-/// The two parts of a prompt file, as places in its text.
+/// The two parts of a prompt file, as spans in its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Split {
-    /// The YAML between the delimiters; `None` where a file has no front matter.
+    /// The YAML between the delimiters; `None` if the file has no front matter.
     pub front_matter: Option<Span>,
     /// The template.
     pub body: Span,
 }
 
-/// Finds front matter and body.
+/// Splits a prompt file into front matter and body.
 ///
-/// The front matter begins when the first line that is not blank is `---` or `+++`, and ends at the next line that is
-/// the same delimiter without indentation. An indented or quoted delimiter is part of a YAML value, so it ends nothing.
-/// Where no such line follows, the other delimiter is taken too: the format does not ask the two to match.
-/// White space between the closing delimiter and the body's first character belongs to neither.
+/// The file has front matter if its first nonblank line is `---` or `+++`. The front matter ends at the next line that
+/// is the same delimiter without indentation. An indented or quoted delimiter is part of a YAML value, so it does not
+/// end the front matter. If there is no matching delimiter, the first occurrence of the other one ends it, because the
+/// format does not require the two to match. Whitespace between the closing delimiter and the first character of the
+/// body belongs to neither.
+///
+/// # Errors
+/// Returns a diagnostic if the front matter is never closed.
 pub fn split(text: &str) -> Result<Split, Diagnostic> {
     let start = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     let opening = text.len() - text[start..].trim_start().len();
@@ -47,7 +51,7 @@ fn between(text: &str, start: usize, end: usize, after: usize) -> Split {
     Split { front_matter: Some(Span::new(start, end)), body: Span::new(body, text.len()) }
 }
 
-/// The line that starts at `at`, without its end, and where the next one starts.
+/// Returns the line that starts at `at`, without its line ending, and the start of the next line.
 fn line_at(text: &str, at: usize) -> (&str, usize) {
     match memchr::memchr(b'\n', &text.as_bytes()[at..]) {
         Some(length) => (&text[at..at + length], at + length + 1),

@@ -1,4 +1,4 @@
-//! Inputs that come as text: JSON, or YAML as prompt files have it.
+//! Parses inputs from text: JSON, or YAML as in prompt files.
 
 use serde_json::Value as Json;
 
@@ -9,7 +9,7 @@ use crate::error::{Error, Kind, Result};
 use crate::json::JsonMap;
 use crate::text::source::{SourceFile, Span};
 
-/// Reads a JSON or YAML map of inputs. YAML means the same here as in a prompt file.
+/// Parses a JSON or YAML map of inputs. YAML is interpreted as in a prompt file.
 ///
 /// ```
 /// use tympan::format::parse_inputs;
@@ -21,14 +21,14 @@ use crate::text::source::{SourceFile, Span};
 /// ```
 ///
 /// # Errors
-/// The text is neither, or it is no map. The error never quotes it.
+/// Returns an error if the text is neither JSON nor YAML, or if it is not a map. The error never quotes the text.
 pub fn parse_inputs(source: &SourceFile) -> Result<JsonMap> {
     let text = source.text().strip_prefix('\u{feff}').unwrap_or(source.text());
     let offset = source.text().len() - text.len();
     let located = |error: Error| error.in_source(source, 0);
     let value = match serde_json::from_str(text) {
         Ok(value) => value,
-        // What was meant as JSON gets an error about JSON.
+        // Text that is evidently meant as JSON gets an error about JSON.
         Err(failure) if text.trim_start().starts_with('{') && source.name().ends_with(".json") => {
             return Err(located(not_json(text, offset, &failure)));
         }
@@ -47,7 +47,7 @@ pub fn parse_inputs(source: &SourceFile) -> Result<JsonMap> {
 fn not_json(text: &str, offset: usize, failure: &serde_json::Error) -> Error {
     let line_start = text.split_inclusive('\n').take(failure.line().saturating_sub(1)).map(str::len).sum::<usize>();
     let at = offset + (line_start + failure.column().saturating_sub(1)).min(text.len());
-    // serde_json says the place again at the end, in words.
+    // serde_json repeats the position at the end of the message.
     let message = failure.to_string();
     let reason = message.split(" at line ").next().unwrap_or_default();
     Error::new(Kind::InvalidInput, format_args!("this is not JSON: {reason}")).at(Span::new(at, at))

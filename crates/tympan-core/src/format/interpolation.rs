@@ -1,30 +1,30 @@
-//! References to inputs in the steps of a directive: `{input:name}` and its kin.
+//! Parses references to inputs in the steps of a directive: `{input:name}` and its variants.
 //!
-//! One pass from left to right. What does not read like a reference is text.
+//! The text is scanned once, from left to right. Anything that is not a valid reference is plain text.
 
 use std::ops::Range;
 
-/// What a reference begins with.
+/// The start of a reference.
 const OPENING: &str = "{input:";
 
 /// A reference to an input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reference<'t> {
-    /// All of it, with its braces.
+    /// The range of the whole reference, including the braces.
     pub(crate) range: Range<usize>,
     pub(crate) name: &'t str,
-    /// What stands in its place if the input has no value; `None` if it must have one.
+    /// The text to use if the input has no value; `None` if a value is required.
     pub(crate) fallback: Option<&'t str>,
 }
 
-/// What a text is made of.
+/// A part of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Part<'t> {
     Text(&'t str),
     Reference(Reference<'t>),
 }
 
-/// Cuts a text into text and references.
+/// Splits a text into plain text and references.
 pub(crate) fn parts(text: &str) -> impl Iterator<Item = Part<'_>> {
     let mut at = 0;
     let mut next: Option<Reference<'_>> = None;
@@ -49,7 +49,7 @@ pub(crate) fn parts(text: &str) -> impl Iterator<Item = Part<'_>> {
     })
 }
 
-/// The references in a text, in order.
+/// Iterates over the references in a text, in order.
 pub(crate) fn references(text: &str) -> impl Iterator<Item = Reference<'_>> {
     parts(text).filter_map(|part| match part {
         Part::Reference(reference) => Some(reference),
@@ -57,7 +57,7 @@ pub(crate) fn references(text: &str) -> impl Iterator<Item = Reference<'_>> {
     })
 }
 
-/// Where a text has what only begins like a reference.
+/// Returns the ranges of text that starts like a reference but is not a valid one.
 pub(crate) fn malformed(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -73,12 +73,13 @@ pub(crate) fn malformed(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// The first reference at or after a place.
+/// Finds the first reference at or after an offset.
 fn find(text: &str, from: usize) -> Option<Reference<'_>> {
     memchr::memmem::find_iter(&text.as_bytes()[from..], OPENING.as_bytes()).find_map(|at| reference(text, from + at))
 }
 
-/// The reference that begins here: `{input:name}`, `{input:name?}`, `{input:name:default}` or `{input:name|default}`.
+/// Parses the reference at an offset: `{input:name}`, `{input:name?}`, `{input:name:default}` or
+/// `{input:name|default}`.
 fn reference(text: &str, start: usize) -> Option<Reference<'_>> {
     let inside = &text[start + OPENING.len()..];
     let length = inside.find(|char: char| !is_name_char(char)).filter(|length| *length > 0)?;
@@ -87,7 +88,7 @@ fn reference(text: &str, start: usize) -> Option<Reference<'_>> {
         b'}' => (None, rest),
         b'?' => (Some(""), &rest[1..]),
         b':' | b'|' => {
-            // A brace in a default would make it another text's beginning: it is then no default.
+            // A default cannot contain an opening brace, because another reference may start there.
             let end = rest.find(['}', '{']).filter(|end| rest.as_bytes()[*end] == b'}')?;
             (Some(&rest[1..end]), &rest[end..])
         }
@@ -97,7 +98,7 @@ fn reference(text: &str, start: usize) -> Option<Reference<'_>> {
     Some(Reference { range: start..text.len() - rest.len(), name, fallback })
 }
 
-/// Whether a name can be referred to.
+/// Returns whether a reference can use this name.
 pub(crate) fn is_name(name: &str) -> bool {
     !name.is_empty() && name.chars().all(is_name_char)
 }
@@ -126,7 +127,7 @@ mod tests {
         {
             assert_eq!(found(text), [], "{text}");
         }
-        // A reference that is not one may hold one.
+        // An invalid reference may contain a valid one.
         assert_eq!(found("{input:a:{input:b}}"), [("b", None)]);
         assert_eq!(found("{{input:a}}"), [("a", None)]);
         assert_eq!(malformed("é{input:a}{input: b} {input:"), [11..18, 22..29]);

@@ -1,7 +1,8 @@
-//! From the text of a prompt file to plain data.
+//! Parses prompt files into plain data.
 //!
-//! A format reads a whole file and reports everything that is wrong with it, each finding with its place. It renders
-//! nothing and reads no other file: what a file refers to comes in through [`Resolve`].
+//! A parser reads a whole file and reports everything that is wrong with it, each finding with its position. It renders
+//! nothing and opens no other file: files and environment variables that a prompt references come in through
+//! [`Resolve`].
 
 pub mod definition;
 pub mod directive;
@@ -25,49 +26,50 @@ use crate::secret::env_value::{EnvValue, ValueSource};
 use crate::spec::PromptSpec;
 use crate::text::source::Span;
 
-/// What a prompt file says, and where its template stands.
+/// A parsed prompt file, and the position of its template.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document {
-    /// What the file says.
+    /// The contents of the file.
     pub spec: PromptSpec,
-    /// Where the template stands in the source: [`PromptSpec::instructions`] is the text of this place, unchanged.
+    /// The span of the template in the source. [`PromptSpec::instructions`] is exactly this text.
     pub body: Span,
-    /// Where the front matter stands, if there is any.
+    /// The span of the front matter, if there is any.
     pub front_matter: Option<Span>,
-    /// What the environment gave, and who set it there: nobody may see it, and not every address may get it.
+    /// The values that came from the environment, and their sources. They must not be shown, and must not be sent to
+    /// every address.
     pub env_values: Vec<EnvValue>,
 }
 
-/// The text of a file that a prompt refers to.
+/// A file that a prompt references.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReferencedFile {
-    /// All of its text.
+    /// The full text.
     pub text: String,
 }
 
-/// How a prompt file reaches what it refers to.
+/// Resolves the references in a prompt file.
 pub trait Resolve {
-    /// The value of an environment variable; `None` if it is not set.
+    /// Returns the value of an environment variable, or `None` if it is not set.
     ///
     /// # Errors
     ///
-    /// When the host does not let prompts read this variable.
+    /// Returns an error if the host does not allow prompts to read this variable.
     fn env(&mut self, name: &str) -> Result<Option<String>>;
 
-    /// Who gave the value that [`Resolve::env`] has for a variable.
+    /// Returns the source of the value that [`Resolve::env`] returns for a variable.
     fn env_source(&mut self, _name: &str) -> ValueSource {
         ValueSource::Host
     }
 
-    /// The file at a path that is relative to the prompt file.
+    /// Returns the file at a path relative to the prompt file.
     ///
     /// # Errors
     ///
-    /// When there is no such file, or the host does not let prompts read it.
+    /// Returns an error if the file does not exist, or if the host does not allow prompts to read it.
     fn file(&mut self, path: &str) -> Result<ReferencedFile>;
 }
 
-/// Refuses every reference, for text that comes without a host around it.
+/// Rejects every reference. Use it for text that is parsed without access to the environment and to files.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoReferences;
 

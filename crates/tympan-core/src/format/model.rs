@@ -1,4 +1,4 @@
-//! The model of a prompt, how to reach it, and how it should answer.
+//! Parses the model of a prompt, its connection and its options.
 
 use super::fields::{self, Fields, text, wrong};
 use super::property::warn_misspelt;
@@ -8,14 +8,14 @@ use crate::diagnostic::Diagnostic;
 use crate::spec::{CacheMode, Connection, ConnectionKind, Model, ModelOptions, Secret};
 use crate::text::source::Span;
 
-/// The names of a deployment in older files.
+/// The keys for the model's ID in older files.
 const OLD_IDS: [&str; 6] = ["azure_deployment", "deployment_name", "deployment", "model", "model_id", "model_name"];
-/// The names of an address in older files.
+/// The keys for the endpoint in older files.
 const OLD_ENDPOINTS: [&str; 4] = ["azure_endpoint", "base_url", "api_base", "endpoint"];
-/// The names of a key in older files.
+/// The keys for the API key in older files.
 const OLD_KEYS: [&str; 3] = ["api_key", "key", "apiKey"];
 
-/// What a `model` says, along with the tools that older files keep in it.
+/// A parsed `model`, along with the tools that older files declare in it.
 #[derive(Default)]
 pub(super) struct ModelReading<'s> {
     pub(super) model: Model,
@@ -64,7 +64,7 @@ fn present(node: Node<'_>) -> Option<Node<'_>> {
     Some(node).filter(|node| node.value != Value::Null)
 }
 
-/// Reads a model's connection; older files also name the model and its provider there.
+/// Reads a model's connection. Older files also name the model and its provider there.
 fn read_model_connection(entry: Entry<'_>, model: &mut Model, report: &mut Report) {
     let old_key = entry.key == "configuration";
     let span = entry.key_span;
@@ -79,7 +79,7 @@ pub(super) fn read_connection(entry: Entry<'_>, report: &mut Report) -> Option<C
     read(entry.value, entry.key_span, false, "tool", report)?.connection
 }
 
-/// What a connection says, in any of its forms.
+/// A parsed connection in any of its forms.
 #[derive(Default)]
 struct Reading {
     connection: Option<Connection>,
@@ -113,19 +113,19 @@ fn read(node: Node<'_>, span: Span, old_key: bool, owner: &str, report: &mut Rep
     Some(Reading { connection: Some(connection), ..Reading::default() })
 }
 
-/// A connection as older files write it: without a kind, and with the model's name and provider in it.
+/// Reads a connection as older files write it: without a kind, and with the model's ID and provider in it.
 fn read_kindless(mut fields: Fields<'_>, span: Span, old_key: bool, owner: &str, report: &mut Report) -> Reading {
     let old = old_key || fields.has("type") || fields.keys().any(|key| key.contains('_'));
     let mut new_spelling = Vec::new();
     let mut id = OLD_IDS.iter().find_map(|key| fields.value(key));
     if old && id.is_none() {
-        // OpenAI's configuration named the model so.
+        // In an OpenAI configuration, `name` was the model's ID.
         id = fields.value("name");
     }
     new_spelling.extend(id.as_ref().map(|id| format!("id: {}", id.quote())));
     let id = id.and_then(|node| fields::string(node, "id", report));
     let provider = fields.string("type", report).map(|name| provider_name(&name).to_owned());
-    // Of the names of providers, only our own are sure not to come from a reference.
+    // Show only our own provider names. Any other text may come from a reference, and so may be secret.
     let known = provider.as_deref().map(|name| if ["azure", "openai", "foundry"].contains(&name) { name } else { "…" });
     new_spelling.extend(known.map(|name| format!("provider: {name}")));
 
@@ -168,7 +168,7 @@ fn empty(kind: ConnectionKind) -> Connection {
     Connection { kind, name: None, endpoint: None, api_key: None, extra: Default::default() }
 }
 
-/// What an older file's `type` of configuration is called today.
+/// Converts the `type` of a configuration in an older file to the current name of the provider.
 fn provider_name(old: &str) -> &str {
     match old {
         "azure_openai" | "azure_openai_beta" | "azure" => "azure",
@@ -178,7 +178,7 @@ fn provider_name(old: &str) -> &str {
     }
 }
 
-/// Reads a model's options; the `old` ones mix in whatever a provider takes.
+/// Reads a model's options. The `old` form also contains provider-specific options.
 fn read_options<'s>(node: Node<'s>, old: bool, reading: &mut ModelReading<'s>, report: &mut Report) {
     let Some(mut fields) = Fields::of(node, "options", report) else { return };
     for key in ["tools", "functions"] {
@@ -193,7 +193,7 @@ fn read_options<'s>(node: Node<'s>, old: bool, reading: &mut ModelReading<'s>, r
         if reading.model.id.is_none() {
             reading.model.id = fields::string(entry.value, "id", report);
         } else {
-            // It must not reach the provider, who would not know it.
+            // Do not send it to the provider, which does not know it.
             reading.model.options.extra.insert(entry.key.into_owned(), entry.value.into_json());
         }
     }
@@ -264,7 +264,7 @@ fn cache_mode(node: &Node<'_>, report: &mut Report) -> Option<CacheMode> {
     found
 }
 
-/// How a connection is written today, without its values.
+/// Formats a connection in the current syntax, without its values.
 fn spelling(connection: &Connection) -> String {
     let mut parts = vec![format!("kind: {}", connection.kind.as_str())];
     parts.extend(connection.name.as_ref().map(|_| "name: …".to_owned()));

@@ -1,6 +1,7 @@
-//! `.prompty` files: YAML front matter, then a template.
+//! Parses `.prompty` files: YAML front matter followed by a template.
 //!
-//! Files of older versions are read too. What has a new place is put there, with a warning that shows the new spelling.
+//! Older versions of the format are supported too. Keys that have moved are converted, with a warning that shows the
+//! new spelling.
 
 use std::collections::HashMap;
 
@@ -28,20 +29,22 @@ use crate::text::source::{SourceFile, Span};
 const KEYS: [&str; 9] =
     ["name", "displayName", "description", "metadata", "model", "inputs", "outputs", "tools", "template"];
 
-/// Keys that older files have at the top level, and that belong to the metadata.
+/// The keys that older files have at the top level and that now belong to the metadata.
 const OLD_METADATA: [&str; 3] = ["authors", "tags", "version"];
 
-/// Reads a `.prompty` file, and says everything that is wrong with it, in the order of the file.
+/// Parses a `.prompty` file, and reports everything that is wrong with it, in the order of the file.
 ///
-/// There is a document exactly when no finding is an error.
+/// Returns a document if and only if no finding is an error.
 pub fn parse(source: &SourceFile, resolve: &mut dyn Resolve) -> (Option<Document>, Vec<Diagnostic>) {
     let (document, diagnostics) = parse_as_far_as_possible(source, resolve);
     let has_errors = diagnostics.iter().any(Diagnostic::is_error);
     (document.filter(|_| !has_errors), diagnostics)
 }
 
-/// As [`parse`], but mistakes in the front matter do not hide the document: what could be understood of it is there,
-/// for whoever wants to check the rest.
+/// Parses as much of a `.prompty` file as possible, so that the rest can be checked as well.
+///
+/// Unlike [`parse`], this returns a document even if there are errors in the front matter. There is no document if the
+/// front matter is never closed.
 pub fn parse_as_far_as_possible(source: &SourceFile, resolve: &mut dyn Resolve) -> (Option<Document>, Vec<Diagnostic>) {
     let split = match split(source.text()) {
         Ok(split) => split,
@@ -57,7 +60,7 @@ pub fn parse_as_far_as_possible(source: &SourceFile, resolve: &mut dyn Resolve) 
     (Some(document), report.into_diagnostics())
 }
 
-/// What a front matter says, and what the environment gave for it.
+/// Parses the front matter. Returns its contents and the values from the environment.
 fn read_front_matter(
     source: &SourceFile,
     span: Span,
@@ -130,9 +133,9 @@ fn read_metadata(fields: &mut Fields<'_>, report: &mut Report) -> JsonMap {
     metadata
 }
 
-/// Older files give sample values apart from the inputs. They are examples, and never defaults.
+/// Reads `sample`. Older files list sample values separately from the inputs. They become examples, never defaults.
 ///
-/// Returns what cannot be understood, to be kept.
+/// Returns a sample that cannot be interpreted, so that it can be preserved.
 fn read_sample(entry: Entry<'_>, inputs: &mut Vec<Property>, report: &mut Report) -> Option<(String, Json)> {
     let Entry { key_span, value: node, .. } = entry;
     match node.value {
@@ -172,7 +175,8 @@ fn add_examples(samples: JsonMap, span: Span, inputs: &mut Vec<Property>) {
     }
 }
 
-/// `kind` and `instructions` follow from what the file is: its front matter cannot say otherwise.
+/// Drops `kind` and `instructions`, because the file itself determines them. Only `kind: prompt` is dropped without a
+/// warning.
 fn drop_what_the_file_decides(fields: &mut Fields<'_>, report: &mut Report) {
     if let Some(entry) = fields.take("kind")
         && !matches!(&entry.value, Node { value: Value::String(kind), .. } if kind == "prompt")
@@ -186,7 +190,7 @@ fn drop_what_the_file_decides(fields: &mut Fields<'_>, report: &mut Report) {
     }
 }
 
-/// Two spellings of a key that differ only in case leave open which one counts.
+/// Reports keys that differ only in case, because it is unclear which one counts.
 fn report_case_twins(fields: &Fields<'_>, report: &mut Report) {
     for known in KEYS.into_iter().filter(|known| fields.has(known)) {
         let is_twin = |entry: &&Entry<'_>| entry.key != known && entry.key.eq_ignore_ascii_case(known);

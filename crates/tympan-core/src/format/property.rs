@@ -1,4 +1,4 @@
-//! Declared inputs, outputs and parameters.
+//! Parses the declarations of inputs, outputs and parameters.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,7 +11,7 @@ use crate::diagnostic::{Diagnostic, guess};
 use crate::spec::schema::{Property, PropertyKind};
 use crate::text::source::Span;
 
-/// The keys that say something about a property.
+/// The keys of a property.
 const KEYS: [&str; 14] = [
     "kind",
     "type",
@@ -29,7 +29,7 @@ const KEYS: [&str; 14] = [
     "name",
 ];
 
-/// The keys that hardly anybody would give to an object of their own.
+/// The keys that are unlikely to occur in an object that is meant as a default value.
 const TELLING_KEYS: [&str; 7] = ["description", "required", "default", "example", "sample", "enumValues", "enum"];
 
 /// The keys of a JSON Schema that wraps properties.
@@ -46,7 +46,7 @@ const SCHEMA_KEYS: [&str; 10] = [
     "examples",
 ];
 
-/// What other formats call our kinds.
+/// The names that other formats use for our kinds.
 const KIND_ALIASES: [(&str, PropertyKind); 14] = [
     ("str", PropertyKind::String),
     ("text", PropertyKind::String),
@@ -64,16 +64,16 @@ const KIND_ALIASES: [(&str, PropertyKind); 14] = [
     ("json", PropertyKind::Object),
 ];
 
-/// Which spellings are expected, so that only the others are reported.
+/// The expected spelling of keys. Other spellings are reported.
 #[derive(Clone, Copy, PartialEq)]
 enum Style {
     /// `kind`, `example`, `enumValues`.
     Prompt,
-    /// `type`, `enum`: a JSON Schema, which tools are often described in.
+    /// `type`, `enum`: a JSON Schema, as is common in tool descriptions.
     Schema,
 }
 
-/// Reads properties from a list, a map or a JSON Schema; `what` names one of them in messages.
+/// Reads properties from a list, a map or a JSON Schema. `what` is the word for one of them in messages.
 pub(super) fn read_properties(node: Node<'_>, what: &str, report: &mut Report) -> Vec<Property> {
     read_styled(node, what, Style::Prompt, report)
 }
@@ -98,7 +98,7 @@ fn read_styled(node: Node<'_>, what: &str, style: Style, report: &mut Report) ->
     properties
 }
 
-/// The key that holds several of them.
+/// Returns the key that contains several of them.
 fn plural(what: &str) -> &str {
     match what {
         "input" => "inputs",
@@ -108,7 +108,7 @@ fn plural(what: &str) -> &str {
     }
 }
 
-/// An item of a list: a map with a name, or only a name.
+/// Reads an item of a list: a map with a name, or only a name.
 fn read_item(node: Node<'_>, what: &str, style: Style, report: &mut Report) -> Option<Property> {
     let span = node.span;
     if let Value::String(name) = node.value {
@@ -127,7 +127,7 @@ fn read_item(node: Node<'_>, what: &str, style: Style, report: &mut Report) -> O
     Some(read_fields(name, place, fields, style, report))
 }
 
-/// An entry of a map: a description of the property, or its default.
+/// Reads an entry of a map: the declaration of a property, or its default value.
 fn read_named(name: String, span: Span, node: Node<'_>, style: Style, report: &mut Report) -> Property {
     match node.value {
         Value::Null => Property { span: Some(span), ..Property::new(name, PropertyKind::String) },
@@ -147,7 +147,8 @@ fn read_named(name: String, span: Span, node: Node<'_>, style: Style, report: &m
     }
 }
 
-/// `question: string` says that the default is the word "string", which is rarely meant.
+/// Warns about a default that is the name of a kind: `question: string` sets the default to the word "string", which is
+/// rarely intended.
 fn warn_about_kind_as_default(name: &str, node: &Node<'_>, report: &mut Report) {
     let word = text(node).unwrap_or_default();
     if let Some(kind) = PropertyKind::from_name(word).or_else(|| kind_alias(word)) {
@@ -185,7 +186,7 @@ fn read_fields(name: String, span: Span, mut fields: Fields<'_>, style: Style, r
     property
 }
 
-/// Takes a field by its name or its older one, which is reported unless the style expects it.
+/// Takes a field by its name or by an older name, which is reported unless the style expects it.
 fn take_styled<'s>(
     fields: &mut Fields<'s>,
     key: &'static str,
@@ -204,7 +205,7 @@ fn read_kind(fields: &mut Fields<'_>, style: Style, report: &mut Report) -> Opti
     let node = take_styled(fields, "kind", "type", style, report)?;
     match &node.value {
         Value::String(name) => Some(parse_kind(name, node.quote(), node.span, style, report)),
-        // JSON Schema writes "may be null" this way.
+        // In JSON Schema, a list of types that includes "null" means that the value may be null.
         Value::List(items) if style == Style::Schema => {
             let mut names = items.iter().filter_map(text).filter(|name| *name != "null");
             names.next().map(|name| parse_kind(name, "…", node.span, style, report))
@@ -216,7 +217,7 @@ fn read_kind(fields: &mut Fields<'_>, style: Style, report: &mut Report) -> Opti
     }
 }
 
-/// The kind of this name; `quote` is how messages may show it.
+/// Returns the kind with this name. `quote` is the name as messages may show it.
 fn parse_kind(name: &str, quote: &str, span: Span, style: Style, report: &mut Report) -> PropertyKind {
     if let Some(kind) = PropertyKind::from_name(name) {
         return kind;
@@ -271,7 +272,7 @@ fn read_items(node: Node<'_>, style: Style, report: &mut Report) -> Option<Prope
     Some(read_fields(name, span, fields, style, report))
 }
 
-/// `required` is a boolean, or JSON Schema's list of the names inside that are.
+/// Reads `required`: a boolean, or JSON Schema's list of the nested properties that are required.
 fn read_required(fields: &mut Fields<'_>, properties: &mut [Property], report: &mut Report) -> Option<bool> {
     let node = fields.value("required")?;
     if !matches!(node.value, Value::List(_)) {
@@ -291,10 +292,10 @@ fn read_required(fields: &mut Fields<'_>, properties: &mut [Property], report: &
     None
 }
 
-/// The properties of a JSON Schema; what else it says about all of them has no place in a prompt.
+/// Reads the properties of a JSON Schema. Its other keywords have no counterpart in a prompt.
 fn read_schema(mut fields: Fields<'_>, what: &str, report: &mut Report) -> Vec<Property> {
     let style = match fields.get("properties") {
-        // The names inside tell which of the two ways to write it was meant.
+        // A list of properties is written in the style of prompt files, and a map in the style of JSON Schema.
         Some(Entry { value: Node { value: Value::List(_), .. }, .. }) => Style::Prompt,
         _ => Style::Schema,
     };
@@ -315,7 +316,7 @@ fn is_schema(entries: &[Entry<'_>]) -> bool {
         && entries.iter().any(|entry| holds_properties(entry) || names_object(entry))
 }
 
-/// Whether a map describes a property, and is not an object that serves as a default.
+/// Returns whether a map declares a property. Otherwise it is an object that serves as a default value.
 fn is_property(entries: &[Entry<'_>]) -> bool {
     let is_known = |entry: &Entry<'_>| KEYS.contains(&entry.key.as_ref());
     let is_telling = |entry: &Entry<'_>| TELLING_KEYS.contains(&entry.key.as_ref());
@@ -323,7 +324,7 @@ fn is_property(entries: &[Entry<'_>]) -> bool {
     entries.iter().any(names_kind) || (entries.iter().any(is_telling) && entries.iter().all(is_known))
 }
 
-/// The kind of a value.
+/// Infers the kind from a value.
 pub(super) fn infer(value: &Json) -> PropertyKind {
     match value {
         Json::Number(number) if number.is_f64() => PropertyKind::Float,
@@ -359,7 +360,7 @@ fn report_duplicates(properties: &[Property], what: &str, report: &mut Report) {
     }
 }
 
-/// Warns about keys that nobody took, but that are nearly ones that somebody would have taken.
+/// Warns about remaining keys that are probably misspellings of known ones.
 pub(super) fn warn_misspelt(fields: &Fields<'_>, known: &[&'static str], report: &mut Report) {
     for Entry { key, key_span, .. } in fields.entries() {
         let Some(meant) = guess(key, known.iter().copied()) else { continue };

@@ -1,8 +1,8 @@
-//! `${env:NAME}`, `${env:NAME:default}` and `${file:path}` in the strings of a front matter.
+//! Resolves `${env:NAME}`, `${env:NAME:default}` and `${file:path}` in the strings of a front matter.
 //!
-//! Every string is scanned once, and what a reference stands for is never scanned again: neither the text of a file,
-//! nor the value of a variable, nor a default. A reference ends at the brace that closes it, counting the braces
-//! inside, so `${env:A:${env:B}}` is one reference to `A`, whose default is the text `${env:B}`.
+//! Every string is scanned once, and the result of a reference is never scanned again, whether it is the text of a
+//! file, the value of a variable or a default. A reference ends at its matching closing brace: `${env:A:${env:B}}` is
+//! one reference to `A`, whose default is the text `${env:B}`.
 
 use std::borrow::Cow;
 
@@ -15,12 +15,13 @@ use crate::secret::env_value::{EnvPlace, EnvValue, EnvValues};
 use crate::spec::Secret;
 use crate::text::source::{SourceFile, Span};
 
-/// The most bytes that all references of a file may bring in.
+/// The maximum number of bytes that all references in a file may insert.
 const MAX_BYTES: usize = 16 << 20;
-/// The most values that files may bring in. Files of YAML count theirs themselves; this is for many of them.
+/// The maximum number of values that referenced files may insert. The YAML parser limits each file; this limits their
+/// total.
 const MAX_VALUES: usize = 300_000;
 
-/// Replaces the references in all strings of a front matter. Returns what the environment gave.
+/// Replaces the references in all strings of a front matter. Returns the values from the environment.
 pub(super) fn resolve_tree(
     root: &mut Node<'_>,
     source: &SourceFile,
@@ -36,7 +37,7 @@ pub(super) fn resolve_tree(
 /// One reference in a string.
 #[derive(Debug, PartialEq)]
 struct Reference<'t> {
-    /// All of it, with the braces.
+    /// The whole reference, including the braces.
     whole: &'t str,
     /// The part before the first colon, as written.
     protocol: &'t str,
@@ -51,16 +52,16 @@ struct Resolver<'a> {
     resolve: &'a mut dyn Resolve,
     report: &'a mut Report,
     env: EnvValues,
-    /// What the references have brought in so far.
+    /// The number of bytes that the references have inserted so far.
     bytes: usize,
     values: usize,
 }
 
-/// Where the string stands that is being resolved, and how far its references have been found there.
+/// The position of the string that is being resolved, and the offset up to which its references have been located.
 struct Place {
     node: Span,
     at: usize,
-    /// The last reference that was found, by where its text is.
+    /// The last reference that was located, identified by the address of its text.
     last: Option<(*const u8, Span)>,
 }
 
@@ -71,7 +72,7 @@ impl Place {
 }
 
 impl Resolver<'_> {
-    /// Replaces the references in a part of the front matter that is so deep in it, below this key.
+    /// Replaces the references in a part of the front matter at this depth, below this key.
     fn tree(&mut self, node: &mut Node<'_>, depth: usize, parent: Option<&str>) {
         let part = self.part;
         match &mut node.value {
@@ -84,7 +85,7 @@ impl Resolver<'_> {
             Value::Map(entries) => {
                 for (index, Entry { key, value, .. }) in entries.iter_mut().enumerate() {
                     self.part = part.below(depth, key, index, parent);
-                    // Older files have the tools among the model's options.
+                    // Older files declare the tools in the model's options.
                     let is_old = depth == 2 && self.part == EnvPlace::Model && matches!(&**key, "tools" | "functions");
                     let (depth, key) = if is_old { (1, "tools") } else { (depth + 1, &**key) };
                     self.tree(value, depth, Some(key));
@@ -133,7 +134,7 @@ impl Resolver<'_> {
         Value::String(Cow::Owned(resolved))
     }
 
-    /// Counts what a reference brings in. What is too much is reported once, and brought in no more.
+    /// Counts what a reference inserts. Exceeding the limit is reported once, and nothing more is inserted after that.
     fn has_room(&mut self, bytes: usize, values: usize, reference: &Reference<'_>, place: &mut Place) -> bool {
         let is_full = |resolver: &Self| resolver.bytes > MAX_BYTES || resolver.values > MAX_VALUES;
         let was_full = is_full(self);
@@ -151,7 +152,7 @@ impl Resolver<'_> {
         false
     }
 
-    /// What a reference inside a string stands for; nothing, if that has been reported.
+    /// Returns the text that replaces a reference inside a string. It is empty if an error has been reported.
     fn text_of<'t>(&mut self, reference: &Reference<'t>, place: &mut Place) -> Cow<'t, str> {
         if reference.protocol.eq_ignore_ascii_case("env") {
             self.env(reference, place)
@@ -165,13 +166,13 @@ impl Resolver<'_> {
 
     fn env<'t>(&mut self, reference: &Reference<'t>, place: &mut Place) -> Cow<'t, str> {
         let (name, default) = match reference.content.split_once(':') {
-            // An empty default counts as none: the format says so.
+            // The format defines that an empty default counts as no default.
             Some((name, default)) => (name.trim(), Some(default).filter(|default| !default.is_empty())),
             None => (reference.content.trim(), None),
         };
         let failure = match (self.resolve.env(name), default) {
             (Ok(Some(value)), _) => {
-                // A host that leaves references as they are gives nothing away.
+                // If the host leaves references unresolved, the value is not a secret.
                 if value != reference_to(name) {
                     self.remember(name, &value);
                 }
@@ -192,7 +193,7 @@ impl Resolver<'_> {
     }
 
     fn file(&mut self, reference: &Reference<'_>, place: &mut Place) -> Option<String> {
-        // Once the bound is reached, files are not read any more.
+        // Once the limit is exceeded, no more files are read.
         if !self.has_room(0, 0, reference, place) {
             return None;
         }
@@ -208,11 +209,11 @@ impl Resolver<'_> {
         }
     }
 
-    /// A string that is nothing but a reference to a file: JSON and YAML become what they say.
+    /// Resolves a string that consists only of a file reference. JSON and YAML files are parsed.
     fn whole_file<'s>(&mut self, reference: &Reference<'_>, place: &mut Place) -> Value<'s> {
         let Some(text) = self.file(reference, place) else { return Value::Null };
         let span = self.place(reference, place);
-        // What stands between values bounds how many there are.
+        // The number of separators limits how many values there can be.
         let values = text.bytes().filter(|byte| matches!(byte, b',' | b'[' | b'{' | b'\n')).count();
         if !self.has_room(text.len(), values, reference, place) {
             return Value::Null;
@@ -248,8 +249,9 @@ impl Resolver<'_> {
         self.report.push(from_error(failure, span));
     }
 
-    /// Where a reference stands: inside its string, if it is written there as it reads. References come in the order
-    /// in which they stand, so that none is looked for in what lies before the last one.
+    /// Returns the position of a reference within its string, or that of the whole string if the reference is written
+    /// differently there, for example with escapes. References are located in order, so the search continues after the
+    /// last one.
     fn place(&self, reference: &Reference<'_>, place: &mut Place) -> Span {
         if let Some((_, span)) = place.last.filter(|(last, _)| *last == reference.whole.as_ptr()) {
             return span;
@@ -259,7 +261,7 @@ impl Resolver<'_> {
             let start = place.at + found;
             Span::new(start, start + reference.whole.len())
         });
-        // Where one is not found, they are written in another way, and none is looked for again.
+        // If a reference is not found, the string is written differently. Do not search for the others.
         place.at = span.unwrap_or(place.node).end;
         let span = span.unwrap_or(place.node);
         place.last = Some((reference.whole.as_ptr(), span));
@@ -267,12 +269,12 @@ impl Resolver<'_> {
     }
 }
 
-/// The references of a string.
+/// An index of the references in a string.
 struct References<'t> {
     text: &'t str,
-    /// For each `${` that is closed: where its brace is, and the brace that closes it, counting those in between.
+    /// For each `${` that is closed: the offsets of its opening brace and of the matching closing brace.
     closed: Vec<(usize, usize)>,
-    /// Where the last closing brace is, whatever it closes.
+    /// The offset of the last closing brace, whatever it closes.
     last: usize,
 }
 
@@ -294,7 +296,7 @@ impl<'t> References<'t> {
         Self { text, closed, last: memchr::memrchr(b'}', bytes).unwrap_or(0) }
     }
 
-    /// The reference that starts at `start` with `${`, if it is one.
+    /// Returns the reference that starts with `${` at `start`, if it is valid.
     fn at(&self, start: usize) -> Option<Reference<'t>> {
         let inner = self.text[start..].strip_prefix("${")?;
         let colon = inner.find(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-')?;
@@ -315,7 +317,7 @@ impl<'t> References<'t> {
     }
 }
 
-/// A reference to a variable, as it is written.
+/// Formats a reference to a variable.
 fn reference_to(variable: &str) -> String {
     format!("${{env:{variable}}}")
 }

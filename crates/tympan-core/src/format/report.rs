@@ -1,4 +1,4 @@
-//! The findings of a reader, gathered while it reads on.
+//! Collects the findings of a parser while it continues to read.
 
 use std::fmt::Display;
 
@@ -6,7 +6,7 @@ use crate::diagnostic::Diagnostic;
 use crate::error::{Error, Kind};
 use crate::text::source::Span;
 
-/// What a reader has found so far.
+/// The findings so far.
 #[derive(Default)]
 pub(crate) struct Report {
     diagnostics: Vec<Diagnostic>,
@@ -17,13 +17,14 @@ impl Report {
         self.diagnostics.push(diagnostic);
     }
 
-    /// The findings in the order of their places.
+    /// Returns the findings, sorted by position.
     pub(crate) fn into_diagnostics(mut self) -> Vec<Diagnostic> {
         self.diagnostics.sort_by_key(|diagnostic| diagnostic.span.map_or(0, |span| span.start));
         self.diagnostics
     }
 
-    /// A key of an older format that has a new spelling; `new` would put it right where the key stands.
+    /// Reports a key from an older version of the format that has been renamed. The suggested fix replaces the key with
+    /// the last segment of `new`.
     pub(crate) fn renamed(&mut self, span: Span, old: &str, new: &str) {
         let key = new.rsplit('.').next().unwrap_or(new);
         self.push(
@@ -33,7 +34,7 @@ impl Report {
         );
     }
 
-    /// Something of an older format that has moved; `new` shows what to write.
+    /// Reports something from an older version of the format that has moved. `new` shows what to write instead.
     pub(crate) fn moved(&mut self, span: Span, old: &str, new: &str) {
         self.push(
             Diagnostic::warning(LEGACY_KEY, span, format!("{old} belongs to an older version of the format"))
@@ -42,20 +43,20 @@ impl Report {
     }
 }
 
-/// The code of warnings about older formats.
+/// The code of warnings about older versions of the format.
 pub(crate) const LEGACY_KEY: &str = "legacy_key";
 
-/// An error of a kind, with its message as the kind writes it.
+/// Creates an error diagnostic with the message pattern of a kind.
 pub(crate) fn error(kind: Kind, span: Span, details: impl Display) -> Diagnostic {
     Diagnostic::error(kind.code(), span, kind.pattern().replacen("{}", &details.to_string(), 1))
 }
 
-/// A field that has the wrong shape.
+/// Creates the error diagnostic for a field with the wrong shape.
 pub(crate) fn invalid(span: Span, details: impl Display) -> Diagnostic {
     error(Kind::InvalidDocument, span, details)
 }
 
-/// An error as a finding at this place.
+/// Converts an error to a diagnostic at this position.
 pub(crate) fn from_error(failure: &Error, span: Span) -> Diagnostic {
     let diagnostic = Diagnostic::error(failure.code(), span, failure.message());
     match failure.help() {

@@ -1,4 +1,4 @@
-//! How a prompt's template is rendered and split.
+//! Parses how a prompt's template is rendered and split into messages.
 
 use super::fields::{self, Fields, text, wrong};
 use super::property::warn_misspelt;
@@ -6,7 +6,7 @@ use super::report::{Report, invalid};
 use super::yaml::{Node, Value};
 use crate::spec::TemplateSpec;
 
-/// Reads `template`: a format's name, or a map of format and parser.
+/// Reads `template`: the name of a format, or a map with the format and the parser.
 pub(super) fn read_template(node: Node<'_>, report: &mut Report) -> TemplateSpec {
     let mut template = TemplateSpec::default();
     if text(&node).is_some() {
@@ -46,7 +46,7 @@ fn read_parser(node: Node<'_>, template: &mut TemplateSpec, report: &mut Report)
     }
 }
 
-/// A kind with options, which may also be written as the kind alone.
+/// Reads a kind with options, which may also be written as the kind alone.
 fn kind_and_fields<'s>(node: Node<'s>, what: &str, report: &mut Report) -> Option<(Option<String>, Fields<'s>)> {
     let span = node.span;
     match node.value {

@@ -1,4 +1,4 @@
-//! The tools that a prompt's model may call.
+//! Parses the tools that the model may call.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use crate::diagnostic::Diagnostic;
 use crate::spec::{Binding, BindingValue, Tool, ToolKind};
 use crate::text::source::Span;
 
-/// Reads `tools`: a list, or a map by name.
+/// Reads `tools`: a list, or a map from names to tools.
 pub(super) fn read_tools(node: Node<'_>, report: &mut Report) -> Vec<Tool> {
     let tools: Vec<Tool> = match node.value {
         Value::Null => Vec::new(),
@@ -60,7 +60,7 @@ fn read_name(fields: &mut Fields<'_>, span: Span, report: &mut Report) -> Option
     Some((fields::string(entry.value, "name", report)?, place))
 }
 
-/// OpenAI's wire format keeps a function's fields one level down.
+/// Flattens a tool in OpenAI's wire format, which nests the fields of a function one level deeper.
 fn unwrap_function<'s>(mut fields: Fields<'s>, report: &mut Report) -> Fields<'s> {
     if !matches!(fields.get("function"), Some(Entry { value: Node { value: Value::Map(_), .. }, .. })) {
         return fields;
@@ -151,7 +151,7 @@ fn read_mode(fields: &mut Fields<'_>, report: &mut Report) -> Option<String> {
     fields::string(node, "mode", report)
 }
 
-/// Reads bindings: a map by parameter, or a list of `{name, input}`.
+/// Reads bindings: a map from parameters to values, or a list of `{name, input}`.
 fn read_bindings(node: Node<'_>, report: &mut Report) -> Vec<Binding> {
     match node.value {
         Value::Map(entries) => entries
@@ -166,7 +166,7 @@ fn read_bindings(node: Node<'_>, report: &mut Report) -> Vec<Binding> {
     }
 }
 
-/// `{input: name}` stands for an input; anything else is the value itself.
+/// Reads the value of a binding: `{input: name}` refers to an input, and anything else is the value itself.
 fn read_binding(node: Node<'_>) -> BindingValue {
     if let Value::Map(entries) = &node.value
         && let [Entry { key, value, .. }] = entries.as_slice()

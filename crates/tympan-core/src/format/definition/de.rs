@@ -1,11 +1,11 @@
-//! From the tree that a document became to the generated types, without a JSON value in between.
+//! Deserializes a document tree into the generated types, without an intermediate JSON value.
 
 use serde::de::value::{Error, MapDeserializer, SeqDeserializer};
 use serde::de::{Deserializer, IntoDeserializer, Visitor};
 
 use super::super::yaml::{Node, Value};
 
-/// A value of a document, to be read as any type that knows how.
+/// A value in a document, which can be deserialized into any type.
 pub(super) struct Document<'s>(pub(super) Node<'s>);
 
 impl<'de> IntoDeserializer<'de> for Document<'_> {

@@ -1,4 +1,4 @@
-//! JSON as the tree that YAML becomes, with places.
+//! Parses JSON into the same tree as YAML, with positions.
 
 use std::borrow::Cow;
 
@@ -8,13 +8,14 @@ use serde_json::Value as Json;
 use super::super::yaml::{Entry, MAX_NODES, Node, Problem, Value, too_deep, too_many};
 use crate::text::source::Span;
 
-/// As deep as serde_json reads.
+/// The maximum nesting depth that serde_json supports.
 const MAX_DEPTH: usize = 127;
 
-/// Reads a JSON document. The tree is there whenever the text is JSON, also when keys occur twice.
+/// Parses a JSON document. Returns a tree whenever the text is valid JSON within the limits, even if it has duplicate
+/// keys.
 pub(super) fn parse(text: &str) -> (Option<Node<'_>>, Vec<Problem>) {
     let body = text.strip_prefix('\u{feff}').unwrap_or(text);
-    // What is JSON is serde_json's to say. After that, places are found without looking for mistakes.
+    // serde_json validates the text first. The reader then only determines positions, and does not look for mistakes.
     if let Err(error) = serde_json::from_str::<IgnoredAny>(body) {
         return (None, vec![not_json(text, text.len() - body.len(), &error)]);
     }
@@ -31,26 +32,27 @@ fn not_json(text: &str, offset: usize, error: &serde_json::Error) -> Problem {
     let lines = text[offset..].split_inclusive('\n').take(error.line().saturating_sub(1));
     let at = offset + lines.map(str::len).sum::<usize>() + error.column().saturating_sub(1);
     let at = text.floor_char_boundary(at.min(text.len()));
-    // serde_json says the place again at the end, in words.
+    // serde_json repeats the position at the end of the message.
     let message = error.to_string();
     let reason = message.split(" at line ").next().unwrap_or_default();
     Problem { span: Span::new(at, at), message: format!("this is not JSON: {reason}"), help: None }
 }
 
-/// Reports a string or number that has JSON's form but no value: half of a surrogate pair, or a number out of range.
+/// Creates the problem for a string or number that is well-formed but has no value: half of a surrogate pair, or a
+/// number out of range.
 fn unreadable(at: usize, error: &serde_json::Error) -> Problem {
     let message = error.to_string();
     let reason = message.split(" at line ").next().unwrap_or_default();
     Problem { span: Span::new(at, at), message: format!("this is not JSON: {reason}"), help: None }
 }
 
-/// Goes through a text that is known to be JSON.
+/// Reads a text that is known to be valid JSON.
 struct Reader<'s> {
     text: &'s str,
     at: usize,
     nodes: usize,
     depth: usize,
-    /// Why nothing more is read.
+    /// The reason why reading stopped.
     failure: Option<Problem>,
     problems: Vec<Problem>,
 }
@@ -77,7 +79,7 @@ impl<'s> Reader<'s> {
         Node { value, span: Span::new(start, self.at) }
     }
 
-    /// Ends the reading: there is nothing more to be seen.
+    /// Stops reading by moving to the end of the text.
     fn fail(&mut self, problem: Problem) {
         self.failure.get_or_insert(problem);
         self.at = self.text.len();
@@ -111,7 +113,8 @@ impl<'s> Reader<'s> {
         Value::List(items)
     }
 
-    /// Steps over a bracket or a comma to the next item, or over the closing bracket.
+    /// Advances past an opening bracket or a comma to the next item and returns `true`, or past the closing bracket and
+    /// returns `false`.
     fn goes_on(&mut self, close: u8) -> bool {
         self.skip_space();
         let is_closed = self.peek() == close || self.failure.is_some();
@@ -120,7 +123,7 @@ impl<'s> Reader<'s> {
             return false;
         }
         self.skip_space();
-        // An empty list or map closes right behind its opening bracket.
+        // An empty list or map closes right after its opening bracket.
         let is_empty = self.peek() == close;
         self.at += usize::from(is_empty);
         !is_empty
@@ -150,7 +153,7 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// A number, a boolean or null.
+    /// Reads a number, a boolean or null.
     fn scalar(&mut self) -> Value<'s> {
         let start = self.at;
         let Some(rest) = self.text.get(start..).filter(|rest| !rest.is_empty()) else { return Value::Null };

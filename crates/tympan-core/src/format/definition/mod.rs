@@ -1,12 +1,12 @@
-//! Prompt definitions: YAML, JSON or TOML documents of one shape.
+//! Parses prompt definitions: YAML, JSON or TOML documents with a common shape.
 //!
-//! The shape is said once, in `schemas/prompt-definition.schema.json`. The types are generated from it
-//! (`generated.rs`, kept fresh by a test), and the check of a document walks it (`shape.rs`).
+//! The shape is defined once, in `schemas/prompt-definition.schema.json`. The types are generated from it
+//! (`generated.rs`, which a test keeps up to date), and the validation of a document follows it (`shape.rs`).
 
 mod de;
 #[allow(missing_docs, unreachable_pub, clippy::all, reason = "typify wrote it; the schema holds the documentation")]
 mod generated {
-    // Not a module file of its own, so that nobody formats it.
+    // Included instead of declared as a module file, so that rustfmt does not format it.
     include!("generated.rs");
 }
 mod json;
@@ -37,7 +37,7 @@ static SHAPE: LazyLock<Shape> = LazyLock::new(|| {
     Shape::new(&schema)
 });
 
-/// How a definition is written down.
+/// The syntax of a definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Syntax {
     /// YAML 1.2, as in prompt files.
@@ -49,7 +49,7 @@ pub enum Syntax {
 }
 
 impl Syntax {
-    /// The syntax of files whose names end like this: `yaml`, `yml`, `json` or `toml`.
+    /// Returns the syntax for a file extension: `yaml`, `yml`, `json` or `toml`, in any case.
     pub fn from_extension(extension: &str) -> Option<Self> {
         Some(match extension.to_ascii_lowercase().as_str() {
             "yaml" | "yml" => Self::Yaml,
@@ -60,7 +60,7 @@ impl Syntax {
     }
 }
 
-/// A template of a definition, and where it is written.
+/// A template of a definition, and its position.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Arm {
     pub(crate) name: String,
@@ -68,18 +68,19 @@ pub(crate) struct Arm {
     pub(crate) span: Span,
 }
 
-/// As much of a definition as could be understood.
+/// The parts of a definition that could be parsed.
 #[derive(Debug, Default)]
 pub(crate) struct Parsed {
-    /// What it says, if it has the right shape.
+    /// The definition, if it has the right shape.
     pub(crate) definition: Option<PromptDefinition>,
-    /// The templates that are there, whether the rest is right or not; the default one comes first.
+    /// The templates that were found, even if the rest is invalid. The default one comes first.
     pub(crate) arms: Vec<Arm>,
-    /// The names of the variables, and where they are declared.
+    /// The names of the declared variables, and their positions.
     pub(crate) declared: Vec<(String, Span)>,
 }
 
-/// Whether a text is meant as a definition, whatever is wrong with it: it has a `role` and a `body` at the top.
+/// Returns whether a text is meant as a definition, even if it is invalid: it has a `role` and a `body` at the top
+/// level.
 pub fn is_definition(text: &str, syntax: Syntax) -> bool {
     let (root, _) = read(text, syntax);
     root.is_some_and(|root| entry(&root, "role").is_some() && entry(&root, "body").is_some())
@@ -100,7 +101,7 @@ fn read(text: &str, syntax: Syntax) -> (Option<Node<'_>>, Vec<Problem>) {
     }
 }
 
-/// Reads a definition, and says everything that is wrong with its shape. Its templates are not looked at.
+/// Parses a definition, and reports everything that is wrong with its shape. The templates are not checked.
 pub(crate) fn parse(source: &SourceFile, syntax: Syntax) -> (Parsed, Vec<Diagnostic>) {
     let (root, problems) = read(source.text(), syntax);
     let mut report = Report::default();
@@ -112,7 +113,7 @@ pub(crate) fn parse(source: &SourceFile, syntax: Syntax) -> (Parsed, Vec<Diagnos
     if diagnostics.is_empty() {
         match PromptDefinition::deserialize(Document(root)) {
             Ok(definition) => parsed.definition = Some(definition),
-            // The types come from the same schema, so that this cannot happen.
+            // This cannot happen, because the types are generated from the same schema.
             Err(failure) => return (parsed, vec![error(Kind::InvalidDefinition, Span::default(), failure)]),
         }
     }

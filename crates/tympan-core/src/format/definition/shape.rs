@@ -1,7 +1,7 @@
-//! Whether a document has the shape that the schema says.
+//! Checks that a document has the shape that the schema defines.
 //!
-//! The rules come from the schema alone, so that nothing here repeats it. Only the keywords that it uses are known; a
-//! test fails when it begins to use another.
+//! The rules come from the schema alone and are not repeated here. Only the keywords that the schema uses are
+//! supported; a test fails if it starts to use another one.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use crate::diagnostic::{Diagnostic, guess, short};
 use crate::error::Kind;
 use crate::text::source::Span;
 
-/// A schema, made ready to be walked: looking keywords up by name at each value takes longer than all the rest.
+/// A schema, compiled for fast checks: looking up keywords by name for each value would dominate the running time.
 #[derive(Debug, Default)]
 pub(super) struct Shape {
     kind: Option<Type>,
@@ -36,7 +36,7 @@ enum Type {
     Map,
 }
 
-/// What a map may hold besides its properties.
+/// The entries that a map may contain besides its properties.
 #[derive(Debug, Default)]
 enum Others {
     #[default]
@@ -46,7 +46,7 @@ enum Others {
 }
 
 impl Shape {
-    /// The shape that a schema describes. A schema that refers to itself has none.
+    /// Compiles a schema. The schema must not be recursive: references are expanded in place.
     pub(super) fn new(root: &Json) -> Self {
         Self::of(root, root)
     }
@@ -75,7 +75,7 @@ impl Shape {
         }
     }
 
-    /// Reports everything about a document that does not fit.
+    /// Reports everything in a document that does not match.
     pub(super) fn check(&self, root: &Node<'_>, report: &mut Report) {
         Checker { report }.check(self, root, &Path::ROOT);
     }
@@ -116,7 +116,7 @@ impl Type {
     }
 }
 
-/// Where a value stands, such as `variables.name.type[1]`. It is written out only if there is something to say.
+/// The path of a value, such as `variables.name.type[1]`. It is formatted only for messages.
 struct Path<'a> {
     parent: Option<&'a Path<'a>>,
     step: Step<'a>,
@@ -169,7 +169,7 @@ impl Checker<'_> {
         }
     }
 
-    /// One of several shapes: the one whose type fits says what is wrong.
+    /// Checks a value that may have one of several shapes. The shape whose type matches determines the findings.
     fn check_any(&mut self, branches: &[Shape], node: &Node<'_>, path: &Path<'_>) {
         match branches.iter().find(|branch| branch.fits_type(node)) {
             Some(branch) => self.check(branch, node, path),
@@ -275,7 +275,7 @@ fn first_lower(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Keywords that say something to people only.
+    /// Keywords that are informational only.
     const NOTES: [&str; 6] = ["$schema", "$id", "title", "description", "default", "$defs"];
     const KNOWN: [&str; 12] = [
         "$ref",

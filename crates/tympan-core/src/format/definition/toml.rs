@@ -1,4 +1,4 @@
-//! TOML as the tree that YAML becomes, with places.
+//! Parses TOML into the same tree as YAML, with positions.
 
 use std::borrow::Cow;
 
@@ -9,9 +9,9 @@ use toml::{Spanned, de::Error};
 use super::super::yaml::{Entry, MAX_NODES, Node, Problem, Value, too_many};
 use crate::text::source::Span;
 
-/// Reads a TOML document.
+/// Parses a TOML document.
 pub(super) fn parse(text: &str) -> (Option<Node<'_>>, Vec<Problem>) {
-    // Before it is known what a document says, this bounds how many values it can have.
+    // Check the size before parsing: the number of separators limits how many values there can be.
     let values = text.bytes().filter(|byte| matches!(byte, b',' | b'[' | b'{' | b'=')).count();
     if values > 4 * MAX_NODES {
         return (None, vec![too_many(Span::default(), "")]);
@@ -19,7 +19,7 @@ pub(super) fn parse(text: &str) -> (Option<Node<'_>>, Vec<Problem>) {
     let (table, errors) = DeTable::parse_recoverable(text);
     let problems: Vec<_> = errors.iter().map(problem).collect();
     let span = Span::from(table.span());
-    // A table that was read in spite of mistakes may lack half of what was written.
+    // After an error, the recovered table may be incomplete.
     let root = problems.is_empty().then(|| Node { value: map(table.into_inner()), span });
     (root, problems)
 }
@@ -48,7 +48,7 @@ fn node(value: Spanned<DeValue<'_>>) -> Node<'_> {
         DeValue::Boolean(value) => Value::Bool(value),
         DeValue::Array(array) => list(array),
         DeValue::Table(table) => map(table),
-        // JSON has no dates: their text says the same.
+        // JSON has no dates, so use their text.
         DeValue::Datetime(date) => Value::String(Cow::Owned(date.to_string())),
         DeValue::Integer(integer) => number(i64::from_str_radix(integer.as_str(), integer.radix()), integer.as_str()),
         DeValue::Float(float) => match float.as_str().parse().ok().and_then(Number::from_f64) {
@@ -59,7 +59,7 @@ fn node(value: Spanned<DeValue<'_>>) -> Node<'_> {
     Node { value, span }
 }
 
-/// A number; one that JSON cannot hold stays text, as in YAML.
+/// Converts an integer. One that does not fit in 64 bits becomes a string, as in YAML.
 fn number<'s>(parsed: Result<i64, std::num::ParseIntError>, text: &str) -> Value<'s> {
     match parsed {
         Ok(value) => Value::Number(value.into()),

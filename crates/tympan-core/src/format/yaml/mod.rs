@@ -1,7 +1,8 @@
-//! YAML as a small tree in which every key and value knows its place.
+//! Parses YAML into a small tree in which every key and value has its position.
 //!
-//! Stricter than YAML itself, so that a file says one thing to every reader: one document, no duplicate keys, no merge
-//! keys, no tags but those of the core schema, and bounds on depth and size that aliases count towards.
+//! The parser is stricter than YAML, so that a file means the same to every reader. It accepts a single document,
+//! rejects duplicate keys, merge keys and tags outside the core schema, and limits depth and size. Aliases count
+//! towards the limits.
 
 pub(super) mod scalar;
 
@@ -14,25 +15,26 @@ use serde_saphyr::granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanErr
 use crate::json::JsonMap;
 use crate::text::source::Span;
 
-/// Deeper nesting than any prompt needs, and shallow enough for recursion on a small stack.
+/// The maximum nesting depth: more than any prompt needs, and low enough for recursion on a small stack.
 const MAX_DEPTH: usize = 64;
-/// More values than any prompt needs; what aliases repeat is counted each time.
+/// The maximum number of values: more than any prompt needs. Values that aliases repeat are counted each time.
 pub(super) const MAX_NODES: usize = 100_000;
-/// The bytes of text that aliases may repeat in all. A larger document may repeat as much as it has itself.
+/// The maximum number of bytes of text that aliases may repeat in total. A larger document may repeat as many bytes as
+/// it has.
 const MAX_REPEATED: usize = 1 << 20;
-/// What the parser says of a value that no anchor names.
+/// The anchor ID that the parser uses for a value without an anchor.
 const NO_ANCHOR: usize = 0;
-/// Maps up to this size look for duplicates by comparing; larger ones keep a set.
+/// Smaller maps are searched linearly for duplicates, and larger ones use a set.
 const SMALL_MAP: usize = 16;
 
-/// A value and where it stands.
+/// A value and its position.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Node<'s> {
     pub(crate) value: Value<'s>,
     pub(crate) span: Span,
 }
 
-/// What YAML's core schema can say.
+/// A value in YAML's core schema.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value<'s> {
     Null,
@@ -43,7 +45,7 @@ pub(crate) enum Value<'s> {
     Map(Vec<Entry<'s>>),
 }
 
-/// A key with its value.
+/// A key and its value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Entry<'s> {
     pub(crate) key: Cow<'s, str>,
@@ -51,7 +53,7 @@ pub(crate) struct Entry<'s> {
     pub(crate) value: Node<'s>,
 }
 
-/// Why a text is not YAML that we accept.
+/// The reason why YAML is rejected.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Problem {
     pub(crate) span: Span,
@@ -60,7 +62,7 @@ pub(crate) struct Problem {
 }
 
 impl<'s> Node<'s> {
-    /// The value in words, for messages.
+    /// Describes the type of the value, for messages.
     pub(crate) fn describe(&self) -> &'static str {
         match self.value {
             Value::Null => "nothing",
@@ -72,7 +74,7 @@ impl<'s> Node<'s> {
         }
     }
 
-    /// Its text, for messages: only what stands in the file itself, since what a reference brought in may be secret.
+    /// Returns the text for messages, but only if it comes from the file itself. Text from a reference may be secret.
     pub(crate) fn quote(&self) -> &str {
         match &self.value {
             Value::String(Cow::Borrowed(text)) => text,
@@ -91,7 +93,7 @@ impl<'s> Node<'s> {
         }
     }
 
-    /// The same value at another place, owning its text.
+    /// Moves the value and everything in it to another position, and makes its text owned.
     pub(crate) fn moved_to(self, span: Span) -> Node<'static> {
         let value = match self.value {
             Value::Null => Value::Null,
@@ -113,7 +115,7 @@ impl<'s> Node<'s> {
         Node { value, span }
     }
 
-    /// A JSON value, all of it at one place.
+    /// Converts a JSON value. Everything in it gets the same position.
     pub(crate) fn from_json(json: Json, span: Span) -> Node<'static> {
         let value = match json {
             Json::Null => Value::Null,
@@ -134,7 +136,7 @@ impl<'s> Node<'s> {
         Node { value, span }
     }
 
-    /// What a copy of it takes up.
+    /// Returns the size of a copy of the value.
     fn size(&self) -> Size {
         let mut total = Size { nodes: 1, depth: 1, bytes: 0 };
         match &self.value {
@@ -150,14 +152,14 @@ impl<'s> Node<'s> {
     }
 }
 
-/// What a copy of a value takes up.
+/// The size of a copy of a value.
 #[derive(Clone, Copy)]
 struct Size {
-    /// How many values it holds, itself included.
+    /// The number of values, including itself.
     nodes: usize,
-    /// How deep they nest.
+    /// The nesting depth.
     depth: usize,
-    /// The bytes of its texts and keys.
+    /// The number of bytes in its strings and keys.
     bytes: usize,
 }
 
@@ -169,20 +171,20 @@ impl Size {
     }
 }
 
-/// What an anchor names.
+/// The value of an anchor.
 struct Anchored<'s> {
     node: Node<'s>,
     size: Size,
 }
 
-/// The entries of a map as JSON.
+/// Converts the entries of a map to JSON.
 pub(crate) fn into_json_map(entries: Vec<Entry<'_>>) -> JsonMap {
     entries.into_iter().map(|entry| (entry.key.into_owned(), entry.value.into_json())).collect()
 }
 
-/// Reads one YAML document that starts `offset` bytes into its file.
+/// Parses one YAML document that starts `offset` bytes into its file.
 ///
-/// The tree is there whenever it could be built, also when there are problems with it.
+/// Returns a tree whenever one can be built, even if there are problems with it.
 pub(crate) fn parse(text: &str, offset: usize) -> (Option<Node<'_>>, Vec<Problem>) {
     let (text, offset) = match text.strip_prefix('\u{feff}') {
         Some(rest) => (rest, offset + '\u{feff}'.len_utf8()),
@@ -200,7 +202,7 @@ pub(crate) fn parse(text: &str, offset: usize) -> (Option<Node<'_>>, Vec<Problem
     (root, builder.problems)
 }
 
-/// A list or map that is still being read.
+/// A list or map that is not complete yet.
 struct Frame<'s> {
     collection: Collection<'s>,
     anchor: usize,
@@ -219,7 +221,7 @@ struct Builder<'s> {
     stack: Vec<Frame<'s>>,
     anchors: HashMap<usize, Anchored<'s>>,
     nodes: usize,
-    /// The bytes that anchors and aliases have repeated.
+    /// The number of bytes that anchors and aliases have repeated.
     repeated: usize,
     root: Option<Node<'s>>,
     problems: Vec<Problem>,
@@ -319,7 +321,7 @@ impl<'s> Builder<'s> {
         self.finish(Node { value, span }, frame.anchor)
     }
 
-    /// Puts a copy of what an anchor names at the alias's place.
+    /// Inserts a copy of an anchor's value at the position of an alias.
     fn alias(&mut self, anchor: usize, span: Span) -> Result<(), Problem> {
         if self.at_key() {
             return Err(Problem { span, message: "an alias cannot be a key".into(), help: Some("write the key out") });
@@ -332,14 +334,14 @@ impl<'s> Builder<'s> {
         if self.stack.len() + size.depth > MAX_DEPTH {
             return Err(too_deep(span, MAX_DEPTH));
         }
-        // What there is no room for is not copied first.
+        // Check the limits before copying.
         self.repeat(size, span)?;
         let Some(target) = self.anchors.get(&anchor) else { return Ok(()) };
         let node = Node { value: target.node.value.clone(), span };
         self.finish(node, NO_ANCHOR)
     }
 
-    /// Remembers what an anchor names.
+    /// Stores the value of an anchor.
     #[cold]
     fn anchor(&mut self, anchor: usize, node: &Node<'s>) -> Result<(), Problem> {
         let size = node.size();
@@ -348,7 +350,7 @@ impl<'s> Builder<'s> {
         Ok(())
     }
 
-    /// Hands a complete value to the list or map around it.
+    /// Adds a complete value to the enclosing list or map.
     fn finish(&mut self, node: Node<'s>, anchor: usize) -> Result<(), Problem> {
         if anchor != NO_ANCHOR {
             self.anchor(anchor, &node)?;
@@ -387,7 +389,7 @@ impl<'s> Builder<'s> {
         Err(too_many(span, ", counting what aliases repeat"))
     }
 
-    /// Counts a copy.
+    /// Counts a copy towards the limits.
     fn repeat(&mut self, size: Size, span: Span) -> Result<(), Problem> {
         self.count(size.nodes, span)?;
         self.repeated = self.repeated.saturating_add(size.bytes);
@@ -444,7 +446,7 @@ fn one_document(span: Span) -> Problem {
     }
 }
 
-/// A document, in whatever syntax, with more values than any prompt needs.
+/// Creates the problem for a document in any syntax with too many values.
 pub(super) fn too_many(span: Span, how: &str) -> Problem {
     let message = format!("more than {MAX_NODES} values{how}");
     Problem { span, message, help: Some("move data into a file and refer to it with ${file:…}") }

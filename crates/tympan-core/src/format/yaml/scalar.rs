@@ -1,4 +1,4 @@
-//! What a YAML scalar means, by YAML 1.2's core schema.
+//! Resolves YAML scalars according to the core schema of YAML 1.2.
 
 use std::borrow::Cow;
 
@@ -7,10 +7,10 @@ use serde_saphyr::granit_parser::Tag;
 
 use super::Value;
 
-/// The value of a scalar; quoted and block scalars are text.
+/// Resolves a scalar. Quoted and block scalars are strings.
 ///
-/// `yes` and `no` are text. So is a number that JSON cannot hold (`.nan`, `1e400`, an integer of more than 64 bits):
-/// text loses nothing, while any number would be another one.
+/// `yes` and `no` are strings. So is a number that JSON cannot represent (`.nan`, `1e400`, an integer of more than 64
+/// bits): a string is lossless, while any number would be a different one.
 pub(super) fn resolve<'s>(text: Cow<'s, str>, plain: bool, tag: Option<&Tag>) -> Result<Value<'s>, String> {
     let Some(tag) = tag else {
         return Ok(if plain { resolve_plain(text) } else { Value::String(text) });
@@ -28,7 +28,7 @@ pub(super) fn resolve<'s>(text: Cow<'s, str>, plain: bool, tag: Option<&Tag>) ->
 }
 
 fn resolve_plain(text: Cow<'_, str>) -> Value<'_> {
-    // Few plain scalars are anything but text, and their first character tells.
+    // Most plain scalars are strings, and the first character rules out the other types.
     match text.as_bytes().first() {
         None | Some(b'~' | b'n' | b'N') if is_null(&text) => Value::Null,
         Some(b't' | b'T' | b'f' | b'F') => match boolean(&text) {
@@ -55,7 +55,7 @@ fn boolean(text: &str) -> Option<bool> {
     }
 }
 
-/// A number of the core schema that JSON can hold.
+/// Parses a number in the core schema that JSON can represent.
 pub(in crate::format) fn number(text: &str) -> Option<Number> {
     let radix = |digits: &str, radix| u64::from_str_radix(digits, radix).ok().map(Number::from);
     if let Some(digits) = text.strip_prefix("0o") {
@@ -72,7 +72,7 @@ pub(in crate::format) fn number(text: &str) -> Option<Number> {
     is_float(unsigned).then(|| text.parse().ok().and_then(Number::from_f64)).flatten()
 }
 
-/// Digits with a point, an exponent, or both.
+/// Returns whether the text is digits with a decimal point, an exponent, or both.
 fn is_float(text: &str) -> bool {
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, Some(exponent.strip_prefix(['-', '+']).unwrap_or(exponent))),
