@@ -1,33 +1,33 @@
-//! From a directive to the prompt that a model gets.
+//! Builds the prompt for a directive.
 
 use std::ops::Range;
 
 use indexmap::IndexMap;
 
-/// What a prompt says first, unless the host says otherwise.
+/// The default text at the start of the prompt.
 pub const INSTRUCTION: &str = "Execute the directive as specified now.";
 
-/// The tool through which a model returns the results of a directive.
+/// The tool that a model calls to return the results of a directive.
 pub const RETURN_TOOL: &str = "rye/agent/threads/directive_return";
 
-/// What a prompt is built from. Whatever is empty is left out; nothing else of a directive can get in.
+/// The parts of a prompt. Empty parts are left out, and nothing else from a directive is included.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Parts<'a> {
-    /// What the prompt says first.
+    /// The text at the start of the prompt.
     pub instruction: &'a str,
-    /// The directive's name.
+    /// The name of the directive.
     pub name: &'a str,
-    /// What it does.
+    /// The description of the directive.
     pub description: &'a str,
-    /// The text before the metadata; signatures and headings are taken out of it.
+    /// The text before the metadata. Signatures and headings are removed from it.
     pub preamble: &'a str,
     /// The steps.
     pub body: &'a str,
-    /// Names and descriptions of what it returns. A description that is empty is the name.
+    /// The names and descriptions of the outputs. If a description is empty, the name is used.
     pub outputs: &'a [(&'a str, &'a str)],
 }
 
-/// Builds the prompt: the parts that there are, with a blank line between them.
+/// Builds the prompt: the parts that are not empty, separated by blank lines.
 ///
 /// ```
 /// use tympan::format::directive::{INSTRUCTION, Parts, build_prompt};
@@ -40,13 +40,13 @@ pub fn build_prompt(parts: &Parts<'_>) -> String {
     build(parts).text
 }
 
-/// A prompt, and where in it the author's own text stands.
+/// A prompt, and the positions of the author's text in it.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Built {
     pub(super) text: String,
-    /// Lines of the preamble: where in the prompt, and where in the preamble they begin.
+    /// For each line of the preamble: its range in the prompt, and its start in the preamble.
     pub(super) preamble: Vec<(Range<usize>, usize)>,
-    /// The steps, and where in the body they begin.
+    /// The range of the steps in the prompt, and their start in the body.
     pub(super) body: (Range<usize>, usize),
 }
 
@@ -82,7 +82,7 @@ pub(super) fn build(parts: &Parts<'_>) -> Built {
 }
 
 impl Built {
-    /// Adds a part after a blank line, and tells where it stands.
+    /// Appends a part after a blank line, and returns its range.
     fn part(&mut self, part: &str) -> Range<usize> {
         self.text.push_str("\n\n");
         let start = self.text.len();
@@ -90,10 +90,10 @@ impl Built {
         start..self.text.len()
     }
 
-    /// Adds the lines of the preamble that are neither signatures nor headings.
+    /// Appends the lines of the preamble that are neither signatures nor headings.
     fn add_preamble(&mut self, preamble: &str) {
         let lines = kept_lines(preamble);
-        // White space around what is kept goes, also if what stood around it is not kept.
+        // Trim the remaining lines as a whole, even where removed lines surrounded them.
         let is_blank = |line: &&(usize, &str)| line.1.trim().is_empty();
         let first = lines.iter().take_while(is_blank).count();
         let last = lines.len() - lines.iter().rev().take_while(is_blank).count();
@@ -118,7 +118,7 @@ impl Built {
     }
 }
 
-/// The lines of a preamble that are neither signatures nor headings, and where they begin.
+/// Returns the lines of a preamble that are neither signatures nor headings, with their offsets.
 fn kept_lines(preamble: &str) -> Vec<(usize, &str)> {
     let mut at = 0;
     let lines = preamble.split('\n').map(|line| {
@@ -130,9 +130,9 @@ fn kept_lines(preamble: &str) -> Vec<(usize, &str)> {
     lines.filter(|(_, line)| is_kept(line.trim())).collect()
 }
 
-/// The instruction to call `directive_return`, if there is anything to return.
+/// Returns the instruction to call `directive_return`, if there are any outputs.
 fn return_instruction(outputs: &[(&str, &str)]) -> Option<String> {
-    // As in a map, a name that comes again keeps its place and has the last description.
+    // A repeated name stays in its first position and gets the last description.
     let fields: IndexMap<&str, &str> = outputs.iter().filter(|(name, _)| !name.is_empty()).copied().collect();
     if fields.is_empty() {
         return None;
@@ -149,7 +149,7 @@ fn field(name: &str, description: &str) -> String {
     format!("\"{name}\": \"{}\"", placeholder(name, description))
 }
 
-/// What stands in the instruction where a value has to go.
+/// Returns the placeholder for a value in the instruction.
 pub(crate) fn placeholder(name: &str, description: &str) -> String {
     format!("<{}>", if description.is_empty() { name } else { description })
 }
@@ -159,7 +159,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The document's code, line by line, with none of the bookkeeping.
+    /// The code from the Rye documentation, line by line, without the tracking of positions.
     fn as_documented(parts: &Parts<'_>) -> String {
         let Parts { name, description, .. } = *parts;
         let mut said = vec![parts.instruction.to_owned()];
@@ -213,7 +213,7 @@ mod tests {
     const RETURN: &str = "When you have completed all steps, return structured results:\n`rye_execute(item_type=\"tool\", \
                           item_id=\"rye/agent/threads/directive_return\", parameters=";
 
-    /// The cases that the document's code distinguishes.
+    /// The cases that the documented code distinguishes.
     #[test]
     fn the_document_s_cases() {
         let outputs = [
@@ -283,7 +283,7 @@ mod tests {
             };
             let built = build(&parts);
             prop_assert_eq!(&built.text, &as_documented(&parts));
-            // What is said to stand somewhere does stand there.
+            // The reported positions are correct.
             for (range, at) in &built.preamble {
                 prop_assert_eq!(&built.text[range.clone()], &preamble[*at..*at + range.len()]);
             }

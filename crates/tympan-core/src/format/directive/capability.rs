@@ -1,16 +1,16 @@
-//! What a directive may do: `rye.<action>.<type>.<item>`.
+//! Capabilities, which grant permissions to a directive: `rye.<action>.<type>.<item>`.
 
 use std::fmt;
 
-/// The actions that there are; later Rye versions have `fetch` for `search` and `load`.
+/// The supported actions. Later Rye versions use `fetch` in place of `search` and `load`.
 pub const ACTIONS: [&str; 5] = ["execute", "search", "load", "sign", "fetch"];
-/// The types of items that actions are about.
+/// The types of items that actions apply to.
 pub const ITEM_TYPES: [&str; 3] = ["tool", "directive", "knowledge"];
 
-/// A capability, as it is written in one string: `rye.execute.tool.rye.file-system.*`.
+/// A capability, written as a string such as `rye.execute.tool.rye.file-system.*`.
 ///
-/// `*` stands for any characters, `?` for one. A short form such as `rye.execute.*` or `rye.*` covers all that it
-/// leaves out.
+/// `*` matches any characters, and `?` matches one. A short form such as `rye.execute.*` or `rye.*` covers everything
+/// that it leaves out.
 ///
 /// ```
 /// use tympan::format::directive::Capability;
@@ -25,36 +25,36 @@ pub const ITEM_TYPES: [&str; 3] = ["tool", "directive", "knowledge"];
 pub struct Capability(String);
 
 impl Capability {
-    /// The capability of an action on items of a type; slashes in the item's name are dots in the capability.
+    /// Creates the capability for an action on items of a type. Slashes in the item's name become dots.
     ///
     /// # Errors
-    /// What is wrong with it, for people.
+    /// Returns a message if the capability is invalid.
     pub fn new(action: &str, item_type: &str, item: &str) -> Result<Self, String> {
         format!("rye.{action}.{item_type}.{}", item.trim().replace('/', ".")).parse()
     }
 
-    /// All that can be done by an action.
+    /// Creates the capability for an action on any item.
     ///
     /// # Errors
-    /// There is no such action.
+    /// Returns a message if there is no such action.
     pub fn any_of(action: &str) -> Result<Self, String> {
         format!("rye.{action}.*").parse()
     }
 
-    /// Everything.
+    /// Returns the capability that covers everything.
     pub fn everything() -> Self {
         Self("rye.*".to_owned())
     }
 
-    /// The capability as a string.
+    /// Returns the capability as a string.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether it allows an action on an item.
+    /// Returns whether the capability allows an action on an item. An item with wildcards is never allowed.
     pub fn covers(&self, action: &str, item_type: &str, item: &str) -> bool {
         let asked = format!("rye.{action}.{item_type}.{}", item.replace('/', "."));
-        // A name with wildcards asks for more than one item.
+        // A name with wildcards would stand for several items.
         !item.contains(['*', '?']) && matches(self.0.as_bytes(), asked.as_bytes())
     }
 }
@@ -94,7 +94,7 @@ impl std::str::FromStr for Capability {
     }
 }
 
-/// Whether a text fits a pattern, in time that grows with the product of their lengths and no faster.
+/// Returns whether a text matches a pattern. The time is at most proportional to the product of their lengths.
 fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut at_pattern, mut at_text) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
@@ -109,7 +109,7 @@ fn matches(pattern: &[u8], text: &[u8]) -> bool {
                 at_text += 1;
             }
             _ => {
-                // The last star takes one character more.
+                // Backtrack: let the last star match one more character.
                 let Some((at_star, taken)) = star else { return false };
                 star = Some((at_star, taken + 1));
                 at_pattern = at_star + 1;

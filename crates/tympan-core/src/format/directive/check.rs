@@ -1,4 +1,4 @@
-//! What is worth saying about a directive besides what is wrong with its metadata.
+//! Checks a directive beyond the syntax of its metadata.
 
 use std::collections::HashSet;
 
@@ -10,10 +10,10 @@ use crate::format::interpolation::{malformed, references};
 use crate::format::report::{Report, error};
 use crate::text::source::{SourceFile, Span};
 
-/// The most bytes that are searched for names of outputs.
+/// The maximum number of bytes that are searched for the names of outputs.
 const MAX_SEARCHED: usize = 64 << 20;
 
-/// Runs all rules.
+/// Runs all checks.
 pub(super) fn check(directive: &Directive, layout: &Layout, source: &SourceFile, report: &mut Report) {
     let opening = layout.metadata.as_ref().map(|metadata| metadata.opening).unwrap_or_default();
     required_metadata(directive, opening, report);
@@ -26,7 +26,7 @@ pub(super) fn check(directive: &Directive, layout: &Layout, source: &SourceFile,
     second_metadata(layout, report);
 }
 
-/// Rye asks for these. A prompt can be built without them.
+/// Warns about metadata that Rye requires. A prompt can be built without it.
 fn required_metadata(directive: &Directive, at: Span, report: &mut Report) {
     let fields = [
         ("name", directive.name.is_none()),
@@ -57,7 +57,8 @@ fn version(directive: &Directive, at: Span, report: &mut Report) {
     }
 }
 
-/// Three numbers without leading zeros, and perhaps a pre-release and build metadata.
+/// Returns whether a version is semantic: three numbers without leading zeros, optionally with a pre-release and build
+/// metadata.
 fn is_semver(version: &str) -> bool {
     let is_identifier =
         |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
@@ -75,7 +76,7 @@ fn is_semver(version: &str) -> bool {
         && build.is_none_or(|build| build.split('.').all(is_identifier))
 }
 
-/// The name stands in a tag of the prompt, as it is.
+/// Warns about special characters in the name, because it is inserted into a tag of the prompt unescaped.
 fn name(directive: &Directive, at: Span, report: &mut Report) {
     let is_fit = |char: char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-' | '/' | '.');
     if let Some(name) = &directive.name
@@ -95,7 +96,7 @@ fn steps(directive: &Directive, source: &SourceFile, report: &mut Report) {
     }
 }
 
-/// References have to be to declared inputs. One that has something to fall back on does no harm.
+/// Checks that references name declared inputs. An undeclared name is only a warning if the reference has a default.
 fn check_references(directive: &Directive, source: &SourceFile, report: &mut Report) {
     let body = source.slice(directive.body);
     let declared: Vec<&str> = directive.inputs.iter().map(|input| input.name.as_str()).collect();
@@ -120,7 +121,7 @@ fn check_references(directive: &Directive, source: &SourceFile, report: &mut Rep
     }
 }
 
-/// The declared inputs for somebody who wrote `name`.
+/// Lists the declared inputs, with a suggestion for the misspelled `name`.
 pub(crate) fn list_near(name: &str, declared: &[&str]) -> String {
     match guess(name, declared.iter().copied()) {
         Some(near) => format!("did you mean `{near}`? {}", list(declared)),
@@ -128,7 +129,7 @@ pub(crate) fn list_near(name: &str, declared: &[&str]) -> String {
     }
 }
 
-/// The declared inputs, for people.
+/// Lists the declared inputs for a message.
 pub(crate) fn list(declared: &[&str]) -> String {
     match declared {
         [] => "no inputs are declared".to_owned(),
@@ -136,7 +137,7 @@ pub(crate) fn list(declared: &[&str]) -> String {
     }
 }
 
-/// Only steps are interpolated.
+/// Warns about references in the preamble, because only the steps are interpolated.
 fn outside_the_steps(directive: &Directive, source: &SourceFile, report: &mut Report) {
     let preamble = references(source.slice(directive.preamble)).map(|reference| reference.range);
     let places = preamble.map(|range| Span::from(range).shifted(directive.preamble.start));
@@ -147,11 +148,11 @@ fn outside_the_steps(directive: &Directive, source: &SourceFile, report: &mut Re
     }
 }
 
-/// A model that is never told what an output is about can only guess.
+/// Warns about outputs that the steps do not mention, because the model can only guess their values.
 fn outputs(directive: &Directive, source: &SourceFile, report: &mut Report) {
     let body = source.slice(directive.body);
     let words: HashSet<&str> = body.split(|char| !is_word_char(char)).collect();
-    // A name of several words is searched for as a whole, up to a bound on the bytes searched.
+    // A name that is not a single word is searched for as a whole, within the limit on the bytes searched.
     let mut left = MAX_SEARCHED;
     let mut is_mentioned = |name: &str| {
         if name.chars().all(is_word_char) {
@@ -171,7 +172,7 @@ fn is_word_char(char: char) -> bool {
     char.is_alphanumeric() || char == '_'
 }
 
-/// Whether a text has a word.
+/// Returns whether a text contains a whole word.
 fn mentions(text: &str, word: &str) -> bool {
     let is_part = |char: Option<char>| char.is_some_and(is_word_char);
     text.match_indices(word)

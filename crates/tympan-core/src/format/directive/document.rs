@@ -1,4 +1,4 @@
-//! A directive as it is declared: its own typed document.
+//! A parsed directive.
 
 use serde_json::Number;
 
@@ -7,97 +7,97 @@ use crate::json::JsonMap;
 use crate::spec::schema::Property;
 use crate::text::source::Span;
 
-/// What a directive declares, with the places of what can be at fault.
+/// The declarations of a directive, with positions for messages.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Directive {
-    /// Its name.
+    /// The name.
     pub name: Option<String>,
-    /// Its version, as it is written.
+    /// The version, as written.
     pub version: Option<String>,
-    /// What it does.
+    /// The description.
     pub description: Option<String>,
-    /// Where it belongs: a path.
+    /// The category, as a path.
     pub category: Option<String>,
-    /// Who wrote it.
+    /// The author.
     pub author: Option<String>,
-    /// Which model should follow it.
+    /// The model that should follow the directive.
     pub model: Option<DirectiveModel>,
-    /// What it may use up, such as `turns` and `tokens`.
+    /// The limits, such as `turns` and `tokens`.
     pub limits: Vec<(String, Number)>,
-    /// What it may do.
+    /// The permissions.
     pub permissions: Vec<Capability>,
-    /// What it is expected to cost.
+    /// The expected cost.
     pub cost: Option<Cost>,
     /// Files, dependencies and relations to other directives.
     pub context: Option<Context>,
-    /// What happens when.
+    /// The hooks.
     pub hooks: Vec<Hook>,
-    /// Declared inputs, in order.
+    /// The declared inputs, in order.
     pub inputs: Vec<Property>,
-    /// Declared outputs, in order.
+    /// The declared outputs, in order.
     pub outputs: Vec<Property>,
-    /// Metadata that Tympan does not know, kept as it was written.
+    /// Unknown metadata, unchanged.
     pub extra: JsonMap,
-    /// Where the metadata stands, without its fence.
+    /// The span of the metadata, without its fence.
     pub metadata: Span,
-    /// Where the text before the metadata stands.
+    /// The span of the text before the metadata.
     pub preamble: Span,
-    /// Where the steps stand.
+    /// The span of the steps.
     pub body: Span,
 }
 
-/// Which model should follow a directive.
+/// The model that should follow a directive.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DirectiveModel {
-    /// How capable it has to be.
+    /// The required capability tier.
     pub tier: Option<String>,
-    /// Its name at its provider.
+    /// The model's name at its provider.
     pub id: Option<String>,
-    /// The tier to fall back on.
+    /// The fallback tier.
     pub fallback: Option<String>,
-    /// The model to fall back on.
+    /// The fallback model.
     pub fallback_id: Option<String>,
-    /// How it should think.
+    /// A description of how the model should think.
     pub description: Option<String>,
 }
 
-/// What a directive is expected to cost.
+/// The expected cost of a directive.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cost {
-    /// The most tokens of context.
+    /// The maximum number of context tokens.
     pub tokens: Option<Number>,
-    /// How much of the context it uses: `low`, `medium`, `high`.
+    /// The estimated use of the context: `low`, `medium` or `high`.
     pub estimated_usage: Option<String>,
-    /// How many turns it takes.
+    /// The number of turns.
     pub turns: Option<Number>,
-    /// From how many on it hands work to others.
+    /// The threshold above which work is delegated.
     pub spawn_threshold: Option<Number>,
-    /// The most seconds.
+    /// The maximum duration in seconds.
     pub duration: Option<Number>,
-    /// The most money.
+    /// The maximum spend.
     pub spend: Option<Number>,
-    /// In which currency.
+    /// The currency of the spend.
     pub currency: Option<String>,
 }
 
-/// What a directive has to do with other things.
+/// The relations of a directive to files and to other directives.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Context {
-    /// Files that it is about.
+    /// The files that the directive is about.
     pub related_files: Vec<String>,
-    /// What has to be there.
+    /// The required dependencies.
     pub dependencies: Vec<String>,
     /// Relations to other directives and to capabilities, in order: `requires`, `depends_on`, `suggests`, …
     pub relations: Vec<(String, String)>,
 }
 
-/// Something that is done when a condition holds.
+/// An action that runs when a condition holds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Hook {
-    /// The condition; a hook without one never runs.
+    /// The condition. A hook without one never runs.
     pub when: Option<String>,
-    /// What is run, and its type: `tool`, `directive` or `knowledge`.
+    /// The type of the item to run (`tool`, `directive` or `knowledge`), and the item.
     pub execute: Option<(String, String)>,
-    /// What it is given.
+    /// The inputs of the item.
     pub inputs: JsonMap,
 }

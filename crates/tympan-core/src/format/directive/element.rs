@@ -1,4 +1,4 @@
-//! Metadata as a tree of elements, whichever syntax it is written in.
+//! Metadata as a tree of elements, independent of its syntax.
 
 use serde_json::Value as Json;
 
@@ -6,34 +6,34 @@ use super::super::yaml::{Node, Value};
 use crate::json::JsonMap;
 use crate::text::source::Span;
 
-/// An element of XML, or a value of YAML under its key.
+/// An XML element, or a YAML value with its key.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Element {
-    /// The tag or the key; empty for an item of a list.
+    /// The tag name or the key; empty for an item of a list.
     pub(super) name: String,
-    /// Where the element begins: its start tag, or its key.
+    /// The position of the start tag or the key.
     pub(super) span: Span,
     pub(super) attributes: Vec<Attribute>,
-    /// Its text, without the white space around.
+    /// The text, without surrounding whitespace.
     pub(super) text: String,
-    /// Where the text stands; the element's own place if there is none.
+    /// The position of the text, or of the element if it has no text.
     pub(super) text_span: Span,
     pub(super) children: Vec<Element>,
-    /// What YAML says it is.
+    /// The type of the YAML value; `None` for XML.
     pub(super) yaml: Option<Yaml>,
 }
 
-/// What a value of YAML is.
+/// The type of a YAML value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Yaml {
     Scalar(Json),
     /// The children are the items.
     List,
-    /// The children are the values, each under its name.
+    /// The children are the values, each with its key as its name.
     Map,
 }
 
-/// An attribute, and where its value stands.
+/// An attribute, and the position of its value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Attribute {
     pub(super) name: String,
@@ -41,7 +41,7 @@ pub(super) struct Attribute {
     pub(super) span: Span,
 }
 
-/// A text and its place.
+/// A text and its position.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Text<'e> {
     pub(super) text: &'e str,
@@ -49,12 +49,13 @@ pub(super) struct Text<'e> {
 }
 
 impl Element {
-    /// The child of this name; of several, the first.
+    /// Returns the first child with this name.
     pub(super) fn child(&self, name: &str) -> Option<&Self> {
         self.children.iter().find(|child| child.name == name)
     }
 
-    /// The attribute of this name, or else the text of the child: XML has the one, YAML the other.
+    /// Returns the attribute with this name, or else the text of the child with this name: XML metadata uses
+    /// attributes, and YAML metadata uses keys.
     pub(super) fn field(&self, name: &str) -> Option<Text<'_>> {
         if let Some(attribute) = self.attributes.iter().find(|attribute| attribute.name == name) {
             return Some(Text { text: &attribute.value, span: attribute.span });
@@ -62,7 +63,7 @@ impl Element {
         self.child(name).filter(|child| child.children.is_empty()).map(Self::as_text)
     }
 
-    /// The field of this name, if there is anything in it.
+    /// Returns the field with this name, unless it is blank.
     pub(super) fn text_of(&self, name: &str) -> Option<String> {
         self.field(name).map(|field| field.text.trim()).filter(|text| !text.is_empty()).map(str::to_owned)
     }
@@ -71,13 +72,13 @@ impl Element {
         Text { text: &self.text, span: self.text_span }
     }
 
-    /// Whether it is written in YAML.
+    /// Returns whether the element comes from YAML.
     pub(super) fn is_yaml(&self) -> bool {
         self.yaml.is_some()
     }
 
-    /// All of it as JSON, so that nothing is lost: attributes and children under their names, several children of a
-    /// name as a list, and text beside others as `text`.
+    /// Converts the element to JSON without losing anything: attributes and children by name, several children with the
+    /// same name as a list, and text next to other content as `text`.
     pub(super) fn to_json(&self) -> Json {
         match &self.yaml {
             Some(Yaml::Scalar(json)) => return json.clone(),
@@ -110,7 +111,7 @@ impl Element {
         Json::Object(map)
     }
 
-    /// The root of metadata in YAML.
+    /// Converts the root of YAML metadata.
     pub(super) fn from_yaml(node: Node<'_>) -> Self {
         Self::of_value(String::new(), node.span, node)
     }

@@ -1,4 +1,4 @@
-//! What is for whoever runs a directive, as JSON: the metadata of the prompt that it becomes.
+//! Converts the metadata of a directive to JSON, which becomes the metadata of the prompt.
 
 use serde_json::{Value as Json, json};
 
@@ -7,7 +7,7 @@ use super::document::{Context, Cost, Directive, Hook};
 use crate::json::JsonMap;
 
 impl Directive {
-    /// The metadata, only what is set; what is not known is under its own names.
+    /// Converts the metadata that is set. Unknown metadata keeps its own keys.
     pub(super) fn metadata_json(&self) -> JsonMap {
         let mut map = JsonMap::new();
         put(&mut map, "version", json!(self.version));
@@ -26,7 +26,7 @@ impl Directive {
     }
 }
 
-/// Adds a value, if there is anything in it.
+/// Inserts the value unless it is empty.
 fn put(map: &mut JsonMap, name: &str, value: Json) {
     let is_empty = match &value {
         Json::Null => true,

@@ -1,8 +1,8 @@
-//! Where the parts of a directive's markdown stand.
+//! Finds the parts of a directive's Markdown.
 
 use crate::text::source::Span;
 
-/// How the comments begin that hold signatures: Rye's, those of later Rye versions, and ours.
+/// The starts of comments that contain signatures: Rye's, those of later Rye versions, and ours.
 const SIGNATURES: [&str; 3] = ["<!-- rye:signed:", "<!-- ryeos:signed:", "<!-- tympan:signed:"];
 
 /// The parts of a directive file.
@@ -14,32 +14,32 @@ pub(super) struct Layout {
     pub(super) body: Span,
     /// The metadata.
     pub(super) metadata: Option<Metadata>,
-    /// The opening lines of further fences that look like metadata.
+    /// The opening lines of additional fences that look like metadata.
     pub(super) others: Vec<Span>,
 }
 
-/// The metadata, as it stands between its delimiters.
+/// The metadata and its delimiters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Metadata {
     pub(super) syntax: Syntax,
-    /// The line, or the delimiter, that opens it.
+    /// The opening line or delimiter.
     pub(super) opening: Span,
     pub(super) content: Span,
     pub(super) is_closed: bool,
 }
 
-/// What metadata is written in.
+/// The syntax of the metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Syntax {
     Xml,
     Yaml,
 }
 
-/// A fenced block of code that is in no other one.
+/// A fenced code block that is not inside another one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Fence {
     syntax: Option<Syntax>,
-    /// The whole block, with its last line end.
+    /// The whole block, including its last line ending.
     block: Span,
     opening: Span,
     content: Span,
@@ -78,14 +78,15 @@ pub(super) fn layout(text: &str) -> Layout {
     }
 }
 
-/// Whether a text without a name is a directive: it has a signature, or a fence with a `<directive>` in it.
+/// Returns whether a text without a file name is a directive: it is signed, or it has a fence that contains a
+/// `<directive>`.
 pub(super) fn looks_like_directive(text: &str) -> bool {
     let start = after_signatures(text);
     let is_signed = !text[..start].trim_start_matches('\u{feff}').trim().is_empty();
     is_signed || fences(text, start).iter().any(|fence| is_directive_fence(text, fence))
 }
 
-/// Where the text begins after the comments with signatures, of which there may be several.
+/// Returns the offset after the comments with signatures, of which there may be several.
 pub(crate) fn after_signatures(text: &str) -> usize {
     let mut start = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     for line in text[start..].split_inclusive('\n') {
@@ -97,7 +98,7 @@ pub(crate) fn after_signatures(text: &str) -> usize {
     start
 }
 
-/// The front matter that later Rye versions write: there is no preamble then.
+/// Finds the front matter that later Rye versions use. Such files have no preamble.
 fn front_matter(text: &str, start: usize) -> Option<Layout> {
     let opening = text.len() - text[start..].trim_start().len();
     let mut lines = text[opening..].split_inclusive('\n');
@@ -134,8 +135,8 @@ fn is_directive_fence(text: &str, fence: &Fence) -> bool {
             .any(|(at, found)| text[fence.content.start + at + found.len()..].starts_with(is_end))
 }
 
-/// The fenced blocks of a markdown text that are in no other one, by CommonMark's rules: a block ends at a fence of
-/// the same character that is at least as long as the one that opened it.
+/// Returns the fenced code blocks of a Markdown text that are not inside another one. As in CommonMark, a block ends at
+/// a fence of the same character that is at least as long as the one that opened it.
 fn fences(text: &str, start: usize) -> Vec<Fence> {
     let mut found: Vec<Fence> = Vec::new();
     let mut open: Option<(u8, usize)> = None;
@@ -170,7 +171,7 @@ fn fences(text: &str, start: usize) -> Vec<Fence> {
     found
 }
 
-/// The character of a fence, how many there are, and what stands behind them.
+/// Returns the character of a fence, its length, and the text after it.
 fn fence_of(line: &str) -> Option<(u8, usize, &str)> {
     let rest = line.trim_start_matches(' ');
     let mark = *rest.as_bytes().first().filter(|mark| matches!(mark, b'`' | b'~'))?;
@@ -204,11 +205,11 @@ mod tests {
             ("```yaml\nname: a\n```\nsteps", ("", Some("name: a\n"), "steps")),
             ("---\nname: a\n---\nsteps", ("", Some("name: a\n"), "steps")),
             ("<!-- rye:signed:x -->\n---\nname: a\n---\nsteps", ("", Some("name: a\n"), "steps")),
-            // One that holds no directive is only taken if there is no other.
+            // A fence without a directive is only used if there is no other.
             ("```xml\n<a/>\n```\n```xml\n<directive/>\n```\n", ("```xml\n<a/>\n```\n", Some("<directive/>\n"), "")),
             ("```xml\n<a/>\n```\nb", ("", Some("<a/>\n"), "b")),
             ("~~~ XML\n<directive/>\n~~~~\nb", ("", Some("<directive/>\n"), "b")),
-            // A longer fence holds shorter ones.
+            // A longer fence may contain shorter ones.
             (
                 "````md\n```xml\n<directive/>\n```\n````\n```xml\n<directive></directive>\n```\nb",
                 ("````md\n```xml\n<directive/>\n```\n````\n", Some("<directive></directive>\n"), "b"),

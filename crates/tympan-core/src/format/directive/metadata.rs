@@ -1,4 +1,4 @@
-//! From elements to what a directive declares.
+//! Converts metadata elements to the declarations of a directive.
 
 use serde_json::Number;
 
@@ -13,13 +13,13 @@ use crate::format::report::{Report, error};
 use crate::format::yaml::scalar;
 use crate::json::JsonMap;
 
-/// What `metadata` may hold.
+/// The elements that `metadata` may contain.
 const METADATA: [&str; 9] =
     ["description", "category", "author", "model", "limits", "permissions", "cost", "context", "hooks"];
-/// What a directive may hold besides.
+/// The elements that a directive may contain.
 const SECTIONS: [&str; 3] = ["metadata", "inputs", "outputs"];
 
-/// Reads what a directive declares. In YAML, all of it stands at the top level, or some of it under `metadata`.
+/// Reads the declarations of a directive. In YAML, all of them are at the top level, or some are under `metadata`.
 pub(super) fn read(root: &Element, report: &mut Report) -> Directive {
     let metadata = root.child("metadata");
     let find = |name: &str| metadata.and_then(|metadata| metadata.child(name)).or_else(|| root.child(name));
@@ -27,7 +27,7 @@ pub(super) fn read(root: &Element, report: &mut Report) -> Directive {
         let inside = metadata.and_then(|metadata| metadata.text_of(name));
         inside.or_else(|| root.text_of(name))
     };
-    // XML has these two as attributes of the root, which come before whatever else is called so.
+    // In XML, these two are attributes of the root, which take precedence over elements with the same name.
     let own = |name: &str| root.text_of(name).or_else(|| text(name));
     report_twins(root, metadata, report);
     let mut directive = Directive {
@@ -50,7 +50,7 @@ pub(super) fn read(root: &Element, report: &mut Report) -> Directive {
     directive
 }
 
-/// Two sections of a name leave open which one counts.
+/// Reports sections that occur twice, because it is unclear which one counts.
 fn report_twins(root: &Element, metadata: Option<&Element>, report: &mut Report) {
     let inside = metadata.into_iter().flat_map(|metadata| &metadata.children);
     let mut seen: Vec<&str> = Vec::new();
@@ -67,7 +67,7 @@ fn report_twins(root: &Element, metadata: Option<&Element>, report: &mut Report)
     }
 }
 
-/// Keeps what is not known, and says so.
+/// Collects unknown elements and attributes, and reports elements that are unknown or misplaced.
 fn unknown(root: &Element, metadata: Option<&Element>, report: &mut Report) -> JsonMap {
     let mut extra = JsonMap::new();
     let is_known = |name: &str| METADATA.contains(&name) || name == "name" || name == "version";
@@ -111,7 +111,7 @@ fn unknown_element<const N: usize>(element: &Element, known: [&str; N]) -> Diagn
 }
 
 fn read_model(element: &Element) -> DirectiveModel {
-    // `model: fast` in YAML is a tier.
+    // In YAML, `model: fast` sets the tier.
     let tier = element.text_of("tier").or_else(|| {
         let is_plain = element.is_yaml() && element.children.is_empty() && !element.text.is_empty();
         is_plain.then(|| element.text.clone())
@@ -126,7 +126,7 @@ fn read_model(element: &Element) -> DirectiveModel {
     }
 }
 
-/// Limits by their short names: `max_turns` and `turns` are the same.
+/// Reads limits by their short names: `max_turns` is the same as `turns`.
 fn read_limits(element: &Element, report: &mut Report) -> Vec<(String, Number)> {
     let attributes = element
         .attributes
@@ -138,7 +138,7 @@ fn read_limits(element: &Element, report: &mut Report) -> Vec<(String, Number)> 
     limits.filter_map(|(name, text)| Some((short(name), read_limit(name, text, report)?))).collect()
 }
 
-/// A number. A limit that cannot be read would be no limit at all, so it is an error.
+/// Reads a limit. An invalid number is an error, because the directive would otherwise run without that limit.
 fn read_limit(name: &str, text: Text<'_>, report: &mut Report) -> Option<Number> {
     let number = scalar::number(text.text.trim());
     if number.is_none() {
@@ -148,7 +148,7 @@ fn read_limit(name: &str, text: Text<'_>, report: &mut Report) -> Option<Number>
     number
 }
 
-/// A number; anything else is reported and left out.
+/// Reads a number. Anything else is reported and ignored.
 fn read_number(name: &str, text: Text<'_>, report: &mut Report) -> Option<Number> {
     let number = scalar::number(text.text.trim());
     if number.is_none() {
@@ -168,7 +168,7 @@ fn read_cost(element: &Element, report: &mut Report) -> Cost {
     let (turns, spawn_threshold) = (number(context, "turns"), number(context, "spawn_threshold"));
     let duration = number(Some(element), "duration");
     let spend = number(Some(element), "spend");
-    // In XML, the text of `context` is a number of tokens.
+    // In XML, the text of `context` is the number of tokens.
     let tokens = context.map(|context| context.field("tokens").unwrap_or(context.as_text()));
     let tokens = tokens.filter(|tokens| !tokens.text.is_empty()).and_then(|text| read_number("context", text, report));
     Cost {
@@ -182,7 +182,8 @@ fn read_cost(element: &Element, report: &mut Report) -> Cost {
     }
 }
 
-/// Lists, which XML has as lines that begin with a dash; all else in a context is a relation.
+/// Reads the context. Lists are written in XML as lines that start with a dash. Elements other than the known lists are
+/// relations.
 fn read_context(element: &Element) -> Context {
     let list = |child: &Element| -> Vec<String> {
         let items = child.children.iter().map(|item| item.text.clone());
@@ -194,7 +195,7 @@ fn read_context(element: &Element) -> Context {
         match child.name.as_str() {
             "related_files" => context.related_files.extend(list(child)),
             "dependencies" => context.dependencies.extend(list(child)),
-            // Older directives have them in an element of their own.
+            // Older directives group the relations in a separate element.
             "relationships" => {
                 let relations = child.children.iter().map(|relation| (relation.name.clone(), relation.text.clone()));
                 context.relations.extend(relations);
@@ -205,7 +206,7 @@ fn read_context(element: &Element) -> Context {
     context
 }
 
-/// Capabilities: nested elements, a list of capability strings, or `*` for everything.
+/// Reads permissions: nested elements, a list of capability strings, or `*` for everything.
 fn read_permissions(element: &Element, report: &mut Report) -> Vec<Capability> {
     let mut found = Vec::new();
     if element.text == "*" {
@@ -239,11 +240,11 @@ fn read_action(action: &Element, found: &mut Vec<Capability>, report: &mut Repor
         report.push(finding);
     }
     for item in &action.children {
-        // YAML may have a list of items under their type.
+        // In YAML, a type may have a list of items.
         let is_list = item.children.iter().all(|child| child.name.is_empty()) && !item.children.is_empty();
         let items = if is_list { item.children.iter().collect() } else { vec![item] };
         for each in items {
-            // An item may also be written as the capability itself.
+            // An item may also be written as the full capability string.
             let prefix = format!("rye.{}.{}.", action.name, item.name);
             let capability = match each.text.strip_prefix(&prefix) {
                 Some(_) => each.text.parse(),
@@ -272,7 +273,7 @@ fn read_hooks(element: &Element, report: &mut Report) -> Vec<Hook> {
 }
 
 fn read_hook(element: &Element, report: &mut Report) -> Hook {
-    // Later versions write what is run as an `action`.
+    // Later versions use `action` for the item to run.
     let run = ["execute", "directive", "action"].into_iter().find_map(|name| element.child(name));
     let execute = run.map(|run| {
         let default = if run.name == "directive" { "directive" } else { "tool" };

@@ -1,7 +1,7 @@
-//! Rye's directives: markdown with metadata in a fence, and the steps that a model follows.
+//! Parses Rye directives: Markdown with metadata in a code fence, followed by the steps for the model.
 //!
-//! The metadata is for whoever runs the directive. Of it, only the name, the description and the outputs reach the
-//! model, through [`build_prompt`]; permissions, limits, model, hooks and signatures never do.
+//! The metadata is for the program that runs the directive. Only the name, the description and the outputs reach the
+//! model, through [`build_prompt`]. Permissions, limits, the model, hooks and signatures never do.
 
 mod build;
 mod capability;
@@ -36,14 +36,15 @@ use crate::spec::{DIRECTIVE, Model, PromptSpec, TemplateSpec};
 use crate::text::source::{SourceFile, Span};
 use crate::text::source_map::Pieces;
 
-/// Whether a text that has no name to go by is a directive: it is signed, or has a fence with a `<directive>` in it.
+/// Returns whether a text without a file name is a directive: it is signed, or it has a code fence that contains a
+/// `<directive>`.
 pub fn is_directive(text: &str) -> bool {
     layout::looks_like_directive(text)
 }
 
-/// Reads a directive, and says everything about it, in the order of the file.
+/// Parses a directive, and reports all findings in the order of the file.
 ///
-/// There is a directive exactly when no finding is an error.
+/// Returns a directive if and only if no finding is an error.
 pub fn parse(source: &SourceFile) -> (Option<Directive>, Vec<Diagnostic>) {
     let layout = layout::layout(source.text());
     let mut report = Report::default();
@@ -80,7 +81,7 @@ fn read(source: &SourceFile, layout: &Layout, report: &mut Report) -> Option<Dir
     Some(directive)
 }
 
-/// The tree of the metadata, in either syntax.
+/// Parses the metadata in either syntax into a tree.
 fn read_root(source: &SourceFile, metadata: &Metadata, report: &mut Report) -> Option<Element> {
     let text = source.slice(metadata.content);
     match metadata.syntax {
@@ -117,7 +118,7 @@ fn read_root(source: &SourceFile, metadata: &Metadata, report: &mut Report) -> O
 }
 
 impl Directive {
-    /// The prompt that the directive becomes, with `instruction` as what it says first.
+    /// Builds the prompt for the directive. It starts with `instruction`.
     pub fn prompt_text(&self, source: &SourceFile, instruction: &str) -> String {
         self.build(source, instruction).text
     }
@@ -136,7 +137,8 @@ impl Directive {
         })
     }
 
-    /// The one model that all formats become, and where the template's parts stand in the file.
+    /// Converts the directive to the common shape of all formats. Also returns where the parts of the template come
+    /// from in the file.
     pub(crate) fn into_spec(self, source: &SourceFile, instruction: &str) -> (PromptSpec, Pieces) {
         let built = self.build(source, instruction);
         let mut pieces = Pieces::default();

@@ -1,4 +1,4 @@
-//! Declared inputs and outputs.
+//! Parses the declarations of inputs and outputs.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ use crate::format::yaml::scalar;
 use crate::json::JsonMap;
 use crate::spec::schema::{Property, PropertyKind};
 
-/// The types that there are, and what they are called here.
+/// The type names that are accepted, and their kinds.
 const TYPES: [(&str, PropertyKind); 11] = [
     ("string", PropertyKind::String),
     ("integer", PropertyKind::Integer),
@@ -43,7 +43,7 @@ pub(super) fn read_outputs(element: &Element, report: &mut Report) -> Vec<Proper
     read_all(element, "output", report)
 }
 
-/// Reads declarations: elements of this name, a list, or a map by name.
+/// Reads declarations: elements with this name, a list, or a map by name.
 fn read_all(element: &Element, what: &str, report: &mut Report) -> Vec<Property> {
     let mut properties: Vec<Property> = Vec::new();
     let mut names = HashSet::new();
@@ -71,7 +71,7 @@ fn read_property(element: &Element, is_item: bool, what: &str, report: &mut Repo
     let own_name = Text { text: &element.name, span: element.span };
     let name = match element.field("name") {
         Some(name) if is_item => Some(name),
-        // A list of names alone is a list all the same.
+        // A list may consist of names only.
         _ if is_item && element.is_yaml() && !element.text.is_empty() => Some(element.as_text()),
         _ if is_item => None,
         _ => Some(own_name),
@@ -90,11 +90,11 @@ fn read_property(element: &Element, is_item: bool, what: &str, report: &mut Repo
     Some(property)
 }
 
-/// A description is the text of an element, a field of its own, or, in a map, the value.
+/// Returns the description: a separate field, the text of an element or, in a map, the value.
 fn description(element: &Element, is_item: bool) -> Option<String> {
     let has_text = !element.is_yaml() || !is_item;
     let text = Some(element.text.clone()).filter(|_| has_text && element.children.is_empty());
-    // As in Python, what is false is no description.
+    // Like Python, treat false, null and zero as no description.
     let is_false = matches!(&element.yaml, Some(Yaml::Scalar(Json::Bool(false) | Json::Null)))
         || matches!(&element.yaml, Some(Yaml::Scalar(json)) if json.as_f64() == Some(0.0));
     element.text_of("description").or(text.filter(|text| !text.is_empty() && !is_false))
@@ -125,7 +125,7 @@ fn read_required(field: Text<'_>, report: &mut Report) -> Option<bool> {
     }
 }
 
-/// The default, as a value of the declared type.
+/// Reads the default value and converts it to the declared type.
 fn read_default(element: &Element, property: &Property, report: &mut Report) -> Option<Json> {
     let written = element.child("default").filter(|child| child.is_yaml()).map(Element::to_json);
     let field = element.field("default");
@@ -144,7 +144,7 @@ fn read_default(element: &Element, property: &Property, report: &mut Report) -> 
     value
 }
 
-/// Text as a value of a kind.
+/// Converts text to a value of this kind, if possible.
 pub(crate) fn of_kind(text: &str, kind: PropertyKind) -> Option<Json> {
     let trimmed = text.trim();
     let value = match kind {
@@ -160,7 +160,7 @@ pub(crate) fn of_kind(text: &str, kind: PropertyKind) -> Option<Json> {
     value.filter(|value| fits(value, kind))
 }
 
-/// Whether a value is of a kind.
+/// Returns whether a value is of this kind.
 pub(crate) fn fits(value: &Json, kind: PropertyKind) -> bool {
     match kind {
         PropertyKind::String => value.is_string(),
@@ -173,7 +173,7 @@ pub(crate) fn fits(value: &Json, kind: PropertyKind) -> bool {
     }
 }
 
-/// What is not known, kept as it was written.
+/// Collects unknown attributes and children, unchanged.
 fn extra(element: &Element) -> JsonMap {
     const KNOWN: [&str; 5] = ["name", "type", "required", "default", "description"];
     let attributes = element.attributes.iter().map(|attribute| (&attribute.name, Json::from(attribute.value.clone())));

@@ -1,7 +1,8 @@
-//! The XML of a directive's metadata.
+//! Parses the XML of a directive's metadata.
 //!
-//! roxmltree reads it, with document types off, so that there are no entities to expand and no files to fetch. A scan
-//! before it bounds what it would take long over, and blanks out the content of elements that are not XML inside.
+//! roxmltree parses it with document types disabled, so that there are no entities to expand and no files to fetch. A
+//! scan before that rejects input that would take roxmltree too long, and blanks out the content of elements that
+//! contain arbitrary text.
 
 use std::ops::Range;
 
@@ -13,22 +14,22 @@ use crate::error::Kind;
 use crate::format::report::error;
 use crate::text::source::Span;
 
-/// Elements whose content is text, whatever it looks like.
+/// The elements whose content is text, whatever it looks like.
 pub(super) const OPAQUE: [&str; 3] = ["template", "example", "raw"];
 
-/// Deeper nesting than any directive needs, and shallow enough for recursion on a small stack.
+/// The maximum nesting depth: more than any directive needs, and low enough for recursion on a small stack.
 const MAX_DEPTH: usize = 64;
-/// More nodes than any directive needs.
+/// The maximum number of nodes: more than any directive needs.
 const MAX_NODES: u32 = 20_000;
-/// Duplicates among attributes are looked for pair by pair, so there must not be many.
+/// The maximum number of attributes of an element. The search for duplicates is quadratic.
 const MAX_ATTRIBUTES: usize = 64;
-/// More than any attribute needs.
+/// The maximum size of an attribute: more than any attribute needs.
 const MAX_ATTRIBUTE_BYTES: usize = 16 << 10;
 
-/// Reads the XML of a fence that begins `offset` bytes into its file.
+/// Parses the XML in a fence whose content starts `offset` bytes into its file.
 ///
 /// # Errors
-/// It is not XML that we accept.
+/// Returns a diagnostic if the text is not XML that Tympan accepts.
 pub(super) fn parse(text: &str, offset: usize) -> Result<Element, Diagnostic> {
     let Scanned { masked, opaque } = Scan { text, at: 0, opaque: Vec::new(), masked: text.as_bytes().to_vec() }
         .run()
@@ -39,7 +40,7 @@ pub(super) fn parse(text: &str, offset: usize) -> Result<Element, Diagnostic> {
     Builder { text, opaque: &opaque, offset }.element(document.root_element(), 0)
 }
 
-/// Why XML is refused, and where in the fence.
+/// The reason why XML is rejected, and its position in the fence.
 struct Problem {
     range: Range<usize>,
     message: String,
@@ -60,7 +61,7 @@ fn refuse(failure: &roxmltree::Error, text: &str, offset: usize) -> Diagnostic {
     let column = usize::try_from(position.col).unwrap_or(1).saturating_sub(1);
     let in_line = line.char_indices().nth(column).map_or(line.len(), |(at, _)| at);
     let at = offset + line_start + in_line;
-    // Its messages end in the place, which would be one in the fence.
+    // The messages of roxmltree end with a position, which is relative to the fence. Remove it.
     let message = failure.to_string();
     let reason = match failure {
         roxmltree::Error::DuplicatedAttribute(name, _) => format!("the attribute `{name}` is given twice"),
@@ -83,7 +84,7 @@ fn refuse(failure: &roxmltree::Error, text: &str, offset: usize) -> Diagnostic {
     error(Kind::InvalidXml, Span::new(at, at), reason).with_help(help)
 }
 
-/// What a scan makes of a text: the same text with blanks, and the ranges where they are.
+/// The result of a scan: the text with opaque content blanked out, and the ranges of that content.
 struct Scanned {
     masked: String,
     opaque: Vec<Range<usize>>,
@@ -110,14 +111,14 @@ impl Scan<'_> {
             }
         }
         for range in &self.opaque {
-            // Line ends stay, so that places after them stay right.
+            // Preserve line breaks, so that later positions remain correct.
             self.masked[range.clone()].iter_mut().filter(|byte| **byte != b'\n').for_each(|byte| *byte = b' ');
         }
         let masked = String::from_utf8(self.masked).unwrap_or_default();
         Ok(Scanned { masked, opaque: self.opaque })
     }
 
-    /// Goes past a start tag, and past its content if that is opaque.
+    /// Skips a start tag, and its content if that is opaque.
     fn tag(&mut self) -> Result<(), Problem> {
         let start = self.at;
         let rest = &self.text[start + 1..];
@@ -138,7 +139,7 @@ impl Scan<'_> {
         Ok(())
     }
 
-    /// Where a start tag ends, and whether its element is empty.
+    /// Returns the end of a start tag, and whether its element is empty.
     fn tag_end(&self, start: usize, name: &str) -> Result<(usize, bool), Problem> {
         let bytes = self.text.as_bytes();
         let (mut at, mut attributes) = (start + 1, 0);
@@ -166,7 +167,7 @@ impl Scan<'_> {
     }
 }
 
-/// How long the comment, the character data or the instruction is that a text begins with.
+/// Returns the length of the comment, CDATA section or processing instruction at the start of a text.
 fn skipped(text: &str) -> Option<usize> {
     [("<!--", "-->"), ("<![CDATA[", "]]>"), ("<?", "?>")].into_iter().find_map(|(open, close)| {
         let inside = text.strip_prefix(open)?;
@@ -190,7 +191,7 @@ impl Builder<'_> {
             return Err(error(Kind::InvalidXml, span, message).with_help("use a flatter shape"));
         }
         if node.tag_name().namespace().is_some() {
-            // Other readers would take it for something else.
+            // Other readers would interpret the element differently.
             let message = format!("`<{name}>` is in a namespace");
             return Err(error(Kind::InvalidXml, span, message).with_help("metadata has no namespaces: remove `xmlns`"));
         }
@@ -212,7 +213,7 @@ impl Builder<'_> {
         })
     }
 
-    /// The text of an element, and where it stands.
+    /// Returns the text of an element and its position.
     fn text(&self, node: Node<'_, '_>, span: Span) -> (String, Span) {
         let range = node.range();
         let first = self.opaque.partition_point(|opaque| opaque.start < range.start);
