@@ -159,7 +159,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The code from the Rye documentation, line by line, without the tracking of positions.
+    /// The documented algorithm, line by line, without the tracking of positions.
     fn as_documented(parts: &Parts<'_>) -> String {
         let Parts { name, description, .. } = *parts;
         let mut said = vec![parts.instruction.to_owned()];
@@ -213,7 +213,7 @@ mod tests {
     const RETURN: &str = "When you have completed all steps, return structured results:\n`rye_execute(item_type=\"tool\", \
                           item_id=\"rye/agent/threads/directive_return\", parameters=";
 
-    /// The cases that the documented code distinguishes.
+    /// The cases that the documented algorithm distinguishes.
     #[test]
     fn the_document_s_cases() {
         let outputs = [
