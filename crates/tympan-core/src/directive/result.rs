@@ -23,7 +23,7 @@ const EXECUTE: &str = "rye_execute";
 ///     "item_id": "rye/agent/threads/directive_return",
 ///     "parameters": {"score": "42"},
 /// });
-/// let result = directive_return::from_tool_call(&outputs, "rye_execute", &arguments).expect("it is one")?;
+/// let result = result::from_tool_call(&outputs, "rye_execute", &arguments).expect("it is one")?;
 /// assert_eq!(result["score"], 42);
 /// # Ok::<(), tympan::Error>(())
 /// ```
