@@ -1,4 +1,4 @@
-//! Directives as prompts.
+//! Loading directives as prompts.
 
 pub mod result;
 #[cfg(feature = "signatures")]
@@ -14,7 +14,7 @@ use crate::text::source::SourceFile;
 
 pub use crate::format::directive::{INSTRUCTION, is_directive};
 
-/// Reads a directive as a prompt that says `instruction` first.
+/// Loads a directive as a prompt whose text starts with `instruction`.
 ///
 /// ```
 /// use tympan::directive::{INSTRUCTION, load};
@@ -25,17 +25,17 @@ pub use crate::format::directive::{INSTRUCTION, is_directive};
 /// let prompt = load(SourceFile::new("greet.md", text), INSTRUCTION)?;
 /// let inputs = serde_json::json!({"who": "Ada {input:who}"});
 /// let rendered = prompt.render(inputs.as_object().expect("a map"))?;
-/// assert!(rendered.text().contains("Greet Ada {input:who}.")); // once, and never again
+/// assert!(rendered.text().contains("Greet Ada {input:who}.")); // values are not expanded again
 /// assert_eq!(prompt.directive().expect("it is one")["version"], "1.0.0");
 /// # Ok::<(), tympan::Error>(())
 /// ```
 ///
 /// # Errors
-/// The first mistake in the file, with all others in [`Error::others`].
+/// Returns the first error in the file. The remaining findings are in [`Error::others`].
 pub fn load(source: SourceFile, instruction: &str) -> Result<Prompt> {
     let (directive, mut diagnostics) = parse(&source);
     let Some(directive) = directive else {
-        // There is an error among the findings, or there would be a directive.
+        // `parse` returns no directive only if it reports at least one error.
         let first = diagnostics.iter().position(Diagnostic::is_error).map(|at| diagnostics.remove(at));
         let error =
             first.map_or_else(|| Error::new(Kind::InvalidDirective, "it cannot be read"), Error::from_diagnostic);
@@ -46,7 +46,7 @@ pub fn load(source: SourceFile, instruction: &str) -> Result<Prompt> {
 }
 
 impl Prompt {
-    /// The metadata of the directive that the prompt was made from; `None` if it was none.
+    /// Returns the directive's metadata, or `None` if the prompt was not loaded from a directive.
     pub fn directive(&self) -> Option<&JsonMap> {
         (self.spec().template.format == DIRECTIVE).then(|| self.metadata())
     }

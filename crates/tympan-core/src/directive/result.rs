@@ -1,4 +1,4 @@
-//! What a model returns from a directive: a call of `directive_return`, checked against the declared outputs.
+//! The result of a directive: the model's `directive_return` call, checked against the declared outputs.
 
 use serde_json::Value as Json;
 
@@ -7,10 +7,10 @@ use crate::format::directive::{RETURN_TOOL, fits, of_kind, placeholder};
 use crate::json::JsonMap;
 use crate::spec::schema::{Property, PropertyKind};
 
-/// The tool that runs others, under whose name `directive_return` is called.
+/// The tool that runs other tools. `directive_return` is usually called through it.
 const EXECUTE: &str = "rye_execute";
 
-/// The result in a tool call: `None` if it calls something else.
+/// Returns the result in a tool call, or `None` if the call is not a `directive_return` call.
 ///
 /// ```
 /// use serde_json::json;
@@ -29,9 +29,10 @@ const EXECUTE: &str = "rye_execute";
 /// ```
 ///
 /// # Errors
-/// A declared output is missing, one is not declared, or a value is not of the declared type.
+/// Returns an error if a declared output is missing, if an output is not declared, or if a value does not have the
+/// declared type.
 pub fn from_tool_call(outputs: &[Property], name: &str, arguments: &Json) -> Option<Result<JsonMap>> {
-    // Providers replace characters that their names of tools cannot have.
+    // Providers replace characters that are not allowed in their tool names.
     if [RETURN_TOOL, "directive_return"].contains(&name) || name == RETURN_TOOL.replace('/', "_") {
         return Some(check(outputs, arguments));
     }
@@ -39,12 +40,15 @@ pub fn from_tool_call(outputs: &[Property], name: &str, arguments: &Json) -> Opt
     is_return.then(|| check(outputs, arguments.get("parameters").unwrap_or(&Json::Null)))
 }
 
-/// The result in a text that has the call as the prompt's instruction shows it: `None` if it has none.
+/// Returns the result in a text that contains a call in the form that the prompt's instruction shows, or `None` if
+/// there is no such call.
 ///
-/// A text may say the same call more than once. Calls that differ are an error: nobody can say which one is meant.
+/// The text may repeat the same call. Calls with different parameters are an error, because it is unclear which one
+/// the model means.
 ///
 /// # Errors
-/// As [`from_tool_call`]; or the call cannot be read, or there are several that differ.
+/// Returns an error if the call's parameters are not JSON or if there are several different calls. The outputs are
+/// checked as in [`from_tool_call`].
 pub fn from_text(outputs: &[Property], text: &str) -> Option<Result<JsonMap>> {
     let mut found: Option<Json> = None;
     for (at, _) in text.match_indices(EXECUTE) {
@@ -61,7 +65,8 @@ pub fn from_text(outputs: &[Property], text: &str) -> Option<Result<JsonMap>> {
     found.map(|parameters| check(outputs, &parameters))
 }
 
-/// The parameters of a call whose name has been read; `None` if it is no call of `directive_return`.
+/// Parses the arguments after the tool name and returns the call's parameters, or `None` if this is not a call of
+/// `directive_return`.
 fn read_call(text: &str) -> Option<Result<Json>> {
     let mut rest = text.trim_start().strip_prefix('(')?;
     let (mut is_return, mut parameters) = (false, None);
@@ -88,7 +93,7 @@ fn read_call(text: &str) -> Option<Result<Json>> {
     is_return.then(|| Ok(parameters.unwrap_or(Json::Null)))
 }
 
-/// The values, if they are those that are declared. Names are quoted in errors, and values never.
+/// Checks the values against the declared outputs and converts them. Errors quote names, but never values.
 fn check(outputs: &[Property], parameters: &Json) -> Result<JsonMap> {
     let refuse = |details: String| {
         let names: Vec<_> = outputs.iter().map(|output| format!("`{}`", output.name)).collect();
@@ -127,8 +132,8 @@ fn check(outputs: &[Property], parameters: &Json) -> Result<JsonMap> {
     Ok(result)
 }
 
-/// A value as one of the declared type. Text is read, because the instruction shows every value as text; what is
-/// declared as text, or not at all, may be anything.
+/// Converts a value to the declared type. Strings are parsed, because the instruction shows every value as a string.
+/// An output that is declared as a string, or without a type, accepts any value.
 fn typed(value: &Json, kind: PropertyKind) -> Option<Json> {
     match (kind, value) {
         (PropertyKind::String, value) => Some(value.clone()),

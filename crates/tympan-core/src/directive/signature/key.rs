@@ -1,4 +1,4 @@
-//! Keys for signatures, and how they are written: PEM, and TOML files of keys that are trusted.
+//! Signing keys and their file formats: PEM, and TOML files for trusted keys.
 
 use std::fmt;
 
@@ -9,25 +9,25 @@ use serde::Deserialize;
 use crate::error::{Error, Kind, Result};
 use crate::text::hash::sha256_hex;
 
-/// What stands before the 32 bytes of a private key in PKCS #8.
+/// The DER bytes before the 32 bytes of a private key in PKCS #8.
 const PRIVATE_PREFIX: [u8; 16] =
     [0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20];
-/// What stands before the 32 bytes of a public key.
+/// The DER bytes before the 32 bytes of a public key.
 const PUBLIC_PREFIX: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
 
-/// A private key. It is never printed, and its memory is cleared when it goes.
+/// A private key. It is never printed, and its memory is cleared on drop.
 pub struct SigningKey(pub(super) ed25519_dalek::SigningKey);
 
 impl SigningKey {
-    /// The key of 32 random bytes.
+    /// Creates a key from 32 random bytes.
     pub fn from_bytes(bytes: &[u8; 32]) -> Self {
         Self(ed25519_dalek::SigningKey::from_bytes(bytes))
     }
 
-    /// Reads a private key in PEM.
+    /// Parses a private key in PEM.
     ///
     /// # Errors
-    /// It is no private key for Ed25519. The error never quotes it.
+    /// Returns an error if the text is not an Ed25519 private key. The error never quotes the text.
     pub fn from_pem(pem: &str) -> Result<Self> {
         let wrong = || {
             Error::new(Kind::InvalidKey, "this is no Ed25519 private key in PEM")
@@ -40,12 +40,12 @@ impl SigningKey {
         bytes.map(Self::from_bytes).ok_or_else(wrong)
     }
 
-    /// The key in PEM, as it is kept in a file that nobody else can read.
+    /// Returns the key in PEM. Store it in a file that only its owner can read.
     pub fn to_pem(&self) -> String {
         to_pem("PRIVATE KEY", &[PRIVATE_PREFIX.as_slice(), &self.0.to_bytes()].concat())
     }
 
-    /// The key that others need.
+    /// Returns the public key that verifies this key's signatures.
     pub fn public_key(&self) -> PublicKey {
         PublicKey(self.0.verifying_key())
     }
@@ -62,10 +62,11 @@ impl fmt::Debug for SigningKey {
 pub struct PublicKey(pub(super) ed25519_dalek::VerifyingKey);
 
 impl PublicKey {
-    /// Reads a public key in PEM.
+    /// Parses a public key in PEM.
     ///
     /// # Errors
-    /// It is no public key for Ed25519, or one that fits any signature.
+    /// Returns an error if the text is not an Ed25519 public key, or if the key is weak: a weak key accepts forged
+    /// signatures.
     pub fn from_pem(pem: &str) -> Result<Self> {
         let wrong = || Error::new(Kind::InvalidKey, "this is no Ed25519 public key in PEM");
         let der = from_pem(pem, "PUBLIC KEY").ok_or_else(wrong)?;
@@ -79,12 +80,12 @@ impl PublicKey {
         Ok(Self(key))
     }
 
-    /// The key in PEM.
+    /// Returns the key in PEM.
     pub fn to_pem(&self) -> String {
         to_pem("PUBLIC KEY", &[PUBLIC_PREFIX.as_slice(), self.0.as_bytes()].concat())
     }
 
-    /// The first 16 hexadecimal digits of the SHA-256 of the key in PEM, by which Rye knows it.
+    /// Returns the key's fingerprint in Rye's format: the first 16 hexadecimal digits of the SHA-256 of the PEM text.
     pub fn fingerprint(&self) -> String {
         let mut digits = sha256_hex(self.to_pem());
         digits.truncate(16);
@@ -92,17 +93,17 @@ impl PublicKey {
     }
 }
 
-/// A public key that somebody trusts, and whose it is.
+/// A trusted public key and its owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrustedKey {
     /// The key.
     pub key: PublicKey,
-    /// Whose it is.
+    /// The owner's name.
     pub owner: Option<String>,
     fingerprint: String,
 }
 
-/// A file of a trusted key, as Rye writes it.
+/// The TOML file of a trusted key, in Rye's format.
 #[derive(Deserialize)]
 struct File {
     fingerprint: String,
@@ -116,21 +117,21 @@ struct FileKey {
 }
 
 impl TrustedKey {
-    /// A key and its owner.
+    /// Creates a trusted key.
     pub fn new(key: PublicKey, owner: Option<String>) -> Self {
         let fingerprint = key.fingerprint();
         Self { key, owner, fingerprint }
     }
 
-    /// See [`PublicKey::fingerprint`].
+    /// Returns the key's fingerprint. See [`PublicKey::fingerprint`].
     pub fn fingerprint(&self) -> &str {
         &self.fingerprint
     }
 
-    /// Reads the TOML file of a trusted key.
+    /// Parses the TOML file of a trusted key.
     ///
     /// # Errors
-    /// It is not such a file, or its fingerprint is another key's.
+    /// Returns an error if the file does not have the expected fields, or if its fingerprint belongs to another key.
     pub fn from_toml(text: &str) -> Result<Self> {
         let file: File = toml::from_str(text).map_err(|error| {
             Error::new(Kind::InvalidKey, error.message())
@@ -144,10 +145,10 @@ impl TrustedKey {
         Ok(key)
     }
 
-    /// The key as a TOML file.
+    /// Returns the key as a TOML file.
     pub fn to_toml(&self) -> String {
         let owner = self.owner.as_deref().unwrap_or_default();
-        // JSON's strings are TOML's basic strings, but for one character that TOML wants escaped.
+        // JSON strings are valid TOML basic strings, except that TOML requires U+007F to be escaped.
         let owner = serde_json::Value::from(owner).to_string().replace('\u{7f}', "\\u007f");
         let (fingerprint, pem) = (&self.fingerprint, self.key.to_pem());
         format!(
@@ -160,7 +161,7 @@ fn to_pem(label: &str, der: &[u8]) -> String {
     format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", general_purpose::STANDARD.encode(der))
 }
 
-/// The bytes between the lines of a PEM text.
+/// Decodes the bytes between the BEGIN and END lines of a PEM text.
 fn from_pem(text: &str, label: &str) -> Option<Vec<u8>> {
     let (_, rest) = text.split_once(&format!("-----BEGIN {label}-----"))?;
     let (inside, _) = rest.split_once(&format!("-----END {label}-----"))?;
@@ -168,13 +169,13 @@ fn from_pem(text: &str, label: &str) -> Option<Vec<u8>> {
     general_purpose::STANDARD.decode(digits).ok()
 }
 
-/// Bytes in the base64 that Rye writes.
+/// Encodes bytes in Rye's variant of base64: the URL-safe alphabet, with padding.
 pub(super) fn encode(bytes: &[u8]) -> String {
     general_purpose::URL_SAFE.encode(bytes)
 }
 
-/// The bytes of base64 in the one form that [`encode`] writes: the alphabet for URLs, with padding, and no bit set that
-/// says nothing. Otherwise one signature could be written in several ways.
+/// Decodes base64, but only in the exact form that [`encode`] writes: URL-safe alphabet, padding, and no stray bits at
+/// the end. Otherwise the same signature could be written in several ways.
 pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
     general_purpose::URL_SAFE.decode(text).ok().filter(|bytes| encode(bytes) == text)
 }
@@ -183,11 +184,11 @@ pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
-    /// A key that OpenSSL made, and the fingerprint that its tools give.
+    /// A key generated by OpenSSL, and the fingerprint that its tools print.
     #[test]
     fn keys_are_written_as_others_write_them() {
         let pem = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIJ1hsZ3v/VpguoRK9JLsLMREScVpezJpGXA7rAMcrn9g\n-----END PRIVATE KEY-----\n";
-        // The secret and public key of RFC 8032, section 7.1, test 1.
+        // The secret and public key from RFC 8032, section 7.1, test 1.
         let key = SigningKey::from_pem(pem).expect("it is a key");
         let public = "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=\n-----END PUBLIC KEY-----\n";
         assert_eq!(key.to_pem(), pem);
@@ -209,7 +210,7 @@ mod tests {
         for text in ["", "fingerprint = 3", "fingerprint = \"a\"\n[public_key]\npem = \"x\""] {
             assert_eq!(TrustedKey::from_toml(text).expect_err("it is refused").kind(), Kind::InvalidKey);
         }
-        // The neutral element verifies anything in lax implementations.
+        // Lax implementations accept any signature for the neutral element.
         let weak = to_pem("PUBLIC KEY", &[PUBLIC_PREFIX.as_slice(), &[1], &[0; 31]].concat());
         assert!(PublicKey::from_pem(&weak).expect_err("it is refused").message().contains("weak"));
     }
@@ -217,7 +218,7 @@ mod tests {
     #[test]
     fn base64_is_read_in_one_form() {
         assert_eq!(decode("-__-AQ==").as_deref(), Some([0xfb, 0xff, 0xfe, 0x01].as_slice()));
-        // Without padding, in the other alphabet or in both, with other bits at its end, with too much padding.
+        // No padding, the standard alphabet, both of these, stray bits at the end, too much padding.
         for text in
             ["-__-AQ", "-__-AQ=", "+//+AQ==", "+//+AQ", "-//-AQ==", "-__-AR==", "-__-AQ===", "-__-AQ==\n", "a b"]
         {

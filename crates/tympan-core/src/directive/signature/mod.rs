@@ -1,8 +1,8 @@
-//! Signatures of directives: Rye's form, and one that covers the whole file.
+//! Signatures of directives, in Rye's form or in one that covers the whole file.
 //!
-//! Rye's form is a comment in the first line. Its hash covers the `<directive>` element alone: neither the title and
-//! the description before it, nor the steps after it, nor the time of signing. Ours covers every byte after its line,
-//! and the time. Which bytes a signature covers is part of what [`verify`] returns.
+//! Rye's form is a comment on the first line. Its hash covers only the `<directive>` element: not the title and the
+//! description before it, not the steps after it, and not the signing time. Tympan's own form covers every byte after
+//! the signature line, and the time. The result of [`verify`] says which bytes the signature covers.
 
 mod key;
 
@@ -17,17 +17,17 @@ use crate::format::directive::{after_signatures, metadata_of};
 use crate::text::hash::sha256_hex;
 use crate::text::source::{SourceFile, Span};
 
-/// Which bytes a signature covers.
+/// The form of a signature, which determines the bytes it covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// Rye's: the `<directive>` element.
+    /// Rye's form: covers the `<directive>` element.
     Rye,
-    /// Ours: every byte after the line with the signature.
+    /// Tympan's form: covers every byte after the signature line.
     WholeFile,
 }
 
 impl Form {
-    /// What the comment begins with.
+    /// Returns the text that the signature comment starts with.
     const fn opening(self) -> &'static str {
         match self {
             Self::Rye => "<!-- rye:signed:",
@@ -35,7 +35,7 @@ impl Form {
         }
     }
 
-    /// The name for people and programs.
+    /// Returns the form's name, for display and for machine-readable output.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Rye => "rye",
@@ -44,41 +44,41 @@ impl Form {
     }
 }
 
-/// A signature as it stands in a file. Nothing about it has been checked.
+/// A signature line parsed from a file. Nothing about it has been verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignatureLine {
-    /// Its form.
+    /// The signature's form.
     pub form: Form,
-    /// When it was made, as it says itself.
+    /// The signing time, as the line states it.
     pub timestamp: String,
-    /// The SHA-256 of what it covers, in hexadecimal digits.
+    /// The SHA-256 of the covered bytes, in hexadecimal digits.
     pub hash: String,
-    /// The fingerprint of the key that it was made with.
+    /// The fingerprint of the signing key.
     pub fingerprint: String,
     /// The signature itself, in base64.
     signature: String,
-    /// Where the file goes on after the line.
+    /// The offset just after the line.
     end: usize,
 }
 
-/// A signature that was checked, and what it says.
+/// A verified signature and the bytes it covers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verified {
-    /// The signature.
+    /// The signature line.
     pub line: SignatureLine,
-    /// Who owns the key, as the folder of trusted keys says.
+    /// The key's owner, as stated in the trusted key's file.
     pub owner: Option<String>,
-    /// The bytes that cannot have changed.
+    /// The bytes that the signature protects from changes.
     pub covered: Span,
-    /// The bytes that anybody may have changed: the line with the signature is not among them.
+    /// The bytes that anyone may have changed. They do not include the signature line.
     pub uncovered: Vec<Span>,
 }
 
 impl SignatureLine {
-    /// The signature in the first line of a text; `None` if there is none.
+    /// Returns the signature on the first line of a text, or `None` if there is no signature.
     ///
     /// # Errors
-    /// There is a signature, and it cannot be read.
+    /// Returns an error if the first line starts like a signature but cannot be parsed.
     pub fn find(text: &str) -> Result<Option<Self>> {
         let line = text.split_inclusive('\n').next().unwrap_or_default();
         let forms = [Form::Rye, Form::WholeFile];
@@ -88,7 +88,7 @@ impl SignatureLine {
         };
         let fields = rest.trim_end().strip_suffix("-->").map(str::trim_end);
         let fields = fields.ok_or_else(|| refused("its comment does not end in its line"))?;
-        // Registries add who published a file; that says nothing about who signed it.
+        // Registries append the publisher after a `|`. It says nothing about the signer.
         let fields = fields.split_once('|').map_or(fields, |(fields, _)| fields);
         let [fingerprint, signature, hash, timestamp] = fields.rsplitn(4, ':').collect::<Vec<_>>()[..] else {
             return Err(refused("it has to have a time, a hash, a signature and a fingerprint"));
@@ -107,13 +107,13 @@ impl SignatureLine {
         }))
     }
 
-    /// What the signature was made of.
+    /// Returns the signed message.
     fn message(&self) -> String {
         message(self.form, &self.timestamp, &self.hash)
     }
 }
 
-/// What is signed: in Rye's form the hash alone, in ours the time too, and what it is.
+/// Builds the message to sign. Rye's form signs only the hash; Tympan's form adds a prefix and the time.
 fn message(form: Form, timestamp: &str, hash: &str) -> String {
     match form {
         Form::Rye => hash.to_owned(),
@@ -121,10 +121,11 @@ fn message(form: Form, timestamp: &str, hash: &str) -> String {
     }
 }
 
-/// Checks the signature of a directive against the keys that are trusted.
+/// Verifies the signature of a directive with the trusted keys.
 ///
 /// # Errors
-/// There is no signature, it does not fit the text, or it was made with a key that is not trusted.
+/// Returns an error if there is no valid signature line, if the covered text has changed, if the key is not trusted,
+/// or if the signature was not made with that key.
 pub fn verify(text: &str, trusted: &[TrustedKey]) -> Result<Verified> {
     let line = SignatureLine::find(text)?
         .ok_or_else(|| refused("there is none in the first line").with_help("sign it: `tympan sign --key KEY FILE`"))?;
@@ -153,10 +154,11 @@ pub fn verify(text: &str, trusted: &[TrustedKey]) -> Result<Verified> {
     Ok(Verified { owner: key.owner.clone(), line, covered: covered.into(), uncovered })
 }
 
-/// Signs a directive: the text with its signature in the first line, in place of those that it may have.
+/// Signs a directive and returns the text with the signature on its first line. Any existing signatures are replaced.
 ///
 /// # Errors
-/// In Rye's form: the text has no `<directive>` element, or has something else that reads like one.
+/// With [`Form::Rye`], returns an error if the text has no `<directive>` element, or if other text would be covered
+/// than the metadata that Tympan reads.
 pub fn sign(text: &str, form: Form, timestamp: &str, key: &SigningKey) -> Result<String> {
     let content = &text[after_signatures(text)..];
     let content = content.strip_prefix('\u{feff}').unwrap_or(content);
@@ -171,8 +173,8 @@ pub fn sign(text: &str, form: Form, timestamp: &str, key: &SigningKey) -> Result
     Ok(format!("{}{timestamp}:{hash}:{signature}:{fingerprint} -->\n{content}", form.opening()))
 }
 
-/// What Rye's signature covers: from the first `<directive …>` to the last `</directive>`. It has to be what we read as
-/// the metadata too, or a signed element could stand where nobody reads it.
+/// Returns the range that Rye's signature covers: from the first `<directive …>` to the last `</directive>`. It must be
+/// the same element that we read as the metadata. Otherwise a signed element could be hidden elsewhere in the file.
 fn rye_range(text: &str) -> Result<Range<usize>> {
     let nothing = || {
         refused("there is no `<directive>` element, which is all that Rye's form covers")
@@ -203,7 +205,7 @@ fn is_hex(text: &str, length: usize) -> bool {
     text.len() == length && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// Compares without telling by the time it takes where a difference is.
+/// Compares in constant time, so that timing does not reveal the position of the first difference.
 fn same(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |different, (a, b)| different | (a ^ b)) == 0
 }
@@ -231,7 +233,7 @@ mod tests {
             assert_eq!((verified.line.form, verified.line.timestamp.as_str()), (form, TIME));
             assert_eq!(verified.owner.as_deref(), Some("ada"));
             assert_eq!(verified.uncovered.len(), if form == Form::Rye { 2 } else { 0 });
-            // Signing again puts the one in the place of the other.
+            // Signing again replaces the existing signature.
             assert_eq!(sign(&signed, form, TIME, &key).expect("it is signed"), signed);
         }
     }
@@ -247,7 +249,7 @@ mod tests {
                 bytes[at] ^= 1;
                 let changed = String::from_utf8(bytes).expect("it is still ASCII");
                 let is_covered = verified.covered.range().contains(&at);
-                // Of the line itself, Rye's form leaves the time uncovered, and white space before a line end means nothing.
+                // On the signature line, Rye's form does not cover the time. White space before a line end is ignored.
                 let is_line = at < verified.line.end;
                 let outcome = verify(&changed, &trusted);
                 assert!(
@@ -278,7 +280,7 @@ mod tests {
             assert!(signature.ends_with("==") && signature.len() == 88, "{signature}");
             let mut others = vec![signature.trim_end_matches('=').to_owned(), signature.replacen("==", "=", 1)];
             others.push(signature.replace('-', "+").replace('_', "/"));
-            // The last character before the padding has four bits that say nothing.
+            // The last character before the padding has four unused bits.
             let (start, last) = signature[..86].split_at(85);
             let alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
             let place = alphabet.find(last).expect("it is in the alphabet");
@@ -290,7 +292,7 @@ mod tests {
         }
     }
 
-    /// A signed element where nobody reads it must not lend its signature to other metadata.
+    /// A signed element that is not the metadata must not lend its signature to other metadata.
     #[test]
     fn a_signed_element_has_to_be_the_metadata() {
         let (key, trusted) = keys();
