@@ -1,4 +1,4 @@
-//! What analysis shows about a prompt that works, but may not do what its author wants.
+//! Warnings about a prompt that renders, but may not do what its author wants.
 
 use std::collections::BTreeSet;
 
@@ -12,13 +12,13 @@ use crate::spec::schema::Property;
 use crate::template::flow::{Flow, Sink};
 use crate::text::source::Span;
 
-/// The key in the metadata that says somebody has thought of the guard.
+/// The metadata key that declares that the author has considered the guard.
 const GUARD: &str = "guard";
 
-/// How many variants are named for each variable that they do not use.
+/// The maximum number of variants reported for each variable that they do not use.
 const MAX_VARIANTS: usize = 10;
 
-/// How the inputs go through a template, and which of them become output.
+/// How inputs flow through a template, and which of them reach the output.
 struct Reached {
     flow: Flow,
     inputs: BTreeSet<usize>,
@@ -32,11 +32,11 @@ impl Reached {
 }
 
 impl Prompt {
-    /// Looks for what is worth knowing: untrusted variables that no guard is declared for, variables that nothing
-    /// uses, and untrusted text in a system message. The findings are in the order of their places.
+    /// Checks the prompt and returns warnings: untrusted variables without a declared guard, unused variables, and
+    /// untrusted text in a system message. The warnings are sorted by position.
     ///
     /// # Errors
-    /// A template does not compile.
+    /// Returns an error if a template does not compile.
     pub fn check(&self) -> Result<Vec<Diagnostic>> {
         let arms = (0..self.arms().count()).map(|index| self.arm_template(index).map(|template| template.flow()));
         let arms = arms.collect::<Result<Vec<_>>>()?;
@@ -53,7 +53,7 @@ impl Prompt {
         Ok(findings)
     }
 
-    /// A variable that nothing uses, or that only some variants use.
+    /// Reports a variable that no template uses, or that only some variants use.
     fn check_use(&self, index: usize, variable: &Property, arms: &[Reached], findings: &mut Vec<Diagnostic>) {
         let name = &variable.name;
         let without: Vec<_> = (0..arms.len()).filter(|arm| !arms[*arm].flow.uses.contains_key(&index)).collect();
@@ -72,7 +72,7 @@ impl Prompt {
         }
     }
 
-    /// An untrusted variable in a template whose metadata says nothing of a guard.
+    /// Reports an untrusted variable in a template whose metadata does not mention a guard.
     fn check_guard(&self, index: usize, variable: &Property, arms: &[Reached], findings: &mut Vec<Diagnostic>) {
         if variable.trusted || !self.is_definition() || self.metadata().contains_key(GUARD) {
             return;
@@ -91,7 +91,7 @@ impl Prompt {
         findings.push(Diagnostic::warning("untrusted_without_guard", variable.span, message).with_help(help));
     }
 
-    /// Untrusted text that becomes part of what a model takes for the application's own instructions.
+    /// Reports untrusted text in a system message, which the model takes for the application's own instructions.
     fn check_system(&self, arms: &[Reached], findings: &mut Vec<Diagnostic>) {
         for (arm, Reached { flow, .. }) in arms.iter().enumerate() {
             let untrusted = |sink: &&Sink| self.variables().get(sink.input).is_some_and(|variable| !variable.trusted);

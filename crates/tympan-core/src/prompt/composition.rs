@@ -1,4 +1,4 @@
-//! Several prompts as one conversation.
+//! Compositions: several prompts that form one conversation.
 
 use crate::chat::message::Message;
 use crate::chat::rendered::{Inputs, Rendered};
@@ -6,7 +6,7 @@ use crate::diagnostic::Diagnostic;
 use crate::error::{Error, Result};
 use crate::prompt::{Prompt, RenderOptions};
 
-/// Prompts in order, each with inputs of its own. They become messages together, or not at all.
+/// An ordered list of prompts, each with its own inputs. Either all of them become messages, or none does.
 ///
 /// ```
 /// use tympan::{Composition, Prompt, RenderOptions};
@@ -36,29 +36,30 @@ struct Part<'p> {
 
 impl std::fmt::Debug for Part<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Inputs are nobody's business but the model's.
+        // Inputs may be confidential, so only their names are shown.
         let names: Vec<_> = self.inputs.keys().collect();
         f.debug_struct("Part").field("prompt", &self.prompt.name()).field("inputs", &names).finish_non_exhaustive()
     }
 }
 
 impl<'p> Composition<'p> {
-    /// Adds a prompt at the end.
+    /// Appends a prompt.
     pub fn push(&mut self, prompt: &'p Prompt, inputs: Inputs) -> &mut Self {
         self.push_variant(prompt, None, inputs)
     }
 
-    /// Adds a variant of a prompt at the end; `None` means the default one.
+    /// Appends a variant of a prompt. `None` selects the variant in the render options, or the default one.
     pub fn push_variant(&mut self, prompt: &'p Prompt, variant: Option<&'p str>, inputs: Inputs) -> &mut Self {
         self.parts.push(Part { prompt, inputs, variant });
         self
     }
 
-    /// Renders every prompt. The options hold for all of them, but for the variant.
+    /// Renders every prompt with the same options. A variant passed to [`Composition::push_variant`] takes precedence
+    /// over the variant in `options`.
     ///
     /// # Errors
-    /// What is wrong with the first prompt that cannot be rendered; what is wrong with further ones is in
-    /// [`Error::others`], without a place, since it is in another file.
+    /// Returns the error of the first prompt that cannot be rendered. The errors of further prompts are in
+    /// [`Error::others`], without positions, because they belong to other files.
     pub fn render(&self, options: &RenderOptions<'_>) -> Result<Vec<Rendered>> {
         let render = |part: &Part<'_>| {
             part.prompt
@@ -70,7 +71,8 @@ impl<'p> Composition<'p> {
     /// Renders every prompt and joins their messages.
     ///
     /// # Errors
-    /// As [`Composition::render`]; or the engine does not have the parser of a prompt.
+    /// Returns an error if a prompt cannot be rendered (see [`Composition::render`]), or if the engine does not have
+    /// its parser.
     pub fn messages(&self, options: &RenderOptions<'_>) -> Result<Vec<Message>> {
         let rendered = self.render(options)?;
         let messages = self.parts.iter().zip(rendered).map(|(part, rendered)| part.prompt.messages(rendered));
@@ -78,7 +80,7 @@ impl<'p> Composition<'p> {
     }
 }
 
-/// All of the results, or all of the errors.
+/// Collects the values, or all errors if there are any.
 fn all<T>(results: impl Iterator<Item = Result<T>>) -> Result<Vec<T>> {
     let (mut values, mut errors) = (Vec::new(), Vec::new());
     for result in results {

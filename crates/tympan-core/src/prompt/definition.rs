@@ -1,7 +1,7 @@
-//! Prompts from prompt definitions.
+//! Building prompts from prompt definitions.
 //!
-//! A prompt that was made here is sound: every template parses, uses no excluded feature and refers only to declared
-//! variables. All that is wrong is reported at once.
+//! If a prompt builds, its templates are valid: each one parses, uses no excluded feature and refers only to declared
+//! variables. All errors are reported at once.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ use crate::text::placement::Placement;
 use crate::text::source::{SourceFile, Span};
 
 impl Prompt {
-    /// A prompt from a definition in YAML.
+    /// Builds a prompt from a definition in YAML.
     ///
     /// ```
     /// let prompt = tympan::Prompt::from_yaml("
@@ -40,50 +40,50 @@ impl Prompt {
     /// ```
     ///
     /// # Errors
-    /// The first mistake, with its place; all others are in [`Error::others`].
+    /// Returns the first error in the definition, with its position. All others are in [`Error::others`].
     pub fn from_yaml(text: &str) -> Result<Self> {
         Self::from_definition_source(SourceFile::new("<yaml>", text), Syntax::Yaml)
     }
 
-    /// A prompt from a definition in JSON.
+    /// Builds a prompt from a definition in JSON.
     ///
     /// # Errors
-    /// As [`Prompt::from_yaml`].
+    /// Returns the first error in the definition, with its position. All others are in [`Error::others`].
     pub fn from_json(text: &str) -> Result<Self> {
         Self::from_definition_source(SourceFile::new("<json>", text), Syntax::Json)
     }
 
-    /// A prompt from a definition in TOML.
+    /// Builds a prompt from a definition in TOML.
     ///
     /// # Errors
-    /// As [`Prompt::from_yaml`].
+    /// Returns the first error in the definition, with its position. All others are in [`Error::others`].
     pub fn from_toml(text: &str) -> Result<Self> {
         Self::from_definition_source(SourceFile::new("<toml>", text), Syntax::Toml)
     }
 
-    /// A prompt from a definition as data. Places in errors are those of the definition as JSON.
+    /// Builds a prompt from a definition value. Positions in errors refer to the definition serialized as JSON.
     ///
     /// # Errors
-    /// As [`Prompt::from_yaml`].
+    /// Returns the first error in the definition, with its position. All others are in [`Error::others`].
     pub fn new(definition: &PromptDefinition) -> Result<Self> {
         let text =
             serde_json::to_string_pretty(definition).map_err(|error| Error::new(Kind::InvalidDefinition, error))?;
         Self::from_definition_source(SourceFile::new("<definition>", text), Syntax::Json)
     }
 
-    /// A prompt from the text of a definition, under the name of its source.
+    /// Builds a prompt from the text of a definition. Errors show the name of the source.
     ///
     /// # Errors
-    /// As [`Prompt::from_yaml`].
+    /// Returns the first error in the definition, with its position. All others are in [`Error::others`].
     pub fn from_definition_source(source: SourceFile, syntax: Syntax) -> Result<Self> {
         let (parsed, mut findings) = parse(&source, syntax);
         let Parsed { definition, mut arms, declared } = parsed;
         if arms.first().is_none_or(|arm| arm.name != DEFAULT_VARIANT) {
-            // That it is missing has been reported.
+            // The parser has already reported the missing body.
             arms.insert(0, Arm { name: DEFAULT_VARIANT.to_owned(), body: String::new(), span: Span::default() });
         }
         let placements = arms.iter().map(|arm| Placement::written(arm.span)).collect();
-        // The templates are checked also where the rest is wrong, so that nobody has to come back for them.
+        // Check the templates even if the rest has errors, so that one run reports everything.
         let spec = match definition {
             Some(definition) => spec(definition, &declared),
             None => spec_as_far_as_possible(arms, &declared),
@@ -96,7 +96,7 @@ impl Prompt {
         Err(Error::from_findings(findings, &source))
     }
 
-    /// A prompt that differs from this one by an overlay. The whole of it is checked anew.
+    /// Builds a new prompt by applying an overlay to this one. The result is checked from scratch.
     ///
     /// ```
     /// use tympan::Prompt;
@@ -109,7 +109,7 @@ impl Prompt {
     /// ```
     ///
     /// # Errors
-    /// This prompt is no definition, or what comes out is none.
+    /// Returns an error if this prompt was not built from a definition, or if the result is not a valid definition.
     pub fn derive(&self, overlay: &Overlay) -> Result<Self> {
         let definition = self.to_definition().ok_or_else(|| {
             Error::new(Kind::InvalidDefinition, "only a prompt that was made from a definition can be derived from")
@@ -123,7 +123,7 @@ impl Prompt {
         Self::from_definition_source(SourceFile::new(name, text), Syntax::Json)
     }
 
-    /// The definition that this prompt was made from; `None` if it was no definition.
+    /// Returns the definition that this prompt was built from, or `None` if it was not built from a definition.
     pub fn to_definition(&self) -> Option<PromptDefinition> {
         let spec = self.spec();
         let role = match spec.role? {
@@ -146,7 +146,7 @@ impl Prompt {
         })
     }
 
-    /// Compiles every template, and looks for names that nothing declares.
+    /// Compiles every template and reports undeclared names.
     pub(crate) fn check_arms(&self, findings: &mut Vec<Diagnostic>) {
         for (index, arm) in self.arms().enumerate() {
             let field = field(arm);
@@ -159,7 +159,7 @@ impl Prompt {
                         None => finding,
                     });
                 }
-                // What a name inside a section means depends on the values.
+                // The meaning of a name inside a section depends on the values.
                 Ok(_) if self.spec().template.format == "mustache" => {}
                 Ok(template) => {
                     for (name, span) in template.free_names(self.variables().len()) {
@@ -185,7 +185,7 @@ impl Prompt {
     }
 }
 
-/// What a derived prompt has otherwise: some fields of a definition.
+/// The fields in which a derived prompt differs from its base.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Overlay {
     fields: JsonMap,
@@ -193,13 +193,13 @@ pub struct Overlay {
 }
 
 impl Overlay {
-    /// These fields in place of the prompt's own.
+    /// Creates an overlay whose fields replace those of the prompt.
     pub fn replace(fields: JsonMap) -> Self {
         Self { fields, merges: false }
     }
 
-    /// As [`Overlay::replace`], but maps (variables, variants, metadata) keep the entries that these do not name. A
-    /// null removes an entry, or a field.
+    /// Creates an overlay whose fields replace those of the prompt, except that maps (variables, variants, metadata)
+    /// are merged: entries that the overlay does not name stay. A null removes an entry or a field.
     pub fn merge(fields: JsonMap) -> Self {
         Self { fields, merges: true }
     }
@@ -226,12 +226,12 @@ fn merge(old: &mut JsonMap, new: &JsonMap) {
 
 const UNDECLARED: &str = Kind::UndeclaredVariable.code();
 
-/// The field of a definition that holds a template.
+/// Returns the path of the definition's field that holds a template.
 pub(crate) fn field(arm: &str) -> String {
     if arm == DEFAULT_VARIANT { "body".to_owned() } else { format!("variants.{arm}.body") }
 }
 
-/// How many names are searched one by one. More of them have an index.
+/// Up to this many names, a linear search is used; above it, an index.
 const MAX_SEARCHED: usize = 16;
 
 fn spec(definition: PromptDefinition, declared: &[(String, Span)]) -> PromptSpec {
@@ -258,7 +258,8 @@ fn spec(definition: PromptDefinition, declared: &[(String, Span)]) -> PromptSpec
     }
 }
 
-/// What can be checked of a definition that has not the right shape: its templates, against the names it declares.
+/// Builds a spec from a definition with the wrong shape, so that its templates can still be checked against the names
+/// it declares.
 fn spec_as_far_as_possible(arms: Vec<Arm>, declared: &[(String, Span)]) -> PromptSpec {
     let mut arms = arms.into_iter();
     let mut spec = PromptSpec { role: Some(Role::User), template: template(), ..PromptSpec::default() };

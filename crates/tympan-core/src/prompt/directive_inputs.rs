@@ -1,4 +1,4 @@
-//! The inputs of a directive: all of them are declared, and errors about them say which there are.
+//! Inputs of directives. All of them must be declared, and errors about them list the declared inputs.
 
 use std::collections::HashSet;
 
@@ -11,12 +11,12 @@ use crate::spec::{DIRECTIVE, PromptSpec};
 use crate::template::input::GivenMap;
 use crate::text::source::Span;
 
-/// Whether a prompt was a directive.
+/// Returns whether a prompt was loaded from a directive.
 pub(crate) fn is_one(spec: &PromptSpec) -> bool {
     spec.template.format == DIRECTIVE
 }
 
-/// The steps in the text of a directive's prompt; all of it where nobody says.
+/// Returns the span of the steps in a directive's prompt text, or of the whole text if the spec does not say.
 pub(crate) fn steps(spec: &PromptSpec) -> Span {
     let bounds = spec.template.format_options.get("steps").and_then(Json::as_array);
     let bound = |index| usize::try_from(bounds?.get::<usize>(index)?.as_u64()?).ok();
@@ -26,7 +26,7 @@ pub(crate) fn steps(spec: &PromptSpec) -> Span {
     }
 }
 
-/// Refuses inputs that a directive does not declare: nothing in it could use them, so they are mistakes.
+/// Rejects undeclared inputs. Nothing in a directive can use them, so they are mistakes.
 pub(crate) fn check_known(spec: &PromptSpec, inputs: GivenMap<'_>) -> Result<()> {
     let declared: HashSet<&str> = spec.inputs.iter().map(|input| input.name.as_str()).collect();
     match inputs.iter().find(|(name, _)| !declared.contains(name)) {
@@ -35,7 +35,7 @@ pub(crate) fn check_known(spec: &PromptSpec, inputs: GivenMap<'_>) -> Result<()>
     }
 }
 
-/// An error about an input, with a list of those that there are.
+/// Adds a list of the declared inputs to an error about an input.
 pub(crate) fn with_list(error: Error, spec: &PromptSpec) -> Error {
     let help = match error.help() {
         Some(help) => format!("{help}; {}", declared(spec)),
@@ -44,7 +44,7 @@ pub(crate) fn with_list(error: Error, spec: &PromptSpec) -> Error {
     error.with_help(help)
 }
 
-/// An error of the template, in the words of directives.
+/// Rewrites an error about an undefined variable to name the directive's missing input.
 pub(crate) fn reword(error: Error, spec: &PromptSpec) -> Error {
     let place = error.span().filter(|_| error.kind() == Kind::UndefinedVariable);
     let text = place.and_then(|span| Some((spec.instructions.get(span.range())?, span)));

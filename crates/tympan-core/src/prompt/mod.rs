@@ -1,4 +1,4 @@
-//! Prompts: what all formats become, and how they are rendered.
+//! Prompts: the common representation of all formats, and how they are rendered.
 
 mod check;
 pub mod composition;
@@ -36,18 +36,18 @@ use crate::text::placement::Placement;
 use crate::text::source::{SourceFile, Span};
 use crate::text::source_map::Pieces;
 
-/// A prompt: its declarations and its template, which is compiled when it is first needed and
-/// then kept. A prompt that was made from a definition has compiled all of its templates already.
+/// A prompt: its declarations and its templates. A template is compiled on first use and then cached. If the prompt was
+/// built from a definition, all of its templates have already been compiled.
 #[derive(Clone, Debug)]
 pub struct Prompt {
     spec: PromptSpec,
     source: SourceFile,
-    /// The default template, then those of the variants, in order.
+    /// The default template, followed by those of the variants, in order.
     arms: Vec<Arm>,
     warnings: Vec<Diagnostic>,
-    /// Where the paths in it start.
+    /// The directory that relative paths in the prompt start from.
     directory: Option<PathBuf>,
-    /// What came from the environment while the prompt was loaded.
+    /// The values that were read from the environment while the prompt was loaded.
     env_values: Vec<EnvValue>,
     definition_hash: OnceLock<String>,
 }
@@ -61,7 +61,7 @@ struct Arm {
 }
 
 impl Clone for Arm {
-    /// What was compiled stays with the first; most copies are only looked at.
+    /// Creates an arm without the compiled template, because most clones are never rendered.
     fn clone(&self) -> Self {
         Self::new(self.placement.clone())
     }
@@ -77,32 +77,31 @@ impl Arm {
 struct Compiled {
     template: Template,
     table: Arc<InputTable>,
-    /// Whether any declaration is of a kind that never becomes text.
+    /// Whether any declared input has a kind that is never rendered as text.
     has_rich: bool,
 }
 
-/// Where nonces come from: 64 random bits a call, from a source that nobody can foresee.
+/// A source of nonces: each call returns 64 random bits that nobody can predict.
 pub type Entropy<'a> = &'a dyn Fn() -> Result<u64>;
 
-/// How to render a prompt.
+/// Options for rendering a prompt.
 #[derive(Clone, Copy, Default)]
 pub struct RenderOptions<'a> {
-    /// The variant of the prompt to render; `None` means the default one.
+    /// The variant of the prompt to render. `None` selects the default one.
     pub variant: Option<&'a str>,
-    /// Whether undefined variables render as nothing; `None` leaves it to the prompt.
+    /// Whether undefined variables render as an empty string. `None` uses the prompt's setting.
     pub lenient: Option<bool>,
-    /// Whether text that looks like a role marker in any untrusted input is an error; `None`
-    /// leaves it to the prompt.
+    /// Whether text that looks like a role marker is an error in every untrusted input. `None` uses the prompt's
+    /// setting.
     pub strict: Option<bool>,
-    /// What the render may cost.
+    /// The limits for the render.
     pub limits: Limits,
-    /// Which roles the messages of thread inputs may have.
+    /// The roles that messages of thread inputs may have.
     pub thread_roles: ThreadRoles,
-    /// Where nonces for rich inputs come from. Without it a prompt that uses a rich input cannot
-    /// be rendered.
+    /// The source of nonces for rich inputs. Without it, a prompt that uses a rich input cannot be rendered.
     pub entropy: Option<Entropy<'a>>,
-    /// Puts `<untrusted>` and `</untrusted>` around what untrusted inputs wrote; `None` leaves it
-    /// as it is.
+    /// The guard that wraps text from untrusted inputs in `<untrusted>…</untrusted>`. `None` leaves the text
+    /// unchanged.
     pub guard: Option<&'a Guard>,
 }
 
@@ -120,14 +119,14 @@ impl std::fmt::Debug for RenderOptions<'_> {
 }
 
 impl Prompt {
-    /// A prompt whose instructions stand `offset` bytes into their source.
+    /// Creates a prompt whose instructions start `offset` bytes into their source.
     pub fn from_document(spec: PromptSpec, source: SourceFile, offset: usize, warnings: Vec<Diagnostic>) -> Self {
-        // Variants that nobody placed are looked for from the same offset; they have no better place.
+        // The positions of the variants are unknown, so errors in them are searched for from the same offset.
         let placements = vec![Placement::Verbatim(offset); 1 + spec.variants.len()];
         Self::placed(spec, source, placements, warnings)
     }
 
-    /// A prompt whose templates stand in these places, the default one first.
+    /// Creates a prompt whose templates have the given positions in the source, the default one first.
     pub(crate) fn placed(
         spec: PromptSpec,
         source: SourceFile,
@@ -138,113 +137,113 @@ impl Prompt {
         Self { spec, source, arms, warnings, directory: None, env_values: Vec::new(), definition_hash: OnceLock::new() }
     }
 
-    /// A prompt whose instructions were put together from pieces of their source.
+    /// Creates a prompt whose instructions were assembled from pieces of their source.
     pub(crate) fn from_pieces(spec: PromptSpec, source: SourceFile, pieces: Pieces, warnings: Vec<Diagnostic>) -> Self {
         Self::placed(spec, source, vec![Placement::Pieces(pieces)], warnings)
     }
 
-    /// A prompt that has no file.
+    /// Creates a prompt that does not come from a file.
     pub fn from_spec(spec: PromptSpec) -> Self {
         let source = SourceFile::new("<prompt>", spec.instructions.as_str());
         Self::from_document(spec, source, 0, Vec::new())
     }
 
-    /// The same prompt, with what the environment gave while it was loaded.
+    /// Sets the values that were read from the environment while the prompt was loaded.
     #[must_use]
     pub fn with_env_values(mut self, env_values: Vec<EnvValue>) -> Self {
         self.env_values = env_values;
         self
     }
 
-    /// What the environment gave while the prompt was loaded.
+    /// Returns the values that were read from the environment while the prompt was loaded.
     pub fn env_values(&self) -> &[EnvValue] {
         &self.env_values
     }
 
-    /// The same prompt, with the directory that the paths in it start at.
+    /// Sets the directory that relative paths in the prompt start from.
     #[must_use]
     pub fn in_directory(mut self, directory: impl Into<PathBuf>) -> Self {
         self.directory = Some(directory.into());
         self
     }
 
-    /// The directory that the paths in it start at; `None` for a prompt that is in no file.
+    /// Returns the directory that relative paths in the prompt start from, or `None` if the prompt has no file.
     pub fn directory(&self) -> Option<&Path> {
         self.directory.as_deref()
     }
 
-    /// What nobody may see in a trace or a recording: everything that came from the environment, and the credentials
-    /// of all connections.
+    /// Returns the values that must not appear in a trace or a recording: everything that came from the environment,
+    /// and the credentials of all connections.
     pub fn secrets(&self) -> Vec<Secret> {
         let mut secrets = self.spec.credentials();
         secrets.extend(self.env_values.iter().map(|found| found.value.clone()));
         secrets
     }
 
-    /// Everything that the prompt declares.
+    /// Returns everything that the prompt declares.
     pub fn spec(&self) -> &PromptSpec {
         &self.spec
     }
 
-    /// The text that the prompt was read from.
+    /// Returns the text that the prompt was parsed from.
     pub fn source(&self) -> &SourceFile {
         &self.source
     }
 
-    /// Where in the source the default template begins.
+    /// Returns the offset of the default template in the source.
     pub fn template_offset(&self) -> usize {
         self.locate_span(0, Span::default()).start
     }
 
-    /// What was worth knowing when the prompt was read.
+    /// Returns the warnings from loading the prompt.
     pub fn warnings(&self) -> &[Diagnostic] {
         &self.warnings
     }
 
-    /// The prompt's name.
+    /// Returns the prompt's name.
     pub fn name(&self) -> Option<&str> {
         self.spec.name.as_deref()
     }
 
-    /// Who says the text, where the prompt says so for all of it.
+    /// Returns the role of the whole prompt, if it declares one.
     pub fn role(&self) -> Option<Role> {
         self.spec.role
     }
 
-    /// The default template.
+    /// Returns the source of the default template.
     pub fn body(&self) -> &str {
         &self.spec.instructions
     }
 
-    /// The declared variables, in order.
+    /// Returns the declared variables, in order.
     pub fn variables(&self) -> &[Property] {
         &self.spec.inputs
     }
 
-    /// The names of the variables that callers have to validate before they render.
+    /// Returns the names of the variables that callers have to validate before they render.
     pub fn validation_required(&self) -> impl Iterator<Item = &str> {
         self.spec.inputs.iter().filter(|input| input.validation_required).map(|input| input.name.as_str())
     }
 
-    /// The names of the templates, in order: `default`, then the variants.
+    /// Returns the names of the templates, in order: `default`, then the variants.
     pub fn arms(&self) -> impl Iterator<Item = &str> {
         std::iter::once(DEFAULT_VARIANT).chain(self.spec.variants.iter().map(|variant| variant.name.as_str()))
     }
 
-    /// A name of the caller's for what the model should answer with.
+    /// Returns the name of the model that the response should match. Its meaning is up to the application.
     pub fn output_model(&self) -> Option<&str> {
         self.spec.output_model.as_deref()
     }
 
-    /// What the author keeps with the prompt.
+    /// Returns the prompt's metadata.
     pub fn metadata(&self) -> &JsonMap {
         &self.spec.metadata
     }
 
-    /// What the author keeps with a variant; the default one has what the prompt has.
+    /// Returns the metadata of a variant. For the default variant, this is the prompt's metadata.
     ///
     /// # Errors
-    /// There is no such variant.
+    /// Returns an error if there is no such variant.
     pub fn variant_metadata(&self, variant: &str) -> Result<&JsonMap> {
         Ok(match self.arm_index(Some(variant))? {
             0 => &self.spec.metadata,
@@ -252,10 +251,10 @@ impl Prompt {
         })
     }
 
-    /// The template of a variant; `None` means the default one.
+    /// Returns the source of a variant's template. `None` selects the default one.
     ///
     /// # Errors
-    /// There is no such variant.
+    /// Returns an error if there is no such variant.
     pub fn get_source(&self, variant: Option<&str>) -> Result<&str> {
         self.arm_index(variant).map(|index| self.arm_source(index))
     }
@@ -283,15 +282,15 @@ impl Prompt {
         })
     }
 
-    /// The SHA-256 of the default template's source, in hexadecimal digits.
+    /// Returns the SHA-256 of the default template's source, in hexadecimal digits.
     pub fn template_hash(&self) -> &str {
         self.arm_hash(0)
     }
 
-    /// The SHA-256 of the source of a variant's template, in hexadecimal digits.
+    /// Returns the SHA-256 of the source of a variant's template, in hexadecimal digits.
     ///
     /// # Errors
-    /// There is no such variant.
+    /// Returns an error if there is no such variant.
     pub fn variant_hash(&self, variant: Option<&str>) -> Result<&str> {
         self.arm_index(variant).map(|index| self.arm_hash(index))
     }
@@ -300,10 +299,10 @@ impl Prompt {
         self.arms[index].template_hash.get_or_init(|| sha256_hex(self.arm_source(index)))
     }
 
-    /// Which template of this prompt a variant names, for texts that are rendered from it elsewhere.
+    /// Returns the description of a variant's template, for text that is rendered from it elsewhere.
     ///
     /// # Errors
-    /// There is no such variant.
+    /// Returns an error if there is no such variant.
     pub fn arm_info(&self, variant: Option<&str>) -> Result<ArmInfo> {
         self.arm_index(variant).map(|index| self.info(index))
     }
@@ -316,36 +315,37 @@ impl Prompt {
         }
     }
 
-    /// The SHA-256 of everything that decides what a model sees, independent of the file's format and of the order
-    /// of its keys. The guide says how it is made.
+    /// Returns the SHA-256 of everything that determines what a model sees. It does not depend on the file's format or
+    /// on the order of its keys. The guide explains how it is computed.
     pub fn definition_hash(&self) -> &str {
         self.definition_hash.get_or_init(|| sha256_hex(crate::spec::canonical::canonical(&self.spec)))
     }
 
-    /// Returns the SHA-256 of everything that [`Prompt::definition_hash`] leaves out, by what it is about: `model`,
-    /// `connection`, `options`, `tools` (with their connections and approval modes) and `other settings`. What the prompt
-    /// does not say has no hash.
+    /// Returns the SHA-256 hashes of everything that [`Prompt::definition_hash`] leaves out, by topic: `model`,
+    /// `connection`, `options`, `tools` (with their connections and approval modes) and `other settings`. A topic that
+    /// the prompt does not mention has no hash.
     ///
-    /// A credential that is written in the file is not part of a hash. References to the environment are, if the prompt
-    /// was loaded as it is written.
+    /// Credentials that are written in the file are not part of any hash. References to the environment are, if the
+    /// prompt was loaded without resolving them.
     pub fn settings_hashes(&self) -> Vec<(&'static str, String)> {
         let settings = crate::spec::canonical::settings(&self.spec);
         let said = settings.into_iter().filter(|(_, json)| !json.is_null());
         said.map(|(name, json)| (name, sha256_hex(canonical_json(json)))).collect()
     }
 
-    /// The compiled default template.
+    /// Returns the compiled default template.
     ///
     /// # Errors
-    /// The template does not parse; or it is written in a syntax that the engine does not have.
+    /// Returns an error if the template does not parse, or if the engine does not have its syntax.
     pub fn template(&self) -> Result<&Template> {
         self.compiled(0).map(|compiled| &compiled.template)
     }
 
-    /// The compiled template of a variant.
+    /// Returns the compiled template of a variant.
     ///
     /// # Errors
-    /// As [`Prompt::template`]; or there is no such variant.
+    /// Returns an error if there is no such variant, if the template does not parse, or if the engine does not have its
+    /// syntax.
     pub fn variant_template(&self, variant: Option<&str>) -> Result<&Template> {
         let index = self.arm_index(variant)?;
         self.arm_template(index)
@@ -388,26 +388,28 @@ impl Prompt {
         Ok(Compiled { template, table, has_rich })
     }
 
-    /// Whether the prompt was a definition: it says its role once, and its templates see what is declared and no more.
+    /// Returns whether the prompt was built from a definition. Such a prompt has one role, and its templates see only
+    /// declared variables.
     pub(crate) fn is_definition(&self) -> bool {
         self.spec.role.is_some()
     }
 
-    /// Gives an error of a template its place in the file.
+    /// Converts the position of a template error to a position in the file.
     fn locate(&self, index: usize, error: Error) -> Error {
         let error = if directive::is_one(&self.spec) { directive::reword(error, &self.spec) } else { error };
         error.moved(|span| self.locate_span(index, span)).in_source(&self.source, 0)
     }
 
-    /// The place in the file of a place in a template.
+    /// Converts a span in a template to a span in the file.
     pub(crate) fn locate_span(&self, index: usize, span: Span) -> Span {
         self.arms[index].placement.locate(&self.source, self.arm_source(index), span)
     }
 
-    /// Fills in defaults and checks that nothing required is missing.
+    /// Fills in defaults and checks that no required input is missing.
     ///
     /// # Errors
-    /// A required input is missing and has no default.
+    /// Returns an error if a required input is missing and has no default, or if an input of a directive is not
+    /// declared.
     pub fn validate_inputs(&self, inputs: &Inputs) -> Result<Inputs> {
         if directive::is_one(&self.spec) {
             directive::check_known(&self.spec, inputs.into())?;
@@ -428,7 +430,7 @@ impl Prompt {
     /// Renders the prompt.
     ///
     /// # Errors
-    /// An input is missing or cannot be used, the template is at fault, or a limit is exceeded.
+    /// Returns an error if an input is missing or cannot be used, if the template fails, or if a limit is exceeded.
     pub fn render(&self, inputs: &Inputs) -> Result<Rendered> {
         self.render_with(inputs, &RenderOptions::default())
     }
@@ -436,15 +438,16 @@ impl Prompt {
     /// Renders the prompt with options.
     ///
     /// # Errors
-    /// As [`Prompt::render`]; and in strict mode, if an input holds a role marker.
+    /// Returns an error if there is no such variant, if an input is missing or cannot be used, if the template fails,
+    /// if a limit is exceeded or, in strict mode, if an untrusted input contains a role marker.
     pub fn render_with(&self, inputs: &Inputs, options: &RenderOptions<'_>) -> Result<Rendered> {
         self.render_given(inputs.into(), options)
     }
 
-    /// As [`Prompt::render_with`], with inputs that need not be JSON.
+    /// Renders the prompt with options and with inputs that need not be JSON.
     ///
     /// # Errors
-    /// As [`Prompt::render_with`].
+    /// Returns an error for the same reasons as [`Prompt::render_with`].
     pub fn render_given(&self, inputs: GivenMap<'_>, options: &RenderOptions<'_>) -> Result<Rendered> {
         let arm = if options.variant.is_none() { 0 } else { self.arm_index(options.variant)? };
         let compiled = self.compiled(arm)?;
@@ -464,7 +467,7 @@ impl Prompt {
         }
         let undeclared = compiled.template.inputs().skip(values.len());
         if self.is_definition() {
-            // Only names that the template may or may not have set itself are left; no caller sets them for it.
+            // The remaining names are those that the template sets on some paths only. Callers cannot set them.
             values.extend(undeclared.map(|_| InputValue::Missing));
         } else {
             let value = |name: &str| inputs.get(name).map_or(InputValue::Missing, InputValue::Given);
@@ -488,7 +491,7 @@ impl Prompt {
         });
         let strict = options.strict.unwrap_or(self.spec.template.strict);
         let inputs = compiled.table.clone();
-        // Text of trusted inputs counts as the author's, but nobody knows it beforehand.
+        // Text from trusted inputs counts as the author's, but it is not known at compile time.
         let notable = notable.filter(|_| !inputs.has_trusted());
         let rendered = Rendered { traced, inputs, rich: places.collect(), strict, notable, guarded: None };
         rendered.check_strict()?;
@@ -502,7 +505,7 @@ impl Prompt {
         }
     }
 
-    /// What telemetry wants to know of a render, as a flat map of strings.
+    /// Returns attributes of a render for telemetry, as a flat map of strings.
     pub fn provenance_attributes(&self, rendered: &Rendered) -> BTreeMap<&'static str, String> {
         let mut attributes = BTreeMap::from([
             ("tympan.prompt.definition_hash", self.definition_hash().to_owned()),
@@ -515,10 +518,10 @@ impl Prompt {
         attributes
     }
 
-    /// Makes messages of a rendered text, as the prompt's parser does.
+    /// Converts rendered text to messages with the prompt's parser.
     ///
     /// # Errors
-    /// The engine does not have this parser.
+    /// Returns an error if the engine does not have the prompt's parser.
     pub fn messages(&self, rendered: Rendered) -> Result<Vec<Message>> {
         let marks_stable = self.caches();
         Ok(match self.only_role()? {
@@ -527,10 +530,10 @@ impl Prompt {
         })
     }
 
-    /// As [`Prompt::messages`], and says of each message where it came from.
+    /// Converts rendered text to messages and returns the origin of each message with it.
     ///
     /// # Errors
-    /// As [`Prompt::messages`].
+    /// Returns an error if the engine does not have the prompt's parser.
     pub fn messages_with_places(&self, rendered: &Rendered) -> Result<Vec<(Message, Place)>> {
         let marks_stable = self.caches();
         Ok(match self.only_role()? {
@@ -542,15 +545,15 @@ impl Prompt {
         })
     }
 
-    /// Whether a provider should keep what does not change, so that messages have to know what that is.
+    /// Returns whether the provider should cache the stable prefix, so that messages have to record what is stable.
     fn caches(&self) -> bool {
         self.spec.model.as_ref().is_some_and(|model| model.options.cache == Some(CacheMode::Auto))
     }
 
-    /// The role of the one message that the prompt is; `None` if role markers split its text.
+    /// Returns the role of the prompt's only message, or `None` if role markers split its text.
     ///
     /// # Errors
-    /// The engine does not have the prompt's parser.
+    /// Returns an error if the engine does not have the prompt's parser.
     pub fn only_role(&self) -> Result<Option<Role>> {
         match (self.spec.template.parser.as_str(), self.spec.role) {
             ("prompty", _) => Ok(None),
@@ -560,7 +563,7 @@ impl Prompt {
         }
     }
 
-    /// The rich inputs that the template mentions and the caller gave, each with a new nonce.
+    /// Returns the rich inputs that the template mentions and that have a value, each with a new nonce.
     fn rich_inputs(
         &self,
         compiled: &Compiled,
@@ -586,7 +589,7 @@ impl Prompt {
         Ok(rich)
     }
 
-    /// Refuses an input that has no value, although it is required.
+    /// Rejects a required input that has no value.
     #[cold]
     fn check_missing(&self, input: &Property, inputs: GivenMap<'_>) -> Result<()> {
         match input.required {
@@ -595,7 +598,7 @@ impl Prompt {
         }
     }
 
-    /// An error about an input, placed where the input is declared.
+    /// Adds the position of an input's declaration to an error about the input.
     fn in_input(&self, error: Error, input: &Property) -> Error {
         let error = if directive::is_one(&self.spec) { directive::with_list(error, &self.spec) } else { error };
         match input.span {
@@ -605,12 +608,12 @@ impl Prompt {
     }
 }
 
-/// Whether the text is split into messages by role markers.
+/// Returns whether role markers split the text into messages.
 fn is_split(spec: &PromptSpec) -> bool {
     spec.template.parser == "prompty"
 }
 
-/// Whether a rich input stands in the line of a role marker, where it would be neither text nor messages.
+/// Returns whether a rich input is on the line of a role marker, where it would become neither text nor messages.
 fn rich_in_marker(rendered: &Rendered) -> bool {
     let mut found = false;
     if !rendered.rich.is_empty() {
@@ -622,7 +625,7 @@ fn rich_in_marker(rendered: &Rendered) -> bool {
     found
 }
 
-/// The value of a declared input: what the caller gave, or its default.
+/// Returns the value of a declared input: the caller's value or the default.
 fn resolve<'a>(input: &'a Property, inputs: GivenMap<'a>) -> Option<GivenRef<'a>> {
     match inputs.get(&input.name) {
         Some(value) => Some(value).filter(|value| !(input.kind.is_rich() && value.is_null())),
@@ -639,7 +642,7 @@ fn missing(input: &Property) -> Error {
     Error::new(Kind::MissingInput, &input.name).with_help(help)
 }
 
-/// `__PROMPTY_THREAD_<16 hex digits>_<name>__`
+/// Creates a nonce of the form `__PROMPTY_THREAD_<16 hex digits>_<name>__`.
 fn new_nonce(name: &str, entropy: Option<Entropy<'_>>) -> Result<String> {
     let entropy = entropy.ok_or_else(|| {
         Error::new(Kind::NoEntropy, "a rich input needs a nonce").with_help("set RenderOptions::entropy")

@@ -1,4 +1,4 @@
-//! Inputs from any value that serializes, such as a struct.
+//! Rendering with inputs from any serializable value, such as a struct.
 
 use serde::Serialize;
 use serde_json::Value as Json;
@@ -24,24 +24,25 @@ impl Prompt {
     /// ```
     ///
     /// # Errors
-    /// As [`Prompt::render`]; or the value is no map.
+    /// Returns an error if the value does not serialize to a map, or if rendering fails (see [`Prompt::render`]).
     pub fn render_from(&self, vars: &(impl Serialize + ?Sized)) -> Result<Rendered> {
         self.render_from_with(vars, &RenderOptions::default())
     }
 
-    /// As [`Prompt::render_from`], with options.
+    /// Renders the prompt with options and with the fields of any value that serializes to a map.
     ///
     /// # Errors
-    /// As [`Prompt::render_from`] and [`Prompt::render_with`].
+    /// Returns an error if the value does not serialize to a map, or if rendering fails (see [`Prompt::render_with`]).
     pub fn render_from_with(&self, vars: &(impl Serialize + ?Sized), options: &RenderOptions<'_>) -> Result<Rendered> {
         self.render_with(&to_inputs(vars)?, options)
     }
 
-    /// As [`Prompt::render_from_with`], but only if garde finds the variables valid.
+    /// Validates the variables with garde, then renders the prompt with options.
     ///
     /// # Errors
-    /// A rule is broken: the error names the fields, and quotes nothing of what they hold. For garde's own report,
-    /// call `validate` yourself. Nothing is rendered then.
+    /// Returns an error without rendering if validation fails. The error names the fields but does not quote their
+    /// values. For garde's full report, call `validate` yourself. Otherwise, the errors are those of
+    /// [`Prompt::render_from_with`].
     #[cfg(feature = "garde")]
     pub fn render_validated<V>(&self, vars: &V, options: &RenderOptions<'_>) -> Result<Rendered>
     where
@@ -53,23 +54,23 @@ impl Prompt {
     }
 }
 
-/// The fields of a value that serializes to a map.
+/// Converts a value that serializes to a map into inputs.
 ///
 /// # Errors
-/// It cannot be serialized, or it is no map. The error quotes nothing of it.
+/// Returns an error if the value cannot be serialized, or if it is not a map. The error does not quote the value.
 pub fn to_inputs(vars: &(impl Serialize + ?Sized)) -> Result<Inputs> {
     match serde_json::to_value(vars) {
         Ok(Json::Object(map)) => Ok(map),
         Ok(_) => Err(Error::new(Kind::InvalidInput, "variables have to be a map or a struct")
             .with_help("pass a value whose fields are the variables")),
-        // The reason may quote the value.
+        // serde_json's message may quote the value.
         Err(_) => Err(Error::new(Kind::InvalidInput, "the variables cannot be written as JSON")
             .with_help("keys have to be text, and numbers finite")),
     }
 }
 
-/// Which fields break a rule. Only names of fields are quoted: what is further down may be a key of the caller's data,
-/// and messages of rules may quote values.
+/// Builds the error for failed validation. It quotes only the names of top-level fields: deeper parts of a path may be
+/// keys of the caller's data, and messages of rules may quote values.
 #[cfg(feature = "garde")]
 pub(crate) fn broken_rules(report: &garde::Report) -> Error {
     let name = |path: &garde::Path| path.to_string().split(['.', '[']).next().unwrap_or_default().to_owned();

@@ -1,7 +1,7 @@
-//! Inputs that belong to one prompt, as a type of the caller's.
+//! Typed inputs: a Rust type with the inputs of one prompt.
 //!
-//! `#[derive(tympan::Inputs)]` implements [`TypedInputs`] for a struct whose fields were compared with the prompt's
-//! variables when it was compiled. The functions here are what its code calls.
+//! `#[derive(tympan::Inputs)]` implements [`TypedInputs`] for a struct and compares its fields with the prompt's
+//! variables at compile time. The derived code calls the functions in this module.
 
 use std::path::Path;
 
@@ -16,44 +16,44 @@ use crate::format::{ReferencedFile, Resolve, prompty};
 use crate::prompt::{Prompt, RenderOptions};
 use crate::text::source::SourceFile;
 
-/// A type whose values are the inputs of one prompt. `#[derive(tympan::Inputs)]` implements it, and checks when the
-/// program is compiled that the fields are the prompt's variables.
+/// A type whose values are the inputs of one prompt. `#[derive(tympan::Inputs)]` implements it, and checks at compile
+/// time that the fields match the prompt's variables.
 ///
 /// ```
 /// use tympan::{Result, TypedInputs};
 ///
-/// /// Any prompt that has its inputs with it.
+/// /// Renders any prompt from its typed inputs.
 /// fn ask(inputs: &impl TypedInputs) -> Result<String> {
 ///     Ok(inputs.render()?.into_text())
 /// }
 /// ```
 pub trait TypedInputs: Serialize {
-    /// The prompt that these are the inputs of. It is read once.
+    /// Returns the prompt that takes these inputs. It is parsed only once.
     fn prompt() -> &'static Prompt;
 
     /// Renders the prompt with these inputs.
     ///
     /// # Errors
-    /// As [`TypedInputs::render_with`].
+    /// Returns an error for the same reasons as [`TypedInputs::render_with`].
     fn render(&self) -> Result<Rendered> {
         self.render_with(&RenderOptions::default())
     }
 
-    /// Renders the prompt with these inputs and with options. Where the prompt says that a variable's validation is
-    /// required, the derived method validates first, and renders nothing that is not valid.
+    /// Renders the prompt with these inputs and with options. If the prompt requires validation of a variable, the
+    /// derived method validates the inputs first and does not render invalid ones.
     ///
     /// # Errors
-    /// As [`Prompt::render_from_with`] and, if it validates, as `Prompt::render_validated`.
+    /// Returns an error if rendering fails (see [`Prompt::render_from_with`]) or if the inputs are not valid.
     fn render_with(&self, options: &RenderOptions<'_>) -> Result<Rendered> {
         Self::prompt().render_from_with(self, options)
     }
 }
 
-/// A prompt from the text of a file whose name says what is in it. It refers to nothing outside of its text, and its
-/// templates only to what it declares.
+/// Builds a prompt from the text of a file. The extension of its name determines the format. The prompt cannot refer to
+/// the environment or to files, and its templates can only refer to declared variables.
 ///
 /// # Errors
-/// The first mistake, with all others in [`Error::others`].
+/// Returns the first error in the file. All others are in [`Error::others`].
 #[doc(hidden)]
 pub fn embedded(name: &str, text: &str) -> Result<Prompt> {
     let source = SourceFile::new(name, text);
@@ -82,7 +82,7 @@ fn embedded_prompty(source: SourceFile) -> Result<Prompt> {
     }
 }
 
-/// Where the program runs, nobody knows what the environment and the files were where it was compiled.
+/// A resolver that rejects every reference. The environment and the files at compile time are not those at run time.
 struct Embedded;
 
 impl Resolve for Embedded {
@@ -98,8 +98,9 @@ impl Resolve for Embedded {
 const EMBEDDED_HELP: &str = "a prompt that is compiled into a program cannot refer to the environment or to files; \
                              load it with `tympan_runtime::load` instead";
 
-/// What derived code asks before it renders a prompt with variables whose validation is required. Every type that garde
-/// can validate has it; without the feature `garde` none has, and the compiler says so by name.
+/// The validation that derived code performs before it renders a prompt with variables whose validation is required.
+/// It is implemented for every type that garde can validate. Without the `garde` feature no type implements it, and the
+/// compiler error names the feature.
 #[doc(hidden)]
 #[cfg_attr(
     feature = "garde",
@@ -118,8 +119,10 @@ const EMBEDDED_HELP: &str = "a prompt that is compiled into a program cannot ref
     )
 )]
 pub trait Validated {
+    /// Validates the value.
+    ///
     /// # Errors
-    /// A rule is broken: the error names the fields, and quotes nothing of what they hold.
+    /// Returns an error if validation fails. The error names the fields but does not quote their values.
     fn check_rules(&self) -> Result<()>;
 }
 
