@@ -1,8 +1,7 @@
-//! Role markers: lines such as `system:` or `user[name="Ann"]:` that begin a message.
+//! Role markers: lines such as `system:` or `user[name="Ann"]:` that start a message.
 //!
-//! A line is matched as its author wrote it: text of anybody else is one opaque atom, which may
-//! stand only as (part of) an attribute's value. Matching is a single pass by hand; no input can
-//! make it slow.
+//! Only text that counts as the author's can form a marker. Text from anyone else is one opaque atom, which is allowed
+//! only in the value of an attribute. Matching is a single handwritten pass, so no input can make it slow.
 
 use std::ops::Range;
 
@@ -17,7 +16,7 @@ use crate::template::Notable;
 pub(crate) enum Part<'a> {
     /// Text that counts as the author's.
     Author(&'a str),
-    /// Text of somebody else, taken whole.
+    /// Text from someone else, treated as one unit.
     Atom(&'a str),
 }
 
@@ -27,24 +26,24 @@ pub(crate) type Parts<'a> = SmallVec<[Part<'a>; 4]>;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Marker {
     pub(crate) role: Role,
-    /// Few markers have any.
+    /// `None` for most markers.
     pub(crate) attributes: Option<Box<Attributes>>,
 }
 
 /// The attributes of a role marker.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Attributes {
-    /// In order; the same name twice keeps the last value.
+    /// The values in order. If a name occurs twice, the last value wins.
     pub(crate) values: JsonMap,
-    /// The first attribute `nonce`, as it was written: it is never a number. It comes before
-    /// anything that an input could put into the marker.
+    /// The value of the first `nonce` attribute as written, never converted to a number. The author's nonce comes
+    /// before anything that an input could add to the marker.
     pub(crate) nonce: Option<String>,
 }
 
-/// Matches a line that is all the author's.
+/// Matches a line that is entirely the author's text.
 #[inline]
 pub(crate) fn match_line(line: &str) -> Option<Marker> {
-    // The way in which nearly everybody writes them.
+    // Fast path for the most common spellings.
     let role = match line.as_bytes() {
         b"system:" => Some(Role::System),
         b"user:" => Some(Role::User),
@@ -61,15 +60,15 @@ pub(crate) fn match_line(line: &str) -> Option<Marker> {
     }
 }
 
-/// What a cheap look at a line tells.
+/// The result of a cheap first check of a line.
 enum Look {
     NoMarker,
     Plain(Role),
-    /// It has attributes, or white space outside ASCII.
+    /// The line has attributes or white space outside ASCII.
     Unclear,
 }
 
-/// Turns nearly every line away after a byte or two.
+/// Rejects nearly every line after one or two bytes.
 #[inline]
 fn first_look(line: &str) -> Look {
     let bytes = line.trim_ascii_start().as_bytes();
@@ -93,8 +92,8 @@ fn first_look(line: &str) -> Look {
     }
 }
 
-/// Whether a line that begins so, after white space, may be a marker; `None` if it takes a closer
-/// look.
+/// Returns whether a line that starts with these bytes, after white space, may be a marker. Returns `None` if that
+/// takes a full match.
 #[inline]
 fn may_begin(bytes: &[u8]) -> Option<bool> {
     match bytes.first() {
@@ -104,15 +103,15 @@ fn may_begin(bytes: &[u8]) -> Option<bool> {
     }
 }
 
-/// Whether a line may be a marker whose first part is this text of the author's.
+/// Returns whether a line may be a marker if its first part is this text of the author's.
 #[inline]
 pub(crate) fn may_be_begun_by(text: &str) -> bool {
     let text = text.trim_ascii_start();
     text.is_empty() || may_begin(text.as_bytes()) != Some(false)
 }
 
-/// The lines, and parts of lines, of this text of the author's in which a role marker can begin,
-/// whatever stands around the text.
+/// Returns the lines and partial lines of this text of the author's in which a role marker can start, whatever comes
+/// before and after the text.
 pub(crate) fn candidates(text: &str) -> Vec<Range<usize>> {
     let mut candidates = Vec::new();
     if !may_be_begun_by(text) && !text.as_bytes().contains(&b'\n') {
@@ -130,11 +129,11 @@ pub(crate) fn candidates(text: &str) -> Vec<Range<usize>> {
     candidates
 }
 
-/// What templates have to know of role markers.
+/// What the template compiler needs to know about role markers.
 pub(crate) const NOTABLE: Notable = Notable { lines: candidates, part: may_take_part };
 
-/// Returns whether this text can be a part of a marker's line, outside of the values of attributes. It is asked for every
-/// default that is written, so nearly all texts are turned away by their first letter that no role has.
+/// Returns whether this text can be part of a marker's line, outside of attribute values. It is called for every
+/// default that is written, so nearly all texts are rejected at the first letter that no role contains.
 fn may_take_part(text: &str) -> bool {
     let mut has_other = false;
     for byte in text.bytes() {
@@ -152,14 +151,14 @@ fn may_take_part(text: &str) -> bool {
     word.is_empty() || Role::IN_MARKERS.into_iter().any(is_in)
 }
 
-/// What a byte can be in a marker's line.
+/// The class of a byte in a marker's line.
 #[derive(Clone, Copy)]
 enum Class {
-    /// Only markers have it among words, or it ends a line.
+    /// A character that only markers have between words, or that ends a line.
     Mark,
-    /// A letter that is in the name of a role.
+    /// A letter that occurs in the name of a role.
     Letter,
-    /// White space, or a part of a character outside ASCII, which may be white space.
+    /// White space, or a byte of a character outside ASCII, which may be white space.
     Space,
     Other,
 }
@@ -182,7 +181,7 @@ const CLASSES: [Class; 256] = {
     classes
 };
 
-/// Whether this can be the beginning of a marker, whatever follows.
+/// Returns whether this text can be the start of a marker, whatever follows.
 fn begins_one(text: &str) -> bool {
     let text = text.trim_start();
     let rest = text.strip_prefix('#').map_or(text, str::trim_start);
@@ -199,7 +198,7 @@ fn begins_one(text: &str) -> bool {
     })
 }
 
-/// Matches a line in parts.
+/// Matches a line that consists of parts.
 pub(crate) fn match_parts(parts: &[Part<'_>]) -> Option<Marker> {
     let mut cursor = Cursor { parts, index: 0, offset: 0 };
     cursor.skip_white_space();
@@ -216,7 +215,7 @@ pub(crate) fn match_parts(parts: &[Part<'_>]) -> Option<Marker> {
     cursor.at_end().then_some(Marker { role, attributes })
 }
 
-/// A place in a line.
+/// A position in a line.
 struct Cursor<'p, 'a> {
     parts: &'p [Part<'a>],
     index: usize,
@@ -224,7 +223,7 @@ struct Cursor<'p, 'a> {
 }
 
 impl<'a> Cursor<'_, 'a> {
-    /// The author's text from here to the next atom.
+    /// Returns the author's text from here to the next atom.
     fn rest(&mut self) -> &'a str {
         while let Some(Part::Author(text)) = self.parts.get(self.index) {
             if self.offset < text.len() {
@@ -283,7 +282,7 @@ impl<'a> Cursor<'_, 'a> {
         Role::IN_MARKERS.into_iter().find(|role| word.eq_ignore_ascii_case(role.as_str().as_bytes()))
     }
 
-    /// A word of ASCII letters; longer than any role it is none.
+    /// Takes a word of ASCII letters. Returns `None` if it is longer than any role.
     fn take_word(&mut self) -> Option<SmallVec<[u8; 16]>> {
         let mut word = SmallVec::new();
         while let Some(char) = self.peek().filter(char::is_ascii_alphabetic) {
@@ -364,7 +363,7 @@ struct Attribute {
 }
 
 impl Attribute {
-    /// Quoted values are strings. Others are numbers or booleans if they read like one.
+    /// Converts the value. Quoted values are strings; others become numbers or booleans if they look like one.
     fn typed(self) -> serde_json::Value {
         if self.is_string {
             return self.text.into();
@@ -383,13 +382,13 @@ impl Attribute {
     }
 }
 
-/// Rust reads `inf` and `nan` as numbers; people do not.
+/// Returns whether text looks like a number. Rust also parses `inf` and `nan` as numbers.
 fn looks_numeric(text: &str) -> bool {
     text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'.' | b'-' | b'+' | b'e' | b'E'))
 }
 
-/// The lines of a template's source that are role markers, whatever its expressions turn out to
-/// be, with their byte ranges (without the newline).
+/// Returns the lines of a template's source that are role markers whatever its expressions evaluate to, with their byte
+/// ranges (without the newline).
 pub(crate) fn source_lines(source: &str) -> Vec<(Range<usize>, Marker)> {
     let mut lines = Vec::new();
     let mut start = 0;
@@ -404,13 +403,13 @@ pub(crate) fn source_lines(source: &str) -> Vec<(Range<usize>, Marker)> {
     lines
 }
 
-/// The role markers that stand in a template's source: where the line of each begins, and its role.
+/// Returns the role markers in a template's source: the offset of each line, and its role.
 pub fn source_roles(source: &str) -> impl Iterator<Item = (usize, Role)> {
     source_lines(source).into_iter().map(|(range, marker)| (range.start, marker.role))
 }
 
-/// A line of a template with its tags masked: an expression is an atom, a statement or a comment
-/// is nothing.
+/// Splits a line of a template into parts with its tags masked: an expression becomes an atom, and statements and
+/// comments are dropped.
 fn mask_tags(line: &str) -> Parts<'_> {
     let mut parts = Parts::new();
     let (mut copied, mut from) = (0, 0);
@@ -435,10 +434,9 @@ fn mask_tags(line: &str) -> Parts<'_> {
     parts
 }
 
-/// Writes a nonce into every role marker of a template, for callers who render it elsewhere.
+/// Writes a nonce into every role marker of a template, for callers that render it with another engine.
 ///
-/// A marker that an input forges cannot have the right nonce; [`parse_text`](crate::chat::parse_text)
-/// checks it.
+/// A marker that an input forges cannot have the right nonce. [`parse_text`](crate::chat::parse_text) checks it.
 pub fn pre_render(instructions: &str, nonce: &str) -> String {
     let mut out = String::with_capacity(instructions.len() + 64);
     let mut copied = 0;

@@ -1,4 +1,4 @@
-//! Chat messages, as plain data.
+//! Chat messages as plain data.
 
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
@@ -13,46 +13,46 @@ use crate::template::RichText;
 
 pub use crate::spec::role::Role;
 
-/// One message of a conversation.
+/// A message of a conversation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Message {
-    /// Who speaks.
+    /// The role of the message.
     pub role: Role,
-    /// What is said, as a list of parts; never empty in a message that was split from a prompt.
+    /// The content, as a list of parts. It is never empty in a message that was split from a prompt.
     pub content: Content,
-    /// Attributes of the role marker, or what a thread's message carried besides its content.
+    /// The attributes of the role marker, or the additional fields of a thread's message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<JsonMap>,
 }
 
 impl Message {
-    /// A message with one text part.
+    /// Creates a message with one text part.
     pub fn text(role: Role, value: impl Into<String>) -> Self {
         Self { role, content: Content::text(value), metadata: None }
     }
 
-    /// The text parts joined, for people who only want to read it.
+    /// Returns the text parts joined into one string, for display.
     pub fn to_text(&self) -> String {
         self.content.iter().filter_map(ContentPart::as_text).collect()
     }
 }
 
-/// The parts of a message. Most messages have one, which then needs no allocation of its own.
+/// The parts of a message. Most messages have one part, which is stored inline without an allocation.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Content(SmallVec<[ContentPart; 1]>);
 
 impl Content {
-    /// One text part.
+    /// Creates content with one text part.
     pub fn text(value: impl Into<String>) -> Self {
         Self::one(ContentPart::Text(TextPart::new(value)))
     }
 
-    /// One part.
+    /// Creates content with one part.
     pub fn one(part: ContentPart) -> Self {
         Self(SmallVec::from_buf([part]))
     }
 
-    /// Adds a part at the end.
+    /// Appends a part.
     pub fn push(&mut self, part: ContentPart) {
         self.0.push(part);
     }
@@ -93,22 +93,22 @@ impl<'de> Deserialize<'de> for Content {
     }
 }
 
-/// A piece of a message's content.
+/// A part of a message's content.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum ContentPart {
     /// Text.
     Text(TextPart),
-    /// A picture.
+    /// An image.
     Image(MediaPart),
-    /// Sound.
+    /// Audio.
     Audio(MediaPart),
     /// A document.
     File(MediaPart),
 }
 
 impl ContentPart {
-    /// The text of a text part.
+    /// Returns the text of a text part, or `None` for other parts.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(part) => Some(&part.value),
@@ -117,23 +117,23 @@ impl ContentPart {
     }
 }
 
-/// Text, and where in it pictures, sound or documents stand.
+/// Text, and the positions of images, audio and documents in it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TextPart {
-    /// The text; a rich input stands in it as its nonce.
+    /// The text. Rich inputs are represented by their nonces.
     pub value: String,
-    /// Where rich inputs stand. A place, not a search for the nonce, decides: text that merely
-    /// looks like a nonce is only text.
+    /// The positions of rich inputs. They are recorded, not found by searching for nonces: text that merely looks like
+    /// a nonce is only text.
     #[serde(skip)]
     pub anchors: Vec<Anchor>,
-    /// How many bytes at its beginning the author wrote and no input had a part in. It is 0 where nobody has asked: only
-    /// prompts with `cache: auto` do.
+    /// The number of leading bytes that the author wrote and that no input contributed to. It is only computed for
+    /// prompts with `cache: auto`, and is 0 otherwise.
     #[serde(skip)]
     pub stable: usize,
 }
 
 impl TextPart {
-    /// Text without rich inputs in it.
+    /// Creates text without rich inputs.
     pub fn new(value: impl Into<String>) -> Self {
         Self { value: value.into(), anchors: Vec::new(), stable: 0 }
     }
@@ -142,22 +142,22 @@ impl TextPart {
 /// A rich input inside a text part.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Anchor {
-    /// The bytes of the text that its nonce takes up.
+    /// The byte range of the nonce in the text.
     pub range: Range<usize>,
     /// The input.
     pub input: Arc<RichInput>,
 }
 
-/// A thread, image, file or audio input, and the nonce that stands for it in the text.
+/// A thread, image, file or audio input, and the nonce that represents it in the text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RichInput {
     /// The input's name.
     pub name: String,
-    /// Its kind.
+    /// The input's kind.
     pub kind: PropertyKind,
-    /// `__PROMPTY_THREAD_<16 hex digits>_<name>__`, new for every render.
+    /// The nonce, `__PROMPTY_THREAD_<16 hex digits>_<name>__`, new for every render.
     pub nonce: String,
-    /// Its value.
+    /// The input's value.
     pub value: RichValue,
 }
 
@@ -166,7 +166,7 @@ impl RichText for RichInput {
         &self.nonce
     }
 
-    /// Pictures, sound and documents are shared, so only threads count.
+    /// Returns the size of a thread. Images, audio and documents are shared between copies and count as 0.
     fn copy_bytes(&self) -> usize {
         let RichValue::Thread(messages) = &self.value else { return 0 };
         let part = |part: &ContentPart| match part {
@@ -182,7 +182,7 @@ impl RichText for RichInput {
     }
 }
 
-/// About how many bytes a JSON value takes up.
+/// Estimates how many bytes a JSON value takes up.
 fn json_bytes(value: &serde_json::Value) -> usize {
     let inner = match value {
         serde_json::Value::String(text) => text.len(),
@@ -198,23 +198,23 @@ fn json_bytes(value: &serde_json::Value) -> usize {
 pub enum RichValue {
     /// The messages of a thread.
     Thread(Vec<Message>),
-    /// A picture, sound or document, as the caller gave it.
+    /// An image, audio or a document, as passed by the caller.
     Media(serde_json::Value),
 }
 
-/// A picture, sound or document: by address or as base64 data.
+/// An image, audio or a document, as a URL or as base64 data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MediaPart {
-    /// An address, or base64 data.
+    /// A URL, or base64 data.
     pub value: String,
     /// The MIME type.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
-    /// How closely to look: `auto`, `low` or `high`; pictures only.
+    /// The level of detail, for images only: `auto`, `low` or `high`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// What a document is called.
+    /// The name of a document.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file_name: Option<String>,
 }

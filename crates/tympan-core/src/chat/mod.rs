@@ -1,4 +1,4 @@
-//! Chat messages: from rendered text to messages that no input can forge.
+//! Chat messages: converts rendered text to messages that no input can forge.
 
 pub mod guard;
 pub mod marker;

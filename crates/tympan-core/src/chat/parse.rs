@@ -1,4 +1,4 @@
-//! Splits a bare string into messages, for renderers that are not the engine's.
+//! Splits a plain string into messages, for custom renderers.
 
 use std::sync::Arc;
 
@@ -12,23 +12,24 @@ use crate::text::origin::Origin;
 use crate::text::source::SourceFile;
 use crate::text::traced::TracedText;
 
-/// How to parse text whose origins are not known.
+/// Options for parsing text whose origins are not known.
 #[derive(Clone, Debug, Default)]
 pub struct ParseTextOptions {
-    /// The nonce that [`pre_render`](crate::chat::marker::pre_render) wrote into the author's markers.
-    /// Every marker must then have it.
+    /// The nonce that [`pre_render`](crate::chat::marker::pre_render) wrote into the author's markers. If it is set,
+    /// every marker must have it.
     pub nonce: Option<String>,
-    /// Threads by their placeholder, `__PROMPTY_THREAD_<16 hexadecimal digits>_<name>__`, or by the name of their input. A
-    /// thread given by name replaces a placeholder only if its digits are [`nonce`](Self::nonce), if there is one.
-    /// Otherwise whoever wrote a part of the text could insert the thread there.
+    /// Threads by their placeholder, `__PROMPTY_THREAD_<16 hexadecimal digits>_<name>__`, or by the name of their
+    /// input. If [`nonce`](Self::nonce) is set, a thread passed by name replaces a placeholder only if the
+    /// placeholder's digits are that nonce. Without this check, anyone who wrote a part of the text could insert the
+    /// thread there.
     pub threads: Vec<(String, Vec<Message>)>,
 }
 
-/// Splits a bare string into messages. All of it counts as the author's text, so this is only
-/// safe with a nonce, or with text that no input had a part in.
+/// Splits a plain string into messages. All of it counts as the author's text, so this is only safe with a nonce, or
+/// with text that no input contributed to.
 ///
 /// # Errors
-/// A role marker lacks the expected nonce.
+/// Returns an error if a role marker lacks the expected nonce.
 pub fn parse_text(text: &str, options: &ParseTextOptions) -> Result<Vec<Message>> {
     let mut rendered = Rendered::new(TracedText::whole(text, Origin::AUTHOR), Arc::default());
     rendered.rich = find_threads(text, options).into();
@@ -55,7 +56,7 @@ pub fn parse_text(text: &str, options: &ParseTextOptions) -> Result<Vec<Message>
     Ok(messages)
 }
 
-/// Compares without telling by the time it takes where a difference is.
+/// Compares in constant time, so that timing does not reveal the position of the first difference.
 fn same_bytes(a: &[u8], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |different, (a, b)| different | (a ^ b)) == 0
 }
@@ -69,7 +70,7 @@ fn remove_nonce(message: &mut Message) {
     }
 }
 
-/// Where the nonces of threads stand in a text.
+/// Returns the positions of thread placeholders in a text.
 fn find_threads(text: &str, options: &ParseTextOptions) -> Vec<RichPlace> {
     const PREFIX: &str = "__PROMPTY_THREAD_";
     const DIGITS: usize = 16;

@@ -1,4 +1,4 @@
-//! Rendered text that remembers who wrote which part of it.
+//! Rendered text that records the origin of each of its parts.
 
 use std::fmt;
 use std::ops::Range;
@@ -10,23 +10,23 @@ use crate::json::JsonMap;
 use crate::text::origin::Origin;
 use crate::text::traced::{Note, TracedText};
 
-/// What the engine knows about an input of a template.
+/// A template's input, as far as rendered text depends on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InputInfo {
-    /// Its name.
+    /// The input's name.
     pub name: String,
-    /// Whether its text counts as the author's own.
+    /// Whether text from the input counts as the author's own.
     pub trusted: bool,
-    /// Whether text in it that looks like a role marker is an error.
+    /// Whether text in the input that looks like a role marker is an error.
     pub strict: bool,
 }
 
-/// Which template of which prompt a text was rendered from.
+/// The prompt and the template that a text was rendered from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ArmInfo {
     /// The prompt's name.
     pub prompt: Option<String>,
-    /// The name of the variant: `default` if nobody named another.
+    /// The name of the variant, `default` if no other was selected.
     pub variant: String,
     /// The SHA-256 of the template's source, in hexadecimal digits.
     pub template_hash: String,
@@ -36,16 +36,16 @@ pub struct ArmInfo {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InputTable {
     inputs: Vec<InputInfo>,
-    /// The bits that belong to trusted inputs alone. Every other bit is untrusted, also one that no input has.
+    /// The bits that belong only to trusted inputs. All other bits are untrusted, including bits without an input.
     trusted: Origin,
     strict: Origin,
     has_untrusted: bool,
-    /// Shared by all renders of a template, as the inputs are.
+    /// Shared by all renders of a template, like the inputs.
     arm: ArmInfo,
 }
 
 impl InputTable {
-    /// A table of these inputs.
+    /// Creates a table of inputs.
     pub fn new(inputs: Vec<InputInfo>) -> Self {
         let mut table = Self { inputs, ..Self::default() };
         let mut untrusted = Origin::AUTHOR;
@@ -65,44 +65,44 @@ impl InputTable {
         table
     }
 
-    /// The same table for a template that is known.
+    /// Sets the template that the inputs belong to.
     #[must_use]
     pub fn with_arm(self, arm: ArmInfo) -> Self {
         Self { arm, ..self }
     }
 
-    /// The inputs, in order.
+    /// Returns the inputs, in order.
     pub fn inputs(&self) -> &[InputInfo] {
         &self.inputs
     }
 
-    /// Returns whether text of this origin counts as the author's own. Inputs that share a bit are only
-    /// trusted if all of them are, and a bit without an input is never trusted.
+    /// Returns whether text of this origin counts as the author's own. Inputs that share a bit are only trusted if all
+    /// of them are, and a bit without an input is never trusted.
     pub fn is_trusted(&self, origin: Origin) -> bool {
         origin.without(self.trusted).is_author()
     }
 
-    /// Whether an untrusted input whose declaration says `strict` had a part in it.
+    /// Returns whether an untrusted input that is declared `strict` contributed to text of this origin.
     pub fn is_strict(&self, origin: Origin) -> bool {
         origin.intersects(self.strict) && !self.is_trusted(origin)
     }
 
-    /// Whether any input's declaration says `strict`.
+    /// Returns whether any input is declared `strict`.
     pub fn has_strict(&self) -> bool {
         !self.strict.is_author()
     }
 
-    /// Whether there is an input whose text does not count as the author's own.
+    /// Returns whether there is an untrusted input.
     pub fn has_untrusted(&self) -> bool {
         self.has_untrusted
     }
 
-    /// Whether any input's text counts as the author's own.
+    /// Returns whether there is a trusted input.
     pub fn has_trusted(&self) -> bool {
         !self.trusted.is_author()
     }
 
-    /// Returns the names of the inputs that had a part in text of this origin.
+    /// Returns the names of the inputs that contributed to text of this origin.
     pub fn names(&self, origin: Origin) -> impl Iterator<Item = &str> {
         let (own, shared) = self.inputs.split_at(self.inputs.len().min(Origin::BITS - 1));
         let shared = if origin.contains(Origin::BITS - 1) { shared } else { &[] };
@@ -111,65 +111,65 @@ impl InputTable {
     }
 }
 
-/// A place in rendered text where a rich input stands.
+/// The position of a rich input in rendered text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RichPlace {
-    /// The bytes that its nonce takes up.
+    /// The byte range of the nonce.
     pub range: Range<usize>,
     /// The input.
     pub input: Arc<RichInput>,
 }
 
-/// A rendered prompt: the text, who wrote which part of it, and the rich inputs in it.
+/// A rendered prompt: the text, the origin of each part of it, and the rich inputs in it.
 #[derive(Clone, PartialEq)]
 pub struct Rendered {
     pub(crate) traced: TracedText,
     pub(crate) inputs: Arc<InputTable>,
     pub(crate) rich: Box<[RichPlace]>,
     pub(crate) strict: bool,
-    /// The only places where role markers can be, in order; `None` if they can be anywhere.
+    /// The only places where role markers can be, in order. `None` if they can be anywhere.
     pub(crate) notable: Option<Vec<Note>>,
-    /// What the guard left beside the text, if it was on.
+    /// The guard's information, if the guard was on.
     pub(crate) guarded: Option<Box<Guarded>>,
 }
 
-/// What a guarded render has beside its text.
+/// The information that the guard returns next to the text.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Guarded {
     pub(crate) advisory: Arc<str>,
-    /// The role markers, found before the guard wrote between their parts. `None` if it wrote
-    /// nothing, or nobody was expected to look for any.
+    /// The role markers, located before the guard inserted text between their parts. `None` if the guard inserted
+    /// nothing, or if the text is not split at role markers.
     pub(crate) markers: Option<Vec<(Range<usize>, Marker)>>,
 }
 
-/// A part of a rendered text that one interpolation, or the author, wrote.
+/// A part of rendered text that was written by one interpolation or by the author.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Segment<'a> {
-    /// The bytes of the text.
+    /// The byte range in the text.
     pub range: Range<usize>,
     /// The text.
     pub text: &'a str,
-    /// Which inputs wrote it.
+    /// The inputs that contributed to it.
     pub origin: Origin,
 }
 
 impl Rendered {
-    /// Text that a renderer outside the engine made, with what it knows of its origins.
+    /// Creates rendered text from the output of a custom renderer, with the origins that it knows.
     pub fn new(traced: TracedText, inputs: Arc<InputTable>) -> Self {
         Self { traced, inputs, rich: Box::default(), strict: false, notable: None, guarded: None }
     }
 
-    /// The text; a rich input stands in it as its nonce.
+    /// Returns the text. Rich inputs are represented by their nonces.
     pub fn text(&self) -> &str {
         self.traced.as_str()
     }
 
-    /// The name of the prompt that it was rendered from.
+    /// Returns the name of the prompt that the text was rendered from.
     pub fn name(&self) -> Option<&str> {
         self.inputs.arm.prompt.as_deref()
     }
 
-    /// The variant of the prompt that it was rendered from: `default` if nobody named another.
+    /// Returns the variant of the prompt that the text was rendered from, `default` if no other was selected.
     pub fn variant(&self) -> &str {
         match self.inputs.arm.variant.as_str() {
             "" => crate::spec::DEFAULT_VARIANT,
@@ -177,44 +177,44 @@ impl Rendered {
         }
     }
 
-    /// The SHA-256 of the template's source, in hexadecimal digits; it was computed when the template was compiled.
-    /// Empty for text whose template is not known.
+    /// Returns the SHA-256 of the template's source, in hexadecimal digits. It was computed when the template was
+    /// compiled. It is empty if the template is not known.
     pub fn template_hash(&self) -> &str {
         &self.inputs.arm.template_hash
     }
 
-    /// The SHA-256 of the text, in hexadecimal digits. It is computed at each call, and only then.
+    /// Returns the SHA-256 of the text, in hexadecimal digits. It is computed on every call.
     pub fn render_hash(&self) -> String {
         crate::text::hash::sha256_hex(self.text())
     }
 
-    /// The text, without a copy.
+    /// Converts the value to its text, without copying.
     pub fn into_text(self) -> String {
         self.traced.into_string()
     }
 
-    /// The text in segments that each know their origin, in order and without gaps.
+    /// Returns the text in segments with their origins, in order and without gaps.
     pub fn segments(&self) -> impl Iterator<Item = Segment<'_>> {
         let text = self.text();
         self.traced.ranges().map(move |(range, origin)| Segment { text: &text[range.clone()], range, origin })
     }
 
-    /// The inputs that origins refer to.
+    /// Returns the inputs that origins refer to.
     pub fn inputs(&self) -> &InputTable {
         &self.inputs
     }
 
-    /// Where rich inputs stand, in order.
+    /// Returns the positions of rich inputs, in order.
     pub fn rich_places(&self) -> &[RichPlace] {
         &self.rich
     }
 
-    /// The rich inputs that stand in the text, by nonce.
+    /// Returns the rich inputs in the text and their nonces.
     pub fn nonces(&self) -> impl Iterator<Item = (&str, &RichInput)> {
         self.rich.iter().map(|place| (place.input.nonce.as_str(), &*place.input))
     }
 
-    /// Whether a segment counts as the author's own text.
+    /// Returns whether a segment counts as the author's own text.
     pub fn is_trusted(&self, segment: &Segment<'_>) -> bool {
         self.inputs.is_trusted(segment.origin)
     }

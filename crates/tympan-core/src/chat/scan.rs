@@ -1,11 +1,11 @@
-//! Finds the role markers in rendered text.
+//! Finding role markers in rendered text.
 
 use std::ops::Range;
 
 use super::marker::{self, Marker, Part, Parts};
 use super::rendered::Rendered;
 
-/// Calls `found` for each role marker, with the bytes of its line.
+/// Calls `found` for each role marker, with the byte range of its line.
 pub(crate) fn for_each_marker(rendered: &Rendered, mut found: impl FnMut(Range<usize>, Marker)) {
     if let Some(markers) = rendered.guarded.as_ref().and_then(|guarded| guarded.markers.as_ref()) {
         return markers.iter().for_each(|(line, marker)| found(line.clone(), marker.clone()));
@@ -28,20 +28,19 @@ pub(crate) fn for_each_marker(rendered: &Rendered, mut found: impl FnMut(Range<u
     }
 }
 
-/// Goes through rendered text in order, and looks at no more of it than it must.
+/// Scans rendered text in order, and skips as much of it as possible.
 struct Scanner<'r> {
     rendered: &'r Rendered,
     text: &'r str,
-    /// The line that it is in.
+    /// The current line.
     line: OpenLine<'r>,
-    /// The piece that it is in, and where.
+    /// The index of the current piece, and the position in the text.
     index: usize,
     at: usize,
 }
 
 impl<'r> Scanner<'r> {
-    /// Looks at every line that begins in a place, or goes on in it after nothing but the author's
-    /// white space.
+    /// Scans every line that starts in a range, or that continues into it after nothing but the author's white space.
     fn scan(&mut self, place: Range<usize>, found: &mut impl FnMut(Range<usize>, Marker)) {
         if self.at < place.start {
             self.skip_to(place.start);
@@ -64,8 +63,8 @@ impl<'r> Scanner<'r> {
         }
     }
 
-    /// Looks at the lines of a piece that ends at `end`. Returns whether it got there: lines that
-    /// begin behind `enough` are left alone.
+    /// Scans the lines of a piece that ends at `end`. Lines that start at or after `enough` are skipped. Returns
+    /// whether the end was reached.
     fn scan_lines(&mut self, end: usize, enough: usize, found: &mut impl FnMut(Range<usize>, Marker)) -> bool {
         let base = self.at;
         for newline in memchr::memchr_iter(b'\n', &self.text.as_bytes()[base..end]) {
@@ -85,7 +84,7 @@ impl<'r> Scanner<'r> {
         true
     }
 
-    /// Goes on to a place, and finds out how the line has begun that it is in.
+    /// Skips to a position and determines how its line starts.
     fn skip_to(&mut self, start: usize) {
         let pieces = self.rendered.traced.piece_ends();
         self.at = start;
@@ -111,22 +110,22 @@ impl<'r> Scanner<'r> {
     }
 }
 
-/// A line that goes on in the next piece.
+/// A line that continues in the next piece.
 #[derive(Default)]
 struct OpenLine<'t> {
     start: usize,
     parts: Parts<'t>,
-    /// Whether it has begun in a way that no marker does.
+    /// Whether the line starts in a way that no marker does.
     is_text: bool,
 }
 
 impl<'t> OpenLine<'t> {
-    /// Whether it has begun as a marker may begin, and not ended.
+    /// Returns whether the line may still become a marker and has not ended.
     fn is_open(&self) -> bool {
         !self.is_text && !self.parts.is_empty()
     }
 
-    /// Adds text of an input. A marker never begins with one.
+    /// Adds text from an input. A marker never starts with such text.
     fn add_atom(&mut self, text: &'t str) {
         self.is_text |= self.parts.is_empty();
         if !self.is_text {
@@ -141,7 +140,7 @@ impl<'t> OpenLine<'t> {
         }
     }
 
-    /// Ends the line with this text of the author's, and tells whether it is a marker.
+    /// Ends the line with this text of the author's, and returns its marker if it is one.
     fn close(&mut self, rest: &'t str) -> Option<Marker> {
         if std::mem::take(&mut self.is_text) {
             self.parts.clear();

@@ -1,7 +1,7 @@
-//! From rendered text to messages.
+//! Splitting rendered text into messages.
 //!
-//! Lines are cut at the author's newlines alone, and a line begins a message only if the author
-//! wrote it as a role marker. Nothing that an input holds can add, remove or change a message.
+//! Only the author's newlines end a line, and a line starts a message only if the author wrote it as a role marker. No
+//! input can add, remove or change a message.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,31 +17,31 @@ use crate::text::origin::Origin;
 
 /// Splits rendered text into messages.
 ///
-/// Content before the first marker is a system message. Threads are put in where they stand; the
-/// text before and after them becomes messages of its own.
+/// Content before the first marker becomes a system message. Threads are inserted at their positions, and the text
+/// before and after them becomes separate messages.
 pub fn split(rendered: Rendered) -> Vec<Message> {
     split_as(rendered, false)
 }
 
-/// As [`split`]; if it `marks_stable` text, parts know how much of their beginning no input had a part in.
+/// Splits rendered text into messages. With `marks_stable`, each text part records the length of its stable prefix.
 pub(crate) fn split_as(mut rendered: Rendered, marks_stable: bool) -> Vec<Message> {
     let rich = std::mem::take(&mut rendered.rich);
     Splitter::new(&rendered, marks_stable).messages(rich.into_vec(), |_| {})
 }
 
-/// The whole of a rendered text as one message, byte for byte.
+/// Converts all of a rendered text to one message, byte for byte.
 pub fn whole(rendered: Rendered, role: Role) -> Message {
     whole_as(rendered, role, false)
 }
 
-/// As [`whole`] and [`split_as`] together.
+/// Converts all of a rendered text to one message. With `marks_stable`, it records the length of its stable prefix.
 pub(crate) fn whole_as(rendered: Rendered, role: Role, marks_stable: bool) -> Message {
     let stable = if marks_stable { stable(&rendered, &(0..rendered.text().len())) } else { 0 };
     message(role, TextPart { stable, ..TextPart::new(rendered.into_text()) }, None)
 }
 
-/// How many bytes at the beginning of a range the author wrote and no input had a part in. A trusted input has one, too:
-/// what it says changes. So does an input that wrote nothing: the next one may.
+/// Returns how many bytes at the start of a range the author wrote without any input. Trusted inputs end this prefix
+/// too, because their text changes between renders. So do inputs that wrote nothing: they may write text the next time.
 fn stable(rendered: &Rendered, range: &Range<usize>) -> usize {
     let pieces = rendered.traced.ranges_from(range.start).take_while(|(piece, _)| piece.start <= range.end);
     let foreign = { pieces }.find(|(piece, origin)| {
@@ -52,29 +52,30 @@ fn stable(rendered: &Rendered, range: &Range<usize>) -> usize {
     foreign.map_or(range.end, |(piece, _)| piece.start.max(range.start)) - range.start
 }
 
-/// Where a message came from: bytes of the rendered text.
+/// The origin of a message, as a byte range of the rendered text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// The message's text is the text of these bytes.
+    /// The message's text is the text of this range.
     Text(Range<usize>),
-    /// The message belongs to the thread whose nonce stands here.
+    /// The message belongs to the thread whose nonce is in this range.
     Thread(Range<usize>),
 }
 
-/// As [`split`], and says of each message where it came from, so that the origin of each of its
-/// bytes can be looked up in [`Rendered::segments`].
+/// Splits rendered text into messages and returns the origin of each one, so that the origin of each of its bytes can
+/// be looked up in [`Rendered::segments`].
 pub fn split_with_places(rendered: &Rendered) -> Vec<(Message, Place)> {
     split_with_places_as(rendered, false)
 }
 
-/// As [`split_with_places`] and [`split_as`] together.
+/// Splits rendered text into messages with their origins. With `marks_stable`, each text part records the length of its
+/// stable prefix.
 pub(crate) fn split_with_places_as(rendered: &Rendered, marks_stable: bool) -> Vec<(Message, Place)> {
     let mut places = Vec::new();
     let messages = Splitter::new(rendered, marks_stable).messages(rendered.rich.to_vec(), |place| places.push(place));
     messages.into_iter().zip(places).collect()
 }
 
-/// The messages so far; whoever wants to know is told where each came from.
+/// The messages so far. `placed` is called with the origin of each one.
 struct Said<P> {
     messages: Vec<Message>,
     placed: P,
@@ -92,7 +93,7 @@ struct Section {
     role: Role,
     attributes: Option<Box<Attributes>>,
     range: Range<usize>,
-    /// Whether it is what stands before the first marker.
+    /// Whether this is the text before the first marker.
     is_preamble: bool,
 }
 
@@ -111,7 +112,7 @@ impl<'r> Splitter<'r> {
         self.rendered.inputs.is_trusted(origin)
     }
 
-    /// The messages; `placed` is called for each of them, in order.
+    /// Returns the messages. Calls `placed` for each of them, in order.
     fn messages(&self, rich: Vec<RichPlace>, placed: impl FnMut(Place)) -> Vec<Message> {
         let expected = self.rendered.notable.as_ref().map_or(4, |notes| notes.len() + 1);
         let mut said = Said { messages: Vec::with_capacity(expected), placed };
@@ -142,7 +143,7 @@ impl<'r> Splitter<'r> {
         said.messages
     }
 
-    /// Adds the message that a section without threads is.
+    /// Adds the message of a section without threads.
     fn add_message(&self, section: Section, places: &[RichPlace], said: &mut Said<impl FnMut(Place)>) {
         let Section { role, attributes, range, is_preamble } = section;
         if !is_preamble || self.has_content(&range) {
@@ -152,7 +153,7 @@ impl<'r> Splitter<'r> {
         }
     }
 
-    /// Adds the messages that a section with threads consists of.
+    /// Adds the messages of a section with threads.
     fn add_messages(&self, section: Section, places: Vec<RichPlace>, said: &mut Said<impl FnMut(Place)>) {
         let Section { role, attributes, range, .. } = section;
         let attributes = attributes.map(|attributes| attributes.values);
@@ -175,7 +176,7 @@ impl<'r> Splitter<'r> {
         self.add_text_between(role, &attributes, start..range.end, &media, said);
     }
 
-    /// Adds the message that the text between two threads is, if there is any.
+    /// Adds a message with the text between two threads, if there is any.
     fn add_text_between(
         &self,
         role: Role,
@@ -191,7 +192,7 @@ impl<'r> Splitter<'r> {
         }
     }
 
-    /// The text of a range as a part, with the rich inputs in it.
+    /// Returns the text of a range as a part, with the rich inputs in it.
     fn part(&self, range: Range<usize>, places: &[RichPlace]) -> TextPart {
         let anchors = places.iter().filter(|place| range.start <= place.range.start && place.range.end <= range.end);
         let anchors = anchors.map(|place| Anchor {
@@ -202,14 +203,13 @@ impl<'r> Splitter<'r> {
         TextPart { anchors: anchors.collect(), stable, value: self.text[range].to_owned() }
     }
 
-    /// Whether there is anything in a range but the author's white space. That an input stood
-    /// there counts, even if it wrote nothing: how many messages there are does not depend on
-    /// what inputs hold.
+    /// Returns whether a range contains anything but the author's white space. An input counts even if it wrote
+    /// nothing, so that the number of messages does not depend on the values of inputs.
     fn has_content(&self, range: &Range<usize>) -> bool {
         self.pieces(range).any(|(text, trusted)| !trusted || !text.trim().is_empty())
     }
 
-    /// The pieces of a range: their text, and whether it counts as the author's.
+    /// Returns the pieces of a range: their text, and whether it counts as the author's.
     fn pieces(&self, range: &Range<usize>) -> impl Iterator<Item = (&'r str, bool)> {
         let pieces = self.rendered.traced.piece_ends();
         let first = pieces.partition_point(|piece| piece.end < range.start);
@@ -223,7 +223,7 @@ impl<'r> Splitter<'r> {
         })
     }
 
-    /// Takes line ends of the author's off both ends of a range.
+    /// Trims the author's line ends from both ends of a range.
     fn trim_newlines(&self, range: Range<usize>) -> Range<usize> {
         let bytes = self.text.as_bytes();
         let pieces = self.rendered.traced.piece_ends();
@@ -242,14 +242,14 @@ impl<'r> Splitter<'r> {
             }
             last -= 1;
         }
-        // A section begins behind a line end, so that it seldom begins with one.
+        // A section starts after a line end, so it rarely starts with another one.
         match bytes[start..end].first() {
             Some(b'\n' | b'\r') => self.trim(start..end, is_newline),
             _ => start..end,
         }
     }
 
-    /// Takes characters of the author's off both ends of a range; text of inputs stays as it is.
+    /// Trims the author's characters from both ends of a range. Text from inputs is not trimmed.
     #[inline(never)]
     fn trim(&self, range: Range<usize>, matches: impl Fn(char) -> bool + Copy) -> Range<usize> {
         let Range { mut start, mut end } = range;
@@ -279,7 +279,7 @@ impl<'r> Splitter<'r> {
     }
 }
 
-/// Line ends, of whatever convention.
+/// Returns whether a character is a line end of any convention.
 #[inline]
 fn is_newline(char: char) -> bool {
     matches!(char, '\n' | '\r')
@@ -289,7 +289,7 @@ fn message(role: Role, part: TextPart, metadata: Option<JsonMap>) -> Message {
     Message { role, content: Content::one(ContentPart::Text(part)), metadata }
 }
 
-/// The messages of a thread, without a copy where nobody else needs them any more.
+/// Returns the messages of a thread, without copying if this is the last reference to them.
 fn thread_of(input: Arc<RichInput>) -> Vec<Message> {
     match Arc::try_unwrap(input).map(|input| input.value) {
         Ok(RichValue::Thread(messages)) => messages,
@@ -309,7 +309,7 @@ mod tests {
     use crate::spec::schema::Property;
     use proptest::prelude::*;
 
-    /// Parts of templates that make markers, halves of markers and what only looks like them.
+    /// Template fragments that produce markers, partial markers and text that only looks like a marker.
     const SNIPPETS: &[&str] = &[
         "user:",
         "us",
@@ -349,7 +349,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2000))]
 
-        /// What the template knows beforehand of its markers only saves work.
+        /// Looking for markers only at the noted places finds the same messages as looking everywhere.
         #[test]
         fn markers_are_found_where_they_are_noted(
             parts in prop::collection::vec(prop::sample::select(SNIPPETS), 0..12),

@@ -1,6 +1,7 @@
-//! Strict mode: text of an input that looks like a role marker is an error.
+//! Strict mode: text from an input that looks like a role marker is an error.
 //!
-//! Prevention does not need it (see [`crate::chat`]); it is for those who would rather know.
+//! Messages cannot be forged without it either (see [`crate::chat`]). Strict mode is for callers that want to detect
+//! attempts.
 
 use crate::chat::marker;
 use crate::chat::rendered::Rendered;
@@ -9,17 +10,18 @@ use crate::error::{Error, Kind, Result};
 use crate::text::origin::Origin;
 
 impl Rendered {
-    /// The same text with strict mode on or off.
+    /// Turns strict mode on or off.
     ///
     /// # Errors
-    /// Strict mode is on, and an input holds a role marker.
+    /// Returns an error if an untrusted input contains or completes a role marker, and strict mode is on or the input
+    /// is declared `strict`.
     pub fn with_strict(mut self, strict: bool) -> Result<Self> {
         self.strict = strict;
         self.check_strict()?;
         Ok(self)
     }
 
-    /// Fails if strict mode is on and an input holds a role marker, or completes one.
+    /// Returns an error if an input in strict mode contains or completes a role marker.
     pub(crate) fn check_strict(&self) -> Result<()> {
         if !self.strict && !self.inputs.has_strict() {
             return Ok(());
@@ -40,7 +42,7 @@ impl Rendered {
         for line in self.text().split(is_line_end) {
             let range = start..start + line.len();
             start = range.end + self.text()[range.end..].chars().next().map_or(0, char::len_utf8);
-            // Both are in order, so that many lines with many inputs in them take no longer than they must.
+            // Lines and suspects are both in order, so one pass over each is enough.
             while suspects.get(first).is_some_and(|(part, _)| part.end <= range.start) {
                 first += 1;
             }
@@ -56,7 +58,7 @@ impl Rendered {
         Ok(())
     }
 
-    /// The error that strict mode is for. It names the input, and quotes nothing of what it holds.
+    /// Builds the error of strict mode. It names the input but does not quote its text.
     fn forged(&self, origin: Origin) -> Error {
         let names: Vec<_> = self.inputs.names(origin).map(|name| format!("`{name}`")).collect();
         let help = format!(
@@ -67,7 +69,7 @@ impl Rendered {
     }
 }
 
-/// Everything that some program takes for the end of a line.
+/// Returns whether any common program treats the character as the end of a line.
 fn is_line_end(char: char) -> bool {
     matches!(char, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{1c}'..='\u{1e}' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }

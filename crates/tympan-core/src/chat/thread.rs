@@ -1,4 +1,4 @@
-//! Threads: conversations that come in as JSON.
+//! Threads: conversations that are passed as inputs.
 
 use std::collections::HashSet;
 
@@ -8,26 +8,26 @@ use crate::chat::message::{Content, ContentPart, MediaPart, Message, Role, TextP
 use crate::error::{Error, Kind, Result};
 use crate::template::input::{GivenRef, View};
 
-/// Which roles the messages of a thread may have.
+/// The roles that messages of a thread may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum ThreadRoles {
-    /// All of them, as the specification says.
+    /// All roles, as in the specification.
     #[default]
     Any,
-    /// All but `system` and `developer`, for hosts that do not know who wrote the thread.
+    /// All roles except `system` and `developer`, for hosts that do not know who wrote the thread.
     NoInstructions,
 }
 
-/// Reads a thread: a list of messages, or a map that has one under `messages`.
+/// Parses a thread: a list of messages, or a map with such a list under `messages`.
 ///
 /// # Errors
-/// Something in it is not a message. The error says which message and what was expected; it never
-/// quotes the thread.
+/// Returns an error if an item is not a valid message. The error gives the index of the message and what was expected.
+/// It never quotes the thread.
 pub fn parse_thread(value: &Json, roles: ThreadRoles) -> Result<Vec<Message>> {
     parse_given(value.into(), roles)
 }
 
-/// As [`parse_thread`], wherever the thread is kept.
+/// Parses a thread from any input value, JSON or not.
 pub(crate) fn parse_given(value: GivenRef<'_>, roles: ThreadRoles) -> Result<Vec<Message>> {
     let list = match value.view() {
         View::List(list) => list,
@@ -140,8 +140,8 @@ fn text_part(value: &str) -> ContentPart {
     ContentPart::Text(TextPart::new(value))
 }
 
-/// Calls of tools that a thread has made so far. Only the model calls tools, and only what it
-/// called has a result.
+/// The tool calls of a thread so far. Only assistant messages may call tools, and a tool message must answer an earlier
+/// call.
 #[derive(Default)]
 struct ToolCalls {
     ids: HashSet<String>,

@@ -1,5 +1,5 @@
-//! What the guard's tests are worth: each case with text of an untrusted input has to fail with a
-//! guard that takes everything for the author's.
+//! Tests of the guard's test cases: each case with text from an untrusted input has to fail with a guard that treats
+//! all text as the author's.
 #![expect(clippy::disallowed_methods, reason = "tests read their cases from files")]
 
 use std::path::Path;
@@ -18,7 +18,7 @@ fn forgetful() -> Guard {
     Guard { forgetful: true, ..Guard::default() }
 }
 
-/// The cases of a file, with paths from the root of the repository; none if it is not there.
+/// Reads the cases of a file whose path is relative to the repository's root. Returns none if the file is missing.
 fn cases(file: &str) -> Vec<Value> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file);
     let Ok(text) = std::fs::read_to_string(path) else { return Vec::new() };
@@ -55,7 +55,7 @@ fn render(case: &Value, guard: &Guard) -> Result<Rendered> {
     Prompt::from_spec(spec).render_with(&inputs, &options)
 }
 
-/// Whether a guarded text is what a case of `fixtures/guard` expects.
+/// Returns whether guarded text is what a case of `fixtures/guard` expects.
 fn fixture_holds(case: &Value, guard: &Guard) -> bool {
     render(case, guard).is_ok_and(|rendered| case["text"] == rendered.text())
 }
@@ -68,7 +68,7 @@ fn every_fixture_needs_origins() {
     }
 }
 
-/// Whether a guarded text is what a case of the attack corpus expects.
+/// Returns whether guarded text is what a case of the attack corpus expects.
 fn attack_holds(case: &Value, guard: &Guard) -> bool {
     let expect = &case["expect"];
     let Ok(rendered) = render(case, guard) else { return expect["allow_error"] == true };
@@ -88,15 +88,14 @@ fn every_attack_needs_origins() {
     let attacks = cases("../shared/attacks/attacks.json").into_iter();
     for case in attacks.filter(|case| case["surface"] == "render_guarded" && case["expect"]["kind"] == "guarded") {
         assert!(attack_holds(&case, &Guard::default()), "{case}");
-        // Where a template is refused, there is no text to guard.
+        // If the template is rejected, there is no text to guard.
         if render(&case, &Guard::default()).is_ok() {
             assert!(!attack_holds(&case, &forgetful()), "{case}");
         }
     }
 }
 
-/// Whoever splits a guarded text without knowing the role markers that were found before finds
-/// the same ones.
+/// Splitting guarded text without the role markers that the guard recorded finds the same markers.
 #[test]
 fn the_guard_hides_and_makes_no_role_marker() {
     for case in fixtures() {
