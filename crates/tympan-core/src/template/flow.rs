@@ -1,7 +1,7 @@
-//! Which inputs a template really reads, and how they reach its output, found without rendering it.
+//! Data-flow analysis: which inputs a template reads, and how they reach its output, without rendering it.
 //!
-//! What a render decides by a value is not known here, so every branch counts. Names that the template sets itself are
-//! its own from there on, if only on one branch; what it reads before that is an input.
+//! Values are not known here, so every branch counts. A name that the template sets, even on one branch only, is its
+//! own from there on. If the template reads the name before that, it is an input.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::template::tree::{
     Target, Tree, With,
 };
 
-/// How an input reaches a place: the assignments it went through, in order. Empty if it stands there itself.
+/// How an input reaches a place: the assignments it went through, in order. Empty if the input is used directly.
 pub(crate) type Path = Vec<String>;
 
 /// A place where an input becomes output.
@@ -22,25 +22,26 @@ pub(crate) struct Sink {
     pub(crate) path: Path,
 }
 
-/// What a template does with its inputs.
+/// How a template uses its inputs.
 #[derive(Debug, Default)]
 pub(crate) struct Flow {
-    /// The inputs that it reads, and where each is read first.
+    /// The inputs that it reads, and the first place where each is read.
     pub(crate) uses: BTreeMap<usize, Place>,
-    /// Where inputs become output: for each input the first place.
+    /// The first place where each input becomes output.
     pub(crate) sinks: Vec<Sink>,
 }
 
-/// Inputs that a value is made of. Not more than [`MAX_TAINT`]: this is for people to read.
+/// The inputs that contributed to a value. At most [`MAX_TAINT`], because the result is read by people.
 type Taint = BTreeMap<usize, Path>;
 
 const MAX_TAINT: usize = 64;
 const MAX_PATH: usize = 8;
-/// Namespaces and macros can carry text backwards. Longer chains of them than this are not followed.
+/// Namespaces and macros can carry text backwards, which takes several passes. Longer chains than this are not
+/// followed.
 const MAX_PASSES: usize = 4;
 
-/// How many inputs of values are copied in all. A template that reads a value of many inputs very often would make
-/// analysis slow; then what it reads is still known, but not all of what becomes output.
+/// The total number of taint entries that are copied. Without this limit, a template that often reads a value with many
+/// inputs would make the analysis slow. Above it, all uses are still found, but not all sinks.
 const MAX_COPIES: usize = 400_000;
 
 /// Follows the inputs through a template.
@@ -64,7 +65,7 @@ pub(crate) fn analyse(tree: &Tree) -> Flow {
         };
         pass.block(&tree.body);
         left = pass.left;
-        // A pass that had to stop knows less than the one before.
+        // A pass that ran out of copies knows less than the previous one.
         if left == 0 && !flow.uses.is_empty() {
             break;
         }
@@ -78,7 +79,7 @@ pub(crate) fn analyse(tree: &Tree) -> Flow {
     flow
 }
 
-/// What a slot holds: how it came there, and what it is made of.
+/// The content of a slot: how it was bound, and the inputs that contributed to it.
 #[derive(Debug, Clone, PartialEq)]
 struct Slot {
     binding: &'static str,
@@ -88,7 +89,7 @@ struct Slot {
 #[derive(Debug, Default)]
 struct Frame {
     slots: Vec<Option<Slot>>,
-    /// What was there before each assignment, so that a branch can be taken back.
+    /// The previous value of each assigned slot, so that a branch can be undone.
     trail: Vec<(usize, Option<Slot>)>,
 }
 
@@ -105,13 +106,13 @@ impl Frame {
         self.slots.get(slot)?.as_ref()
     }
 
-    /// Takes back everything since a mark, and returns what it was.
+    /// Undoes all assignments since a mark, and returns the values that they had stored.
     fn undo(&mut self, mark: usize) -> Vec<(usize, Option<Slot>)> {
         let mut undone = Vec::new();
         while self.trail.len() > mark {
             let Some((slot, before)) = self.trail.pop() else { break };
             let after = std::mem::replace(&mut self.slots[slot], before);
-            // The last assignment comes first here, and it is the one that counts.
+            // The latest assignment comes first here, and it is the one that counts.
             undone.push((slot, after));
         }
         undone
@@ -120,17 +121,18 @@ impl Frame {
 
 struct Pass {
     frames: Vec<Frame>,
-    /// What slots of the template's own frame have ever held: a macro may run after what it reads is set.
+    /// Everything that the slots of the template's own frame have ever held. A macro may run after a slot that it reads
+    /// is set.
     ever: Vec<Option<Slot>>,
-    /// What attributes of namespaces have ever held, by the slot of the namespace.
+    /// Everything that attributes of namespaces have ever held, by the slot of the namespace.
     attributes: BTreeMap<usize, Taint>,
-    /// The texts that are being rendered aside, innermost last.
+    /// The captured outputs that are being rendered, innermost last.
     outputs: Vec<Taint>,
-    /// The captured texts whose filters are being looked at.
+    /// The captured texts whose filters are being analysed.
     captured: Vec<Taint>,
     uses: BTreeMap<usize, Place>,
     sinks: BTreeMap<usize, Sink>,
-    /// How many inputs of values may still be copied.
+    /// How many taint entries may still be copied.
     left: usize,
 }
 
@@ -178,12 +180,12 @@ impl Pass {
         }
     }
 
-    /// Any of the branches may be taken: afterwards, what any of them has set may be set.
+    /// Analyses branches. Any of them may be taken, so afterwards a slot may hold what any branch has set.
     fn branches(&mut self, branches: &[(Expr, Block)], or_else: &Block) {
         let mark = self.frame().trail.len();
         let mut set = Vec::new();
         for (condition, body) in branches {
-            // A condition is read, but what it decides is not made of it.
+            // A condition reads its inputs, but they do not become part of the text.
             self.expr(condition);
             self.block(body);
             set.extend(self.frame().undo(mark));
@@ -242,14 +244,14 @@ impl Pass {
         }
     }
 
-    /// What a block writes.
+    /// Returns the taint of a block's output.
     fn aside(&mut self, body: &Block) -> Taint {
         self.outputs.push(Taint::new());
         self.block(body);
         self.outputs.pop().unwrap_or_default()
     }
 
-    /// What the body of a macro writes by itself. What its arguments bring is added where it is called.
+    /// Returns the taint of a macro's own output. The taint of the arguments is added at each call.
     fn call_body(&mut self, definition: &MacroDef) -> Taint {
         let own = |taint| Some(Slot { binding: "macro", taint });
         let mut frame = Frame { slots: vec![None; definition.frame_size], trail: Vec::new() };
@@ -419,7 +421,7 @@ impl Pass {
     }
 }
 
-/// What a name that holds something is made of.
+/// Returns the taint of a name that holds a value.
 fn read(local: &Local, slot: &Slot, attributes: Option<&Taint>, left: &mut usize) -> Taint {
     let mut taint = copied(Some(&slot.taint), left);
     join(&mut taint, copied(attributes, left));
@@ -428,7 +430,7 @@ fn read(local: &Local, slot: &Slot, attributes: Option<&Taint>, left: &mut usize
     taint
 }
 
-/// A copy of what a value is made of, as long as there have not been too many.
+/// Copies a taint, unless the limit on copies has been reached.
 fn copied(taint: Option<&Taint>, left: &mut usize) -> Taint {
     let Some(taint) = taint else { return Taint::new() };
     let rest = left.checked_sub(taint.len());

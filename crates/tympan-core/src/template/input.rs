@@ -1,7 +1,7 @@
-//! What a caller gives a prompt: JSON, or data of another language that stays where it is.
+//! Input values: JSON, or data of another language that is borrowed where it is.
 //!
-//! Copying a caller's data into JSON takes longer than rendering it. So the engine reads both through one view, and nothing
-//! else in it knows where a value is.
+//! Copying a caller's data into JSON takes longer than rendering it. The engine therefore reads both through one view,
+//! and the rest of the engine does not depend on how a value is stored.
 
 use std::borrow::Cow;
 
@@ -9,13 +9,13 @@ use serde_json::{Number, Value as Json};
 
 use crate::json::JsonMap;
 
-/// How many entries of a map of JSON are searched one by one: objects in prompts are small, and to compare a few keys is
-/// faster than to hash one.
+/// Up to this many entries, a JSON map is searched linearly: objects in prompts are small, and comparing a few keys is
+/// faster than hashing one.
 const MAX_SEARCHED: usize = 16;
-/// How many entries a map may have that can only be searched so.
+/// The maximum number of entries of a map that can only be searched linearly.
 const MAX_ENTRIES: usize = 64;
 
-/// Data that is like JSON and owns nothing.
+/// A borrowed value with the data model of JSON.
 ///
 /// ```
 /// use tympan::template::input::{Given, GivenMap};
@@ -31,48 +31,48 @@ const MAX_ENTRIES: usize = 64;
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub enum Given<'a> {
-    /// Nothing.
+    /// Null.
     Null,
-    /// True or false.
+    /// A boolean.
     Bool(bool),
     /// An integer.
     Int(i64),
-    /// An integer that is greater than any [`Given::Int`].
+    /// An integer that is too large for [`Given::Int`].
     Uint(u64),
-    /// A number that need not be whole. JSON has none that is infinite, or no number.
+    /// A floating-point number. JSON cannot represent infinities and NaN.
     Float(f64),
-    /// A text.
+    /// A string.
     Str(&'a str),
     /// A list.
     List(&'a [Given<'a>]),
-    /// A map, as [`Given::map`] makes it.
+    /// A map, created by [`Given::map`].
     Map(Entries<'a>),
 }
 
-/// The entries of a map: not so many that to look for one would take long.
+/// The entries of a map, few enough for a linear search.
 #[derive(Debug, Clone, Copy)]
 pub struct Entries<'a>(&'a [(&'a str, Given<'a>)]);
 
 impl<'a> Given<'a> {
-    /// A map of these entries, whose names are all different. `None` if there are more than 64: to look for one of many
-    /// would take long, and JSON has better maps.
+    /// Creates a map from entries with distinct names. Returns `None` if there are more than 64 entries, because
+    /// lookups are linear. Use a JSON map for more.
     #[inline]
     pub fn map(entries: &'a [(&'a str, Self)]) -> Option<Self> {
         (entries.len() <= MAX_ENTRIES).then_some(Self::Map(Entries(entries)))
     }
 
-    /// The value as JSON.
+    /// Converts the value to JSON.
     pub fn to_json(&self) -> Json {
         GivenRef::Given(self).to_json()
     }
 }
 
-/// A map that a caller gives: the inputs of a prompt, or one in them.
+/// A borrowed map: the inputs of a prompt, or a map inside them.
 #[derive(Debug, Clone, Copy)]
 pub enum GivenMap<'a> {
-    /// Of JSON.
+    /// A JSON map.
     Json(&'a JsonMap),
-    /// Of data that is somewhere else.
+    /// The entries of a [`Given::Map`].
     Given(&'a Entries<'a>),
 }
 
@@ -83,7 +83,7 @@ impl<'a> From<&'a JsonMap> for GivenMap<'a> {
 }
 
 impl<'a> GivenMap<'a> {
-    /// The map that a value is, if it is one.
+    /// Returns the value as a map, or `None` if it is not a map.
     pub fn of(value: &'a Given<'a>) -> Option<Self> {
         match value {
             Given::Map(entries) => Some(Self::Given(entries)),
@@ -91,7 +91,7 @@ impl<'a> GivenMap<'a> {
         }
     }
 
-    /// The map as JSON, copied if it is none.
+    /// Returns the map as JSON. It is copied unless it is JSON already.
     pub fn to_json(self) -> Cow<'a, JsonMap> {
         match self {
             Self::Json(map) => Cow::Borrowed(map),
@@ -99,7 +99,7 @@ impl<'a> GivenMap<'a> {
         }
     }
 
-    /// Wherever a template names something, this is called: the usual case stands where it is needed.
+    /// Looks up a key. This runs for every name in a template, so the common case is inlined.
     #[inline]
     pub(crate) fn get(self, key: &str) -> Option<GivenRef<'a>> {
         match self {
@@ -136,7 +136,7 @@ impl<'a> GivenMap<'a> {
         }
     }
 
-    /// Whether both are one and the same.
+    /// Returns whether both are the same map in memory.
     pub(crate) fn is(self, other: Self) -> bool {
         match (self, other) {
             (Self::Json(a), Self::Json(b)) => std::ptr::eq(a, b),
@@ -146,18 +146,19 @@ impl<'a> GivenMap<'a> {
     }
 }
 
-/// Names of one length seldom begin with the same byte: that is cheaper than a call to compare them.
+/// Compares two names. Names of the same length rarely start with the same byte, and checking that is cheaper than a
+/// call to compare them.
 #[inline(always)]
 fn is_same(name: &str, key: &str) -> bool {
     let (name, key) = (name.as_bytes(), key.as_bytes());
     name.len() == key.len() && name.first() == key.first() && name == key
 }
 
-/// A list that a caller gives.
+/// A borrowed list.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum GivenList<'a> {
     Json(&'a Vec<Json>),
-    /// Twice a reference, so that both are of one size and fit into registers.
+    /// A double reference, so that both variants have the same size and fit into registers.
     Given(&'a &'a [Given<'a>]),
 }
 
@@ -182,7 +183,7 @@ impl<'a> GivenList<'a> {
         (0..self.len()).filter_map(move |index| self.get(index))
     }
 
-    /// Whether both are one and the same.
+    /// Returns whether both are the same list in memory.
     pub(crate) fn is(self, other: Self) -> bool {
         match (self, other) {
             (Self::Json(a), Self::Json(b)) => std::ptr::eq(a, b),
@@ -192,14 +193,14 @@ impl<'a> GivenList<'a> {
     }
 }
 
-/// Where a value is kept. It is handed around a great deal, and fits into registers; a [`View`] does not.
+/// A reference to an input value. It is passed around a lot and fits into registers, which a [`View`] does not.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum GivenRef<'a> {
     Json(&'a Json),
     Given(&'a Given<'a>),
 }
 
-/// What a value is, wherever it is kept.
+/// A view of an input value that does not depend on how the value is stored.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum View<'a> {
     Null,
@@ -263,7 +264,7 @@ impl<'a> GivenRef<'a> {
         }
     }
 
-    /// What a value is, for people.
+    /// Returns the name of the value's type, for error messages.
     pub(crate) fn type_name(self) -> &'static str {
         match self.view() {
             View::Null => "null",

@@ -1,7 +1,7 @@
-//! Templates: compiled once, rendered with the origin of every byte.
+//! Templates that are compiled once and rendered with the origin of every byte.
 //!
-//! The syntax is Jinja's (through minijinja's parser), Mustache's or that of directives; all compile
-//! to one tree, and one evaluator runs it. This module knows nothing of prompts and roles.
+//! The syntax is Jinja (through minijinja's parser), Mustache or that of directives. All of them compile to the same
+//! tree, which one evaluator runs. This module does not know about prompts and roles.
 
 mod eval;
 pub(crate) mod flow;
@@ -25,37 +25,37 @@ use crate::text::traced::TracedText;
 /// The syntax of a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Syntax {
-    /// Jinja, as minijinja reads it.
+    /// Jinja, as parsed by minijinja.
     #[default]
     Jinja,
     /// Mustache, without HTML escaping.
     Mustache,
-    /// References to inputs as directives have them, inside these bytes; elsewhere there is only text.
+    /// The input references of directives, inside this span. Everything else is plain text.
     Directive(Span),
 }
 
-/// What the compiler has to know besides the source.
+/// Options for compiling a template.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CompileOptions<'a> {
     /// The syntax.
     pub syntax: Syntax,
-    /// Names that come first in the list of inputs, in this order, whether they are used or not.
+    /// Names that come first in the list of inputs, in this order, whether or not they are used.
     pub declared: &'a [&'a str],
-    /// Lines of the source whose line ends white space control must leave alone.
+    /// Lines of the source whose line ends must not be removed by white space control.
     pub protected: &'a [Range<usize>],
-    /// Whether one newline at the very end of the source is dropped.
+    /// Whether a single newline at the end of the source is dropped.
     pub drop_last_newline: bool,
-    /// Which text of the author's is to be remembered, by the places where it comes to stand:
-    /// whoever looks for something in the output need not look anywhere else.
+    /// Describes which parts of the author's text to record. Their positions in the output are recorded, so that
+    /// a search for them can skip the rest of the output.
     pub notable: Option<Notable>,
 }
 
-/// What is notable in the author's text.
+/// Functions that find notable parts of the author's text.
 #[derive(Clone, Copy, Debug)]
 pub struct Notable {
-    /// Finds notable lines in a text, without their line ends, and at its end what may become one.
+    /// Finds notable lines in a text, without their line ends, and a partial line at its end that may become one.
     pub lines: fn(&str) -> Vec<Range<usize>>,
-    /// Returns whether a text can be a part of a notable line, or bring one about, whatever surrounds it.
+    /// Returns whether a text can be part of a notable line, or complete one, whatever surrounds it.
     pub part: fn(&str) -> bool,
 }
 
@@ -69,7 +69,7 @@ impl Template {
     /// Compiles a template.
     ///
     /// # Errors
-    /// The source does not parse, uses an excluded feature, or nests too deeply.
+    /// Returns an error if the source does not parse, uses an excluded feature, or nests too deeply.
     pub fn compile(source: &str, options: CompileOptions<'_>) -> Result<Self> {
         let CompileOptions { syntax, declared, protected, drop_last_newline, notable } = options;
         let options = syntax::jinja::Options { declared, protected, drop_last_newline, notable };
@@ -81,16 +81,16 @@ impl Template {
         Ok(Self { tree })
     }
 
-    /// The names that the template reads and does not define itself, in the order of their
-    /// indexes in an [`Origin`](crate::text::origin::Origin), and where each is first mentioned.
+    /// Returns the names that the template reads and does not define itself, in the order of their indexes in an
+    /// [`Origin`](crate::text::origin::Origin), and the place where each is first mentioned.
     pub fn inputs(&self) -> impl Iterator<Item = (&str, Span)> {
         self.tree.inputs.iter().map(|input| (&*input.name, input.span.into()))
     }
 
-    /// The names that the template reads before it can have set them, from the input with this index on, and where
-    /// each is read first.
+    /// Returns the names that the template reads before it can have set them, starting with the input at index `from`,
+    /// and the place where each is first read.
     pub(crate) fn free_names(&self, from: usize) -> Vec<(&str, Span)> {
-        // Every name that could be free is among the inputs, so that most templates need no second look.
+        // Every name that could be free is an input, so most templates do not need the analysis.
         if self.tree.inputs.len() <= from {
             return Vec::new();
         }
@@ -98,19 +98,19 @@ impl Template {
         uses.range(from..).map(|(index, place)| (&*self.tree.inputs[*index].name, (*place).into())).collect()
     }
 
-    /// How the inputs go through the template.
+    /// Analyses how the inputs flow through the template.
     pub(crate) fn flow(&self) -> flow::Flow {
         flow::analyse(&self.tree)
     }
 
-    /// Whether the template reads the input with this index at all.
+    /// Returns whether the template reads the input with this index.
     pub(crate) fn mentions(&self, index: usize) -> bool {
         self.tree.inputs.get(index).is_some_and(|input| input.span != tree::Place::default())
     }
 
-    /// Renders the template with JSON values by name, within the default limits: the simplest way
-    /// to use a template alone. Values that the template does not ask for are ignored. `lenient`
-    /// renders undefined variables as nothing.
+    /// Renders the template with JSON values by name, within the default limits. This is the simplest way to use a
+    /// template on its own. Values that the template does not use are ignored. With `lenient`, undefined variables
+    /// render as an empty string.
     ///
     /// ```
     /// use tympan::text::origin::Origin;
@@ -125,8 +125,7 @@ impl Template {
     /// ```
     ///
     /// # Errors
-    /// A variable is undefined, an operation is impossible, or the render needs more than the
-    /// limits allow.
+    /// Returns an error if a variable is undefined, an operation is not possible, or the render exceeds the limits.
     pub fn render_json(&self, inputs: &JsonMap, lenient: bool) -> Result<TracedText> {
         let value = |name: &str| inputs.get(name).map_or(InputValue::Missing, |value| InputValue::Given(value.into()));
         let values: Vec<_> = self.tree.inputs.iter().map(|input| value(&input.name)).collect();
@@ -134,7 +133,7 @@ impl Template {
         Ok(self.render(&values, options)?.traced)
     }
 
-    /// Renders the template with these values, one for each of [`Template::inputs`].
+    /// Renders the template with one value for each of [`Template::inputs`].
     pub(crate) fn render<'a>(&'a self, inputs: &'a [InputValue<'a>], options: EvalOptions) -> Result<Output> {
         eval::render(&self.tree, inputs, options)
     }

@@ -1,8 +1,8 @@
-//! Texts that an input chose, but did not write.
+//! Text that an input chose but did not write.
 //!
-//! `{{ nickname or "user:" }}` writes text of the author's, and the input decides whether it does. Which lines are
-//! notable must not depend on what an input holds, so the input leaves a piece of no length on both sides of the
-//! text, as it does where it is interpolated and empty. Where that is not enough, the text counts as the input's.
+//! `{{ nickname or "user:" }}` may write the author's text, and the input decides whether it does. The set of notable
+//! lines must not depend on the value of an input. Therefore the input leaves a zero-length piece on both sides of the
+//! text, as it does when it is interpolated and empty. Where that is not enough, the text counts as the input's.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use crate::template::value::{Repr, Value};
 use crate::text::origin::Origin;
 use crate::text::traced::TracedText;
 
-/// The value, touched by the inputs that took part in choosing it.
+/// Marks a value with the inputs that took part in choosing it.
 pub(crate) fn chosen<'a>(value: Value<'a>, by: Origin, notable: Option<Notable>) -> Value<'a> {
     if by.is_within(value.origin) {
         return value;
@@ -26,7 +26,7 @@ pub(crate) fn chosen<'a>(value: Value<'a>, by: Origin, notable: Option<Notable>)
     if value.is_safe() { Value::safe_text(traced) } else { Value::text(traced) }
 }
 
-/// Whether it matters who chose a value that is written as it is: whether it can be a part of a notable line.
+/// Returns whether it matters who chose a value that is written unchanged: whether it can be part of a notable line.
 pub(crate) fn matters(value: &Value<'_>, notable: Option<Notable>) -> bool {
     let Some(notable) = notable else { return false };
     match value.as_str() {
@@ -35,7 +35,8 @@ pub(crate) fn matters(value: &Value<'_>, notable: Option<Notable>) -> bool {
     }
 }
 
-/// Whether a text has a notable line that neither begins nor ends it: what stands beside the text is no part of it.
+/// Returns whether a text contains a notable line that is neither at its start nor at its end. The zero-length pieces
+/// on both sides of the text do not affect such a line.
 pub(crate) fn has_line(value: &Value<'_>, notable: Notable) -> bool {
     if value.as_str().is_none_or(|text| memchr::memchr(b'\n', text.as_bytes()).is_none()) {
         return false;
@@ -55,11 +56,12 @@ pub(crate) fn has_line(value: &Value<'_>, notable: Notable) -> bool {
     }
 }
 
-/// The author's pieces of a text that notable lines depend on: in which one begins, or which end a line that began
-/// before the text, or begin one that goes on behind it. What begins right behind another piece is no line of its own.
+/// Returns the author's pieces of a text that notable lines depend on: a notable line starts in the piece, or the piece
+/// ends a line that started before the text, or it starts a line that may continue after the text. Text right after
+/// another piece does not start a line.
 pub(crate) fn with_lines(traced: &TracedText, notable: Notable) -> impl Iterator<Item = Range<usize>> {
     let last = traced.piece_ends().len().saturating_sub(1);
-    // Whether a notable line may have begun that goes on behind what an input wrote in it.
+    // Whether a notable line may have started that continues after the text of an input.
     let mut is_open = false;
     traced.ranges().enumerate().filter(|(_, (_, origin))| origin.is_author()).filter_map(move |(index, (range, _))| {
         let piece = &traced.as_str()[range.clone()];

@@ -1,8 +1,7 @@
-//! The tree that templates of every syntax compile to.
+//! The syntax tree that templates of every syntax compile to.
 //!
-//! Names are resolved while it is built: an expression says which slot of which frame it reads,
-//! so rendering never looks a variable up by name. There is one frame for the template itself and
-//! a new one for every call of a macro.
+//! Names are resolved at compile time: an expression holds the slot and the frame that it reads, so rendering never
+//! looks up a variable by name. There is one frame for the template itself and a new one for every macro call.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,8 +10,8 @@ use crate::template::Notable;
 use crate::text::origin::Origin;
 use crate::text::source::Span;
 
-/// Proof that something was written in the template: only what the compiler made hands it out. Without it, no value
-/// of a render has the author's origin.
+/// Proof that something was written in the template. Only parts of the compiled tree can create it, and without it no
+/// value in a render can have the author's origin.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Authored(());
 
@@ -22,11 +21,11 @@ impl Authored {
     }
 }
 
-/// Gives out the proof for a part of the tree.
+/// Implements `authored` for parts of the tree.
 macro_rules! authored {
     ($($part:ty),*) => {$(
         impl $part {
-            /// Proves that the template says this.
+            /// Returns the proof that the template contains this.
             pub(crate) const fn authored(&self) -> Authored {
                 Authored(())
             }
@@ -58,30 +57,30 @@ impl std::ops::Deref for Word {
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
     pub(crate) body: Block,
-    /// Names that the template reads and does not define itself: its inputs.
+    /// The inputs: names that the template reads and does not define itself.
     pub(crate) inputs: Vec<Name>,
-    /// How many slots the template's own frame has.
+    /// The number of slots in the template's own frame.
     pub(crate) frame_size: usize,
-    /// How much of the stack running it may take up, apart from what it calls: about half a KiB a
-    /// unit where nothing is optimised.
+    /// How much of the stack the template may take up, not counting the macros and recursive loops it calls. One unit
+    /// is about half a KiB in unoptimized builds.
     pub(crate) stack: usize,
-    /// How many bytes of literal text there are, and which inputs are interpolated as they are:
-    /// what the size of the output can be guessed from.
+    /// The number of bytes of literal text, and the inputs that are interpolated unchanged. They are used to estimate
+    /// the size of the output.
     pub(crate) literal_bytes: usize,
     pub(crate) plain_inputs: Vec<usize>,
     pub(crate) interpolations: usize,
     pub(crate) hint: SizeHint,
     /// See [`CompileOptions::notable`](super::CompileOptions::notable).
     pub(crate) notable: Option<Notable>,
-    /// How many notable places its literals have.
+    /// The number of notable places in the literals.
     pub(crate) notes: usize,
 }
 
-/// Text of the template.
+/// Literal text of the template.
 #[derive(Debug)]
 pub(crate) struct Literal {
     pub(crate) text: Box<str>,
-    /// The notable parts of it.
+    /// The notable parts of the text.
     pub(crate) notable: Vec<Range<usize>>,
 }
 
@@ -91,8 +90,8 @@ impl Literal {
     }
 }
 
-/// How large the last output was, so that the next one is allocated once. It decides nothing but
-/// capacities, and no more than [`SizeHint::MAX_BYTES`] of them.
+/// The size of the last output, so that the next one is allocated once. It only affects capacities, up to
+/// [`SizeHint::MAX_BYTES`].
 #[derive(Debug, Default)]
 pub(crate) struct SizeHint {
     bytes: AtomicUsize,
@@ -108,7 +107,7 @@ impl SizeHint {
     }
 
     pub(crate) fn set(&self, bytes: usize, pieces: usize) {
-        // Writing only what changes keeps threads from fighting over the memory.
+        // Writing only changed values avoids contention between threads.
         let (bytes, pieces) = (bytes.min(Self::MAX_BYTES), pieces.min(Self::MAX_PIECES));
         if self.get() != (bytes, pieces) {
             self.bytes.store(bytes, Ordering::Relaxed);
@@ -117,7 +116,7 @@ impl SizeHint {
     }
 }
 
-/// A name and where it is first mentioned.
+/// A name and the place where it is first mentioned.
 #[derive(Debug, Clone)]
 pub(crate) struct Name {
     pub(crate) name: Box<str>,
@@ -126,7 +125,7 @@ pub(crate) struct Name {
 
 pub(crate) type Block = Vec<Node>;
 
-/// A span in half the space; templates are shorter than 4 GiB.
+/// A span in half the space. Templates are shorter than 4 GiB.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) start: u32,
@@ -151,10 +150,10 @@ impl From<Place> for Span {
 pub(crate) enum Node {
     Text(Literal),
     Emit(Expr),
-    /// An interpolation in a protected line: if an input has a part in it, all of it counts as the input's, so that it
-    /// breaks no line.
+    /// An interpolation in a protected line. If an input contributes to it, all of it counts as the input's, so that it
+    /// cannot break the line.
     EmitWhole(Expr),
-    /// Conditions with their bodies, and what to do if none holds.
+    /// Conditions with their bodies, and the `else` body.
     If(Vec<(Expr, Block)>, Block),
     For(Box<For>),
     With(Box<With>),
@@ -164,19 +163,19 @@ pub(crate) enum Node {
     AutoEscape(Expr, Block),
     Macro(usize, Box<MacroDef>),
     Do(Expr),
-    /// A section of the Mustache syntax.
+    /// A Mustache section.
     Section(Box<Section>),
     Break,
     Continue,
 }
 
-/// Text that is rendered aside, filtered, and then emitted or stored.
+/// Text that is rendered separately, filtered, and then emitted or stored.
 #[derive(Debug)]
 pub(crate) struct Capture {
     pub(crate) body: Block,
-    /// An expression in which [`ExprKind::Captured`] stands for the text.
+    /// An expression in which [`ExprKind::Captured`] is the text.
     pub(crate) filter: Expr,
-    /// Where it goes; `None` means to the output.
+    /// The target of the assignment. `None` emits the result.
     pub(crate) target: Option<Target>,
 }
 
@@ -190,9 +189,9 @@ pub(crate) struct For {
     pub(crate) recursive: bool,
     /// The slot of `loop`, if the body mentions it.
     pub(crate) loop_slot: Option<usize>,
-    /// Slots of the names that the body sets; each pass begins without them.
+    /// The slots of the names that the body sets. They are unset at the start of each iteration.
     pub(crate) own: Range<usize>,
-    /// All slots of the loop and of what is in it, to be kept aside while it recurses.
+    /// All slots of the loop and its body. They are saved while the loop recurses.
     pub(crate) all: Range<usize>,
     /// See [`Tree::stack`].
     pub(crate) stack: usize,
@@ -202,7 +201,7 @@ pub(crate) struct For {
 pub(crate) struct With {
     pub(crate) assignments: Vec<(Target, Expr)>,
     pub(crate) body: Block,
-    /// Slots of the names that it introduces; it begins without them.
+    /// The slots of the names that the block introduces. They are unset at its start.
     pub(crate) own: Range<usize>,
 }
 
@@ -211,12 +210,12 @@ pub(crate) struct With {
 pub(crate) struct Section {
     pub(crate) value: Expr,
     pub(crate) inverted: bool,
-    /// The slot of the section's own context.
+    /// The slot of the section's context.
     pub(crate) slot: usize,
     pub(crate) body: Block,
 }
 
-/// What an assignment assigns to.
+/// The target of an assignment.
 #[derive(Debug)]
 pub(crate) enum Target {
     Slot(usize),
@@ -228,12 +227,12 @@ pub(crate) enum Target {
 #[derive(Debug)]
 pub(crate) struct MacroDef {
     pub(crate) name: Box<str>,
-    /// Parameters; they take the first slots of the macro's frame, in order.
+    /// The parameters. They take the first slots of the macro's frame, in order.
     pub(crate) params: Vec<Param>,
     /// The slot of `caller`.
     pub(crate) caller_slot: usize,
-    /// Slots of an enclosing macro's frame, and the slots here that get their values when the
-    /// macro is declared.
+    /// Slots of the enclosing macro's frame, and the slots of this frame that receive their values when the macro is
+    /// declared.
     pub(crate) captures: Vec<(usize, usize)>,
     pub(crate) body: Block,
     pub(crate) frame_size: usize,
@@ -247,7 +246,7 @@ pub(crate) struct Param {
     pub(crate) default: Option<Expr>,
 }
 
-/// An expression and where it stands.
+/// An expression and its position.
 #[derive(Debug)]
 pub(crate) struct Expr {
     pub(crate) kind: ExprKind,
@@ -263,9 +262,9 @@ pub(crate) enum ExprKind {
     Local(Local),
     /// A slot of the template's own frame, read from inside a macro.
     Outer(Local),
-    /// The text of the capture whose filter this is.
+    /// The text of the capture that this filter belongs to.
     Captured,
-    /// A function that every template has.
+    /// A built-in function.
     Function(Function),
     Attr(Box<Expr>, Box<str>),
     Item(Box<Expr>, Box<Expr>),
@@ -273,11 +272,11 @@ pub(crate) enum ExprKind {
     Not(Box<Expr>),
     Neg(Box<Expr>),
     Binary(BinaryOp, Box<Expr>, Box<Expr>),
-    /// `a ~ b ~ c`, as one operation, so that a long chain is neither deep nor quadratic.
+    /// `a ~ b ~ c` as one operation, so that a long chain is neither deep nor quadratic.
     Concat(Vec<Expr>),
     And(Box<Expr>, Box<Expr>),
     Or(Box<Expr>, Box<Expr>),
-    /// `a < b <= c`: each operand is evaluated once.
+    /// `a < b <= c`. Each operand is evaluated once.
     Chain(Box<Expr>, Vec<(BinaryOp, Expr)>),
     Ternary(Box<TernaryExpr>),
     List(Vec<Expr>),
@@ -286,13 +285,13 @@ pub(crate) enum ExprKind {
     Filter(Box<Named>),
     Test(Box<Named>),
     Call(Box<CallExpr>),
-    /// A macro without a name: the body of a `call` block.
+    /// An anonymous macro: the body of a `call` block.
     Caller(Box<MacroDef>),
-    /// A dotted Mustache name: the first part is looked up in the contexts, innermost first.
+    /// A dotted Mustache name. The first part is looked up in the contexts, innermost first.
     Lookup(Box<Lookup>),
 }
 
-/// Functions that every template has.
+/// The built-in functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Function {
     Range,
@@ -319,7 +318,7 @@ impl Function {
     }
 }
 
-/// A constant of the template.
+/// A constant in the template.
 #[derive(Debug, Clone)]
 pub(crate) enum Const {
     None,
@@ -330,7 +329,7 @@ pub(crate) enum Const {
     Str(Box<str>),
 }
 
-/// A slot, and what its name means while nothing is stored in it.
+/// A slot, and the fallback for its name while the slot is unset.
 #[derive(Debug)]
 pub(crate) struct Local {
     pub(crate) slot: usize,
@@ -353,21 +352,21 @@ pub(crate) struct TernaryExpr {
     pub(crate) or_else: Option<Expr>,
 }
 
-/// A filter or a test, applied.
+/// An applied filter or test.
 #[derive(Debug)]
 pub(crate) struct Named {
     pub(crate) name: Box<str>,
-    /// Whether it is one of the filters that are worth a short cut.
+    /// The shortcut for the filter, if it has one.
     pub(crate) shortcut: Option<Shortcut>,
     pub(crate) value: Expr,
     pub(crate) args: Args,
 }
 
-/// Filters that nearly every template uses, given at most one argument, by place.
+/// Filters that nearly every template uses, with at most one positional argument and no named ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shortcut {
     Default,
-    /// A default that is a text of the template, and not a part of anything notable.
+    /// A default that is a literal string and cannot be part of anything notable.
     PlainDefault,
     Join,
 }
@@ -403,7 +402,7 @@ pub(crate) struct CallExpr {
 
 #[derive(Debug)]
 pub(crate) enum Callee {
-    /// A function by name: a macro, a value, or a built-in.
+    /// A call by name: a macro, a value, or a built-in function.
     Name(Expr, Box<str>),
     Method(Expr, Box<str>),
     Value(Expr),
@@ -432,10 +431,9 @@ pub(crate) enum NamedArg {
 /// See [`ExprKind::Lookup`].
 #[derive(Debug)]
 pub(crate) struct Lookup {
-    /// How many sections around have a context: the innermost one is in the last of that many
-    /// slots.
+    /// The number of enclosing sections with a context. The innermost one is in the last of that many slots.
     pub(crate) contexts: usize,
-    /// The input that the first part names, if no context has it.
+    /// The input with the name of the first part, used if no context has it.
     pub(crate) input: Option<usize>,
     /// Empty for the innermost context itself.
     pub(crate) first: Box<str>,

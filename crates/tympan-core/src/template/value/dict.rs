@@ -1,4 +1,4 @@
-//! Maps that templates make.
+//! Maps that templates create.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -10,17 +10,17 @@ use crate::template::value::ops;
 use crate::template::value::{Repr, Value};
 use crate::text::origin::Origin;
 
-/// How many entries are searched one by one. More of them have an index.
+/// Up to this many entries, a linear search is used; above it, an index.
 const MAX_SEARCHED: usize = 16;
 
-/// A map that a template made: entries in order, with keys of any sort.
+/// A map that a template created: ordered entries with keys of any type.
 ///
-/// What a key maps to depends on the other keys, because an equal key replaces the entry. So [`Dict::keys_origin`] is
-/// part of whatever is looked up.
+/// The value of a key depends on the other keys, because an equal key replaces the entry. Therefore
+/// [`Dict::keys_origin`] is added to the origin of every lookup.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Dict<'a> {
     entries: Vec<(Value<'a>, Value<'a>)>,
-    /// The places of keys by their hash, once there are many.
+    /// The positions of keys by their hash, once there are many.
     index: Option<Index>,
     depth: u16,
     shape: Origin,
@@ -35,7 +35,8 @@ struct Index {
 }
 
 impl Index {
-    /// Equal values have equal hashes: numbers are equal whatever their type. Values that are seldom keys share one.
+    /// Hashes a key. Equal values have equal hashes, and numbers are equal whatever their type. Types that are rarely
+    /// used as keys share one hash.
     fn hash(&self, key: &Value<'_>) -> u64 {
         if let Some(text) = key.as_str() {
             return self.hasher.hash_one(text);
@@ -54,7 +55,7 @@ impl Index {
 }
 
 impl<'a> Dict<'a> {
-    /// An empty map; `origin` had a part in which keys it is going to have.
+    /// Creates an empty map whose set of keys depends on `origin`.
     pub(crate) fn shaped_by(origin: Origin) -> Self {
         Self { shape: origin, keys: origin, inner: origin, ..Self::default() }
     }
@@ -67,22 +68,22 @@ impl<'a> Dict<'a> {
         &self.entries
     }
 
-    /// How deep containers are nested in it, itself included.
+    /// Returns how deeply containers are nested in the map, including itself.
     pub(crate) fn depth(&self) -> u16 {
         self.depth.max(1)
     }
 
-    /// The inputs that decided how many entries there are, apart from the keys themselves.
+    /// Returns the inputs that decided how many entries there are, apart from the keys themselves.
     pub(crate) fn shape(&self) -> Origin {
         self.shape
     }
 
-    /// The inputs that had a part in the keys, and so in which entry a key leads to.
+    /// Returns the inputs that contributed to the keys, and so to the result of every lookup.
     pub(crate) fn keys_origin(&self) -> Origin {
         self.keys
     }
 
-    /// All origins inside together.
+    /// Returns the union of all origins in the map.
     pub(crate) fn inner(&self) -> Origin {
         self.inner
     }
@@ -96,7 +97,7 @@ impl<'a> Dict<'a> {
         self.get(&Value::new(Repr::Str(key), self.keys), meter)
     }
 
-    /// Adds an entry, or gives a key that is there already another value.
+    /// Inserts an entry, or replaces the value of an equal key.
     pub(crate) fn insert(&mut self, key: Value<'a>, value: Value<'a>, meter: &mut Meter) {
         let key_origin = key.whole_origin();
         self.keys |= key_origin;

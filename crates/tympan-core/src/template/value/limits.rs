@@ -1,31 +1,31 @@
-//! What a render may cost.
+//! The limits of a render.
 
 use crate::error::{Error, Kind, Result};
 use crate::template::value::{Repr, Value};
 use crate::text::traced::Piece;
 
-/// How deep containers may be nested that a template makes, and values that it prints.
+/// The maximum nesting depth of containers that a template creates and of values that it prints.
 pub(crate) const MAX_VALUE_DEPTH: u16 = 100;
 
-/// What the template itself and each call may take up of the stack, in the units of
-/// [`Tree::stack`](super::tree::Tree::stack). With the default limits it all fits 512 KiB, optimised
-/// or not.
+/// The stack that the template itself and each call may take up, in the units of
+/// [`Tree::stack`](crate::template::tree::Tree::stack). With the default limits, everything fits into 512 KiB, with or
+/// without optimizations.
 const STACK: usize = 240;
 const STACK_OF_CALL: usize = 16;
 
-/// The budget of one render. The host sets it, never the file.
+/// The limits of one render. The host sets them; a prompt file cannot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Statements executed, passes of loops, and elements looked at by filters.
+    /// The maximum number of steps: executed statements, loop iterations, and elements that filters process.
     pub steps: u64,
-    /// Bytes of the rendered text.
+    /// The maximum size of the rendered text, in bytes.
     pub output_bytes: usize,
-    /// Bytes that any one operation may make: a repetition, a join, a list, …
+    /// The maximum number of bytes that a single operation may create: a repetition, a join, a list, …
     pub operation_bytes: usize,
-    /// Bytes that all operations together may make.
+    /// The maximum number of bytes that all operations together may create.
     pub total_bytes: usize,
-    /// How deep calls of macros and recursive loops may nest. If their bodies nest deeply in
-    /// themselves, calls may nest less.
+    /// The maximum nesting depth of macro calls and recursive loops. It is lower for bodies that are deeply nested
+    /// themselves.
     pub call_depth: usize,
 }
 
@@ -42,7 +42,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Fails if the rendered text may not have this many bytes.
+    /// Returns an error if the rendered text must not have this many bytes.
     #[inline]
     pub(crate) fn check_output(&self, bytes: usize) -> Result<()> {
         if bytes <= self.output_bytes {
@@ -52,13 +52,13 @@ impl Limits {
     }
 }
 
-/// What is left of a budget.
+/// The remaining budget of a render.
 #[derive(Debug)]
 pub(crate) struct Budget {
     limits: Limits,
     steps: u64,
     bytes: usize,
-    /// Bytes that the current output may have: less in a capture, while other output waits.
+    /// The maximum size of the current output. It is smaller in a capture, because the enclosing output counts too.
     output: usize,
 }
 
@@ -67,7 +67,7 @@ impl Budget {
         Self { limits, steps: limits.steps, bytes: limits.total_bytes, output: limits.output_bytes }
     }
 
-    /// Pays for a number of steps.
+    /// Charges for a number of steps.
     #[inline]
     pub(crate) fn step(&mut self, steps: usize) -> Result<()> {
         match self.steps.checked_sub(steps as u64) {
@@ -79,17 +79,17 @@ impl Budget {
         }
     }
 
-    /// Begins to measure work whose amount is only known when it is done.
+    /// Creates a meter for work whose cost is only known afterwards.
     pub(crate) fn meter(&self) -> Meter {
         Meter { left: usize::try_from(self.steps).unwrap_or(usize::MAX), spent: 0, depth: 0 }
     }
 
-    /// Pays for the work that was measured.
+    /// Charges for the work that was measured.
     pub(crate) fn pay(&mut self, meter: &Meter) -> Result<()> {
         self.step(meter.spent)
     }
 
-    /// Pays for bytes that an operation is about to make.
+    /// Charges for bytes that an operation is about to create.
     pub(crate) fn make(&mut self, bytes: usize) -> Result<()> {
         if bytes > self.limits.operation_bytes {
             return Err(exceeded("bytes made by one operation", self.limits.operation_bytes as u64));
@@ -103,13 +103,13 @@ impl Budget {
         }
     }
 
-    /// Pays for text in this many pieces that an operation is about to make.
+    /// Charges for text with this many pieces that an operation is about to create.
     pub(crate) fn make_text(&mut self, bytes: usize, pieces: usize) -> Result<()> {
         self.step(pieces)?;
         self.make(bytes.saturating_add(pieces.saturating_mul(size_of::<Piece>())))
     }
 
-    /// Takes bytes for as long as something lasts; [`Budget::release`] gives them back.
+    /// Reserves bytes temporarily. [`Budget::release`] returns them.
     pub(crate) fn hold(&mut self, bytes: usize) -> Result<()> {
         self.bytes = self
             .bytes
@@ -122,8 +122,8 @@ impl Budget {
         self.bytes = self.bytes.saturating_add(bytes);
     }
 
-    /// Pays for printing a value: everything in a container, which may hold others many times over, or the pieces of a
-    /// text.
+    /// Charges for printing a value: for everything in a container, which may contain others many times over, or for
+    /// the pieces of a text.
     #[inline]
     pub(crate) fn print(&mut self, value: &Value<'_>) -> Result<()> {
         match &value.repr {
@@ -133,7 +133,7 @@ impl Budget {
         }
     }
 
-    /// Pays for printing any value as JSON, with so many spaces for each level.
+    /// Charges for printing a value as JSON, with `indent` spaces for each level.
     pub(crate) fn print_indented(&mut self, value: &Value<'_>, indent: usize) -> Result<()> {
         let cost = crate::template::value::print::cost(value, indent, self.limits.operation_bytes);
         if cost > self.limits.operation_bytes {
@@ -142,20 +142,20 @@ impl Budget {
         self.step(cost / crate::template::value::ops::BYTES_PER_STEP)
     }
 
-    /// Pays for a list of values that an operation is about to make.
+    /// Charges for a list of values that an operation is about to create.
     pub(crate) fn make_list(&mut self, len: usize) -> Result<()> {
         self.step(len)?;
         self.make(len.saturating_mul(size_of::<Value<'_>>()))
     }
 
-    /// Pays for slots that begin empty.
+    /// Charges for clearing slots.
     #[inline]
     pub(crate) fn fill(&mut self, slots: usize) -> Result<()> {
         const SLOTS_PER_STEP: usize = 8;
         self.step(slots / SLOTS_PER_STEP)
     }
 
-    /// Begins a capture while this much output waits. Returns what the output could have had.
+    /// Starts a capture while the enclosing output has this many bytes. Returns the enclosing output's limit.
     pub(crate) fn begin_capture(&mut self, bytes: usize) -> usize {
         let left = self.output.saturating_sub(bytes);
         std::mem::replace(&mut self.output, left)
@@ -165,18 +165,18 @@ impl Budget {
         self.output = output;
     }
 
-    /// The bytes that one operation may make.
+    /// Returns the number of bytes that a single operation may create.
     pub(crate) fn operation_bytes(&self) -> usize {
         self.limits.operation_bytes
     }
 
-    /// Checks the length of the output.
+    /// Checks the size of the output.
     #[inline]
     pub(crate) fn output(&self, bytes: usize) -> Result<()> {
         if bytes <= self.output { Ok(()) } else { Err(exceeded("bytes of output", self.limits.output_bytes as u64)) }
     }
 
-    /// Checks how deep calls are nested, and how much of the stack they may take up.
+    /// Checks the nesting depth of calls and the stack that they may take up.
     pub(crate) fn call(&self, depth: usize, stack: usize) -> Result<()> {
         let limit = self.limits.call_depth;
         if depth <= limit && stack <= STACK.saturating_add(limit.saturating_mul(STACK_OF_CALL)) {
@@ -186,8 +186,8 @@ impl Budget {
     }
 }
 
-/// Measures work in steps. Once it has used up what is left of the budget, or gone too deep, it
-/// says that nothing more is to be done; paying for it then fails.
+/// Measures work in steps. When the rest of the budget is used up, or the work nests too deeply, the meter tells its
+/// caller to stop. [`Budget::pay`] then fails.
 #[derive(Debug)]
 pub(crate) struct Meter {
     left: usize,
@@ -196,26 +196,26 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// Whether work that costs this much may still be done.
+    /// Spends steps and returns whether the work may be done.
     pub(crate) fn spend(&mut self, steps: usize) -> bool {
         self.spent = self.spent.saturating_add(steps);
         self.spent <= self.left
     }
 
-    /// Whether there is nothing left, so that no more work is to be done.
+    /// Returns whether the budget is used up, so that no more work may be done.
     #[inline]
     pub(crate) fn is_spent(&self) -> bool {
         self.spent > self.left
     }
 
-    /// Whether everything in a value may still be looked at to print it.
+    /// Spends the cost of printing a value and returns whether it may be printed.
     pub(crate) fn print(&mut self, value: &Value<'_>) -> bool {
         let most = self.left.saturating_mul(super::ops::BYTES_PER_STEP);
         let cost = crate::template::value::print::cost(value, 0, most);
         self.spend(cost.div_ceil(super::ops::BYTES_PER_STEP))
     }
 
-    /// Does work one level deeper, if there is still room.
+    /// Runs work one level deeper, or returns `otherwise` if the maximum depth is reached.
     pub(crate) fn deeper<T>(&mut self, otherwise: T, work: impl FnOnce(&mut Self) -> T) -> T {
         if self.depth >= MAX_VALUE_DEPTH {
             (self.spent, self.left) = (usize::MAX, 0);

@@ -1,4 +1,4 @@
-//! Values while a template is rendered: what they are, and which inputs they come from.
+//! Values during a render, and the inputs that they come from.
 
 pub(crate) mod dict;
 pub(crate) mod limits;
@@ -14,14 +14,14 @@ use crate::template::value::dict::Dict;
 use crate::text::origin::Origin;
 use crate::text::traced::TracedText;
 
-/// A value and its origin. `'a` is the life of the caller's inputs and of the template: both are
-/// borrowed, never copied.
+/// A value and its origin. The lifetime `'a` is that of the caller's inputs and of the template. Both are borrowed and
+/// never copied.
 ///
-/// The origin of a container had a part in all of its elements; each element of a container that the
-/// template made has an origin of its own besides.
+/// The origin of a container applies to all of its elements. In a container that the template created, each element
+/// also has its own origin.
 ///
-/// Only what the template itself says has the author's origin: see [`Value::written`]. Everything else is computed
-/// from other values, and a constructor asks which.
+/// Only values that are written in the template have the author's origin: see [`Value::written`]. Everything else is
+/// computed from other values, and its constructor takes their origin.
 #[derive(Clone, Debug)]
 pub(crate) struct Value<'a> {
     pub(crate) repr: Repr<'a>,
@@ -33,7 +33,7 @@ pub(crate) enum Repr<'a> {
     /// A slot in which nothing has been stored.
     Unset,
     Undefined,
-    /// What `x if y` gives without an `else`: undefined, but never an error to print.
+    /// The result of `x if y` without an `else`: undefined, but printing it is never an error.
     Silent,
     None,
     Bool(bool),
@@ -47,7 +47,7 @@ pub(crate) enum Repr<'a> {
     GivenMap(GivenMap<'a>),
     List(Rc<List<'a>>),
     Dict(Rc<Dict<'a>>),
-    /// A namespace, by its number. Numbers cannot form cycles that would never be freed.
+    /// A namespace, by its index. With references, namespaces could form cycles that are never freed.
     Namespace(usize),
     Loop(Rc<LoopState<'a>>),
     Macro(Rc<MacroValue<'a>>),
@@ -56,11 +56,11 @@ pub(crate) enum Repr<'a> {
     Rich(usize),
 }
 
-/// Text that the template made.
+/// Text that the template created.
 #[derive(Debug, Default)]
 pub(crate) struct Text {
     pub(crate) traced: TracedText,
-    /// Whether it is escaped already (`|safe`, `|escape`).
+    /// Whether the text is already escaped (`|safe`, `|escape`).
     pub(crate) safe: bool,
 }
 
@@ -71,8 +71,8 @@ pub(crate) struct List<'a> {
     pub(crate) depth: u16,
     /// The inputs that decided how many elements there are.
     pub(crate) shape: Origin,
-    /// All origins inside together, and the shape. They are not looked for when they are asked for: a list may hold
-    /// the same list many times, and so on.
+    /// The union of all origins in the list, and the shape. It is stored instead of computed on demand, because a list
+    /// may contain the same list many times, at every level.
     pub(crate) inner: Origin,
 }
 
@@ -80,40 +80,40 @@ pub(crate) struct List<'a> {
 pub(crate) enum ListKind {
     List,
     Tuple,
-    /// What a generator would be in Python: the result of `range`, a slice, `items`, …
+    /// The counterpart of a generator in Python: the result of `range`, a slice, `items`, …
     Iterable,
     /// A pair of `grouper` and `list`.
     Group,
 }
 
-/// What `loop` is.
+/// The state of a loop, the value of `loop`.
 #[derive(Debug)]
 pub(crate) struct LoopState<'a> {
     pub(crate) items: Items<'a>,
     pub(crate) index: Cell<usize>,
     pub(crate) depth: usize,
-    /// What `loop.changed` saw last. Emptied when the loop ends, so that it cannot hold on to
-    /// itself.
+    /// The last arguments of `loop.changed`. They are cleared when the loop ends, so that they cannot form a reference
+    /// cycle.
     pub(crate) last_changed: RefCell<Option<Vec<Value<'a>>>>,
     pub(crate) ended: Cell<bool>,
-    /// The loop to run again when `loop(…)` is called.
+    /// The loop that `loop(…)` runs again.
     pub(crate) recursion: Option<&'a crate::template::tree::For>,
-    /// The frame that the loop runs in: only from there can it be called.
+    /// The frame that the loop runs in. The loop can only be called from there.
     pub(crate) frame_id: usize,
 }
 
 #[derive(Debug)]
 pub(crate) struct MacroValue<'a> {
     pub(crate) def: &'a MacroDef,
-    /// Values of the enclosing macro's slots, in the order of the definition's captures.
+    /// The values of the enclosing macro's slots, in the order of the definition's captures.
     pub(crate) captured: Vec<Value<'a>>,
     /// The slot of the enclosing frame that the macro itself is stored in.
     pub(crate) own_slot: Option<usize>,
-    /// How deep containers are nested in what it captured.
+    /// How deeply containers are nested in the captured values.
     pub(crate) depth: u16,
 }
 
-/// Something that can be iterated over, without a copy where there need not be one.
+/// The elements of something that can be iterated over, borrowed or shared where possible.
 #[derive(Clone, Debug)]
 pub(crate) enum Items<'a> {
     Given(GivenList<'a>, Origin),
@@ -139,7 +139,7 @@ impl<'a> Items<'a> {
         (0..self.len()).filter_map(|index| self.get(index))
     }
 
-    /// The inputs that decided how many items there are.
+    /// Returns the inputs that decided how many items there are.
     pub(crate) fn shape(&self) -> Origin {
         match self {
             Self::Given(_, origin) => *origin,
@@ -147,7 +147,7 @@ impl<'a> Items<'a> {
         }
     }
 
-    /// All inputs that had a part in the items or in their number.
+    /// Returns all inputs that contributed to the items or to their number.
     pub(crate) fn whole_origin(&self) -> Origin {
         match self {
             Self::Given(_, origin) => *origin,
@@ -156,7 +156,7 @@ impl<'a> Items<'a> {
     }
 }
 
-/// The kinds of values, in the order in which values of different kinds sort.
+/// The kinds of values, in the order in which values of different kinds are sorted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ValueKind {
     Undefined,
@@ -187,25 +187,25 @@ impl ValueKind {
 }
 
 impl<'a> Value<'a> {
-    /// What a slot holds before anything is stored in it.
+    /// The content of a slot before anything is stored in it.
     pub(crate) const UNSET: Self = Self { repr: Repr::Unset, origin: Origin::AUTHOR };
 
-    /// A value that these inputs had a part in.
+    /// Creates a value that these inputs contributed to.
     pub(crate) fn new(repr: Repr<'a>, origin: Origin) -> Self {
         Self { repr, origin }
     }
 
-    /// A value that the template itself says.
+    /// Creates a value that is written in the template.
     pub(crate) fn written(repr: Repr<'a>, author: Authored) -> Self {
         Self { repr, origin: author.origin() }
     }
 
-    /// What looking for something in vain gives; `origin` had a part in what was searched.
+    /// Creates the result of a failed lookup. `origin` contributed to what was searched.
     pub(crate) fn undefined(origin: Origin) -> Self {
         Self { repr: Repr::Undefined, origin }
     }
 
-    /// The same value, in which these inputs had a part too.
+    /// Adds inputs to the origin of the value.
     #[inline]
     pub(crate) fn also(mut self, origin: Origin) -> Self {
         self.origin |= origin;
@@ -225,39 +225,39 @@ impl<'a> Value<'a> {
         Self::new(Repr::Float(value), origin)
     }
 
-    /// Text that all comes from one origin.
+    /// Creates text with a single origin.
     pub(crate) fn string(text: impl Into<String>, origin: Origin) -> Self {
         Self::text(TracedText::whole(text, origin)).also(origin)
     }
 
-    /// Text whose pieces have their own origins.
+    /// Creates text whose pieces have their own origins.
     pub(crate) fn text(traced: TracedText) -> Self {
         Self { repr: Repr::Text(Rc::new(Text { traced, safe: false })), origin: Origin::AUTHOR }
     }
 
-    /// The same for text that is escaped already.
+    /// Creates text that is already escaped and whose pieces have their own origins.
     pub(crate) fn safe_text(traced: TracedText) -> Self {
         Self { repr: Repr::Text(Rc::new(Text { traced, safe: true })), origin: Origin::AUTHOR }
     }
 
-    /// A list whose elements have their own origins; `shape` decided how many there are.
+    /// Creates a list whose elements have their own origins. `shape` decided how many there are.
     pub(crate) fn list(items: Vec<Self>, kind: ListKind, shape: Origin) -> Self {
         let depth = 1 + items.iter().map(Self::depth).max().unwrap_or(0);
         let inner = shape | items.iter().map(Self::whole_origin).collect();
         Self { repr: Repr::List(Rc::new(List { items, kind, depth, shape, inner })), origin: Origin::AUTHOR }
     }
 
-    /// A map whose entries have their own origins.
+    /// Creates a map whose entries have their own origins.
     pub(crate) fn dict(dict: Dict<'a>) -> Self {
         Self { repr: Repr::Dict(Rc::new(dict)), origin: Origin::AUTHOR }
     }
 
-    /// A namespace, by its number.
+    /// Creates a namespace value from its index.
     pub(crate) fn namespace(index: usize) -> Self {
         Self { repr: Repr::Namespace(index), origin: Origin::AUTHOR }
     }
 
-    /// What `loop` is in the body of a loop.
+    /// Creates the value of `loop` in the body of a loop.
     pub(crate) fn loop_state(state: Rc<LoopState<'a>>) -> Self {
         Self { repr: Repr::Loop(state), origin: Origin::AUTHOR }
     }
@@ -289,8 +289,8 @@ impl<'a> Value<'a> {
         Self::written(repr, constant.authored())
     }
 
-    /// How deep containers that the template made are nested in each other. Containers of the
-    /// caller are not counted: they are never freed here.
+    /// Returns how deeply containers that the template created are nested. The caller's containers do not count,
+    /// because they are not freed here.
     pub(super) fn depth(&self) -> u16 {
         match &self.repr {
             Repr::List(list) => list.depth,
@@ -300,7 +300,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Whether containers are nested deeper than they may be.
+    /// Returns whether containers are nested too deeply.
     pub(crate) fn is_too_deep(&self) -> bool {
         self.depth() > crate::template::value::limits::MAX_VALUE_DEPTH
     }
@@ -341,7 +341,7 @@ impl<'a> Value<'a> {
         matches!(&self.repr, Repr::Text(text) if text.safe)
     }
 
-    /// The value as an integer, also if it is a boolean or a float without a fraction.
+    /// Returns the value as an integer. Booleans and floats without a fraction are converted.
     pub(crate) fn as_int(&self) -> Option<i128> {
         match &self.repr {
             Repr::Bool(value) => Some(i128::from(*value)),
@@ -357,7 +357,7 @@ impl<'a> Value<'a> {
         matches!(self.repr, Repr::Int(_) | Repr::Big(_))
     }
 
-    /// The value as a float, with what precision there is.
+    /// Returns the value as a float, which may lose precision.
     pub(crate) fn as_float(&self) -> Option<f64> {
         match &self.repr {
             Repr::Bool(value) => Some(f64::from(u8::from(*value))),
@@ -385,7 +385,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The number of characters of a string, or of elements of a container.
+    /// Returns the number of characters of a string, or of elements of a container.
     pub(crate) fn len(&self) -> Option<usize> {
         match &self.repr {
             Repr::Str(_) | Repr::Text(_) => self.as_str().map(|text| text.chars().count()),
@@ -397,7 +397,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// All inputs that had a part in the value or in anything in it.
+    /// Returns all inputs that contributed to the value or to anything in it.
     pub(crate) fn whole_origin(&self) -> Origin {
         let inner = match &self.repr {
             Repr::Text(text) => text.traced.origin(),
@@ -408,7 +408,7 @@ impl<'a> Value<'a> {
         self.origin | inner
     }
 
-    /// How many pieces a text has: the work of copying it, besides its bytes.
+    /// Returns the number of pieces of a text. Copying it takes time for each piece and for each byte.
     pub(crate) fn pieces(&self) -> usize {
         match &self.repr {
             Repr::Text(text) => text.traced.piece_ends().len(),
@@ -416,7 +416,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The pieces of a string with their origins.
+    /// Appends the pieces of a string with their origins. Returns `false` if the value is not a string.
     pub(crate) fn push_pieces(&self, out: &mut TracedText) -> bool {
         match &self.repr {
             Repr::Str(text) => out.push_behind_mark(text, self.origin),

@@ -1,4 +1,4 @@
-//! Arithmetic, comparison and containment, as minijinja does them.
+//! Arithmetic, comparison and containment, with the semantics of minijinja.
 
 use std::cmp::Ordering;
 use std::rc::Rc;
@@ -10,10 +10,10 @@ use crate::template::value::{Items, ListKind, Repr, Value, ValueKind};
 use crate::text::origin::Origin;
 use crate::text::traced::TracedText;
 
-/// How many bytes of text are looked at for the price of one step.
+/// The number of bytes of text that are processed per step.
 pub(crate) const BYTES_PER_STEP: usize = 64;
 
-/// Two numbers made alike.
+/// Two numbers converted to the same type.
 enum Numbers {
     Ints(i128, i128),
     Floats(f64, f64),
@@ -26,7 +26,7 @@ fn numbers(left: &Value<'_>, right: &Value<'_>) -> Option<Numbers> {
     Some(Numbers::Ints(left.as_int()?, right.as_int()?))
 }
 
-/// Applies an operator that computes a value.
+/// Applies an arithmetic operator.
 pub(crate) fn arithmetic<'a>(
     op: BinaryOp,
     left: &Value<'a>,
@@ -77,7 +77,7 @@ fn floor_div_rem(a: i128, b: i128) -> Option<(i128, i128)> {
     Some((quotient, remainder))
 }
 
-/// Floor division the way Python does it for floats, signs of zeros included.
+/// Divides floats and rounds down as Python does, including the signs of zeros.
 fn float_floor_div_rem(a: f64, b: f64) -> (f64, f64) {
     let mut remainder = a % b;
     let mut quotient = (a - remainder) / b;
@@ -129,7 +129,7 @@ pub(crate) fn is_tuple(value: &Value<'_>) -> bool {
     matches!(&value.repr, Repr::List(list) if list.kind == ListKind::Tuple)
 }
 
-/// The elements of a list of any sort.
+/// Returns the elements of a list of any kind.
 pub(crate) fn sequence<'a>(value: &Value<'a>) -> Option<Items<'a>> {
     match &value.repr {
         Repr::GivenList(items) => Some(Items::Given(*items, value.origin)),
@@ -166,7 +166,7 @@ fn multiply<'a>(left: &Value<'a>, right: &Value<'a>, budget: &mut Budget) -> Res
             budget.make_list(items.len().saturating_mul(times))?;
             let kind = if is_tuple(repeated) { ListKind::Tuple } else { ListKind::List };
             let shape = items.shape();
-            // Nothing repeated any number of times is nothing, and takes no time.
+            // An empty list stays empty, and no time is spent on repeating it.
             let times = if items.len() == 0 { 0 } else { times };
             let items = (0..times).flat_map(|_| items.iter()).collect();
             return Ok(Value::list(items, kind, shape).also(origin));
@@ -197,7 +197,7 @@ pub(crate) fn negate<'a>(value: &Value<'a>) -> Result<Value<'a>> {
     }
 }
 
-/// Compares for equality. Numbers compare by value, whatever their type.
+/// Compares for equality. Numbers are compared by value, whatever their type.
 pub(crate) fn equal(left: &Value<'_>, right: &Value<'_>, meter: &mut Meter) -> bool {
     if meter.is_spent() {
         return false;
@@ -240,7 +240,7 @@ pub(crate) fn equal(left: &Value<'_>, right: &Value<'_>, meter: &mut Meter) -> b
     })
 }
 
-/// The entries of a map, one after the other.
+/// Iterates over the entries of a map.
 fn entries<'v, 'a>(value: &'v Value<'a>) -> impl Iterator<Item = (Value<'a>, Value<'a>)> + use<'v, 'a> {
     let origin = value.origin;
     let (given, dict) = match &value.repr {
@@ -254,12 +254,12 @@ fn entries<'v, 'a>(value: &'v Value<'a>) -> impl Iterator<Item = (Value<'a>, Val
     given.chain(dict.map(move |(key, item)| (key.clone().also(origin), item.clone().also(origin))))
 }
 
-/// The entries of a map, which the caller has paid for.
+/// Collects the entries of a map. The caller has already charged for them.
 pub(crate) fn pairs<'a>(value: &Value<'a>) -> Option<Vec<(Value<'a>, Value<'a>)>> {
     matches!(value.repr, Repr::GivenMap(_) | Repr::Dict(_)).then(|| entries(value).collect())
 }
 
-/// What a map holds for a key.
+/// Returns the value of a key in a map.
 pub(crate) fn map_get<'a>(map: &Value<'a>, key: &Value<'_>, meter: &mut Meter) -> Option<Value<'a>> {
     match &map.repr {
         Repr::GivenMap(entries) => {
@@ -271,7 +271,7 @@ pub(crate) fn map_get<'a>(map: &Value<'a>, key: &Value<'_>, meter: &mut Meter) -
     }
 }
 
-/// The inputs that had a part in which keys a map has.
+/// Returns the inputs that contributed to the keys of a map.
 pub(crate) fn keys_origin(map: &Value<'_>) -> Origin {
     match &map.repr {
         Repr::Dict(dict) => map.origin | dict.keys_origin(),
@@ -279,7 +279,7 @@ pub(crate) fn keys_origin(map: &Value<'_>) -> Origin {
     }
 }
 
-/// Orders values: first by kind, then within the kind.
+/// Orders values by kind, then within the kind.
 pub(crate) fn compare(left: &Value<'_>, right: &Value<'_>, meter: &mut Meter) -> Ordering {
     if meter.is_spent() {
         return Ordering::Equal;
@@ -302,8 +302,8 @@ pub(crate) fn compare(left: &Value<'_>, right: &Value<'_>, meter: &mut Meter) ->
     }
 }
 
-/// Orders texts by their bytes, each as `fold` gives it. It pays for the bytes that it looks at, and looks no further
-/// than the first difference.
+/// Orders texts by their bytes after applying `fold` to each. It charges for the bytes that it reads, and stops at the
+/// first chunk that differs.
 pub(crate) fn compare_text(a: &str, b: &str, fold: impl Fn(u8) -> u8, meter: &mut Meter) -> Ordering {
     const CHUNK: usize = 64 * BYTES_PER_STEP;
     for (a, b) in a.as_bytes().chunks(CHUNK).zip(b.as_bytes().chunks(CHUNK)) {
@@ -347,7 +347,7 @@ fn compare_maps(left: &Value<'_>, right: &Value<'_>, meter: &mut Meter) -> Order
     })
 }
 
-/// Whether a container holds a value.
+/// Returns whether a container contains a value.
 pub(crate) fn contains(container: &Value<'_>, value: &Value<'_>, meter: &mut Meter) -> Result<bool> {
     if container.is_undefined() {
         return Ok(false);
@@ -363,7 +363,7 @@ pub(crate) fn contains(container: &Value<'_>, value: &Value<'_>, meter: &mut Met
     if let Some(items) = sequence(container) {
         let mut places = 0..items.len();
         return Ok(places.any(|place| {
-            // Past the end of the budget, every place is found: that ends the search.
+            // When the budget is used up, report a match to end the search. Paying for the meter fails later.
             !meter.spend(1) || items.get(place).is_some_and(|item| equal(&item, value, meter))
         }));
     }
@@ -374,7 +374,7 @@ pub(crate) fn contains(container: &Value<'_>, value: &Value<'_>, meter: &mut Met
     Err(Error::new(Kind::InvalidOperation, details))
 }
 
-/// How much work it is to look at a value once, without what is in its elements.
+/// Returns the cost of reading a value once, without the contents of its elements.
 pub(crate) fn weight(value: &Value<'_>) -> usize {
     match &value.repr {
         Repr::Str(text) => text.len() / BYTES_PER_STEP,
@@ -391,8 +391,7 @@ fn unsupported(op: BinaryOp, left: &Value<'_>, right: &Value<'_>) -> Error {
     Error::new(Kind::InvalidOperation, details)
 }
 
-/// The operands have the right types, but there is no result. Their values are not for others to
-/// read.
+/// Builds the error for operands that have the right types but no result. It does not quote their values.
 fn impossible(op: BinaryOp) -> Error {
     Error::new(Kind::InvalidOperation, format_args!("`{}` has no result for these numbers", op.symbol()))
 }

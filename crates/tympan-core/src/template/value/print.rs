@@ -1,4 +1,4 @@
-//! How values print: as JSON does, but strings bare and none as nothing.
+//! Printing values: as JSON, except that top-level strings are not quoted and `none` prints as an empty string.
 
 use crate::error::{Error, Kind, Result};
 use crate::template::input::{GivenList, GivenMap, GivenRef, View};
@@ -8,7 +8,7 @@ use crate::template::value::{Repr, Value};
 use crate::text::origin::Origin;
 use crate::text::traced::TracedText;
 
-/// Adds a value to traced text, each part with its own origin.
+/// Appends a value to traced text, each part with its own origin.
 pub(crate) fn print(value: &Value<'_>, out: &mut TracedText) -> Result<()> {
     if value.push_pieces(out) {
         return Ok(());
@@ -26,7 +26,7 @@ pub(crate) fn print(value: &Value<'_>, out: &mut TracedText) -> Result<()> {
     Ok(())
 }
 
-/// Adds a value of the caller's to traced text.
+/// Appends an input value to traced text.
 #[inline]
 pub(crate) fn print_given(given: GivenRef<'_>, origin: Origin, out: &mut TracedText) -> Result<()> {
     match given.view() {
@@ -38,7 +38,7 @@ pub(crate) fn print_given(given: GivenRef<'_>, origin: Origin, out: &mut TracedT
     }
 }
 
-/// The printed text alone.
+/// Returns the printed text without origins.
 pub(crate) fn to_plain_string(value: &Value<'_>) -> Result<String> {
     if let Some(text) = value.as_str() {
         return Ok(text.to_owned());
@@ -48,7 +48,7 @@ pub(crate) fn to_plain_string(value: &Value<'_>) -> Result<String> {
     Ok(out.as_str().to_owned())
 }
 
-/// A value inside a container, as JSON.
+/// Appends a value inside a container, as JSON.
 fn print_nested(value: &Value<'_>, outer: Origin, depth: u16, out: &mut TracedText) -> Result<()> {
     if depth > MAX_VALUE_DEPTH {
         return Err(too_deep());
@@ -100,18 +100,18 @@ fn print_nested(value: &Value<'_>, outer: Origin, depth: u16, out: &mut TracedTe
     Ok(())
 }
 
-/// What printing a value as JSON costs, in bytes, with `indent` spaces for each level; more than `most` is not
-/// counted. A container that holds another many times is small in memory, and not when it is printed.
+/// Returns the cost in bytes of printing a value as JSON with `indent` spaces for each level. Counting stops above
+/// `most`. A container that contains another one many times is small in memory, but large when printed.
 pub(crate) fn cost(value: &Value<'_>, indent: usize, most: usize) -> usize {
     let mut cost = Cost { bytes: 0, indent, most };
     cost.add(value, 0);
     cost.bytes
 }
 
-/// What a piece of a text takes up beside its bytes.
+/// The size of a piece of text in addition to its bytes.
 const PIECE: usize = 16;
 
-/// How long a text is when it is written as JSON, at the most: some writers escape what HTML would read as markup.
+/// Returns the maximum length of a text when it is written as JSON. Some writers also escape HTML's special characters.
 fn escaped_len(text: &str) -> usize {
     let escaped = |byte: &u8| *byte < 0x20 || matches!(*byte, b'"' | b'\\' | b'<' | b'>' | b'&' | b'\'' | 0x7f);
     text.len().saturating_add(5 * text.bytes().filter(escaped).count())
@@ -124,7 +124,7 @@ struct Cost {
 }
 
 impl Cost {
-    /// Adds a value or a bracket on a level. Returns whether there is a point in going on.
+    /// Adds a value or a bracket on a level. Returns whether counting should continue.
     fn line(&mut self, bytes: usize, level: usize) -> bool {
         const NODE: usize = 8;
         let indent = self.indent.saturating_mul(level);
@@ -166,7 +166,7 @@ fn print_dict(dict: &Dict<'_>, origin: Origin, depth: u16, out: &mut TracedText)
         if index > 0 {
             out.push(", ", shape);
         }
-        // JSON's keys are strings, whatever the template used.
+        // Keys in JSON are strings, whatever type the template used.
         if key.as_str().is_some() {
             print_nested(key, origin, depth + 1, out)?;
         } else {
@@ -229,7 +229,7 @@ fn push_map(map: GivenMap<'_>, depth: u16, out: &mut String) -> Result<()> {
     Ok(())
 }
 
-/// Shortest digits that read back as the same number, always recognisable as a float.
+/// Appends the shortest digits that parse back to the same number, always recognizable as a float.
 pub(crate) fn push_float(float: f64, out: &mut String) {
     if float.is_nan() {
         out.push_str("NaN");
