@@ -1,4 +1,4 @@
-//! Looking into values: attributes, items, slices, iteration.
+//! Access to parts of values: attributes, items, slices, iteration.
 
 use std::rc::Rc;
 
@@ -11,11 +11,11 @@ use crate::template::value::print;
 use crate::template::value::{Items, ListKind, LoopState, MacroValue, Repr, Value, ValueKind};
 use crate::text::origin::Origin;
 
-/// How many values a character takes up that is a text of its own.
+/// The cost of a character that becomes a text of its own, in list elements.
 const CHARACTER: usize = 5;
 
 impl<'a> Eval<'a> {
-    /// `parent.name`; `source` is the expression that gave the parent.
+    /// Evaluates `parent.name`. `source` is the expression of the parent.
     pub(super) fn attr(&mut self, parent: &Value<'a>, name: &str, source: &'a Expr) -> Result<Value<'a>> {
         let found = match &parent.repr {
             Repr::Undefined | Repr::Unset | Repr::Silent => return Err(self.undefined(source)),
@@ -26,7 +26,7 @@ impl<'a> Eval<'a> {
         Ok(found.unwrap_or(Value::undefined(self.keys_origin(parent))))
     }
 
-    /// What a loop knows of itself under this name, if the expression is its variable. No copy is made of it.
+    /// Returns a field of `loop` if the expression is the loop's variable, without copying the loop's state.
     #[inline(never)]
     pub(super) fn own_loop_field(&self, source: &'a Expr, name: &str) -> Option<Value<'a>> {
         let ExprKind::Local(local) = &source.kind else { return None };
@@ -34,7 +34,7 @@ impl<'a> Eval<'a> {
         loop_field(self.tree, state, name)
     }
 
-    /// What a container holds under a name, paid for.
+    /// Returns the entry of a container with a name, and charges for the lookup.
     pub(super) fn entry(&mut self, parent: &Value<'a>, name: &str) -> Result<Option<Value<'a>>> {
         let mut meter = self.budget.meter();
         let found = match &parent.repr {
@@ -45,7 +45,7 @@ impl<'a> Eval<'a> {
         Ok(found)
     }
 
-    /// What a map holds for a key, paid for.
+    /// Returns the value of a key in a map, and charges for the lookup.
     pub(crate) fn get(&mut self, map: &Value<'a>, key: &Value<'a>) -> Result<Option<Value<'a>>> {
         let mut meter = self.budget.meter();
         let found = match &map.repr {
@@ -56,7 +56,7 @@ impl<'a> Eval<'a> {
         Ok(found)
     }
 
-    /// The inputs that had a part in which names a container knows.
+    /// Returns the inputs that contributed to the names that a container has.
     pub(crate) fn keys_origin(&self, parent: &Value<'a>) -> Origin {
         match &parent.repr {
             Repr::Namespace(index) => parent.origin | self.namespaces[*index].keys_origin(),
@@ -64,7 +64,7 @@ impl<'a> Eval<'a> {
         }
     }
 
-    /// `parent[index]`
+    /// Evaluates `parent[index]`.
     pub(super) fn item(&mut self, parent: &Value<'a>, index: &Value<'a>, source: &'a Expr) -> Result<Value<'a>> {
         let origin = index.whole_origin();
         let missing = self.keys_origin(parent);
@@ -139,7 +139,7 @@ impl<'a> Eval<'a> {
         Ok(Value::list(indexes.filter_map(|index| items.get(index)).collect(), kind, items.shape()).also(origin))
     }
 
-    /// What a value consists of when it is iterated over.
+    /// Returns the elements of a value for iteration.
     pub(crate) fn iterate(&mut self, value: &Value<'a>) -> Result<Items<'a>> {
         if let Some(items) = ops::sequence(value) {
             return Ok(items);
@@ -176,7 +176,7 @@ impl<'a> Eval<'a> {
         ops::sequence(&list).ok_or_else(print::too_deep)
     }
 
-    /// The entries of a map of any sort.
+    /// Returns the entries of a map of any kind.
     pub(crate) fn entries(&mut self, value: &Value<'a>) -> Result<Option<Vec<(Value<'a>, Value<'a>)>>> {
         if let Repr::Namespace(index) = value.repr {
             self.budget.make_list(self.namespaces[index].len().saturating_mul(2))?;
@@ -189,7 +189,7 @@ impl<'a> Eval<'a> {
     }
 }
 
-/// What a container of the caller's, or of the template's, holds under a name.
+/// Returns the entry with a name in a container of the caller or of the template.
 pub(crate) fn entry<'a>(parent: &Value<'a>, name: &str, meter: &mut Meter) -> Option<Value<'a>> {
     match &parent.repr {
         Repr::GivenMap(map) => map.get(name).map(|item| Value::given(item, parent.origin)),
@@ -207,7 +207,7 @@ pub(crate) fn entry<'a>(parent: &Value<'a>, name: &str, meter: &mut Meter) -> Op
     }
 }
 
-/// What a dotted path such as `meta.tags.0` leads to.
+/// Returns the value at a dotted path such as `meta.tags.0`.
 pub(crate) fn path<'a>(value: &Value<'a>, path: &str, meter: &mut Meter) -> Option<Value<'a>> {
     let mut value = value.clone();
     for part in path.split('.') {
@@ -234,8 +234,8 @@ fn macro_field<'a>(value: &Rc<MacroValue<'a>>, name: &str) -> Option<Value<'a>> 
     })
 }
 
-/// What a loop knows of itself. Which pass it is in is a matter of the path through the template; how many there are
-/// is a matter of what it loops over.
+/// Returns a field of `loop`. The number of the iteration depends only on the path through the template, so it is the
+/// author's. The number of iterations depends on the items.
 fn loop_field<'a>(tree: &Tree, state: &LoopState<'a>, name: &str) -> Option<Value<'a>> {
     let index = state.index.get();
     let len = state.items.len();
@@ -258,7 +258,7 @@ fn loop_field<'a>(tree: &Tree, state: &LoopState<'a>, name: &str) -> Option<Valu
     })
 }
 
-/// The place in a sequence that an index means, from the end if it is negative.
+/// Converts an index to a position in a sequence. A negative index counts from the end.
 pub(crate) fn position(index: &Value<'_>, len: usize) -> Option<usize> {
     let index = index.as_int()?;
     if index < 0 { usize::try_from(index + len as i128).ok() } else { usize::try_from(index).ok() }
@@ -275,7 +275,7 @@ fn chars(text: &str) -> impl Iterator<Item = &str> {
     text.char_indices().map(|(at, char)| &text[at..at + char.len_utf8()])
 }
 
-/// The characters of a text that a slice selects.
+/// Returns the characters of a text that a slice selects.
 fn slice_text(text: &str, bounds: (Option<i64>, Option<i64>, i64)) -> String {
     let step = usize::try_from(bounds.2.unsigned_abs()).unwrap_or(usize::MAX);
     let len = text.chars().count();
@@ -289,7 +289,7 @@ fn slice_text(text: &str, bounds: (Option<i64>, Option<i64>, i64)) -> String {
     }
 }
 
-/// The indexes that a slice selects, in order.
+/// Returns the indexes that a slice selects, in order.
 fn slice_indexes((start, stop, step): (Option<i64>, Option<i64>, i64), len: usize) -> impl Iterator<Item = usize> {
     let end = len as i64;
     let clamp = |bound: i64, low: i64, high: i64| (if bound < 0 { bound + end } else { bound }).clamp(low, high);

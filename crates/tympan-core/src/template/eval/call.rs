@@ -1,4 +1,4 @@
-//! Calls: macros, functions, methods, and loops that call themselves.
+//! Calls: macros, functions, methods, and recursive loops.
 
 use std::rc::Rc;
 
@@ -13,11 +13,11 @@ use crate::template::value::print;
 use crate::template::value::{ListKind, LoopState, MacroValue, Repr, Value, ValueKind};
 use crate::text::origin::Origin;
 
-/// The most elements that a range may have, as in minijinja.
+/// The maximum number of elements of a range, as in minijinja.
 const MAX_RANGE: i128 = 100_000;
 
 impl<'a> Eval<'a> {
-    /// A macro, with the values that it takes from the macro around it.
+    /// Creates a macro value with the values that it captures from the enclosing macro.
     pub(super) fn make_macro(&mut self, def: &'a MacroDef, own_slot: Option<usize>) -> Value<'a> {
         let captured: Vec<_> = def.captures.iter().map(|(slot, _)| self.frame[*slot].clone()).collect();
         let depth = captured.iter().map(Value::depth).max().unwrap_or(0);
@@ -25,8 +25,8 @@ impl<'a> Eval<'a> {
         Value::written(Repr::Macro(Rc::new(value)), def.authored())
     }
 
-    /// Writes what a call of a macro or of a loop gives straight to the output. Returns whether
-    /// it was such a call.
+    /// Writes the result of calling a macro or a loop directly to the output. Returns whether the expression was such a
+    /// call.
     pub(super) fn emit_call(&mut self, call: &'a CallExpr, expr: &'a Expr) -> Result<bool> {
         let Callee::Name(callee, _) = &call.callee else { return Ok(false) };
         if self.escape != crate::template::eval::Escape::None {
@@ -110,7 +110,7 @@ impl<'a> Eval<'a> {
         }
     }
 
-    /// Runs a macro's body; its text goes to the output.
+    /// Runs a macro's body and writes its text to the output.
     fn run_macro(&mut self, value: &Rc<MacroValue<'a>>, args: Arguments<'a>) -> Result<()> {
         let def = value.def;
         let bytes = def.frame_size.saturating_mul(size_of::<Value<'_>>());
@@ -136,7 +136,7 @@ impl<'a> Eval<'a> {
         result
     }
 
-    /// Counts a call whose body takes up this much of the stack.
+    /// Enters a call whose body takes up this much of the stack.
     fn enter(&mut self, stack: usize) -> Result<()> {
         self.calls += 1;
         self.stack += stack;
@@ -160,7 +160,7 @@ impl<'a> Eval<'a> {
         Ok(())
     }
 
-    /// Runs a recursive loop again, over other items.
+    /// Runs a recursive loop again with other items.
     fn recurse(&mut self, state: &Rc<LoopState<'a>>, args: &Arguments<'a>) -> Result<()> {
         let Some(node) = state.recursion.filter(|_| state.frame_id == self.frame_id) else {
             let error = Error::new(Kind::InvalidOperation, "only a recursive loop can be called, and only in its body");
@@ -255,7 +255,7 @@ impl<'a> Eval<'a> {
     }
 }
 
-/// The slots that a macro begins with.
+/// Creates the frame of a macro call.
 fn macro_frame<'a>(value: &Rc<MacroValue<'a>>, args: Arguments<'a>) -> Result<crate::template::eval::Frame<'a>> {
     let def = value.def;
     let mut frame: crate::template::eval::Frame<'a> = vec![Value::UNSET; def.frame_size];
@@ -268,7 +268,7 @@ fn macro_frame<'a>(value: &Rc<MacroValue<'a>>, args: Arguments<'a>) -> Result<cr
     Ok(frame)
 }
 
-/// Puts arguments where a macro's parameters are.
+/// Stores arguments in the slots of a macro's parameters.
 fn bind_arguments<'a>(def: &MacroDef, args: Arguments<'a>, frame: &mut [Value<'a>]) -> Result<()> {
     let fail = |details: String| Err(Error::new(Kind::InvalidOperation, details));
     if args.positional.len() > def.params.len() {

@@ -1,4 +1,4 @@
-//! Expressions.
+//! Evaluation of expressions.
 
 use crate::error::{Error, Kind, Result};
 use crate::template::eval::filters;
@@ -17,24 +17,24 @@ use crate::template::{Notable, touch};
 use crate::text::origin::Origin;
 use crate::text::traced::{Piece, TracedText};
 
-/// The arguments of a call, evaluated.
+/// The evaluated arguments of a call.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Arguments<'a> {
     pub(crate) positional: Vec<Value<'a>>,
-    /// Names, which are texts, and values. A name is the author's unless `**` brought it in.
+    /// Names (as string values) and values. A name is the author's, unless it comes from `**`.
     pub(crate) named: Vec<(Value<'a>, Value<'a>)>,
-    /// The inputs that decided how many arguments `*` and `**` brought in.
+    /// The inputs that decided how many arguments `*` and `**` added.
     pub(crate) spread: Origin,
 }
 
 impl<'a> Arguments<'a> {
-    /// All inputs that had a part in the arguments.
+    /// Returns all inputs that contributed to the arguments.
     pub(crate) fn origin(&self) -> Origin {
         let named = self.named.iter().map(|(name, value)| name.whole_origin() | value.whole_origin());
         self.spread | self.positional.iter().map(Value::whole_origin).chain(named).collect()
     }
 
-    /// The values, however they were given.
+    /// Returns the values of the positional and named arguments.
     pub(crate) fn values(&self) -> impl Iterator<Item = &Value<'a>> {
         self.positional.iter().chain(self.named.iter().map(|(_, value)| value))
     }
@@ -67,7 +67,7 @@ impl<'a> Eval<'a> {
         }
     }
 
-    /// A map of the caller's, by the path that leads to it, without a detour.
+    /// Returns a map of the caller's by following the path of the expression, without creating intermediate values.
     #[inline]
     fn given_map(&self, expr: &'a Expr) -> Option<GivenMap<'a>> {
         if let ExprKind::Local(local) = &expr.kind {
@@ -82,7 +82,7 @@ impl<'a> Eval<'a> {
         }
     }
 
-    /// A value of the caller's, by the path that leads to it, without a detour.
+    /// Returns a value of the caller's by following the path of the expression, without creating intermediate values.
     pub(super) fn given_at(&self, expr: &'a Expr) -> Option<GivenRef<'a>> {
         match &expr.kind {
             ExprKind::Input(index) => match self.given[*index] {
@@ -94,7 +94,7 @@ impl<'a> Eval<'a> {
         }
     }
 
-    /// The origin of a value that such a path leads to. It is asked for by itself, because the value alone fits into
+    /// Returns the origin of the value at such a path. It is a separate function, because the value alone fits into
     /// registers.
     pub(super) fn path_origin(&self, expr: &'a Expr) -> Origin {
         let mut expr = expr;
@@ -104,13 +104,13 @@ impl<'a> Eval<'a> {
         match &expr.kind {
             ExprKind::Input(index) => Origin::input(*index),
             ExprKind::Local(local) => self.frame[local.slot].origin,
-            // No other path leads to a caller's value. If one did, its text would not be the author's: a bit that no
-            // input has is never trusted.
+            // No other path leads to a caller's value. If one did, its text must not count as the author's: a bit
+            // without an input is never trusted.
             _ => Origin::input(usize::MAX),
         }
     }
 
-    /// Whether a condition is true.
+    /// Returns whether a condition is true.
     pub(super) fn holds(&mut self, condition: &'a Expr) -> Result<bool> {
         if let Some(given) = self.given_at(condition)
             && let View::Bool(value) = given.view()
@@ -128,9 +128,8 @@ impl<'a> Eval<'a> {
         }
     }
 
-    /// Expressions that are not worth a place in [`Eval::eval`]. Each sort has a function of its
-    /// own: where nothing is optimised, one for all would take up room on the stack for every sort
-    /// at each level.
+    /// Evaluates the less common expressions, to keep [`Eval::eval`] small. Each kind has its own function: in
+    /// unoptimized builds, a single function would use stack space for every kind at each level.
     #[inline(never)]
     fn eval_other(&mut self, expr: &'a Expr) -> Result<Value<'a>> {
         match &expr.kind {
@@ -172,7 +171,7 @@ impl<'a> Eval<'a> {
         self.chosen(value, by)
     }
 
-    /// What the filter `default` gives, and the inputs that had a part in choosing it.
+    /// Returns the result of the filter `default`, and the inputs that contributed to choosing it.
     fn default_choice(&mut self, named: &'a Named) -> Result<(Value<'a>, Origin)> {
         let value = self.eval(&named.value)?;
         if !value.is_undefined() {
@@ -185,7 +184,7 @@ impl<'a> Eval<'a> {
         Ok((default, value.origin))
     }
 
-    /// The value of an expression that is written as it is. If it is a choice, it is only marked where that matters.
+    /// Evaluates an expression whose value is written unchanged. A choice is only marked where it matters who chose it.
     #[inline(never)]
     pub(super) fn written_choice(&mut self, expr: &'a Expr) -> Result<Value<'a>> {
         let choice = match &expr.kind {
@@ -202,7 +201,7 @@ impl<'a> Eval<'a> {
         self.chosen(value, by)
     }
 
-    /// A value that these inputs had a part in choosing.
+    /// Marks a value with the inputs that contributed to choosing it.
     #[inline]
     pub(crate) fn chosen(&mut self, value: Value<'a>, by: Origin) -> Result<Value<'a>> {
         if by.is_within(value.origin) {
@@ -212,18 +211,19 @@ impl<'a> Eval<'a> {
         Ok(touch::chosen(value, by, self.tree.notable))
     }
 
-    /// What stands between the items of a list: how often, the inputs decide that decide how many items there are.
+    /// Marks the separator of joined items with the inputs that decide how many items there are, because they also
+    /// decide how often the separator is written.
     #[inline(never)]
     pub(crate) fn joiner(&mut self, joiner: Value<'a>, items: &Items<'a>) -> Result<Value<'a>> {
         match (items, self.tree.notable) {
             (Items::List(..), _) => self.chosen(joiner, items.shape()),
-            // All items are the input's, so that no marks are needed beside them.
+            // All items are the input's, so no marks are needed next to them.
             (Items::Given(_, origin), Some(notable)) if touch::has_line(&joiner, notable) => Ok(joiner.also(*origin)),
             _ => Ok(joiner),
         }
     }
 
-    /// What is notable in the author's text.
+    /// Returns the functions that find notable parts of the author's text.
     pub(crate) fn notable(&self) -> Option<Notable> {
         self.tree.notable
     }
@@ -240,7 +240,7 @@ impl<'a> Eval<'a> {
         predicates::apply(self, &named.name, &value, &args)
     }
 
-    /// The left operand if it is as true as wanted, else the right one.
+    /// Returns the left operand if its truth value is `wanted`, and the right one otherwise.
     fn either(&mut self, left: &'a Expr, right: &'a Expr, wanted: bool) -> Result<Value<'a>> {
         let (value, by) = self.either_choice(left, right, wanted)?;
         self.chosen(value, by)
@@ -288,7 +288,7 @@ impl<'a> Eval<'a> {
         self.item(&parent, &index, value)
     }
 
-    /// An operand that must have a value.
+    /// Evaluates an operand that must be defined.
     pub(super) fn defined(&mut self, expr: &'a Expr) -> Result<Value<'a>> {
         let value = self.eval(expr)?;
         self.require_defined(&value, expr)?;
@@ -355,7 +355,7 @@ impl<'a> Eval<'a> {
             }
             printed = text.as_str().len();
             if printed > most {
-                // The operation as a whole makes no more than one may.
+                // The operation as a whole is subject to the limit for one operation.
                 self.budget.make(printed)?;
             }
         }
@@ -385,8 +385,8 @@ impl<'a> Eval<'a> {
         shallow(Value::dict(dict))
     }
 
-    /// Looks a Mustache name up: in the contexts around it, innermost first, then in the inputs.
-    /// The other parts of the name are looked up each in what the one before it gave, nowhere else.
+    /// Looks up a Mustache name: in the enclosing contexts, innermost first, then in the inputs. Each further part of
+    /// the name is looked up only in the value of the previous part.
     fn lookup(&mut self, lookup: &'a Lookup) -> Result<Value<'a>> {
         self.budget.step(lookup.contexts + lookup.rest.len())?;
         let mut meter = self.budget.meter();
@@ -485,7 +485,7 @@ impl<'a> Eval<'a> {
         filters::apply(self, name, value, args)
     }
 
-    /// The error for a value that is undefined: it names what the template asked for.
+    /// Builds the error for an undefined value. It names what the template asked for.
     #[cold]
     pub(super) fn undefined(&self, expr: &'a Expr) -> Error {
         let error = Error::new(Kind::UndefinedVariable, self.describe(expr)).at(expr.place.into());
@@ -506,11 +506,11 @@ impl<'a> Eval<'a> {
         }
     }
 
-    /// The name that was probably meant by one that has no value. Only names of variables are
-    /// candidates: what is in the inputs is not for error messages.
+    /// Guesses which name was meant by one that has no value. Only names of variables are candidates, because the
+    /// contents of inputs must not appear in error messages.
     fn guess(&self, expr: &'a Expr) -> Option<String> {
         let wanted = match &expr.kind {
-            // What has a value is not what was misspelt.
+            // A name that has a value is not misspelled.
             ExprKind::Input(index) if !matches!(self.given[*index], crate::template::eval::InputValue::Missing) => {
                 return None;
             }
@@ -525,7 +525,7 @@ impl<'a> Eval<'a> {
         filters::nearest(wanted, given.map(|(input, _)| &*input.name)).map(str::to_owned)
     }
 
-    /// What an expression is called in an error message.
+    /// Returns the name of an expression for error messages.
     fn describe(&self, expr: &'a Expr) -> String {
         match &expr.kind {
             ExprKind::Input(index) => self.tree.inputs[*index].name.to_string(),
@@ -566,7 +566,7 @@ pub(crate) fn compare(op: BinaryOp, left: &Value<'_>, right: &Value<'_>, meter: 
     })
 }
 
-/// The value, unless its containers are nested too deeply.
+/// Returns the value, or an error if its containers are nested too deeply.
 pub(crate) fn shallow(value: Value<'_>) -> Result<Value<'_>> {
     if value.is_too_deep() { Err(print::too_deep()) } else { Ok(value) }
 }

@@ -1,4 +1,4 @@
-//! The methods of Python's strings, dicts and lists that templates use.
+//! Methods of Python's strings, dicts and lists that templates use.
 
 use crate::error::{Error, Kind, Result};
 use crate::template::eval::Eval;
@@ -28,7 +28,7 @@ pub(crate) fn call<'a>(eval: &mut Eval<'a>, value: &Value<'a>, name: &str, args:
     }
 }
 
-/// The name of a method is the author's own text; the value is not shown.
+/// Builds the error for an unknown method. The name is the author's text; the value is not shown.
 fn unknown(value: &Value<'_>, name: &str) -> Error {
     let details = format!("{name}, as a method of {}", value.kind().name());
     Error::new(Kind::UnknownFunction, details)
@@ -106,7 +106,7 @@ fn string_arg<'v, 'a>(method: &str, args: &'v Arguments<'a>, index: usize) -> Re
     Err(Error::new(Kind::InvalidOperation, details))
 }
 
-/// The place of a byte offset in characters, or -1.
+/// Converts a byte offset to a character offset, or -1 if there is none.
 fn found<'a>(text: &str, at: Option<usize>, origin: Origin) -> Result<Option<Value<'a>>> {
     let at = at.map_or(-1, |at| text[..at].chars().count() as i128);
     Ok(Some(Value::int(at, origin)))
@@ -192,7 +192,7 @@ mod tests {
         template.render_json(&crate::JsonMap::new(), false).expect_err("it fails")
     }
 
-    /// Arguments by name are refused rather than ignored.
+    /// Named arguments are rejected rather than ignored.
     #[test]
     fn methods_take_no_named_arguments() {
         let error = error_of("{{ 'a,b'.split(sep=',') }}");

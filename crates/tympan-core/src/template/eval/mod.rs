@@ -1,4 +1,4 @@
-//! Runs a compiled template.
+//! Evaluation of compiled templates.
 
 pub(crate) mod access;
 mod call;
@@ -22,16 +22,16 @@ use crate::template::value::{Items, LoopState, Repr, Value, ValueKind};
 use crate::text::origin::Origin;
 use crate::text::traced::{Note, TracedText};
 
-/// A thread, image, file or audio input, as far as a template is concerned with it.
+/// The template engine's view of a thread, image, file or audio input.
 pub(crate) trait RichText: std::fmt::Debug {
-    /// The text that is written in its place.
+    /// Returns the text that represents the input in the output.
     fn nonce(&self) -> &str;
 
-    /// About how many bytes another copy of it takes up in messages.
+    /// Estimates how many bytes another copy of the input takes up in messages.
     fn copy_bytes(&self) -> usize;
 }
 
-/// What a template is given for one of its inputs.
+/// The value of one of a template's inputs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum InputValue<'a> {
     Missing,
@@ -39,25 +39,25 @@ pub(crate) enum InputValue<'a> {
     Rich(&'a dyn RichText),
 }
 
-/// How to render.
+/// Options for rendering a template.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct EvalOptions {
-    /// Whether undefined values render as nothing.
+    /// Whether undefined values render as an empty string.
     pub(crate) lenient: bool,
     pub(crate) limits: Limits,
-    /// Whether the output says where its interpolations end.
+    /// Whether the output records where its interpolations end.
     pub(crate) mark_ends: bool,
 }
 
-/// What a render gives.
+/// The result of a render.
 #[derive(Debug)]
 pub(crate) struct Output {
     pub(crate) traced: TracedText,
-    /// Where rich inputs stand, and which.
+    /// The positions of rich inputs, and their indexes.
     pub(crate) rich: Vec<(Range<usize>, usize)>,
-    /// Where notable text of the author's stands, if the template was told what that is.
+    /// The positions of the author's notable text, if the template was compiled with [`Tree::notable`].
     pub(crate) notable: Option<Vec<Note>>,
-    /// Where interpolations end, in order, if that was asked for.
+    /// The ends of interpolations, in order, if they were requested.
     pub(crate) ends: Vec<usize>,
 }
 
@@ -91,8 +91,8 @@ pub(crate) fn render<'a>(tree: &'a Tree, inputs: &'a [InputValue<'a>], options: 
     Ok(Output { traced: eval.out, rich: eval.rich, notable, ends: eval.ends.unwrap_or_default() })
 }
 
-/// About how many bytes and pieces the output will have: at least what is interpolated as it is,
-/// and about as much as the last time.
+/// Estimates how many bytes and pieces the output will have: at least the text that is interpolated unchanged, and
+/// about as much as in the last render.
 fn expected_size(tree: &Tree, inputs: &[InputValue<'_>]) -> (usize, usize) {
     let mut plain = tree.literal_bytes;
     for &index in &tree.plain_inputs {
@@ -114,7 +114,7 @@ fn input_value(index: usize, input: InputValue<'_>) -> Value<'_> {
     }
 }
 
-/// How text is escaped on its way out.
+/// How text is escaped when it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Escape {
     None,
@@ -122,7 +122,7 @@ enum Escape {
     Json,
 }
 
-/// What a statement does to the loop around it.
+/// The effect of a statement on the enclosing loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Flow {
     Next,
@@ -136,28 +136,28 @@ type Frame<'a> = Vec<Value<'a>>;
 pub(crate) struct Eval<'a> {
     tree: &'a Tree,
     given: &'a [InputValue<'a>],
-    /// The current frame, and the template's own while a macro runs.
+    /// The current frame, and the template's own frame while a macro runs.
     frame: Frame<'a>,
     outer: Frame<'a>,
     frame_id: usize,
     frames_made: usize,
     namespaces: Vec<Dict<'a>>,
-    /// Texts of the captures whose filters are being evaluated.
+    /// The texts of the captures whose filters are being evaluated.
     captured: Vec<Value<'a>>,
     out: TracedText,
-    /// How many captures the output is in.
+    /// The number of nested captures.
     captures: usize,
     rich: Vec<(Range<usize>, usize)>,
-    /// The rich inputs that have been written.
+    /// The rich inputs that have been written at least once.
     written_rich: Origin,
     notable: Vec<Note>,
-    /// Where interpolations end, if anybody wants to know.
+    /// The ends of interpolations, if they were requested.
     ends: Option<Vec<usize>>,
     pub(crate) budget: Budget,
     pub(crate) lenient: bool,
     escape: Escape,
     calls: usize,
-    /// How much of the stack the template and the calls that it is in may take up.
+    /// How much of the stack the template and the active calls may take up.
     stack: usize,
 }
 
@@ -196,7 +196,7 @@ impl<'a> Eval<'a> {
         Ok(Flow::Next)
     }
 
-    /// Statements that are not worth a place in the innermost loop.
+    /// Runs the less common statements, to keep the innermost loop small.
     #[inline(never)]
     fn statement(&mut self, node: &'a Node) -> Result<Flow> {
         match node {
@@ -219,7 +219,7 @@ impl<'a> Eval<'a> {
             Node::Continue => return Ok(Flow::Continue),
             Node::EmitWhole(expr) => {
                 let (bytes, pieces) = (self.out.as_str().len(), self.out.piece_ends().len());
-                // Not as other interpolations are written, which are where most time is spent: such lines are rare.
+                // These lines are rare, so they do not need the fast paths of other interpolations.
                 let value = self.eval(expr).map_err(|error| error.at(expr.place.into()))?;
                 self.write(&value, expr).map_err(|error| error.at(expr.place.into()))?;
                 self.out.unite(bytes, pieces);
@@ -239,7 +239,7 @@ impl<'a> Eval<'a> {
         self.block(or_else)
     }
 
-    /// Runs something with its output caught, and returns what it wrote.
+    /// Runs a function with its output captured, and returns what it wrote.
     fn capture<T>(&mut self, run: impl FnOnce(&mut Self) -> Result<T>) -> Result<(Value<'a>, T)> {
         let out = std::mem::take(&mut self.out);
         self.captures += 1;
@@ -348,7 +348,7 @@ impl<'a> Eval<'a> {
         self.run_loop(node, items, 0)
     }
 
-    /// Runs a loop over these items, `depth` calls of itself deep.
+    /// Runs a loop over these items. `depth` is its recursion depth.
     fn run_loop(&mut self, node: &'a For, items: Items<'a>, depth: usize) -> Result<()> {
         let items = match &node.filter {
             Some(filter) => self.select(node, filter, &items)?,
@@ -377,8 +377,8 @@ impl<'a> Eval<'a> {
         Ok(())
     }
 
-    /// Returns whether there was a pass. As in Jinja, one that a `break` ended does not count if it
-    /// was the first.
+    /// Runs the iterations of a loop. Returns whether there was one. As in Jinja, a first iteration that ends with
+    /// `break` does not count.
     fn passes(&mut self, node: &'a For, items: &Items<'a>, state: Option<&(usize, Rc<LoopState<'a>>)>) -> Result<bool> {
         for index in 0..items.len() {
             self.budget.step(1)?;
@@ -402,7 +402,7 @@ impl<'a> Eval<'a> {
         Ok(items.len() > 0)
     }
 
-    /// The items that pass a loop's inline `if`.
+    /// Returns the items that pass a loop's inline `if`.
     fn select(&mut self, node: &'a For, filter: &'a Expr, items: &Items<'a>) -> Result<Items<'a>> {
         self.budget.make_list(items.len())?;
         let mut selected = Vec::new();
@@ -421,7 +421,7 @@ impl<'a> Eval<'a> {
 
     fn section(&mut self, section: &'a Section) -> Result<Flow> {
         let value = self.eval(&section.value)?;
-        // In Mustache an object is true, whatever is in it.
+        // In Mustache, an object is always true, even if it is empty.
         let holds = value.is_true() || value.kind() == ValueKind::Map;
         match (holds, section.inverted) {
             (true, false) => self.section_passes(section, value),

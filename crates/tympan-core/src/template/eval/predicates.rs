@@ -1,4 +1,4 @@
-//! Tests: `x is odd`.
+//! Tests, such as `x is odd`.
 
 use crate::error::{Error, Kind, Result};
 use crate::template::eval::Eval;
@@ -9,7 +9,7 @@ use crate::template::value::ops;
 use crate::template::value::{Repr, Value, ValueKind};
 use crate::text::origin::Origin;
 
-/// All tests, for suggestions and for the test `is test`.
+/// The names of all tests, for suggestions and for the test `is test`.
 pub(crate) const NAMES: &[&str] = &[
     "!=",
     "<",
@@ -61,7 +61,7 @@ pub(crate) fn apply<'a>(eval: &mut Eval<'a>, name: &str, value: &Value<'a>, args
     Ok(Value::bool(check(eval, name, Origin::default(), value, args)?, origin))
 }
 
-/// Applies a test; `named_by` is where its name comes from.
+/// Applies a test. `named_by` is the origin of its name.
 pub(crate) fn check<'a>(
     eval: &mut Eval<'a>,
     name: &str,
@@ -142,7 +142,7 @@ fn is_container(value: &Value<'_>) -> bool {
     matches!(kind, ValueKind::String | ValueKind::Sequence | ValueKind::Map | ValueKind::Iterable)
 }
 
-/// Whether a text has letters, and all of them have this case.
+/// Returns whether a text has cased letters, and all of them have this case.
 fn has_only_case(text: &str, wanted: fn(char) -> bool) -> bool {
     let mut found = false;
     for char in text.chars() {

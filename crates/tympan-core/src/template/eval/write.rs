@@ -1,4 +1,4 @@
-//! Writing to the output: interpolations, what is notable in them, escaping.
+//! Writing to the output: interpolations, their notable parts, and escaping.
 
 use crate::error::Result;
 use crate::template::eval::{Escape, Eval, InputValue};
@@ -9,7 +9,7 @@ use crate::template::value::{Items, Repr, Value, ValueKind};
 use crate::text::origin::Origin;
 use crate::text::traced::{Note, TracedText};
 
-/// About what a line that begins a message takes up, and the message with it.
+/// The approximate size of a line that starts a message, and of the message.
 const NOTE_BYTES: usize = 256;
 
 impl<'a> Eval<'a> {
@@ -33,7 +33,7 @@ impl<'a> Eval<'a> {
         self.write(&value, expr)
     }
 
-    /// Writes a value of the caller's, if it is one that needs nothing else.
+    /// Writes a value of the caller's if it needs no further processing. Returns whether it was written.
     #[inline]
     fn emit_given(&mut self, given: GivenRef<'a>, expr: &'a Expr) -> Result<bool> {
         match given.view() {
@@ -50,8 +50,8 @@ impl<'a> Eval<'a> {
         Ok(true)
     }
 
-    /// Remembers that an interpolation that began at `start` ends here. A macro that it called may
-    /// have written straight to the output; interpolations of the macro's are then parts of it.
+    /// Records that an interpolation that started at `start` ends here. If it called a macro that wrote directly to the
+    /// output, the macro's own interpolations are merged into this one.
     #[inline(never)]
     pub(super) fn mark_end(&mut self, start: usize) {
         if self.captures > 0 {
@@ -65,7 +65,7 @@ impl<'a> Eval<'a> {
         }
     }
 
-    /// Writes the result of a filter straight to the output, if there is a short cut for it.
+    /// Writes the result of a filter directly to the output, if the filter has a shortcut.
     #[inline]
     fn emit_filter(&mut self, named: &'a Named, expr: &'a Expr) -> Result<bool> {
         match named.shortcut {
@@ -75,12 +75,13 @@ impl<'a> Eval<'a> {
         }
     }
 
-    /// Writes a value, or a text of the author's in place of one that is missing, if nothing can come of who chose it.
+    /// Writes a value, or the author's default if the value is undefined. This is only used where it does not matter
+    /// who chose the text.
     #[inline(never)]
     fn emit_default(&mut self, named: &'a Named, expr: &'a Expr) -> Result<bool> {
         let value = self.eval(&named.value)?;
         match named.args.positional.first() {
-            // A plain default is not notable, so nothing is to be looked for in it.
+            // A plain default cannot be notable, so it is not searched.
             Some(Arg::One(default)) if value.is_undefined() => {
                 let default = self.eval(default)?;
                 self.write_value(&default, expr)?;
@@ -90,8 +91,8 @@ impl<'a> Eval<'a> {
         Ok(true)
     }
 
-    /// Writes the elements of a list with something between them: what the filter `join` makes,
-    /// without making it.
+    /// Writes the elements of a list with a separator, which is the result of the filter `join`, without creating an
+    /// intermediate text.
     fn emit_join(&mut self, named: &'a Named) -> Result<bool> {
         let value = self.defined(&named.value)?;
         let Some(items) = crate::template::value::ops::sequence(&value) else { return Ok(false) };
@@ -146,14 +147,14 @@ impl<'a> Eval<'a> {
         Ok(true)
     }
 
-    /// Remembers that notable text of the author's may be in what was written since `start`.
+    /// Records that the text written since `start` may contain notable text of the author's.
     fn note(&mut self, start: usize) {
         if self.captures == 0 && self.tree.notable.is_some() {
             self.notable.push(Note { range: start..self.out.as_str().len(), is_line: false });
         }
     }
 
-    /// Remembers what is notable in a literal that is about to be written, and pays for what may come of it.
+    /// Records the notable parts of a literal that is about to be written, and charges for the messages they may start.
     pub(super) fn note_literal(&mut self, literal: &Literal) -> Result<()> {
         self.budget.hold(literal.notable.len().saturating_mul(NOTE_BYTES))?;
         if self.captures > 0 {
@@ -168,8 +169,8 @@ impl<'a> Eval<'a> {
         Ok(())
     }
 
-    /// Whether a value that the author had a part in is notable when it is written. Of a value
-    /// that others may have had a part in too, nobody can say that it is not.
+    /// Returns whether a value that the author contributed to may be notable when it is written. If others may have
+    /// contributed to it as well, the answer is always yes.
     fn is_notable(&self, value: &Value<'_>) -> bool {
         match (&value.repr, self.tree.notable) {
             (_, None) => false,
@@ -218,7 +219,7 @@ impl<'a> Eval<'a> {
         }
         let start = self.out.as_str().len();
         if let Some(InputValue::Rich(rich)) = self.given.get(index) {
-            // Once, it is what the caller gave. Every other time is a copy of it.
+            // The first time, the caller's own value is used. Every further time makes a copy.
             if self.written_rich.contains(index) {
                 self.budget.make(NOTE_BYTES.saturating_add(rich.copy_bytes()))?;
             }
@@ -236,7 +237,7 @@ impl<'a> Eval<'a> {
         self.budget.output(self.out.as_str().len())
     }
 
-    /// A value as the current escaping mode writes it.
+    /// Returns a value as the current escaping mode writes it.
     fn escaped(&mut self, value: &Value<'a>) -> Result<TracedText> {
         let mut text = TracedText::default();
         self.budget.print(value)?;

@@ -1,5 +1,5 @@
-//! Filters that are minijinja's own functions, run on an empty state so that they can read nothing
-//! but their arguments. Their results have the union of all origins.
+//! Filters that call minijinja's own functions. They run on an empty state, so that they can read nothing but their
+//! arguments. The origin of their results is the union of all origins.
 
 use minijinja::value::{Kwargs, Value as MjValue};
 use minijinja::{Environment, ErrorKind};
@@ -31,7 +31,7 @@ pub(super) fn apply<'a>(eval: &mut Eval<'a>, name: &str, value: Value<'a>, args:
     Ok(if name == "tojson" { Value::safe_text(text) } else { Value::text(text) }.also(origin))
 }
 
-/// Arguments in minijinja's terms, paid for.
+/// Converts arguments to minijinja's values, and charges for them.
 fn converted<'v, 'a: 'v>(
     eval: &mut Eval<'a>,
     positional: impl Iterator<Item = &'v Value<'a>>,
@@ -53,7 +53,7 @@ fn converted<'v, 'a: 'v>(
     Ok(arguments)
 }
 
-/// How many spaces a filter puts before each line for every level of nesting.
+/// Returns how many spaces a filter writes for each level of nesting.
 fn indent(filter: &str, args: &Arguments<'_>) -> Option<usize> {
     let named = || args.named.iter().find(|(name, _)| name.as_str() == Some("indent")).map(|(_, value)| value);
     let given = args.positional.first().or_else(named);
@@ -64,7 +64,7 @@ fn indent(filter: &str, args: &Arguments<'_>) -> Option<usize> {
     }
 }
 
-/// Adds a value to traced text as the JSON escaping mode prints it.
+/// Appends a value to traced text as the JSON escaping mode prints it.
 pub(crate) fn print_json(value: &Value<'_>, out: &mut TracedText) -> Result<()> {
     if value.is_safe() {
         value.push_pieces(out);
@@ -84,7 +84,7 @@ pub(super) fn round<'a>(value: &Value<'a>, precision: i32, method: &str, origin:
     Ok(Value::float(f64::try_from(result).unwrap_or(f64::NAN), origin))
 }
 
-/// Calls a filter of minijinja. Its error texts may quote values, so they go no further.
+/// Calls a filter of minijinja. Its error messages may quote values, so they are not passed on.
 fn call(name: &str, arguments: &[MjValue]) -> Result<MjValue> {
     let environment = Environment::new();
     environment.empty_state().apply_filter(name, arguments).map_err(|error| {
@@ -97,7 +97,7 @@ fn call(name: &str, arguments: &[MjValue]) -> Result<MjValue> {
     })
 }
 
-/// Calls Python's `str.format`, as minijinja has it.
+/// Calls minijinja's version of Python's `str.format`.
 pub(crate) fn str_format<'a>(eval: &mut Eval<'a>, value: &Value<'a>, args: &Arguments<'a>) -> Result<Value<'a>> {
     check_format(eval, value, args)?;
     let origin = value.whole_origin() | args.origin();
@@ -108,7 +108,7 @@ pub(crate) fn str_format<'a>(eval: &mut Eval<'a>, value: &Value<'a>, args: &Argu
     Ok(Value::string(text, origin))
 }
 
-/// Formatting allocates what widths and precisions ask for, so they are paid for first.
+/// Charges for formatting in advance, because it allocates whatever widths and precisions ask for.
 fn check_format(eval: &mut Eval<'_>, format: &Value<'_>, args: &Arguments<'_>) -> Result<()> {
     let format = format.as_str().unwrap_or_default();
     let mut wanted = format.len();
@@ -129,7 +129,7 @@ fn check_format(eval: &mut Eval<'_>, format: &Value<'_>, args: &Arguments<'_>) -
     eval.budget.make(wanted.saturating_add(longest.saturating_mul(placeholders)))
 }
 
-/// The numbers in what stands behind the beginning of a placeholder: all up to the end of its width and precision.
+/// Returns the numbers after the start of a placeholder, up to the end of its width and precision.
 fn numbers(placeholder: &str) -> impl Iterator<Item = &str> {
     let end = match placeholder.find(['}', ')']) {
         Some(end) => end + placeholder[end..].find(|char: char| char.is_ascii_alphabetic()).unwrap_or(1),
@@ -138,7 +138,7 @@ fn numbers(placeholder: &str) -> impl Iterator<Item = &str> {
     placeholder[..end].split(|char: char| !char.is_ascii_digit()).filter(|digits| !digits.is_empty())
 }
 
-/// A value in minijinja's terms.
+/// Converts a value to one of minijinja's.
 fn convert(value: &Value<'_>, depth: u16) -> Result<MjValue> {
     if depth > MAX_VALUE_DEPTH {
         return Err(print::too_deep());

@@ -1,7 +1,7 @@
-//! Cutting text without forgetting who wrote what was cut away.
+//! Cutting text while keeping track of who wrote the removed parts.
 //!
-//! A piece that is cut away leaves a mark: a piece of no length, where it was. Otherwise what the author wrote on both
-//! sides of it could become one line, depending on what an input holds.
+//! A removed piece leaves a mark: a zero-length piece at its position. Otherwise the author's text on both sides of it
+//! could become one line, depending on the value of an input.
 
 use std::ops::Range;
 
@@ -11,11 +11,11 @@ use crate::template::value::{Repr, Value};
 use crate::text::origin::Origin;
 use crate::text::traced::{Piece, TracedText};
 
-/// Goes through the pieces of a text once, from its beginning to its end.
+/// Goes through the pieces of a text once, from start to end.
 pub(super) struct Cutter<'v> {
     text: &'v str,
     pieces: &'v [Piece],
-    /// The only piece of a text that has no list of them.
+    /// The only piece of a text that has no list of pieces.
     single: Piece,
     also: Origin,
     index: usize,
@@ -42,7 +42,8 @@ impl<'v> Cutter<'v> {
         }
     }
 
-    /// Copies everything up to a place. A piece of no length at that place belongs to what follows, unless nothing does.
+    /// Copies everything up to a position. A zero-length piece at that position belongs to the text after it, unless
+    /// there is none.
     pub(super) fn copy_to(&mut self, end: usize, out: &mut TracedText) {
         while let Some(piece) = self.piece() {
             let belongs_to_next = self.at == end && end < self.text.len();
@@ -61,7 +62,7 @@ impl<'v> Cutter<'v> {
         }
     }
 
-    /// Leaves everything out up to a place, and returns who had a part in it.
+    /// Skips everything up to a position, and returns the inputs that contributed to it.
     pub(super) fn skip_to(&mut self, place: usize) -> Origin {
         let mut touched = Origin::default();
         while let Some(piece) = self.piece().filter(|_| self.at < place) {
@@ -75,7 +76,7 @@ impl<'v> Cutter<'v> {
         touched
     }
 
-    /// Who had a part in everything from here on.
+    /// Skips the rest, and returns the inputs that contributed to it.
     pub(super) fn rest(&mut self) -> Origin {
         let mut touched = Origin::default();
         while let Some(piece) = self.piece() {
@@ -86,7 +87,7 @@ impl<'v> Cutter<'v> {
     }
 }
 
-/// A part of a text, with the origins of its pieces.
+/// Returns a part of a text, with the origins of its pieces.
 pub(super) fn slice<'a>(value: &Value<'a>, range: Range<usize>) -> Value<'a> {
     match &value.repr {
         Repr::Str(text) => Value::new(Repr::Str(&text[range]), value.origin),
@@ -104,9 +105,9 @@ pub(super) fn slice<'a>(value: &Value<'a>, range: Range<usize>) -> Value<'a> {
     }
 }
 
-/// Parts of a text, in order, with what is between them left out. A part is marked by all inputs before it, because
-/// they decide where it begins, and by those that took part in what ends it: all that is between two parts, or only the
-/// first character of that.
+/// Returns parts of a text, in order, without the text between them. A part is marked with all inputs before it,
+/// because they decide where it starts, and with the inputs that contributed to what ends it: all text between two
+/// parts, or only the first character of that text.
 pub(super) fn parts<'a>(value: &Value<'a>, ranges: &[Range<usize>], one_char_ends: bool) -> Vec<Value<'a>> {
     let Repr::Text(text) = &value.repr else {
         return ranges.iter().map(|range| slice(value, range.clone())).collect();
@@ -121,7 +122,7 @@ pub(super) fn parts<'a>(value: &Value<'a>, ranges: &[Range<usize>], one_char_end
         traced.mark(before);
         cutter.copy_to(range.end, &mut traced);
         before |= traced.origin();
-        // What is behind a last line end would be a part of its own.
+        // Text after the last separator would be a part of its own, so only that separator follows the last part.
         let next = ranges.get(index + 1).map_or(all.len(), |next| next.start);
         let first_char = all[range.end..next].chars().next().map_or(0, char::len_utf8);
         let ended_by = cutter.skip_to(if one_char_ends { range.end + first_char } else { next });
@@ -132,13 +133,13 @@ pub(super) fn parts<'a>(value: &Value<'a>, ranges: &[Range<usize>], one_char_end
     parts
 }
 
-/// Whether both the author and inputs have a part in a text.
+/// Returns whether both the author and inputs contributed to a text.
 pub(super) fn is_mixed(value: &Value<'_>) -> bool {
     value.origin.is_author() && value.pieces() > 1 && !value.whole_origin().is_author()
 }
 
-/// The author's pieces with notable lines in a text that inputs have a part in, too: what they hold must not change
-/// these lines.
+/// Returns the author's pieces with notable lines in a text that inputs contributed to as well. The values of inputs
+/// must not change these lines.
 pub(super) fn delicate(value: &Value<'_>, notable: Option<Notable>) -> Vec<Range<usize>> {
     match (&value.repr, notable) {
         (Repr::Text(text), Some(notable)) if is_mixed(value) => touch::with_lines(&text.traced, notable).collect(),
@@ -146,7 +147,7 @@ pub(super) fn delicate(value: &Value<'_>, notable: Option<Notable>) -> Vec<Range
     }
 }
 
-/// The author's pieces of a text that inputs have a part in, too, if something can be notable in them.
+/// Returns the author's pieces of a text that inputs contributed to as well, if anything in them can be notable.
 pub(super) fn author_pieces(value: &Value<'_>, notable: Option<Notable>) -> Vec<Range<usize>> {
     match &value.repr {
         Repr::Text(text) if notable.is_some() && is_mixed(value) => {
@@ -156,8 +157,8 @@ pub(super) fn author_pieces(value: &Value<'_>, notable: Option<Notable>) -> Vec<
     }
 }
 
-/// Widens the range that is left of a text after its ends were trimmed: what an input holds must not decide whether a
-/// line end of the author's is there that begins or ends a notable line.
+/// Widens the range that is left of a text after trimming. The value of an input must not decide whether an author's
+/// line end before or after a notable line is trimmed.
 pub(super) fn protect(
     value: &Value<'_>,
     range: Range<usize>,
@@ -169,7 +170,7 @@ pub(super) fn protect(
     if range.is_empty() && trims_start && trims_end {
         return range;
     }
-    // What is behind the text is what is behind its trimmed end, and so is what is before it.
+    // Whatever is written after the text will follow its trimmed end directly. The same is true before its start.
     let lines = Lines {
         text: text.traced.as_str(),
         pieces: text.traced.piece_ends(),
@@ -199,20 +200,22 @@ impl<'t> Lines<'t> {
         if index == 0 { 0 } else { self.pieces[index - 1].end }
     }
 
-    /// Where the text has to begin that begins at `at`, behind a line end of the author's and an input before that.
+    /// Returns the position of the author's line end before `at` if it must not be trimmed: there is an input before
+    /// it, and the line after it is or may become notable.
     fn start(&self, at: usize) -> Option<usize> {
         let index = self.pieces.partition_point(|piece| piece.end < at);
         let piece = self.pieces.get(index).filter(|piece| piece.origin.is_author() && index > 0)?;
         let newline = self.start_of(index) + self.text[self.start_of(index)..at].rfind('\n')?;
         let line = &self.text[newline + 1..piece.end.min(self.end).max(newline + 1)];
         let begins = (self.notable.lines)(line).first().is_some_and(|range| range.start == 0);
-        // What the text ends with may go on behind it.
+        // The last line of the text may continue after the text.
         let is_last = index + 1 == self.pieces.len() || piece.end >= self.end;
         let goes_on = is_last && !line.contains('\n') && (self.notable.part)(line);
         (begins || goes_on).then_some(newline)
     }
 
-    /// Where the text has to end that ends at `at`, before a line end of the author's and an input behind that.
+    /// Returns the position after the author's next line end after `at` if it must not be trimmed: there is an input
+    /// after it, and the line before it may be notable.
     fn end(&self, at: usize) -> Option<usize> {
         let index = self.pieces.partition_point(|piece| piece.end <= at);
         let piece = self.pieces.get(index).filter(|piece| piece.origin.is_author())?;
@@ -223,7 +226,7 @@ impl<'t> Lines<'t> {
         self.ends_notable_line(index, newline).then_some(newline + 1)
     }
 
-    /// Whether the line that ends at `newline` in this piece may be a notable one.
+    /// Returns whether the line that ends at `newline` in this piece may be a notable one.
     fn ends_notable_line(&self, last: usize, newline: usize) -> bool {
         let mut end = newline;
         for index in (0..=last).rev() {
@@ -235,7 +238,7 @@ impl<'t> Lines<'t> {
                 return !(self.notable.lines)(&text[at + 1..]).is_empty();
             }
         }
-        // What the text begins with may have begun before it.
+        // The first line of the text may have started before the text.
         (self.notable.part)(&self.text[self.start_of(last).max(self.start).min(newline)..newline])
     }
 }

@@ -1,4 +1,4 @@
-//! Filters on lists and maps.
+//! Filters for lists and maps.
 
 use std::cmp::Ordering;
 
@@ -58,14 +58,14 @@ pub(super) fn apply<'a>(
     }
 }
 
-/// The elements of a value, paid for, and the inputs that decided how many there are.
+/// Returns the elements of a value and the inputs that decided how many there are, and charges for the elements.
 fn elements<'a>(eval: &mut Eval<'a>, value: &Value<'a>) -> Result<(Vec<Value<'a>>, Origin)> {
     let items = eval.iterate(value)?;
     eval.budget.make_list(items.len())?;
     Ok((items.iter().collect(), items.shape()))
 }
 
-/// How many values a pair takes up.
+/// The cost of a pair, in list elements.
 const PAIR: usize = 5;
 
 fn pair_list<'a>(
@@ -88,7 +88,7 @@ fn attribute<'a>(value: &Value<'a>, path: Option<&Value<'a>>, meter: &mut Meter)
     found.unwrap_or(Value::undefined(value.whole_origin())).also(path.whole_origin())
 }
 
-/// The attribute of every item, paid for.
+/// Returns the attribute of every item, and charges for the lookups.
 fn attributes<'a>(eval: &mut Eval<'a>, items: &[Value<'a>], path: Option<&Value<'a>>) -> Result<Vec<Value<'a>>> {
     eval.budget.make_list(items.len())?;
     let mut meter = eval.budget.meter();
@@ -136,7 +136,7 @@ pub(crate) fn join_with<'a>(
         }
         made = out.as_str().len().max(made);
         if made > eval.budget.operation_bytes() {
-            // The operation as a whole makes no more than one may.
+            // The operation as a whole is subject to the limit for one operation.
             eval.budget.make(made)?;
         }
     }
@@ -178,7 +178,7 @@ fn reverse<'a>(eval: &mut Eval<'a>, value: &Value<'a>, params: &Params<'_, 'a>) 
     Ok(Value::list(items, ListKind::Iterable, shape))
 }
 
-/// Compares as people sort: without regard to case, unless told otherwise.
+/// Compares sort keys. Texts are compared without regard to ASCII case, unless `case_sensitive` is set.
 fn compare_keys(a: &Value<'_>, b: &Value<'_>, case_sensitive: bool, meter: &mut Meter) -> Ordering {
     match (a.as_str(), b.as_str()) {
         (Some(a), Some(b)) if !case_sensitive => ops::compare_text(a, b, |byte| byte.to_ascii_lowercase(), meter),
@@ -186,7 +186,8 @@ fn compare_keys(a: &Value<'_>, b: &Value<'_>, case_sensitive: bool, meter: &mut 
     }
 }
 
-/// Filters that need an order. What comes first depends on all elements, so all of them have a part in choosing each.
+/// Applies filters that depend on an order. All elements decide which one comes first, so each element of the result is
+/// marked with the inputs of all of them.
 fn ordered<'a>(eval: &mut Eval<'a>, name: &str, value: &Value<'a>, params: &mut Params<'_, 'a>) -> Result<Value<'a>> {
     let case_sensitive = params.named_flag("case_sensitive");
     if name == "dictsort" {
@@ -240,7 +241,7 @@ fn ordered<'a>(eval: &mut Eval<'a>, name: &str, value: &Value<'a>, params: &mut 
     Ok(result)
 }
 
-/// Items, each touched by the inputs that had a part in choosing it.
+/// Marks each item with the inputs that contributed to choosing it.
 fn all_chosen<'a>(eval: &mut Eval<'a>, items: Vec<Value<'a>>, by: Origin) -> Result<Vec<Value<'a>>> {
     if by.is_author() {
         return Ok(items);
@@ -274,7 +275,7 @@ fn dict_sort<'a>(
     pair_list(eval, pairs, ListKind::List, eval.keys_origin(value))
 }
 
-/// Sorts by the items themselves, or by attributes of theirs: `sort(attribute="a, b")`.
+/// Sorts by the items themselves, or by their attributes: `sort(attribute="a, b")`.
 fn sort<'a>(
     eval: &mut Eval<'a>,
     items: Vec<Value<'a>>,
@@ -310,7 +311,7 @@ fn sort<'a>(
 
 type Compare<'c, 'a> = &'c mut dyn FnMut(&Value<'a>, &Value<'a>) -> Ordering;
 
-/// The first of all items whose keys are equal, in the order of the items.
+/// Keeps the first of all items with equal keys, in the order of the items.
 fn unique<'a>(keys: &[Value<'a>], items: Vec<Value<'a>>, compare: Compare<'_, 'a>) -> Vec<Value<'a>> {
     let numbered: Vec<usize> = (0..keys.len()).collect();
     let sorted = sort_by(numbered, &mut |a, b| compare(&keys[*a], &keys[*b]));
@@ -323,7 +324,7 @@ fn unique<'a>(keys: &[Value<'a>], items: Vec<Value<'a>>, compare: Compare<'_, 'a
     items.into_iter().zip(keep).filter(|(_, keep)| *keep).map(|(item, _)| item).collect()
 }
 
-/// Neighbours with equal keys, together.
+/// Groups neighbors with equal keys.
 fn groups<'a>(keyed: Vec<(Value<'a>, Value<'a>)>, compare: Compare<'_, 'a>) -> Vec<Value<'a>> {
     let mut groups: Vec<(Value<'a>, Vec<Value<'a>>)> = Vec::new();
     for (key, item) in keyed {
@@ -449,8 +450,8 @@ fn sum<'a>(eval: &mut Eval<'a>, value: &Value<'a>, params: &mut Params<'_, 'a>) 
     Ok(total)
 }
 
-/// The sum of texts, or of lists, if it is one: made in one go, because adding one to the other again and again would
-/// copy the first of them each time.
+/// Returns the sum of texts or of lists, or `None` for other values. It is built at once, because adding them one by
+/// one would copy the intermediate result each time.
 fn concatenated<'a>(eval: &mut Eval<'a>, start: &Value<'a>, items: &[Value<'a>]) -> Result<Option<Value<'a>>> {
     let items = || [start].into_iter().chain(items.iter().filter(|item| !item.is_undefined()));
     if items().all(|item| item.as_str().is_some()) {

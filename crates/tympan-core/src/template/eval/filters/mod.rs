@@ -1,8 +1,8 @@
 //! Filters.
 //!
-//! Filters on text keep the origins of its pieces apart where they can; filters on lists leave
-//! every element its own. What is left to minijinja's own functions gives the union of all
-//! origins, and so does everything here that computes something new.
+//! Filters for text keep the origins of its pieces apart where they can, and filters for lists keep those of the
+//! elements. The results of minijinja's own functions, and everything that is computed anew, have the union of all
+//! origins.
 
 mod borrowed;
 mod cut;
@@ -24,7 +24,7 @@ use crate::template::value::{Repr, Value};
 use crate::text::origin::Origin;
 use params::Params;
 
-/// All filters, for suggestions and for the test `is filter`.
+/// The names of all filters, for suggestions and for the test `is filter`.
 pub(crate) const NAMES: &[&str] = &[
     "abs",
     "attr",
@@ -77,7 +77,7 @@ pub(crate) const NAMES: &[&str] = &[
     "zip",
 ];
 
-/// Whether a filter knows what to do with a value that is undefined.
+/// Returns whether a filter accepts an undefined value.
 pub(crate) fn accepts_undefined(name: &str) -> bool {
     matches!(name, "default" | "d" | "bool")
 }
@@ -110,8 +110,8 @@ pub(crate) fn apply<'a>(eval: &mut Eval<'a>, name: &str, value: Value<'a>, args:
     crate::template::eval::expr::shallow(result)
 }
 
-/// Whether a filter writes what it is given as arguments, each with its own origin. The arguments of all others have
-/// a part in the whole result.
+/// Returns whether a filter writes its arguments with their own origins. For all other filters, the arguments
+/// contribute to the whole result.
 fn keeps_arguments_apart(name: &str) -> bool {
     matches!(name, "default" | "d" | "replace" | "join" | "batch" | "slice" | "chain" | "zip" | "map" | "groupby")
 }
@@ -133,7 +133,7 @@ fn reject_undefined(filter: &str, args: &Arguments<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The error for a filter that does not exist. Its name is only shown if the author wrote it.
+/// Builds the error for a filter that does not exist. The name is only shown if the author wrote it.
 pub(crate) fn unknown(name: &str, origin: Origin) -> Error {
     unknown_name(Kind::UnknownFilter, name, origin, NAMES)
 }
@@ -149,10 +149,10 @@ pub(crate) fn unknown_name(kind: Kind, name: &str, origin: Origin, known: &[&str
     }
 }
 
-/// How many bytes of a name are shown or compared. A template can make longer ones.
+/// The maximum number of bytes of a name that are shown or compared. A template can compute longer names.
 const MAX_NAME: usize = 64;
 
-/// A name as an error message shows it.
+/// Shortens a name for an error message.
 fn shown(name: &str) -> String {
     if name.len() <= MAX_NAME {
         return name.to_owned();
@@ -160,12 +160,12 @@ fn shown(name: &str) -> String {
     format!("{}…", &name[..name.floor_char_boundary(MAX_NAME)])
 }
 
-/// The known name that was probably meant.
+/// Returns the known name that was probably meant.
 pub(crate) fn suggestion<'n>(name: &str, known: &[&'n str]) -> Option<&'n str> {
     nearest(name, known.iter().copied())
 }
 
-/// The name among these that is most like another one, if any is.
+/// Returns the most similar of the known names, if one is similar enough.
 pub(crate) fn nearest<'n>(name: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     if name.len() > MAX_NAME {
         return None;

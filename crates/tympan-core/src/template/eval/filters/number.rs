@@ -1,4 +1,4 @@
-//! Filters on numbers.
+//! Filters for numbers.
 
 use crate::error::Result;
 use crate::template::eval::filters::params::Params;

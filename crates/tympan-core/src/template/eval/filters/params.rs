@@ -1,11 +1,11 @@
-//! Arguments of filters, by place or by name.
+//! Positional and named arguments of filters.
 
 use crate::error::{Error, Kind, Result};
 use crate::template::eval::expr::Arguments;
 use crate::template::value::{Value, ValueKind};
 use crate::text::origin::Origin;
 
-/// Takes arguments one after the other and notices what is left over.
+/// Takes arguments one by one and detects leftover ones.
 pub(super) struct Params<'f, 'a> {
     filter: &'f str,
     positional: std::vec::IntoIter<Value<'a>>,
@@ -22,23 +22,23 @@ impl<'f, 'a> Params<'f, 'a> {
         Arguments { positional: self.positional.collect(), named: self.named, spread: self.spread }
     }
 
-    /// The next argument, given by place or by this name.
+    /// Takes the next positional argument, or the one with this name.
     pub(super) fn next(&mut self, name: &str) -> Option<Value<'a>> {
         self.positional.next().or_else(|| self.named(name))
     }
 
-    /// An argument that can only be given by name.
+    /// Takes an argument that can only be passed by name.
     pub(super) fn named(&mut self, name: &str) -> Option<Value<'a>> {
         let index = self.named.iter().position(|(given, _)| given.as_str() == Some(name))?;
         Some(self.named.remove(index).1)
     }
 
-    /// Everything that is left, given by place.
+    /// Takes all remaining positional arguments.
     pub(super) fn rest(&mut self) -> Vec<Value<'a>> {
         self.positional.by_ref().collect()
     }
 
-    /// Everything that is left.
+    /// Takes all remaining arguments.
     pub(super) fn rest_arguments(&mut self) -> Arguments<'a> {
         Arguments { positional: self.rest(), named: std::mem::take(&mut self.named), spread: self.spread }
     }
@@ -47,7 +47,7 @@ impl<'f, 'a> Params<'f, 'a> {
         self.next(name).ok_or_else(|| self.fail(format!("needs the argument `{name}`")))
     }
 
-    /// A true or false argument; absent or none means no.
+    /// Takes a boolean argument. If it is missing or none, it is false.
     pub(super) fn flag(&mut self, name: &str) -> bool {
         self.next(name).is_some_and(|value| value.is_true())
     }
@@ -56,7 +56,7 @@ impl<'f, 'a> Params<'f, 'a> {
         self.named(name).is_some_and(|value| value.is_true())
     }
 
-    /// A whole number that is not negative.
+    /// Takes an argument that must be a non-negative integer.
     pub(super) fn count(&mut self, name: &str) -> Result<Option<Value<'a>>> {
         let Some(value) = self.next(name).filter(|value| !value.is_none()) else { return Ok(None) };
         let is_count = value.as_int().is_some_and(|int| usize::try_from(int).is_ok());
@@ -70,7 +70,7 @@ impl<'f, 'a> Params<'f, 'a> {
         Error::new(Kind::InvalidOperation, format_args!("the filter `{}` {details}", self.filter))
     }
 
-    /// Fails if something is left.
+    /// Returns an error if an argument is left.
     pub(super) fn finish(self) -> Result<()> {
         if self.positional.len() == 0 && self.named.is_empty() {
             return Ok(());
@@ -79,7 +79,7 @@ impl<'f, 'a> Params<'f, 'a> {
     }
 }
 
-/// The number in a value that [`Params::count`] has checked.
+/// Returns the number in a value that [`Params::count`] has checked.
 pub(super) fn as_count(value: &Value<'_>) -> usize {
     value.as_int().and_then(|int| usize::try_from(int).ok()).unwrap_or(0)
 }

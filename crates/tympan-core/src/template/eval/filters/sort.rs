@@ -1,11 +1,11 @@
 //! Sorting that cannot panic.
 //!
-//! The standard sorts may panic when a comparison is not a total order, and ours stops being one
-//! when the budget runs out in the middle of it.
+//! The standard sorts may panic if the comparison is not a total order. Ours stops being one when the budget runs out
+//! during a sort.
 
 use std::cmp::Ordering;
 
-/// Sorts stably: equal items stay in order.
+/// Sorts stably: equal items keep their order.
 pub(super) fn sort_by<T>(items: Vec<T>, compare: &mut dyn FnMut(&T, &T) -> Ordering) -> Vec<T> {
     if items.len() <= 1 {
         return items;

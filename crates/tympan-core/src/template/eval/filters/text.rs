@@ -1,4 +1,4 @@
-//! Filters on text.
+//! Filters for text.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -64,7 +64,7 @@ pub(super) fn apply<'a>(
     }
 }
 
-/// A value as text, with the origins of its parts.
+/// Converts a value to text, with the origins of its parts.
 pub(crate) fn text<'a>(eval: &mut Eval<'a>, value: Value<'a>) -> Result<Value<'a>> {
     if value.kind() == ValueKind::String {
         return Ok(value);
@@ -80,11 +80,11 @@ fn text_arg<'a>(eval: &mut Eval<'a>, value: Value<'a>) -> Result<Value<'a>> {
     text(eval, value)
 }
 
-/// How many bytes of text outside ASCII are looked up letter by letter for the price of one step.
+/// The number of bytes of non-ASCII text that are looked up character by character per step.
 const BYTES_OF_LETTERS: usize = 8;
 
-/// Changes the case of text, piece by piece. What stands around a letter can decide how it is written, and never how
-/// long that is.
+/// Changes the case of text, piece by piece. The characters around a letter can affect which letter it becomes, but
+/// never its length.
 fn change_case<'a, I: Iterator<Item = char>>(
     eval: &mut Eval<'a>,
     value: &Value<'a>,
@@ -116,7 +116,7 @@ fn change_case<'a, I: Iterator<Item = char>>(
     Ok(Value::string(whole, value.whole_origin()))
 }
 
-/// Characters to be looked up many times.
+/// A set of characters for many lookups.
 enum CharSet {
     WhiteSpace,
     These { ascii: [bool; 128], others: HashSet<char> },
@@ -148,7 +148,7 @@ impl CharSet {
     }
 }
 
-/// Trims white space, or any of these characters, off the ends of a text.
+/// Trims white space, or any of these characters, from the ends of a text.
 pub(crate) fn trim<'a>(
     eval: &mut Eval<'a>,
     value: &Value<'a>,
@@ -184,16 +184,16 @@ pub(crate) fn trim<'a>(
     Ok(cut::slice(value, range).also(origin))
 }
 
-/// Where a part of a text is in it.
+/// Returns the range of a part in its text.
 fn range_in(text: &str, part: &str) -> Range<usize> {
     let start = part.as_ptr() as usize - text.as_ptr() as usize;
     start..start + part.len()
 }
 
-/// How many values a part of a text takes up that the template made.
+/// The cost of a part of a text that the template created, in list elements.
 const PART: usize = 5;
 
-/// Parts of a text, as a list. They are counted, and paid for, before the first is made.
+/// Returns parts of a text as a list. They are counted and charged for before the first one is created.
 fn parts<'a, I: Iterator<Item = Range<usize>>>(
     eval: &mut Eval<'a>,
     value: &Value<'a>,
@@ -213,7 +213,7 @@ fn parts<'a, I: Iterator<Item = Range<usize>>>(
     Ok(Value::list(cut::parts(value, &ranges, one_char_ends), ListKind::List, value.whole_origin()))
 }
 
-/// The lines of a text, with or without their line ends.
+/// Returns the lines of a text, with or without their line ends.
 pub(crate) fn lines<'a>(eval: &mut Eval<'a>, value: &Value<'a>, keep_ends: bool) -> Result<Value<'a>> {
     let text = value.as_str().unwrap_or_default();
     let line = |line| range_in(text, line);
@@ -223,10 +223,10 @@ pub(crate) fn lines<'a>(eval: &mut Eval<'a>, value: &Value<'a>, keep_ends: bool)
     parts(eval, value, || text.lines().map(line), false)
 }
 
-/// Replaces all occurrences, or as many as a limit says. What is put in keeps its own origins.
+/// Replaces all occurrences, or as many as `limit` allows. The replacement keeps its own origins.
 ///
-/// In a prompt with role markers, nothing is replaced that the author and an input wrote together: what the input holds
-/// would decide what becomes of the author's lines.
+/// In a prompt with role markers, a match that spans text of the author and of an input is not replaced. Otherwise the
+/// value of the input would decide what happens to the author's lines.
 pub(crate) fn replace<'a>(
     eval: &mut Eval<'a>,
     value: &Value<'a>,
@@ -237,7 +237,7 @@ pub(crate) fn replace<'a>(
     let (text, pattern) = (value.as_str().unwrap_or_default(), from.as_str().unwrap_or_default());
     let whole = value.whole_origin();
     let decided = from.whole_origin() | limit.map(Value::whole_origin).unwrap_or_default();
-    // A line end that is put into what an input holds is no line end of the author's.
+    // A line end that is inserted into an input's text does not count as the author's.
     let breaks_lines = to.as_str().is_some_and(|to| to.contains('\n'));
     let put_in = if breaks_lines { to.clone().also(whole) } else { eval.chosen(to.clone(), whole)? };
     let new = put_in.as_str().unwrap_or_default();
@@ -269,7 +269,7 @@ pub(crate) fn replace<'a>(
     Ok(Value::text(out).also(decided))
 }
 
-/// A text in regions: what the author wrote, and what is between that.
+/// Splits a text into regions: the author's pieces, and the text between them.
 fn regions(len: usize, authored: &[Range<usize>]) -> impl Iterator<Item = (Range<usize>, bool)> {
     let ends = authored.iter().map(|range| range.end);
     let starts = [0].into_iter().chain(ends);
@@ -280,7 +280,7 @@ fn regions(len: usize, authored: &[Range<usize>]) -> impl Iterator<Item = (Range
     })
 }
 
-/// A count that limits how often something is done; negative means no limit.
+/// Converts a value to a limit. A negative number means no limit.
 fn as_limit(value: &Value<'_>) -> Option<usize> {
     let limit = value.as_int().filter(|limit| *limit >= 0)?;
     Some(usize::try_from(limit).unwrap_or(usize::MAX))
@@ -305,7 +305,7 @@ pub(crate) fn split<'a>(
     .map(|parts| parts.also(origin))
 }
 
-/// Splits at white space, at most `limit` times; what is left then is one last part.
+/// Splits at white space, at most `limit` times. The rest is the last part.
 fn split_white_space(text: &str, limit: usize) -> impl Iterator<Item = Range<usize>> {
     let mut rest = text.trim_start();
     let mut found = 0;
@@ -353,13 +353,13 @@ fn indent<'a>(eval: &mut Eval<'a>, value: &Value<'a>, params: &mut Params<'_, 'a
     Ok(Value::text(out))
 }
 
-/// How many bytes [`escape_html`] makes, at the most.
+/// Returns the maximum number of bytes that [`escape_html`] writes.
 pub(crate) fn escaped_len(traced: &TracedText) -> usize {
     let escaped = |byte: &u8| matches!(*byte, b'<' | b'>' | b'&' | b'"' | b'\'' | b'/');
     traced.as_str().len().saturating_add(5 * traced.as_str().bytes().filter(escaped).count())
 }
 
-/// Escapes what HTML would read as markup.
+/// Escapes HTML's special characters.
 pub(crate) fn escape_html(traced: &TracedText) -> TracedText {
     let mut out = TracedText::with_capacity(traced.as_str().len(), 2);
     for (piece, origin) in traced.pieces() {
