@@ -1,7 +1,7 @@
-//! The syntax of directives: text with references to inputs, and nothing else.
+//! The syntax of directives: text with references to inputs.
 //!
-//! It compiles to the same tree as the other syntaxes, so that every byte has its origin. There is one pass: what an
-//! input brings in is never looked at again.
+//! It compiles to the same tree as the other syntaxes, so that every byte has an origin. There is only one pass: the
+//! text of inputs is never expanded again.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use crate::template::syntax::leaves::Leaves;
 use crate::template::tree::{Arg, Args, Const, Expr, ExprKind, Named, Node, Place, Shortcut, Tree};
 use crate::text::source::Span;
 
-/// Compiles a template. References count only inside `steps`.
+/// Compiles a template. References are only recognized inside `steps`.
 pub(crate) fn compile<'s>(source: &'s str, steps: Range<usize>, options: Options<'s>) -> Tree {
     let mut leaves = Leaves::new(options);
     let steps = if source.get(steps.clone()).is_some() { steps } else { 0..source.len() };

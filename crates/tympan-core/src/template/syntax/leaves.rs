@@ -1,4 +1,4 @@
-//! What builders of trees from flat text have in common: literals, inputs by name, and the block that they go into.
+//! The common part of the builders for flat syntaxes: literals, inputs by name, and the block that they are added to.
 
 use std::collections::HashMap;
 
@@ -8,9 +8,9 @@ use crate::template::tree::{Block, Literal, Name, Node, Place, Tree};
 /// A tree whose current block is being built.
 pub(crate) struct Leaves<'s> {
     pub(crate) tree: Tree,
-    /// The indexes of the inputs.
+    /// The indexes of the inputs, by name.
     indexes: HashMap<&'s str, usize>,
-    /// The block that is being built, and text that belongs to its end.
+    /// The block that is being built, and the text that will be added to its end.
     block: Block,
     text: String,
 }
@@ -26,7 +26,7 @@ impl<'s> Leaves<'s> {
         Self { tree: Tree { inputs, notable, ..Tree::default() }, indexes, block: Block::new(), text: String::new() }
     }
 
-    /// Adds text; what follows it directly is the same literal.
+    /// Adds text. Consecutive texts become one literal.
     pub(crate) fn text(&mut self, text: &str) {
         self.text.push_str(text);
     }
@@ -36,7 +36,7 @@ impl<'s> Leaves<'s> {
         self.block.push(node);
     }
 
-    /// The index of an input, which the template mentions here.
+    /// Returns the index of an input that the template mentions at `place`.
     pub(crate) fn input(&mut self, name: &'s str, place: Place) -> usize {
         let inputs = &mut self.tree.inputs;
         let index = *self.indexes.entry(name).or_insert_with(|| {
@@ -49,7 +49,7 @@ impl<'s> Leaves<'s> {
         index
     }
 
-    /// Goes on with another block, and returns the one that was being built.
+    /// Continues with another block, and returns the one that was being built.
     pub(crate) fn replace_block(&mut self, block: Block) -> Block {
         self.end_text();
         std::mem::replace(&mut self.block, block)

@@ -1,6 +1,6 @@
-//! The syntaxes of templates. Each compiles to the tree that the evaluator runs.
+//! The template syntaxes. Each compiles to the tree that the evaluator runs.
 //!
-//! Everything that uses the unstable parts of minijinja is in `jinja`.
+//! All code that uses unstable parts of minijinja is in `jinja`.
 
 pub(super) mod directive;
 pub(super) mod jinja;

@@ -1,8 +1,8 @@
-//! Keeps templates that are too deep away from the parser.
+//! Rejects templates that are nested too deeply before they reach the parser.
 //!
-//! minijinja's parser, and everything that walks its tree, recurses. Long chains of operators,
-//! filters or `elif` count like nesting, because they become deep trees. What passes here fits a
-//! stack of 512 KiB with room to spare.
+//! minijinja's parser, and everything that walks its tree, is recursive. Long chains of operators, filters or `elif`
+//! count as nesting, because they become deep trees. Templates that pass fit into a stack of 512 KiB with room to
+//! spare.
 
 use minijinja::machinery::{Token, tokenize};
 use minijinja::syntax::SyntaxConfig;
@@ -11,12 +11,12 @@ use crate::error::{Error, Kind, Result};
 use crate::template::syntax::jinja::syntax_error;
 use crate::text::source::Span;
 
-/// How deep statements and the expressions in them may nest, together.
+/// The maximum nesting depth of statements and the expressions in them, combined.
 pub(super) const MAX_DEPTH: usize = 100;
 
-/// Fails if the template nests too deeply, or if it does not even consist of tokens.
+/// Returns an error if the template nests too deeply or cannot be tokenized.
 ///
-/// Not being made of tokens is then the parser's to say, if the template is too small to be looked at.
+/// If the template is clearly shallow, it is not tokenized here, and the parser reports lexical errors instead.
 pub(super) fn check(source: &str, syntax: &SyntaxConfig) -> Result<()> {
     if is_surely_shallow(source.as_bytes()) {
         return Ok(());
@@ -33,16 +33,16 @@ pub(super) fn check(source: &str, syntax: &SyntaxConfig) -> Result<()> {
     Ok(())
 }
 
-/// Whether there are too few operators and brackets for any depth, even if all of the text were one expression. It takes
-/// a fraction of the time that reading tokens does, and it is enough for most prompts.
+/// Returns whether there are too few operators and brackets to exceed the depth, even if all of the text were one
+/// expression. This takes a fraction of the time of tokenizing, and is enough for most prompts.
 fn is_surely_shallow(source: &[u8]) -> bool {
     most_depth(source) <= MAX_DEPTH
 }
 
-/// Returns an upper bound of the depth, or more than is allowed.
+/// Returns an upper bound of the depth, or a number above the maximum.
 fn most_depth(source: &[u8]) -> usize {
     let mut most = 2;
-    // Every tag begins with a brace.
+    // Every tag starts with a brace.
     let mut rest = memchr::memchr(b'{', source).map_or(&[][..], |first| &source[first..]);
     while let [first, behind @ ..] = rest {
         if most > MAX_DEPTH {
@@ -61,17 +61,17 @@ fn most_depth(source: &[u8]) -> usize {
     most
 }
 
-/// A part of a word, which is looked at as a whole.
+/// Marks a byte of a word. Words are checked as a whole.
 const WORD: u8 = u8::MAX;
 
-/// By how much a byte can add to the depth at most.
+/// The maximum depth that each byte can add.
 const COSTS: [u8; 256] = {
     let mut costs = [1; 256];
     let mut byte = 0;
     while byte < costs.len() {
         costs[byte] = match byte as u8 {
             b'(' | b'[' | b'{' => 2,
-            // The lexer makes no operator of these. Whatever it makes of signs that are not named here, it costs 1.
+            // The lexer does not turn these into operators. Any other sign costs 1, whatever token it becomes.
             b' ' | b'\t' | b'\n' | b'\r' | b'"' | b'\'' | b',' | b':' | b')' | b']' | b'}' | b'#' => 0,
             b'_' | 0x80.. => WORD,
             letter if letter.is_ascii_alphanumeric() => WORD,
@@ -82,7 +82,7 @@ const COSTS: [u8; 256] = {
     costs
 };
 
-/// Whether a word is an operator, or may end in one: a number ends where letters cannot go on with it.
+/// Returns whether a word is an operator, or may end in one: a number ends at the first letter that cannot be part of it.
 fn is_operator(word: &[u8]) -> bool {
     word[0].is_ascii_digit() || matches!(word, b"and" | b"or" | b"not" | b"is" | b"if" | b"else" | b"in")
 }
@@ -93,14 +93,13 @@ fn too_deep() -> Error {
         .with_help("split long chains of operators, filters or elif with {% set %}, or use a dict or a list")
 }
 
-/// How deep the parser would be, judged by the tokens so far.
+/// The depth that the parser would reach, judged by the tokens so far.
 #[derive(Default)]
 struct Depth {
-    /// Open statements; for each one how many `elif` it has had.
+    /// The open statements, each with the number of its `elif` branches so far.
     statements: Vec<usize>,
     statement_depth: usize,
-    /// Open brackets of the current tag; for each one how many operators there have been since
-    /// the last comma.
+    /// The open brackets of the current tag, each with the number of operators since the last comma.
     brackets: Vec<usize>,
     bracket_depth: usize,
     /// The statement that the current tag opens.
@@ -272,7 +271,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(3000))]
 
-        /// What is not looked at could not have been too deep.
+        /// Templates that skip the full check could not have failed it.
         #[test]
         fn nothing_deep_is_taken_for_shallow(parts in prop::collection::vec(prop::sample::select(SCRAPS), 0..80)) {
             let source = parts.concat();

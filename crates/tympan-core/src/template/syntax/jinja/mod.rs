@@ -1,6 +1,6 @@
-//! The Jinja syntax, by way of minijinja's parser.
+//! The Jinja syntax, parsed by minijinja.
 //!
-//! Nothing outside this module touches minijinja's syntax tree, which is not a stable interface.
+//! Only this module uses minijinja's syntax tree, which is not a stable interface.
 
 mod bounds;
 mod lower;
@@ -17,17 +17,17 @@ use crate::template::Notable;
 use crate::template::tree::Tree;
 use crate::text::source::Span;
 
-/// What the compiler has to know besides the source.
+/// Options for compiling a template.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Options<'a> {
-    /// Names that the caller declares: they come first in the list of inputs, and they hide
-    /// built-in functions of the same name.
+    /// The names that the caller declares. They come first in the list of inputs, and they shadow built-in functions of
+    /// the same name.
     pub(crate) declared: &'a [&'a str],
-    /// Lines of the source whose line ends white space control must leave alone.
+    /// Lines of the source whose line ends must not be removed by white space control.
     pub(crate) protected: &'a [Range<usize>],
-    /// Whether one newline at the very end is dropped.
+    /// Whether a single newline at the end is dropped.
     pub(crate) drop_last_newline: bool,
-    /// Which text of the author's is to be remembered.
+    /// Describes which parts of the author's text to record.
     pub(crate) notable: Option<Notable>,
 }
 
@@ -36,8 +36,8 @@ pub(crate) fn compile(source: &str, options: Options<'_>) -> Result<Tree> {
     if !has_long_line(source) {
         return parse(source, options);
     }
-    // minijinja counts columns in 16 bits. Where arithmetic is checked, reporting an error beyond
-    // them panics; everything up to there is pure, so nothing is left half done.
+    // minijinja counts columns in 16 bits. With overflow checks, reporting an error beyond that panics. The code is
+    // pure up to that point, so catching the panic leaves no partial state behind.
     std::panic::catch_unwind(|| parse(source, options)).unwrap_or_else(|_| {
         let details = "the template does not parse, in a line of more than 65,534 characters";
         Err(Error::new(Kind::TemplateSyntax, details).with_help("break the line up to see where"))
@@ -66,11 +66,11 @@ fn syntax_config(options: Options<'_>) -> Result<SyntaxConfig> {
         .map_err(|error| Error::new(Kind::TemplateSyntax, error))
 }
 
-/// A syntax error in our words. minijinja's own texts quote the template only, never a value.
+/// Converts a syntax error of minijinja. Its messages only quote the template, never a value.
 fn syntax_error(error: &minijinja::Error, source: &str) -> Error {
     let details = error.detail().unwrap_or("the template does not parse");
     let range = error.range().unwrap_or(0..0);
-    // The lexer takes what it does not know for one byte.
+    // The lexer treats an unknown character as one byte, so the range may end inside a character.
     let (start, mut end) = (source.floor_char_boundary(range.start), range.end.min(source.len()));
     while !source.is_char_boundary(end) {
         end += 1;

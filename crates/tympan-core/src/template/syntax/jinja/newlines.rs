@@ -1,18 +1,18 @@
-//! Newlines that white space control must leave alone.
+//! Newlines that white space control must not remove.
 
 use std::ops::Range;
 
 use minijinja::machinery::ast;
 
-/// Newlines that begin or end a protected line, and what has become of them.
+/// The newlines before and after protected lines, and which of them have been handled.
 ///
-/// White space control removes text before the parser sees it, so what is missing is found by
-/// the places of the pieces that are left.
+/// White space control removes text before the parser sees it. Missing newlines are found by comparing their offsets
+/// with those of the remaining pieces.
 pub(super) struct Newlines<'s> {
     source: &'s str,
     /// Offsets of protected newlines, ascending.
     offsets: Vec<usize>,
-    /// How many of them have been dealt with.
+    /// How many of them have been handled.
     done: usize,
 }
 
@@ -32,7 +32,7 @@ impl<'s> Newlines<'s> {
         Self { source, offsets, done: 0 }
     }
 
-    /// A piece of literal text, with the protected newlines that were cut off its ends.
+    /// Returns a piece of literal text with the protected newlines that were trimmed from its ends.
     pub(super) fn restore(&mut self, text: &str) -> String {
         let start = text.as_ptr() as usize - self.source.as_ptr() as usize;
         let end = start + text.len();
@@ -51,7 +51,7 @@ impl<'s> Newlines<'s> {
         restored
     }
 
-    /// Newlines before an offset that no text contained.
+    /// Returns the newlines before an offset that no text contained.
     pub(super) fn before(&mut self, offset: usize) -> String {
         let mut lost = String::new();
         while self.next().is_some_and(|at| at < offset) {
@@ -66,7 +66,7 @@ impl<'s> Newlines<'s> {
     }
 }
 
-/// Where a statement begins.
+/// Returns the offset at which a statement starts.
 pub(super) fn start_of(statement: &ast::Stmt<'_>) -> usize {
     let span = match statement {
         ast::Stmt::Template(node) => node.span(),

@@ -1,4 +1,4 @@
-//! Which slot a name means.
+//! Resolving names to slots.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -7,7 +7,7 @@ use minijinja::machinery::ast;
 
 use crate::template::tree::{Expr, ExprKind, Local, Place};
 
-/// All frames that are being compiled: the template's own, then those of macros inside macros.
+/// All frames that are being compiled: the template's own, then those of nested macros.
 pub(super) struct Frames {
     frames: Vec<Frame>,
 }
@@ -16,16 +16,16 @@ pub(super) struct Frames {
 struct Frame {
     scopes: Vec<Scope>,
     next_slot: usize,
-    /// Names of the enclosing macro's frame that this one reads: its slot there, and here.
+    /// The slots of the enclosing macro's frame that this one reads: the slot there, and the slot here.
     captures: Vec<(usize, usize)>,
-    /// The same, to look them up.
+    /// The same slots, for lookups.
     captured: HashMap<usize, usize>,
 }
 
 #[derive(Default)]
 struct Scope {
     names: HashMap<String, Binding>,
-    /// In the body of a `for`: whether `loop` means this loop here, and its slot once it is used.
+    /// Whether `loop` refers to this scope's loop. True in the body of a `for`.
     has_loop: bool,
     first_slot: usize,
 }
@@ -33,11 +33,11 @@ struct Scope {
 #[derive(Clone, Copy)]
 struct Binding {
     slot: usize,
-    /// Whether something is stored in it whenever it can be read.
+    /// Whether the slot is set whenever it can be read.
     always_set: bool,
 }
 
-/// One meaning that a name can have, tried in order.
+/// One possible meaning of a name. Candidates are tried in order.
 struct Candidate {
     outer: bool,
     slot: usize,
@@ -55,13 +55,13 @@ impl Frames {
         self.frames.push(Frame { scopes: vec![Scope::default()], next_slot: 0, ..Frame::default() });
     }
 
-    /// Ends a frame: its size, and what it captures from the frame around it.
+    /// Ends a frame. Returns its size and what it captures from the enclosing frame.
     pub(super) fn pop_frame(&mut self) -> (usize, Vec<(usize, usize)>) {
         let frame = self.frames.pop();
         frame.map_or_else(Default::default, |frame| (frame.next_slot, frame.captures))
     }
 
-    /// The size of the template's own frame.
+    /// Returns the size of the template's own frame.
     pub(super) fn root_size(&self) -> usize {
         self.frames[0].next_slot
     }
@@ -74,20 +74,20 @@ impl Frames {
         self.frame().scopes.last_mut().expect("a frame has at least one scope")
     }
 
-    /// Begins a scope.
+    /// Starts a scope.
     pub(super) fn push_scope(&mut self) {
         let first_slot = self.frame().next_slot;
         self.frame().scopes.push(Scope { first_slot, ..Scope::default() });
     }
 
-    /// Ends a scope: all slots that it and what was in it used.
+    /// Ends a scope. Returns all slots that it and its nested scopes used.
     pub(super) fn pop_scope(&mut self) -> Range<usize> {
         let end = self.frame().next_slot;
         let scope = self.frame().scopes.pop();
         scope.map_or(0..0, |scope| scope.first_slot..end)
     }
 
-    /// Gives a name a slot in the current scope, or the one it has there already.
+    /// Returns the slot of a name in the current scope, and allocates one if it has none.
     pub(super) fn declare(&mut self, name: &str, always_set: bool) -> usize {
         if let Some(binding) = self.scope().names.get_mut(name) {
             binding.always_set |= always_set;
@@ -98,7 +98,7 @@ impl Frames {
         slot
     }
 
-    /// Gives a parameter the next slot. Of two parameters with one name, the last has it.
+    /// Allocates the next slot for a parameter. If two parameters have the same name, the last one wins.
     pub(super) fn declare_param(&mut self, name: &str) {
         let slot = self.new_slot();
         self.scope().names.insert(name.to_owned(), Binding { slot, always_set: true });
@@ -114,22 +114,22 @@ impl Frames {
         self.frame().next_slot
     }
 
-    /// Says whether `loop` means the current scope's loop from here on.
+    /// Sets whether `loop` refers to the current scope's loop from here on.
     pub(super) fn set_loop(&mut self, has_loop: bool) {
         self.scope().has_loop = has_loop;
     }
 
-    /// The slot of the current scope's `loop`, if its body mentioned it.
+    /// Returns the slot of the current scope's `loop`, if its body mentioned it.
     pub(super) fn loop_slot(&mut self) -> Option<usize> {
         self.scope().names.get("loop").map(|binding| binding.slot)
     }
 
-    /// Whether a name means anything but an input.
+    /// Returns whether a name can refer to anything other than an input.
     pub(super) fn knows(&mut self, name: &str) -> bool {
         !self.candidates(self.frames.len() - 1, name).is_empty()
     }
 
-    /// The expression that reads a name; `input` makes the one that reads it from the inputs.
+    /// Returns the expression that reads a name. `input` creates the expression that reads it from the inputs.
     pub(super) fn read(&mut self, name: &str, place: Place, input: impl FnOnce() -> ExprKind) -> ExprKind {
         let candidates = self.candidates(self.frames.len() - 1, name);
         let last_is_sure = candidates.last().is_some_and(|candidate| candidate.always_set);
@@ -143,7 +143,7 @@ impl Frames {
         kind.expect("there is an input or a candidate")
     }
 
-    /// Everything that a name can mean in a frame, best first, up to the first that is sure.
+    /// Returns all possible meanings of a name in a frame, best first, up to the first one that is always set.
     fn candidates(&mut self, depth: usize, name: &str) -> Vec<Candidate> {
         let mut found = Vec::new();
         for index in (0..self.frames[depth].scopes.len()).rev() {
@@ -169,7 +169,7 @@ impl Frames {
         found
     }
 
-    /// Gives `loop` a slot when the body of a loop mentions it for the first time.
+    /// Allocates a slot for `loop` when the body of a loop mentions it for the first time.
     fn declare_loop(&mut self, depth: usize, scope: usize, name: &str) {
         let frame = &mut self.frames[depth];
         if name == "loop" && frame.scopes[scope].has_loop && !frame.scopes[scope].names.contains_key(name) {
@@ -179,7 +179,7 @@ impl Frames {
         }
     }
 
-    /// The slot that a slot of the enclosing macro is copied to.
+    /// Returns the slot that a slot of the enclosing macro is copied to.
     fn capture(&mut self, depth: usize, outer_slot: usize) -> usize {
         let frame = &mut self.frames[depth];
         if let Some(slot) = frame.captured.get(&outer_slot) {
@@ -193,7 +193,7 @@ impl Frames {
     }
 }
 
-/// Names that statements assign in their own scope.
+/// Collects the names that statements assign in their own scope.
 pub(super) fn assigned_names<'s>(statements: &[ast::Stmt<'s>], names: &mut Vec<&'s str>) {
     for statement in statements {
         match statement {

@@ -1,4 +1,4 @@
-//! Makes a tree of text and tags.
+//! Builds a tree from text and tags.
 
 use crate::error::{Error, Kind, Result};
 use crate::template::syntax::jinja::Options;
@@ -8,23 +8,23 @@ use crate::template::syntax::mustache::{MAX_DEPTH, syntax_error};
 use crate::template::tree::{Block, Expr, ExprKind, Lookup, Node, Place, Section, Tree};
 use crate::text::source::Span;
 
-/// Builds a tree from the leaves: the open sections are a stack here, not on the call stack.
+/// Builds a tree. The open sections are on an explicit stack, not on the call stack.
 pub(super) struct Builder<'s> {
     leaves: Leaves<'s>,
-    /// The sections around, outermost first.
+    /// The enclosing sections, outermost first.
     open: Vec<Open<'s>>,
-    /// How many of them have a context. That of the outermost one is in slot 0, and so on:
-    /// sections that follow each other share a slot.
+    /// How many of them have a context. The context of the outermost one is in slot 0, and so on. Consecutive sections
+    /// share a slot.
     contexts: usize,
 }
 
-/// A section that is not closed yet.
+/// A section that has not been closed yet.
 struct Open<'s> {
     name: &'s str,
     span: Span,
     value: Expr,
     inverted: bool,
-    /// The block that the section is in.
+    /// The block that contains the section.
     outer: Block,
 }
 
@@ -107,7 +107,7 @@ impl<'s> Builder<'s> {
         Ok(())
     }
 
-    /// The expression that looks up what a tag names.
+    /// Returns the expression that looks up the name of a tag.
     fn lookup(&mut self, tag: &Tag<'s>) -> Result<Expr> {
         let name = check_name(tag)?;
         let place = Place::from(Span::new(tag.name_at, tag.name_at + name.len()));
@@ -117,7 +117,7 @@ impl<'s> Builder<'s> {
                 let details = "`.` means the item of the section around it, but there is none here";
                 return Err(syntax_error(details, tag.span).with_help("name an input, or put the tag into a section"));
             }
-            // Outside of sections the innermost context is the inputs themselves.
+            // Outside of sections, the innermost context is the set of inputs.
             Some(name) => split_name(name),
             None => split_name(name),
         };
@@ -128,12 +128,12 @@ impl<'s> Builder<'s> {
     }
 }
 
-/// The first part of a name, and the others.
+/// Splits a name into its first part and the rest.
 fn split_name(name: &str) -> (&str, &str) {
     name.split_once('.').unwrap_or((name, ""))
 }
 
-/// The tag's name, if it can be one.
+/// Returns the tag's name, or an error if it is not valid.
 fn check_name<'s>(tag: &Tag<'s>) -> Result<&'s str> {
     let name = tag.name;
     if name.is_empty() {

@@ -1,16 +1,16 @@
 //! The Mustache syntax.
 //!
-//! Variables (`{{x}}`, `{{{x}}}` and `{{&x}}`, which mean the same, because a prompt is not HTML),
-//! sections, inverted sections, dotted names, the implicit iterator, comments and delimiter
-//! changes, as the official specification has them. Partials, parents and blocks are excluded: a
-//! prompt is one file. Lambdas need no rule, because inputs are JSON and JSON has no functions.
+//! Supports variables (`{{x}}`, `{{{x}}}` and `{{&x}}`, which mean the same because a prompt is not HTML), sections,
+//! inverted sections, dotted names, the implicit iterator, comments and delimiter changes, as in the official
+//! specification. Partials, parents and blocks are excluded, because a prompt is one file. Lambdas cannot occur,
+//! because inputs are JSON and JSON has no functions.
 //!
-//! Two things differ from the specification. A variable that is found nowhere is an error unless
-//! the render is lenient, as in every other template. And the outermost context is the list of
-//! inputs, which is not a value: `{{.}}` needs a section around it.
+//! There are two differences from the specification. A variable that is not found is an error unless the render is
+//! lenient, as in the other syntaxes. And the outermost context is the list of inputs, which is not a value, so `{{.}}`
+//! needs an enclosing section.
 //!
-//! The specification leaves open what is false beyond `false`, null and empty lists; here it is
-//! what JavaScript's implementation says: `0` and the empty string too, but no object.
+//! The specification does not define which values are false, apart from `false`, null and empty lists. As in the
+//! JavaScript implementation, `0` and the empty string are false too, and objects are always true.
 
 mod build;
 mod scan;
@@ -20,13 +20,13 @@ use crate::template::syntax::jinja::Options;
 use crate::template::tree::Tree;
 use crate::text::source::Span;
 
-/// How deep sections may nest.
+/// The maximum nesting depth of sections.
 const MAX_DEPTH: usize = 100;
 
 /// Compiles a template.
 ///
-/// `options.protected` needs no attention: what standalone tags take away is always their own
-/// line with its own line end, so no line is ever joined with the next one.
+/// `options.protected` can be ignored: a standalone tag only removes its own line with its own line end, so lines are
+/// never joined.
 pub(crate) fn compile(source: &str, options: Options<'_>) -> Result<Tree> {
     let source = if options.drop_last_newline { without_last_newline(source) } else { source };
     let mut scanner = scan::Scanner::new(source);
@@ -59,7 +59,7 @@ mod tests {
         compile(source, Options::default()).err().map(|error| error.kind())
     }
 
-    /// Anything quadratic would take minutes here.
+    /// A quadratic algorithm would take minutes here.
     #[test]
     fn long_sources_take_linear_time() {
         let many = 200_000;

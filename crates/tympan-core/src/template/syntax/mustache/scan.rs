@@ -1,4 +1,4 @@
-//! Cuts a source into text and tags.
+//! Splits a source into text and tags.
 
 use memchr::memmem;
 
@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::template::syntax::mustache::syntax_error;
 use crate::text::source::Span;
 
-/// What a tag does.
+/// The kind of a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TagKind {
     Variable,
@@ -23,7 +23,7 @@ pub(super) enum TagKind {
 }
 
 impl TagKind {
-    /// The kind of a tag that begins with this character, and how long its mark is.
+    /// Returns the kind of a tag that starts with this character, and the length of its mark.
     fn from_mark(mark: u8) -> (Self, usize) {
         let kind = match mark {
             b'&' => Self::Variable,
@@ -41,19 +41,19 @@ impl TagKind {
         (kind, 1)
     }
 
-    /// Whether the tag takes its whole line away if there is nothing else on it.
+    /// Returns whether the tag removes its whole line if there is nothing else on it.
     fn can_stand_alone(self) -> bool {
         matches!(self, Self::Section | Self::Inverted | Self::Close | Self::Comment | Self::Delimiters)
     }
 }
 
-/// A tag: what it does, what it names, and where it stands.
+/// A tag: its kind, its name and its position.
 #[derive(Debug)]
 pub(super) struct Tag<'s> {
     pub(super) kind: TagKind,
-    /// What is between the delimiters, without the mark and the white space around.
+    /// The text between the delimiters, without the mark and surrounding white space.
     pub(super) name: &'s str,
-    /// Where the name begins.
+    /// The offset of the name.
     pub(super) name_at: usize,
     pub(super) span: Span,
 }
@@ -62,7 +62,7 @@ pub(super) struct Scanner<'s> {
     source: &'s str,
     open: &'s str,
     close: &'s str,
-    /// How far the source has been read, and whether a line begins there.
+    /// The current offset, and whether it is at the start of a line.
     at: usize,
     at_line_start: bool,
 }
@@ -72,7 +72,7 @@ impl<'s> Scanner<'s> {
         Self { source, open: "{{", close: "}}", at: 0, at_line_start: true }
     }
 
-    /// The text up to the next tag, and that tag; without one, the source ends with the text.
+    /// Returns the text up to the next tag, and the tag. Without a tag, the text is the rest of the source.
     pub(super) fn next(&mut self) -> Result<(&'s str, Option<Tag<'s>>)> {
         let start = self.at;
         let Some(tag_start) = self.find(self.open, start) else {
@@ -88,7 +88,7 @@ impl<'s> Scanner<'s> {
         Ok((text, Some(tag)))
     }
 
-    /// For a tag that has its line to itself: the text before that line, and where the line ends.
+    /// For a tag that is alone on its line, returns the text before that line and the end of the line.
     fn own_line(&self, before: &'s str, tag_end: usize) -> Option<(&'s str, usize)> {
         let kept = before.trim_end_matches([' ', '\t']);
         let begins_line = kept.ends_with('\n') || (kept.is_empty() && self.at_line_start);
@@ -101,16 +101,16 @@ impl<'s> Scanner<'s> {
         Some((kept, self.source.len() - next_line.len()))
     }
 
-    /// Reads the tag that begins here.
+    /// Parses the tag that starts at `start`.
     fn tag(&mut self, start: usize) -> Result<Tag<'s>> {
         let inside = start + self.open.len();
         let rest = self.source[inside..].trim_start();
         let mark_at = self.source.len() - rest.len();
-        // A closing delimiter may begin like a mark; it is none.
+        // A closing delimiter may start with the same character as a mark.
         let mark = rest.bytes().next().filter(|_| !rest.starts_with(self.close));
         let (kind, mark_len) = TagKind::from_mark(mark.unwrap_or_default());
         let content = mark_at + mark_len;
-        // White space up to the end of the source is no part of what an error should point at.
+        // If only white space follows, the error should not point at it.
         let opening = Span::new(start, if rest.is_empty() { inside } else { content });
         let (content_end, end) = match kind {
             TagKind::Delimiters => self.end_of_delimiters(content, opening)?,
@@ -129,16 +129,15 @@ impl<'s> Scanner<'s> {
         Ok(tag)
     }
 
-    /// Where the content of `{{=<% %>=}}` ends, and the tag. The content may well contain the
-    /// closing delimiter.
+    /// Returns the ends of the content of `{{=<% %>=}}` and of the tag. The content may contain the closing delimiter.
     fn end_of_delimiters(&self, content: usize, opening: Span) -> Result<(usize, usize)> {
         let ending = format!("={}", self.close);
         let at = self.find(&ending, content).ok_or_else(|| self.unclosed("=", opening))?;
         Ok((at, at + ending.len()))
     }
 
-    /// Where the content of `{{{x}}}` ends, and the tag. The first closing delimiter must have the
-    /// third brace, or a forgotten one would swallow everything up to the next such tag.
+    /// Returns the ends of the content of `{{{x}}}` and of the tag. The first closing delimiter must have the third
+    /// brace. Otherwise a missing one would swallow everything up to the next such tag.
     fn end_of_triple(&self, content: usize, opening: Span) -> Result<(usize, usize)> {
         let at = self.find(self.close, content).ok_or_else(|| self.unclosed("}", opening))?;
         if self.source[at..].strip_prefix('}').is_some_and(|rest| rest.starts_with(self.close)) {
@@ -162,7 +161,7 @@ impl<'s> Scanner<'s> {
     }
 }
 
-/// The delimiters that a tag sets.
+/// Returns the delimiters that a tag sets.
 fn delimiters<'s>(tag: &Tag<'s>) -> Result<(&'s str, &'s str)> {
     let mut words = tag.name.split_whitespace();
     if let (Some(open), Some(close), None) = (words.next(), words.next(), words.next())

@@ -1,4 +1,4 @@
-//! Expressions.
+//! Lowering of expressions.
 
 use minijinja::Value as MjValue;
 use minijinja::machinery::{Span as MjSpan, ast};
@@ -24,8 +24,8 @@ impl<'s> Lowering<'s> {
         expr.map(|expr| self.expr(expr)).transpose()
     }
 
-    /// An expression. Each sort has a function of its own: where nothing is optimised, one for all
-    /// would take up room on the stack for every sort at each level.
+    /// Lowers an expression. Each kind has its own function: in unoptimized builds, a single function would use stack
+    /// space for every kind at each level.
     pub(super) fn expr(&mut self, expr: &ast::Expr<'s>) -> Result<Expr> {
         self.enter(STACK_OF_EXPR);
         let result = match expr {
@@ -125,8 +125,8 @@ impl<'s> Lowering<'s> {
         Ok(ExprKind::Dict(pairs))
     }
 
-    /// The span of an attribute's name: the parser's span of the whole begins too early or too
-    /// late, but it ends with the name.
+    /// Returns the span of an attribute's name. The parser's span starts too early or too late, but it ends with the
+    /// name.
     fn place_of_name(&self, name: &str, at: Place) -> Place {
         let start = (at.end as usize).saturating_sub(name.len());
         if self.source.get(start..at.end as usize) == Some(name) { Place { start: start as u32, ..at } } else { at }
@@ -227,7 +227,7 @@ fn compare_op(op: ast::CompareOpKind) -> BinaryOp {
     }
 }
 
-/// The parser only makes constants of these kinds.
+/// Converts a constant. The parser only creates constants of these kinds.
 fn constant_of(value: &MjValue) -> Const {
     match value.kind() {
         ValueKind::Bool => Const::Bool(value.is_true()),

@@ -1,4 +1,4 @@
-//! From minijinja's syntax tree to ours.
+//! Lowering of minijinja's syntax tree to ours.
 
 mod expr;
 
@@ -48,15 +48,15 @@ pub(super) fn lower(template: &ast::Stmt<'_>, source: &str, options: Options<'_>
     })
 }
 
-/// How many names are searched one by one. More of them have an index.
+/// Up to this many names, a linear search is used; above it, an index.
 const MAX_SEARCHED: usize = 16;
 
-/// The inputs, and which index each name has.
+/// The inputs and their indexes.
 struct InputNames {
     names: Vec<Name>,
-    /// Empty while there are few names.
+    /// Empty while there are only a few names.
     indexes: HashMap<Box<str>, usize>,
-    /// How many of them the caller declares.
+    /// The number of inputs that the caller declared.
     declared: usize,
 }
 
@@ -68,7 +68,7 @@ impl InputNames {
         inputs
     }
 
-    /// Puts names into the index that are not in it, once there are many.
+    /// Adds new names to the index, once there are many.
     fn update(&mut self) {
         if self.names.len() <= MAX_SEARCHED {
             return;
@@ -86,7 +86,7 @@ impl InputNames {
         self.indexes.get(name).copied()
     }
 
-    /// The index of an input that the template mentions here.
+    /// Returns the index of an input that the template mentions at `place`.
     fn index(&mut self, name: &str, place: Place) -> usize {
         let Some(index) = self.find(name) else {
             self.names.push(Name { name: name.into(), span: place });
@@ -109,27 +109,26 @@ struct Lowering<'s> {
     frames: Frames,
     inputs: InputNames,
     newlines: Newlines<'s>,
-    /// Lines of the source in which an interpolation is written as one piece.
+    /// The lines of the source in which an interpolation is written as one piece.
     protected: &'s [std::ops::Range<usize>],
     literal_bytes: usize,
     plain_inputs: Vec<usize>,
     interpolations: usize,
     notable: Option<Notable>,
     notes: usize,
-    /// What running this place of the template may take up of the stack, and the most that any
-    /// place of the current body does.
+    /// The stack that running the current place of the template may take up, and the maximum of the current body.
     stack: usize,
     deepest: usize,
 }
 
-/// What running one level takes up of the stack: see [`Tree::stack`].
+/// The stack that one level takes up. See [`Tree::stack`].
 const STACK_OF_EXPR: usize = 4;
 const STACK_OF_ARGS: usize = 1;
 const STACK_OF_CALL: usize = 7;
 
 impl<'s> Lowering<'s> {
-    /// The body of a scope: names that it assigns anywhere get their slots first, so that a macro
-    /// can refer to what is only set further down.
+    /// Lowers the body of a scope. Names that it assigns anywhere get their slots first, so that a macro can refer to a
+    /// name that is only set further down.
     fn scope_body(&mut self, statements: &[ast::Stmt<'s>]) -> Result<Block> {
         let mut names = Vec::new();
         assigned_names(statements, &mut names);
@@ -139,7 +138,7 @@ impl<'s> Lowering<'s> {
         self.block(statements)
     }
 
-    /// Goes a level deeper.
+    /// Enters a level.
     fn enter(&mut self, stack: usize) {
         self.stack += stack;
         self.deepest = self.deepest.max(self.stack);
@@ -149,14 +148,14 @@ impl<'s> Lowering<'s> {
         self.stack -= stack;
     }
 
-    /// Begins to measure a body that is called.
+    /// Starts measuring a body that is called.
     fn begin_body(&mut self) -> (usize, usize) {
         let around = (self.stack, self.deepest);
         (self.stack, self.deepest) = (STACK_OF_CALL, STACK_OF_CALL);
         around
     }
 
-    /// Ends it: what running it takes up.
+    /// Ends the measurement and returns the stack that the body takes up.
     fn end_body(&mut self, around: (usize, usize)) -> usize {
         let stack = self.deepest;
         (self.stack, self.deepest) = around;
@@ -171,7 +170,7 @@ impl<'s> Lowering<'s> {
         Ok(block)
     }
 
-    /// A statement. Each sort has a function of its own, as with [`Lowering::expr`].
+    /// Lowers a statement. Each kind has its own function, for the same reason as in [`Lowering::expr`].
     fn statement(&mut self, statement: &ast::Stmt<'s>, block: &mut Block) -> Result<()> {
         if let ast::Stmt::EmitRaw(text) = statement {
             let text = self.newlines.restore(text.raw);
@@ -266,8 +265,8 @@ impl<'s> Lowering<'s> {
         push(if is_protected { Node::EmitWhole(expr) } else { Node::Emit(expr) }, block)
     }
 
-    /// An `if` with its `elif`s, which the parser nests, as one list. (An `if` that is all there is
-    /// in an `else` means the same.)
+    /// Lowers an `if` with its `elif` branches, which the parser nests, to one list. An `if` that is the only statement
+    /// in an `else` has the same meaning.
     fn if_chain(&mut self, first: &ast::IfCond<'s>, block: &mut Block) -> Result<()> {
         let mut branches = Vec::new();
         let mut current = first;
@@ -304,7 +303,7 @@ impl<'s> Lowering<'s> {
         )
     }
 
-    /// The body of a loop, and what running it takes up of the stack if the loop can be called.
+    /// Lowers the body of a loop. Also returns the stack that the body takes up if the loop is recursive.
     fn loop_body(&mut self, node: &ast::ForLoop<'s>) -> Result<(Block, usize)> {
         if !node.recursive {
             return Ok((self.block(&node.body)?, 0));
@@ -389,11 +388,11 @@ impl<'s> Lowering<'s> {
 }
 
 fn place(span: MjSpan) -> Place {
-    // What is empty ends, in the parser's view, before it begins.
+    // The parser's span of something empty ends before it starts.
     Place { start: span.start_offset, end: span.end_offset.max(span.start_offset) }
 }
 
-/// What running a statement takes up of the stack, apart from what is in it.
+/// Returns the stack that a statement takes up, not counting its contents.
 fn stack_of(statement: &ast::Stmt<'_>) -> usize {
     match statement {
         ast::Stmt::ForLoop(_) => 5,
@@ -408,7 +407,7 @@ fn push(node: Node, block: &mut Block) -> Result<()> {
     Ok(())
 }
 
-/// Why a statement is refused.
+/// Builds the error for a statement that is not allowed.
 fn refused(statement: &ast::Stmt<'_>) -> Error {
     match statement {
         ast::Stmt::Block(node) => excluded("block", node.span()),
