@@ -10,7 +10,7 @@ use crate::json::JsonMap;
 use crate::text::origin::Origin;
 use crate::text::traced::{Note, TracedText};
 
-/// A template's input, as far as rendered text depends on it.
+/// The properties of a template's input that decide how its text is treated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InputInfo {
     /// The input's name.

@@ -121,7 +121,7 @@ impl std::fmt::Debug for RenderOptions<'_> {
 impl Prompt {
     /// Creates a prompt whose instructions start `offset` bytes into their source.
     pub fn from_document(spec: PromptSpec, source: SourceFile, offset: usize, warnings: Vec<Diagnostic>) -> Self {
-        // The positions of the variants are unknown, so errors in them are searched for from the same offset.
+        // The positions of the variants are not known, so their spans are shifted by the same offset.
         let placements = vec![Placement::Verbatim(offset); 1 + spec.variants.len()];
         Self::placed(spec, source, placements, warnings)
     }
@@ -230,7 +230,7 @@ impl Prompt {
         std::iter::once(DEFAULT_VARIANT).chain(self.spec.variants.iter().map(|variant| variant.name.as_str()))
     }
 
-    /// Returns the name of the model that the response should match. Its meaning is up to the application.
+    /// Returns the application's name for the type that the response should have. Tympan does not resolve it.
     pub fn output_model(&self) -> Option<&str> {
         self.spec.output_model.as_deref()
     }

@@ -40,8 +40,8 @@ const MAX_PATH: usize = 8;
 /// followed.
 const MAX_PASSES: usize = 4;
 
-/// The total number of taint entries that are copied. Without this limit, a template that often reads a value with many
-/// inputs would make the analysis slow. Above it, all uses are still found, but not all sinks.
+/// The maximum number of taint entries that are copied in total. Without it, a template that often reads a value with
+/// many inputs would make the analysis slow. Above it, all uses are still found, but not all sinks.
 const MAX_COPIES: usize = 400_000;
 
 /// Follows the inputs through a template.
@@ -128,7 +128,7 @@ struct Pass {
     attributes: BTreeMap<usize, Taint>,
     /// The captured outputs that are being rendered, innermost last.
     outputs: Vec<Taint>,
-    /// The captured texts whose filters are being analysed.
+    /// The captured texts whose filters are being analyzed.
     captured: Vec<Taint>,
     uses: BTreeMap<usize, Place>,
     sinks: BTreeMap<usize, Sink>,
@@ -180,7 +180,7 @@ impl Pass {
         }
     }
 
-    /// Analyses branches. Any of them may be taken, so afterwards a slot may hold what any branch has set.
+    /// Analyzes branches. Any of them may be taken, so afterwards a slot may hold what any branch has set.
     fn branches(&mut self, branches: &[(Expr, Block)], or_else: &Block) {
         let mark = self.frame().trail.len();
         let mut set = Vec::new();

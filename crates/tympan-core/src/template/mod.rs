@@ -98,7 +98,7 @@ impl Template {
         uses.range(from..).map(|(index, place)| (&*self.tree.inputs[*index].name, (*place).into())).collect()
     }
 
-    /// Analyses how the inputs flow through the template.
+    /// Analyzes how the inputs flow through the template.
     pub(crate) fn flow(&self) -> flow::Flow {
         flow::analyse(&self.tree)
     }

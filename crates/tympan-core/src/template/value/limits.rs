@@ -186,8 +186,8 @@ impl Budget {
     }
 }
 
-/// Measures work in steps. When the rest of the budget is used up, or the work nests too deeply, the meter tells its
-/// caller to stop. [`Budget::pay`] then fails.
+/// Measures work in steps. When the rest of the budget is used up, or the work nests too deeply, the caller has to
+/// stop. [`Budget::pay`] then fails.
 #[derive(Debug)]
 pub(crate) struct Meter {
     left: usize,

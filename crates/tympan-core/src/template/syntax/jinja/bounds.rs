@@ -82,7 +82,8 @@ const COSTS: [u8; 256] = {
     costs
 };
 
-/// Returns whether a word is an operator, or may end in one: a number ends at the first letter that cannot be part of it.
+/// Returns whether a word is an operator, or may end in one: a number ends at the first letter that cannot belong to
+/// it.
 fn is_operator(word: &[u8]) -> bool {
     word[0].is_ascii_digit() || matches!(word, b"and" | b"or" | b"not" | b"is" | b"if" | b"else" | b"in")
 }

@@ -88,7 +88,7 @@ impl<'s> Scanner<'s> {
         Ok((text, Some(tag)))
     }
 
-    /// For a tag that is alone on its line, returns the text before that line and the end of the line.
+    /// Returns the text before the tag's line and the end of that line, or `None` if the tag is not alone on it.
     fn own_line(&self, before: &'s str, tag_end: usize) -> Option<(&'s str, usize)> {
         let kept = before.trim_end_matches([' ', '\t']);
         let begins_line = kept.ends_with('\n') || (kept.is_empty() && self.at_line_start);
