@@ -1,25 +1,26 @@
-//! The arguments of a tool call, read as kindly as can be done without guessing.
+//! Lenient parsing of tool call arguments.
 //!
-//! Models wrap JSON in fences, put prose around it, and leave commas behind the last item. All of that is read. What
-//! still is no JSON object is an error that the model can be told: it never becomes an empty object.
+//! Models wrap JSON in code fences, surround it with prose, and leave trailing commas. The parser accepts all of that
+//! without guessing. Anything that still is not a JSON object is an error that can be reported to the model; it never
+//! becomes an empty object.
 
 use serde_json::Value as Json;
 
 use crate::json::JsonMap;
 
-/// What had to be done before arguments could be read.
+/// A repair that was needed to parse the arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repair {
-    /// A fence around them was taken away.
+    /// Removed a code fence around the arguments.
     Fence,
-    /// The first object in a text was taken.
+    /// Extracted the first object from surrounding prose.
     Prose,
-    /// Commas behind a last item were taken away.
+    /// Removed trailing commas.
     TrailingCommas,
 }
 
 impl Repair {
-    /// What was done, in words.
+    /// Returns a description of the repair.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Fence => "took away a fence",
@@ -29,10 +30,10 @@ impl Repair {
     }
 }
 
-/// Reads arguments. Nothing at all is an object without members: that is how some models call what takes nothing.
+/// Parses arguments. Blank text parses as an empty object, because some models call tools without parameters that way.
 ///
 /// # Errors
-/// Why it is no JSON object, in words that a model can use. The arguments are not quoted.
+/// Returns the reason why the text is not a JSON object, worded for a model. It does not quote the arguments.
 pub fn parse(text: &str) -> Result<(JsonMap, Option<Repair>), String> {
     let text = text.trim();
     if text.is_empty() {
@@ -60,7 +61,7 @@ fn object(text: &str) -> Result<JsonMap, String> {
         Ok(Json::Object(map)) => Ok(map),
         Ok(other) => Err(format!("expected an object, found {}", kind(&other))),
         Err(error) => {
-            // What comes before the place is serde's reason, which quotes nothing of the text.
+            // Serde's reason, which precedes the position, quotes nothing from the text.
             let place = format!(" at line {} column {}", error.line(), error.column());
             Err(error.to_string().trim_end_matches(&place).to_owned() + &place)
         }
@@ -78,7 +79,7 @@ const fn kind(value: &Json) -> &'static str {
     }
 }
 
-/// What stands between the fences of a text that is nothing else.
+/// Returns the contents of a code fence if the whole text is one.
 fn without_fence(text: &str) -> Option<&str> {
     let inside = text.strip_prefix("```")?.strip_suffix("```")?;
     let (language, body) = inside.split_once('\n').unwrap_or(("", inside));
@@ -86,7 +87,7 @@ fn without_fence(text: &str) -> Option<&str> {
     Some(if is_language { body } else { inside }.trim())
 }
 
-/// The first object in a text, from its brace to the one that closes it.
+/// Returns the first object in a text, from its opening brace to the matching closing one.
 fn first_object(text: &str) -> Option<&str> {
     let start = text.find('{')?;
     let mut depth = 0_usize;
@@ -109,7 +110,7 @@ fn first_object(text: &str) -> Option<&str> {
     None
 }
 
-/// The text without commas before a closing brace or bracket, but for those in strings.
+/// Removes commas before a closing brace or bracket, except inside strings.
 fn without_trailing_commas(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut strings = Strings::default();
@@ -123,7 +124,7 @@ fn without_trailing_commas(text: &str) -> String {
     out
 }
 
-/// Knows, byte by byte, what is inside the strings of JSON.
+/// Tracks, byte by byte, whether the input is inside a JSON string.
 #[derive(Default)]
 struct Strings {
     in_string: bool,
@@ -131,7 +132,7 @@ struct Strings {
 }
 
 impl Strings {
-    /// Whether the next byte is part of a string, its quotes included.
+    /// Returns whether the next byte is part of a string, including its quotes.
     fn is_inside(&mut self, byte: u8) -> bool {
         if !self.in_string {
             self.in_string = byte == b'"';

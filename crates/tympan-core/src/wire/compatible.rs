@@ -1,36 +1,36 @@
-//! The providers that Tympan knows: a row each.
+//! The table of known providers.
 
 use super::Protocol;
 
-/// A provider: where it is, how it is asked, and in what it differs from the others.
+/// A provider: its address, its authentication, and its differences from OpenAI.
 #[derive(Debug)]
 pub struct Provider {
     /// The name that prompts use.
     pub name: &'static str,
     /// Other names that prompts may use.
     pub aliases: &'static [&'static str],
-    /// Its address; `None` if everybody has an address of their own.
+    /// The default base URL; `None` if every customer has a different one.
     pub base_url: Option<&'static str>,
-    /// The environment variables that usually hold the key, the best one first.
+    /// The environment variables that usually hold the key, in order of preference.
     pub key_variables: &'static [&'static str],
-    /// The environment variable that usually holds the address, where there is one.
+    /// The environment variable that usually holds the base URL, if there is one.
     pub base_url_variable: Option<&'static str>,
-    /// Hosts besides that of [`Provider::base_url`] that a key of the environment may go to. What begins with a dot is
-    /// the end of a name.
+    /// Hosts that a key from the environment may be sent to, in addition to the host of [`Provider::base_url`]. An
+    /// entry that starts with a dot matches the hosts directly below that domain.
     pub hosts: &'static [&'static str],
-    /// Whether it usually runs on the same machine, and does without a key.
+    /// Whether the provider usually runs on the same machine and does not need a key.
     pub is_local: bool,
-    /// What it speaks; the first is what prompts without an `apiType` get.
+    /// The supported protocols. Prompts without an `apiType` use the first.
     pub protocols: &'static [Protocol],
-    /// How it wants the key.
+    /// How the key is sent.
     pub auth: Auth,
-    /// How its addresses are made.
+    /// How URLs are built.
     pub paths: Paths,
-    /// In what it differs from OpenAI.
+    /// Differences from OpenAI.
     pub quirks: Quirks,
 }
 
-/// How a provider wants the key.
+/// How a provider expects the API key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Auth {
     /// `authorization: Bearer …`
@@ -42,7 +42,7 @@ pub enum Auth {
 }
 
 impl Auth {
-    /// The name of the header.
+    /// Returns the name of the header.
     pub const fn header(self) -> &'static str {
         match self {
             Self::Bearer => "authorization",
@@ -51,7 +51,7 @@ impl Auth {
         }
     }
 
-    /// What stands before the key.
+    /// Returns the text before the key in the header's value.
     pub const fn prefix(self) -> &'static str {
         match self {
             Self::Bearer => "Bearer ",
@@ -60,42 +60,42 @@ impl Auth {
     }
 }
 
-/// How a provider's addresses are made of the address that it was given.
+/// How to build a provider's URLs from its base URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Paths {
-    /// An address without a path gets this one; a path that was given is kept.
+    /// Append this path if the base URL has none; otherwise use the base URL's path.
     Default(&'static str),
-    /// This path is added, unless the address ends in it.
+    /// Append this path, unless the base URL already ends in it.
     Under(&'static str),
-    /// Azure's: the deployment is in the path, and the version of the API behind it.
+    /// Azure's scheme: the deployment is part of the path, and the API version is a query parameter.
     Deployments,
 }
 
-/// In what a provider differs from OpenAI.
+/// A provider's differences from OpenAI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quirks {
-    /// What it calls the most tokens that an answer may have.
+    /// The name of the option that limits the tokens in a response.
     pub max_tokens: &'static str,
-    /// What it calls the seed.
+    /// The name of the seed option.
     pub seed: &'static str,
-    /// Whether it takes `top_k`.
+    /// Whether the provider supports `top_k`.
     pub top_k: bool,
-    /// Whether a stream tells its usage only if `stream_options` ask for it.
+    /// Whether streams include usage only if `stream_options` requests it.
     pub stream_usage: bool,
-    /// How it is told the JSON Schema of an answer.
+    /// How to send the JSON Schema of the response.
     pub json_schema: JsonSchema,
-    /// Whether it knows the role `developer`, which is `system` otherwise.
+    /// Whether the provider supports the role `developer`. If not, `system` is sent instead.
     pub developer: bool,
 }
 
-/// How a provider is told the JSON Schema that an answer is held to.
+/// How to send a provider the JSON Schema that responses must follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JsonSchema {
-    /// As OpenAI is: by a format of its own.
+    /// In a dedicated format, like OpenAI.
     Own,
-    /// In the format that asks for JSON.
+    /// In the `json_object` format.
     InJsonObject,
-    /// Not at all: it holds answers to JSON, and to nothing more.
+    /// Not at all. The provider enforces only that the response is JSON.
     Never,
 }
 
@@ -108,7 +108,7 @@ const OPENAI: Quirks = Quirks {
     developer: true,
 };
 
-/// What most of those are like that are compatible with OpenAI.
+/// The defaults for OpenAI-compatible providers.
 const COMPATIBLE: Quirks = Quirks { max_tokens: "max_tokens", developer: false, ..OPENAI };
 
 const CHAT: &[Protocol] = &[Protocol::OpenAiChat];
@@ -121,7 +121,7 @@ const CHAT_RESPONSES_IMAGES: &[Protocol] = &[Protocol::OpenAiChat, Protocol::Ope
 const ALL_OF_OPENAI: &[Protocol] =
     &[Protocol::OpenAiChat, Protocol::OpenAiResponses, Protocol::OpenAiEmbeddings, Protocol::OpenAiImages];
 
-/// What a row says if it does not say otherwise.
+/// The default values of a provider's fields.
 const ROW: Provider = Provider {
     name: "",
     aliases: &[],
@@ -136,7 +136,7 @@ const ROW: Provider = Provider {
     quirks: COMPATIBLE,
 };
 
-/// Every provider.
+/// All known providers.
 pub const PROVIDERS: &[Provider] = &[
     Provider {
         name: "openai",
@@ -208,7 +208,7 @@ pub const PROVIDERS: &[Provider] = &[
         key_variables: &["LLAMA_API_KEY"],
         is_local: true,
         protocols: CHAT_EMBEDDINGS,
-        // Its own server knows both forms, and that of its Python bindings only this one.
+        // Its own server accepts both forms; the server of its Python bindings accepts only this one.
         quirks: Quirks { top_k: true, json_schema: JsonSchema::InJsonObject, ..COMPATIBLE },
         ..ROW
     },
@@ -226,7 +226,7 @@ pub const PROVIDERS: &[Provider] = &[
         base_url: Some("https://api.mistral.ai/v1"),
         key_variables: &["MISTRAL_API_KEY"],
         protocols: CHAT_EMBEDDINGS,
-        // Its streams always end with the usage, and it refuses options that it does not know.
+        // Its streams always end with the usage, and it rejects unknown options.
         quirks: Quirks { seed: "random_seed", stream_usage: false, ..COMPATIBLE },
         ..ROW
     },
@@ -275,10 +275,10 @@ pub const PROVIDERS: &[Provider] = &[
     },
 ];
 
-/// The provider that prompts get which name none: the one whose interface the others imitate.
+/// The provider of prompts that do not name one: the provider whose API the others imitate.
 pub const DEFAULT_PROVIDER: &str = "openai";
 
-/// The provider with this name.
+/// Returns the provider with this name or alias.
 pub fn provider(name: &str) -> Option<&'static Provider> {
     PROVIDERS.iter().find(|row| row.name == name || row.aliases.contains(&name))
 }

@@ -1,7 +1,7 @@
-//! The provider `echo`: a stand-in for a model that needs no key and no network.
+//! The `echo` provider: a deterministic stand-in for a model that needs no key and no network.
 //!
-//! It answers with the last user message, or fills the prompt's `outputs` with values that fit them, and always in the
-//! same way. A script makes it call tools first:
+//! It answers with the last user message, or, if the prompt declares `outputs`, with values that match them. With a
+//! script, it can call tools first:
 //!
 //! ```yaml
 //! model:
@@ -11,7 +11,7 @@
 //!       script: ${file:script.yaml}
 //! ```
 //!
-//! where the script is a list of rounds, each with a `text`, a `refusal`, an `error` or some `tool_calls`:
+//! The script is a list of rounds, each with a `text`, a `refusal`, an `error` or `tool_calls`:
 //!
 //! ```yaml
 //! - tool_calls:
@@ -30,21 +30,22 @@ use crate::spec::schema::{Property, PropertyKind};
 use crate::text::hash::sha256_hex;
 use crate::wire::response::{Answer, Delta, FinishReason, Output, Response, ToolCall, Usage};
 
-/// The provider's name, and its model's.
+/// The name of the provider and of its model.
 pub const ECHO: &str = "echo";
 
-/// How many numbers the vectors of `echo` have.
+/// The number of dimensions of the embeddings.
 const DIMENSIONS: usize = 8;
 
-/// A picture of one transparent point, as PNG in base64.
+/// A PNG image of one transparent pixel, as base64.
 const PICTURE: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-/// Answers as a model would, from the prompt and the messages alone. The interface is the one that is named, or else the
-/// prompt's.
+/// Answers as a model would, using only the prompt and the messages. The API type is `api_type`, or the prompt's if
+/// `None`.
 ///
 /// # Errors
-/// The prompt asks for an interface that `echo` does not have, its script is at fault, or the script says so.
+/// Returns an error if `echo` does not support the API type, if the script is invalid, or if the current round of the
+/// script is an `error`.
 pub fn answer(prompt: &Prompt, messages: &[Message], api_type: Option<&str>) -> Result<Response> {
     let model = prompt.spec().model.as_ref();
     let api_type = api_type.or_else(|| model?.api_type.as_deref()).unwrap_or("chat");
@@ -68,7 +69,7 @@ pub fn answer(prompt: &Prompt, messages: &[Message], api_type: Option<&str>) -> 
     })
 }
 
-/// The steps in which an answer would arrive if it were streamed: a word at a time.
+/// Splits a response into the deltas that a stream would deliver, one word at a time.
 pub fn deltas(response: &Response) -> Vec<Delta> {
     let words = response.deltas().into_iter().flat_map(|delta| match delta {
         Delta::Text(text) => text.split_inclusive(char::is_whitespace).map(|word| Delta::Text(word.into())).collect(),
@@ -78,7 +79,7 @@ pub fn deltas(response: &Response) -> Vec<Delta> {
 }
 
 fn chat(prompt: &Prompt, messages: &[Message]) -> Result<Answer> {
-    // What has been answered since the user last spoke are the rounds that are behind us.
+    // Each assistant message since the last user message is a round that is already complete.
     let since_user = messages.iter().rev().take_while(|message| message.role != Role::User);
     let round = since_user.filter(|message| message.role == Role::Assistant).count();
     if let Some(script) = script(prompt) {
@@ -93,7 +94,7 @@ fn chat(prompt: &Prompt, messages: &[Message]) -> Result<Answer> {
     Ok(Answer { text, ..Answer::default() })
 }
 
-/// What a message says, with names in the places of pictures and the like.
+/// Returns the text of a message, with placeholders for images and other media.
 fn spoken(message: &Message) -> String {
     let mut out = String::new();
     for part in message.content.iter() {
@@ -145,7 +146,7 @@ fn tool_call(call: &Json, round: usize, index: usize) -> Option<ToolCall> {
     let id = call.get("id").and_then(Json::as_str).map(str::to_owned);
     let arguments = match call.get("arguments") {
         None => "{}".to_owned(),
-        // Models do write arguments that are no JSON.
+        // A string is used verbatim, so that a script can imitate malformed JSON from a model.
         Some(Json::String(text)) => text.clone(),
         Some(value) => value.to_string(),
     };
@@ -161,7 +162,7 @@ fn object(properties: &[Property]) -> Json {
     Json::Object(entries.collect::<JsonMap>())
 }
 
-/// A value that fits a declaration; the author's own, if there is one.
+/// Returns a value that matches a declaration: the author's default, example or first enum value if there is one.
 fn value(property: &Property) -> Json {
     let written = property.default.as_ref().or(property.example.as_ref());
     let written = written.or_else(|| property.enum_values.as_ref()?.first());
@@ -181,7 +182,7 @@ fn value(property: &Property) -> Json {
     }
 }
 
-/// A vector of length one that only the same text has.
+/// Derives a vector of length one from the hash of a text.
 fn vector(text: &str) -> Vec<f64> {
     let digits = sha256_hex(text);
     let parts = digits.as_bytes().chunks(2).take(DIMENSIONS);
@@ -191,7 +192,7 @@ fn vector(text: &str) -> Vec<f64> {
     numbers.into_iter().map(|number| number / length).collect()
 }
 
-/// Words in place of tokens: it has no tokens of its own.
+/// Counts words instead of tokens, because `echo` has no tokenizer.
 fn usage(messages: &[Message], output: &Output) -> Usage {
     let words = |text: &str| text.split_whitespace().count() as u64;
     let input_tokens = messages.iter().map(|message| words(&spoken(message))).sum();

@@ -1,20 +1,21 @@
-//! The headers of requests.
+//! Request headers.
 
 use super::compatible::{Auth, Provider};
 use super::{Header, HeaderValue};
 use crate::error::{Error, Kind, Result};
 use crate::spec::Secret;
 
-/// What Anthropic wants to be told: the version of the protocol that is spoken here.
+/// The version of Anthropic's API to request. Anthropic requires this header.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 
-/// What every request says of itself.
+/// The `user-agent` of every request.
 const USER_AGENT: &str = concat!("tympan/", env!("CARGO_PKG_VERSION"));
 
-/// The headers of a request.
+/// Builds the headers of a request.
 ///
 /// # Errors
-/// The key holds what a header cannot carry. The error does not say what.
+/// Returns an error if the key is empty or contains a character that a header cannot carry. The error does not quote
+/// the key.
 pub(super) fn headers(provider: &Provider, key: Option<&Secret>, has_body: bool, stream: bool) -> Result<Vec<Header>> {
     let mut headers = Vec::with_capacity(5);
     let mut plain = |name: &str, value: &str| {
@@ -36,7 +37,7 @@ pub(super) fn headers(provider: &Provider, key: Option<&Secret>, has_body: bool,
     Ok(headers)
 }
 
-/// A line end in a key would begin another header.
+/// Rejects keys with characters that are not allowed in a header. A line break in a key could inject another header.
 fn check_key(key: &Secret) -> Result<()> {
     let key = key.expose();
     if !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_graphic()) {

@@ -1,4 +1,5 @@
-//! The protocols that models are served by: requests out of messages, answers out of bytes. No HTTP is spoken here.
+//! The wire protocols of model providers: encodes messages as requests and decodes bytes into responses. This module
+//! does not do any HTTP.
 
 pub mod arguments;
 pub mod compatible;
@@ -29,23 +30,23 @@ pub use target::{AZURE_API_VERSION, BaseUrlFrom, Target, find_provider, own_conn
 pub use trust::{Address, Carried, check_destination, is_allowed, parse_endpoint};
 pub use unsupported::unsupported;
 
-/// A protocol.
+/// A wire protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Protocol {
-    /// OpenAI's Chat Completions, and all that is compatible with them.
+    /// OpenAI's Chat Completions, and every API compatible with it.
     OpenAiChat,
-    /// OpenAI's Responses.
+    /// OpenAI's Responses API.
     OpenAiResponses,
-    /// OpenAI's Embeddings.
+    /// OpenAI's Embeddings API.
     OpenAiEmbeddings,
-    /// OpenAI's Images.
+    /// OpenAI's Images API.
     OpenAiImages,
-    /// Anthropic's Messages.
+    /// Anthropic's Messages API.
     AnthropicMessages,
 }
 
 impl Protocol {
-    /// A short stable name.
+    /// Returns a short, stable name.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::OpenAiChat => "openai_chat",
@@ -57,33 +58,33 @@ impl Protocol {
     }
 }
 
-/// The protocol that a provider's interface of this name speaks: `chat`, `responses`, `embedding` or `image`. Without
-/// a name it is the first that the provider has.
+/// Returns the protocol that a provider uses for an API type: `chat`, `responses`, `embedding` or `image`. If
+/// `api_type` is empty, returns the provider's first protocol.
 ///
 /// # Errors
-/// The provider has no such interface.
+/// Returns an error if the provider is unknown or does not support the API type.
 pub fn protocol(provider: &str, api_type: &str) -> Result<Protocol> {
     target::find_protocol(find_provider(provider)?, Some(api_type))
 }
 
-/// What a request needs to know besides the prompt and the messages. What is `None` is the prompt's to say.
+/// Options for encoding a request. Fields that are `None` fall back to the prompt.
 #[derive(Clone, Default)]
 pub struct EncodeOptions<'a> {
-    /// The provider.
+    /// The provider's name.
     pub provider: Option<&'a str>,
-    /// The model's name at the provider.
+    /// The provider's name for the model.
     pub model: Option<&'a str>,
-    /// The interface: `chat`, `responses`, `embedding`, `image`.
+    /// The API type: `chat`, `responses`, `embedding` or `image`.
     pub api_type: Option<&'a str>,
-    /// The address that the provider's paths are added to.
+    /// The base URL that the provider's paths are appended to.
     pub base_url: Option<&'a str>,
-    /// The connection in place of the prompt's own, for one that the host has registered under a name.
+    /// A connection that replaces the prompt's own, such as one that the host registered by name.
     pub connection: Option<&'a Connection>,
-    /// The key in place of the connection's.
+    /// An API key that replaces the connection's.
     pub api_key: Option<&'a Secret>,
-    /// Whether the answer should come as a stream.
+    /// Whether to request a streamed response.
     pub stream: bool,
-    /// Functions that the model may call besides those that the prompt declares.
+    /// Functions that the model may call, in addition to those that the prompt declares.
     pub functions: &'a [Function],
 }
 
@@ -102,21 +103,21 @@ impl fmt::Debug for EncodeOptions<'_> {
     }
 }
 
-/// A function that a model may call, as the model gets to know it.
+/// A function that a model may call, as it is described to the model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Function {
-    /// Its name.
+    /// The function's name.
     pub name: String,
-    /// What it is for.
+    /// A description of what the function does.
     pub description: Option<String>,
-    /// The JSON Schema of its arguments.
+    /// The JSON Schema of the arguments.
     pub parameters: serde_json::Value,
-    /// Whether the provider should hold the model to the schema.
+    /// Whether the provider should enforce the schema.
     pub strict: bool,
 }
 
 impl Function {
-    /// A function that takes what these properties declare, and nothing else.
+    /// Creates a function whose parameters are exactly these properties.
     pub fn of_properties(name: impl Into<String>, description: Option<String>, properties: &[Property]) -> Self {
         let mut parameters = encode::schema_of(properties);
         parameters["additionalProperties"] = false.into();
@@ -124,20 +125,20 @@ impl Function {
     }
 }
 
-/// A request, ready for any HTTP client.
+/// An encoded request, ready for any HTTP client.
 #[derive(Clone, PartialEq)]
 pub struct WireRequest {
-    /// How the answer is to be read.
+    /// The protocol to decode the response with.
     pub protocol: Protocol,
-    /// Whether the answer should come as a stream.
+    /// Whether the request asks for a streamed response.
     pub stream: bool,
-    /// `POST`, or `GET` for a list of models.
+    /// The HTTP method: `POST`, or `GET` to list models.
     pub method: &'static str,
-    /// The address.
+    /// The URL.
     pub url: String,
     /// The headers, in order.
     pub headers: Vec<Header>,
-    /// The body: JSON.
+    /// The JSON body; empty for a `GET` request.
     pub body: String,
 }
 
@@ -154,23 +155,23 @@ impl fmt::Debug for WireRequest {
     }
 }
 
-/// A header of a request.
+/// A request header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Its name, in lower case.
+    /// The header's name, in lowercase.
     pub name: String,
-    /// Its value.
+    /// The header's value.
     pub value: HeaderValue,
 }
 
-/// The value of a header. One that is a credential is never printed.
+/// The value of a header. Credentials are never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub enum HeaderValue {
-    /// Anybody may see it.
+    /// A value that is safe to print.
     Plain(String),
-    /// Only the provider may see it. What stands before it, such as `Bearer `, is no secret.
+    /// A credential, meant only for the provider. Its prefix, such as `Bearer `, is not secret.
     Secret {
-        /// What stands before the credential.
+        /// The text before the credential.
         prefix: &'static str,
         /// The credential.
         secret: Secret,
@@ -178,7 +179,7 @@ pub enum HeaderValue {
 }
 
 impl HeaderValue {
-    /// The value as it is sent.
+    /// Returns the value as it is sent, including any credential.
     pub fn expose(&self) -> String {
         match self {
             Self::Plain(value) => value.clone(),
@@ -186,7 +187,7 @@ impl HeaderValue {
         }
     }
 
-    /// The value as it may be shown.
+    /// Returns the value with any credential redacted.
     pub fn redacted(&self) -> String {
         match self {
             Self::Plain(value) => value.clone(),

@@ -1,4 +1,4 @@
-//! Which models a provider has.
+//! Listing the models of a provider.
 
 use serde::Deserialize;
 
@@ -12,23 +12,23 @@ use crate::spec::Secret;
 /// A model, as its provider lists it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct ModelInfo {
-    /// Its name at the provider.
+    /// The provider's ID for the model.
     pub id: String,
-    /// Its name for people.
+    /// The human-readable name.
     #[serde(default)]
     pub display_name: Option<String>,
-    /// When it was made, in seconds since 1970, where the provider counts so.
+    /// The creation time, in seconds since the Unix epoch, if the provider reports it.
     #[serde(default)]
     pub created: Option<i64>,
-    /// Whose it is.
+    /// The model's owner.
     #[serde(default)]
     pub owned_by: Option<String>,
 }
 
-/// A request for the list of a provider's models; `base_url` is for an address that is not the provider's own.
+/// Builds a request for the list of a provider's models. `base_url` replaces the provider's default.
 ///
 /// # Errors
-/// There is no address, or it or the key cannot be used.
+/// Returns an error if there is no base URL, or if the URL or the key is invalid.
 pub fn list_models(
     provider: &'static Provider,
     base_url: Option<&str>,
@@ -53,10 +53,10 @@ pub fn list_models(
     })
 }
 
-/// Reads a list of models. The protocols that are known so far all write it alike.
+/// Decodes a list of models. All protocols known so far use the same format.
 ///
 /// # Errors
-/// It is none.
+/// Returns an error if the body is not a list of models.
 pub fn decode_models(_protocol: Protocol, body: &str) -> Result<Vec<ModelInfo>> {
     #[derive(Deserialize)]
     struct List {

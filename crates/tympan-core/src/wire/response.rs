@@ -1,28 +1,28 @@
-//! What a model answered, whoever served it: the one shape that every protocol's answers become.
+//! Model responses: the one representation that the responses of every protocol are decoded into.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use crate::json::JsonMap;
 
-/// A model's answer, or all that a stream of it added up to.
+/// A model's response, either complete or accumulated from a stream.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Response {
-    /// The provider's name for this answer.
+    /// The provider's ID for the response.
     pub id: Option<String>,
-    /// The model that really answered.
+    /// The model that actually answered.
     pub model: Option<String>,
-    /// What it answered.
+    /// The content of the response.
     pub output: Output,
-    /// Why it stopped.
+    /// Why the model stopped.
     pub finish_reason: Option<FinishReason>,
-    /// What it cost, in tokens.
+    /// The number of tokens used.
     pub usage: Option<Usage>,
 }
 
 impl Response {
-    /// The answer as the steps of a stream that comes all at once.
+    /// Returns the response as the deltas of a stream that arrives all at once.
     pub fn deltas(&self) -> Vec<Delta> {
         let mut deltas = Vec::new();
         if let Output::Answer(answer) = &self.output {
@@ -35,15 +35,15 @@ impl Response {
     }
 }
 
-/// What a model answered with.
+/// The content of a response.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Output {
-    /// Words, or calls of tools.
+    /// Text or tool calls.
     Answer(Answer),
-    /// Vectors, in the order of the texts they stand for.
+    /// Embedding vectors, in the order of their texts.
     Embeddings(Vec<Vec<f64>>),
-    /// Pictures: each an address, or base64 data.
+    /// Images, each a URL or base64 data.
     Images(Vec<String>),
 }
 
@@ -53,30 +53,30 @@ impl Default for Output {
     }
 }
 
-/// Words and calls of tools.
+/// Text and tool calls.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Answer {
     /// The text.
     pub text: String,
-    /// What the model thought before it answered, where the provider shows that.
+    /// The model's reasoning before the answer, if the provider exposes it.
     pub thinking: String,
-    /// Why the model will not answer.
+    /// The model's explanation for refusing to answer.
     pub refusal: Option<String>,
-    /// The tools it wants to have called, in order.
+    /// The tool calls, in order.
     pub tool_calls: Vec<ToolCall>,
-    /// The provider's own blocks, where it wants them back unchanged in the next round.
+    /// The provider's own content blocks, for providers that require them back unchanged in the next round.
     pub blocks: Option<Json>,
 }
 
-/// A tool that the model wants to have called.
+/// A tool call that the model requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// The provider's name for this call.
+    /// The provider's ID for the call.
     pub id: String,
-    /// The tool.
+    /// The tool's name.
     pub name: String,
-    /// The arguments as JSON, exactly as the model wrote them. Whether they parse is another question.
+    /// The arguments as JSON text, exactly as the model wrote them. They may not be valid JSON.
     pub arguments: String,
 }
 
@@ -87,24 +87,24 @@ impl ToolCall {
     }
 }
 
-/// Why a model stopped.
+/// The reason why a model stopped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FinishReason {
-    /// It had said all, or came upon a stop sequence.
+    /// The answer is complete, or the model reached a stop sequence.
     Stop,
-    /// It was not allowed to say more.
+    /// The answer reached the token limit.
     Length,
-    /// It wants tools to be called.
+    /// The model requests tool calls.
     ToolCalls,
-    /// What it said was held back.
+    /// The provider's content filter withheld the answer.
     ContentFilter,
-    /// Something else, in the provider's words.
+    /// Another reason, in the provider's words.
     Other(String),
 }
 
 impl FinishReason {
-    /// The name that traces use.
+    /// Returns the name that traces use.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Stop => "stop",
@@ -116,23 +116,23 @@ impl FinishReason {
     }
 }
 
-/// Tokens that went in and came out.
+/// Token usage.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
-    /// Tokens of the request, those from a cache included.
+    /// Tokens in the request, including cached ones.
     pub input_tokens: u64,
-    /// Tokens of the answer, those of its thinking included.
+    /// Tokens in the response, including those spent on reasoning.
     pub output_tokens: u64,
-    /// Both.
+    /// The total number of tokens.
     pub total_tokens: u64,
-    /// Tokens of the request that came from the provider's cache.
+    /// Request tokens that were read from the provider's cache.
     #[serde(skip_serializing_if = "is_zero")]
     pub cached_input_tokens: u64,
-    /// Tokens of the request that were written to the provider's cache.
+    /// Request tokens that were written to the provider's cache.
     #[serde(skip_serializing_if = "is_zero")]
     pub cache_write_tokens: u64,
-    /// Tokens of the answer that were spent on thinking.
+    /// Response tokens that were spent on reasoning.
     #[serde(skip_serializing_if = "is_zero")]
     pub reasoning_tokens: u64,
     /// The numbers under the provider's own names, for traces.
@@ -145,30 +145,30 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// A step of a streamed answer.
+/// An increment of a streamed response.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Delta {
     /// More text.
     Text(String),
-    /// More of what the model thinks.
+    /// More of the model's reasoning.
     Thinking(String),
-    /// The model begins to call a tool.
+    /// The start of a tool call.
     ToolCall {
-        /// Which of its calls: 0 for the first.
+        /// The call's index in the response, starting at 0.
         index: usize,
-        /// The provider's name for the call.
+        /// The provider's ID for the call.
         id: String,
-        /// The tool.
+        /// The tool's name.
         name: String,
     },
-    /// More of a call's arguments.
+    /// More of a tool call's arguments.
     ToolArguments {
-        /// Which of its calls.
+        /// The call's index in the response.
         index: usize,
-        /// A part of the JSON, cut anywhere.
+        /// A fragment of the JSON, split at an arbitrary position.
         fragment: String,
     },
-    /// What the answer has cost so far.
+    /// The token usage so far.
     Usage(Usage),
 }
 

@@ -1,4 +1,4 @@
-//! Server-sent events: a state machine that is fed with bytes, however they are cut.
+//! Server-sent events: an incremental decoder that accepts bytes in chunks of any size.
 
 use std::ops::ControlFlow;
 
@@ -6,24 +6,24 @@ use memchr::memchr2;
 
 use crate::error::{Error, Kind, Result};
 
-/// The most bytes that one event may have, unless the host says otherwise.
+/// The default limit on the size of an event, in bytes.
 pub const DEFAULT_MAX_EVENT_BYTES: usize = 16 << 20;
 
-/// What is kept of a buffer between events. More was for a giant, which may not come again.
+/// The buffer capacity to keep between events. A larger buffer was needed for an unusually large event, and is freed.
 const KEPT_BYTES: usize = 16 << 10;
 
-/// An event. It borrows what was pushed, unless it came in several pieces.
+/// A server-sent event. It borrows from the pushed bytes, unless it was split across several chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event<'a> {
-    /// The event's name, if it has one.
+    /// The event's name, if any.
     pub name: Option<&'a str>,
-    /// The name that a client would ask to go on from.
+    /// The event's ID, from which a client can resume the stream.
     pub id: Option<&'a str>,
-    /// The data; several lines of it are joined by line feeds.
+    /// The data. Multiple `data` lines are joined with line feeds.
     pub data: &'a str,
 }
 
-/// Reads events out of bytes.
+/// Decodes server-sent events from bytes.
 ///
 /// ```
 /// use tympan::wire::SseDecoder;
@@ -41,20 +41,20 @@ pub struct SseDecoder {
     max_event_bytes: usize,
     /// The beginning of an event whose end has not been pushed yet.
     pending: Vec<u8>,
-    /// Data of several lines, put together.
+    /// The joined data of an event with multiple `data` lines.
     joined: String,
-    /// Bytes in the complete lines of the event, each line end counted as one.
+    /// The number of bytes in the event's complete lines, counting each line ending as one.
     complete: usize,
-    /// Bytes of the line that is being read.
+    /// The number of bytes in the current line.
     line: usize,
-    /// Whether the last byte was a carriage return: a line feed that follows belongs to it.
+    /// Whether the last byte was a carriage return. A line feed that follows is part of the same line ending.
     after_cr: bool,
-    /// Whether nothing has been read yet, so that a byte order mark may come.
+    /// Whether nothing has been read yet. Only then is a byte order mark allowed.
     at_start: bool,
 }
 
 impl SseDecoder {
-    /// A decoder of events that have at most so many bytes.
+    /// Creates a decoder for events of at most `max_event_bytes` bytes.
     pub fn new(max_event_bytes: usize) -> Self {
         Self {
             max_event_bytes,
@@ -67,16 +67,19 @@ impl SseDecoder {
         }
     }
 
-    /// Takes more bytes, and hands out the events that they complete: each at its blank line, and not a byte later.
+    /// Pushes more bytes and calls `on_event` for each event that they complete. An event is complete as soon as its
+    /// blank line arrives.
     ///
     /// # Errors
-    /// An event is too large or no UTF-8, or what `on_event` returns. Nothing sensible can be pushed after that.
+    /// Returns an error if an event is too large or is not UTF-8, or any error that `on_event` returns. The decoder
+    /// cannot be used after an error.
     pub fn push(&mut self, bytes: &[u8], mut on_event: impl FnMut(Event<'_>) -> Result<()>) -> Result<()> {
         let _ = self.push_until(bytes, |event| on_event(event).map(ControlFlow::Continue))?;
         Ok(())
     }
 
-    /// As [`SseDecoder::push`], but stops where it is told to, and leaves the rest of the bytes alone.
+    /// Pushes more bytes like [`SseDecoder::push`], but stops when `on_event` breaks, and ignores the rest of the
+    /// bytes.
     pub(super) fn push_until(
         &mut self,
         bytes: &[u8],
@@ -84,7 +87,7 @@ impl SseDecoder {
     ) -> Result<ControlFlow<()>> {
         let skipped = usize::from(self.after_cr && bytes.first() == Some(&b'\n'));
         self.after_cr &= bytes.is_empty();
-        // Where the event, and the line, begin in these bytes, as far as they are in them.
+        // Where the current event and the current line begin in these bytes; 0 if they began in an earlier chunk.
         let (mut event, mut line) = (skipped, skipped);
         while let Some(end) = memchr2(b'\n', b'\r', &bytes[line..]).map(|at| line + at) {
             let is_cr = bytes[end] == b'\r';
@@ -104,7 +107,7 @@ impl SseDecoder {
                 self.complete += length + 1;
                 self.check_size()?;
                 let first = self.pending.first().or(bytes.get(event));
-                // Comments keep a connection alive, perhaps for hours: nothing of them is kept.
+                // Comments may keep a connection alive for hours, so they must not accumulate in the buffer.
                 if is_first && first == Some(&b':') {
                     self.pending.clear();
                     (event, self.complete, self.at_start) = (next, 0, false);
@@ -118,11 +121,11 @@ impl SseDecoder {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// The bytes have ended. An event without its blank line is handed out too, as far as it came: whether that is
-    /// all of it, only its reader can tell.
+    /// Ends the stream. A final event without its blank line is emitted too, even if it is incomplete; only the caller
+    /// can tell.
     ///
     /// # Errors
-    /// As [`SseDecoder::push`].
+    /// Returns an error if the last event is not UTF-8, or any error that `on_event` returns.
     pub fn finish(mut self, mut on_event: impl FnMut(Event<'_>) -> Result<()>) -> Result<()> {
         let _ = self.dispatch(&[], &mut |event: Event<'_>| on_event(event).map(ControlFlow::Continue))?;
         Ok(())
@@ -136,7 +139,7 @@ impl SseDecoder {
         Err(Error::new(Kind::ResponseTooLarge, format_args!("an event of the stream has more than {max} bytes")))
     }
 
-    /// Hands out an event whose last bytes these are.
+    /// Emits the event that ends with these bytes.
     fn dispatch(
         &mut self,
         bytes: &[u8],
@@ -154,7 +157,7 @@ impl SseDecoder {
     }
 }
 
-/// Reads the lines of an event. One without data is none.
+/// Parses the lines of an event and emits it. An event without data is ignored.
 fn read_event(
     bytes: &[u8],
     at_start: bool,
@@ -202,7 +205,7 @@ fn read_event(
 mod tests {
     use super::*;
 
-    /// The events as `name|id|data`, or the code of the error.
+    /// Returns the events as `name|id|data`, or the code of the error.
     fn read(pieces: &[&[u8]], max: usize) -> Result<Vec<String>, &'static str> {
         let mut seen = Vec::new();
         let mut on_event = |event: Event<'_>| {

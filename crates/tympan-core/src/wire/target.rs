@@ -1,4 +1,4 @@
-//! Where a request goes: which provider, which of its interfaces, which model.
+//! The destination of a request: the provider, its protocol and the model.
 
 use std::fmt;
 
@@ -14,26 +14,26 @@ use crate::secret::url::redacted_url;
 use crate::spec::{Connection, ConnectionKind, Model, Secret};
 use crate::wire::echo::ECHO;
 
-/// The version of Azure's API that requests ask for if the connection names none: the last one with deployments in its
-/// paths that is not a preview.
+/// The default version of Azure's API, for connections that do not specify one: the last stable version with
+/// deployments in its paths.
 pub const AZURE_API_VERSION: &str = "2024-10-21";
 
-/// Where a request goes.
+/// The destination of a request.
 #[derive(Clone)]
 pub struct Target<'a> {
     /// The provider.
     pub provider: &'static Provider,
-    /// The interface.
+    /// The protocol.
     pub protocol: Protocol,
-    /// The model's name at the provider.
+    /// The provider's name for the model.
     pub model: &'a str,
-    /// The address that paths are added to; `None` if the provider has none of its own and nobody has given one.
+    /// The base URL that paths are appended to; `None` if the provider has no default and none was configured.
     pub base_url: Option<&'a str>,
-    /// Who has given the address.
+    /// Where the base URL comes from.
     pub base_url_from: BaseUrlFrom,
-    /// The connection that is used, if there is one.
+    /// The connection to use, if any.
     pub connection: Option<&'a Connection>,
-    /// The key that was given, or that stands in the connection.
+    /// The API key from the options or the connection.
     pub api_key: Option<&'a Secret>,
 }
 
@@ -50,25 +50,25 @@ impl fmt::Debug for Target<'_> {
     }
 }
 
-/// Who has given an address.
+/// The source of a base URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BaseUrlFrom {
-    /// The host.
+    /// The host's options.
     Options,
-    /// The connection: the prompt's, or one that the host has registered.
+    /// The connection, either the prompt's or one that the host registered.
     Connection,
-    /// Nobody; it is the provider's usual one.
+    /// The provider's default.
     Provider,
 }
 
-/// Finds out where a request goes.
+/// Resolves the destination of a request.
 ///
-/// A prompt that names no provider gets `openai`, the reference of the Prompty specification: a name of a model is
-/// enough for a prompt to work.
+/// If the prompt does not name a provider, the provider is `openai`, the reference provider of the Prompty
+/// specification. A model name is therefore enough for a prompt to run.
 ///
 /// # Errors
-/// No model is named; the provider is not known; or it does not have the interface that the prompt asks for. That there
-/// is no key is none: whoever sends the request knows where else to look for one.
+/// Returns an error if no model is named, if the provider is unknown, or if the provider does not support the API type.
+/// A missing key is not an error here, because the sender may look for one elsewhere.
 pub fn target<'a>(prompt: &'a Prompt, options: &EncodeOptions<'a>) -> Result<Target<'a>> {
     let model = prompt.spec().model.as_ref();
     let provider = find_provider(named_provider(model, options))?;
@@ -90,12 +90,12 @@ pub fn target<'a>(prompt: &'a Prompt, options: &EncodeOptions<'a>) -> Result<Tar
     Ok(Target { provider, protocol, model: id, base_url, base_url_from, connection, api_key })
 }
 
-/// The connection that a prompt declares. It leads to the prompt's provider: for another one, which a caller may name,
-/// it has neither the address nor the key.
+/// Returns the connection that a prompt declares. It applies only to the prompt's own provider: if `provider` names a
+/// different one, returns `None`, so that neither the address nor the key is used for it.
 pub fn own_connection<'a>(prompt: &'a Prompt, provider: Option<&str>) -> Option<&'a Connection> {
     let model = prompt.spec().model.as_ref()?;
     let own = named_provider(Some(model), &EncodeOptions::default());
-    // One provider may have several names.
+    // A provider may have several names.
     let row = |name| find_provider(name).map_or(name, |row| row.name);
     let is_own = |name| row(name) == row(own);
     model.connection.as_ref().filter(|_| provider.is_none_or(is_own))
@@ -109,10 +109,10 @@ pub(super) fn named_api<'a>(model: Option<&'a Model>, options: &EncodeOptions<'a
     options.api_type.or_else(|| model?.api_type.as_deref())
 }
 
-/// The row of a provider.
+/// Returns the provider with this name or alias.
 ///
 /// # Errors
-/// It is not known.
+/// Returns an error if the provider is unknown.
 pub fn find_provider(name: &str) -> Result<&'static Provider> {
     provider(name).ok_or_else(|| {
         let names: Vec<_> = PROVIDERS.iter().map(|row| row.name).chain([ECHO]).collect();
@@ -124,7 +124,7 @@ pub fn find_provider(name: &str) -> Result<&'static Provider> {
     })
 }
 
-/// The interface of a provider that an `apiType` names.
+/// Returns the provider's protocol for an `apiType`.
 pub(super) fn find_protocol(provider: &Provider, api: Option<&str>) -> Result<Protocol> {
     let mut protocols = provider.protocols.iter().copied();
     let found = match api {
@@ -142,15 +142,15 @@ pub(super) fn find_protocol(provider: &Provider, api: Option<&str>) -> Result<Pr
 }
 
 impl Provider {
-    /// The address that the provider's environment variable gives. For a server on the same machine it need be no more
-    /// than a host: `OLLAMA_HOST` is also what the server itself listens on.
+    /// Returns the base URL from the value of the provider's environment variable. For a local server the value may be
+    /// just a host, because `OLLAMA_HOST` is also the address that the server itself listens on.
     pub fn base_url_of_variable(&self, value: &str) -> String {
         if !self.is_local || value.contains("://") {
             return value.to_owned();
         }
         let own = self.base_url.and_then(|own| Url::parse(own).ok());
         let Some(mut url) = Url::parse(&format!("http://{value}")).ok() else { return value.to_owned() };
-        // The usual port of HTTP is not kept in an address.
+        // `Url` drops the default port of HTTP, so check for an explicit `:80` in the value.
         if url.port().is_none() && !value.ends_with(":80") {
             let _ = url.set_port(own.as_ref().and_then(Url::port));
         }
@@ -162,12 +162,12 @@ impl Provider {
 }
 
 impl Protocol {
-    /// What prompts call it, as their `apiType`.
+    /// Returns the protocol's `apiType` in prompts.
     pub const fn api_type(self) -> &'static str {
         self.api_types()[0]
     }
 
-    /// What prompts may call it, its usual name first.
+    /// Returns all accepted values of `apiType`, the usual one first.
     const fn api_types(self) -> &'static [&'static str] {
         match self {
             Self::OpenAiChat => &["chat"],
@@ -178,7 +178,7 @@ impl Protocol {
         }
     }
 
-    /// Where it is, below a provider's address.
+    /// Returns the path of the endpoint, relative to the provider's base URL.
     const fn path(self) -> &'static str {
         match self {
             Self::OpenAiChat => "/chat/completions",
@@ -191,14 +191,14 @@ impl Protocol {
 }
 
 impl Target<'_> {
-    /// The address of the request.
+    /// Returns the URL of the request.
     ///
     /// # Errors
-    /// There is no address, or it is one that requests do not go to.
+    /// Returns an error if there is no base URL, or if it is invalid.
     pub fn url(&self) -> Result<String> {
         let base = base(self.provider, self.base_url)?;
         let version = self.connection.and_then(|connection| connection.extra.get("apiVersion")?.as_str());
-        // Azure has Responses below a path of their own only.
+        // Azure serves the Responses API only below `/openai/v1`.
         let is_classic = self.protocol != Protocol::OpenAiResponses && !ends_in(&base, V1);
         if self.provider.paths == Paths::Deployments && is_classic {
             let version = version.unwrap_or(AZURE_API_VERSION);
@@ -216,7 +216,7 @@ impl Target<'_> {
 
 const V1: &str = "/openai/v1";
 
-/// The address that paths are added to.
+/// Parses the base URL that paths are appended to.
 pub(super) fn base(provider: &Provider, base_url: Option<&str>) -> Result<Url> {
     let base_url = base_url.ok_or_else(|| {
         let name = provider.name;
@@ -227,7 +227,7 @@ pub(super) fn base(provider: &Provider, base_url: Option<&str>) -> Result<Url> {
     parse_endpoint(base_url)
 }
 
-/// The address of a provider's newest interface, with the path that belongs to it.
+/// Adds the root path of the provider's API to a base URL, if it is missing.
 pub(super) fn rooted(provider: &Provider, base: &Url) -> Url {
     match provider.paths {
         Paths::Default(path) if matches!(base.path(), "" | "/") => join(base, path),
@@ -243,7 +243,7 @@ fn ends_in(url: &Url, path: &str) -> bool {
     url.path().trim_end_matches('/').ends_with(path)
 }
 
-/// Adds a path to an address; what the address asks for besides its path stays.
+/// Appends a path to a URL, preserving its query.
 pub(super) fn join(url: &Url, path: &str) -> Url {
     let mut joined = url.clone();
     joined.set_path(&format!("{}{path}", url.path().trim_end_matches('/')));

@@ -1,4 +1,4 @@
-//! Which addresses a request, and a key, may go to.
+//! Checks which addresses a request and its credentials may be sent to.
 
 use url::{Host, Url};
 
@@ -7,12 +7,14 @@ use crate::error::{Error, Kind, Result};
 use crate::secret::env_value::{EnvValue, ValueSource};
 use crate::spec::Secret;
 
-/// Reads the address of a provider, and refuses what does not say plainly where it leads.
+/// Parses the URL of an endpoint and rejects ambiguous ones.
 ///
-/// Two readers of such an address need not agree on its host, and what one of them has checked, the other connects to.
+/// Two parsers may disagree on the host of an ambiguous URL. One of them would then check a different host than the
+/// other connects to.
 ///
 /// # Errors
-/// It is no address, not one of HTTP, holds a user name, a fragment, a backslash, white space or a control character.
+/// Returns an error if the text is not an HTTP or HTTPS URL with a host, or if it contains a user name, a password, a
+/// fragment, a backslash, whitespace or a control character.
 pub fn parse_endpoint(endpoint: &str) -> Result<Url> {
     let refused = |reason: &str| {
         Error::new(Kind::UntrustedEndpoint, reason).with_help("write an address such as https://api.example.com/v1")
@@ -33,28 +35,28 @@ pub fn parse_endpoint(endpoint: &str) -> Result<Url> {
     Ok(url)
 }
 
-/// An address that requests would go to, and who named it.
+/// The address that requests would be sent to, and its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
-    /// The address, before anything is added to its path.
+    /// The URL, before anything is appended to its path.
     pub url: Url,
-    /// Who named it.
+    /// The source of the address.
     pub source: ValueSource,
-    /// The variable that holds it, if one does.
+    /// The environment variable that contains the address, if any.
     pub variable: Option<String>,
 }
 
 impl Address {
-    /// Reads an address that this source named.
+    /// Parses an address from this source.
     ///
     /// # Errors
-    /// As [`parse_endpoint`].
+    /// Returns an error if the URL is invalid or ambiguous; see [`parse_endpoint`].
     pub fn of(url: &str, source: ValueSource) -> Result<Self> {
         Ok(Self { url: parse_endpoint(url)?, source, variable: None })
     }
 
-    /// Returns an address that a prompt file has. Whoever set a variable that the address begins with has named it;
-    /// otherwise the file has.
+    /// Returns an address from a prompt file. If the address begins with the value of a variable, its source is the
+    /// source of that variable; otherwise it is the prompt file.
     pub fn of_prompt<'v>(url: Url, values: impl IntoIterator<Item = &'v EnvValue>) -> Self {
         let mut address = Self { url, source: ValueSource::Prompt, variable: None };
         for EnvValue { variable, source, value, .. } in values {
@@ -67,18 +69,19 @@ impl Address {
     }
 }
 
-/// Whether an address is another one, or below it: the same scheme, host and port, and a path that begins with it.
+/// Returns whether `url` is equal to or below `root`: the same scheme, host and port, and a path that starts with the
+/// path of `root`.
 fn is_below(url: &Url, root: &Url) -> bool {
     let rest = url.path().strip_prefix(root.path().trim_end_matches('/'));
     url.origin() == root.origin() && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// A value that a request carries, and who gave it.
+/// A value that a request carries, and its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Carried {
-    /// What it is called in errors: the name of a variable in most cases.
+    /// The name of the value in error messages, usually the name of a variable.
     pub what: String,
-    /// Who gave it.
+    /// The source of the value.
     pub source: ValueSource,
     /// The value.
     pub value: Secret,
@@ -91,13 +94,14 @@ impl From<&EnvValue> for Carried {
     }
 }
 
-/// Checks that everything that a request carries may go to its address. All requests go through this one check.
+/// Checks that everything a request carries may be sent to its address. All requests pass through this check.
 ///
-/// A value goes to an address that was named by whoever gave the value, and to addresses that the host has named: in
-/// `allowed`, among other places. Besides, it goes to the own addresses of the provider that is asked.
+/// A value may be sent to addresses that have the same source as the value, to addresses that the host named (including
+/// those in `allowed`), and to the known addresses of the requested provider.
 ///
 /// # Errors
-/// [`Kind::UntrustedEndpoint`] for a value that would go elsewhere; or an address in `allowed` is not one.
+/// Returns [`Kind::UntrustedEndpoint`] if a value would be sent to any other address, or if an entry of `allowed` is
+/// not a valid endpoint.
 pub fn check_destination(
     address: &Address,
     carried: &[Carried],
@@ -113,7 +117,7 @@ pub fn check_destination(
     if is_allowed(&address.url, allowed)? {
         return Ok(());
     }
-    // What is more than an address says more about what would get lost.
+    // Prefer to report a value that is not just an address: it is more likely to be a secret.
     let stray = [first].into_iter().chain(strays).find(|stray| !is_address(&stray.value)).unwrap_or(first);
     let origin = address.url.origin().ascii_serialization();
     let shown = if is_shown(&origin, carried) { origin } else { "URL".to_owned() };
@@ -128,10 +132,10 @@ pub fn check_destination(
     )))
 }
 
-/// Whether the host allows an address, or one that it is below.
+/// Returns whether the host allows a URL, or one that it is below.
 ///
 /// # Errors
-/// An address that is allowed is not one.
+/// Returns an error if an allowed endpoint is invalid.
 pub fn is_allowed(url: &Url, allowed: &[String]) -> Result<bool> {
     for root in allowed {
         if is_below(url, &parse_endpoint(root)?) {
@@ -141,7 +145,7 @@ pub fn is_allowed(url: &Url, allowed: &[String]) -> Result<bool> {
     Ok(false)
 }
 
-/// Whether an origin can be shown: not if it holds a value that is more than an address.
+/// Returns whether an origin is safe to show. It is not if it contains a value that is more than an address.
 fn is_shown(origin: &str, carried: &[Carried]) -> bool {
     let is_in = |value: &Secret| {
         let value = value.expose().to_ascii_lowercase();
@@ -155,8 +159,8 @@ fn is_address(value: &Secret) -> bool {
 }
 
 impl Provider {
-    /// Whether an address is the provider's own: one of its hosts over HTTPS on the usual port; for a provider on the
-    /// same machine, its usual port on that machine.
+    /// Returns whether a URL belongs to the provider: one of its hosts, over HTTPS on the default port. For a local
+    /// provider, it is the provider's default port on a loopback address.
     pub fn trusts(&self, url: &Url) -> bool {
         let own = self.base_url.and_then(|own| Url::parse(own).ok());
         if let Some(own) = own.as_ref().filter(|_| self.is_local) {
@@ -171,7 +175,8 @@ impl Provider {
     }
 }
 
-/// Whether a host is the one that is known, or one below it if that begins with a dot.
+/// Returns whether a host matches an entry. An entry that starts with a dot matches the hosts directly below that
+/// domain.
 fn is_host(host: &str, known: &str) -> bool {
     match known.strip_prefix('.') {
         None => host == known,

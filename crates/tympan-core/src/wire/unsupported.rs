@@ -1,4 +1,4 @@
-//! What a prompt asks for that its provider does not have.
+//! Options that a prompt sets but its provider does not support.
 
 use super::encode::options::mapped;
 use super::target::{find_protocol, find_provider, named_api, named_provider};
@@ -6,13 +6,13 @@ use super::{EncodeOptions, Protocol};
 use crate::diagnostic::Diagnostic;
 use crate::prompt::Prompt;
 
-/// The code of the findings.
+/// The diagnostic code of the warnings.
 const CODE: &str = "unsupported_option";
 
-/// The options of a prompt that its provider never gets to see. Requests leave them out without a word, as the
-/// specification says; whoever checks a prompt wants to know.
+/// Returns a warning for each option of a prompt that its provider does not support. As the specification requires,
+/// requests omit such options silently, so this check is the only place that reports them.
 ///
-/// Of a prompt whose provider or interface is not known there is nothing to say here.
+/// Returns no warnings if the provider or the API type is unknown.
 pub fn unsupported(prompt: &Prompt) -> Vec<Diagnostic> {
     let Some(model) = &prompt.spec().model else { return Vec::new() };
     let options = EncodeOptions::default();

@@ -1,4 +1,4 @@
-//! Anthropic's Messages.
+//! Anthropic's Messages API.
 
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
@@ -14,7 +14,7 @@ use crate::wire::sse::Event;
 
 const EXPECTED: &str = "a message with `content`";
 
-/// The most blocks that one answer may have.
+/// The maximum number of content blocks in one response.
 const MAX_BLOCKS: usize = 1024;
 
 #[derive(Deserialize)]
@@ -47,7 +47,7 @@ struct Block<'a> {
     input: Option<Written<'a>>,
 }
 
-/// Reads a whole answer.
+/// Decodes a complete response.
 pub(super) fn decode(body: &[u8]) -> Result<Response> {
     let message: Message<'_> = failure::parse(body, EXPECTED)?;
     if let Some(error) = message.error {
@@ -96,20 +96,20 @@ fn finish_reason(reason: &str) -> FinishReason {
     }
 }
 
-/// A stream.
+/// The protocol-specific state of a stream.
 #[derive(Debug, Default)]
 pub(super) struct Stream {
     blocks: Vec<StreamedBlock>,
-    /// The numbers so far: later events correct earlier ones.
+    /// The usage so far. Later events override earlier ones.
     reported: JsonMap,
 }
 
-/// A block of the answer as far as it has come.
+/// A content block, as much of it as has arrived.
 #[derive(Debug)]
 struct StreamedBlock {
     index: u64,
     block: JsonMap,
-    /// The JSON of a tool's input.
+    /// The JSON text of a tool's input.
     input: String,
 }
 
@@ -158,7 +158,7 @@ impl Stream {
         event: Event<'_>,
         deltas: &mut Vec<Delta>,
     ) -> Result<()> {
-        // Not a part of this protocol, but some proxies end every stream with it.
+        // Not part of this protocol, but some proxies end every stream with it.
         if event.data == "[DONE]" {
             return Ok(());
         }
@@ -194,7 +194,7 @@ impl Stream {
             }
             "message_stop" => gathered.is_done = true,
             "error" => return Err(failure::said_in(event.data)),
-            // New kinds of events may come at any time, the provider says.
+            // The provider may add new event types at any time.
             _ => {}
         }
         Ok(())
@@ -253,7 +253,7 @@ impl Stream {
         Ok(())
     }
 
-    /// The answer.
+    /// Returns the complete response.
     pub(super) fn finish(mut self, gathered: Gathered) -> Result<Response> {
         self.blocks.sort_by_key(|streamed| streamed.index);
         let has_blocks = self.blocks.iter().any(|streamed| streamed.kind() != Some("text"));
@@ -261,7 +261,7 @@ impl Stream {
         let blocks = has_blocks.then(|| blocks.collect());
         let mut response = gathered.finish(blocks)?;
         if let Output::Answer(answer) = &mut response.output {
-            // A tool without parameters gets no piece of input at all.
+            // A call of a tool without parameters has no input fragments.
             let empty = answer.tool_calls.iter_mut().filter(|call| call.arguments.is_empty());
             empty.for_each(|call| call.arguments.push_str("{}"));
         }
@@ -274,7 +274,7 @@ impl StreamedBlock {
         self.block.get("type")?.as_str()
     }
 
-    /// The block as it is given back to the provider, which takes nothing but JSON as a tool's input.
+    /// Returns the block to send back to the provider, which accepts only JSON as a tool's input.
     fn finish(mut self) -> Json {
         if !self.input.is_empty() {
             let input = serde_json::from_str(&self.input).unwrap_or_else(|_| json!({}));
@@ -284,7 +284,7 @@ impl StreamedBlock {
     }
 }
 
-/// Adds text to a field of a block.
+/// Appends text to a field of a block.
 fn append(block: &mut JsonMap, name: &str, more: &str) {
     match block.get_mut(name) {
         _ if more.is_empty() => {}

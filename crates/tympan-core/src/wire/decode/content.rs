@@ -1,4 +1,4 @@
-//! Values that providers write in more than one way.
+//! Values that providers encode in more than one way.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,21 +8,21 @@ use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::Value as Json;
 
-/// Text that is borrowed where it can be, also inside an `Option`.
+/// Text that is borrowed where possible. Unlike a plain `Cow`, it also borrows inside an `Option`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(transparent)]
 pub(super) struct Text<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
 
-/// The text, or nothing.
+/// Returns the text, or an empty string.
 pub(super) fn text<'t>(text: &'t Option<Text<'_>>) -> &'t str {
     text.as_ref().map_or("", |text| &text.0)
 }
 
-/// Text; or any JSON, which becomes the text that it is written as. Some servers send arguments as an object.
+/// Text, or any JSON list or map serialized to text. Some servers send arguments as an object.
 #[derive(Debug, Default)]
 pub(super) struct Written<'a>(pub(super) Cow<'a, str>);
 
-/// The text, or nothing.
+/// Returns the text, or an empty string.
 pub(super) fn written<'t>(written: &'t Option<Written<'_>>) -> &'t str {
     written.as_ref().map_or("", |written| &written.0)
 }
@@ -61,7 +61,7 @@ impl<'de> Visitor<'de> for WrittenVisitor {
     }
 }
 
-/// The content of a message: text, or parts, of which some may be what the model thought.
+/// The content of a message: text, or a list of parts, some of which may be reasoning.
 #[derive(Debug, Default)]
 pub(super) struct Content<'a> {
     pub(super) text: Cow<'a, str>,

@@ -1,4 +1,4 @@
-//! Answers that say that something went wrong, and answers that nobody expected.
+//! Error responses and unexpected responses.
 
 use serde_json::Value as Json;
 
@@ -6,13 +6,13 @@ use crate::error::{Error, Kind, Result};
 use crate::secret::credential::redact;
 use crate::wire::Protocol;
 
-/// The most characters of an answer that an error shows.
+/// The maximum number of characters of a response to quote in an error.
 const MAX_EXCERPT: usize = 200;
 
-/// Longer answers are not read for the sake of an error's message.
+/// The maximum size of a response that is parsed for an error message, in bytes.
 const MAX_READ: usize = 1 << 20;
 
-/// The error that a provider's answer with this HTTP status stands for.
+/// Converts an error response with this HTTP status to an error.
 pub fn decode_error(protocol: Protocol, status: u16, body: &[u8]) -> Error {
     let kind = match status {
         429 | 500.. => Kind::ProviderUnavailable,
@@ -45,12 +45,12 @@ pub fn decode_error(protocol: Protocol, status: u16, body: &[u8]) -> Error {
     error.with_help(help)
 }
 
-/// The error that stands in a stream, or in an answer that claimed to be one.
+/// Converts an error that a stream or a successful response reports.
 pub(super) fn said(error: &Json) -> Error {
     Error::new(Kind::Provider, message(error))
 }
 
-/// The same, where the error is all of an event's data.
+/// Converts an error that takes up all of an event's data.
 pub(super) fn said_in(data: &str) -> Error {
     match serde_json::from_str::<Json>(data) {
         Ok(mut json) => match json.get_mut("response").map(Json::take) {
@@ -61,12 +61,12 @@ pub(super) fn said_in(data: &str) -> Error {
     }
 }
 
-/// A model's words why it will not answer.
+/// Returns an error with the model's explanation for refusing to answer.
 pub(super) fn refused(refusal: &str) -> Error {
     Error::new(Kind::Refused, cut(refusal))
 }
 
-/// Data of a stream that cannot be read.
+/// Returns an error for stream data that does not parse.
 pub(super) fn unreadable(error: &serde_json::Error) -> Error {
     let details = match error.is_data() {
         true => format!("an event does not have the shape that is expected, at column {}", error.column()),
@@ -75,12 +75,13 @@ pub(super) fn unreadable(error: &serde_json::Error) -> Error {
     Error::new(Kind::StreamParse, details)
 }
 
-/// Reads a whole answer as what is expected.
+/// Parses a complete response body.
 pub(super) fn parse<'a, T: serde::Deserialize<'a>>(body: &'a [u8], expected: &str) -> Result<T> {
     serde_json::from_slice(body).map_err(|_| unexpected(expected, body))
 }
 
-/// An answer that is not what is expected; or that says, in some other shape, what went wrong.
+/// Returns an error for a response with an unexpected format. If the body reports an error of its own, returns that
+/// instead.
 pub(super) fn unexpected(expected: &str, body: &[u8]) -> Error {
     let found = match read(body) {
         Some(json) if json.get("error").is_some_and(|error| !error.is_null()) => return said(&json),
@@ -97,7 +98,7 @@ fn read(body: &[u8]) -> Option<Json> {
     (body.len() <= MAX_READ).then(|| serde_json::from_slice(body).ok()).flatten()
 }
 
-/// What an error says, in all the shapes that providers have for it.
+/// Returns the message of an error, in any of the formats that providers use.
 fn message(json: &Json) -> String {
     let json = json.as_array().and_then(|items| items.first()).unwrap_or(json);
     let inner = match json.get("error") {
@@ -109,7 +110,7 @@ fn message(json: &Json) -> String {
     let codes: Vec<_> = ["type", "status", "code"]
         .iter()
         .filter_map(|key| match inner.get(*key)? {
-            // A code is a word. What is longer is something else.
+            // A code is a single word. Longer strings are something else.
             Json::String(code) if code != "error" && code.len() <= 60 => Some(code.clone()),
             Json::Number(code) => Some(code.to_string()),
             _ => None,
@@ -121,13 +122,13 @@ fn message(json: &Json) -> String {
     }
 }
 
-/// JSON as an error may show it.
+/// Returns redacted, shortened JSON for an error message.
 fn excerpt(mut json: Json) -> String {
     redact(&mut json);
     cut(&json.to_string())
 }
 
-/// So much of a text as an error may show: the beginning, on one line, without what drives a terminal.
+/// Shortens a text for an error message: the beginning, on one line, without control characters.
 fn cut(text: &str) -> String {
     let mut chars = text.chars().map(|char| if char.is_whitespace() { ' ' } else { char }).filter(|c| !c.is_control());
     let start: String = chars.by_ref().take(MAX_EXCERPT).collect();

@@ -1,4 +1,4 @@
-//! What a stream has added up to so far, whatever its protocol.
+//! The accumulated state of a stream, shared by all protocols.
 
 use serde_json::Value as Json;
 
@@ -7,7 +7,7 @@ use super::tool_calls::ToolCalls;
 use crate::error::Result;
 use crate::wire::response::{Answer, Delta, FinishReason, Output, Response, Usage};
 
-/// What every protocol's streams have in common.
+/// The parts of a response that have arrived so far.
 #[derive(Debug)]
 pub(super) struct Gathered {
     id: Option<String>,
@@ -17,12 +17,12 @@ pub(super) struct Gathered {
     pub(super) calls: ToolCalls,
     pub(super) finish_reason: Option<FinishReason>,
     usage: Option<Usage>,
-    /// Whether the answer has come to its end.
+    /// Whether the response is complete.
     pub(super) is_done: bool,
 }
 
 impl Gathered {
-    /// Nothing yet.
+    /// Creates an empty state.
     pub(super) fn new(max_tool_calls: usize) -> Self {
         Self {
             id: None,
@@ -36,7 +36,7 @@ impl Gathered {
         }
     }
 
-    /// Notes who answers, the first time that it is said.
+    /// Records the response's ID and model from the first event that has them.
     pub(super) fn identify(&mut self, id: &Option<Text<'_>>, model: &Option<Text<'_>>) {
         for (known, said) in [(&mut self.id, text(id)), (&mut self.model, text(model))] {
             if known.is_none() && !said.is_empty() {
@@ -45,7 +45,7 @@ impl Gathered {
         }
     }
 
-    /// More text.
+    /// Appends text.
     pub(super) fn add_text(&mut self, more: &str, deltas: &mut Vec<Delta>) {
         if !more.is_empty() {
             self.text.push_str(more);
@@ -53,7 +53,7 @@ impl Gathered {
         }
     }
 
-    /// More of what the model thinks.
+    /// Appends reasoning.
     pub(super) fn add_thinking(&mut self, more: &str, deltas: &mut Vec<Delta>) {
         if !more.is_empty() {
             self.thinking.push_str(more);
@@ -61,13 +61,13 @@ impl Gathered {
         }
     }
 
-    /// What it has cost so far.
+    /// Replaces the usage.
     pub(super) fn set_usage(&mut self, usage: Usage, deltas: &mut Vec<Delta>) {
         deltas.push(Delta::Usage(usage.clone()));
         self.usage = Some(usage);
     }
 
-    /// The answer.
+    /// Returns the complete response.
     pub(super) fn finish(self, blocks: Option<Json>) -> Result<Response> {
         let Self { id, model, text, thinking, calls, finish_reason, usage, .. } = self;
         let answer = Answer { text, thinking, refusal: None, tool_calls: calls.finish()?, blocks };

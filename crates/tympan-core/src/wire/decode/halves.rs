@@ -1,22 +1,23 @@
-//! Characters that a server has cut in two.
+//! Surrogate pairs that a server has split.
 //!
-//! A server that cuts its text by UTF-16 units may send one half of a character in one event and the other half in the
-//! next. Either event alone is no JSON that can be read. The first half is held back until the second comes.
+//! A server that splits its text by UTF-16 code units may send the first half of a surrogate pair in one event and the
+//! second half in the next. Neither event is valid JSON on its own, so the first half is held back until the second
+//! arrives.
 
-/// The first half of a character, as it was written: `\ud83d`.
+/// The first half of a surrogate pair, as it was escaped: `\ud83d`.
 #[derive(Debug, Default)]
 pub(super) struct Halves {
     held: Option<String>,
 }
 
-/// What an escape stands for that has no meaning of its own.
+/// Which half of a surrogate pair an escape is.
 enum Half {
     First,
     Second,
 }
 
 impl Halves {
-    /// The event with its halves put together; `None` if there are none in it.
+    /// Returns the data with split surrogate pairs repaired, or `None` if it contains none.
     pub(super) fn mend(&mut self, data: &str) -> Option<String> {
         let mut mended = String::with_capacity(data.len());
         let (mut rest, mut is_changed) = (data, false);
@@ -28,7 +29,7 @@ impl Halves {
             let length = match half {
                 _ if is_pair => 12,
                 Some(_) => 6,
-                // A backslash and what it escapes, which may be another one.
+                // A backslash and the character that it escapes, which may be another backslash.
                 None => escape.char_indices().nth(2).map_or(escape.len(), |(end, _)| end),
             };
             let written = &escape[..length];
@@ -53,7 +54,7 @@ impl Halves {
     }
 }
 
-/// Which half of a character a text begins with, if it does with one.
+/// Returns which half of a surrogate pair a text starts with, if any.
 fn half(text: &str) -> Option<Half> {
     let digits = text.strip_prefix("\\u")?.get(..4)?;
     match u16::from_str_radix(digits, 16).ok()? {

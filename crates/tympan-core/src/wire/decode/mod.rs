@@ -1,4 +1,4 @@
-//! Answers out of bytes: whole ones, and streams as state machines.
+//! Decodes responses from bytes, either complete or streamed.
 
 mod anthropic_messages;
 mod content;
@@ -23,7 +23,7 @@ use halves::Halves;
 
 pub use failure::decode_error;
 
-/// Reads a whole answer.
+/// Decodes a complete response.
 ///
 /// ```
 /// use tympan::wire::{self, Protocol};
@@ -37,7 +37,7 @@ pub use failure::decode_error;
 /// ```
 ///
 /// # Errors
-/// It says that something went wrong, or does not have the protocol's shape.
+/// Returns an error if the body reports an error or does not have the protocol's format.
 pub fn decode(protocol: Protocol, body: &[u8]) -> Result<Response> {
     let body = body.strip_prefix("\u{feff}".as_bytes()).unwrap_or(body);
     match protocol {
@@ -49,10 +49,10 @@ pub fn decode(protocol: Protocol, body: &[u8]) -> Result<Response> {
     }
 }
 
-/// Reads an answer as it came: a whole one, or the events of a stream.
+/// Decodes a response body, either complete or a stream of events.
 ///
 /// # Errors
-/// As [`decode`] and [`StreamDecoder`].
+/// Returns an error if [`decode`] or [`StreamDecoder`] rejects the body.
 pub fn decode_received(protocol: Protocol, body: &[u8]) -> Result<Response> {
     if !is_stream(body) {
         return decode(protocol, body);
@@ -62,20 +62,20 @@ pub fn decode_received(protocol: Protocol, body: &[u8]) -> Result<Response> {
     decoder.finish()
 }
 
-/// Whether these are events, and not one JSON document.
+/// Returns whether the body is a stream of events rather than one JSON document.
 fn is_stream(body: &[u8]) -> bool {
     let body = body.strip_prefix("\u{feff}".as_bytes()).unwrap_or(body).trim_ascii_start();
     ["data:", "event:", "id:", "retry:", ":"].iter().any(|field| body.starts_with(field.as_bytes()))
 }
 
-/// What a stream may cost.
+/// Limits for decoding a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamLimits {
-    /// The most bytes of one event.
+    /// The maximum size of one event, in bytes.
     pub max_event_bytes: usize,
-    /// The most bytes of all.
+    /// The maximum size of the whole stream, in bytes.
     pub max_total_bytes: usize,
-    /// The most tools that one answer may call.
+    /// The maximum number of tool calls in one response.
     pub max_tool_calls: usize,
 }
 
@@ -85,7 +85,8 @@ impl Default for StreamLimits {
     }
 }
 
-/// Reads a streamed answer. The same bytes come to the same deltas and the same answer, however they are cut.
+/// Decodes a streamed response. The same bytes always produce the same deltas and the same response, however they are
+/// split into chunks.
 ///
 /// ```
 /// use tympan::wire::{Protocol, StreamDecoder};
@@ -106,28 +107,28 @@ pub struct StreamDecoder {
     gathered: Gathered,
     state: State,
     halves: Halves,
-    /// How many bytes may still come.
+    /// The number of bytes that may still arrive.
     remaining: usize,
     limits: StreamLimits,
 }
 
-/// What only one protocol has to remember.
+/// The state specific to one protocol.
 #[derive(Debug)]
 enum State {
     Chat,
     Responses(openai_responses::Stream),
     Anthropic(anthropic_messages::Stream),
-    /// A protocol that has no streams.
+    /// A protocol without streaming.
     None(Protocol),
 }
 
 impl StreamDecoder {
-    /// A decoder with the usual limits.
+    /// Creates a decoder with the default limits.
     pub fn new(protocol: Protocol) -> Self {
         Self::with_limits(protocol, StreamLimits::default())
     }
 
-    /// A decoder with limits of the host's own.
+    /// Creates a decoder with custom limits.
     pub fn with_limits(protocol: Protocol, limits: StreamLimits) -> Self {
         Self {
             sse: SseDecoder::new(limits.max_event_bytes),
@@ -144,11 +145,11 @@ impl StreamDecoder {
         }
     }
 
-    /// Takes more bytes, and adds what they say to `deltas`. What follows the answer's end is not looked at.
+    /// Pushes more bytes and appends the resulting deltas to `deltas`. Bytes after the end of the response are ignored.
     ///
     /// # Errors
-    /// The stream cannot be read, goes past a limit, or says that something went wrong; or the model refuses. The
-    /// error has the text that had arrived. Nothing sensible can be pushed after that.
+    /// Returns an error if the stream is malformed, exceeds a limit or reports an error, or if the model refuses to
+    /// answer. The error contains the text received so far. The decoder cannot be used after an error.
     pub fn push(&mut self, bytes: &[u8], deltas: &mut Vec<Delta>) -> Result<()> {
         if self.is_done() {
             return Ok(());
@@ -172,23 +173,25 @@ impl StreamDecoder {
         Error::new(Kind::ResponseTooLarge, format_args!("the stream has more than {max} bytes"))
     }
 
-    /// Whether the answer has come to its end.
+    /// Returns whether the response is complete.
     pub fn is_done(&self) -> bool {
         self.gathered.is_done
     }
 
-    /// The text that has arrived.
+    /// Returns the text received so far.
     pub fn partial_text(&self) -> &str {
         &self.gathered.text
     }
 
-    /// The whole answer, when there are no more bytes. A last event that lacked its blank line is in it, if it was whole.
+    /// Ends the stream and returns the whole response. A final event without its blank line is included if it is
+    /// complete.
     ///
     /// # Errors
-    /// The answer had not come to its end, or what came of it is not sound. The error has the text that had arrived.
+    /// Returns an error if the response is incomplete or invalid. The error contains the text received so far.
     pub fn finish(self) -> Result<Response> {
         let Self { sse, mut gathered, mut state, mut halves, .. } = self;
-        // The last event may lack its blank line. If it is not whole either, then the stream was cut off in it.
+        // The last event may lack its blank line. If it does not parse either, the stream was cut off in the middle of
+        // it.
         let mut deltas = Vec::new();
         let last = match gathered.is_done {
             true => Ok(()),
@@ -197,7 +200,7 @@ impl StreamDecoder {
             }),
         };
         let is_complete = match &state {
-            // Not every compatible server says `[DONE]`.
+            // Some compatible servers do not send `[DONE]`.
             State::Chat => gathered.is_done || gathered.finish_reason.is_some(),
             State::None(protocol) => return Err(no_streams(*protocol)),
             _ => gathered.is_done,
@@ -217,8 +220,8 @@ impl StreamDecoder {
     }
 }
 
-/// Reads an event, and once more with its halves of characters put together if that is why it could not be read. An
-/// event that cannot be read has changed nothing.
+/// Reads an event. If it does not parse, repairs split surrogate pairs in its data and reads it again. This is safe
+/// because an event that does not parse changes nothing.
 fn mend_event(halves: &mut Halves, event: Event<'_>, mut read: impl FnMut(Event<'_>) -> Result<()>) -> Result<()> {
     match read(event) {
         Err(error) if error.kind() == Kind::StreamParse => match halves.mend(event.data) {

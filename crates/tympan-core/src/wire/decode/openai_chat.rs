@@ -1,4 +1,4 @@
-//! OpenAI's Chat Completions, and what compatible servers make of them.
+//! OpenAI's Chat Completions, including the variations of compatible servers.
 
 use std::borrow::Cow;
 
@@ -16,10 +16,10 @@ use crate::wire::sse::Event;
 
 const EXPECTED: &str = "a chat completion with `choices`";
 
-/// What ends a stream.
+/// The data of the event that ends a stream.
 const DONE: &str = "[DONE]";
 
-/// A whole answer, or a chunk of a stream: they differ in one name.
+/// A complete response or a chunk of a stream. They differ in one name only: `message` or `delta`.
 #[derive(Deserialize)]
 struct Completion<'a> {
     #[serde(borrow)]
@@ -49,10 +49,10 @@ struct Message<'a> {
     content: Option<Content<'a>>,
     #[serde(borrow)]
     refusal: Option<Text<'a>>,
-    /// What DeepSeek, vLLM and others call the model's thoughts.
+    /// The reasoning, as DeepSeek, vLLM and others name it.
     #[serde(borrow)]
     reasoning_content: Option<Text<'a>>,
-    /// What OpenRouter, Groq and others call them. Elsewhere it may be something else than text.
+    /// The reasoning, as OpenRouter, Groq and others name it. Other servers may send something other than text.
     #[serde(borrow)]
     reasoning: Option<Written<'a>>,
     #[serde(borrow)]
@@ -77,7 +77,7 @@ struct Function<'a> {
 }
 
 impl Message<'_> {
-    /// What the model thought.
+    /// Returns the model's reasoning.
     fn thinking(&self) -> Cow<'_, str> {
         let named = match text(&self.reasoning_content) {
             "" => written(&self.reasoning),
@@ -106,7 +106,7 @@ impl<'a> Call<'a> {
     }
 }
 
-/// Reads a whole answer.
+/// Decodes a complete response.
 pub(super) fn decode(body: &[u8]) -> Result<Response> {
     let completion: Completion<'_> = failure::parse(body, EXPECTED)?;
     if let Some(error) = completion.error {
@@ -136,7 +136,7 @@ pub(super) fn decode(body: &[u8]) -> Result<Response> {
     })
 }
 
-/// Whoever asks for several answers at once gets the first.
+/// Returns whether this is the first choice. Any others, which a prompt can request with `n`, are ignored.
 fn is_first(choice: &Choice<'_>) -> bool {
     choice.index.unwrap_or(0) == 0
 }

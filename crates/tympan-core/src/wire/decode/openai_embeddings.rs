@@ -1,4 +1,4 @@
-//! OpenAI's Embeddings.
+//! OpenAI's Embeddings API.
 
 use std::fmt;
 
@@ -31,7 +31,7 @@ struct Item {
     embedding: Vector,
 }
 
-/// A vector: a list of numbers, or little-endian 32-bit ones in base64.
+/// A vector, sent as a list of numbers or as base64-encoded little-endian 32-bit floats.
 struct Vector(Vec<f64>);
 
 impl<'de> Deserialize<'de> for Vector {
@@ -70,7 +70,7 @@ impl<'de> Visitor<'de> for VectorVisitor {
     }
 }
 
-/// Reads a whole answer.
+/// Decodes a complete response.
 pub(super) fn decode(body: &[u8]) -> Result<Response> {
     let embeddings: Embeddings<'_> = failure::parse(body, EXPECTED)?;
     if let Some(error) = embeddings.error {

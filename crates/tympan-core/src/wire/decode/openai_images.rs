@@ -1,4 +1,4 @@
-//! OpenAI's Images.
+//! OpenAI's Images API.
 
 use serde::Deserialize;
 use serde_json::Value as Json;
@@ -27,7 +27,7 @@ struct Item<'a> {
     b64_json: Option<Text<'a>>,
 }
 
-/// Reads a whole answer.
+/// Decodes a complete response.
 pub(super) fn decode(body: &[u8]) -> Result<Response> {
     let images: Images<'_> = failure::parse(body, EXPECTED)?;
     if let Some(error) = images.error {

@@ -1,4 +1,4 @@
-//! OpenAI's Responses.
+//! OpenAI's Responses API.
 
 use serde::Deserialize;
 use serde_json::Value as Json;
@@ -14,7 +14,7 @@ use crate::wire::sse::Event;
 
 const EXPECTED: &str = "a response with `output`";
 
-/// A whole answer; in a stream, what its first and its last event say about it.
+/// A complete response. In a stream, the first and the last event contain one.
 #[derive(Deserialize)]
 struct Whole<'a> {
     #[serde(borrow)]
@@ -68,7 +68,7 @@ struct Part<'a> {
 }
 
 impl Item<'_> {
-    /// A call of a tool, if it is one. What has no name for the call has one for the item.
+    /// Returns the tool call, if the item is one. Falls back to the item's ID if it has no call ID.
     fn call(&self) -> Option<Piece<'_>> {
         let id = match text(&self.call_id) {
             "" => text(&self.id),
@@ -78,7 +78,7 @@ impl Item<'_> {
         (text(&self.r#type) == "function_call").then_some(call)
     }
 
-    /// Adds what the item says to an answer.
+    /// Adds the item's content to an answer.
     fn add_to(&self, answer: &mut Answer) {
         if let Some(Piece { id, name, arguments, .. }) = self.call() {
             let call = ToolCall { id: id.to_owned(), name: name.to_owned(), arguments: arguments.to_owned() };
@@ -103,7 +103,7 @@ impl Item<'_> {
 
 const BETWEEN_SUMMARIES: &str = "\n\n";
 
-/// Reads a whole answer.
+/// Decodes a complete response.
 pub(super) fn decode(body: &[u8]) -> Result<Response> {
     let whole: Whole<'_> = failure::parse(body, EXPECTED)?;
     if let Some(error) = whole.error {
@@ -125,7 +125,7 @@ pub(super) fn decode(body: &[u8]) -> Result<Response> {
 }
 
 impl Whole<'_> {
-    /// Whether there is something besides messages, which the provider wants back as it is.
+    /// Returns whether there is anything besides messages, which the provider requires back unchanged.
     fn has_blocks(&self) -> bool {
         self.output.iter().flatten().any(|item| text(&item.r#type) != "message")
     }
@@ -160,10 +160,10 @@ impl Whole<'_> {
     }
 }
 
-/// A stream.
+/// The protocol-specific state of a stream.
 #[derive(Debug, Default)]
 pub(super) struct Stream {
-    /// The answer as the last event has it, if it has one.
+    /// The complete response from the last event, if it has one.
     last: Option<Box<Response>>,
 }
 
@@ -192,7 +192,7 @@ impl Stream {
         event: Event<'_>,
         deltas: &mut Vec<Delta>,
     ) -> Result<()> {
-        // Not a part of this protocol, but some proxies end every stream with it.
+        // Not part of this protocol, but some proxies end every stream with it.
         if event.data == "[DONE]" {
             return Ok(());
         }
@@ -235,7 +235,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Reads an event about the answer as a whole.
+    /// Reads an event about the response as a whole.
     fn read_response(
         &mut self,
         kind: &str,
@@ -258,7 +258,7 @@ impl Stream {
             gathered.set_usage(usage::openai(reported), deltas);
         }
         gathered.finish_reason = response.finish_reason(!gathered.calls.is_empty());
-        // The last event has the whole answer once more, with all that has to be given back.
+        // The last event repeats the whole response, including all blocks that must be sent back.
         if response.output.as_ref().is_some_and(|output| !output.is_empty()) {
             let has_blocks = response.has_blocks();
             let mut last = response.into_response();
@@ -271,7 +271,7 @@ impl Stream {
         Ok(())
     }
 
-    /// The answer.
+    /// Returns the complete response.
     pub(super) fn finish(self, gathered: Gathered) -> Result<Response> {
         let said = gathered.finish(None)?;
         Ok(match self.last {

@@ -1,26 +1,26 @@
-//! Calls of tools that arrive in pieces.
+//! Tool calls that arrive in pieces.
 
 use crate::error::{Error, Kind, Result};
 use crate::wire::response::{Delta, ToolCall};
 
-/// The calls of one answer, in the order in which they began.
+/// The tool calls of one response, in the order in which they started.
 #[derive(Debug)]
 pub(super) struct ToolCalls {
     calls: Vec<Numbered>,
     max: usize,
 }
 
-/// A call, and the provider's number for it. Numbers may have gaps, so they are no places in a list.
+/// A call and the provider's number for it. Numbers may have gaps, so they are not list indexes.
 #[derive(Debug)]
 struct Numbered {
     number: u64,
     call: ToolCall,
 }
 
-/// A piece of a call. What is empty is not said.
+/// A piece of a call. Empty strings are missing values.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Piece<'a> {
-    /// The provider's number for the call. Not every server counts.
+    /// The provider's number for the call. Some servers do not send one.
     pub(super) number: Option<u64>,
     pub(super) id: &'a str,
     pub(super) name: &'a str,
@@ -28,12 +28,12 @@ pub(super) struct Piece<'a> {
 }
 
 impl ToolCalls {
-    /// No calls yet, and never more than `max`.
+    /// Creates an empty list that accepts at most `max` calls.
     pub(super) fn new(max: usize) -> Self {
         Self { calls: Vec::new(), max }
     }
 
-    /// Adds a piece to the call that it belongs to, or begins one.
+    /// Adds a piece to the call that it belongs to, or starts a new call.
     pub(super) fn add(&mut self, piece: Piece<'_>, deltas: &mut Vec<Delta>) -> Result<()> {
         let index = match self.find(piece)? {
             Some(index) => index,
@@ -52,7 +52,7 @@ impl ToolCalls {
         }
         if !piece.arguments.is_empty() {
             call.arguments.push_str(piece.arguments);
-            // Nobody can do anything with arguments before it is known what they are for.
+            // Arguments are useless to a caller that does not know the tool's name yet.
             if !call.name.is_empty() {
                 deltas.push(Delta::ToolArguments { index, fragment: piece.arguments.to_owned() });
             }
@@ -60,7 +60,7 @@ impl ToolCalls {
         Ok(())
     }
 
-    /// The call that a piece goes on with.
+    /// Returns the index of the call that a piece continues.
     fn find(&self, piece: Piece<'_>) -> Result<Option<usize>> {
         let found = match piece.number {
             Some(number) => self.calls.iter().rposition(|numbered| numbered.number == number),
@@ -73,8 +73,8 @@ impl ToolCalls {
         if !differs(&call.id, piece.id) && !differs(&call.name, piece.name) {
             return Ok(found);
         }
-        // Some servers give all calls the same number, each whole. A call that is not whole yet must not turn into
-        // another one: somebody may have agreed to what it was.
+        // Some servers give all calls the same number, but send each one whole. An incomplete call must never turn into
+        // a different one: the user may already have approved it.
         let is_whole = serde_json::from_str::<serde::de::IgnoredAny>(&call.arguments).is_ok();
         match is_whole && differs(&call.id, piece.id) {
             true => Ok(None),
@@ -92,17 +92,17 @@ impl ToolCalls {
         Ok(self.calls.len() - 1)
     }
 
-    /// Whether nothing has been called.
+    /// Returns whether there are no calls.
     pub(super) fn is_empty(&self) -> bool {
         self.calls.is_empty()
     }
 
-    /// Whether a call has arguments already.
+    /// Returns whether the call with this number already has arguments.
     pub(super) fn has_arguments(&self, number: Option<u64>) -> bool {
         self.calls.iter().any(|numbered| Some(numbered.number) == number && !numbered.call.arguments.is_empty())
     }
 
-    /// The calls in the order of their numbers.
+    /// Returns the calls in the order of their numbers.
     pub(super) fn finish(mut self) -> Result<Vec<ToolCall>> {
         self.calls.sort_by_key(|numbered| numbered.number);
         if self.calls.iter().any(|numbered| numbered.call.name.is_empty()) {

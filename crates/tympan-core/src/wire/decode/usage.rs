@@ -1,11 +1,11 @@
-//! What an answer cost, in the words of each provider.
+//! Token usage, under each provider's names.
 
 use serde_json::Value as Json;
 
 use crate::json::JsonMap;
 use crate::wire::response::Usage;
 
-/// OpenAI's names, older and newer, and those of compatible servers.
+/// Converts usage under OpenAI's names, old and new, and those of compatible servers.
 pub(super) fn openai(reported: JsonMap) -> Usage {
     let number = |names: &[&str]| names.iter().find_map(|name| reported.get(*name)?.as_u64());
     let detail =
@@ -18,7 +18,7 @@ pub(super) fn openai(reported: JsonMap) -> Usage {
         input_tokens,
         output_tokens,
         total_tokens: number(&["total_tokens"]).unwrap_or(input_tokens.saturating_add(output_tokens)),
-        // DeepSeek has a name of its own for it.
+        // DeepSeek uses a different name.
         cached_input_tokens: detail(&inputs, "cached_tokens")
             .or_else(|| number(&["prompt_cache_hit_tokens"]))
             .unwrap_or(0),
@@ -28,7 +28,7 @@ pub(super) fn openai(reported: JsonMap) -> Usage {
     }
 }
 
-/// Anthropic's names. Its `input_tokens` are those that no cache had a part in.
+/// Converts usage under Anthropic's names. Its `input_tokens` exclude tokens read from or written to the cache.
 pub(super) fn anthropic(reported: JsonMap) -> Usage {
     let number = |name: &str| reported.get(name).and_then(Json::as_u64).unwrap_or(0);
     let cached_input_tokens = number("cache_read_input_tokens");
@@ -46,7 +46,7 @@ pub(super) fn anthropic(reported: JsonMap) -> Usage {
     }
 }
 
-/// The numbers alone, those inside objects too.
+/// Keeps only the numbers, including those in nested objects.
 fn numbers(reported: JsonMap) -> JsonMap {
     let kept = reported.into_iter().filter_map(|(name, value)| match value {
         Json::Number(_) => Some((name, value)),

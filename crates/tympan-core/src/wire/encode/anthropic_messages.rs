@@ -1,4 +1,4 @@
-//! Anthropic's Messages.
+//! Anthropic's Messages API.
 
 use std::borrow::Cow;
 
@@ -20,7 +20,7 @@ use crate::error::{Error, Kind, Result};
 use crate::spec::CacheMode;
 use crate::spec::schema::PropertyKind;
 
-/// The most tokens that an answer may have if the prompt does not say: the interface wants to be told.
+/// The default token limit of a response. The API requires one.
 const DEFAULT_MAX_TOKENS: i64 = 4096;
 
 /// The body of a request.
@@ -28,7 +28,7 @@ pub(super) struct Request<'a> {
     ask: &'a Ask<'a>,
     system: Vec<Block<'a>>,
     messages: Vec<Message<'a>>,
-    /// Whether the tools are all of the stable prefix.
+    /// Whether the stable prefix consists of the tools alone.
     caches_tools: bool,
 }
 
@@ -54,7 +54,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Instructions go in front of the conversation, wherever they stand in it: the interface has no other place for them.
+/// Adds system text. It precedes the conversation, whatever its original position: the API has no other place for it.
 fn add_system<'a>(parts: Parts<'a>, cut: Option<usize>, ask: &Ask<'_>, system: &mut Vec<Block<'a>>) -> Result<()> {
     if let Some(media) = parts.media().next() {
         return Err(cannot_carry(&ask.target, &format!("{} in a system message", media.kind.as_str())));
@@ -65,8 +65,8 @@ fn add_system<'a>(parts: Parts<'a>, cut: Option<usize>, ask: &Ask<'_>, system: &
     Ok(())
 }
 
-/// Adds a message. Results of tools that follow each other are one message of the user's, for the interface wants to
-/// have the results of all calls at once.
+/// Adds a message. Consecutive tool results are merged into one user message, because the API requires the results of
+/// all calls together.
 fn add_message<'a>(message: &'a crate::chat::message::Message, content: Content<'a>, messages: &mut Vec<Message<'a>>) {
     if let Some(tool_use_id) = answered(message) {
         let result = Block::ToolResult { tool_use_id, content };
@@ -83,7 +83,7 @@ fn add_message<'a>(message: &'a crate::chat::message::Message, content: Content<
         Content::Blocks(mut blocks) => {
             let mut calls = calls(message).peekable();
             if calls.peek().is_some() {
-                // A model that only calls has said nothing, and the interface takes no empty text.
+                // A message that only calls tools has empty text, which the API rejects.
                 blocks.retain(|block| !matches!(block, Block::Text { text: "", .. }));
             }
             blocks.extend(calls.map(|call| {
@@ -96,14 +96,14 @@ fn add_message<'a>(message: &'a crate::chat::message::Message, content: Content<
     messages.push(Message { role, content, is_results: false });
 }
 
-/// The arguments of a call as the map that the interface wants. What a model wrote that is no map stands in one.
+/// Parses the arguments of a call into the map that the API requires. Text that is not a map is wrapped in one.
 fn arguments(text: &str) -> Json {
     let parsed = crate::wire::arguments::parse(text).map(|(map, _)| Json::Object(map));
     parsed.unwrap_or_else(|_| json!({ "arguments": text }))
 }
 
-/// What the model itself sent as blocks, its signed thoughts among them: it wants them back as they were. A list cannot
-/// come from the attributes of a role marker.
+/// Returns the blocks that the model itself sent, such as signed reasoning, which the API requires back unchanged. They
+/// are always a list, which the attributes of a role marker cannot contain.
 fn content_blocks(message: &crate::chat::message::Message) -> Option<&Json> {
     let blocks = message.metadata.as_ref()?.get("content_blocks")?;
     (message.role == Role::Assistant && blocks.is_array()).then_some(blocks)
@@ -138,7 +138,7 @@ impl Serialize for Request<'_> {
     }
 }
 
-/// Instructions: a text, unless a part of them is to be cached.
+/// The system prompt: a single text, unless part of it is to be cached.
 struct System<'a>(&'a [Block<'a>]);
 
 impl Serialize for System<'_> {
@@ -227,7 +227,7 @@ fn blocks<'a>(parts: Parts<'a>, role: Role, cut: Option<usize>, ask: &Ask<'_>) -
     Ok(blocks)
 }
 
-/// Adds a text; if the prefix to be cached ends within it, as two blocks.
+/// Adds a text. If the prefix to cache ends within it, adds two blocks.
 fn push_text<'a>(text: &'a str, cut: Option<usize>, blocks: &mut Vec<Block<'a>>) {
     let (stable, rest) = cut.and_then(|cut| text.split_at_checked(cut)).unwrap_or(("", text));
     if !stable.is_empty() {
@@ -253,7 +253,7 @@ fn media_block<'a>(media: &Media<'a>, ask: &Ask<'_>) -> Result<Block<'a>> {
     })
 }
 
-/// A document that is text is sent as text.
+/// Decodes a text document, which is sent as plain text.
 fn decoded(data: &str) -> Result<Cow<'_, str>> {
     let text = STANDARD.decode(data).ok().and_then(|bytes| String::from_utf8(bytes).ok());
     text.map(Cow::Owned).ok_or_else(|| {
@@ -288,7 +288,7 @@ struct ToolChoice {
     disable_parallel_tool_use: bool,
 }
 
-/// What an answer has to look like.
+/// The required format of the response.
 #[derive(Serialize)]
 struct OutputConfig<'a> {
     format: Format<'a>,

@@ -1,4 +1,4 @@
-//! The entries of a body, written straight into its text.
+//! The entries of a body, serialized without an intermediate value.
 
 use serde::Serialize;
 use serde::ser::SerializeMap;
@@ -8,7 +8,7 @@ use super::Ask;
 use super::options::{Mapped, mapped};
 use crate::json::JsonMap;
 
-/// Writes the entries of a body, and remembers which it has.
+/// Writes the entries of a body and records which ones it has written.
 pub(super) struct Entries<M> {
     map: M,
     written: SmallVec<[&'static str; 16]>,
@@ -25,7 +25,7 @@ impl<M: SerializeMap> Entries<M> {
         self.map.serialize_entry(key, value)
     }
 
-    /// Writes an entry that may not be there. Nothing else can then take its place.
+    /// Writes an entry if it has a value. Only an entry that was written takes precedence over additional properties.
     pub(super) fn put_some(&mut self, key: &'static str, value: Option<impl Serialize>) -> Result<(), M::Error> {
         match value {
             Some(value) => self.put(key, &value),
@@ -33,7 +33,7 @@ impl<M: SerializeMap> Entries<M> {
         }
     }
 
-    /// Writes the options that the provider has.
+    /// Writes the options that the provider supports.
     pub(super) fn put_options(&mut self, ask: &Ask<'_>) -> Result<(), M::Error> {
         for Mapped { name, value, .. } in mapped(ask.options, ask.target.provider, ask.target.protocol) {
             if let Some(name) = name {
@@ -43,9 +43,9 @@ impl<M: SerializeMap> Entries<M> {
         Ok(())
     }
 
-    /// Writes what the author wants to pass on besides, where it takes the place of nothing, and ends the body.
+    /// Writes the author's additional properties, except those that were already written, and ends the body.
     ///
-    /// Whether the answer is a stream is the caller's to say: it would not be read otherwise.
+    /// The stream options are reserved, because the caller must know whether to decode the response as a stream.
     pub(super) fn end_with(mut self, additional: &JsonMap) -> Result<M::Ok, M::Error> {
         for (key, value) in additional {
             let is_reserved = matches!(key.as_str(), "stream" | "stream_options");

@@ -1,14 +1,15 @@
-//! Which part of a request a provider can keep for the next one: what the author wrote before any input has its say.
+//! The part of a request that a provider can cache for the next one: the author's text before the first input.
 
 use serde::Serialize;
 
 use super::parts::{Parts, Said};
 use crate::chat::message::{ContentPart, Role};
 
-/// A message's own beginning is cut off for the cache from so many bytes on: less than that is not worth a block.
+/// The minimum size, in bytes, of a message's stable beginning to make it a separate block. Smaller ones are not worth
+/// it.
 const WORTH_A_BLOCK: usize = 256;
 
-/// The mark of Anthropic's cache.
+/// Anthropic's cache marker.
 #[derive(Clone, Copy, Serialize)]
 pub(super) struct CacheControl {
     r#type: &'static str,
@@ -18,7 +19,7 @@ impl CacheControl {
     pub(super) const EPHEMERAL: Self = Self { r#type: "ephemeral" };
 }
 
-/// Where the stable prefix ends: within a message, after so many bytes of its first text.
+/// The end of the stable prefix: a message, and a number of bytes in its first text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Breakpoint {
     pub(super) message: usize,
@@ -26,9 +27,11 @@ pub(super) struct Breakpoint {
 }
 
 impl Breakpoint {
-    /// The end of what the author wrote, in the order in which the provider reads: instructions first.
+    /// Finds the end of the author's text, in the order in which the provider reads it: system and developer messages
+    /// first.
     ///
-    /// Who wrote what is known of messages that were split from a prompt. Of all others, nothing is stable.
+    /// The author's text is known only for messages that were split from a prompt. All other messages count as
+    /// unstable.
     pub(super) fn find(said: &[Said<'_>]) -> Option<Self> {
         let is_system = |index: &usize| matches!(said[*index].message.role, Role::System | Role::Developer);
         let (system, others): (Vec<_>, Vec<_>) = (0..said.len()).partition(is_system);

@@ -9,7 +9,7 @@ use super::schema::ObjectSchema;
 use crate::spec::{Tool, ToolKind};
 use crate::wire;
 
-/// A function, as every protocol describes it in its own way.
+/// A function, independent of the protocol.
 pub(super) struct Function<'a> {
     pub(super) name: &'a str,
     pub(super) description: Option<&'a str>,
@@ -17,11 +17,11 @@ pub(super) struct Function<'a> {
     pub(super) strict: bool,
 }
 
-/// What a function takes.
+/// The parameters of a function.
 pub(super) enum Parameters<'a> {
-    /// As the prompt declares it.
+    /// Declared by the prompt.
     Declared(ObjectSchema<'a>),
-    /// As the host says it.
+    /// A JSON Schema from the host.
     Given(&'a Json),
 }
 
@@ -34,9 +34,10 @@ impl Serialize for Parameters<'_> {
     }
 }
 
-/// The functions of a prompt, and then those of the host that the prompt does not declare itself.
+/// Returns the functions of a prompt, followed by the host's functions whose names the prompt does not declare.
 ///
-/// Tools of other kinds are the host's to make functions of: it has to read files, or to ask servers.
+/// Only the host can convert other kinds of tools to functions, because that requires reading files or querying
+/// servers.
 pub(super) fn functions<'a>(tools: &'a [Tool], given: &'a [wire::Function]) -> Vec<Function<'a>> {
     let mut functions: Vec<_> = tools.iter().filter_map(declared).collect();
     let mut names: HashSet<&str> = functions.iter().map(|function| function.name).collect();
@@ -61,7 +62,7 @@ fn declared(tool: &Tool) -> Option<Function<'_>> {
     Some(Function { name: &tool.name, description: tool.description.as_deref(), parameters, strict })
 }
 
-/// Functions in the way of one protocol; `None` if there are none, for a list that is empty is an error to providers.
+/// Describes the functions for a protocol. Returns `None` if there are none, because providers reject an empty list.
 pub(super) fn listed<'a, T>(functions: &'a [Function<'a>], describe: fn(&'a Function<'a>) -> T) -> Option<Vec<T>> {
     (!functions.is_empty()).then(|| functions.iter().map(describe).collect())
 }

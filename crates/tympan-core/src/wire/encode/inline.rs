@@ -1,4 +1,4 @@
-//! Messages for those who cannot see where rich inputs stand: other programs, and other languages.
+//! Converts messages for consumers that do not see where rich inputs are, such as other programs and languages.
 
 use super::media::{Media, Source};
 use super::parts::{Part, Parts, parts};
@@ -6,11 +6,11 @@ use crate::chat::message::{Content, ContentPart, MediaPart, Message, TextPart};
 use crate::error::Result;
 use crate::spec::schema::PropertyKind;
 
-/// Puts pictures, sound and documents, which stand in texts as their nonces, into parts of their own. A model gets the
-/// same from such messages.
+/// Moves images, audio and files, which texts contain as nonces, into content parts of their own. A model receives the
+/// same content as without this conversion.
 ///
 /// # Errors
-/// An input cannot be used as what it is declared to be.
+/// Returns an error if an input cannot be used as its declared kind.
 pub fn inline_media(messages: &mut [Message]) -> Result<()> {
     for message in messages {
         let has_places = |part: &ContentPart| matches!(part, ContentPart::Text(text) if !text.anchors.is_empty());

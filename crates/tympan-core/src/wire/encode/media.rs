@@ -1,4 +1,4 @@
-//! Pictures, sound and documents: what a caller gave, and what it is.
+//! Images, audio and files.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use crate::chat::message::{RichInput, RichValue};
 use crate::error::{Error, Kind, Result};
 use crate::spec::schema::PropertyKind;
 
-/// A picture, sound or document.
+/// An image, audio or a file.
 pub(super) struct Media<'a> {
     pub(super) kind: PropertyKind,
     pub(super) source: Source<'a>,
@@ -17,32 +17,32 @@ pub(super) struct Media<'a> {
     pub(super) file_name: Option<&'a str>,
 }
 
-/// Where it is.
+/// The source of the media.
 pub(super) enum Source<'a> {
-    /// At an address that the provider fetches. Nobody here does.
+    /// A URL that the provider fetches. Tympan never does.
     Url(&'a str),
-    /// Here, as base64, of a type that may not be known.
+    /// Base64 data, whose type may be unknown.
     Data {
         media_type: Option<&'a str>,
         data: &'a str,
-        /// The same as a URI, where it came as one.
+        /// The data as a `data:` URI, if it was provided as one.
         uri: Option<&'a str>,
     },
 }
 
 impl<'a> Media<'a> {
-    /// What stands in a message: the host made it, and it is sent as it is.
+    /// Converts a part of a message. It comes from the host and is sent as is.
     pub(super) fn of_part(kind: PropertyKind, part: &'a MediaPart) -> Self {
         let source = source(&part.value, part.media_type.as_deref());
         let detail = part.detail.as_deref().filter(|detail| !detail.is_empty());
         Self { kind, source, detail, file_name: part.file_name.as_deref() }
     }
 
-    /// What a caller gave as an input.
+    /// Converts an input.
     ///
     /// # Errors
-    /// It is neither an address, nor a `data:` URI, nor base64. A path is none of these: no file is ever read because
-    /// an input names it.
+    /// Returns an error if the input is not a URL, a `data:` URI or base64. A path is not accepted: naming a file in an
+    /// input must never cause the file to be read.
     pub(super) fn of_input(input: &'a RichInput) -> Result<Self> {
         let RichValue::Media(value) = &input.value else {
             return Err(misfit(input, "it is a thread"));
@@ -64,10 +64,10 @@ impl<'a> Media<'a> {
         Ok(Self { kind: input.kind, source, detail, file_name: text(&["filename", "fileName"]) })
     }
 
-    /// The address, or the data as a URI.
+    /// Returns the URL, or the data as a `data:` URI.
     ///
     /// # Errors
-    /// Nobody knows what the data are.
+    /// Returns an error if the type of the data is unknown.
     pub(super) fn uri(&self) -> Result<Cow<'a, str>> {
         match &self.source {
             Source::Url(url) => Ok(Cow::Borrowed(url)),
@@ -76,10 +76,10 @@ impl<'a> Media<'a> {
         }
     }
 
-    /// The MIME type, as it was given or as the data show.
+    /// Returns the MIME type, either as declared or as detected from the data.
     ///
     /// # Errors
-    /// Nobody knows it.
+    /// Returns an error if the type is unknown.
     pub(super) fn media_type(&self) -> Result<&'a str> {
         let Source::Data { media_type, data, .. } = &self.source else { return Ok("") };
         media_type.or_else(|| sniff(data)).ok_or_else(|| {
@@ -114,14 +114,14 @@ fn is_url(value: &str) -> bool {
     begins("https://") || begins("http://")
 }
 
-/// Whether a text is base64 with its padding, as providers want it.
+/// Returns whether a text is base64 with padding, as providers require.
 fn is_base64(text: &str) -> bool {
     let body = text.trim_end_matches('=');
     let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
     !body.is_empty() && text.len().is_multiple_of(4) && text.len() - body.len() <= 2 && body.bytes().all(is_digit)
 }
 
-/// What data are, by how they begin.
+/// Detects the MIME type from the first bytes of the data.
 fn sniff(data: &str) -> Option<&'static str> {
     const BEGINNINGS: [(&str, &str); 9] = [
         ("iVBORw0KGgo", "image/png"),
@@ -136,7 +136,7 @@ fn sniff(data: &str) -> Option<&'static str> {
     ];
     let (_, found) = BEGINNINGS.iter().find(|(beginning, _)| data.starts_with(beginning))?;
     match *found {
-        // Behind its length, a RIFF file says what is in it.
+        // A RIFF file names its format after its length field.
         "RIFF" if data.get(12..16) == Some("RUJQ") => Some("image/webp"),
         "RIFF" => Some("audio/wav"),
         other => Some(other),

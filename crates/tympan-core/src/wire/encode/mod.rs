@@ -1,4 +1,4 @@
-//! From messages to a request: one file a protocol.
+//! Encodes messages as requests, with one file per protocol.
 
 mod anthropic_messages;
 mod body;
@@ -31,7 +31,7 @@ use crate::prompt::Prompt;
 use crate::spec::ModelOptions;
 use crate::spec::schema::Property;
 
-/// What all protocols make a body of.
+/// The values that every protocol builds a body from.
 struct Ask<'a> {
     target: Target<'a>,
     messages: &'a [Message],
@@ -41,14 +41,15 @@ struct Ask<'a> {
     stream: bool,
 }
 
-/// Makes the request that asks a model for the next message.
+/// Encodes a request for a model's next message.
 ///
-/// Options that the provider does not have are left out, as the specification says; [`unsupported`](super::unsupported)
-/// names them. That there is no key is no error: the request then has no header for it.
+/// Options that the provider does not support are omitted, as the specification requires;
+/// [`unsupported`](super::unsupported) lists them. A missing key is not an error: the request then has no
+/// authentication header.
 ///
 /// # Errors
-/// As [`target`](super::target()); the address or the key cannot be used; a rich input is not what its declaration says,
-/// or is something that the protocol cannot carry.
+/// Returns an error if [`target`](super::target()) cannot resolve the destination, if the URL or the key is invalid, if
+/// a rich input does not match its declaration, or if the protocol cannot carry it.
 pub fn encode(prompt: &Prompt, messages: &[Message], options: &EncodeOptions<'_>) -> Result<WireRequest> {
     let target = target(prompt, options)?;
     let (protocol, url) = (target.protocol, target.url()?);
@@ -79,16 +80,16 @@ fn write(request: &impl Serialize) -> Result<String> {
     serde_json::to_string(request).map_err(|error| Error::new(Kind::InvalidRequest, error))
 }
 
-/// Something in the messages that a protocol cannot carry.
+/// Returns an error for message content that a protocol cannot carry.
 fn cannot_carry(target: &Target<'_>, kind: &str) -> Error {
     let (provider, api) = (target.provider.name, target.protocol.as_str());
     Error::new(Kind::InvalidRequest, format_args!("the provider `{provider}` ({api}) takes no {kind}"))
         .with_help(format!("leave the {kind} out, or choose another provider or `apiType`"))
 }
 
-/// The JSON Schema of a map with these properties.
+/// Returns the JSON Schema of a map with these properties.
 pub(super) fn schema_of(properties: &[Property]) -> Json {
     let schema = ObjectSchema { properties, bound: &[], strict: false };
-    // It holds no maps whose keys are no text, so it can always be written.
+    // All map keys are strings, so serialization cannot fail.
     serde_json::to_value(schema).unwrap_or_default()
 }

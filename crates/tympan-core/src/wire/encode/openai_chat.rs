@@ -17,7 +17,7 @@ use crate::error::Result;
 use crate::spec::schema::PropertyKind;
 use crate::wire::compatible::JsonSchema;
 
-/// The name of the schema that answers are held to.
+/// The name of the schema for structured output.
 pub(super) const OUTPUT_NAME: &str = "structured_output";
 
 /// The body of a request.
@@ -43,7 +43,7 @@ impl Serialize for Request<'_> {
         body.put("messages", &self.messages)?;
         body.put_options(ask)?;
         body.put_some("tools", listed(&ask.functions, Tool::new))?;
-        // Without tools this is an error to the provider.
+        // The provider rejects this option if there are no tools.
         let several = ask.options.allow_multiple_tool_calls.filter(|_| !ask.functions.is_empty());
         body.put_some("parallel_tool_calls", several)?;
         body.put_some("response_format", (!ask.outputs.is_empty()).then(|| Format::new(ask)))?;
@@ -60,9 +60,8 @@ struct StreamOptions {
     include_usage: bool,
 }
 
-/// A message. Of its metadata, only what the interface knows is sent, and only where it belongs: attributes of a role
-/// marker can hold what an input wrote, the nonce of a marker is nobody's business, and neither may ever stand in for a
-/// role or a content.
+/// A message. Only metadata that the API defines is sent, and only in its place: the attributes of a role marker can
+/// contain text from an input, and the nonce of a marker is internal. Neither may ever override a role or content.
 #[derive(Serialize)]
 struct Message<'a> {
     role: &'static str,
@@ -120,7 +119,7 @@ struct ImageUrl<'a> {
     detail: Option<&'a str>,
 }
 
-/// Sound, in this protocol and in Responses.
+/// Audio, in this protocol and in the Responses API.
 #[derive(Serialize)]
 pub(super) struct InputAudio<'a> {
     data: &'a str,
@@ -162,11 +161,11 @@ impl<'a> FileData<'a> {
     }
 }
 
-/// Documents have to have a name, and callers need not give one.
+/// The default file name. The API requires one, but callers do not have to provide it.
 pub(super) const DEFAULT_FILE_NAME: &str = "file";
 
 impl<'a> InputAudio<'a> {
-    /// Sound as data; these interfaces fetch none.
+    /// Encodes audio data. These APIs do not fetch audio from a URL.
     pub(super) fn new(media: &Media<'a>, ask: &Ask<'_>) -> Result<Self> {
         let Source::Data { data, .. } = media.source else {
             return Err(cannot_carry(&ask.target, "audio by its address"));
@@ -175,7 +174,7 @@ impl<'a> InputAudio<'a> {
     }
 }
 
-/// The interface's name for a type of sound.
+/// Returns the API's name for an audio type.
 fn audio_format(media_type: &str) -> &str {
     match media_type {
         "audio/wav" | "audio/x-wav" => "wav",
@@ -208,7 +207,7 @@ impl<'a> Tool<'a> {
     }
 }
 
-/// What an answer has to look like.
+/// The required format of the response.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Format<'a> {

@@ -1,4 +1,4 @@
-//! OpenAI's Embeddings.
+//! OpenAI's Embeddings API.
 
 use serde::{Serialize, Serializer};
 

@@ -1,4 +1,4 @@
-//! OpenAI's Images.
+//! OpenAI's Images API.
 
 use serde::{Serialize, Serializer};
 
@@ -15,7 +15,7 @@ pub(super) struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// The picture is described by the last message of the user's.
+    /// Builds a request from the last user message, which describes the image.
     pub(super) fn new(ask: &'a Ask<'a>) -> Result<Self> {
         let mut prompt = "";
         for said in said(ask.messages)?.iter().rev().filter(|said| said.message.role == Role::User).take(1) {

@@ -1,4 +1,4 @@
-//! OpenAI's Responses.
+//! OpenAI's Responses API.
 
 use std::borrow::Cow;
 
@@ -27,7 +27,8 @@ impl<'a> Request<'a> {
     pub(super) fn new(ask: &'a Ask<'a>) -> Result<Self> {
         let mut messages = said(ask.messages)?.into_iter().peekable();
         let mut instructions = Vec::new();
-        // What the author says first is instructions; what is said later keeps its place in the conversation.
+        // Leading system and developer messages become instructions. Later ones keep their position in the
+        // conversation.
         while let Some(Said { parts: Parts::Text(text), .. }) = messages.next_if(is_instruction) {
             instructions.push(text);
         }
@@ -67,7 +68,7 @@ impl Serialize for Request<'_> {
     }
 }
 
-/// An item of the conversation: a message, a call, or what became of one.
+/// An item of the conversation: a message, a tool call or its result.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Item<'a> {
@@ -188,7 +189,7 @@ impl<'a> Tool<'a> {
     }
 }
 
-/// What an answer has to look like.
+/// The required format of the response.
 #[derive(Serialize)]
 struct Text<'a> {
     format: Format<'a>,

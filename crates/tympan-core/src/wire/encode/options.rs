@@ -1,4 +1,4 @@
-//! How a model should answer, in the words of each provider.
+//! Model options, under each provider's names.
 
 use serde::Serialize;
 use serde_json::Number;
@@ -9,15 +9,15 @@ use crate::wire::compatible::Provider;
 
 /// An option that a prompt sets.
 pub(in crate::wire) struct Mapped<'a> {
-    /// What prompts call it.
+    /// The option's name in prompts.
     pub(in crate::wire) option: &'static str,
-    /// What the provider calls it; `None` if it does not have it.
+    /// The provider's name for the option; `None` if it does not support it.
     pub(in crate::wire) name: Option<&'static str>,
-    /// Its value.
+    /// The option's value.
     pub(super) value: OptionValue<'a>,
 }
 
-/// The value of an option, as it was written.
+/// The value of an option, as the prompt file has it.
 #[derive(Clone, Copy, Serialize)]
 #[serde(untagged)]
 pub(super) enum OptionValue<'a> {
@@ -26,9 +26,10 @@ pub(super) enum OptionValue<'a> {
     Texts(&'a [String]),
 }
 
-/// The options that a prompt sets and that every request can have, with the provider's names for them.
+/// Returns the options that a prompt sets, with the provider's names for them.
 ///
-/// Whether several tools may be called at once matters only where there are tools: each protocol says it beside them.
+/// `allowMultipleToolCalls` is not among them: it applies only if there are tools, so each protocol encodes it with
+/// them.
 pub(in crate::wire) fn mapped<'a>(
     options: &'a ModelOptions,
     provider: &'static Provider,
@@ -51,7 +52,7 @@ pub(in crate::wire) fn mapped<'a>(
     set.map(|(option, name, value)| Mapped { option, name, value })
 }
 
-/// What a protocol calls the options, in the order of [`mapped`].
+/// Returns a protocol's names for the options, in the order of [`mapped`].
 fn names(provider: &Provider, protocol: Protocol) -> [Option<&'static str>; 8] {
     let quirks = provider.quirks;
     let top_k = quirks.top_k.then_some("top_k");

@@ -1,21 +1,21 @@
-//! The content of messages: text, and what stands in it.
+//! The content of messages: text, and the rich inputs in it.
 
 use super::media::Media;
 use crate::chat::message::{ContentPart, Message, Role, TextPart};
 use crate::error::Result;
 use crate::spec::schema::PropertyKind;
 
-/// A message with its content as protocols want it.
+/// A message, with its content split into parts.
 pub(super) struct Said<'a> {
     pub(super) message: &'a Message,
     pub(super) parts: Parts<'a>,
 }
 
-/// What a message says.
+/// The content of a message.
 pub(super) enum Parts<'a> {
-    /// Text and nothing else.
+    /// A single text.
     Text(&'a str),
-    /// Several parts, or one that is no text; or none at all.
+    /// Several parts, a single part that is not text, or no parts at all.
     Many(Vec<Part<'a>>),
 }
 
@@ -25,18 +25,18 @@ pub(super) enum Part<'a> {
     Media(Media<'a>),
 }
 
-/// The messages with their content taken apart where that is needed.
+/// Splits the content of messages into parts where necessary.
 ///
 /// # Errors
-/// An input cannot be used as what it is declared to be.
+/// Returns an error if an input cannot be used as its declared kind.
 pub(super) fn said(messages: &[Message]) -> Result<Vec<Said<'_>>> {
     messages.iter().map(|message| Ok(Said { message, parts: parts(message)? })).collect()
 }
 
-/// The content of a message, taken apart where that is needed.
+/// Splits the content of a message into parts where necessary.
 ///
 /// # Errors
-/// As [`said`].
+/// Returns an error if an input cannot be used as its declared kind.
 pub(super) fn parts(message: &Message) -> Result<Parts<'_>> {
     if let [ContentPart::Text(text)] = &*message.content
         && text.anchors.is_empty()
@@ -55,10 +55,10 @@ pub(super) fn parts(message: &Message) -> Result<Parts<'_>> {
     Ok(Parts::Many(parts))
 }
 
-/// A part of a message in the way of a protocol.
+/// Replaces a media block that failed to encode with a placeholder text, if it is part of a tool's result.
 ///
-/// What a tool returned is nobody's to mend: a part of it that the protocol cannot carry, or that is not what it claims to
-/// be, is told of in words, where it would end the turn otherwise.
+/// Nobody can fix what a tool returned. Without the placeholder, media that the protocol cannot carry, or that is not
+/// what it claims to be, would end the turn.
 pub(super) fn or_told_of<B>(block: Result<B>, kind: PropertyKind, role: Role, say: fn(&'static str) -> B) -> Result<B> {
     match block {
         Err(_) if role == Role::Tool => Ok(say(match kind {
@@ -70,7 +70,7 @@ pub(super) fn or_told_of<B>(block: Result<B>, kind: PropertyKind, role: Role, sa
     }
 }
 
-/// Cuts a text where rich inputs stand in it. What is only white space between them says nothing.
+/// Splits a text at its rich inputs. Whitespace between them is dropped.
 fn split<'a>(part: &'a TextPart, parts: &mut Vec<Part<'a>>) -> Result<()> {
     if part.anchors.is_empty() {
         parts.push(Part::Text(&part.value));
@@ -92,7 +92,7 @@ fn split<'a>(part: &'a TextPart, parts: &mut Vec<Part<'a>>) -> Result<()> {
 }
 
 impl<'a> Parts<'a> {
-    /// The texts, in order.
+    /// Returns the texts, in order.
     pub(super) fn texts(&self) -> Vec<&'a str> {
         match self {
             Self::Text(text) => vec![text],
@@ -100,7 +100,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// The parts that are no text.
+    /// Returns the parts that are not text.
     pub(super) fn media(&self) -> impl Iterator<Item = &Media<'a>> {
         let parts = if let Self::Many(parts) = self { parts.as_slice() } else { &[] };
         parts.iter().filter_map(|part| if let Part::Media(media) = part { Some(media) } else { None })

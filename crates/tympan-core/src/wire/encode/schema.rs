@@ -1,4 +1,4 @@
-//! Declared properties as JSON Schema.
+//! Converts declared properties to JSON Schema.
 
 use std::collections::HashSet;
 
@@ -12,18 +12,18 @@ use crate::spec::schema::{Property, PropertyKind};
 
 /// The schema of a map with these properties.
 ///
-/// A strict one is what providers can hold a model to: every property is required, those that the author made optional
-/// can be null instead, and there are no others. All the way down.
+/// A strict schema is one that providers can enforce, at every level: all properties are required, optional ones may be
+/// null, and additional properties are not allowed.
 #[derive(Clone, Copy)]
 pub(super) struct ObjectSchema<'a> {
     pub(super) properties: &'a [Property],
-    /// Properties that the model neither sees nor sets.
+    /// Bound properties, which the model neither sees nor sets.
     pub(super) bound: &'a [Binding],
     pub(super) strict: bool,
 }
 
 impl<'a> ObjectSchema<'a> {
-    /// What a model has to answer with.
+    /// Creates the strict schema of a response.
     pub(super) fn strict(properties: &'a [Property]) -> Self {
         Self { properties, bound: &[], strict: true }
     }
@@ -78,7 +78,7 @@ struct PropertySchema<'a> {
 }
 
 impl PropertySchema<'_> {
-    /// The types that a value may have, each once.
+    /// Returns the types that a value may have, without duplicates.
     fn types(&self) -> SmallVec<[&'static str; 4]> {
         let Property { kind, kinds, .. } = self.property;
         let kinds = if kinds.is_empty() { std::slice::from_ref(kind) } else { kinds };
@@ -118,7 +118,7 @@ impl Serialize for PropertySchema<'_> {
     }
 }
 
-/// The name of a kind in JSON Schema. A picture, sound or document is an address or base64 data.
+/// Returns the JSON Schema type of a kind. Images, audio and files are strings: a URL or base64 data.
 const fn json_type(kind: PropertyKind) -> &'static str {
     match kind {
         PropertyKind::Float => "number",
@@ -128,7 +128,7 @@ const fn json_type(kind: PropertyKind) -> &'static str {
     }
 }
 
-/// A list that is written without being made.
+/// A list that is serialized from an iterator, without collecting it first.
 struct Listed<F>(F);
 
 impl<F: Fn() -> I, I: Iterator<Item: Serialize>> Serialize for Listed<F> {
