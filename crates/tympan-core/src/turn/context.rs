@@ -1,4 +1,4 @@
-//! How much of a conversation fits, and what takes the place of the rest.
+//! The context budget: which messages fit, and the summary that replaces the others.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,37 +8,37 @@ use serde_json::Value as Json;
 use crate::chat::guard::Guard;
 use crate::chat::message::{ContentPart, Message, Role};
 
-/// How many characters a part counts that is no text.
+/// The size, in characters, of a part that is not text.
 const PART_CHARS: usize = 200;
 
-/// What a message counts besides its role and its content.
+/// The overhead of a message, in addition to its role and its content.
 const MESSAGE_CHARS: usize = 4;
 
-/// At most this much is set aside for a summary; otherwise a twentieth of the budget.
+/// The maximum reserve for a summary. The reserve is otherwise a twentieth of the budget.
 const MAX_RESERVE: usize = 5000;
 
-/// The most characters of a summary.
+/// The maximum number of characters in a summary.
 const MAX_SUMMARY: usize = 4000;
 
-/// The most characters of a message in a summary.
+/// The maximum number of characters of each message in a summary.
 const MAX_QUOTED: usize = 200;
 
-/// So many messages stay, whatever the budget, besides instructions.
+/// The minimum number of messages to keep, whatever the budget, not counting system and developer messages.
 const KEPT: usize = 2;
 
-/// What a message counts, by a tokenizer of the host's.
+/// A host-provided tokenizer that returns the size of a message.
 pub type CountTokens = Arc<dyn Fn(&Message) -> usize + Send + Sync>;
 
-/// How much of a conversation a model gets.
+/// A limit on the size of the conversation that is sent to a model.
 #[derive(Clone)]
 pub enum ContextBudget {
-    /// So many characters.
+    /// A number of characters.
     Chars(usize),
-    /// So many tokens.
+    /// A number of tokens.
     Tokens {
-        /// How many.
+        /// The maximum number of tokens.
         budget: usize,
-        /// What a message counts. It has to count the same each time.
+        /// The function that counts the tokens of a message. It must be deterministic.
         count: CountTokens,
     },
 }
@@ -52,14 +52,14 @@ impl fmt::Debug for ContextBudget {
     }
 }
 
-/// Messages that no longer fit.
+/// The messages to drop because they no longer fit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Cut {
-    /// Which, in order.
+    /// The indexes of the dropped messages, in ascending order.
     dropped: Vec<usize>,
-    /// Where the summary goes.
+    /// The index at which to insert the summary.
     at: usize,
-    /// The most characters that the summary may have.
+    /// The maximum number of characters in the summary.
     room: usize,
 }
 
@@ -78,12 +78,12 @@ impl ContextBudget {
     }
 }
 
-/// What fits of one conversation.
+/// Tracks which part of a conversation fits.
 #[derive(Debug)]
 pub(super) struct Context {
     budget: Option<ContextBudget>,
-    /// What the messages count, as far as they have been counted. Counting all of them in each round is what a long
-    /// turn would spend its time on.
+    /// The sizes of the messages counted so far. Counting all messages again in each round would dominate the running
+    /// time of a long turn.
     sizes: Vec<usize>,
 }
 
@@ -92,11 +92,11 @@ impl Context {
         Self { budget, sizes: Vec::new() }
     }
 
-    /// The oldest messages that have to go; `None` if all fit, or if none can go.
+    /// Returns the oldest messages to drop, or `None` if all messages fit or none can be dropped.
     ///
-    /// The specification drops message by message. Here an assistant's message that calls tools and the results of
-    /// those calls go together, because providers refuse one without the other. It would also put in a summary of
-    /// nothing where nothing can go; that only makes things worse.
+    /// The specification drops messages one by one. Here, an assistant message with tool calls is dropped together with
+    /// the results, because providers reject one without the other. The specification would also insert an empty
+    /// summary if nothing can be dropped; that would only make the conversation longer.
     pub(super) fn cut(&mut self, messages: &[Message]) -> Option<Cut> {
         let (budget, sizes) = (self.budget.as_ref()?, &mut self.sizes);
         sizes.extend(messages[sizes.len()..].iter().map(|message| budget.size(message)));
@@ -110,7 +110,7 @@ impl Context {
         let mut dropped = Vec::new();
         let mut at = start;
         while total > fits && at < messages.len() {
-            // Instructions are never dropped, wherever they stand.
+            // System and developer messages are never dropped, whatever their position.
             if is_instruction(&messages[at]) {
                 at += 1;
                 continue;
@@ -129,9 +129,9 @@ impl Context {
         (!dropped.is_empty()).then(|| Cut { dropped, at: start, room: room.clamp(MAX_QUOTED, MAX_SUMMARY) })
     }
 
-    /// Puts a summary in the place of what no longer fits. Returns how many messages went.
+    /// Replaces the dropped messages with a summary. Returns how many were dropped.
     ///
-    /// A summary says again what tools have returned and users have said, so the guard is around all of it.
+    /// A summary repeats text from tools and users, so the guard wraps all of it.
     pub(super) fn apply(
         &mut self,
         cut: &Cut,
@@ -155,13 +155,13 @@ impl Context {
 }
 
 impl Cut {
-    /// The messages that no longer fit.
+    /// Returns the messages that no longer fit.
     pub(super) fn messages(&self, of: &[Message]) -> Vec<Message> {
         self.dropped.iter().map(|index| of[*index].clone()).collect()
     }
 }
 
-/// Takes away the items at these places, which are in order.
+/// Removes the items at these indexes, which must be in ascending order.
 fn remove<T>(items: &mut Vec<T>, places: &[usize]) {
     let mut places = places.iter().peekable();
     let mut index = 0;
@@ -172,7 +172,7 @@ fn remove<T>(items: &mut Vec<T>, places: &[usize]) {
     });
 }
 
-/// What messages count together. A tokenizer of the host's may say any number.
+/// Returns the total size without overflow, because a host-provided tokenizer may return any number.
 fn sum(sizes: &[usize]) -> usize {
     sizes.iter().fold(0, |sum, size| sum.saturating_add(*size))
 }
@@ -186,7 +186,7 @@ fn tool_calls(message: &Message) -> Option<&Vec<Json>> {
     (message.role == Role::Assistant).then_some(calls)
 }
 
-/// Where the messages end that go together with this one.
+/// Returns the end of the group of messages that must be dropped together with this one.
 fn group_end(messages: &[Message], start: usize) -> usize {
     if tool_calls(&messages[start]).is_none() {
         return start + 1;
@@ -194,7 +194,8 @@ fn group_end(messages: &[Message], start: usize) -> usize {
     start + 1 + messages[start + 1..].iter().take_while(|message| message.role == Role::Tool).count()
 }
 
-/// How many characters a message counts, as the specification has it: blocks of a provider's own are not counted.
+/// Returns the size of a message in characters, as the specification defines it. The provider's own blocks do not
+/// count.
 fn chars(message: &Message) -> usize {
     let parts = message.content.iter().map(|part| match part {
         ContentPart::Text(text) => text.value.chars().count(),
@@ -205,7 +206,7 @@ fn chars(message: &Message) -> usize {
     message.role.as_str().len() + MESSAGE_CHARS + parts.sum::<usize>() + calls
 }
 
-/// What was said, in short. Results of tools are left out: the calls are there.
+/// Summarizes messages. Tool results are omitted, but the calls are listed.
 fn summarize<'m>(messages: impl Iterator<Item = &'m Message>) -> String {
     let mut lines = Vec::new();
     for message in messages {
@@ -231,7 +232,7 @@ fn name(call: &Json) -> Option<&str> {
     call.get("function").unwrap_or(call).get("name")?.as_str()
 }
 
-/// At most so many characters of a text.
+/// Returns at most `max` characters of a text.
 pub(super) fn truncate(text: &str, max: usize) -> &str {
     text.char_indices().nth(max).map_or(text, |(end, _)| &text[..end])
 }
@@ -311,7 +312,7 @@ mod tests {
             ["developer: stays", "assistant: so", "user: now"]
         );
         assert!(after[0].ends_with("\n  Called tools: a, b]"));
-        // The group does not go where too little would stay.
+        // The group is not dropped if too few messages would remain.
         let last = trimmed(100, messages[..4].to_vec());
         assert_eq!(last.len(), 4);
         assert!(last[0].starts_with("user: [Context summary: User asked: x"));

@@ -1,4 +1,4 @@
-//! The conversation that an error carries, and how answers and results become messages of it.
+//! The conversation in an error, and the conversion of answers and results to messages.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,24 +11,24 @@ use crate::error::Error;
 use crate::json::JsonMap;
 use crate::wire::response::{Answer, ToolCall};
 
-/// What a turn had come to when it failed.
+/// The conversation at the time that a turn failed.
 struct Conversation(Vec<Message>);
 
 impl Error {
-    /// Adds the conversation that this happened in, so that the caller can go on with it.
+    /// Adds the conversation in which the error occurred, so that the caller can continue it.
     #[must_use]
     pub fn with_conversation(self, messages: Vec<Message>) -> Self {
         self.attach(Arc::new(Conversation(messages)))
     }
 
-    /// The conversation that this happened in. Every call of a tool in it has its result.
+    /// Returns the conversation in which the error occurred. Every tool call in it has its result.
     pub fn conversation(&self) -> &[Message] {
         self.attached::<Conversation>().map_or(&[], |conversation| &conversation.0)
     }
 }
 
-/// An answer as the assistant's message: calls as OpenAI has them, which the wire layer turns into what the provider
-/// has, and the provider's own blocks where it wants them back.
+/// Converts an answer to an assistant message. Tool calls use OpenAI's format, which the wire layer converts to the
+/// provider's. The provider's own blocks are included if it requires them back.
 pub(super) fn assistant_message(answer: &Answer) -> Message {
     let mut message = Message::text(Role::Assistant, answer.text.as_str());
     let mut metadata = JsonMap::new();
@@ -46,8 +46,8 @@ fn call_json(call: &ToolCall) -> Json {
     json!({"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}})
 }
 
-/// Gives calls of an answer a name of their own where the provider did not: a result has to say whose it is. Blocks of
-/// a provider's own have the names in them, and stay as they are.
+/// Assigns unique IDs to calls that lack one, because a result must refer to its call. Not used for answers with the
+/// provider's own blocks, which already contain the IDs.
 pub(super) fn make_distinct(calls: &mut [ToolCall], round: u32) {
     let mut names = HashSet::new();
     for (index, call) in calls.iter_mut().enumerate() {
@@ -58,7 +58,8 @@ pub(super) fn make_distinct(calls: &mut [ToolCall], round: u32) {
     }
 }
 
-/// A result as a message. One without any part still is a message: providers want a result for each call.
+/// Converts a result to a message. An empty result becomes empty text, because providers require a result for each
+/// call.
 pub(super) fn tool_message(call: &ToolCall, result: ToolResult) -> Message {
     let content = if result.parts.is_empty() { Content::text("") } else { result.parts };
     let metadata = JsonMap::from_iter([("tool_call_id".to_owned(), Json::from(call.id.as_str()))]);

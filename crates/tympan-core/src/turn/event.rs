@@ -1,70 +1,70 @@
-//! What a turn tells those who watch it.
+//! The events that a turn reports to observers.
 
 use super::tools::ToolResult;
 
-/// Something that has happened. `Done` is the last of a turn that ends well, and `Cancelled` of one that is cancelled.
+/// An event of a turn. The last event is `Done` if the turn succeeds, and `Cancelled` if it is cancelled.
 ///
-/// Tokens as they arrive are no part of this: they are with whoever reads the stream.
+/// Streamed tokens are not reported as events; they are available from the response stream.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum TurnEvent {
-    /// How it goes, for people.
+    /// A status message for the user.
     Status {
-        /// What to show.
+        /// The message to display.
         message: String,
     },
-    /// A tool is about to run, or to be refused.
+    /// A tool is about to run or to be refused.
     ToolCallStart {
-        /// The tool.
+        /// The tool's name.
         name: String,
-        /// The arguments as the model wrote them: nothing that is bound is in them.
+        /// The arguments as the model wrote them, without bound values.
         arguments: String,
     },
-    /// A tool came to an end.
+    /// A tool returned.
     ToolResult {
-        /// The tool.
+        /// The tool's name.
         name: String,
-        /// What the model is going to see.
+        /// The result as the model will see it.
         result: ToolResult,
     },
-    /// The conversation has changed. It is [`Turn::messages`](super::Turn::messages), and not copied here: after
-    /// thousands of rounds that would be what a turn spends its time on.
+    /// The conversation has changed. It is available from [`Turn::messages`](super::Turn::messages) and not copied into
+    /// the event, because copying would dominate the running time after thousands of rounds.
     MessagesUpdated {
-        /// How many messages it has now.
+        /// The number of messages.
         count: usize,
     },
-    /// Something went wrong, and the turn has dealt with it.
+    /// An error that the turn has handled.
     Error {
-        /// What.
+        /// The error message.
         message: String,
     },
-    /// It is over.
+    /// The turn is over.
     Done {
-        /// The text of the last answer.
+        /// The text of the final answer.
         response: String,
-        /// How many messages the conversation has.
+        /// The number of messages in the conversation.
         count: usize,
     },
-    /// It was cancelled.
+    /// The turn was cancelled.
     Cancelled,
-    /// A summary is asked for of what no longer fits.
+    /// A summary of the messages that no longer fit was requested.
     CompactionStart,
-    /// The summary has taken its place.
+    /// The summary has replaced the messages.
     CompactionComplete {
-        /// How many messages were taken away.
+        /// The number of messages that were removed.
         removed: usize,
-        /// How many there are now.
+        /// The number of messages that remain.
         remaining: usize,
     },
-    /// There is no summary; one of the turn's own takes its place.
+    /// No summary was provided, so the turn created one itself.
     CompactionFailed {
-        /// Why.
+        /// The reason.
         message: String,
     },
 }
 
 impl TurnEvent {
-    /// The name that the specification uses.
+    /// Returns the event's name in the specification.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Status { .. } => "status",

@@ -1,4 +1,4 @@
-//! What a turn is told, as data that can be kept.
+//! The input events of a turn, as data that can be persisted.
 
 use std::time::Duration;
 
@@ -9,83 +9,84 @@ use super::tools::ToolResult;
 use crate::error::{Error, Kind, Result};
 use crate::wire::response::Response;
 
-/// Whether something is allowed.
+/// The verdict of a guardrail.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// It is.
+    /// Allowed.
     Allow,
-    /// It is not, for this reason.
+    /// Denied, with the reason.
     Deny(String),
 }
 
-/// Anything that a turn can be told. Told the same in the same order, a turn comes to the same.
+/// An input event of a turn. The same events in the same order always lead to the same state.
 ///
-/// A journal keeps these; see [`Turn::feed`]. What a provider calls its tokens ([`Usage::reported`]) is not kept.
+/// A journal stores these events; see [`Turn::feed`]. The provider's own names for token counts ([`Usage::reported`])
+/// are not stored.
 ///
 /// [`Usage::reported`]: crate::wire::response::Usage::reported
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "fed", rename_all = "snake_case")]
 pub enum Fed {
-    /// The model answered.
+    /// The model responded.
     Responded {
-        /// What.
+        /// The response.
         response: Box<Response>,
     },
-    /// The model could not be called.
+    /// The model call failed.
     Failed {
-        /// Why.
+        /// The error.
         failure: Failure,
-        /// A random number from 0 to 1, for the wait.
+        /// A random number from 0 to 1 for the wait before the next attempt.
         jitter: f64,
     },
     /// The wait is over.
     Waited,
-    /// Somebody has judged.
+    /// A guardrail returned a verdict.
     Judged {
         /// The verdict.
         verdict: Verdict,
     },
-    /// A summary was made, or could not be.
+    /// A summary was created, or could not be created.
     Summarized {
-        /// The summary.
+        /// The summary, if there is one.
         summary: Option<String>,
     },
-    /// A tool came to an end.
+    /// A tool returned.
     Returned {
-        /// Which: [`ToolRun::index`](super::ToolRun::index).
+        /// The tool run: its [`ToolRun::index`](super::ToolRun::index).
         index: usize,
-        /// With what.
+        /// The tool's result.
         result: ToolResult,
     },
-    /// Somebody wants it to stop.
+    /// The turn was cancelled.
     Cancelled,
-    /// Somebody has something to say.
+    /// A steering message was added.
     Steered {
-        /// What.
+        /// The text of the message.
         text: String,
     },
     /// Time has passed.
     Ticked {
-        /// Since the turn began.
+        /// The time since the turn began.
         elapsed: Duration,
     },
 }
 
-/// An error, as far as it can be kept: without its place and its source.
+/// The parts of an error that can be persisted: everything except its location and its source.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// [`Error::code`].
+    /// The [`Error::code`].
     pub code: String,
-    /// [`Error::message`].
+    /// The [`Error::message`].
     pub message: String,
-    /// [`Error::help`].
+    /// The [`Error::help`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
-    /// [`Error::partial_text`].
+    /// The [`Error::partial_text`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partial_text: Option<String>,
-    /// [`Error::is_permanent`].
+    /// The value of [`Error::is_permanent`].
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub permanent: bool,
 }
@@ -103,7 +104,7 @@ impl From<&Error> for Failure {
 }
 
 impl From<Failure> for Error {
-    /// A code that this version does not know is an internal error.
+    /// Restores an error. A code that this version does not know becomes an internal error.
     fn from(failure: Failure) -> Self {
         let kind = Kind::from_code(&failure.code).unwrap_or(Kind::Internal);
         let mut error = Self::with_message(kind, failure.message);
@@ -121,13 +122,13 @@ impl From<Failure> for Error {
 }
 
 impl Turn {
-    /// Tells the turn anything, as the method of that name does.
+    /// Applies an input event by calling the method that reports it.
     ///
-    /// To bring a turn back, make it anew, hand over what had been steered before it began, call [`Turn::next`], and
-    /// feed it what it had been told since.
+    /// To restore a turn, create it again, add the steering messages from before it began, call [`Turn::next`], and
+    /// feed it all events since then.
     ///
     /// # Errors
-    /// It was not asked for.
+    /// Returns an error if the turn is not waiting for this event.
     pub fn feed(&mut self, fed: Fed) -> Result<()> {
         match fed {
             Fed::Responded { response } => self.responded(*response),

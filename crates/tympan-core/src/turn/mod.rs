@@ -1,9 +1,9 @@
-//! A turn: one question of the user's up to the model's last answer, calls of tools included.
+//! A turn: everything from the user's question to the model's final answer, including tool calls.
 //!
-//! [`Turn`] is a machine without I/O. [`Turn::next`] says what to do, and one of the other methods tells it what came
-//! of that. Whoever drives it makes the calls; everything that is decided is decided here, so that every decision can
-//! be tested without a network, a clock or a thread. Told the same, a turn comes to the same: a journal of what it was
-//! told ([`Fed`]) brings back a turn that died.
+//! [`Turn`] is a state machine without I/O. [`Turn::next`] returns what to do next, and the other methods report the
+//! result back. The driver performs the I/O, and the turn makes all the decisions, so every decision can be tested
+//! without a network, a clock or threads. Turns are deterministic: the same input events always lead to the same state.
+//! A journal of these events ([`Fed`]) can therefore restore a turn after a crash.
 //!
 //! ```
 //! use tympan::{Message, Prompt, Role, Response, turn::{Next, Turn, TurnOptions}};
@@ -20,9 +20,9 @@
 //! # Ok::<(), tympan::Error>(())
 //! ```
 //!
-//! A round goes in this order: cancellation and time, bounds, steering, what fits, the guardrail on the input, the call
-//! with its retries, the guardrail on the output; and if the model calls tools: arguments, the guardrail on each tool,
-//! bindings, the tools themselves, the messages that tell of them.
+//! Each round runs these steps in order: cancellation and time limit, other limits, steering, context budget, input
+//! guardrail, the model call with its retries, output guardrail. If the model calls tools, these follow: parsing of
+//! arguments, the guardrail for each tool, bindings, the tools themselves, and the messages with their results.
 
 mod context;
 mod conversation;
@@ -56,31 +56,31 @@ use conversation::{assistant_message, make_distinct};
 use round::{Log, Round};
 use tools::{Declared, shown};
 
-/// What to do next.
+/// The next step of a turn.
 #[derive(Clone, Debug)]
 pub enum Next {
-    /// Make a summary of these messages, which no longer fit, and tell with [`Turn::summarized`].
+    /// Summarize these messages, which no longer fit, and report the summary with [`Turn::summarized`].
     Summarize(Vec<Message>),
-    /// Judge whether [`Turn::messages`] may be sent, and tell with [`Turn::judged`].
+    /// Judge whether [`Turn::messages`] may be sent, and report the verdict with [`Turn::judged`].
     JudgeInput,
-    /// Call the model with [`Turn::messages`], and tell with [`Turn::responded`] or [`Turn::failed`].
+    /// Call the model with [`Turn::messages`], and report the result with [`Turn::responded`] or [`Turn::failed`].
     Call,
-    /// Wait this long, and tell with [`Turn::waited`].
+    /// Wait this long, then call [`Turn::waited`].
     Wait(Duration),
-    /// Judge whether this answer may be used, and tell with [`Turn::judged`].
+    /// Judge whether this answer may be used, and report the verdict with [`Turn::judged`].
     JudgeOutput(Message),
-    /// Judge whether this tool may run, and tell with [`Turn::judged`]. What is bound is not among the arguments.
+    /// Judge whether this tool may run, and report the verdict with [`Turn::judged`]. Bound arguments are not included.
     JudgeTool(ToolRun),
-    /// Run these tools, all at once, and tell of each with [`Turn::returned`]. Those that have returned are no longer
-    /// among them. Without [`TurnOptions::parallel_tool_calls`] it is one.
+    /// Run these tools concurrently, and report each result with [`Turn::returned`]. Tools that have already returned
+    /// are not included. Without [`TurnOptions::parallel_tool_calls`] there is only one.
     Run(Vec<ToolRun>),
-    /// It is over: this is the last answer.
+    /// The turn is over. This is the final response.
     Done(Response),
-    /// It is over: this is why. The conversation is in the error.
+    /// The turn has failed. The error contains the conversation.
     Failed(Error),
 }
 
-/// Where a turn stands.
+/// The current state of a turn.
 enum Phase {
     /// A round is about to begin.
     Begin,
@@ -110,7 +110,7 @@ impl Phase {
     }
 }
 
-/// A turn. See the [module](self).
+/// A turn. See the [module documentation](self).
 pub struct Turn {
     options: TurnOptions,
     declared: Declared,
@@ -118,15 +118,15 @@ pub struct Turn {
     context: Context,
     steering: Vec<String>,
     phase: Phase,
-    /// Answers of the model so far.
+    /// The number of responses so far.
     rounds: u32,
-    /// How often the present call has failed.
+    /// The number of times the current call has failed.
     failures: u32,
     usage: Usage,
     is_cancelled: bool,
     elapsed: Duration,
     events: Vec<TurnEvent>,
-    /// Whether it is known by now that this is more than one answer.
+    /// Whether the model has called tools, so that the turn takes more than one response.
     is_loop: bool,
 }
 
@@ -139,10 +139,11 @@ impl fmt::Debug for Turn {
 }
 
 impl Turn {
-    /// A turn that begins with these messages. The inputs are those of the prompt, validated, for what is bound.
+    /// Creates a turn that starts with these messages. `inputs` are the validated inputs of the prompt; bindings refer
+    /// to them.
     ///
     /// # Errors
-    /// Two tools have the same name.
+    /// Returns an error if two tools have the same name.
     pub fn new(prompt: &Prompt, inputs: &Inputs, messages: Vec<Message>, options: TurnOptions) -> Result<Self> {
         Ok(Self {
             declared: Declared::new(&prompt.spec().tools, &options.tools, inputs)?,
@@ -161,14 +162,14 @@ impl Turn {
         })
     }
 
-    /// What to do next. The answer stays the same until the turn is told what came of it.
+    /// Returns what to do next. The result stays the same until the turn receives another input event.
     #[expect(clippy::should_implement_trait, reason = "it is no iterator: it says the same until it is told something")]
     pub fn next(&mut self) -> Next {
         self.settle();
         match &self.phase {
             Phase::Summarizing(cut) => Next::Summarize(cut.messages(&self.messages)),
             Phase::JudgingInput => Next::JudgeInput,
-            // Nothing stays at the beginning of a round.
+            // `settle` always moves on from the beginning of a round.
             Phase::Begin | Phase::Calling => Next::Call,
             Phase::Waiting(wait) => Next::Wait(*wait),
             Phase::JudgingOutput(response) => Next::JudgeOutput(said(response)),
@@ -181,10 +182,11 @@ impl Turn {
         }
     }
 
-    /// The model answered.
+    /// Reports the model's response.
     ///
     /// # Errors
-    /// It was not asked for, as in all that follow: then nothing changes.
+    /// Returns an error if the turn is not waiting for a response; the turn is then unchanged. The same applies to the
+    /// methods below.
     pub fn responded(&mut self, response: Response) -> Result<()> {
         self.settle();
         let Phase::Calling = self.phase else { return Err(self.not_asked("an answer")) };
@@ -201,16 +203,17 @@ impl Turn {
         Ok(())
     }
 
-    /// The model could not be called. The jitter is a random number from 0 to 1, for the wait before the next try.
+    /// Reports that the model call failed. `jitter` is a random number from 0 to 1 for the wait before the next
+    /// attempt.
     ///
     /// # Errors
-    /// It was not asked for.
+    /// Returns an error if the turn is not waiting for a response.
     pub fn failed(&mut self, error: Error, jitter: f64) -> Result<()> {
         self.settle();
         let Phase::Calling = self.phase else { return Err(self.not_asked("a failure of the model")) };
         self.failures += 1;
         let max = self.options.max_llm_retries.max(1);
-        // Where nothing is tried again, there is nothing to say about it.
+        // Without retries, report the error itself instead of a number of attempts.
         if max == 1 || !retry::is_transient(&error) {
             self.fail(error);
         } else if self.failures >= max {
@@ -231,10 +234,10 @@ impl Turn {
         Ok(())
     }
 
-    /// The wait is over.
+    /// Reports that the wait is over.
     ///
     /// # Errors
-    /// It was not asked for.
+    /// Returns an error if the turn is not waiting for a delay.
     pub fn waited(&mut self) -> Result<()> {
         self.settle();
         let Phase::Waiting(_) = self.phase else { return Err(self.not_asked("the end of a wait")) };
@@ -242,10 +245,10 @@ impl Turn {
         Ok(())
     }
 
-    /// Somebody has judged.
+    /// Reports a guardrail's verdict.
     ///
     /// # Errors
-    /// It was not asked for.
+    /// Returns an error if the turn is not waiting for a verdict.
     pub fn judged(&mut self, verdict: Verdict) -> Result<()> {
         self.settle();
         match (&mut self.phase, verdict) {
@@ -263,10 +266,10 @@ impl Turn {
         Ok(())
     }
 
-    /// A summary was made of what no longer fits. Without one, the turn makes its own.
+    /// Reports the summary of the messages that no longer fit. If it is `None` or blank, the turn creates one itself.
     ///
     /// # Errors
-    /// It was not asked for.
+    /// Returns an error if the turn is not waiting for a summary.
     pub fn summarized(&mut self, summary: Option<String>) -> Result<()> {
         self.settle();
         let Phase::Summarizing(cut) = &self.phase else { return Err(self.not_asked("a summary")) };
@@ -282,10 +285,10 @@ impl Turn {
         Ok(())
     }
 
-    /// A tool that [`Next::Run`] asked for came to an end. Results may come in any order.
+    /// Reports the result of a tool that [`Next::Run`] requested. Results may arrive in any order.
     ///
     /// # Errors
-    /// No such tool runs.
+    /// Returns an error if no tool with this index is running.
     pub fn returned(&mut self, index: usize, result: ToolResult) -> Result<()> {
         self.settle();
         match &mut self.phase {
@@ -299,17 +302,17 @@ impl Turn {
         Ok(())
     }
 
-    /// Stops the turn, wherever it stands. A turn that is over stays as it is.
+    /// Cancels the turn in any state. A turn that is already over does not change.
     pub fn cancel(&mut self) {
         self.is_cancelled = true;
         self.settle();
     }
 
-    /// Says something as the user. The model gets it in the next round, if there is one; so hand it over before the
-    /// answer that begins that round.
+    /// Adds a user message. The model receives it in the next round, if there is one. To be included, it must be added
+    /// before the event that starts that round.
     ///
     /// # Errors
-    /// The turn is over.
+    /// Returns an error if the turn is over.
     pub fn steer(&mut self, text: impl Into<String>) -> Result<()> {
         if self.is_over() {
             return Err(self.not_asked("a message"));
@@ -318,48 +321,48 @@ impl Turn {
         Ok(())
     }
 
-    /// Says how much time has passed since the turn began.
+    /// Reports the time since the turn began.
     pub fn tick(&mut self, elapsed: Duration) {
         self.elapsed = self.elapsed.max(elapsed);
         self.settle();
     }
 
-    /// The conversation so far. Every call of a tool in it has its result.
+    /// Returns the conversation so far. Every tool call in it has its result.
     pub fn messages(&self) -> &[Message] {
         &self.messages
     }
 
-    /// The conversation, without the rest.
+    /// Converts the turn into its conversation.
     pub fn into_messages(self) -> Vec<Message> {
         self.messages
     }
 
-    /// How often the model has answered.
+    /// Returns the number of responses so far.
     pub fn iterations(&self) -> u32 {
         self.rounds
     }
 
-    /// The tokens of all answers so far.
+    /// Returns the token usage of all responses so far.
     pub fn usage(&self) -> &Usage {
         &self.usage
     }
 
-    /// What has happened since somebody last asked.
+    /// Returns the events since the last call, and clears them.
     pub fn take_events(&mut self) -> Vec<TurnEvent> {
         std::mem::take(&mut self.events)
     }
 
-    /// What was steered and no round has come for: something for the next turn.
+    /// Returns the steering messages that no round has used. They can be added to the next turn.
     pub fn unused_steering(&self) -> &[String] {
         &self.steering
     }
 
-    /// Whether nothing more will happen.
+    /// Returns whether the turn is over.
     pub fn is_over(&self) -> bool {
         matches!(self.phase, Phase::Done(_) | Phase::Failed(_))
     }
 
-    /// Goes on to where something is asked for. The first lines are the one place where it is stopped.
+    /// Advances until the turn needs input. The check at the top is the only place where a turn is stopped early.
     fn settle(&mut self) {
         if self.is_over() {
             return;
@@ -374,7 +377,7 @@ impl Turn {
         while self.step() {}
     }
 
-    /// Takes one step that needs nobody. Returns whether there was one.
+    /// Takes one step that needs no input. Returns whether there was one.
     fn step(&mut self) -> bool {
         let guardrails = self.options.guardrails;
         match &mut self.phase {
@@ -428,7 +431,8 @@ impl Turn {
         };
     }
 
-    /// The bound that has been reached. An answer that goes past one is still used: it has been paid for.
+    /// Returns the limit that has been reached. A response that exceeds a limit is still used, because it has been paid
+    /// for.
     fn used_up(&self) -> Option<String> {
         let TurnOptions { max_tokens, max_cost, prices, .. } = &self.options;
         let tokens = max_tokens.filter(|max| self.usage.total_tokens >= *max).map(|max| format!("{max} tokens"));
@@ -436,7 +440,7 @@ impl Turn {
         tokens.or_else(|| max_cost.filter(is_spent).map(|max| format!("a cost of {max}")))
     }
 
-    /// Uses the answer that may be used.
+    /// Uses the response that passed the output guardrail.
     fn accept(&mut self) {
         let response = match std::mem::replace(&mut self.phase, Phase::Begin) {
             Phase::JudgingOutput(response) => response,
@@ -474,7 +478,8 @@ impl Turn {
         self.phase = Phase::Tools(Box::new(answer), round);
     }
 
-    /// The calls and their results become part of the conversation together: none is ever there without the other.
+    /// Adds the calls and their results to the conversation together, so that neither is ever present without the
+    /// other.
     fn end_round(&mut self) {
         if let Phase::Tools(answer, round) = std::mem::replace(&mut self.phase, Phase::Begin) {
             self.messages.push(assistant_message(&answer));
@@ -512,12 +517,12 @@ impl Turn {
     }
 }
 
-/// Adds what a provider says, which can be any number.
+/// Adds without overflow, because a provider can report any number.
 fn add(sum: &mut u64, more: u64) {
     *sum = sum.saturating_add(more);
 }
 
-/// The message that an answer is.
+/// Converts a response to a message.
 fn said(response: &Response) -> Message {
     match &response.output {
         Output::Answer(answer) => assistant_message(answer),

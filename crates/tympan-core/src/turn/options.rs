@@ -1,4 +1,4 @@
-//! How a turn is to go.
+//! The options of a turn.
 
 use std::time::Duration;
 
@@ -7,41 +7,42 @@ use super::tools::TurnTool;
 use crate::chat::guard::Guard;
 use crate::wire::response::Usage;
 
-/// The bounds of a turn, what is asked on the way, and how it goes about its tools.
+/// The limits, guardrails and tools of a turn.
 #[derive(Clone, Debug)]
 pub struct TurnOptions {
-    /// The most answers of the model.
+    /// The maximum number of model responses.
     pub max_iterations: u32,
-    /// How often one call of the model is tried, the first time included.
+    /// The maximum number of attempts for each model call, including the first.
     pub max_llm_retries: u32,
-    /// The most calls of models that whoever drives the turn may make for it: retries, summaries, and the calls of turns
-    /// that its tools start. `None` means ten for each of [`TurnOptions::max_iterations`].
+    /// The maximum number of model calls that the driver may make for the turn, including retries, summaries, and calls of
+    /// turns that its tools start. `None` means [`TurnOptions::max_iterations`] times ten, or times one more than
+    /// [`TurnOptions::max_llm_retries`] if that is larger.
     pub max_model_calls: Option<u32>,
-    /// The most tokens, in and out, of all calls together, with those of turns that its tools start. A turn that has used
-    /// them up makes no further call.
+    /// The maximum number of input and output tokens of all calls, including those of turns that its tools start. Once
+    /// it is reached, the turn makes no more calls.
     pub max_tokens: Option<u64>,
-    /// The most that all calls together may cost, by [`TurnOptions::prices`].
+    /// The maximum cost of all calls, according to [`TurnOptions::prices`].
     pub max_cost: Option<f64>,
-    /// What tokens cost.
+    /// The prices of tokens.
     pub prices: Prices,
-    /// The most time, by what [`Turn::tick`](super::Turn::tick) says.
+    /// The maximum time, as reported with [`Turn::tick`](super::Turn::tick).
     pub max_time: Option<Duration>,
-    /// The most tools that the model may call at once.
+    /// The maximum number of tool calls in one response.
     pub max_tool_calls: usize,
-    /// The most bytes of a tool's result that the model gets to see.
+    /// The maximum size of a tool's result, in bytes. The model does not see the rest.
     pub max_result_bytes: usize,
-    /// Whether tools that the model calls at once run at once.
+    /// Whether the tool calls of one response run concurrently.
     pub parallel_tool_calls: bool,
-    /// How much of the conversation the model gets.
+    /// The size of the conversation that the model may see.
     pub context_budget: Option<ContextBudget>,
-    /// Whether a summary of what no longer fits is asked for. Without it, the turn makes one itself.
+    /// Whether to request a summary of messages that no longer fit. Otherwise, the turn creates one itself.
     pub compaction: bool,
-    /// Which verdicts are asked for.
+    /// Which guardrails to consult.
     pub guardrails: Guardrails,
-    /// Puts `<untrusted>` and `</untrusted>` around all results of tools, and around summaries of what no longer fits.
-    /// Its advisory is the host's to send.
+    /// The guard that wraps all tool results, and summaries of dropped messages, in `<untrusted>…</untrusted>`. The
+    /// host is responsible for sending the guard's advisory.
     pub guard: Option<Guard>,
-    /// Tools besides the functions that the prompt declares: what the host made of its other tools.
+    /// Tools besides the functions that the prompt declares. The host builds them from its other tools.
     pub tools: Vec<TurnTool>,
 }
 
@@ -67,30 +68,30 @@ impl Default for TurnOptions {
     }
 }
 
-/// What a million tokens cost, in whatever money the host counts in.
+/// Prices per million tokens, in any currency.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Prices {
-    /// Those that go in.
+    /// The price of input tokens.
     pub input: f64,
-    /// Those that come out.
+    /// The price of output tokens.
     pub output: f64,
 }
 
 impl Prices {
-    /// What these tokens cost.
+    /// Returns the cost of these tokens.
     #[expect(clippy::cast_precision_loss, reason = "no turn has 2^52 tokens")]
     pub fn cost(&self, usage: &Usage) -> f64 {
         (usage.input_tokens as f64 * self.input + usage.output_tokens as f64 * self.output) / 1e6
     }
 }
 
-/// Which verdicts are asked for.
+/// Which guardrails to consult.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Guardrails {
-    /// On the messages, before they are sent.
+    /// The guardrail on messages, before they are sent.
     pub input: bool,
-    /// On an answer, before it is used.
+    /// The guardrail on answers, before they are used.
     pub output: bool,
-    /// On a tool, before it runs.
+    /// The guardrail on tool calls, before they run.
     pub tool: bool,
 }

@@ -1,4 +1,4 @@
-//! What a prompt comes to: the result of a model's answer, in the shape that the prompt declares.
+//! The result of running a prompt: a model's response, in the form that the prompt declares.
 
 use std::collections::HashSet;
 
@@ -15,38 +15,38 @@ use crate::template::input::GivenRef;
 use crate::wire::response::{Answer, Output, Response, ToolCall};
 use crate::wire::{self, Protocol};
 
-/// The result of a call of a model.
+/// The result of a model call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// Text; or a refusal, if the model refused.
+    /// Text, or the model's explanation if it refused to answer.
     Text(String),
-    /// What the prompt's `outputs` declare.
+    /// A value that the prompt's `outputs` declare.
     Structured(Structured),
-    /// Tools that the model wants to have called.
+    /// Tool calls that the model requests.
     ToolCalls(Vec<ToolCall>),
-    /// The vector of one text.
+    /// The embedding of one text.
     Embedding(Vec<f64>),
-    /// The vectors of several texts.
+    /// The embeddings of several texts.
     Embeddings(Vec<Vec<f64>>),
-    /// A picture: its address, or base64 data.
+    /// An image, as a URL or base64 data.
     Image(String),
-    /// Several pictures.
+    /// Several images.
     Images(Vec<String>),
 }
 
-/// A result that the prompt's `outputs` describe.
+/// A structured result, as declared by the prompt's `outputs`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Structured {
-    /// The result.
+    /// The parsed value.
     pub value: Json,
-    /// The text that it was read from, exactly as the model wrote it.
+    /// The text that the value was parsed from, exactly as the model wrote it.
     pub raw: String,
-    /// What is wrong with it, by the prompt's `outputs`; empty if it is as declared.
+    /// The mismatches with the prompt's `outputs`; empty if the value is valid.
     pub problems: Vec<String>,
 }
 
-/// The result that an answer is for a prompt: calls of tools, or else what it says, in the shape that the prompt's
-/// `outputs` declare. What should be JSON and is none stays text.
+/// Converts a response to the result of a prompt: its tool calls, or else its content in the form that the prompt's
+/// `outputs` declare. Text that should be JSON, but is not, remains text.
 ///
 /// ```
 /// use tympan::{Outcome, Prompt, Response};
@@ -61,15 +61,15 @@ pub struct Structured {
 /// ```
 ///
 /// # Errors
-/// The answer is empty where there has to be something: vectors or pictures.
+/// Returns an error if a response with embeddings or images is empty.
 pub fn finish(prompt: &Prompt, response: Response) -> Result<Outcome> {
     finish_as(&prompt.spec().outputs, response)
 }
 
-/// As [`finish`], with the outputs alone, for whoever no longer has the prompt.
+/// Converts a response to a result, for callers that have only the prompt's `outputs`; see [`finish`].
 ///
 /// # Errors
-/// As [`finish`].
+/// Returns an error if a response with embeddings or images is empty.
 pub fn finish_as(outputs: &[Property], response: Response) -> Result<Outcome> {
     let empty = |what: &str| Error::new(Kind::UnexpectedResponse, format_args!("Empty {what} response"));
     match response.output {
@@ -87,10 +87,10 @@ pub fn finish_as(outputs: &[Property], response: Response) -> Result<Outcome> {
     }
 }
 
-/// The result in the bytes of a whole answer.
+/// Decodes a complete response and converts it to a result.
 ///
 /// # Errors
-/// As [`wire::decode`] and [`finish`].
+/// Returns an error if [`wire::decode`] or [`finish`] does.
 pub fn process(prompt: &Prompt, protocol: Protocol, body: &[u8]) -> Result<Outcome> {
     finish(prompt, wire::decode(protocol, body)?)
 }
@@ -116,9 +116,9 @@ fn finish_answer(outputs: &[Property], answer: Answer) -> Outcome {
 }
 
 impl Outcome {
-    /// The result as a type of the caller's own: straight from what the model wrote, where that is JSON.
+    /// Deserializes the result into a type. If the model wrote JSON, deserializes directly from its text.
     ///
-    /// Text that is no JSON can still become a `String`, or an enum whose variants have these names.
+    /// Text that is not JSON can still become a `String`, or an enum with a variant of that name.
     ///
     /// ```
     /// use tympan::Outcome;
@@ -129,7 +129,8 @@ impl Outcome {
     /// ```
     ///
     /// # Errors
-    /// It does not fit. The error says what the type expects and where, and never what the model wrote.
+    /// Returns an error if the result does not match the type. The error says what the type expects and where, but
+    /// never quotes what the model wrote.
     pub fn cast<T: DeserializeOwned>(&self) -> Result<T> {
         let (read, problems) = match self {
             Self::Structured(structured) => (serde_json::from_str(&structured.raw), structured.problems.as_slice()),
@@ -151,7 +152,7 @@ impl Outcome {
         })
     }
 
-    /// The result as JSON: calls of tools as a list of `id`, `name` and `arguments`, text as a string.
+    /// Converts the result to JSON. Tool calls become a list of `id`, `name` and `arguments`; text becomes a string.
     pub fn to_json(&self) -> Json {
         match self {
             Self::Text(text) | Self::Image(text) => json!(text),
@@ -163,7 +164,7 @@ impl Outcome {
         }
     }
 
-    /// What it is, as one word: `text`, `structured`, `tool_calls`, `embedding`, `embeddings`, `image` or `images`.
+    /// Returns the kind of result: `text`, `structured`, `tool_calls`, `embedding`, `embeddings`, `image` or `images`.
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Text(_) => "text",
@@ -176,7 +177,7 @@ impl Outcome {
         }
     }
 
-    /// What is wrong with a structured result, by the prompt's `outputs`.
+    /// Returns the mismatches of a structured result with the prompt's `outputs`.
     pub fn problems(&self) -> &[String] {
         match self {
             Self::Structured(structured) => &structured.problems,
@@ -189,7 +190,7 @@ fn plain_text(text: &str) -> StrDeserializer<'_, serde::de::value::Error> {
     text.into_deserializer()
 }
 
-/// What an error of serde says about the type. What it says about the value stands before that, and stays there.
+/// Returns what a serde error says about the type. The part that quotes the value comes before that, and is removed.
 fn without_data(error: &serde_json::Error) -> String {
     let place = match error.line() {
         0 => String::new(),
@@ -211,16 +212,17 @@ fn without_data(error: &serde_json::Error) -> String {
     }
 }
 
-/// The most problems that are listed.
+/// The maximum number of problems to list.
 const MAX_PROBLEMS: usize = 20;
 
-/// The most characters of a name or a value that a problem quotes.
+/// The maximum number of characters of a name or a value to quote.
 const MAX_QUOTED: usize = 40;
 
-/// The most steps of a check: a value that is compared with another is one.
+/// The maximum number of steps of a check. Comparing two values is one step.
 const MAX_STEPS: usize = 1_000_000;
 
-/// What is wrong with a result, by the declared outputs; or with the arguments of a tool, by its parameters.
+/// Checks a result against the declared outputs, or a tool's arguments against its parameters, and returns the
+/// problems.
 pub(crate) fn problems(outputs: &[Property], value: &Json) -> Vec<String> {
     let mut problems = Problems { found: Vec::new(), steps: MAX_STEPS };
     match value {
@@ -233,10 +235,10 @@ pub(crate) fn problems(outputs: &[Property], value: &Json) -> Vec<String> {
     problems.found
 }
 
-/// What has been found to be wrong.
+/// The problems found so far.
 struct Problems {
     found: Vec<String>,
-    /// How many are left.
+    /// The number of steps left.
     steps: usize,
 }
 
@@ -249,7 +251,7 @@ impl Problems {
         }
     }
 
-    /// Counts steps. Returns whether there is any use in taking them.
+    /// Counts steps. Returns whether to continue checking.
     fn goes_on(&mut self, steps: usize) -> bool {
         self.steps = self.steps.saturating_sub(steps);
         self.steps > 0 && self.found.len() <= MAX_PROBLEMS
@@ -262,7 +264,7 @@ impl Problems {
         for property in declared {
             let path = join(path, &property.name);
             match given.get(&property.name) {
-                // An optional output that is left out comes back as null from providers that want all of them.
+                // Providers that require all properties return null for an optional output that is omitted.
                 None | Some(Json::Null) if property.required != Some(true) => {}
                 None => self.add(format!("`{path}` is missing")),
                 Some(value) => self.check(property, value, &path),
@@ -309,7 +311,7 @@ impl Problems {
     }
 }
 
-/// How many steps it takes to compare a value with another, besides the first.
+/// Returns the number of additional steps to compare a value with another.
 fn weight(value: &Json) -> usize {
     match value {
         Json::String(text) => text.len() / 64,

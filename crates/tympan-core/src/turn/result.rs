@@ -1,13 +1,13 @@
-//! What a model gets to see of what a tool returned.
+//! Prepares tool results for the model.
 
 use super::options::TurnOptions;
 use super::tools::ToolResult;
 use crate::chat::message::{Content, ContentPart, TextPart};
 
-/// The most parts of a result.
+/// The maximum number of parts in a result.
 const MAX_PARTS: usize = 100;
 
-/// A result within the bounds, and with the guard's markers if there is a guard.
+/// Limits the size of a result and applies the guard, if there is one.
 pub(super) fn presented(result: ToolResult, options: &TurnOptions) -> ToolResult {
     let mut left = options.max_result_bytes;
     let mut parts = Content::default();
@@ -36,7 +36,7 @@ pub(super) fn presented(result: ToolResult, options: &TurnOptions) -> ToolResult
     ToolResult { parts, status: result.status }
 }
 
-/// As much of a text as there is room for, and a note if that is not all.
+/// Returns as much of a text as fits, and a note if it was cut.
 fn within<'t>(text: &'t str, left: &mut usize) -> (&'t str, Option<String>) {
     let end = text.floor_char_boundary(*left);
     *left -= end;

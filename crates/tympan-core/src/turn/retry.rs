@@ -1,18 +1,18 @@
-//! When a model is called again, and after how long.
+//! When to retry a model call, and how long to wait.
 
 use std::time::Duration;
 
 use crate::error::{Class, Error, Kind};
 
-/// The longest wait, in seconds.
+/// The maximum wait, in seconds.
 const MAX_SECONDS: f64 = 60.0;
 
-/// Whether a failure may be gone the next time: everything that has to do with the network or the provider.
+/// Returns whether a retry may succeed. This is the case for network and provider errors.
 ///
-/// A refused redirect stays refused. What is wrong with the prompt, its inputs, its credentials or the host's bounds,
-/// a refusal of the model's and a cancellation stay what they are, too. An error that the provider answers with counts:
-/// streams tell in no other way that a provider is overloaded. Only where its status says that the request itself is at
-/// fault, as for a wrong key, there is no use.
+/// The following never succeed on retry: refused redirects, problems with the prompt, its inputs, its credentials or
+/// the host's limits, refusals by the model, and cancellation. Errors that the provider reports are retried, because a
+/// stream has no other way to report that the provider is overloaded. The exception is an HTTP status that blames the
+/// request itself, such as one for an invalid key.
 pub(super) fn is_transient(error: &Error) -> bool {
     match error.kind() {
         _ if error.is_permanent() => false,
@@ -22,7 +22,7 @@ pub(super) fn is_transient(error: &Error) -> bool {
     }
 }
 
-/// How long to wait after so many failures.
+/// Returns how long to wait after this many failures.
 pub(super) fn backoff(failures: u32, jitter: f64) -> Duration {
     let jitter = if jitter.is_finite() { jitter.clamp(0.0, 1.0) } else { 0.0 };
     let exponent = i32::try_from(failures.min(10)).unwrap_or(10);

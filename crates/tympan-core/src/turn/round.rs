@@ -1,4 +1,4 @@
-//! The calls of one answer, from what the model wrote to the results.
+//! The tool calls of one answer, from parsing to their results.
 
 use std::sync::Arc;
 
@@ -11,30 +11,31 @@ use super::tools::{Declared, ToolResult, ToolRun, shown};
 use crate::chat::message::Message;
 use crate::wire::response::ToolCall;
 
-/// The calls of one answer.
+/// The tool calls of one answer.
 pub(super) struct Round {
     calls: Vec<Call>,
 }
 
-/// A call, and how far it has come.
+/// A tool call and its state.
 struct Call {
     call: ToolCall,
     state: State,
 }
 
 enum State {
-    /// It may have to be judged. Nothing is bound yet: what is bound is nobody's to judge.
+    /// Parsed, and possibly waiting for a verdict. Bindings are not applied yet, because guardrails must not see bound
+    /// values.
     Read(ToolRun),
-    /// It may run.
+    /// Ready to run.
     Ready(ToolRun),
-    /// It was asked for.
+    /// Running: the driver was asked to run it.
     Running(ToolRun),
-    /// The model can be told.
+    /// Finished, with the result for the model.
     Finished(ToolResult),
 }
 
 impl Round {
-    /// Reads the arguments of all calls. Those that cannot be used are finished.
+    /// Parses the arguments of all calls. Calls with invalid arguments finish immediately.
     pub(super) fn new(number: u32, calls: Vec<ToolCall>, declared: &Declared, log: &mut Log<'_>) -> Self {
         let read = |(index, call): (usize, ToolCall)| {
             let state = match declared.read(&call) {
@@ -53,7 +54,7 @@ impl Round {
         Self { calls: calls.into_iter().enumerate().map(read).collect() }
     }
 
-    /// The call that is to be judged next.
+    /// Returns the next call that needs a verdict.
     pub(super) fn to_judge(&self) -> Option<&ToolRun> {
         self.calls.iter().find_map(|call| match &call.state {
             State::Read(run) => Some(run),
@@ -61,7 +62,7 @@ impl Round {
         })
     }
 
-    /// Goes on with the call that was to be judged. Returns whether there was one.
+    /// Applies a verdict to the next call that needs one. Returns whether there was one.
     pub(super) fn judge(&mut self, verdict: Verdict, declared: &Declared, log: &mut Log<'_>) -> bool {
         let Some(call) = self.calls.iter_mut().find(|call| matches!(call.state, State::Read(_))) else { return false };
         let State::Read(run) = &call.state else { return false };
@@ -76,7 +77,7 @@ impl Round {
         true
     }
 
-    /// Begins what can begin: everything, or the next one if nothing runs.
+    /// Starts all calls that are ready; or, without `parallel`, the next one if none is running.
     pub(super) fn start(&mut self, parallel: bool, log: &mut Log<'_>) {
         let mut is_free = parallel || !self.calls.iter().any(|call| matches!(call.state, State::Running(_)));
         for call in &mut self.calls {
@@ -88,7 +89,7 @@ impl Round {
         }
     }
 
-    /// What runs.
+    /// Returns the calls that are running.
     pub(super) fn running(&self) -> Vec<ToolRun> {
         let runs = self.calls.iter().filter_map(|call| match &call.state {
             State::Running(run) => Some(run.clone()),
@@ -97,24 +98,24 @@ impl Round {
         runs.collect()
     }
 
-    /// Whether a call with this index runs.
+    /// Returns whether the call with this index is running.
     pub(super) fn is_running(&self, index: usize) -> bool {
         self.calls.get(index).is_some_and(|call| matches!(call.state, State::Running(_)))
     }
 
-    /// Takes the result of a call that runs.
+    /// Records the result of a running call.
     pub(super) fn finish(&mut self, index: usize, result: ToolResult, log: &mut Log<'_>) {
         if let Some(call) = self.calls.get_mut(index) {
             call.state = State::Finished(log.finished(&call.call, result));
         }
     }
 
-    /// Whether every call has its result.
+    /// Returns whether every call has its result.
     pub(super) fn is_finished(&self) -> bool {
         self.calls.iter().all(|call| matches!(call.state, State::Finished(_)))
     }
 
-    /// The results in the order of the calls, whichever came first.
+    /// Returns the results as messages, in the order of the calls rather than of completion.
     pub(super) fn into_messages(self) -> impl Iterator<Item = Message> {
         self.calls.into_iter().filter_map(|call| match call.state {
             State::Finished(result) => Some(tool_message(&call.call, result)),
@@ -123,7 +124,7 @@ impl Round {
     }
 }
 
-/// Where a round says what happens in it.
+/// Records the events of a round.
 pub(super) struct Log<'t> {
     pub(super) events: &'t mut Vec<TurnEvent>,
     pub(super) options: &'t TurnOptions,
@@ -135,7 +136,7 @@ impl Log<'_> {
         self.events.push(TurnEvent::ToolCallStart { name, arguments });
     }
 
-    /// A call that never runs is told of like any other.
+    /// Records a call that never runs, with the same events as any other.
     fn refused(&mut self, call: &ToolCall, result: ToolResult) -> ToolResult {
         self.started(call);
         self.finished(call, result)

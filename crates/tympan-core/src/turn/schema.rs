@@ -1,7 +1,7 @@
-//! Arguments against a JSON Schema, as far as it says what they are.
+//! Checks arguments against a JSON Schema.
 //!
-//! Types, members, items, allowed values and combinations are looked at; whoever has declared more, such as patterns,
-//! checks that itself. What is not understood never refuses anything.
+//! The check covers types, members, items, allowed values and combinations. It ignores keywords that it does not
+//! understand, such as patterns; a tool that declares them must check them itself.
 
 use std::cell::Cell;
 
@@ -9,19 +9,19 @@ use serde_json::Value as Json;
 
 use crate::template::input::GivenRef;
 
-/// The most problems that are listed.
+/// The maximum number of problems to list.
 const MAX_PROBLEMS: usize = 20;
 
-/// The most characters of a name that a problem quotes.
+/// The maximum number of characters of a name to quote.
 const MAX_QUOTED: usize = 40;
 
-/// References can go in circles.
+/// The maximum depth. References can be circular.
 const MAX_DEPTH: usize = 64;
 
-/// And circles can branch: a schema comes from a server that may mean harm.
+/// The maximum number of steps. Circular references can also branch, and the schema may come from a malicious server.
 const MAX_STEPS: usize = 200_000;
 
-/// What is wrong with a value.
+/// Returns the problems of a value.
 pub(super) fn problems(schema: &Json, value: &Json) -> Vec<String> {
     let steps = Cell::new(MAX_STEPS);
     let mut check = Check { root: schema, steps: &steps, problems: Vec::new() };
@@ -34,7 +34,7 @@ pub(super) fn problems(schema: &Json, value: &Json) -> Vec<String> {
 
 struct Check<'s, 'c> {
     root: &'s Json,
-    /// How many are left.
+    /// The number of steps left.
     steps: &'c Cell<usize>,
     problems: Vec<String>,
 }
@@ -47,7 +47,7 @@ impl<'s> Check<'s, '_> {
         }
     }
 
-    /// Counts steps. When none are left, nothing more is checked.
+    /// Counts steps. When none are left, checking stops.
     fn charge(&self, steps: usize) {
         self.steps.set(self.steps.get().saturating_sub(steps));
     }
@@ -101,7 +101,7 @@ impl<'s> Check<'s, '_> {
             self.add(&join(path, name), "missing");
         }
         let properties = schema.get("properties").and_then(Json::as_object);
-        // Who says by a pattern which members there are, knows better.
+        // With `patternProperties`, undeclared members may be allowed by a pattern, which is not checked here.
         let others = schema.get("additionalProperties").filter(|_| schema.get("patternProperties").is_none());
         for (name, value) in map {
             match (properties.and_then(|properties| properties.get(name)), others) {
@@ -131,7 +131,7 @@ impl<'s> Check<'s, '_> {
         }
     }
 
-    /// What a reference inside the schema leads to.
+    /// Resolves a reference within the schema.
     fn target(&self, name: &str) -> Option<&'s Json> {
         self.root.pointer(name.strip_prefix('#')?)
     }
@@ -141,7 +141,7 @@ fn list<'s>(schema: &'s Json, key: &str) -> impl Iterator<Item = &'s Json> + use
     schema.get(key).and_then(Json::as_array).into_iter().flatten()
 }
 
-/// How many steps it takes to compare a value.
+/// Returns the number of steps to compare a value.
 fn weight(value: &Json) -> usize {
     match value {
         Json::String(text) => 1 + text.len() / 64,
@@ -162,7 +162,7 @@ fn is_any_type(value: &Json, types: &Json) -> bool {
 fn is_type(value: &Json, name: &str) -> bool {
     match name {
         "string" => value.is_string(),
-        // 2.0 is a whole number to JSON Schema.
+        // JSON Schema treats 2.0 as an integer.
         "integer" => value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|number| number.fract() == 0.0),
         "number" => value.is_number(),
         "boolean" => value.is_boolean(),
@@ -173,7 +173,7 @@ fn is_type(value: &Json, name: &str) -> bool {
     }
 }
 
-/// Whether two values are the same, 2 and 2.0 included.
+/// Returns whether two values are equal, treating 2 and 2.0 as equal.
 fn same(one: &Json, other: &Json) -> bool {
     one == other || one.is_number() && other.is_number() && one.as_f64() == other.as_f64()
 }

@@ -1,4 +1,4 @@
-//! The tools of a turn: which there are, what they are called with, what they return.
+//! The tools of a turn: their declarations, arguments and results.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -21,27 +21,27 @@ use crate::wire::Function;
 use crate::wire::arguments::{self, Repair};
 use crate::wire::response::ToolCall;
 
-/// The most characters of a tool's name that an error shows.
+/// The maximum number of characters of a tool's name to show in an error.
 const MAX_NAME: usize = 200;
 
-/// A tool that is to run.
+/// A tool run that the driver is asked to perform.
 #[derive(Clone, PartialEq)]
 pub struct ToolRun {
-    /// Which of the calls of its round: 0 for the first.
+    /// The index of the call in its round, starting at 0.
     pub index: usize,
-    /// The round: 1 for the first answer of the model. With the index it names a run within its turn.
+    /// The number of the round, starting at 1. Together with the index, it identifies a run within its turn.
     pub round: u32,
-    /// The provider's name for the call, or one that the turn gave it. Other rounds may have the same.
+    /// The provider's ID for the call, or one that the turn assigned. It may repeat in other rounds.
     pub id: String,
-    /// The tool.
+    /// The tool's name.
     pub name: String,
-    /// What it is called with.
+    /// The arguments.
     pub arguments: Arc<JsonMap>,
 }
 
 impl fmt::Debug for ToolRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // People bind session tokens and the like: the values are not shown.
+        // Bound arguments may be session tokens or other secrets, so their values are not shown.
         let arguments: Vec<_> = self.arguments.keys().collect();
         let mut run = f.debug_struct("ToolRun");
         run.field("index", &self.index).field("round", &self.round).field("id", &self.id);
@@ -49,81 +49,81 @@ impl fmt::Debug for ToolRun {
     }
 }
 
-/// What a tool returned.
+/// The result of a tool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolResult {
-    /// For the model.
+    /// The content for the model.
     pub parts: Content,
-    /// For everybody else. No text decides it: a tool may well return `Error: …`.
+    /// The status for all other purposes. It never depends on the text, because a successful tool may return `Error:
+    /// …`.
     #[serde(default)]
     pub status: ToolStatus,
 }
 
-/// Whether a tool did what it was called for.
+/// Whether a tool succeeded.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolStatus {
-    /// It did.
+    /// The tool succeeded.
     #[default]
     Ok,
-    /// It did not.
+    /// The tool failed.
     Error {
-        /// A short stable name of what went wrong. The turn itself uses `invalid_arguments`, `missing_input` and
-        /// `guardrail`.
+        /// A short, stable error code. The turn itself uses `invalid_arguments`, `missing_input` and `guardrail`.
         code: String,
     },
 }
 
 impl ToolResult {
-    /// A text.
+    /// Creates a successful result with a text.
     pub fn text(text: impl Into<String>) -> Self {
         Self { parts: Content::text(text), status: ToolStatus::Ok }
     }
 
-    /// A failure of a tool, in the words of the specification.
+    /// Creates a failed result with the message that the specification prescribes.
     pub fn failed(name: &str, code: &str, message: impl fmt::Display) -> Self {
         Self::error(code, format!("Error: Tool '{}' failed: {message}", shown(name)))
     }
 
-    /// A failure in other words.
+    /// Creates a failed result with a custom message.
     pub fn error(code: &str, text: impl Into<String>) -> Self {
         Self { parts: Content::text(text), status: ToolStatus::Error { code: code.to_owned() } }
     }
 
-    /// Whether it is a failure.
+    /// Returns whether the tool failed.
     pub fn is_error(&self) -> bool {
         self.status != ToolStatus::Ok
     }
 }
 
-/// A name that a model wrote, for people.
+/// Makes a name that a model wrote safe to print.
 pub(super) fn shown(name: &str) -> String {
     truncate(name, MAX_NAME).chars().map(|char| if char.is_control() { '\u{fffd}' } else { char }).collect()
 }
 
-/// The only tools that can be called.
+/// The declared tools. Only these can be called.
 pub(super) struct Declared(HashMap<String, Entry>);
 
-/// A tool.
+/// A declared tool.
 struct Entry {
-    /// What the model may set.
+    /// The parameters that the model may set.
     parameters: Parameters,
-    /// What it may not, by the parameters' names.
+    /// The bound parameters, which the model may not set, by name.
     bound: IndexMap<String, Bound>,
 }
 
-/// The value of a parameter that the model does not set, or the input that was not given.
+/// The value of a bound parameter, or the name of the missing input.
 type Bound = Result<Json, String>;
 
 enum Parameters {
-    /// As the prompt declares them.
+    /// Declared by the prompt.
     Properties(Vec<Property>),
-    /// As somebody else does.
+    /// A JSON Schema from another source.
     Schema(Json),
 }
 
 impl Declared {
-    /// The functions of a prompt, and further tools.
+    /// Collects the functions of a prompt and any additional tools.
     pub(super) fn new(tools: &[Tool], further: &[TurnTool], inputs: &Inputs) -> Result<Self> {
         let mut declared = Self(HashMap::new());
         for tool in tools {
@@ -157,12 +157,13 @@ impl Declared {
         Err(error.with_help("give one of them another name: it must be clear which of them a model calls"))
     }
 
-    /// Whether a tool has exactly this name.
+    /// Returns whether there is a tool with exactly this name.
     pub(super) fn has(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }
 
-    /// The arguments that a model gave, without those that it may not give; or what to tell the model.
+    /// Parses and checks the model's arguments, and removes those that it may not set. On failure, returns the result
+    /// to send to the model.
     #[expect(clippy::result_large_err, reason = "it is the answer to a call, and used at once")]
     pub(super) fn read(&self, call: &ToolCall) -> Result<(JsonMap, Option<Repair>), ToolResult> {
         let invalid = |text: String| ToolResult::error("invalid_arguments", text);
@@ -185,8 +186,8 @@ impl Declared {
         }
     }
 
-    /// Sets what is bound, whatever the model gave; or what to tell the model. What it gave never takes the place of
-    /// an input.
+    /// Sets the bound parameters. They always override the model's arguments. On failure, returns the result to send to
+    /// the model.
     #[expect(clippy::result_large_err, reason = "it is the answer to a call, and used at once")]
     pub(super) fn bind(&self, run: ToolRun) -> Result<ToolRun, ToolResult> {
         let Some(entry) = self.0.get(&run.name).filter(|entry| !entry.bound.is_empty()) else { return Ok(run) };
@@ -202,7 +203,7 @@ impl Declared {
     }
 }
 
-/// The names of the parameters that are bound.
+/// Returns the names of the bound parameters.
 fn bound(bindings: &[Binding]) -> HashSet<&str> {
     bindings.iter().map(|binding| binding.parameter.as_str()).collect()
 }
@@ -210,14 +211,14 @@ fn bound(bindings: &[Binding]) -> HashSet<&str> {
 /// A tool that the prompt does not declare as a function.
 #[derive(Clone, PartialEq)]
 pub struct TurnTool {
-    /// The function that the model gets to know.
+    /// The function, including bound parameters.
     pub function: Function,
-    /// Parameters that the model neither sees nor sets.
+    /// The bound parameters, which the model neither sees nor sets.
     pub bindings: Vec<Binding>,
 }
 
 impl TurnTool {
-    /// The function without the parameters that are bound: what the model gets to see.
+    /// Returns the function without the bound parameters, as the model sees it.
     pub fn shown(&self) -> Function {
         Function { parameters: without_bound(&self.function.parameters, &self.bindings), ..self.function.clone() }
     }
@@ -229,7 +230,7 @@ impl fmt::Debug for TurnTool {
     }
 }
 
-/// A schema that does not speak of bound parameters.
+/// Removes bound parameters from a schema.
 pub(super) fn without_bound(schema: &Json, bindings: &[Binding]) -> Json {
     let mut schema = schema.clone();
     let bound = bound(bindings);
