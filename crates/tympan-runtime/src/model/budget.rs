@@ -1,7 +1,7 @@
-//! What a turn may use up, together with all turns that its tools start.
+//! The budget of a turn, shared with all turns that its tools start.
 //!
-//! A tool can be a prompt that has the same tool. If each turn had its own bounds, then as many calls as one of them
-//! allows would be made at every level: the bounds of a turn hold for everything that happens within it.
+//! A tool can be a prompt that has the same tool. If each turn had limits of its own, the number of calls would
+//! multiply at every level. The limits of a turn therefore apply to everything that happens within it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -13,26 +13,25 @@ use tympan_core::{Error, Kind, Result};
 
 use crate::model::provider::{Deltas, Reply};
 
-/// How many calls of models each answer of a turn may come to, if nobody says otherwise: its retries, its summaries, and
-/// what its tools call.
+/// The default number of model calls per iteration of a turn, including retries, summaries and calls made by its tools.
 const CALLS_PER_ITERATION: u32 = 10;
 
-/// The bounds of a turn, and what has been used of them.
+/// The limits of a turn and how much of them has been used.
 #[derive(Debug)]
 pub(crate) struct Budget {
-    /// That of the turn whose tool this one is a part of.
+    /// The budget of the turn whose tool started this one.
     outer: Option<Arc<Self>>,
     max_calls: u32,
     max_tools: usize,
     max_tokens: Option<u64>,
     max_cost: Option<f64>,
     prices: Prices,
-    /// When its time is over.
+    /// The time limit.
     deadline: Option<Instant>,
     used: Mutex<Used>,
 }
 
-/// What has been used.
+/// The amounts used so far.
 #[derive(Debug, Default)]
 struct Used {
     turns: u32,
@@ -42,14 +41,14 @@ struct Used {
 }
 
 impl Budget {
-    /// The budget of a turn that begins, perhaps within another.
+    /// Creates the budget of a turn, possibly nested in another.
     ///
     /// # Errors
-    /// Something around it has been used up.
+    /// Returns an error if an enclosing budget is exhausted.
     pub(crate) fn begin(options: &TurnOptions, outer: Option<Arc<Self>>) -> Result<Arc<Self>> {
         if let Some(outer) = &outer {
             outer.charge(|used, budget| {
-                // A turn makes at least one call.
+                // A turn makes at least one call, so the number of turns cannot exceed the number of calls.
                 used.turns = used.turns.saturating_add(1);
                 if used.turns > budget.max_calls { Err(budget.too_many_calls()) } else { Ok(()) }
             })?;
@@ -69,10 +68,10 @@ impl Budget {
         }))
     }
 
-    /// Counts a call of a model.
+    /// Counts a model call.
     ///
     /// # Errors
-    /// There are none left.
+    /// Returns an error if a limit has been reached.
     pub(crate) fn call_model(&self) -> Result<()> {
         self.charge(|used, budget| {
             budget.check(used)?;
@@ -84,10 +83,10 @@ impl Budget {
         })
     }
 
-    /// Counts a run of a tool.
+    /// Counts a tool run.
     ///
     /// # Errors
-    /// There are none left.
+    /// Returns an error if the limit has been reached.
     pub(crate) fn run_tool(&self) -> Result<()> {
         self.charge(|used, budget| {
             if used.tools >= budget.max_tools {
@@ -98,7 +97,7 @@ impl Budget {
         })
     }
 
-    /// Adds what an answer has cost.
+    /// Adds the usage of a response.
     fn add(&self, usage: &Usage) {
         let added = self.charge(|used, _| {
             let total = &mut used.usage;
@@ -111,7 +110,7 @@ impl Budget {
         debug_assert!(added.is_ok());
     }
 
-    /// Adds what a turn had used before it was taken up again.
+    /// Adds the usage from before a turn was resumed.
     pub(crate) fn resume(&self, calls: u32, usage: &Usage) {
         let resumed = self.charge(|used, _| {
             used.calls = used.calls.saturating_add(calls);
@@ -121,7 +120,7 @@ impl Budget {
         self.add(usage);
     }
 
-    /// Changes what has been used of this budget, and of all around it.
+    /// Updates the usage of this budget and of all enclosing ones.
     fn charge(&self, change: impl Fn(&mut Used, &Self) -> Result<()>) -> Result<()> {
         let mut current = Some(self);
         while let Some(budget) = current {
@@ -154,7 +153,7 @@ fn over(bound: impl std::fmt::Display) -> Error {
         .with_help("see whether a tool goes on calling itself; TurnOptions has the bounds")
 }
 
-/// A reply whose cost is added to a budget.
+/// Wraps a reply so that its usage is added to a budget.
 pub(crate) fn counted(reply: Reply, budget: Option<&Arc<Budget>>) -> Reply {
     let Some(budget) = budget else { return reply };
     match reply {
@@ -166,7 +165,7 @@ pub(crate) fn counted(reply: Reply, budget: Option<&Arc<Budget>>) -> Reply {
     }
 }
 
-/// An answer that is still arriving, and the budget that its cost is added to.
+/// A response that is still arriving, and the budget to add its usage to.
 struct Counted {
     deltas: Box<dyn Deltas>,
     budget: Arc<Budget>,

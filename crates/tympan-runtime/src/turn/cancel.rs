@@ -1,10 +1,10 @@
-//! Stopping a turn, and speaking into it, from any thread.
+//! Cancelling and steering a turn from any thread.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::watch;
 
-/// Stops what it was given to. Clones are the same token.
+/// A token that cancels a turn. Clones share the same state.
 #[derive(Clone, Debug)]
 pub struct CancelToken(Arc<watch::Sender<bool>>);
 
@@ -15,40 +15,40 @@ impl Default for CancelToken {
 }
 
 impl CancelToken {
-    /// Stops it, at once and for good.
+    /// Cancels the turn immediately. This cannot be undone.
     pub fn cancel(&self) {
         self.0.send_replace(true);
     }
 
-    /// Whether it has been stopped.
+    /// Returns whether the token has been cancelled.
     pub fn is_cancelled(&self) -> bool {
         *self.0.borrow()
     }
 
-    /// Waits until it is stopped.
+    /// Waits until the token is cancelled.
     pub async fn cancelled(&self) {
         let mut watching = self.0.subscribe();
-        // The sender lives as long as this token does.
+        // The sender lives as long as this token, so this cannot fail.
         let _ = watching.wait_for(|is_cancelled| *is_cancelled).await;
     }
 }
 
-/// Messages of the user's for a turn that is under way. Clones are the same queue.
+/// A queue of user messages for a running turn. Clones share the same queue.
 #[derive(Clone, Debug, Default)]
 pub struct Steering(Arc<Mutex<Vec<String>>>);
 
 impl Steering {
-    /// Adds a message; the model gets it in the next round.
+    /// Adds a message, which the model receives in the next round.
     pub fn send(&self, message: impl Into<String>) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(message.into());
     }
 
-    /// Whether a message waits.
+    /// Returns whether messages are pending.
     pub fn has_pending(&self) -> bool {
         !self.0.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
-    /// Takes all messages, none twice.
+    /// Removes and returns all messages.
     pub(crate) fn drain(&self) -> Vec<String> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

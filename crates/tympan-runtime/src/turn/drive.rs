@@ -1,4 +1,4 @@
-//! The loop around [`tympan_core::turn::Turn`] that makes the calls.
+//! The driver of [`tympan_core::turn::Turn`], which performs its I/O.
 
 use std::time::Duration;
 
@@ -19,15 +19,15 @@ use crate::trace::event;
 use crate::turn::saved::Kept;
 use crate::turn::settings::{AgentEvent, TurnSettings};
 
-/// The status of a tool that was not run again, because it may have run before.
+/// The status of a tool that was not run again because it may already have run before the crash.
 const UNKNOWN_OUTCOME: &str = "unknown_outcome";
 
-/// A turn and what it takes to drive it.
+/// A turn and everything needed to drive it.
 pub(super) struct Drive<'a> {
     pub(super) runtime: &'a Runtime,
     pub(super) prompt: &'a Prompt,
     pub(super) settings: &'a TurnSettings,
-    /// How the model is called: as the settings say, with the functions that were made of tools.
+    /// The options of model calls: those of the settings, plus the functions built from tools.
     pub(super) run: RunOptions,
     pub(super) tools: OpenTools,
     pub(super) span: &'a Span,
@@ -36,7 +36,7 @@ pub(super) struct Drive<'a> {
 }
 
 impl Drive<'_> {
-    /// Goes through the turn, and returns its last answer with the turn that came to it.
+    /// Drives the turn to its end. Returns the final response and the turn.
     pub(super) async fn drive(mut self) -> Result<(Response, Turn)> {
         loop {
             self.look_up()?;
@@ -66,20 +66,20 @@ impl Drive<'_> {
         }
     }
 
-    /// Tells the turn something that can be had again: it may be lost with the process.
+    /// Feeds the turn an event that can be reproduced, so it may be lost in a crash.
     fn feed(&mut self, fed: Fed) -> Result<()> {
         self.kept.tell(&fed)?;
         self.turn.feed(fed)
     }
 
-    /// Tells the turn something that cannot be had again, or not for nothing: first it is kept.
+    /// Feeds the turn an event that cannot be reproduced, or only at a cost. The event is persisted first.
     async fn feed_kept(&mut self, fed: Fed) -> Result<()> {
         self.kept.tell(&fed)?;
         self.kept.commit().await?;
         self.turn.feed(fed)
     }
 
-    /// Looks at what has come from outside: what was said, the time, and whether all this is to stop.
+    /// Feeds the turn events from outside: steering, the elapsed time and cancellation.
     fn look_up(&mut self) -> Result<()> {
         if self.turn.is_over() {
             return Ok(());
@@ -88,18 +88,19 @@ impl Drive<'_> {
         let elapsed = self.kept.elapsed();
         self.turn.tick(elapsed);
         if self.turn.is_over() {
-            // Of all the ticks, only the one that ends a turn says anything.
+            // Only the tick that ends the turn is journaled, because no other tick has an effect.
             return self.kept.tell(&Fed::Ticked { elapsed });
         }
         if self.settings.cancel.is_cancelled() { self.feed(Fed::Cancelled) } else { Ok(()) }
     }
 
-    /// Hands over what was said meanwhile. A result begins the next round as soon as the turn has it, so this comes first.
+    /// Feeds pending steering messages. This must precede a result, because the turn starts the next round as soon as
+    /// it receives the result.
     fn steer(&mut self) -> Result<()> {
         self.settings.steering.drain().into_iter().try_for_each(|text| self.feed(Fed::Steered { text }))
     }
 
-    /// Hands on what has happened.
+    /// Reports new events to the listener.
     fn tell(&mut self) {
         for event in self.kept.take_end().into_iter().chain(self.turn.take_events()) {
             self.emit(&AgentEvent::Turn(event));
@@ -108,7 +109,7 @@ impl Drive<'_> {
 
     fn emit(&self, event: &AgentEvent) {
         if let Some(on_event) = &self.settings.on_event {
-            // Whoever listens must not be able to end the turn.
+            // A panic in the listener must not end the turn.
             let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| on_event(event)));
         }
     }
@@ -118,7 +119,7 @@ impl Drive<'_> {
         self.feed(Fed::Judged { verdict })
     }
 
-    /// Asks the guardrail, and then a person where that is wanted.
+    /// Consults the guardrail, then the approver if approval is required.
     async fn judge_tool(&mut self, run: ToolRun) -> Result<()> {
         let judged = self.settings.judge_tool.as_ref().map_or(Verdict::Allow, |judge| judge(&run));
         let needs_approval =
@@ -139,7 +140,7 @@ impl Drive<'_> {
         self.feed(Fed::Judged { verdict })
     }
 
-    /// Has somebody say in short what no longer fits. If that fails, the turn does it itself.
+    /// Requests a summary of the dropped messages. If that fails, the turn creates one itself.
     async fn summarize(&mut self, dropped: Vec<Message>) -> Result<()> {
         let summary = match &self.settings.compact {
             Some(compact) => {
@@ -164,7 +165,8 @@ impl Drive<'_> {
         }
     }
 
-    /// What a future comes to; `None` if the turn is cancelled first. The future is then dropped, and its work stops.
+    /// Awaits a future. Returns `None` if the turn is cancelled first; the future is then dropped, which stops its
+    /// work.
     async fn unless_cancelled<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let cancelled = std::pin::pin!(self.settings.cancel.cancelled());
         match select(std::pin::pin!(work), cancelled).await {
@@ -185,7 +187,7 @@ impl Drive<'_> {
                 self.feed_kept(Fed::Responded { response: Box::new(response) }).await
             }
             Err(error) => {
-                // The turn gets the error itself, which knows more than what can be kept of it.
+                // Pass the turn the original error, which has more details than its persisted form.
                 let jitter = random_share();
                 self.kept.tell(&Fed::Failed { failure: Failure::from(&error), jitter })?;
                 self.turn.failed(error, jitter)
@@ -203,7 +205,7 @@ impl Drive<'_> {
             }
             Reply::Stream(deltas) => deltas,
         };
-        // An answer that calls tools is not the last one, and nobody sees its text as if it were.
+        // An answer that calls tools is not the final one, so its text must not appear as if it were.
         let mut calls_tools = false;
         while let Some(delta) = deltas.next().await {
             let delta = delta?;
@@ -223,7 +225,7 @@ impl Drive<'_> {
         }
     }
 
-    /// Runs tools at once, and hands back each result as it comes.
+    /// Runs tools concurrently and feeds each result as it arrives.
     async fn run_tools(&mut self, runs: Vec<ToolRun>) -> Result<()> {
         if let Some(lost) = runs.iter().find(|run| self.is_lost(run)) {
             let words = "it had begun when the process died, and nobody knows whether it came to its end";
@@ -242,7 +244,7 @@ impl Drive<'_> {
         }
     }
 
-    /// Whether a tool may have run before the process died, and must not run twice.
+    /// Returns whether a tool may have run before a crash and must not run twice.
     fn is_lost(&self, run: &ToolRun) -> bool {
         let is_idempotent = || {
             let declared = self.tools.idempotent.contains(&run.name);
@@ -251,7 +253,7 @@ impl Drive<'_> {
         self.kept.is_in_flight(run) && !is_idempotent()
     }
 
-    /// Runs one tool on the driver: what it does there, a panic included, stays there.
+    /// Runs one tool in a separate task, which isolates panics.
     fn run_tool(&self, run: ToolRun) -> impl Future<Output = (usize, ToolResult)> + use<> {
         let (index, name) = (run.index, run.name.clone());
         let span = self.span.child("execute_tool");
@@ -291,7 +293,7 @@ impl Drive<'_> {
     }
 }
 
-/// A number from 0 to 1.
+/// Returns a random number from 0 to 1.
 fn random_share() -> f64 {
     let bits = system_entropy().unwrap_or_default();
     f64::from(u32::try_from(bits >> 32).unwrap_or_default()) / f64::from(u32::MAX)

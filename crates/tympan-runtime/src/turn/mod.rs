@@ -1,4 +1,4 @@
-//! Turns: one question of the user's up to the model's last answer, calls of tools included.
+//! Turns: everything from the user's question to the model's final answer, including tool calls.
 
 pub(crate) mod cancel;
 mod drive;
@@ -27,27 +27,29 @@ use crate::model::budget::Budget;
 use drive::Drive;
 use saved::{Kept, Opened};
 
-/// What a turn came to.
+/// The result of a turn.
 #[derive(Clone, Debug)]
 pub struct TurnRun {
-    /// The last answer, with the tokens of that answer alone.
+    /// The final response, with the token usage of that response alone.
     pub run: Run,
-    /// The tokens of all answers.
+    /// The token usage of all responses.
     pub usage: Usage,
-    /// How many answers the model gave.
+    /// The number of model responses.
     pub rounds: u32,
-    /// The conversation, with the last answer.
+    /// The conversation, including the final answer.
     pub messages: Vec<Message>,
-    /// What was in its journal, if it was [resumed](Runtime::resume).
+    /// What the journal contained, if the turn was [resumed](Runtime::resume).
     pub resumed: Option<Resumed>,
 }
 
 impl Runtime {
-    /// Goes through a turn: renders a prompt, and calls its model and the tools it asks for until it answers.
+    /// Runs a turn: renders a prompt, then calls its model and the tools that the model requests until the model
+    /// answers.
     ///
     /// # Errors
-    /// A declared tool has nothing that runs it, which is known before the model is called; the turn goes past a bound,
-    /// is cancelled or denied; or the model cannot be called. The conversation is in [`Error::conversation`].
+    /// Returns an error if nothing runs a declared tool (checked before the model is called), if the turn exceeds a
+    /// limit, is cancelled or is denied by a guardrail, or if the model call fails. The conversation so far is in
+    /// [`Error::conversation`].
     pub fn turn<'a>(
         &self,
         prompt: impl Into<PromptSource<'a>>,
@@ -57,10 +59,10 @@ impl Runtime {
         io::wait(self.turn_async(prompt, inputs, settings))
     }
 
-    /// The async twin of [`Runtime::turn`].
+    /// Runs a turn: the async variant of [`Runtime::turn`].
     ///
     /// # Errors
-    /// As [`Runtime::turn`].
+    /// Returns an error for the same reasons as [`Runtime::turn`].
     pub async fn turn_async<'a>(
         &self,
         prompt: impl Into<PromptSource<'a>>,
@@ -74,10 +76,10 @@ impl Runtime {
         event::failed(&span, self.turn_as_stage(&span, begin).await)
     }
 
-    /// As [`Runtime::turn`], with the result as a value of a type.
+    /// Runs a turn and deserializes its result into a type.
     ///
     /// # Errors
-    /// As [`Runtime::turn`]; or the result is something else.
+    /// Returns an error if [`Runtime::turn`] does, or if the result does not match the type.
     pub fn turn_as<'a, T: DeserializeOwned>(
         &self,
         prompt: impl Into<PromptSource<'a>>,
@@ -87,10 +89,10 @@ impl Runtime {
         io::wait(self.turn_as_async(prompt, inputs, settings))
     }
 
-    /// The async twin of [`Runtime::turn_as`].
+    /// Runs a turn and deserializes its result into a type: the async variant of [`Runtime::turn_as`].
     ///
     /// # Errors
-    /// As [`Runtime::turn_as`].
+    /// Returns an error for the same reasons as [`Runtime::turn_as`].
     pub async fn turn_as_async<'a, T: DeserializeOwned>(
         &self,
         prompt: impl Into<PromptSource<'a>>,
@@ -100,10 +102,10 @@ impl Runtime {
         self.turn_async(prompt, inputs, settings).await?.run.cast()
     }
 
-    /// As [`Runtime::turn`], for messages that have been prepared already.
+    /// Runs a turn with messages that are already prepared.
     ///
     /// # Errors
-    /// As [`Runtime::turn`].
+    /// Returns an error for the same reasons as [`Runtime::turn`].
     pub async fn turn_messages_async(
         &self,
         prompt: &Prompt,
@@ -116,25 +118,27 @@ impl Runtime {
         event::failed(&span, self.turn_as_stage(&span, begin).await)
     }
 
-    /// Goes on with a turn that has died, from its journal in the settings. The inputs are in the journal too; whatever
-    /// else the turn began with has to be given again: the prompt, the tools, credentials.
+    /// Resumes a turn after a crash, from the journal in the settings. The journal includes the inputs. Everything else
+    /// that the turn started with must be provided again: the prompt, the tools and the credentials.
     ///
-    /// Nothing that came back is asked for again. A tool that had begun is run again with the same key if it
-    /// [may be](crate::Tool::is_idempotent), and else the model is told that nobody knows (`unknown_outcome`). A turn that
-    /// was over comes to the same as before, and nobody is called.
+    /// Results that were journaled are not requested again. A tool that was running is run again with the same
+    /// idempotency key if it is [idempotent](crate::Tool::is_idempotent). Otherwise, the model is informed that its
+    /// outcome is unknown (`unknown_outcome`). A turn that was already over returns the same result as before, without
+    /// any calls.
     ///
     /// # Errors
-    /// As [`Runtime::turn`]; the journal cannot be read ([`Kind::InvalidJournal`]), somebody else goes through the turn
-    /// ([`Kind::JournalBusy`]), the journal tells of another prompt ([`Kind::JournalMismatch`]), or it names an address
-    /// that nobody has named or allowed now ([`Kind::UntrustedEndpoint`]).
+    /// Returns an error if [`Runtime::turn`] does, if the journal cannot be read ([`Kind::InvalidJournal`]), if another
+    /// process is running the turn ([`Kind::JournalBusy`]), if the journal belongs to a different prompt
+    /// ([`Kind::JournalMismatch`]), or if it names an address that is no longer configured or allowed
+    /// ([`Kind::UntrustedEndpoint`]).
     pub fn resume<'a>(&self, prompt: impl Into<PromptSource<'a>>, settings: &TurnSettings) -> Result<TurnRun> {
         io::wait(self.resume_async(prompt, settings))
     }
 
-    /// The async twin of [`Runtime::resume`].
+    /// Resumes a turn after a crash: the async variant of [`Runtime::resume`].
     ///
     /// # Errors
-    /// As [`Runtime::resume`].
+    /// Returns an error for the same reasons as [`Runtime::resume`].
     pub async fn resume_async<'a>(
         &self,
         prompt: impl Into<PromptSource<'a>>,
@@ -146,10 +150,10 @@ impl Runtime {
         event::failed(&span, self.resume_as(&span, prompt, None, settings).await)
     }
 
-    /// As [`Runtime::resume`], for a turn that began with messages that had been prepared already: the same ones.
+    /// Resumes a turn that started with messages that were already prepared. They must be the same messages.
     ///
     /// # Errors
-    /// As [`Runtime::resume`].
+    /// Returns an error for the same reasons as [`Runtime::resume`].
     pub async fn resume_messages_async(
         &self,
         prompt: &Prompt,
@@ -181,7 +185,7 @@ impl Runtime {
     async fn turn_as_stage(&self, span: &Span, begin: Begin<'_>) -> Result<TurnRun> {
         let Begin { prompt, inputs, messages, settings, opened } = begin;
         let budget = Budget::begin(&settings.turn, self.budget().cloned())?;
-        // Whatever happens in the turn is a part of it.
+        // Everything that happens in the turn counts toward its budget.
         let runtime = &self.within(budget.clone()).in_turn();
         runtime.joins_turn(prompt);
         span.turn(prompt.spec().name.as_deref());
@@ -197,7 +201,7 @@ impl Runtime {
         options.guardrails = Guardrails {
             input: settings.judge_input.is_some(),
             output: settings.judge_output.is_some(),
-            // Whether a person has to be asked is known when a tool is called.
+            // Whether a call needs approval is known only when the tool is called.
             tool: true,
         };
         options.compaction |= settings.compact.is_some();
@@ -224,13 +228,13 @@ impl Runtime {
     }
 }
 
-/// What a turn begins with.
+/// The values that a turn starts with.
 struct Begin<'a> {
     prompt: &'a Prompt,
     inputs: &'a Inputs,
-    /// The messages, if they have been prepared already.
+    /// The messages, if they are already prepared.
     messages: Option<Vec<Message>>,
     settings: &'a TurnSettings,
-    /// The journal of a turn that has begun before.
+    /// The journal of the turn to resume.
     opened: Option<Opened>,
 }

@@ -1,4 +1,4 @@
-//! A turn with a journal: what is kept of it, and how it comes back.
+//! Turns with a journal: persisting and restoring them.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -16,33 +16,33 @@ use crate::net::io;
 use crate::turn::journal::{Fits, Header, Journal, JournalWriter, Record, Started, mismatch, parsed, without_header};
 use crate::turn::settings::TurnSettings;
 
-/// What is kept of a turn. Without a journal it is nothing.
+/// The persistence of a turn. Without a journal, nothing is persisted.
 pub(super) struct Kept {
-    /// Tells the turn from all others.
+    /// The turn's unique ID.
     pub(super) id: String,
     writer: Option<Writer>,
-    /// Records that are not on the disk yet.
+    /// Records that are not on disk yet.
     pending: Vec<Vec<u8>>,
-    /// Tools that had begun when the turn died. Those that are still to run are the ones of which nobody knows whether they
-    /// came to their end.
+    /// The tools that had started before the crash. If one of them still has to run, its outcome is unknown.
     begun: HashSet<(u32, usize)>,
-    /// The end of a turn that was over, for whoever listens now.
+    /// The final event of a turn that was already over, for the current listener.
     end: Option<TurnEvent>,
-    /// How long the turn had been under way when it died.
+    /// How long the turn had been running before the crash.
     before: Duration,
     since: Instant,
-    /// Takes secrets out of records: a provider may repeat the key that it was sent.
+    /// Removes secrets from records, because a provider may echo the key that it was sent.
     redactor: Redactor,
 }
 
-/// Secrets of fewer bytes are not taken out of records: keys are longer, and words are not.
+/// The minimum size, in bytes, of secrets that are removed from records. Keys are longer; ordinary words may be
+/// shorter.
 const MIN_SECRET_BYTES: usize = 8;
 
-/// Knows all that must not be in a journal.
+/// Creates a redactor for everything that must not appear in a journal.
 pub(super) fn redactor(runtime: &Runtime, prompt: &Prompt, run: &RunOptions) -> Redactor {
     let secrets = match runtime.credentials(prompt, run, Purpose::Send) {
         Ok(credentials) => credentials.secrets(prompt, run, run.base_url.as_deref().unwrap_or_default()),
-        // What is wrong with them is said when the model is called, if they are needed at all.
+        // Any problem with the credentials is reported when the model is called, if they are needed at all.
         Err(_) => prompt.secrets().into_iter().chain(run.api_key.clone()).collect(),
     };
     let mut redactor = Redactor::new(false);
@@ -50,11 +50,11 @@ pub(super) fn redactor(runtime: &Runtime, prompt: &Prompt, run: &RunOptions) -> 
     redactor
 }
 
-/// Where records go. Nobody ever waits for the lock: it makes a turn something that threads can hand to each other, also
-/// while a part of it is lent out, whatever the store is made of.
+/// The writer of a journal. The mutex is never contended. It makes any writer `Sync`, so that a turn can move between
+/// threads even while part of it is borrowed.
 type Writer = Mutex<Box<dyn JournalWriter>>;
 
-/// A journal that a turn is to be brought back from.
+/// An open journal from which to restore a turn.
 pub(super) struct Opened {
     pub(super) header: Header,
     records: Vec<Record>,
@@ -62,18 +62,18 @@ pub(super) struct Opened {
     writer: Box<dyn JournalWriter>,
 }
 
-/// What the journal of a turn that was taken up again had in it.
+/// What the journal of a resumed turn contained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Resumed {
-    /// How many records.
+    /// The number of records.
     pub records: usize,
-    /// How many bytes of a record that was torn. It has been cut off, and nothing had been done on the strength of it.
+    /// The size of an incomplete record at the end, in bytes. It has been removed; nothing had acted on it yet.
     pub torn_bytes: u64,
 }
 
 impl Opened {
-    /// Takes up a journal, which nobody else can do then.
+    /// Opens a journal for exclusive use.
     pub(super) async fn open(journal: &Journal) -> Result<Self> {
         let store = journal.store();
         let (stored, writer) = io::blocking(move || store.open()).await??;
@@ -93,7 +93,7 @@ impl Kept {
         Self { id, writer, pending, begun, end: None, before: Duration::ZERO, since: Instant::now(), redactor }
     }
 
-    /// Begins a turn, and its journal if it is to have one.
+    /// Starts a turn, and its journal if there is one.
     pub(super) async fn begin(
         turn: &mut Turn,
         prompt: &Prompt,
@@ -126,7 +126,7 @@ impl Kept {
         Ok(Self::new(id, Some(writer), redactor))
     }
 
-    /// Brings a turn back to where it was.
+    /// Restores a turn to its previous state.
     pub(super) fn take_up(turn: &mut Turn, opened: Opened, fits: &Fits, redactor: Redactor) -> Result<Self> {
         let Opened { header, records, writer, .. } = opened;
         header.fits.check(fits)?;
@@ -140,7 +140,7 @@ impl Kept {
         if was_failing {
             kept.add(&Record::<Fed>::CalledAgain)?;
         }
-        // Who watched has been told of all this before. Somebody who watches only now waits for the end.
+        // Earlier listeners have already received these events. A new listener only needs the final one.
         let is_end = |event: &TurnEvent| matches!(event, TurnEvent::Done { .. } | TurnEvent::Cancelled);
         kept.end = turn.take_events().pop().filter(is_end);
         Ok(kept)
@@ -169,33 +169,33 @@ impl Kept {
         }
     }
 
-    /// How long the turn has been under way. The time that it was dead does not count.
+    /// Returns how long the turn has been running, not counting the time between the crash and the resumption.
     pub(super) fn elapsed(&self) -> Duration {
         self.before.saturating_add(self.since.elapsed())
     }
 
-    /// The key of a run of a tool: the same whenever that run is made.
+    /// Returns the idempotency key of a tool run, which is the same every time.
     pub(super) fn key(&self, run: &ToolRun) -> String {
         format!("{}-{}-{}", self.id, run.round, run.index)
     }
 
-    /// The end of a turn that was over when it was taken up, once.
+    /// Returns the final event of a turn that was already over when it was resumed. Later calls return `None`.
     pub(super) fn take_end(&mut self) -> Option<TurnEvent> {
         self.end.take()
     }
 
-    /// Whether a tool had begun when the turn died.
+    /// Returns whether a tool had started before the crash.
     pub(super) fn is_in_flight(&self, run: &ToolRun) -> bool {
         self.begun.contains(&(run.round, run.index))
     }
 
-    /// Adds what the turn is about to be told.
+    /// Adds a record of the event that the turn is about to receive.
     pub(super) fn tell(&mut self, what: &Fed) -> Result<()> {
         let at = u64::try_from(self.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.add(&Record::Told { at, what })
     }
 
-    /// Adds that tools are about to run. Those that had begun before are not said twice.
+    /// Adds a record of the tools that are about to run, except those that had already started.
     pub(super) fn start(&mut self, runs: &[ToolRun]) -> Result<()> {
         let started = |run: &ToolRun| {
             let (round, index, name) = (run.round, run.index, run.name.clone());
@@ -213,7 +213,7 @@ impl Kept {
         Ok(())
     }
 
-    /// Waits until everything that was added is on the disk.
+    /// Waits until all added records are on disk.
     pub(super) async fn commit(&mut self) -> Result<()> {
         if self.pending.is_empty() {
             return Ok(());
@@ -230,7 +230,7 @@ impl Kept {
     }
 }
 
-/// Begins the first round. What is said from now on is for the next one, whenever the turn is asked.
+/// Starts the first round. Later steering messages then always belong to the next round, whenever the turn is polled.
 fn start(turn: &mut Turn, steering: Vec<String>) -> Result<()> {
     steering.into_iter().try_for_each(|text| turn.steer(text))?;
     turn.next();
@@ -241,8 +241,8 @@ fn is_failure(record: &Record) -> bool {
     matches!(record, Record::Told { what: Fed::Failed { .. } | Fed::Waited, .. })
 }
 
-/// The records, without failures of the model that the turn had not got over when it died: the model is called anew, and
-/// may fail as often as before. Also says whether there were such failures at the end.
+/// Removes model failures that the turn had not recovered from, so that the call is retried with all its attempts. Also
+/// returns whether there were such failures at the end.
 fn without_failures(records: Vec<Record>) -> (Vec<Record>, bool) {
     let mut counted: Vec<Record> = Vec::with_capacity(records.len());
     for record in records {

@@ -1,4 +1,4 @@
-//! How a turn goes, and what is told of it.
+//! The settings of a turn, and the events that it reports.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,12 +14,12 @@ use crate::tool::Tool;
 use crate::turn::cancel::{CancelToken, Steering};
 use crate::turn::journal::Journal;
 
-/// Who says in short what no longer fits.
+/// A summarizer for the messages that no longer fit.
 #[derive(Clone)]
 pub enum Compact {
-    /// The model of the turn, by instructions that are built in.
+    /// The turn's model, with built-in instructions.
     Model,
-    /// Another prompt. Its input `conversation` gets what no longer fits, as JSON.
+    /// A separate prompt. Its input `conversation` receives the messages as JSON.
     Prompt(Arc<Prompt>),
     /// A function.
     With(Arc<dyn Fn(Vec<Message>) -> BoxFuture<'static, Result<String>> + Send + Sync>),
@@ -35,15 +35,15 @@ impl fmt::Debug for Compact {
     }
 }
 
-/// What happens while a turn goes on.
+/// An event that a running turn reports.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum AgentEvent {
     /// More text of an answer.
     Token(String),
-    /// More of what the model thinks.
+    /// More of the model's reasoning.
     Thinking(String),
-    /// Everything else.
+    /// Any other event.
     Turn(TurnEvent),
 }
 
@@ -51,41 +51,41 @@ type OnEvent = Arc<dyn Fn(&AgentEvent) + Send + Sync>;
 type JudgeMessages = Arc<dyn Fn(&[Message]) -> Verdict + Send + Sync>;
 type JudgeMessage = Arc<dyn Fn(&Message) -> Verdict + Send + Sync>;
 type JudgeTool = Arc<dyn Fn(&ToolRun) -> Verdict + Send + Sync>;
-/// Asks a person. What is bound is not among the arguments.
+/// An approver: decides whether a tool may run, usually by asking a person. Bound arguments are not included.
 pub type Approve = Arc<dyn Fn(ToolRun) -> BoxFuture<'static, Verdict> + Send + Sync>;
 
-/// How a turn goes.
+/// The settings of a turn.
 #[derive(Clone)]
 pub struct TurnSettings {
-    /// Its bounds.
+    /// The limits and other options of the turn.
     pub turn: TurnOptions,
-    /// How the model is called.
+    /// The options of model calls.
     pub run: RunOptions,
-    /// What runs the tools that the prompt declares, by name. What is not here is looked for among the tools that are
-    /// registered with the runtime.
+    /// The implementations of the tools that the prompt declares, by name. Tools that are missing here are looked up
+    /// among those registered with the runtime.
     pub tools: HashMap<String, Arc<dyn Tool>>,
-    /// How long a tool may take.
+    /// The time limit of a tool.
     pub tool_timeout: Duration,
-    /// Is told what happens. It must not block.
+    /// A callback for events. It must not block.
     pub on_event: Option<OnEvent>,
-    /// Stops the turn.
+    /// Cancels the turn.
     pub cancel: CancelToken,
-    /// Speaks into it.
+    /// Adds user messages to the running turn.
     pub steering: Steering,
-    /// Judges the messages before each call of the model.
+    /// A guardrail that judges the messages before each model call.
     pub judge_input: Option<JudgeMessages>,
-    /// Judges each answer before it is used.
+    /// A guardrail that judges each answer before it is used.
     pub judge_output: Option<JudgeMessage>,
-    /// Judges each call of a tool before it runs.
+    /// A guardrail that judges each tool call before it runs.
     pub judge_tool: Option<JudgeTool>,
-    /// Who says in short what no longer fits ([`TurnOptions::context_budget`]); without it, or if that fails, the turn
-    /// does it itself, by quoting.
+    /// The summarizer for messages that no longer fit ([`TurnOptions::context_budget`]). Without one, or if it fails,
+    /// the turn quotes the messages in a summary of its own.
     pub compact: Option<Compact>,
-    /// Asks a person whether a tool may run, where its declaration wants that. Without it, such tools do not run.
+    /// The approver for tools whose declaration requires approval. Without one, such tools do not run.
     pub approve: Option<Approve>,
-    /// Whether a person is asked about every tool, whatever its declaration says.
+    /// Whether every tool call requires approval, whatever its declaration says.
     pub approve_all: bool,
-    /// Where the turn is kept, so that it can be resumed if it dies.
+    /// The journal that persists the turn, so that it can be resumed after a crash.
     pub journal: Option<Journal>,
 }
 

@@ -1,4 +1,4 @@
-//! What no longer fits, said in short by a model.
+//! Summarizes the messages that no longer fit, using a model.
 
 use serde_json::{Value as Json, json};
 use tympan_core::spec::PromptSpec;
@@ -9,10 +9,10 @@ use crate::host::runtime::Runtime;
 use crate::model::run::RunOptions;
 use crate::turn::settings::Compact;
 
-/// The input that gets what no longer fits.
+/// The input that receives the messages that no longer fit.
 const CONVERSATION: &str = "conversation";
 
-/// The most characters of one message that are shown: the beginning says what it is about.
+/// The maximum number of characters of each message. The beginning is enough to tell what it is about.
 const MAX_QUOTED: usize = 8000;
 
 const INSTRUCTIONS: &str = "\
@@ -26,7 +26,7 @@ user:
 ";
 
 impl Compact {
-    /// A summary of messages of a turn.
+    /// Summarizes messages of a turn.
     pub(super) async fn summary(
         &self,
         runtime: &Runtime,
@@ -58,7 +58,7 @@ impl Compact {
     }
 }
 
-/// Messages as JSON, a line each, with the calls of tools that are in them.
+/// Serializes messages as JSON, one per line, including their tool calls.
 fn written(messages: &[Message]) -> String {
     let lines = messages.iter().map(|message| {
         let text: String = message.to_text().chars().take(MAX_QUOTED).collect();

@@ -1,4 +1,4 @@
-//! Whether a journal and a turn belong together.
+//! Checks whether a journal matches a turn.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
@@ -8,18 +8,18 @@ use tympan_core::text::hash::sha256_hex;
 use tympan_core::turn::TurnOptions;
 use tympan_core::{ContentPart, Error, Kind, Message, Prompt, Result};
 
-/// What must be the same when a turn goes on, because it decides what the turn makes of what it was told.
+/// The values that must be the same when a turn is resumed, because they determine how the turn handles its events.
 ///
-/// Bounds in rounds, tokens, cost and time are not here: they may be raised for the rest of a turn.
+/// Limits on rounds, tokens, cost and time are not included, so they can be raised for the rest of a turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Fits {
     /// The hash of the prompt's definition.
     prompt: String,
-    /// The hash of the messages that it begins with.
+    /// The hash of the initial messages.
     messages: String,
-    /// The hash of the functions that were made of tools.
+    /// The hash of the functions built from tools.
     tools: String,
-    /// Options of the turn.
+    /// The turn's options.
     options: Json,
 }
 
@@ -45,7 +45,7 @@ impl Fits {
         }
     }
 
-    /// Compares what is in a journal with what is at hand.
+    /// Compares the journal's values with the current ones.
     pub(crate) fn check(&self, now: &Self) -> Result<()> {
         let options = || {
             let (then, now) = (self.options.as_object()?, now.options.as_object()?);
@@ -65,7 +65,7 @@ impl Fits {
     }
 }
 
-/// A journal of something else.
+/// Returns an error for a journal that does not match.
 pub(crate) fn mismatch(details: impl std::fmt::Display) -> Error {
     Error::new(Kind::JournalMismatch, details)
         .with_help("resume with the prompt, the tools and the settings that the turn began with, or begin anew")
@@ -75,7 +75,7 @@ fn hash(value: Json) -> String {
     sha256_hex(canonical_json(value))
 }
 
-/// A message without what is random in it: the names that stand in its text for pictures and the like.
+/// Serializes a message without its random parts, which are the nonces of rich inputs.
 fn plain(message: &Message) -> Json {
     let parts = message.content.iter().map(|part| match part {
         ContentPart::Text(text) if !text.anchors.is_empty() => {

@@ -1,4 +1,4 @@
-//! Journals that are files.
+//! Journals in plain files.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Write};
@@ -10,7 +10,7 @@ use crate::file::{read, write};
 use crate::turn::journal::frame::{self, Chain, FIRST_LINE};
 use crate::turn::journal::{JournalStore, JournalWriter, MAX_BYTES, Stored, busy, exists, full, unusable};
 
-/// A file for one journal.
+/// A file that contains one journal.
 pub(super) struct FileStore {
     path: PathBuf,
 }
@@ -24,7 +24,7 @@ impl FileStore {
         Box::new(FileWriter { path: self.path.clone(), file: Some(file), chain, length })
     }
 
-    /// Opens the file, and keeps everybody else from writing to it.
+    /// Opens and locks the file, so that there is only one writer.
     fn locked(&self) -> Result<File> {
         let file = read::open_to_append(&self.path).map_err(|error| unusable(&self.path, error))?;
         match file.try_lock() {
@@ -47,7 +47,7 @@ impl JournalStore for FileStore {
             },
         )?;
         let file = self.locked()?;
-        // Before it was locked, somebody may have taken it up.
+        // Another process may have opened the file before it was locked.
         let length = file.metadata().map_err(|error| unusable(&self.path, error))?.len();
         if length != bytes.len() as u64 {
             return Err(busy(&self.path));
@@ -71,7 +71,7 @@ impl JournalStore for FileStore {
     }
 }
 
-/// What is in a file, where its last whole record ends, and the sum of all of it.
+/// Returns the contents of a file, the end of its last complete record, and its checksum.
 fn stored(file: &File, path: &Path) -> Result<(Stored, u64, Chain)> {
     let bytes =
         file.try_clone().and_then(|file| read::bytes(file, MAX_BYTES)).map_err(|error| unusable(path, error))?;
@@ -80,7 +80,7 @@ fn stored(file: &File, path: &Path) -> Result<(Stored, u64, Chain)> {
     Ok((Stored { records: frames.records, torn_bytes }, frames.end as u64, frames.chain))
 }
 
-/// A file that has been made is there after a power failure if its directory says so.
+/// Syncs the directory. Without this, a new file may be missing after a power failure.
 fn sync_directory(path: &Path) -> io::Result<()> {
     if cfg!(not(unix)) {
         return Ok(());
@@ -91,10 +91,10 @@ fn sync_directory(path: &Path) -> io::Result<()> {
 
 struct FileWriter {
     path: PathBuf,
-    /// The file, with its lock; none after a failure, because nobody knows then what it ends with.
+    /// The locked file; `None` after a failure, because the end of the file is then unknown.
     file: Option<File>,
     chain: Chain,
-    /// How many bytes the file has.
+    /// The size of the file, in bytes.
     length: u64,
 }
 

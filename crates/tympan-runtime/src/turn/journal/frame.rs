@@ -1,14 +1,14 @@
-//! The bytes of a journal that is a file.
+//! The format of a journal in a file.
 //!
-//! A first line, `tympan-journal 1`, and then a line for each record:
+//! A first line, `tympan-journal 1`, is followed by one line per record:
 //!
 //! ```text
 //! LENGTH CHECK SUM RECORD
 //! ```
 //!
-//! The length of the record is in eight hexadecimal digits. The check, eight digits, is of the length and of the sum
-//! before: a length that has changed is not taken for a record that was cut off. The sum, 32 digits, is of the record and
-//! of the sum before, so that no record can be changed, moved or taken out without all that follow telling so.
+//! The length of the record has eight hexadecimal digits. The check has eight digits and covers the length and the
+//! previous sum, so that a corrupted length is not mistaken for a truncated record. The sum has 32 digits and covers
+//! the record and the previous sum, so that changing, moving or removing a record invalidates all later sums.
 
 use tympan_core::text::hash::sha256_hex;
 use tympan_core::{Error, Kind, Result};
@@ -18,39 +18,39 @@ use crate::turn::journal::{damaged, without_header};
 /// The first line.
 pub(super) const FIRST_LINE: &str = "tympan-journal 1\n";
 
-/// What the first line of any version begins with.
+/// The start of the first line in all versions.
 const ANY_VERSION: &str = "tympan-journal ";
 
 const LENGTH_DIGITS: usize = 8;
 const CHECK_DIGITS: usize = 8;
 const SUM_DIGITS: usize = 32;
-/// What stands before a record on its line.
+/// The size of the part of a line before the record.
 const HEAD: usize = LENGTH_DIGITS + 1 + CHECK_DIGITS + 1 + SUM_DIGITS + 1;
 
-/// The most bytes of a record.
+/// The maximum size of a record, in bytes.
 pub(super) const MAX_RECORD: usize = crate::turn::journal::MAX_BYTES as usize;
 
-/// The sum of everything so far.
+/// The running checksum of all records so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Chain(String);
 
 impl Chain {
-    /// That of a journal without records.
+    /// Returns the checksum of a journal without records.
     pub(super) fn begin() -> Self {
         Self(first_digits(&sha256_hex(FIRST_LINE), SUM_DIGITS))
     }
 
-    /// The sum, in hexadecimal digits.
+    /// Returns the checksum in hexadecimal digits.
     pub(super) fn sum(&self) -> &str {
         &self.0
     }
 
-    /// Goes on with a record.
+    /// Updates the checksum with a record.
     pub(super) fn add(&mut self, record: &[u8]) {
         self.0 = first_digits(&sha256_hex(format!("{} {}", self.sum(), sha256_hex(record))), SUM_DIGITS);
     }
 
-    /// Adds the line of a record.
+    /// Appends the line of a record.
     pub(super) fn write(&mut self, record: &[u8], out: &mut Vec<u8>) -> Result<()> {
         if record.len() > MAX_RECORD {
             let details = format_args!("a record of {} bytes, where {MAX_RECORD} are allowed", record.len());
@@ -63,14 +63,14 @@ impl Chain {
         Ok(())
     }
 
-    /// What stands before a record.
+    /// Returns the part of the line before the record.
     fn head(&self, record: &[u8]) -> String {
         let mut next = self.clone();
         next.add(record);
         format!("{}{} ", self.beginning(record.len()), next.sum())
     }
 
-    /// The length and its check.
+    /// Returns the length and its check.
     fn beginning(&self, length: usize) -> String {
         let length = format!("{length:0LENGTH_DIGITS$x}");
         let check = first_digits(&sha256_hex(format!("{} {length}", self.sum())), CHECK_DIGITS);
@@ -82,25 +82,25 @@ fn first_digits(digits: &str, count: usize) -> String {
     digits.chars().take(count).collect()
 }
 
-/// What the bytes of a file say.
+/// The parsed contents of a file.
 #[derive(Debug)]
 pub(super) struct Frames {
     pub(super) records: Vec<Vec<u8>>,
-    /// Where the last whole record ends.
+    /// The end of the last complete record.
     pub(super) end: usize,
     pub(super) chain: Chain,
 }
 
-/// What comes next in a file.
+/// The next item in a file.
 enum Next {
-    /// A record, and where its line ends.
+    /// A record, and the length of its line.
     Record(Vec<u8>, usize),
-    /// The rest of a write that was torn.
+    /// The remains of an incomplete write.
     Torn,
     Damaged,
 }
 
-/// Reads a file. Damage is an error; a line that is not whole at the end of the file is left out.
+/// Parses a file. Damage is an error; an incomplete line at the end is ignored.
 pub(super) fn read(bytes: &[u8]) -> Result<Frames> {
     if !bytes.starts_with(FIRST_LINE.as_bytes()) {
         return Err(wrong_first_line(bytes));
@@ -143,8 +143,8 @@ fn next(chain: &Chain, rest: &[u8]) -> Next {
     }
 }
 
-/// Whether this is a part of a line and then zeros: after a power failure, that is what a file may have grown by before
-/// the disk had its bytes. A line holds no zeros, so nothing that was whole is taken for that.
+/// Returns whether the rest is part of a line followed by zeros. After a power failure, a file may have grown before
+/// its data reached the disk. A line contains no zeros, so a complete line never matches.
 fn is_unwritten(rest: &[u8]) -> bool {
     let written = rest.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
     written < rest.len() && !rest[..written].iter().any(|byte| matches!(byte, 0 | b'\n'))

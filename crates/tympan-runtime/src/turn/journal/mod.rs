@@ -1,10 +1,10 @@
-//! Journals: what a turn was told, kept so that a turn that died can go on.
+//! Journals: the persisted events of turns, from which turns can be resumed after a crash.
 //!
-//! A journal begins with a [`Header`], which says what the turn is about, and goes on with everything that the turn was
-//! told. Told the same again, a turn comes to the same. What cannot be had twice is kept before anybody acts on it: the
-//! answer of a model, the beginning of a tool, its result. See [`Runtime::resume`](crate::Runtime::resume).
+//! A journal starts with a [`Header`], which describes the turn, followed by all its input events. Replaying the events
+//! restores the turn, because turns are deterministic. Anything that cannot be reproduced is persisted before it is
+//! acted on: model responses, the start of tools and their results. See [`Runtime::resume`](crate::Runtime::resume).
 //!
-//! The conversation and the inputs are in a journal; credentials are not.
+//! A journal contains the conversation and the inputs, but no credentials.
 
 mod address;
 mod compatibility;
@@ -26,52 +26,54 @@ pub use record::Header;
 pub(crate) use compatibility::{Fits, mismatch};
 pub(crate) use record::{Record, Started, parsed};
 
-/// The most bytes of a journal. All of it is read when a turn is resumed.
+/// The maximum size of a journal, in bytes. Resuming a turn reads all of it.
 const MAX_BYTES: u64 = 128 << 20;
 
-/// A place where journals are kept, one journal in each.
+/// A store that holds one journal.
 ///
-/// Records are bytes that mean nothing here. A store gives back exactly those that it took, in their order, or fails.
+/// Records are opaque bytes. A store must return exactly the records that it was given, in the same order, or fail.
 pub trait JournalStore: Send + Sync {
-    /// Begins a journal with its first record, in one step: whatever happens, it is there with that record or not at all.
+    /// Creates a journal with its first record, atomically: after a failure, it either contains that record or does not
+    /// exist.
     ///
     /// # Errors
-    /// There is one already, or it cannot be made.
+    /// Returns an error if the journal already exists or cannot be created.
     fn create(&self, first: &[u8]) -> Result<Box<dyn JournalWriter>>;
 
-    /// Takes up a journal, which nobody else can do until the writer is dropped. What a torn write left at its end is
-    /// taken away.
+    /// Opens a journal for exclusive use until the writer is dropped. Removes the remains of an incomplete write at its
+    /// end.
     ///
     /// # Errors
-    /// There is none, somebody else writes to it ([`Kind::JournalBusy`]), or it is damaged.
+    /// Returns an error if the journal does not exist, if another writer has opened it ([`Kind::JournalBusy`]), or if
+    /// it is damaged.
     fn open(&self) -> Result<(Stored, Box<dyn JournalWriter>)>;
 
-    /// Reads a journal and leaves it as it is.
+    /// Reads a journal without changing it.
     ///
     /// # Errors
-    /// There is none, or it is damaged.
+    /// Returns an error if the journal does not exist or is damaged.
     fn read(&self) -> Result<Stored>;
 }
 
-/// Adds to a journal. Nobody else does so at the same time.
+/// Appends to a journal, with exclusive access.
 pub trait JournalWriter: Send {
-    /// Adds records. When this returns they are on the disk, all of them; if it fails, nothing more can be added.
+    /// Appends records. When this returns, all of them are on disk. After an error, nothing more can be appended.
     ///
     /// # Errors
-    /// They cannot be written.
+    /// Returns an error if the records cannot be written.
     fn commit(&mut self, records: &[Vec<u8>]) -> Result<()>;
 }
 
-/// What a store holds.
+/// The contents of a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stored {
-    /// The records, the oldest first.
+    /// The records, oldest first.
     pub records: Vec<Vec<u8>>,
-    /// How many bytes at the end are of a write that was torn. No record was there yet, so nothing is lost.
+    /// The size of an incomplete write at the end, in bytes. It does not contain a complete record, so nothing is lost.
     pub torn_bytes: u64,
 }
 
-/// A journal: where it is kept, and what its host wants to find in it again. Clones are the same journal.
+/// A journal: its store, and custom data from the host. Clones refer to the same journal.
 #[derive(Clone)]
 pub struct Journal {
     store: Arc<dyn JournalStore>,
@@ -85,21 +87,22 @@ impl fmt::Debug for Journal {
 }
 
 impl Journal {
-    /// A journal in a file of its own, which a new turn makes.
+    /// Creates a journal in a file of its own. A new turn creates the file.
     pub fn file(path: impl Into<PathBuf>) -> Self {
         Self::in_store(Arc::new(file::FileStore::new(path.into())))
     }
 
-    /// A journal in a SQLite database of its own.
+    /// Creates a journal in a SQLite database of its own.
     #[cfg(feature = "sqlite")]
     pub fn sqlite(path: impl Into<PathBuf>) -> Self {
         Self::in_store(Arc::new(sqlite::SqliteStore::new(path.into())))
     }
 
-    /// A journal in a SQLite database if the name ends in `.db`, `.sqlite` or `.sqlite3`, and else in a file.
+    /// Creates a journal in a SQLite database if the file extension is `.db`, `.sqlite` or `.sqlite3`, and in a plain
+    /// file otherwise.
     ///
     /// # Errors
-    /// This build has no SQLite.
+    /// Returns an error if the path names a SQLite database, but this build does not support SQLite.
     pub fn at(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
@@ -113,27 +116,27 @@ impl Journal {
             .with_help("give the file another ending, or build with the feature `sqlite`"))
     }
 
-    /// A journal in a place of the host's own.
+    /// Creates a journal in a custom store.
     pub fn in_store(store: Arc<dyn JournalStore>) -> Self {
         Self { store, host: Json::Null }
     }
 
-    /// With data of the host's in its header: [`Header::host`].
+    /// Adds custom data to the header; see [`Header::host`].
     #[must_use]
     pub fn with_host(self, host: Json) -> Self {
         Self { host, ..self }
     }
 
-    /// What a journal is about. The journal stays as it is.
+    /// Reads the header of the journal, without changing it.
     ///
     /// # Errors
-    /// It cannot be read, or is none.
+    /// Returns an error if the journal cannot be read or is invalid.
     pub fn header(&self) -> Result<Header> {
         let stored = self.store.read()?;
         parsed(stored.records.first().ok_or_else(without_header)?, 0)
     }
 
-    /// The place where it is kept.
+    /// Returns the store.
     pub fn store(&self) -> Arc<dyn JournalStore> {
         self.store.clone()
     }
@@ -143,38 +146,38 @@ impl Journal {
     }
 }
 
-/// A journal that holds nothing: the turn never began.
+/// Returns an error for a journal without a header, whose turn never started.
 pub(crate) fn without_header() -> Error {
     Error::new(Kind::InvalidJournal, "its header is missing or cut off")
         .with_help("without it nothing can be resumed: remove the file, and begin the turn anew")
 }
 
-/// Damage, with the place of it.
+/// Returns an error for a damaged journal.
 fn damaged(place: impl fmt::Display) -> Error {
     Error::new(Kind::InvalidJournal, format_args!("it is damaged {place}")).with_help(
         "its bytes have changed since they were written: take a copy from before that, or begin the turn anew",
     )
 }
 
-/// A journal that is to be begun, and is there.
+/// Returns an error for a new journal whose file already exists.
 fn exists(path: &Path) -> Error {
     Error::new(Kind::InvalidJournal, format_args!("`{}` is there already", path.display()))
         .with_help("resume the turn that it tells of, or name a file that is not there yet")
 }
 
-/// A journal that somebody else has taken up.
+/// Returns an error for a journal that another writer has opened.
 fn busy(path: &Path) -> Error {
     Error::new(Kind::JournalBusy, format_args!("somebody else writes to `{}`", path.display()))
         .with_help("another process goes through this turn: wait for it, or end it")
 }
 
-/// A journal that nothing more can be added to, because it could not be read again.
+/// Returns an error for a journal that has reached its size limit and could not be read if it grew.
 fn full(path: &Path) -> Error {
     unusable(path, format_args!("it would have more than {MAX_BYTES} bytes"))
         .with_help("begin a turn with a journal of its own")
 }
 
-/// A file that cannot be used.
+/// Returns an error for an unusable file.
 fn unusable(path: &Path, reason: impl fmt::Display) -> Error {
     Error::new(Kind::InvalidJournal, format_args!("`{}`: {reason}", path.display()))
 }

@@ -1,4 +1,4 @@
-//! What journals hold.
+//! The records of a journal.
 
 use std::fmt;
 use std::time::Duration;
@@ -14,37 +14,37 @@ use crate::model::run::RunOptions;
 use crate::turn::journal::compatibility::Fits;
 use crate::turn::journal::damaged;
 
-/// What a journal is about: its first record.
+/// The header of a journal, which is its first record.
 #[derive(Clone, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Header {
-    /// The turn: the keys of its tools begin with it.
+    /// The turn's ID. The idempotency keys of its tools start with it.
     pub turn: String,
-    /// When it began, in UTC.
+    /// The start time, in UTC.
     pub began: String,
-    /// The name of the prompt's source: the path that it was loaded from.
+    /// The name of the prompt's source, which is the path that it was loaded from.
     pub prompt: String,
-    /// The inputs, as they were given.
+    /// The inputs, as provided by the caller.
     pub inputs: Inputs,
-    /// The provider that was named for the turn.
+    /// The provider that was configured for the turn.
     pub provider: Option<String>,
-    /// The model that was named for it.
+    /// The model that was configured for the turn.
     pub model: Option<String>,
-    /// The interface that was named for it.
+    /// The API type that was configured for the turn.
     pub api_type: Option<String>,
-    /// The address that was named for it, if there is nothing secret in it.
+    /// The base URL that was configured for the turn, unless it contains secrets.
     pub base_url: Option<String>,
-    /// What the user had said before it began.
+    /// The steering messages from before the turn began.
     pub(crate) steering: Vec<String>,
-    /// What must be the same when it goes on.
+    /// The values that must be the same when the turn is resumed.
     pub(crate) fits: Fits,
-    /// Whatever the host wants to find again.
+    /// Custom data from the host.
     pub host: Json,
 }
 
 impl fmt::Debug for Header {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Inputs may be anything, and are not shown.
+        // Inputs may be sensitive, so their values are not shown.
         let inputs: Vec<_> = self.inputs.keys().collect();
         let mut header = f.debug_struct("Header");
         header.field("turn", &self.turn).field("began", &self.began).field("prompt", &self.prompt);
@@ -53,7 +53,7 @@ impl fmt::Debug for Header {
 }
 
 impl Header {
-    /// Keeps how the model is called, without what is secret.
+    /// Stores the options of model calls, without secrets.
     pub(crate) fn set_run(&mut self, run: &RunOptions) {
         self.provider.clone_from(&run.provider);
         self.model.clone_from(&run.model);
@@ -62,8 +62,8 @@ impl Header {
         self.base_url = run.base_url.as_ref().filter(is_open).cloned();
     }
 
-    /// How the model is called: as somebody wants it now, and else as it was. Whether the address of then may be called
-    /// is for the caller to check: the journal may be somebody else's.
+    /// Returns the options of model calls: the current ones, falling back to those in the journal. The caller must
+    /// check whether the journal's address may be used, because the journal may come from someone else.
     pub(crate) fn run(&self, now: &RunOptions) -> RunOptions {
         let either = |now: &Option<String>, then: &Option<String>| now.clone().or_else(|| then.clone());
         RunOptions {
@@ -76,28 +76,28 @@ impl Header {
     }
 }
 
-/// All records but the first. What the turn was told is owned when it is read, and borrowed when it is written.
+/// Any record but the first. The event is owned when reading and borrowed when writing.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "snake_case")]
 pub(crate) enum Record<F = Fed> {
-    /// The turn was told something.
+    /// The turn received an event.
     Told {
-        /// How long it had been under way, in milliseconds.
+        /// How long the turn had been running, in milliseconds.
         at: u64,
-        /// What.
+        /// The event.
         what: F,
     },
     /// Tools were about to run.
     Started {
-        /// Which.
+        /// The tools.
         tools: Vec<Started>,
     },
-    /// The turn was taken up again while the model could not be called: the failures before this do not count.
+    /// The turn was resumed while model calls were failing. The failures before this record do not count.
     CalledAgain,
 }
 
 impl Record {
-    /// How long the turn had been under way.
+    /// Returns how long the turn had been running.
     pub(crate) fn time(&self) -> Option<Duration> {
         match self {
             Self::Told { at, .. } => Some(Duration::from_millis(*at)),
@@ -112,13 +112,13 @@ pub(crate) struct Started {
     pub(crate) round: u32,
     pub(crate) index: usize,
     pub(crate) name: String,
-    /// Its idempotency key.
+    /// The idempotency key.
     pub(crate) key: String,
 }
 
-/// A record of a journal. Its bytes are those that were written, so if it cannot be read, another version wrote it.
+/// Parses a record. Its checksum has been verified, so if it does not parse, a different version wrote it.
 pub(crate) fn parsed<T: DeserializeOwned>(record: &[u8], number: usize) -> Result<T> {
-    // What the reader says may quote what is there.
+    // The message of a serde error may quote the record, so it is not included.
     let place =
         |error: serde_json::Error| format!("in its record {number}, column {}, or of another version", error.column());
     serde_json::from_slice(record).map_err(|error| damaged(place(error)))

@@ -1,8 +1,8 @@
 //! Journals in SQLite databases.
 //!
-//! Two tables. `records` has a row for each record, with the same sum that a file has for it. `head` has one row, with
-//! the number of records and the last sum: it is written in the transaction that adds records, so that no loss of rows
-//! goes unnoticed.
+//! There are two tables. `records` has a row for each record, with the same checksum as in a file. `head` has one row
+//! with the number of records and the last checksum. It is updated in the transaction that adds records, so missing
+//! rows are detected.
 
 use std::fs::{self, OpenOptions};
 use std::io::ErrorKind;
@@ -17,13 +17,13 @@ use crate::turn::journal::{
     JournalStore, JournalWriter, MAX_BYTES, Stored, busy, damaged, exists, unusable, without_header,
 };
 
-/// Tells a journal from other databases: "tymj".
+/// The application ID that identifies a journal: "tymj".
 const APPLICATION: i64 = 0x7479_6d6a;
 
-/// The one version of the tables.
+/// The schema version. There is only one so far.
 const VERSION: i64 = 1;
 
-/// The most pages of a new database, of 4096 bytes each.
+/// The maximum number of pages of a new database, of 4096 bytes each.
 const MAX_PAGES: i64 = (MAX_BYTES / 4096) as i64;
 
 const TABLES: &str = "
@@ -31,7 +31,7 @@ const TABLES: &str = "
     CREATE TABLE head (id INTEGER PRIMARY KEY CHECK (id = 0), count INTEGER NOT NULL, sum TEXT NOT NULL) STRICT;
 ";
 
-/// A database for one journal.
+/// A database that contains one journal.
 pub(super) struct SqliteStore {
     path: PathBuf,
 }
@@ -41,17 +41,17 @@ impl SqliteStore {
         Self { path }
     }
 
-    /// Opens a database that is there. Nobody else can use it until the connection is closed: a journal that died in the
-    /// middle of a commit is put right by whoever opens it, so that readers are writers too.
+    /// Opens an existing database for exclusive use until the connection is closed. Readers need write access too,
+    /// because SQLite repairs an interrupted commit when it opens the database.
     fn connect(&self) -> Result<Connection> {
         self.check_file()?;
-        // What stands in the path is a name, and never an address with options.
+        // Without SQLITE_OPEN_URI, the path is always a file name and never a URI with options.
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(&self.path, flags).map_err(|error| self.wrong(error))?;
         let set_up = || {
             connection.busy_timeout(Duration::ZERO)?;
             connection.pragma_update(None, "trusted_schema", false)?;
-            // The lock stays until the connection is closed; and when a commit returns, it is on the disk.
+            // Hold the lock until the connection is closed, and make commits durable before they return.
             connection.pragma_update(None, "locking_mode", "exclusive")?;
             connection.pragma_update(None, "journal_mode", "delete")?;
             connection.pragma_update(None, "synchronous", "extra")?;
@@ -62,8 +62,8 @@ impl SqliteStore {
         Ok(connection)
     }
 
-    /// Refuses what SQLite would wait for, such as a pipe, and what is too large to be read. The file is not opened here:
-    /// closing it again would release the locks that another connection of this process holds.
+    /// Rejects files that would block, such as a pipe, and files that are too large to read. It does not open the file:
+    /// closing it would release the locks of other connections in this process.
     fn check_file(&self) -> Result<()> {
         let metadata = fs::metadata(&self.path).map_err(|error| unusable(&self.path, error))?;
         if !metadata.is_file() {
@@ -86,8 +86,8 @@ impl SqliteStore {
 
 impl JournalStore for SqliteStore {
     fn create(&self, first: &[u8]) -> Result<Box<dyn JournalWriter>> {
-        // The database, and what SQLite makes beside it, have the mode of this file. An empty one was left by a turn
-        // that died before it began.
+        // The database, and SQLite's auxiliary files, get the mode of this file. An existing empty file is left over
+        // from a turn that crashed before it began.
         let mut options = OpenOptions::new();
         options.append(true).create_new(true);
         #[cfg(unix)]
@@ -129,7 +129,7 @@ impl JournalStore for SqliteStore {
     }
 }
 
-/// Adds records, and says in the same transaction how many there are.
+/// Inserts records, and updates their number in the same transaction.
 fn insert(transaction: &Transaction<'_>, count: i64, chain: &mut Chain, records: &[Vec<u8>]) -> rusqlite::Result<i64> {
     let mut add = transaction.prepare("INSERT INTO records (number, record, sum) VALUES (?1, ?2, ?3)")?;
     let mut count = count;
@@ -143,7 +143,7 @@ fn insert(transaction: &Transaction<'_>, count: i64, chain: &mut Chain, records:
     Ok(count)
 }
 
-/// All records, if they are what was written.
+/// Reads and verifies all records.
 fn read(connection: &Connection, path: &Path) -> Result<(Stored, i64, Chain)> {
     let all = || {
         let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
@@ -190,7 +190,7 @@ fn wrong(path: &Path, error: rusqlite::Error) -> tympan_core::Error {
 
 struct SqliteWriter {
     path: PathBuf,
-    /// None after a failure.
+    /// The connection; `None` after a failure.
     connection: Option<Connection>,
     count: i64,
     chain: Chain,
