@@ -1,4 +1,4 @@
-//! Functions for the tools that a prompt declares.
+//! Binds functions to the tools that a prompt declares.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,10 +8,11 @@ use tympan_core::{Error, Kind, Prompt, Result};
 
 use crate::tool::{Tool, schema_check};
 
-/// Puts functions and the tools that a prompt declares together, for [`TurnSettings::tools`](crate::TurnSettings::tools).
+/// Matches functions with the tools that a prompt declares, for [`TurnSettings::tools`](crate::TurnSettings::tools).
 ///
-/// Each function has to have a declaration of its name and kind, and takes what that declares. A declaration without a
-/// function is only worth a warning: it may be registered with the runtime.
+/// Each function must have a declaration with the same name and of the kind `function`, and must accept the parameters
+/// that it declares. A declaration without a function only causes a warning, because the tool may be registered with
+/// the runtime.
 ///
 /// ```
 /// # fn main() -> tympan_runtime::Result<()> {
@@ -28,7 +29,8 @@ use crate::tool::{Tool, schema_check};
 /// ```
 ///
 /// # Errors
-/// A function has no declaration, two have the same name, or one takes something else than is declared.
+/// Returns an error if a function has no declaration, if two functions have the same name, or if a function's
+/// parameters do not match its declaration.
 pub fn bind_tools<N: Into<String>>(
     prompt: &Prompt,
     tools: impl IntoIterator<Item = (N, Arc<dyn Tool>)>,

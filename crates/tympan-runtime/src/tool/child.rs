@@ -1,4 +1,4 @@
-//! Programs that are started for tools: what they see of the environment, and how they end.
+//! Child processes of tools: their environment and their termination.
 
 use std::collections::BTreeSet;
 use std::process::Stdio;
@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use tokio::process::{Child, Command};
 use tympan_core::spec::Secret;
 
-/// What programs cannot do without. Keys are not among it.
+/// The environment variables that child processes inherit. They do not include keys.
 const VARIABLES: &[&str] = &[
     "PATH",
     "HOME",
@@ -29,8 +29,8 @@ const VARIABLES: &[&str] = &[
     "COMSPEC",
 ];
 
-/// A program that is about to be started, with pipes to it, in a process group of its own. Of this process's environment it
-/// gets what programs cannot do without, and besides that only these variables.
+/// Prepares a program with piped standard streams, in a new process group. It inherits only essential environment
+/// variables, plus `variables`.
 pub(super) fn command(program: &str, arguments: &[String], variables: &[(String, Secret)]) -> Command {
     let mut command = Command::new(program);
     command.args(arguments).env_clear();
@@ -42,20 +42,20 @@ pub(super) fn command(program: &str, arguments: &[String], variables: &[(String,
     command
 }
 
-/// The groups of programs that are running.
+/// The process groups that are running.
 static RUNNING: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
 
 fn running() -> std::sync::MutexGuard<'static, BTreeSet<u32>> {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Kills all programs that were started for tools and are still running, with all that they have started. A program that
-/// ends calls this last: whoever is in a process group of its own does not hear of Ctrl-C.
+/// Kills all programs started for tools that are still running, together with their child processes. Call this before
+/// the process exits: programs in a process group of their own do not receive Ctrl-C.
 pub fn end_programs() {
     std::mem::take(&mut *running()).into_iter().for_each(kill);
 }
 
-/// A program and all that it has started. When this is dropped, all of them are killed.
+/// The process group of a program. Dropping it kills all processes in the group.
 pub(super) struct Group(Option<u32>);
 
 impl Group {
@@ -65,7 +65,7 @@ impl Group {
         Self(id)
     }
 
-    /// Leaves those alone that the program has left behind: it came to its end by itself.
+    /// Leaves the remaining processes of the group running, because the program ended by itself.
     pub(super) fn leave(mut self) {
         if let Some(id) = self.0.take() {
             running().remove(&id);
@@ -87,7 +87,7 @@ impl Drop for Group {
 fn kill(group: u32) {
     let group = i32::try_from(group).ok().and_then(rustix::process::Pid::from_raw);
     if let Some(group) = group {
-        // Whoever has ended already need not be killed.
+        // The call fails if the group has already ended.
         let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
     }
 }

@@ -1,4 +1,4 @@
-//! Tools that are programs: arguments go in as JSON, and what is printed comes back.
+//! Tools that are programs. They read the arguments as JSON and print the result.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,24 +13,25 @@ use tympan_core::spec::Secret;
 use crate::tool::child::{self, Group};
 use crate::tool::{Invocation, Tool, ToolError, ToolOutput};
 
-/// The most bytes that are read of what a program prints. The model gets fewer.
+/// The maximum number of bytes to read from standard output. The model receives fewer.
 const MAX_OUTPUT: u64 = 8 << 20;
-/// The most bytes that are read of what it says about an error.
+/// The maximum number of bytes to read from standard error.
 const MAX_COMPLAINT: u64 = 4096;
 
-/// A tool that is a program, with the arguments that it is always called with.
+/// Creates a tool that runs a program with fixed command-line arguments.
 ///
-/// The arguments of a call are on its standard input, as JSON. What it prints is the result: JSON, or else text. If its
-/// exit status is not 0, what it printed on standard error is what the model is told. It is killed when its time is up or
-/// when nobody waits for it any more, and with it all that it has started. Of this process's environment it gets what
-/// programs cannot do without, such as `PATH` and `HOME`, and no keys; see [`command_with_env`]. The environment variable
-/// `TYMPAN_IDEMPOTENCY_KEY` tells this call from all others.
+/// The program reads the arguments of the call as JSON from its standard input, and prints the result to its standard
+/// output, as JSON or as text. If its exit status is not 0, the model receives its standard error. The program and all
+/// its child processes are killed when the time limit is reached or the call is dropped.
+///
+/// The program inherits only essential environment variables, such as `PATH` and `HOME`, and no keys; see
+/// [`command_with_env`] for adding variables. The environment variable `TYMPAN_IDEMPOTENCY_KEY` is unique to each call.
 pub fn command(command: Vec<String>, timeout: Option<Duration>) -> Arc<dyn Tool> {
     command_with_env(command, timeout, Vec::new())
 }
 
-/// Returns a tool that is a program, as [`command`] does, and adds these variables to its environment. Their values are
-/// taken out of what it prints.
+/// Creates a tool that runs a program, like [`command`], with additional environment variables. Their values are
+/// removed from its output.
 pub fn command_with_env(
     command: Vec<String>,
     timeout: Option<Duration>,
@@ -46,7 +47,7 @@ struct Program {
     timeout: Option<Duration>,
 }
 
-/// What is started.
+/// The program to start.
 struct Started {
     command: Vec<String>,
     variables: Vec<(String, Secret)>,
@@ -74,7 +75,7 @@ async fn perform(started: &Started, invocation: &Invocation) -> Result<ToolOutpu
     let group = Group::of(&child);
     let input = serde_json::to_vec(&*invocation.run.arguments)?;
     let (out, complaint) = (child.stdout.take(), child.stderr.take());
-    // A program may print before it has read all, or never read.
+    // Write and read concurrently: the program may print before it has read all its input, or never read it.
     let ((), out, complaint) =
         tokio::join!(write(&mut child, &input), read(out, MAX_OUTPUT), read(complaint, MAX_COMPLAINT),);
     let status = child.wait().await?;
@@ -93,12 +94,12 @@ async fn perform(started: &Started, invocation: &Invocation) -> Result<ToolOutpu
 
 async fn write(child: &mut Child, input: &[u8]) {
     if let Some(mut stdin) = child.stdin.take() {
-        // A program that does not read its arguments is no error.
+        // A program that does not read its arguments is not an error.
         let _ = stdin.write_all(input).await;
     }
 }
 
-/// The first bytes of what somebody writes. The rest is read too, and not kept: a full pipe would hold the writer up.
+/// Reads at most `most` bytes. The rest is read and discarded, because a full pipe would block the writer.
 async fn read(source: Option<impl AsyncRead + Unpin>, most: u64) -> Vec<u8> {
     let mut kept = Vec::new();
     if let Some(mut source) = source {

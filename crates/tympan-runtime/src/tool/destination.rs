@@ -1,9 +1,9 @@
-//! Where tools may send requests.
+//! Checks where tools may send requests.
 //!
-//! An address that a prompt file or a description names is not the host's word. Without the host's consent no request
-//! goes to a private address: of this machine, of the local network, of the services that clouds keep on such addresses.
-//! Names are looked up once, and the connection goes to the address that was looked at, so that a name cannot mean one
-//! address while it is checked and another one after that.
+//! Addresses in a prompt file or an API description do not come from the host, so they are not trusted. Unless the host
+//! allows it, tools cannot send requests to private addresses: those of this machine, the local network, or cloud
+//! metadata services. A name is resolved only once, and the connection uses the address that was checked. This prevents
+//! DNS rebinding, where a name resolves to a different address after the check.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -14,20 +14,20 @@ use url::{Host, Url};
 
 use crate::net::client::shown;
 
-/// Which addresses tools may call, besides public ones.
+/// The addresses that tools may call, in addition to public ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolAddresses {
-    /// Whether they may call every address.
+    /// Whether tools may call any address.
     pub allow_private: bool,
-    /// Hosts that they may call whatever their address is: `localhost`, `10.0.0.7`, `tools.internal`.
+    /// Hosts that tools may call, whatever their address: `localhost`, `10.0.0.7`, `tools.internal`.
     pub allow_hosts: Vec<String>,
 }
 
 impl ToolAddresses {
-    /// An address as a URL, if tools may call it as far as that can be seen before its name is looked up.
+    /// Parses an address and checks whether tools may call it, as far as possible before its name is resolved.
     ///
     /// # Errors
-    /// It is no HTTP address, or a private one that the host does not allow.
+    /// Returns an error if the address is not an HTTP or HTTPS URL, or if it is private and the host does not allow it.
     pub fn check(&self, address: &str) -> Result<Url> {
         let url = Url::parse(address)
             .map_err(|reason| blocked(format_args!("`{}` is no address: {reason}", shown(address))))?;
@@ -37,7 +37,7 @@ impl ToolAddresses {
         let allowed = match url.host() {
             Some(Host::Ipv4(address)) => self.allows(&address.to_string(), address.into()),
             Some(Host::Ipv6(address)) => self.allows(&address.to_string(), address.into()),
-            // What other names mean is seen when they are looked up.
+            // Other names are checked when they are resolved.
             Some(Host::Domain(name)) => !is_local_name(name) || self.allows_host(name),
             None => false,
         };
@@ -56,13 +56,13 @@ impl ToolAddresses {
         self.allow_private || self.allow_hosts.iter().any(|allowed| allowed.eq_ignore_ascii_case(host))
     }
 
-    /// Looks names up for a client of tools.
+    /// Returns a DNS resolver for the HTTP client of tools.
     pub(crate) fn resolver(&self) -> Arc<dyn Resolve> {
         Arc::new(Resolver(Arc::new(self.clone())))
     }
 }
 
-/// Looks names up, and leaves out what tools may not call.
+/// A DNS resolver that removes addresses that tools may not call.
 struct Resolver(Arc<ToolAddresses>);
 
 impl Resolve for Resolver {
@@ -80,7 +80,7 @@ impl Resolve for Resolver {
     }
 }
 
-/// Whether a name means this machine whatever a name server says.
+/// Returns whether a name always refers to this machine.
 fn is_local_name(name: &str) -> bool {
     let name = name.trim_end_matches('.');
     name.eq_ignore_ascii_case("localhost") || name.to_ascii_lowercase().ends_with(".localhost")
@@ -93,14 +93,15 @@ fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// The blocks of IANA's registry of special addresses that the public cannot reach, and multicast.
+/// Returns whether an IPv4 address is public: not in a block of IANA's special-purpose registry that is unreachable
+/// from the public internet, and not multicast.
 fn is_public_v4(address: Ipv4Addr) -> bool {
     let is_special = match address.octets() {
-        // This network, private networks, the shared addresses of providers, this machine, the local link.
+        // This network, private networks, carrier-grade NAT, loopback, link-local.
         [0 | 10 | 127, ..] | [100, 64..=127, ..] | [169, 254, ..] | [172, 16..=31, ..] | [192, 168, ..] => true,
-        // Protocol assignments, documents, relays to 6to4, benchmarks.
+        // Protocol assignments, documentation, 6to4 relays, benchmarking.
         [192, 0, 0 | 2, _] | [192, 88, 99, _] | [198, 18 | 19, ..] | [198, 51, 100, _] | [203, 0, 113, _] => true,
-        // Multicast, and what is reserved.
+        // Multicast and reserved.
         [224..=255, ..] => true,
         _ => false,
     };
@@ -112,24 +113,24 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         return is_public_v4(embedded);
     }
     match address.segments() {
-        // Protocol assignments, with Teredo, benchmarks and ORCHID among them.
+        // Protocol assignments, including Teredo, benchmarking and ORCHID.
         [0x2001, 0..=0x01ff, ..] => false,
-        // Documents, and 6to4, whose relays can lead anywhere.
+        // Documentation, and 6to4, whose relays can lead anywhere.
         [0x2001, 0x0db8, ..] | [0x3fff, 0..=0x0fff, ..] | [0x2002, ..] => false,
-        // An address of a tunnel within a network (ISATAP) leads to the older address at its end.
+        // An ISATAP address leads to the IPv4 address embedded at its end.
         [first, .., 0 | 0x0200, 0x5efe, high, low] => is_handed_out(first) && is_public_v4(v4(high, low)),
         [first, ..] => is_handed_out(first),
     }
 }
 
-/// Whether an address that begins so is one of those that are handed out to the public: all of them begin with 001. Left
-/// out are private and local ones, the older addresses without a prefix, translated ones of private networks
-/// (`64:ff9b:1::`), those that are thrown away (`100::`), and multicast.
+/// Returns whether an IPv6 address with this first segment is in the global unicast range, which starts with the bits
+/// 001. This excludes private and link-local addresses, IPv4-compatible addresses, translated addresses of private
+/// networks (`64:ff9b:1::`), the discard-only block (`100::`), and multicast.
 fn is_handed_out(first: u16) -> bool {
     first & 0xe000 == 0x2000
 }
 
-/// The older address that a connection to a newer one goes to: mapped, or translated (`64:ff9b::`).
+/// Returns the IPv4 address that a connection to an IPv6 address leads to, if it is mapped or translated (`64:ff9b::`).
 fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     match address.segments() {
         [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => Some(v4(high, low)),

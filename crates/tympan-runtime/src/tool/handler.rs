@@ -1,4 +1,4 @@
-//! Tools that are not functions of the host: what makes functions of them.
+//! Handlers, which convert tools of other kinds to functions.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -19,58 +19,59 @@ use crate::tool::{Tool, prompt, schema_check};
 use crate::trace::Span;
 use crate::turn::TurnSettings;
 
-/// Handles all tools of a kind: before the first call of the model it makes functions of a declaration.
+/// A handler for all tools of a kind. Before the first model call, it converts a declaration to functions.
 pub trait ToolHandler: Send + Sync {
-    /// Makes functions of a tool that a prompt declares. Names, also those of other tools, must be distinct.
+    /// Converts a tool that a prompt declares to functions. Their names must be unique, even among those of other
+    /// tools.
     ///
     /// # Errors
-    /// It cannot be made ready. No model is called then.
+    /// Returns an error if the tool is not available. The model is then not called.
     fn open<'a>(&'a self, opening: Opening<'a>) -> BoxFuture<'a, Result<Vec<OpenTool>>>;
 }
 
-/// What a handler makes functions of.
+/// The context in which a handler opens a tool.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Opening<'a> {
-    /// The runtime of the turn, where whatever it does is a stage of the turn.
+    /// The runtime of the turn. Everything done with it is traced as part of the turn.
     pub runtime: &'a Runtime,
     /// The prompt.
     pub prompt: &'a Prompt,
-    /// The declaration.
+    /// The tool's declaration.
     pub tool: &'a Declared,
-    /// The inputs of the prompt, validated.
+    /// The validated inputs of the prompt.
     pub inputs: &'a Inputs,
-    /// How the turn goes.
+    /// The settings of the turn.
     pub settings: &'a TurnSettings,
 }
 
-/// A function that was made of a tool, and what runs it.
+/// A function that was built from a tool, and its implementation.
 #[derive(Clone, Debug)]
 pub struct OpenTool {
-    /// What the model gets to know. Parameters that the declaration binds need not be taken out.
+    /// The function, as described to the model. Bound parameters do not have to be removed.
     pub function: Function,
-    /// What runs it.
+    /// The implementation.
     pub tool: Arc<dyn Tool>,
 }
 
-/// The kind under which a handler is registered for all kinds that have none of their own.
+/// The kind to register a handler under that applies to all custom kinds without one of their own.
 const ANY_KIND: &str = "*";
 
 /// The tools of a turn, ready to run.
 #[derive(Default)]
 pub(crate) struct OpenTools {
-    /// What runs each function, by its name.
+    /// The implementation of each function, by name.
     pub(crate) runs: HashMap<String, Arc<dyn Tool>>,
-    /// The functions that the prompt does not declare as such.
+    /// The functions that the prompt does not declare as functions.
     pub(crate) turn_tools: Vec<TurnTool>,
-    /// The functions whose declaration says that they may be run again: `idempotent: true`.
+    /// The functions whose declaration has `idempotent: true`.
     pub(crate) idempotent: HashSet<String>,
-    /// The parameters of each function that the model does not set.
+    /// The bound parameters of each function.
     pub(crate) bound: HashMap<String, Vec<String>>,
 }
 
 impl Runtime {
-    /// Makes all tools of a prompt ready.
+    /// Opens all tools of a prompt.
     pub(crate) async fn open_tools(
         &self,
         span: &Span,
@@ -82,7 +83,7 @@ impl Runtime {
         let mut opened = OpenTools::default();
         settings.turn.tools.iter().for_each(|tool| opened.bind(&tool.function.name, &tool.bindings));
         for tool in &prompt.spec().tools {
-            // What the host has under a name goes before what it has for a kind.
+            // A tool registered by name takes precedence over a handler for its kind.
             let named = settings.tools.get(&tool.name).cloned().or_else(|| self.get_tool(&tool.name));
             let opening = Opening { runtime: &runtime, prompt, tool, inputs, settings };
             match (&tool.kind, named) {
@@ -128,7 +129,7 @@ impl OpenTools {
         self.bound.insert(function.to_owned(), names);
     }
 
-    /// Notes what else a declaration says about a function.
+    /// Records the other properties of a declaration.
     fn note(&mut self, declared: &Declared, function: &str) {
         if declared.extra.get("idempotent") == Some(&Json::Bool(true)) {
             self.idempotent.insert(function.to_owned());
@@ -137,7 +138,7 @@ impl OpenTools {
     }
 }
 
-/// Whether a function may get a parameter that is bound. One that refuses all that it does not name may not.
+/// Returns whether a function accepts a bound parameter. It does not if the schema forbids undeclared parameters.
 fn takes(function: &Function, binding: &Binding) -> bool {
     let schema = &function.parameters;
     let is_named = schema.pointer("/properties").is_some_and(|named| named.get(&binding.parameter).is_some());
@@ -167,8 +168,8 @@ fn missing_function(tool: &Declared) -> Error {
         .with_help("register what runs it with register_tool, or give it in TurnSettings::tools")
 }
 
-/// The function of a tool that the host runs by its name: with the `parameters` of its declaration, a JSON Schema, if it
-/// has any.
+/// Returns the function of a tool that the host runs by name. Its parameters are the JSON Schema in `parameters` of the
+/// declaration, if any.
 pub(crate) fn declared_function(tool: &Declared) -> Function {
     let given = match &tool.kind {
         ToolKind::Custom { options, .. } => options.get("parameters"),

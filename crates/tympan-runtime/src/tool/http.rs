@@ -7,11 +7,12 @@ use crate::net::client::{Answer, HttpOptions, of_tools, send_once};
 use crate::net::io::PerProcess;
 use crate::tool::ToolAddresses;
 
-/// A client that goes only where tools may go. Its connections are those of tools alone.
+/// An HTTP client that only sends requests to addresses that tools may call. Its connections are not shared with model
+/// calls.
 pub(crate) struct ToolClient {
     options: HttpOptions,
     addresses: ToolAddresses,
-    /// A child process must not use the connections of its parent.
+    /// The underlying client. A child process must not use the connections of its parent.
     client: PerProcess<Result<Client>>,
 }
 
@@ -20,19 +21,19 @@ impl ToolClient {
         Self { options, addresses, client: PerProcess::new() }
     }
 
-    /// The client itself. Addresses that are written as numbers are not looked up: [`ToolAddresses::check`] them.
+    /// Returns the underlying client. It does not resolve IP addresses, so pass URLs to [`ToolAddresses::check`] first.
     ///
     /// # Errors
-    /// The options cannot be used.
+    /// Returns an error if the options are invalid.
     pub(crate) fn client(&self) -> Result<&Client> {
         let make = || of_tools(&self.options, self.addresses.resolver());
         self.client.get(make).as_ref().map_err(Clone::clone)
     }
 
-    /// Sends a request once, and reads an answer of so many bytes at most.
+    /// Sends a request once, and reads a response of at most `max_bytes` bytes.
     ///
     /// # Errors
-    /// The address is blocked, or there is no answer within the bounds.
+    /// Returns an error if the address is blocked, or if no response arrives within the limits.
     pub(crate) async fn send(&self, request: Request, max_bytes: u64) -> Result<Answer> {
         self.addresses.check(request.url().as_str())?;
         let max_response_bytes = self.options.max_response_bytes.min(max_bytes);
@@ -50,7 +51,7 @@ mod tests {
         Request::new(reqwest::Method::GET, address.parse().expect("an address"))
     }
 
-    /// Addresses are checked before names are looked up; this is what happens after that.
+    /// The check before resolution is tested elsewhere; this tests what happens during resolution.
     #[test]
     fn names_of_private_addresses_are_blocked_when_they_are_looked_up() {
         let sent = io::spawn(async {

@@ -1,4 +1,4 @@
-//! Tools: what a model may have called.
+//! Tools that a model may call.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -42,55 +42,55 @@ pub use mcp::McpServer;
 
 pub(crate) use handler::OpenTools;
 
-/// Why a tool failed. Its words go to the model.
+/// The error of a failed tool. Its message is sent to the model.
 pub type ToolError = Box<dyn StdError + Send + Sync>;
 
-/// Something that a model may have called.
+/// A tool that a model may call.
 ///
-/// It may fail, panic or never come back: the model is told so, within bounds, and the turn goes on.
+/// If it fails, panics or times out, the model receives an error, and the turn continues.
 pub trait Tool: Send + Sync {
-    /// Runs it.
+    /// Calls the tool.
     ///
     /// # Errors
-    /// Whatever went wrong, in words for the model.
+    /// Returns an error with a message for the model if the call fails.
     fn call(&self, invocation: Invocation) -> BoxFuture<'static, Result<ToolOutput, ToolError>>;
 
-    /// How long it may take, if that is not what the turn says.
+    /// Returns the time limit of a call, if it differs from that of the turn.
     fn timeout(&self) -> Option<Duration> {
         None
     }
 
-    /// The JSON Schema of what it takes, if it knows. A prompt that declares something else is refused before its model
-    /// is called.
+    /// Returns the JSON Schema of the parameters, if known. A prompt whose declaration does not match it is rejected
+    /// before its model is called.
     fn parameters(&self) -> Option<&Json> {
         None
     }
 
-    /// Whether a person has to agree before it runs.
+    /// Returns whether a call requires approval before it runs.
     fn needs_approval(&self, _run: &ToolRun) -> bool {
         false
     }
 
-    /// Whether it may be run again with the same [`Invocation::idempotency_key`] when it is not known whether it came to
-    /// its end. If not, the model is told that nobody knows.
+    /// Returns whether a call can be repeated with the same [`Invocation::idempotency_key`] if its outcome is unknown.
+    /// If not, the model is informed that the outcome is unknown.
     fn is_idempotent(&self) -> bool {
         false
     }
 }
 
-/// One call of a tool.
+/// A call of a tool.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Invocation {
-    /// What it is called with.
+    /// The tool run, with its arguments.
     pub run: ToolRun,
-    /// The same whenever this call is made, also after a crash, and never that of another call.
+    /// A key that is unique to this call, and the same when the call is repeated, even after a crash.
     pub idempotency_key: String,
-    /// The runtime that called it, where whatever it does is a stage of this call.
+    /// The runtime that makes the call. Everything done with it is traced as part of the call.
     pub runtime: Runtime,
 }
 
-/// What a tool returns.
+/// The output of a tool.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolOutput(pub Content);
 
@@ -113,7 +113,7 @@ impl From<&str> for ToolOutput {
 }
 
 impl From<Json> for ToolOutput {
-    /// Text as it is, and everything else as JSON.
+    /// Converts a string to text, and any other value to JSON.
     fn from(value: Json) -> Self {
         match value {
             Json::String(text) => text.into(),
@@ -122,7 +122,7 @@ impl From<Json> for ToolOutput {
     }
 }
 
-/// A tool that is a function. It may block: it runs where waiting is allowed.
+/// Creates a tool from a function. The function may block, because it runs on a thread for blocking work.
 pub fn function<F, O, E>(function: F) -> Arc<dyn Tool>
 where
     F: Fn(JsonMap) -> Result<O, E> + Send + Sync + 'static,
@@ -133,7 +133,8 @@ where
     Arc::new(Blocking { function, parameters: None })
 }
 
-/// As [`function()`], with the arguments as a value of a type. The type's schema has to fit what the prompt declares.
+/// Creates a tool from a function whose arguments are deserialized into a type. The type's schema must match the
+/// prompt's declaration. Like [`function()`], the function may block.
 ///
 /// ```
 /// use tympan_runtime::tool;
@@ -163,7 +164,7 @@ where
     Arc::new(Blocking { function, parameters: Some(schema) })
 }
 
-/// As [`function()`], for a function that is async. It must not block.
+/// Creates a tool from an async function. It must not block.
 pub fn function_async<F, W, O, E>(function: F) -> Arc<dyn Tool>
 where
     F: Fn(JsonMap) -> W + Send + Sync + 'static,
@@ -177,7 +178,8 @@ where
     }))
 }
 
-/// A tool that may be run again with the same [`Invocation::idempotency_key`]: see [`Tool::is_idempotent`].
+/// Marks a tool as idempotent, so that a call can be repeated with the same [`Invocation::idempotency_key`]; see
+/// [`Tool::is_idempotent`].
 pub fn idempotent(tool: Arc<dyn Tool>) -> Arc<dyn Tool> {
     Arc::new(Idempotent(tool))
 }

@@ -18,10 +18,10 @@ use crate::tool::{Invocation, Tool, ToolError, ToolOutput};
 use crate::turn::TurnSettings;
 use crate::turn::cancel::Steering;
 
-/// How many prompts may call each other.
+/// The maximum depth of nested calls of prompts.
 const MAX_DEPTH: u32 = 8;
 
-/// Loads the prompt, and makes a function of its inputs.
+/// Loads the prompt and converts its inputs to the parameters of a function.
 pub(super) async fn open(opening: Opening<'_>, path: Option<&str>, mode: Option<&str>) -> Result<Vec<OpenTool>> {
     let tool = opening.tool;
     let unavailable =
@@ -30,7 +30,7 @@ pub(super) async fn open(opening: Opening<'_>, path: Option<&str>, mode: Option<
     let directory = opening.prompt.directory().unwrap_or(Path::new(".")).to_owned();
     let (options, path) = (opening.runtime.options().load.clone(), path.to_owned());
     let child = io::blocking(move || load_beside(&directory, &path, &options)).await??;
-    // What it says goes to the model as the description of a function, and what it answers as a result.
+    // The child's description is sent to the model with the function, and its output as a result.
     opening.runtime.joins_turn(&child);
     let function = Function::of_properties(
         &tool.name,
@@ -38,12 +38,12 @@ pub(super) async fn open(opening: Opening<'_>, path: Option<&str>, mode: Option<
         &offered(&child, opening)
             .map_err(|reason| Error::new(Kind::ToolMismatch, format_args!("`{}`: {reason}", tool.name)))?,
     );
-    // What the host says of its turn holds for turns within it, except for who listens and who speaks into it.
+    // The host's settings also apply to nested turns, except for the event listener and steering.
     let settings = (mode == Some("agentic")).then(|| TurnSettings {
         turn: TurnOptions { tools: Vec::new(), ..opening.settings.turn.clone() },
         run: RunOptions::default(),
         on_event: None,
-        // The call of the tool is what the journal knows.
+        // The outer turn's journal records the tool call as a whole.
         journal: None,
         steering: Steering::default(),
         ..opening.settings.clone()
@@ -51,9 +51,9 @@ pub(super) async fn open(opening: Opening<'_>, path: Option<&str>, mode: Option<
     Ok(vec![OpenTool { function, tool: Arc::new(PromptTool { child: Arc::new(child), settings }) }])
 }
 
-/// The inputs that the model may fill in, and those that are bound.
+/// Returns the inputs that the model may set, and those that are bound.
 ///
-/// Text that counts as the author's own is never a model's to write, nor that of an input of somebody else's.
+/// Trusted inputs count as the author's own text. They may not be set by a model, or bound to an untrusted input.
 fn offered(child: &Prompt, opening: Opening<'_>) -> Result<Vec<Property>, String> {
     let inputs = &child.spec().inputs;
     let bindings = &opening.tool.bindings;
@@ -90,7 +90,7 @@ fn is_trusted(prompt: &Prompt, input: &str) -> bool {
 
 struct PromptTool {
     child: Arc<Prompt>,
-    /// How its turn goes; `None` for one call of the model.
+    /// The settings of the nested turn; `None` for a single model call.
     settings: Option<TurnSettings>,
 }
 

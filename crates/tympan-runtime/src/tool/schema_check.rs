@@ -1,14 +1,14 @@
-//! Whether what runs a tool takes what the prompt declares.
+//! Checks whether a tool's implementation accepts what the prompt declares.
 
 use serde_json::Value as Json;
 use tympan_core::spec::{Tool as Declared, ToolKind};
 use tympan_core::wire::Function;
 use tympan_core::{Error, Kind, Result};
 
-/// Holds the parameters that a prompt declares, and what it binds, against what a function takes: a JSON Schema.
+/// Compares the parameters and bindings that a prompt declares with the JSON Schema of a function's parameters.
 ///
 /// # Errors
-/// The function does not take what is declared, or needs more.
+/// Returns an error if the function does not accept a declared parameter, or requires one that is not declared.
 pub(super) fn check(tool: &Declared, taken: &Json) -> Result<()> {
     let ToolKind::Function { parameters, .. } = &tool.kind else { return Ok(()) };
     let declared = Function::of_properties(&tool.name, None, parameters).parameters;
@@ -31,7 +31,7 @@ pub(super) fn check(tool: &Declared, taken: &Json) -> Result<()> {
     })
 }
 
-/// Finds what is declared and not taken, in a value at a path.
+/// Collects the differences between the declared and the accepted schema at a path.
 fn compare(path: &str, declared: &Json, taken: &Json, is_bound: &dyn Fn(&str) -> bool, problems: &mut Vec<String>) {
     if let Some(choices) = ["anyOf", "oneOf"].iter().find_map(|key| taken[key].as_array()) {
         let fits = |choice: &Json| {
@@ -90,11 +90,11 @@ fn compare_values(path: &str, declared: &Json, taken: &Json, problems: &mut Vec<
     }
 }
 
-/// What a function takes as a field of an object; `None` if it takes no such field.
+/// Returns the schema of a field that a function accepts, or `None` if it does not accept the field.
 fn field_of<'s>(taken: &'s Json, name: &str) -> Option<&'s Json> {
     const ANYTHING: Json = Json::Bool(true);
     let named = taken["properties"].get(name);
-    // A map takes every name; a structure would leave out, without a word, what it does not have.
+    // A map accepts every name, whereas a struct would silently ignore unknown fields.
     let further = || taken.get("additionalProperties").filter(|further| **further != Json::Bool(false));
     let is_open = taken.get("properties").is_none() && taken.get("additionalProperties").is_none();
     named.or_else(further).or(is_open.then_some(&ANYTHING))
@@ -104,7 +104,7 @@ fn takes(taken: &Json, name: &str) -> bool {
     field_of(taken, name).is_some()
 }
 
-/// A name or several, as schemas write types.
+/// Returns one or several names, as in `type` of a schema.
 fn names(value: &Json) -> impl Iterator<Item = &str> {
     let several = value.as_array().into_iter().flatten().filter_map(Json::as_str);
     value.as_str().into_iter().chain(several)

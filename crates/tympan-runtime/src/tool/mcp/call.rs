@@ -1,4 +1,4 @@
-//! Calls of tools.
+//! Tool calls.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,19 +22,19 @@ use crate::tool::mcp::list::{Listed, details, unavailable};
 use crate::tool::mcp::session::{Session, reason};
 use crate::tool::{Invocation, Tool, ToolError, ToolOutput};
 
-/// The key of what tells a call from all others, in the metadata of a call.
+/// The key of the idempotency key in a call's metadata.
 const IDEMPOTENCY_KEY: &str = "tympan/idempotencyKey";
 
-/// How long it may take to tell a server that nobody waits any more.
+/// The time limit for notifying a server that a call was cancelled.
 const CANCEL_LIMIT: Duration = Duration::from_secs(5);
 
 /// A tool of a server.
 #[derive(Clone)]
 pub(super) struct McpTool {
     pub(super) target: Arc<Target>,
-    /// Its name at the server.
+    /// The server's name for the tool.
     pub(super) name: String,
-    /// As the model was shown it.
+    /// The tool's description as it was shown to the model.
     pub(super) shown: Listed,
     pub(super) approval: Arc<Approval>,
     pub(super) is_idempotent: bool,
@@ -43,7 +43,7 @@ pub(super) struct McpTool {
 impl Tool for McpTool {
     fn call(&self, invocation: Invocation) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
         let tool = self.clone();
-        // Whoever calls may be in any executor, and the sessions are the driver's.
+        // The caller may use any executor, but sessions belong to the driver.
         Box::pin(async move { io::spawn(async move { Ok(tool.perform(&invocation).await) }).await? })
     }
 
@@ -56,20 +56,20 @@ impl Tool for McpTool {
     }
 }
 
-/// Why a call came to nothing.
+/// Why a call failed.
 enum Failure {
-    /// The server said so.
+    /// The server reported an error.
     Said(ToolError),
-    /// The session is of no more use.
+    /// The session can no longer be used.
     Lost {
-        /// Whether the server may have begun.
+        /// Whether the server may have started the call.
         may_have_begun: bool,
         why: Error,
     },
 }
 
 impl McpTool {
-    /// Calls the tool; once more if the session was lost and that does no harm.
+    /// Calls the tool. If the session was lost, tries once more if that is safe.
     async fn perform(&self, invocation: &Invocation) -> Result<ToolOutput, ToolError> {
         self.target.check(&invocation.runtime)?;
         let mut is_repeated = false;
@@ -111,7 +111,7 @@ impl McpTool {
         }
     }
 
-    /// Makes sure that the tool is what the model was shown.
+    /// Checks that the tool is still the one that was shown to the model.
     async fn check(&self, session: &Session) -> Result<(), Failure> {
         let list = session.list().await.map_err(|why| Failure::Lost { may_have_begun: false, why })?;
         let refused = match list.get(&self.name) {
@@ -135,10 +135,10 @@ fn options(invocation: &Invocation) -> PeerRequestOptions {
     PeerRequestOptions::no_options().with_meta(meta)
 }
 
-/// Whether a request that could not be sent may have arrived all the same.
+/// Returns whether a request that could not be sent may still have reached the server.
 fn may_have_begun(error: &ServiceError) -> bool {
     let ServiceError::TransportSend(error) = error else { return true };
-    // A line that could not be written to its end is none.
+    // A line that could not be written completely is not a request.
     !error.error.is::<std::io::Error>() && !http::is_not_begun(&*error.error)
 }
 
@@ -147,7 +147,7 @@ fn lost(may_have_begun: bool, why: Error) -> Error {
     unavailable(format_args!("{}{may}", details(&why)))
 }
 
-/// Waits for an answer. When nobody waits any more, the server is told so.
+/// A pending call. If it is dropped, the server is notified that the call was cancelled.
 struct Waiting(Option<RequestHandle<RoleClient>>);
 
 impl Waiting {

@@ -1,4 +1,4 @@
-//! The servers that a runtime knows, the sessions that it has with them, and the tools that somebody has agreed to.
+//! The servers of a runtime, its sessions with them, and the tools that were approved.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,27 +13,27 @@ use crate::tool::mcp::list::ToolList;
 use crate::tool::mcp::server::McpServer;
 use crate::tool::mcp::session::Session;
 
-/// The most sessions, if some are with addresses that prompts name. When there are more, those that nobody uses are ended.
+/// The maximum number of sessions when connecting to an address. Beyond that, idle sessions with addresses are ended.
 const MAX_ENDPOINTS: usize = 64;
 
-/// Which server.
+/// Identifies a server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Key {
-    /// One that the host has registered under a name.
+    /// A server that the host registered under a name.
     Server(String),
-    /// One at an address. With another key it is another session.
+    /// A server at an address. A different key means a different session.
     Endpoint {
-        /// The address.
+        /// The URL.
         url: String,
         /// The hash of the key.
         credential: Option<String>,
-        /// Whether a prompt names it. It must not get a session that only the host may have.
+        /// Whether the address comes from a prompt, which must not share a session that is reserved for the host.
         is_of_prompt: bool,
     },
 }
 
 impl Key {
-    /// The name that a host calls it by.
+    /// Returns the name that the host uses for the server.
     fn name(&self) -> &str {
         match self {
             Self::Server(name) => name,
@@ -53,20 +53,20 @@ impl fmt::Display for Key {
     }
 }
 
-/// A place for a session. Who finds none makes one, and the others wait.
+/// The place of a session. The first task that finds it empty starts the session, and the others wait.
 type Slot = Arc<tokio::sync::Mutex<Option<Arc<Session>>>>;
 
-/// All that a runtime knows about servers.
+/// The state of a runtime's servers.
 pub(crate) struct Connections {
     servers: RwLock<HashMap<String, Arc<McpServer>>>,
     seen: Mutex<HashMap<Key, Seen>>,
-    /// A child process must not talk to the servers of its parent.
+    /// The sessions. A child process must not use the sessions of its parent.
     slots: PerProcess<Mutex<HashMap<Key, Slot>>>,
 }
 
-/// What was seen of the tools of a server.
+/// The known tools of a server.
 struct Seen {
-    /// The first list, or the one that the host has agreed to since.
+    /// The first list, or the one that the host has approved since.
     agreed: ToolList,
     latest: ToolList,
 }
@@ -78,12 +78,12 @@ impl Default for Connections {
 }
 
 impl Connections {
-    /// The server that the host has registered under a name.
+    /// Returns the server that the host registered under a name.
     pub(super) fn server(&self, name: &str) -> Option<Arc<McpServer>> {
         self.servers.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
 
-    /// Registers a server. One of the same name that was there before is forgotten, with its session and its tools.
+    /// Registers a server. An existing server with the same name is removed, together with its session and its tools.
     pub(super) fn register(&self, name: String, server: McpServer) {
         let key = Key::Server(name.clone());
         self.servers.write().unwrap_or_else(PoisonError::into_inner).insert(name, Arc::new(server));
@@ -91,31 +91,31 @@ impl Connections {
         self.slots().remove(&key);
     }
 
-    /// The session with a server, begun if there is none.
+    /// Returns the session with a server. Starts one if necessary.
     ///
     /// # Errors
-    /// The server cannot be had.
+    /// Returns an error if the session cannot be started.
     pub(super) async fn session(&self, target: &Target, options: &RuntimeOptions) -> Result<Arc<Session>> {
         let slot = self.slot(&target.key);
         let mut slot = slot.lock().await;
         if let Some(session) = slot.as_ref().filter(|session| !session.is_over()) {
             return Ok(session.clone());
         }
-        // What is over goes first: a server may not want to run twice.
+        // Drop the previous session first, because a server may not support running twice.
         *slot = None;
         let session = Arc::new(Session::begin(target, options).await?);
         *slot = Some(session.clone());
         Ok(session)
     }
 
-    /// The tools of a server as it lists them now.
+    /// Returns the tools that a server currently lists.
     ///
     /// # Errors
-    /// The server cannot be had, or cannot list them.
+    /// Returns an error if the session cannot be started, or if the server cannot list its tools.
     pub(super) async fn list(&self, target: &Target, options: &RuntimeOptions) -> Result<Arc<ToolList>> {
         let session = self.session(target, options).await?;
         match session.fresh_list().await {
-            // It may be gone since the last turn, which is noticed only now.
+            // The server may have ended since the last turn, which becomes apparent only now. Try a new session.
             Err(_) if session.has_listed() => {
                 self.forget(target, &session).await;
                 self.session(target, options).await?.fresh_list().await
@@ -124,7 +124,7 @@ impl Connections {
         }
     }
 
-    /// Ends a session that turned out to be of no more use.
+    /// Removes a session that can no longer be used.
     pub(super) async fn forget(&self, target: &Target, session: &Arc<Session>) {
         let slot = self.slot(&target.key);
         let mut slot = slot.lock().await;
@@ -133,7 +133,7 @@ impl Connections {
         }
     }
 
-    /// Takes all sessions, to end them.
+    /// Removes and returns all sessions, so that they can be ended.
     pub(super) async fn take(&self) -> Vec<Arc<Session>> {
         let slots: Vec<_> = self.slots().drain().map(|(_, slot)| slot).collect();
         let mut sessions = Vec::new();
@@ -159,10 +159,10 @@ impl Connections {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Checks a list of tools: against the hash that the prompt pins, or else against the first list of the same server.
+    /// Checks a list of tools against the hash that the prompt pins, or else against the first list of the same server.
     ///
     /// # Errors
-    /// Those that may be called are not as they were.
+    /// Returns an error if the allowed tools have changed.
     pub(super) fn agree(
         &self,
         key: &Key,
@@ -190,14 +190,14 @@ impl Connections {
         }
     }
 
-    /// Agrees to the latest list of a server; whether there was any.
+    /// Approves the latest list of a server. Returns whether there is one.
     pub(super) fn approve(&self, name: &str) -> bool {
         let mut seen = self.seen();
         let of_name = seen.iter_mut().filter(|(key, _)| key.name() == name);
         of_name.map(|(_, seen)| seen.agreed = seen.latest.clone()).count() > 0
     }
 
-    /// The hash of the latest list of a server, as far as it may be called.
+    /// Returns the hash of the allowed tools in the latest list of a server.
     pub(super) fn hash(&self, name: &str, allowed: Option<&[String]>) -> Option<String> {
         let seen = self.seen();
         let (_, seen) = seen.iter().find(|(key, _)| key.name() == name)?;
@@ -205,7 +205,7 @@ impl Connections {
     }
 }
 
-/// The tools of a server are not those that somebody has agreed to.
+/// Returns an error for tools that do not match those that were approved.
 pub(super) fn changed(details: impl fmt::Display) -> Error {
     Error::new(Kind::ToolsChanged, details)
 }

@@ -1,4 +1,4 @@
-//! What a tool returned, as parts of a message.
+//! Converts the result of a tool to message content.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,13 +8,13 @@ use tympan_core::{Content, ContentPart, Redactor};
 
 use crate::tool::{ToolError, ToolOutput};
 
-/// The most bytes of what a tool says about its failure.
+/// The maximum number of bytes of a failed tool's message.
 const MAX_FAILURE: usize = 16 << 10;
 
-/// What a call came to, without the secrets that the server was given.
+/// Converts the result of a call, removing the secrets that the server was given.
 ///
 /// # Errors
-/// The tool says that it failed. Its words are the error's.
+/// Returns an error with the tool's message if the tool reports a failure.
 pub(super) fn output(result: CallToolResult, secrets: &Redactor) -> Result<ToolOutput, ToolError> {
     let CallToolResult { content, structured_content, is_error, .. } = result;
     let mut parts: Content = content.into_iter().map(part).collect();
@@ -59,7 +59,8 @@ fn text(value: impl Into<String>) -> ContentPart {
     ContentPart::Text(TextPart::new(value))
 }
 
-/// Data as a part of their kind. An address in their place would be fetched by whoever gets it, so it is none.
+/// Converts media data to a content part. Only base64 data is accepted: a URL in its place would be fetched by the
+/// provider.
 fn media(data: String, media_type: Option<String>, kind: &str) -> ContentPart {
     let Ok(bytes) = STANDARD.decode(&data) else { return text("[data that are not base64]") };
     let is_type = |given: &str| given.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/.+-".contains(&byte));
@@ -76,7 +77,7 @@ fn media(data: String, media_type: Option<String>, kind: &str) -> ContentPart {
     }
 }
 
-/// A link in words. Nobody follows it here.
+/// Describes a link. The link is not fetched.
 fn described(link: &Resource) -> String {
     let kind = link.mime_type.as_deref().map(|kind| format!(" ({kind})")).unwrap_or_default();
     let description = link.description.as_deref().map(|text| format!(": {text}")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What a prompt says about a server and its tools.
+//! A prompt's declaration of a server and its tools.
 
 use serde_json::Value as Json;
 use tympan_core::spec::{Connection, ConnectionKind, Tool, ToolKind};
@@ -10,38 +10,38 @@ use crate::net::reach::ToolReach;
 use crate::tool::mcp::connections::Key;
 use crate::tool::mcp::server::{Address, McpServer, Reach};
 
-/// A tool of kind `mcp`, as it is declared.
+/// The declaration of a tool of the kind `mcp`.
 pub(super) struct Declaration<'a> {
     prompt: &'a Prompt,
     tool: &'a Tool,
     connection: Option<&'a Connection>,
     server_name: Option<&'a str>,
     approval_mode: Option<&'a Json>,
-    /// The only tools of the server that may be called.
+    /// The names of the server's tools that may be called.
     pub(super) allowed: Option<&'a [String]>,
 }
 
-/// A server that was found for a declaration.
+/// The server that a declaration refers to.
 #[derive(Clone)]
 pub(super) struct Target {
     pub(super) key: Key,
     pub(super) server: McpServer,
-    /// What requests carry, if they go to an address that is not the host's.
+    /// What requests carry, unless the host itself configured the address.
     pub(super) reach: Option<ToolReach>,
 }
 
 impl Target {
-    /// Checks that what a request carries may go to the server.
+    /// Checks that what a request carries may be sent to the server.
     ///
     /// # Errors
-    /// As [`ToolReach::check`].
+    /// Returns an error if [`ToolReach::check`] does.
     pub(super) fn check(&self, runtime: &Runtime) -> Result<()> {
         self.reach.as_ref().map_or(Ok(()), |reach| reach.check(runtime))
     }
 }
 
 impl<'a> Declaration<'a> {
-    /// Reads what is declared; nothing for a tool of another kind.
+    /// Reads a declaration. Returns `None` for a tool of another kind.
     pub(super) fn of(prompt: &'a Prompt, tool: &'a Tool) -> Option<Self> {
         let ToolKind::Mcp { connection, server_name, approval_mode, allowed_tools } = &tool.kind else { return None };
         Some(Self {
@@ -54,11 +54,11 @@ impl<'a> Declaration<'a> {
         })
     }
 
-    /// The server that it means: one that the host has registered, as a server or as a connection; or else the address that
-    /// it names itself.
+    /// Returns the server that the declaration refers to: one that the host registered as a server or as a connection,
+    /// or else the address in the declaration itself.
     ///
     /// # Errors
-    /// There is none.
+    /// Returns an error if there is no such server, or if the address in the declaration is not allowed.
     pub(super) fn target(&self, runtime: &Runtime) -> Result<Target> {
         let name = self.name();
         if let Some(server) = runtime.mcp().server(name) {
@@ -93,24 +93,24 @@ impl<'a> Declaration<'a> {
         ))
     }
 
-    /// The name under which the host may have registered the server.
+    /// Returns the name under which the host may have registered the server.
     fn name(&self) -> &'a str {
         let reference = self.connection.filter(|connection| connection.kind == ConnectionKind::Reference);
         reference.and_then(|reference| reference.name.as_deref()).or(self.server_name).unwrap_or(&self.tool.name)
     }
 
-    /// What stands before the name of each of its tools.
+    /// Returns the prefix of the tools' names.
     ///
     /// # Errors
-    /// It is no text.
+    /// Returns an error if the prefix is not a string.
     pub(super) fn prefix(&self) -> Result<&'a str> {
         Ok(self.text("prefix")?.unwrap_or_default())
     }
 
-    /// The hash that the list of its tools must have.
+    /// Returns the hash that the list of tools must have.
     ///
     /// # Errors
-    /// It is no such hash.
+    /// Returns an error if the value is not a valid hash.
     pub(super) fn tools_hash(&self) -> Result<Option<&'a str>> {
         let Some(hash) = self.text("toolsHash")? else { return Ok(None) };
         let digits = hash.strip_prefix("sha256:").unwrap_or_default();
@@ -120,10 +120,10 @@ impl<'a> Declaration<'a> {
         Err(self.invalid("`toolsHash` is no hash", "write `sha256:` and 64 hexadecimal digits in lower case"))
     }
 
-    /// Whether its author says that its tools may be called again.
+    /// Returns whether the author declares that the tools can safely be called again.
     ///
     /// # Errors
-    /// What it says is neither `true` nor `false`.
+    /// Returns an error if the value is not a boolean.
     pub(super) fn is_idempotent(&self) -> Result<bool> {
         match self.tool.extra.get("idempotent") {
             None => Ok(false),
@@ -132,10 +132,10 @@ impl<'a> Declaration<'a> {
         }
     }
 
-    /// Which calls need a person's consent.
+    /// Returns which calls require approval.
     ///
     /// # Errors
-    /// It says something that is none of the modes.
+    /// Returns an error if the mode is invalid.
     pub(super) fn approval(&self) -> Result<Approval> {
         Approval::read(self.approval_mode).map_err(|problem| {
             self.invalid(
@@ -159,7 +159,7 @@ impl<'a> Declaration<'a> {
         self.located(error.with_help(help))
     }
 
-    /// The error at the place of the declaration.
+    /// Adds the location of the declaration to an error.
     pub(super) fn located(&self, error: Error) -> Error {
         match self.tool.span {
             Some(span) => error.at(span).in_source(self.prompt.source(), 0),
@@ -168,24 +168,24 @@ impl<'a> Declaration<'a> {
     }
 }
 
-/// Which calls need a person's consent.
+/// Which calls require approval.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Approval {
-    /// Each.
+    /// All calls.
     Always,
-    /// None.
+    /// No calls.
     Never,
-    /// Those of some tools, and of all that are in neither list.
+    /// Calls of the tools in `always`, and of those in neither list.
     Specify {
-        /// They need it.
+        /// The tools that require approval.
         always: Vec<String>,
-        /// They do not.
+        /// The tools that do not.
         never: Vec<String>,
     },
 }
 
 impl Approval {
-    /// What a prompt says. If it says nothing, no consent is needed, as for the host's own functions.
+    /// Reads the mode from a declaration. By default, no approval is required, as for functions of the host.
     fn read(mode: Option<&Json>) -> Result<Self, &'static str> {
         let (kind, lists) = match mode {
             None => return Ok(Self::Never),
@@ -212,7 +212,7 @@ impl Approval {
         }
     }
 
-    /// Whether a call of a tool, by its name at the server, needs consent.
+    /// Returns whether a call requires approval. `tool` is the server's name for the tool.
     pub(super) fn is_needed(&self, tool: &str) -> bool {
         match self {
             Self::Always => true,

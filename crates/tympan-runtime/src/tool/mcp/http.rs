@@ -1,4 +1,5 @@
-//! Servers at an address, over streamable HTTP. The client is ours: it goes nowhere else, and what it reads is bounded.
+//! Servers at an address, over streamable HTTP. We use our own HTTP client, which does not follow redirects and limits
+//! what it reads.
 
 use std::collections::HashMap;
 use std::error::Error as StdError;
@@ -29,15 +30,15 @@ use crate::tool::mcp::list::unavailable;
 use crate::tool::mcp::message::{self, Notes, Problem};
 use crate::tool::mcp::server::Address;
 
-/// How often a stream of events that broke off is taken up again.
+/// How many times to resume an interrupted event stream.
 const MAX_RESUMPTIONS: usize = 3;
 
 /// Why a request failed.
 #[derive(Debug)]
 pub(super) struct HttpFailure {
-    /// For whoever has to know.
+    /// The error to report.
     pub(super) error: Error,
-    /// Whether the server may have got the request.
+    /// Whether the server may have received the request.
     pub(super) may_have_begun: bool,
 }
 
@@ -59,10 +60,10 @@ type Failed = StreamableHttpError<HttpFailure>;
 type Headers = HashMap<HeaderName, HeaderValue>;
 type Events = BoxStream<'static, Result<Sse, SseError>>;
 
-/// What talks to a server at an address.
+/// Creates a transport for a server at an address.
 ///
 /// # Errors
-/// The address, or a header, cannot be used; or the address is a private one and the prompt's.
+/// Returns an error if the address or a header is invalid, or if the address comes from a prompt and is not allowed.
 pub(super) fn transport(
     address: &Address,
     options: &RuntimeOptions,
@@ -84,7 +85,7 @@ pub(super) fn transport(
     let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
         .custom_headers(headers(address)?)
         .max_sse_event_size(message::MAX_BYTES)
-        // A new session may have other tools, so it is not begun behind our back.
+        // A new session may have different tools, so it must not be started automatically.
         .reinit_on_expired_session(false);
     config.retry_config = Arc::new(backoff);
     if let Some(key) = &address.key {
@@ -105,7 +106,7 @@ fn headers(address: &Address) -> Result<Headers> {
     headers.collect()
 }
 
-/// A client for one server.
+/// An HTTP client for one server.
 #[derive(Clone)]
 pub(super) struct Http {
     client: Client,
@@ -131,14 +132,14 @@ impl Http {
         Ok(request.send().await.map_err(|failure| self.failed(&failure))?)
     }
 
-    /// What is wrong, in words that hold no address beyond its origin and no key.
+    /// Converts an error. The message contains no key, and nothing of the URL beyond its origin.
     fn failed(&self, failure: &reqwest::Error) -> HttpFailure {
         let error = client::own(failure).cloned();
         let error = error.unwrap_or_else(|| unavailable(format_args!("{}: {}", self.origin, client::reason(failure))));
         HttpFailure { error, may_have_begun: !failure.is_connect() }
     }
 
-    /// An answer that is none.
+    /// Returns an error for an unsuccessful response.
     fn refused(&self, response: &Response) -> HttpFailure {
         let status = response.status().as_u16();
         let error = unavailable(format_args!("{} answered with status {status}", self.origin));
@@ -147,7 +148,7 @@ impl Http {
             300..=399 => error.with_help("requests to servers are not sent on: write the address that it really has"),
             _ => error,
         };
-        // What is refused has not begun. Not all servers have the right status for a session that is gone.
+        // A rejected request has not been started. Not all servers use the correct status for an expired session.
         HttpFailure { error, may_have_begun: !response.status().is_client_error() }
     }
 
@@ -156,7 +157,7 @@ impl Http {
         HttpFailure { error: problem.into(), may_have_begun: true }
     }
 
-    /// The body of an answer, if it is not too large.
+    /// Reads the body of a response, up to the size limit.
     async fn body(&self, mut response: Response) -> Result<Vec<u8>, Failed> {
         let mut body = Vec::new();
         while let Some(piece) = response.chunk().await.map_err(|failure| self.failed(&failure))? {
@@ -168,9 +169,9 @@ impl Http {
         Ok(body)
     }
 
-    /// The events of an answer. What is wrong with them ends them.
+    /// Returns the events of a response. The stream ends at the first error.
     fn events(&self, response: Response) -> Events {
-        // Counts the bytes of an event: all that have come since the last one.
+        // Counts the bytes since the last event, which bounds the size of an event.
         let unread = Arc::new(AtomicUsize::new(0));
         let (counter, http) = (unread.clone(), self.clone());
         let bytes = response.bytes_stream().map(move |piece| {
@@ -243,7 +244,7 @@ impl StreamableHttpClient for Http {
         auth_header: Option<String>,
         custom_headers: Headers,
     ) -> Result<(), Failed> {
-        // A server that keeps sessions for itself says so, and that is no error.
+        // Servers that do not allow clients to end sessions reject this, which is not an error.
         self.send(self.client.delete(&*uri), Some(&session_id), auth_header, custom_headers).await.map(drop)
     }
 
@@ -261,7 +262,7 @@ impl StreamableHttpClient for Http {
         }
         let response = self.send(request, session_id.as_deref(), auth_header, custom_headers).await?;
         match response.status() {
-            // Whoever has no stream to offer says so with all kinds of statuses.
+            // Servers without a stream use various status codes to say so.
             status if status.is_client_error() => Err(StreamableHttpError::ServerDoesNotSupportSse),
             status if !status.is_success() => Err(self.refused(&response).into()),
             _ => Ok(self.events(response)),
@@ -269,7 +270,7 @@ impl StreamableHttpClient for Http {
     }
 }
 
-/// Whether an error says that a request has surely begun nothing at the server.
+/// Returns whether an error guarantees that the server has not started the request.
 pub(super) fn is_not_begun(error: &(dyn StdError + 'static)) -> bool {
     match error.downcast_ref::<Failed>() {
         Some(StreamableHttpError::SessionExpired) => true,

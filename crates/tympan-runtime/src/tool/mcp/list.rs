@@ -1,4 +1,4 @@
-//! The tools of a server, and whether they are still those that somebody has agreed to.
+//! The tools of a server, and whether they still match those that were approved.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,13 +10,13 @@ use tympan_core::{Error, JsonMap, Kind, Result};
 
 use crate::net::client::shown;
 
-/// The most tools that a server may list.
+/// The maximum number of tools of a server.
 pub(super) const MAX_TOOLS: usize = 1000;
 
-/// The most bytes of all names, descriptions and schemas.
+/// The maximum total size of all names, descriptions and schemas, in bytes.
 const MAX_BYTES: usize = 4 << 20;
 
-/// The most names that an error lists.
+/// The maximum number of names to list in an error.
 const MAX_NAMES: usize = 20;
 
 /// The tools of a server, by name.
@@ -27,19 +27,19 @@ pub(super) struct ToolList(BTreeMap<String, Listed>);
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Listed {
     pub(super) description: Option<String>,
-    /// The JSON Schema of its arguments.
+    /// The JSON Schema of the arguments.
     pub(super) schema: JsonMap,
-    /// Whether its server says that calling it again does no harm.
+    /// Whether the server declares that the tool can safely be called again.
     pub(super) is_idempotent: bool,
-    /// What a model is shown, in the one form that hashes are made of.
+    /// The canonical form of what a model is shown, for hashing.
     canonical: String,
 }
 
 impl ToolList {
-    /// What a server has listed.
+    /// Collects the tools that a server has listed.
     ///
     /// # Errors
-    /// Two tools have the same name, or there is too much of everything.
+    /// Returns an error if two tools have the same name, or if the descriptions are too large.
     pub(super) fn new(tools: Vec<rmcp::model::Tool>) -> Result<Self> {
         let mut list = BTreeMap::new();
         let mut bytes = 0;
@@ -64,10 +64,10 @@ impl ToolList {
         Ok(Self(list))
     }
 
-    /// Those that may be called.
+    /// Returns the allowed tools.
     ///
     /// # Errors
-    /// One of them is not there.
+    /// Returns an error if an allowed tool does not exist.
     pub(super) fn only(&self, allowed: Option<&[String]>) -> Result<Self> {
         let Some(allowed) = allowed else { return Ok(self.clone()) };
         let chosen = allowed.iter().map(|name| match self.0.get(name) {
@@ -78,7 +78,7 @@ impl ToolList {
         chosen.collect::<Result<_>>().map(Self)
     }
 
-    /// Those of some names that are there.
+    /// Returns the allowed tools that exist.
     pub(super) fn restricted(&self, allowed: Option<&[String]>) -> Self {
         let is_allowed = |name: &String| allowed.is_none_or(|allowed| allowed.contains(name));
         Self(
@@ -90,23 +90,23 @@ impl ToolList {
         )
     }
 
-    /// All of them, in the order of their names.
+    /// Returns all tools, in the order of their names.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&String, &Listed)> {
         self.0.iter()
     }
 
-    /// A tool.
+    /// Returns the tool with this name.
     pub(super) fn get(&self, name: &str) -> Option<&Listed> {
         self.0.get(name)
     }
 
-    /// The hash that stands for all that a model is shown of them.
+    /// Returns the hash of everything that a model is shown.
     pub(super) fn hash(&self) -> String {
         let tools: Vec<_> = self.0.values().map(|tool| tool.canonical.as_str()).collect();
         format!("sha256:{}", sha256_hex(format!("[{}]", tools.join(","))))
     }
 
-    /// How another list differs from this one, in words; `None` if it does not.
+    /// Describes how another list differs from this one, or returns `None` if it does not.
     pub(super) fn difference(&self, other: &Self) -> Option<String> {
         let missing = |of: &Self, from: &Self| names(of.0.keys().filter(|name| !from.0.contains_key(*name)));
         let is_changed = |name: &&String| other.get(name).is_some_and(|tool| tool.shows_other_than(&self.0[*name]));
@@ -122,13 +122,13 @@ impl ToolList {
 }
 
 impl Listed {
-    /// Whether a model would be shown something else.
+    /// Returns whether a model would be shown something different.
     pub(super) fn shows_other_than(&self, other: &Self) -> bool {
         self.canonical != other.canonical
     }
 }
 
-/// What a model is shown of a tool, in the one form that hashes are made of.
+/// Returns the canonical form of what a model is shown of a tool, for hashing.
 fn canonical(name: &str, description: Option<&str>, schema: &JsonMap) -> String {
     let mut tool = json!({ "name": name, "inputSchema": schema });
     if let Some(description) = description {
@@ -137,7 +137,7 @@ fn canonical(name: &str, description: Option<&str>, schema: &JsonMap) -> String 
     canonical_json(tool)
 }
 
-/// Some names for people. Others wrote them.
+/// Formats names for an error message. They come from the server, so they are shortened and escaped.
 fn names<'a>(names: impl Iterator<Item = &'a String>) -> String {
     let mut names: Vec<_> = names.take(MAX_NAMES + 1).map(|name| format!("`{}`", shown(name))).collect();
     if names.len() > MAX_NAMES {
@@ -146,12 +146,12 @@ fn names<'a>(names: impl Iterator<Item = &'a String>) -> String {
     names.join(", ")
 }
 
-/// A server cannot be used.
+/// Returns an error for an unavailable server.
 pub(super) fn unavailable(details: impl fmt::Display) -> Error {
     Error::new(Kind::ToolUnavailable, details)
 }
 
-/// The details of such an error, for another one.
+/// Returns the details of such an error, for use in another one.
 pub(super) fn details(error: &Error) -> &str {
     let message = error.message();
     message.strip_prefix(Kind::ToolUnavailable.pattern().trim_end_matches("{}")).unwrap_or(message)
@@ -171,7 +171,7 @@ mod tests {
         ToolList::new(tools.iter().map(tool).collect()).expect("it is a list")
     }
 
-    /// The guide says how the hash is made, so that others can.
+    /// The guide documents how the hash is computed, so that other tools can compute it.
     #[test]
     fn the_hash_is_of_canonical_json() {
         let written = concat!(

@@ -1,4 +1,4 @@
-//! What a message of a server may be, before anybody reads it.
+//! Checks messages of a server before they are parsed.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,18 +9,19 @@ use tympan_core::Error;
 
 use crate::tool::mcp::list::unavailable;
 
-/// The most bytes of one message.
+/// The maximum size of a message, in bytes.
 pub(super) const MAX_BYTES: usize = 32 << 20;
 
-/// The most values in one message. Each takes a hundred times the memory of the byte that it can be written with.
+/// The maximum number of values in a message. A value can be as short as one byte, but takes a hundred times that in
+/// memory.
 const MAX_VALUES: usize = 200_000;
 
-/// Why something is no message.
+/// Why something is not a valid message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Problem {
-    /// There is too much of it.
+    /// It is too large.
     TooLarge,
-    /// It is something else.
+    /// It is not a message.
     NoMessage,
 }
 
@@ -33,31 +34,32 @@ impl From<Problem> for Error {
     }
 }
 
-/// Reads a message. An answer that cannot be understood is an error for whoever waits for it.
+/// Parses a message. A malformed response becomes an error response, so that its request does not wait forever.
 ///
 /// # Errors
-/// It is no message, or too large to be looked at.
+/// Returns an error if the bytes are not a message or exceed the limits.
 pub(super) fn read(bytes: &[u8]) -> Result<ServerJsonRpcMessage, Problem> {
     check(bytes)?;
     serde_json::from_slice(bytes).or_else(|_| broken_answer(bytes).ok_or(Problem::NoMessage))
 }
 
-/// Looks at the size of a message.
+/// Checks the size of a message.
 ///
 /// # Errors
-/// It is too large.
+/// Returns an error if the message is too large.
 pub(super) fn check(bytes: &[u8]) -> Result<(), Problem> {
     if bytes.len() > MAX_BYTES || values(bytes) > MAX_VALUES { Err(Problem::TooLarge) } else { Ok(()) }
 }
 
-/// A message as the answer to a request. If it answers another one, nobody waits for it, and somebody waits for ever.
+/// Checks that a message is the response to a request. A response to a different request would leave this one waiting
+/// forever.
 ///
 /// # Errors
-/// It is something else.
+/// Returns an error if the message is not a response to this request.
 pub(super) fn answer_to(id: &RequestId, message: ServerJsonRpcMessage) -> Result<ServerJsonRpcMessage, Problem> {
     match message {
         ServerJsonRpcMessage::Response(answer) if answer.id == *id => Ok(ServerJsonRpcMessage::Response(answer)),
-        // Whoever cannot read a request does not know its number either.
+        // A server that cannot parse a request does not know its ID either.
         ServerJsonRpcMessage::Error(error) if error.id.as_ref().is_none_or(|given| given == id) => {
             Ok(ServerJsonRpcMessage::error(error.error, Some(id.clone())))
         }
@@ -65,7 +67,7 @@ pub(super) fn answer_to(id: &RequestId, message: ServerJsonRpcMessage) -> Result
     }
 }
 
-/// How many values there are in JSON, or somewhat more.
+/// Returns an upper bound on the number of values in JSON.
 fn values(bytes: &[u8]) -> usize {
     let (mut count, mut in_string, mut is_escaped) = (0, false, false);
     for byte in bytes {
@@ -80,7 +82,7 @@ fn values(bytes: &[u8]) -> usize {
     count
 }
 
-/// An answer whose result cannot be read, as an error for the one who asked.
+/// Converts a response with a malformed result to an error response.
 fn broken_answer(bytes: &[u8]) -> Option<ServerJsonRpcMessage> {
     #[derive(Deserialize)]
     struct Answer {
@@ -92,22 +94,23 @@ fn broken_answer(bytes: &[u8]) -> Option<ServerJsonRpcMessage> {
     answer.method.is_none().then(|| ServerJsonRpcMessage::error(error, Some(answer.id)))
 }
 
-/// What went wrong with a connection. Whoever finds out is seldom the one who has to tell.
+/// The first error of a connection. It is recorded here because the code that detects an error is rarely the code that
+/// reports it.
 #[derive(Clone, Default)]
 pub(super) struct Notes(Arc<Mutex<Option<Error>>>);
 
 impl Notes {
-    /// Keeps what went wrong, if nothing has before.
+    /// Records an error, unless there already is one.
     pub(super) fn keep(&self, error: Error) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
     }
 
-    /// Nothing is wrong any more.
+    /// Clears the error.
     pub(super) fn clear(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
-    /// What went wrong.
+    /// Returns the error.
     pub(super) fn get(&self) -> Option<Error> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

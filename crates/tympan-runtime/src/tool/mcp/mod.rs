@@ -1,10 +1,11 @@
-//! Tools of Model Context Protocol servers.
+//! Tools of Model Context Protocol (MCP) servers.
 //!
-//! A prompt file is data: it names a server, and the host says which program or address that is. The one thing that a
-//! prompt can say for itself is the address of a server, and then as little is trusted as with any other address.
+//! A prompt file is data: it names a server, and the host decides which program or address that is. A prompt can
+//! specify only the address of a server, which is then trusted no more than any other address in a prompt.
 //!
-//! A model acts on how a server describes its tools, so nobody may change that behind the back of whoever has agreed to
-//! it: a prompt pins the list by its hash, or else the first list of a process is what later ones must be.
+//! A model acts on the descriptions of a server's tools, so they must not change unnoticed after someone has approved
+//! them. A prompt can pin the list of tools by its hash. Otherwise, later lists must match the first one that the
+//! process received.
 
 use std::sync::Arc;
 
@@ -33,37 +34,38 @@ use call::McpTool;
 use declaration::Declaration;
 use list::Listed;
 
-/// The most characters that providers take in a name.
+/// The maximum length of names that providers accept, in characters.
 const MAX_NAME: usize = 64;
 
 impl Runtime {
-    /// Registers the server that prompts mean by this name, in place of any other. Nothing is started or called yet.
+    /// Registers the server that prompts refer to by this name, replacing any existing one. It is not started or called
+    /// yet.
     pub fn register_mcp_server(&self, name: impl Into<String>, server: McpServer) {
         self.mcp().register(name.into(), server);
     }
 
-    /// Agrees to the tools that a server has offered last, after an error of kind
-    /// [`ToolsChanged`](crate::Kind::ToolsChanged). The name is the one that it is registered under, or the address that
-    /// prompts have for it. Whether there is such a server.
+    /// Approves the tools that a server listed last, after an error of kind
+    /// [`ToolsChanged`](crate::Kind::ToolsChanged). The name is the one that the server is registered under, or its
+    /// address in prompts. Returns whether there is such a server.
     pub fn approve_mcp_tools(&self, name: &str) -> bool {
         self.mcp().approve(name)
     }
 
-    /// The hash of the tools that a server has offered last, for `toolsHash` in a prompt with these `allowedTools`. `None`
-    /// if it has not been asked yet.
+    /// Returns the hash of the tools that a server listed last, for `toolsHash` in a prompt with these `allowedTools`.
+    /// Returns `None` if the server has not listed its tools yet.
     pub fn mcp_tools_hash(&self, name: &str, allowed: Option<&[String]>) -> Option<String> {
         self.mcp().hash(name, allowed)
     }
 
-    /// Ends all sessions with servers in good order: programs see the end of their input, and have two seconds. Those that
-    /// are needed again are begun again.
+    /// Ends all sessions with servers gracefully: the standard input of programs is closed, and they have two seconds
+    /// to exit. Sessions are restarted if they are needed again.
     ///
-    /// A runtime that is dropped ends them, too, but at once.
+    /// Dropping a runtime also ends them, but without a grace period.
     pub fn close_mcp_servers(&self) {
         io::wait(self.close_mcp_servers_async());
     }
 
-    /// The async twin of [`Runtime::close_mcp_servers`].
+    /// Ends all sessions with servers gracefully: the async variant of [`Runtime::close_mcp_servers`].
     pub async fn close_mcp_servers_async(&self) {
         let runtime = self.clone();
         let ending = io::spawn(async move {
@@ -71,15 +73,15 @@ impl Runtime {
             futures_util::future::join_all(ending).await;
             Ok(())
         });
-        // The only error is that there are no threads, and then there are no sessions.
+        // This fails only if no thread could be started, and then there are no sessions.
         let _ = ending.await;
     }
 }
 
-/// Makes functions of the tools of a server.
+/// Converts the tools of a server to functions.
 ///
 /// # Errors
-/// There is no such server; it has not the tools that it should have; or they are not as they were.
+/// Returns an error if the server is not available, if it lacks an allowed tool, or if its tools have changed.
 pub(super) async fn open(opening: Opening<'_>) -> Result<Vec<OpenTool>> {
     let Some(declaration) = Declaration::of(opening.prompt, opening.tool) else { return Ok(Vec::new()) };
     let (prefix, approval) = (declaration.prefix()?, Arc::new(declaration.approval()?));
@@ -107,7 +109,7 @@ pub(super) async fn open(opening: Opening<'_>) -> Result<Vec<OpenTool>> {
     opened.collect()
 }
 
-/// What a model gets to know of a tool.
+/// Builds the function that is described to the model.
 fn function(prefix: &str, name: &str, listed: &Listed) -> Result<Function> {
     let full = format!("{prefix}{name}");
     let is_allowed = |char: char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-');
@@ -119,7 +121,7 @@ fn function(prefix: &str, name: &str, listed: &Listed) -> Result<Function> {
         )));
     }
     let mut parameters = listed.schema.clone();
-    // Some providers want both, and servers may leave out either.
+    // Some providers require both, and servers may omit either.
     parameters.entry("type").or_insert_with(|| "object".into());
     parameters.entry("properties").or_insert_with(|| serde_json::json!({}));
     Ok(Function { name: full, description: listed.description.clone(), parameters: parameters.into(), strict: false })

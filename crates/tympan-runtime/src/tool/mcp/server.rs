@@ -1,32 +1,32 @@
-//! What a host says about a server.
+//! The host's configuration of a server.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use tympan_core::spec::Secret;
 
-/// How long a server may take to be ready, and then to list its tools.
+/// The default time limit for starting a server, and for listing its tools.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A Model Context Protocol server, as the host knows it: a program that is started, or an address.
+/// A Model Context Protocol server, as configured by the host: a program to start, or an address.
 ///
-/// Only the host can say that a program is a server. A prompt file is data, and starts nothing.
+/// Only the host can configure a program as a server. A prompt file is data and cannot start programs.
 #[derive(Clone, Debug)]
 pub struct McpServer {
     pub(super) reach: Reach,
     pub(super) connect_timeout: Duration,
 }
 
-/// How a server is reached.
+/// How to connect to a server.
 #[derive(Clone, Debug)]
 pub(super) enum Reach {
-    /// A program, which is talked to over its standard input and output.
+    /// A program, over its standard input and output.
     Program(Command),
     /// An address, over streamable HTTP.
     Address(Address),
 }
 
-/// A program and what it is started with.
+/// A program and its environment.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Command {
     pub(super) command: Vec<String>,
@@ -34,25 +34,25 @@ pub(super) struct Command {
     pub(super) directory: Option<PathBuf>,
 }
 
-/// An address and what is sent along.
+/// An address and its headers.
 #[derive(Clone, Debug)]
 pub(super) struct Address {
     pub(super) url: String,
     pub(super) headers: Vec<(String, Secret)>,
-    /// Sent as `Authorization: Bearer …`.
+    /// The key, sent as `Authorization: Bearer …`.
     pub(super) key: Option<Secret>,
-    /// Whether a prompt file names it, and not the host: then it must not be a private one.
+    /// Whether the address comes from a prompt file instead of the host. If so, it must not be private.
     pub(super) is_of_prompt: bool,
 }
 
 impl McpServer {
-    /// A program, with the arguments that it is started with. Of this process's environment it gets what programs cannot
-    /// do without, such as `PATH` and `HOME`, and no keys; see [`McpServer::env`].
+    /// Creates a server that is a program with command-line arguments. It inherits only essential environment
+    /// variables, such as `PATH` and `HOME`, and no keys; see [`McpServer::env`].
     pub fn stdio(command: Vec<String>) -> Self {
         Self::new(Reach::Program(Command { command, ..Command::default() }))
     }
 
-    /// An address, over streamable HTTP. It is the host's word, so it may be a private one.
+    /// Creates a server at an address, over streamable HTTP. The address comes from the host, so it may be private.
     pub fn http(url: impl Into<String>) -> Self {
         let address = Address { url: url.into(), headers: Vec::new(), key: None, is_of_prompt: false };
         Self::new(Reach::Address(address))
@@ -62,7 +62,7 @@ impl McpServer {
         Self { reach, connect_timeout: CONNECT_TIMEOUT }
     }
 
-    /// Sets a variable in the environment of a program. For an address it means nothing.
+    /// Sets an environment variable for a program. Has no effect for an address.
     #[must_use]
     pub fn env(mut self, name: impl Into<String>, value: Secret) -> Self {
         if let Reach::Program(command) = &mut self.reach {
@@ -71,7 +71,7 @@ impl McpServer {
         self
     }
 
-    /// Starts a program in this directory. For an address it means nothing.
+    /// Sets the working directory of a program. Has no effect for an address.
     #[must_use]
     pub fn directory(mut self, directory: impl Into<PathBuf>) -> Self {
         if let Reach::Program(command) = &mut self.reach {
@@ -80,7 +80,7 @@ impl McpServer {
         self
     }
 
-    /// Sends a header with every request to an address. For a program it means nothing.
+    /// Adds a header to every request to an address. Has no effect for a program.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: Secret) -> Self {
         if let Reach::Address(address) = &mut self.reach {
@@ -89,7 +89,7 @@ impl McpServer {
         self
     }
 
-    /// How long it may take to be ready, and then to list its tools: 30 seconds unless this says otherwise.
+    /// Sets the time limit for starting the server, and for listing its tools. The default is 30 seconds.
     #[must_use]
     pub fn connect_timeout(mut self, limit: Duration) -> Self {
         self.connect_timeout = limit;
@@ -98,7 +98,7 @@ impl McpServer {
 }
 
 impl Reach {
-    /// What nobody else may see.
+    /// Returns the secrets that the server is given.
     pub(super) fn secrets(&self) -> impl Iterator<Item = &Secret> {
         let (named, key) = match self {
             Self::Program(command) => (&command.variables, None),

@@ -24,31 +24,31 @@ use crate::tool::mcp::message::Notes;
 use crate::tool::mcp::server::Reach;
 use crate::tool::mcp::stdio::Program;
 
-/// The most pages of a list of tools.
+/// The maximum number of pages of a list of tools.
 const MAX_PAGES: usize = 100;
 
-/// How long a server is waited for that should end.
+/// How long to wait for a server to end the session.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// A session with a server. It ends when it is dropped, and so does the program.
+/// A session with a server. Dropping it ends the session and the program.
 pub(super) struct Session {
     pub(super) peer: Peer<RoleClient>,
     running: Mutex<Option<RunningService<RoleClient, Client>>>,
     program: Mutex<Option<Program>>,
-    /// Set when the server says that its tools have changed.
+    /// Set when the server notifies that its tools have changed.
     is_stale: Arc<AtomicBool>,
-    /// The latest list of tools. It is taken away before the server is asked again, which may be broken off.
+    /// The latest list of tools. It is cleared before it is requested again, because that request may be cancelled.
     list: tokio::sync::Mutex<Option<Arc<ToolList>>>,
     has_listed: AtomicBool,
     limit: Duration,
     key: Key,
     notes: Notes,
     redactor: Redactor,
-    /// Knows nothing but the secrets that the server was given.
+    /// Redacts only the secrets that the server was given.
     pub(super) known: Redactor,
 }
 
-/// This end of a session. It offers nothing: no model, no questions to a person, no files.
+/// The client side of a session. It offers no capabilities: no sampling, no elicitation, no roots.
 struct Client;
 
 impl ClientHandler for Client {
@@ -59,8 +59,7 @@ impl ClientHandler for Client {
     }
 }
 
-/// A transport where it is seen when the tools of the server change. What else a server wants known, such as its log, goes
-/// no further.
+/// A transport that detects when the server's tools change. All other notifications, such as logs, are dropped.
 struct Watched<T> {
     transport: T,
     is_stale: Arc<AtomicBool>,
@@ -75,7 +74,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Watched<T> {
 
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
         loop {
-            // Here, so that it is known before the answer that comes next.
+            // Detect changes here, so that they are known before the next response is processed.
             match self.transport.receive().await? {
                 ServerJsonRpcMessage::Notification(told) => {
                     if matches!(told.notification, ServerNotification::ToolListChangedNotification(_)) {
@@ -93,10 +92,11 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Watched<T> {
 }
 
 impl Session {
-    /// Begins a session.
+    /// Starts a session.
     ///
     /// # Errors
-    /// The server does not start, cannot be reached, does not answer in time, or speaks something else.
+    /// Returns an error if the server does not start, cannot be reached, does not respond in time, or does not follow
+    /// the protocol.
     pub(super) async fn begin(target: &Target, options: &RuntimeOptions) -> Result<Self> {
         let mut redactor = Redactor::new(true);
         redactor.register_all(target.server.reach.secrets());
@@ -135,32 +135,32 @@ impl Session {
         })
     }
 
-    /// Whether nobody is at the other end any more.
+    /// Returns whether the connection is closed.
     pub(super) fn is_over(&self) -> bool {
         self.peer.is_transport_closed()
     }
 
-    /// Whether the server has listed its tools before.
+    /// Returns whether the server has listed its tools before.
     pub(super) fn has_listed(&self) -> bool {
         self.has_listed.load(Ordering::Acquire)
     }
 
-    /// The tools of the server as it lists them now.
+    /// Requests the list of tools from the server.
     ///
     /// # Errors
-    /// It cannot list them, or not in time, or there are too many.
+    /// Returns an error if the server cannot list its tools, times out, or has too many.
     pub(super) async fn fresh_list(&self) -> Result<Arc<ToolList>> {
         self.is_stale.store(true, Ordering::Release);
         self.list().await
     }
 
-    /// The tools of the server. It is only asked if it has said that something has changed.
+    /// Returns the list of tools. Requests it only if the server has notified a change.
     ///
     /// # Errors
-    /// As [`Session::fresh_list`].
+    /// Returns an error if [`Session::fresh_list`] would.
     pub(super) async fn list(&self) -> Result<Arc<ToolList>> {
         let mut list = self.list.lock().await;
-        // Before the server is asked: what changes while it answers has to be asked for again.
+        // Reset the flag before the request, so that a change during the request leads to another one.
         if self.is_stale.swap(false, Ordering::AcqRel) {
             *list = None;
         }
@@ -179,7 +179,7 @@ impl Session {
         let (mut tools, mut cursor) = (Vec::new(), None);
         for _ in 0..MAX_PAGES {
             let params = PaginatedRequestParams::default().with_cursor(cursor.take());
-            // Not through its cache of answers: what matters is how the list is now.
+            // Bypass the library's response cache: the current list is what matters.
             let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params));
             let page = match self.peer.send_request(request).await {
                 Ok(ServerResult::ListToolsResult(page)) => page,
@@ -198,7 +198,7 @@ impl Session {
         Err(unavailable(format_args!("{} lists its tools on more than {MAX_PAGES} pages", self.key)))
     }
 
-    /// An error with what else is known about it.
+    /// Adds all that is known about the cause to an error.
     pub(super) fn explained(&self, error: Error) -> Error {
         let error = self.notes.get().unwrap_or(error);
         let program = self.program.lock().unwrap_or_else(PoisonError::into_inner);
@@ -209,7 +209,7 @@ impl Session {
         error.without_secrets(&self.redactor)
     }
 
-    /// Ends it in good order, and does not wait for ever.
+    /// Ends the session gracefully, with a time limit.
     pub(super) async fn end(self: Arc<Self>) {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(mut running) = running {
@@ -228,7 +228,7 @@ fn known_secrets(target: &Target) -> Redactor {
     redactor
 }
 
-/// What it takes to begin a session.
+/// The parameters for starting a session.
 struct Begin<'a> {
     key: &'a Key,
     notes: &'a Notes,
@@ -272,7 +272,7 @@ impl Begin<'_> {
     }
 }
 
-/// The error of our own client for HTTP, if that is behind an error.
+/// Returns the error of our HTTP client, if it caused a transport error.
 pub(super) fn of_transport(error: &DynamicTransportError) -> Option<&Error> {
     match error.error.downcast_ref::<StreamableHttpError<HttpFailure>>()? {
         StreamableHttpError::Client(failure) => Some(&failure.error),
@@ -280,7 +280,7 @@ pub(super) fn of_transport(error: &DynamicTransportError) -> Option<&Error> {
     }
 }
 
-/// What went wrong with a request, in words that are bounded.
+/// Describes the cause of a failed request, with a bounded length.
 pub(super) fn reason(error: &ServiceError) -> String {
     match error {
         ServiceError::McpError(error) => format!("{} (error {})", shown(&error.message), error.code.0),

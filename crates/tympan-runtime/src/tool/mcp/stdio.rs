@@ -19,22 +19,23 @@ use crate::tool::mcp::list::unavailable;
 use crate::tool::mcp::message::{self, Notes, Problem};
 use crate::tool::mcp::server::Command;
 
-/// How much is kept of what a server says about its errors: its last lines.
+/// The maximum number of bytes of standard error to keep.
 const KEPT_COMPLAINT: usize = 4096;
 
-/// How many of the last lines are shown.
+/// The maximum number of lines of standard error to show.
 const SHOWN_LINES: usize = 5;
 
-/// How many lines that are no messages a server may print between two that are. Some log where they should not.
+/// The maximum number of lines between two messages that are not messages. Some servers log to standard output by
+/// mistake.
 const MAX_STRAY_LINES: usize = 1000;
 
-/// How long a program is waited for that should end.
+/// How long to wait for a program to exit.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// How long the last words of a program are waited for.
+/// How long to wait for the final output of a program.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// A running program. It ends, at once, when this is dropped, and so does all that it has started.
+/// A running program. Dropping it kills the program and all its child processes.
 pub(super) struct Program {
     _group: Group,
     child: Child,
@@ -43,10 +44,10 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// Starts it.
+    /// Starts the program.
     ///
     /// # Errors
-    /// It cannot be started.
+    /// Returns an error if the program cannot be started.
     pub(super) fn start(command: &Command, notes: Notes) -> Result<(Self, Lines)> {
         let (program, arguments) =
             command.command.split_first().ok_or_else(|| unavailable("the command of its server is empty"))?;
@@ -66,9 +67,9 @@ impl Program {
         Ok((Self { _group: group, child, complaint, reading: Some(reading) }, Lines::new(stdout, stdin, notes)))
     }
 
-    /// Ends it, and adds how it ended and what it said last to an error.
+    /// Ends the program, and adds its exit status and its last output to an error.
     pub(super) async fn last_words(mut self, error: Error) -> Error {
-        // One that has closed its pipes is about to end, and how it ends says something.
+        // A program that has closed its pipes is about to exit, and its status is useful.
         let ended = tokio::time::timeout(LAST_WORDS, self.child.wait()).await;
         let status = ended.ok().and_then(std::io::Result::ok);
         let _ = self.child.start_kill();
@@ -78,18 +79,18 @@ impl Program {
         self.complaint.add_to(error, status)
     }
 
-    /// What it said last, added to an error.
+    /// Adds the program's last output to an error.
     pub(super) fn complaint(&self, error: Error) -> Error {
         self.complaint.add_to(error, None)
     }
 
-    /// Waits until it ends, which it does when its input is closed, and does not wait for ever.
+    /// Waits for the program to exit, which it does when its input is closed, up to a time limit.
     pub(super) async fn wait(mut self) {
         let _ = tokio::time::timeout(GRACE, self.child.wait()).await;
     }
 }
 
-/// The last of what a program says about its errors.
+/// The last output of a program on standard error.
 #[derive(Clone, Default)]
 struct Complaint(Arc<Mutex<VecDeque<u8>>>);
 
@@ -116,10 +117,10 @@ impl Complaint {
     }
 }
 
-/// Messages over the pipes of a program: a line each.
+/// A transport over the pipes of a program, with one message per line.
 pub(super) struct Lines {
     read: BufReader<ChildStdout>,
-    /// A line whose end has not come yet. It stays here when nobody waits for the rest for a while.
+    /// An incomplete line. It is kept here in case the read is cancelled.
     line: Vec<u8>,
     stray: usize,
     write: Arc<tokio::sync::Mutex<Option<ChildStdin>>>,
@@ -132,7 +133,7 @@ impl Lines {
         Self { read: BufReader::new(read), line: Vec::new(), stray: 0, write, notes }
     }
 
-    /// Reads on until a line is complete; whether one is.
+    /// Reads until a line is complete. Returns whether it is.
     async fn fill(&mut self) -> bool {
         loop {
             let Ok(available) = self.read.fill_buf().await else { return false };

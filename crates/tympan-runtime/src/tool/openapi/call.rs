@@ -1,4 +1,4 @@
-//! Calls: a request goes out with its key, and what comes back is put into words for a model.
+//! Calls of operations: sends a request with its key, and converts the response for the model.
 
 use std::sync::Arc;
 
@@ -23,26 +23,26 @@ use crate::tool::openapi::request::ServiceRequest;
 use crate::tool::openapi::schema::bounded_text;
 use crate::tool::{Invocation, Tool, ToolError, ToolOutput};
 
-/// The most bytes of an answer that are read. The model gets fewer.
+/// The maximum number of bytes of a response to read. The model receives fewer.
 const MAX_ANSWER: u64 = 8 << 20;
-/// The most characters of an answer that is an error.
+/// The maximum number of characters of an error response.
 const MAX_ERROR: usize = 4_000;
-/// Pictures that models look at.
+/// The image types that models accept.
 const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
-/// An operation, and what it takes to call it.
+/// An operation and everything needed to call it.
 pub(super) struct Call {
     pub(super) operation: Operation,
     pub(super) key: Option<Secret>,
-    /// What its requests carry, if they go to an address that is not the host's.
+    /// What its requests carry, unless the host itself configured the address.
     pub(super) reach: Option<ToolReach>,
     pub(super) client: Arc<ToolClient>,
     pub(super) redactor: Arc<Redactor>,
-    /// Whether the declaration says that it may be called twice.
+    /// Whether the declaration marks the tool as idempotent.
     pub(super) is_idempotent: bool,
 }
 
-/// Runs one function.
+/// The implementation of one function.
 pub(super) struct Caller(pub(super) Arc<Call>);
 
 impl Tool for Caller {
@@ -105,7 +105,7 @@ impl Call {
         }
     }
 
-    /// A body as text without the key: JSON without its spaces, and other text as it is.
+    /// Converts a body to redacted text. Whitespace is removed from JSON; other text is unchanged.
     fn text(&self, body: &[u8]) -> Option<String> {
         let text = std::str::from_utf8(body).ok()?;
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -134,7 +134,7 @@ impl Call {
     }
 }
 
-/// JSON without the spaces between its values. Numbers stay as they are written, however long.
+/// Removes whitespace between JSON values. Numbers are copied verbatim, whatever their length.
 fn compact(json: &str) -> String {
     let mut compact = String::with_capacity(json.len());
     let (mut in_string, mut is_escaped) = (false, false);
@@ -150,7 +150,7 @@ fn compact(json: &str) -> String {
     compact
 }
 
-/// Where an answer points to. What an address asks for may be a credential, so it is not shown.
+/// Describes the target of a redirect. The query is not included, because it may contain a credential.
 fn elsewhere(url: &Url, status: StatusCode, headers: &HeaderMap) -> String {
     if status == StatusCode::NOT_MODIFIED {
         return String::new();

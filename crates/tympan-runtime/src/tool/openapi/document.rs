@@ -1,7 +1,7 @@
-//! An OpenAPI document as JSON, with its references followed.
+//! An OpenAPI document as JSON, with resolution of references.
 //!
-//! It is not read into types of its own: a mistake in one operation must not take the others away, and schemas go to the
-//! model with all that they say.
+//! The document is not deserialized into typed structs: an error in one operation must not affect the others, and
+//! schemas are passed to the model with all their details.
 
 use percent_encoding::percent_decode_str;
 use serde_json::Value as Json;
@@ -12,21 +12,21 @@ use tympan_core::{Error, Kind, Result};
 use crate::net::client::shown;
 use crate::tool::openapi::Reason;
 
-/// The most bytes of a document.
+/// The maximum size of a document, in bytes.
 pub(super) const MAX_BYTES: u64 = 8 << 20;
-/// The most values of a document in JSON. One in YAML may have as many as any YAML that is read.
+/// The maximum number of values in a JSON document. YAML documents are subject to the general limits for YAML.
 const MAX_VALUES: usize = 1_000_000;
-/// How many references may lead to each other.
+/// The maximum length of a chain of references.
 const MAX_HOPS: usize = 16;
-/// The methods that operations may have. `TRACE` sends back the key that it is sent with.
+/// The supported methods. `TRACE` is excluded because its response echoes the key.
 const METHODS: [&str; 7] = ["get", "put", "post", "delete", "options", "head", "patch"];
 
-/// Reads the text of a document, in JSON or YAML.
+/// Parses the text of a document in JSON or YAML.
 pub(super) fn read(name: &str, text: &str) -> Result<Json> {
     if text.len() as u64 > MAX_BYTES {
         return Err(unusable(name, format_args!("it has more than {MAX_BYTES} bytes")));
     }
-    // Before it is known what JSON says, this bounds how many values it can have. YAML counts them as it reads.
+    // This bounds the number of JSON values before parsing. The YAML parser has its own limit.
     let values = text.bytes().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count();
     if text.trim_start_matches('\u{feff}').trim_start().starts_with(['{', '[']) && values > MAX_VALUES {
         return Err(unusable(name, format_args!("it has more than {MAX_VALUES} values")));
@@ -39,20 +39,20 @@ pub(super) fn read(name: &str, text: &str) -> Result<Json> {
     })
 }
 
-/// A document that cannot be used.
+/// Returns an error for an unusable document.
 pub(super) fn unusable(name: &str, reason: impl std::fmt::Display) -> Error {
     Error::new(Kind::ToolUnavailable, format_args!("{}: {reason}", shown(name)))
 }
 
-/// A document of a version that is understood.
+/// A document of a supported version.
 #[derive(Clone, Copy)]
 pub(super) struct Document<'d> {
     pub(super) root: &'d Json,
-    /// Whether its schemas are those of 3.0, and not plain JSON Schema.
+    /// Whether its schemas follow OpenAPI 3.0 instead of plain JSON Schema.
     pub(super) is_3_0: bool,
 }
 
-/// An operation as it is written.
+/// An operation as it appears in the document.
 pub(super) struct Written<'d> {
     pub(super) path: &'d str,
     pub(super) method: &'static str,
@@ -61,12 +61,12 @@ pub(super) struct Written<'d> {
 }
 
 impl Written<'_> {
-    /// What it is called, if it is called anything.
+    /// Returns the `operationId`, if any.
     pub(super) fn id(&self) -> Option<&str> {
         text_of(self.operation, "operationId").filter(|id| !id.is_empty())
     }
 
-    /// Its method and path: `GET /pets/{id}`.
+    /// Returns the method and the path, as in `GET /pets/{id}`.
     pub(super) fn label(&self) -> String {
         format!("{} {}", self.method.to_uppercase(), shown(self.path))
     }
@@ -86,11 +86,11 @@ impl<'d> Document<'d> {
         }
     }
 
-    /// All operations, in the order of the document.
+    /// Returns all operations, in the order of the document.
     pub(super) fn operations(self) -> impl Iterator<Item = Written<'d>> {
         let paths = self.root.get("paths").and_then(Json::as_object);
         paths.into_iter().flatten().filter(|(path, _)| path.starts_with('/')).flat_map(move |(path, item)| {
-            // A reference that leads nowhere leaves the path without operations.
+            // A path with an unresolvable reference has no operations.
             let item = self.resolve(item).unwrap_or(item);
             item.as_object().into_iter().flatten().filter_map(move |(key, operation)| {
                 let method = METHODS.into_iter().find(|method| *method == key)?;
@@ -99,7 +99,7 @@ impl<'d> Document<'d> {
         })
     }
 
-    /// A value, or what its references lead to.
+    /// Resolves a value's references.
     pub(super) fn resolve(self, mut value: &'d Json) -> Result<&'d Json, Reason> {
         for _ in 0..MAX_HOPS {
             match text_of(value, "$ref") {
@@ -110,7 +110,7 @@ impl<'d> Document<'d> {
         Err("its references go in circles".to_owned())
     }
 
-    /// What a reference leads to. Other documents are not read.
+    /// Returns the target of a reference. References to other documents are not supported.
     pub(super) fn target(self, reference: &str) -> Result<&'d Json, Reason> {
         let pointer = reference
             .strip_prefix('#')
@@ -120,12 +120,12 @@ impl<'d> Document<'d> {
     }
 }
 
-/// The text under a key.
+/// Returns the string under a key.
 pub(super) fn text_of<'d>(value: &'d Json, key: &str) -> Option<&'d str> {
     value.get(key)?.as_str()
 }
 
-/// Whether what is under a key is `true`.
+/// Returns whether the value under a key is `true`.
 pub(super) fn is_true(value: &Json, key: &str) -> bool {
     value.get(key) == Some(&Json::Bool(true))
 }

@@ -1,8 +1,8 @@
 //! Tools of the kind `openapi`: the operations of a service that an OpenAPI document describes.
 //!
-//! A document is read, its operations become functions ([`Service`]), and calls become HTTP requests. The document says
-//! which host they go to; what a model writes can change neither the host nor the path, and the key of the connection
-//! goes there and nowhere else.
+//! The operations of a document become functions ([`Service`]), and their calls become HTTP requests. The document
+//! determines the host. A model's arguments cannot change the host or leave the operation's path, and the connection's
+//! key is sent only to that host.
 
 mod call;
 mod document;
@@ -37,18 +37,18 @@ use crate::net::io;
 use crate::net::reach::ToolReach;
 use crate::tool::{OpenTool, Opening};
 
-/// Why something cannot be done, in words.
+/// A message that explains why something is not possible.
 type Reason = String;
 
-/// Reads the text of an OpenAPI document, JSON or YAML, that is called `name` in errors.
+/// Parses the text of an OpenAPI document in JSON or YAML. `name` identifies the document in errors.
 ///
 /// # Errors
-/// It is neither, or past the bounds.
+/// Returns an error if the text is neither JSON nor YAML, or exceeds a limit.
 pub fn read(name: &str, text: &str) -> Result<Json> {
     document::read(name, text)
 }
 
-/// Makes functions of a tool's operations.
+/// Converts a tool's operations to functions.
 pub(super) async fn open(opening: Opening<'_>) -> Result<Vec<OpenTool>> {
     let ToolKind::OpenApi { connection, specification } = &opening.tool.kind else { return Ok(Vec::new()) };
     let connection = Trusted::new(opening, connection.as_ref())?;
@@ -99,11 +99,11 @@ fn options(opening: Opening<'_>, connection: &Trusted, found: &Found) -> Result<
     Ok(ServiceOptions { name: name.clone(), endpoint, address: address.clone(), operations, prefix })
 }
 
-/// A document, and where it was found.
+/// A document and its source.
 struct Found {
     name: String,
     document: Json,
-    /// If it was fetched.
+    /// The URL that the document was fetched from, if any.
     address: Option<Url>,
 }
 
@@ -147,20 +147,20 @@ impl Found {
     }
 }
 
-/// What a query asks for may be a credential, and is not where a thing is.
+/// Removes the query, which is not part of the location and may contain a credential.
 fn without_query(url: &Url) -> Url {
     let mut url = url.clone();
     url.set_query(None);
     url
 }
 
-/// A connection, and what its key may be used for.
+/// A connection, and how its key may be used.
 struct Trusted {
     endpoint: Option<Url>,
     key: Option<Secret>,
-    /// Whether the host has registered it: the prompt knows only its name then.
+    /// Whether the host registered the connection. If so, the prompt knows only its name.
     is_registered: bool,
-    /// Whether it says that nobody proves who calls.
+    /// Whether the connection is anonymous, so no key is sent.
     is_anonymous: bool,
 }
 
@@ -187,20 +187,20 @@ impl Trusted {
         Ok(Self { endpoint, key, is_registered, is_anonymous })
     }
 
-    /// What requests to this address carry, if it is not the host that has named it.
+    /// Returns what requests to this address carry, unless the host itself configured the address.
     fn reach(&self, opening: Opening<'_>, base: &Url) -> Option<ToolReach> {
         let is_of_host = self.is_registered && self.endpoint.is_some();
         (!is_of_host).then(|| ToolReach::new(opening.prompt, opening.tool, base, self.key.as_ref()))
     }
 
-    /// Whether the key may go where the document says, and whether there is one where one is needed.
+    /// Checks whether the key may be sent to the document's address, and whether a required key is missing.
     fn check(&self, opening: Opening<'_>, found: &Found, base: &Url, operations: &[Operation]) -> Result<()> {
         let tool = &opening.tool.name;
         if self.key.is_none() {
             let needy = operations.iter().find(|operation| !operation.security.is_optional && !self.is_anonymous);
             return needy.map_or(Ok(()), |operation| Err(missing_key(tool, operation)));
         }
-        // Where there is an endpoint, the base has its origin.
+        // If there is an endpoint, the base URL has the same origin.
         let is_vouched = self.endpoint.is_some();
         let is_own = found.address.as_ref().is_none_or(|address| address.origin() == base.origin());
         if !is_vouched && (self.is_registered || !is_own) {
@@ -218,9 +218,9 @@ impl Trusted {
         Ok(())
     }
 
-    /// Knows what must not be seen in answers: the key, and what else the prompt keeps.
+    /// Creates a redactor for everything that must not appear in responses: the key, and other secrets of the prompt.
     fn redactor(&self, opening: Opening<'_>, operations: &[Operation]) -> Redactor {
-        // What merely looks like a credential is what a service may well be asked for.
+        // Do not redact values that merely look like credentials: they may be what the service was called for.
         let mut redactor = Redactor::new(false);
         redactor.register_all(&opening.prompt.secrets());
         if let Some(key) = &self.key {

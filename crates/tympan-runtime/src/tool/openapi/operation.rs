@@ -1,7 +1,7 @@
-//! Operations as functions.
+//! Converts operations to functions.
 //!
-//! A function takes one map: a member for each parameter, and `body` for the body. A member has the name of its
-//! parameter; where two parameters of one operation have the same name, the later one says where it stands:
+//! A function takes one map, with a member for each parameter and `body` for the body. Each member has the name of its
+//! parameter. If two parameters of an operation have the same name, the later one is prefixed with its location:
 //! `query_id`.
 
 use std::collections::HashSet;
@@ -23,15 +23,15 @@ use crate::tool::openapi::security::{self, KeyPlace, Security, is_token};
 use crate::tool::openapi::serialize::Style;
 use crate::tool::openapi::server;
 
-/// The most characters of a name, for functions and for their parameters: providers take no more.
+/// The maximum length of the names of functions and parameters, in characters. Providers do not accept longer ones.
 const MAX_NAME: usize = 64;
-/// The most characters of what a function is for.
+/// The maximum length of a function's description, in characters.
 const MAX_DESCRIPTION: usize = 1_000;
-/// The most parameters of an operation.
+/// The maximum number of parameters of an operation.
 const MAX_PARAMETERS: usize = 100;
-/// The member that is the body.
+/// The member that contains the body.
 pub(super) const BODY: &str = "body";
-/// What does not stand for itself in a path.
+/// The characters that must be percent-encoded in a path.
 const NOT_IN_PATHS: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')
@@ -63,13 +63,13 @@ pub(super) struct Operation {
 /// A piece of a path.
 #[derive(Clone, Debug)]
 pub(super) enum Piece {
-    /// Text, encoded.
+    /// Percent-encoded text.
     Text(String),
-    /// The place of a parameter, by its number.
+    /// A parameter, by its index.
     Parameter(usize),
 }
 
-/// Where a parameter stands, in the order in which they get their names.
+/// The location of a parameter, in the order in which names are assigned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Location {
     Path,
@@ -95,7 +95,7 @@ impl Location {
     }
 }
 
-/// A parameter.
+/// A parameter of an operation.
 #[derive(Clone, Debug)]
 pub(super) struct Parameter {
     /// The member of the arguments.
@@ -106,22 +106,22 @@ pub(super) struct Parameter {
     pub(super) explode: bool,
 }
 
-/// How a body is written.
+/// The format of a body.
 #[derive(Clone, Debug)]
 pub(super) enum Body {
     Json {
         content_type: String,
     },
-    /// As a form, where some members have a style of their own.
+    /// A form. Some members may have a style of their own.
     Form {
         styles: Vec<(String, Style, bool)>,
     },
 }
 
-/// Makes a function of an operation.
+/// Converts an operation to a function.
 ///
 /// # Errors
-/// Why that cannot be done.
+/// Returns the reason if the operation is not supported.
 pub(super) fn read(
     document: Document<'_>,
     written: &Written<'_>,
@@ -161,7 +161,7 @@ impl Arguments {
         self.properties.insert(name, schema);
     }
 
-    /// A name that no other member has.
+    /// Returns a name that no other member has.
     fn free_name(&self, name: &str, location: Location) -> String {
         let wanted = [safe_name(name), safe_name(&format!("{}_{name}", location.as_str()))];
         let numbered = (2_usize..).map(|number| numbered(&wanted[1], number));
@@ -174,20 +174,20 @@ impl Arguments {
         if !self.required.is_empty() {
             schema["required"] = json!(self.required);
         }
-        // What is not declared has no place in the request.
+        // Undeclared members have no place in the request.
         schema["additionalProperties"] = json!(false);
         schema
     }
 }
 
-/// A name that providers take: letters, digits, `_` and `-`.
+/// Converts a name to one that providers accept: letters, digits, `_` and `-`.
 pub(super) fn safe_name(name: &str) -> String {
     let safe = |char: char| if char.is_ascii_alphanumeric() || matches!(char, '_' | '-') { char } else { '_' };
     let name: String = name.chars().map(safe).take(MAX_NAME).collect();
     if name.is_empty() { "_".to_owned() } else { name }
 }
 
-/// The name with a number at its end.
+/// Appends a number to a name.
 pub(super) fn numbered(name: &str, number: usize) -> String {
     let end = format!("_{number}");
     let begin: String = name.chars().take(MAX_NAME - end.len()).collect();
@@ -219,14 +219,14 @@ fn read_parameters<'d>(
 ) -> Result<Vec<Parameter>, Reason> {
     let mut found: Vec<(Location, &str, &Json)> = Vec::new();
     let mut seen = HashSet::new();
-    // What an operation says goes before what is said for its path.
+    // The parameters of an operation override those of its path.
     for level in [written.operation, written.item] {
         let listed = level.get("parameters").and_then(Json::as_array).map_or(&[][..], Vec::as_slice);
-        // Some of them are no model's to set, and do not count; but nobody writes so many.
+        // Parameters that the model cannot set do not count toward the limit, but the list itself is limited too.
         if listed.len() > 10 * MAX_PARAMETERS {
             return Err(too_many_parameters());
         }
-        // The same list can stand at many paths.
+        // Many paths may refer to the same list, so reading it counts as work each time.
         schemas.look_at(8 * listed.len());
         if schemas.is_exhausted() {
             return Err("the document takes too long to read".to_owned());
@@ -262,8 +262,8 @@ fn too_many_parameters() -> Reason {
     format!("it has more than {MAX_PARAMETERS} parameters")
 }
 
-/// Whether a model may set a parameter. What frames a request or proves who calls is not for it, and what has no place
-/// in the path cannot be sent.
+/// Returns whether a model may set a parameter. Parameters that control the HTTP request or carry credentials are not
+/// settable, and neither are path parameters that do not appear in the path.
 fn is_settable(location: Location, name: &str, written: &Written<'_>, security: &Security) -> bool {
     match (location, &security.place) {
         (Location::Path, _) => written.path.contains(&format!("{{{name}}}")),
@@ -297,7 +297,7 @@ fn style(parameter: &Json, location: Location) -> Result<(Style, bool), Reason> 
     Ok((style, explode))
 }
 
-/// The content that is JSON, with its type.
+/// Returns the JSON content with its type.
 fn json_content(of: &Json) -> Option<(&str, &Json)> {
     let content = of.get("content").and_then(Json::as_object)?;
     let is = |wanted: fn(&str) -> bool| content.iter().find(|(name, _)| wanted(&essence(name)));
@@ -306,7 +306,7 @@ fn json_content(of: &Json) -> Option<(&str, &Json)> {
     found.map(|(name, media)| (name.as_str(), media))
 }
 
-/// A content type without its parameters.
+/// Returns a content type without its parameters.
 pub(super) fn essence(content_type: &str) -> String {
     content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }

@@ -1,4 +1,4 @@
-//! Arguments as a request. Whatever a model writes, the request goes to the operation that it called.
+//! Converts arguments to a request. Whatever a model writes, the request goes to the operation that it called.
 
 use reqwest::Method;
 use reqwest::header::HeaderValue;
@@ -12,10 +12,11 @@ use crate::tool::openapi::operation::{BODY, Body, Location, Operation, Parameter
 use crate::tool::openapi::security::KeyPlace;
 use crate::tool::openapi::serialize::{Pair, Style, encode, joined, one, pairs};
 
-/// The most bytes of an address.
+/// The maximum length of a URL, in bytes.
 pub(super) const MAX_ADDRESS: usize = 16 << 10;
 
-/// Headers that no parameter sets. They frame the request, prove who calls, or follow from the rest of it.
+/// The headers that parameters cannot set. They control the HTTP request, carry credentials, or are derived from the
+/// request.
 const RESERVED: [&str; 21] = [
     "accept",
     "accept-encoding",
@@ -40,7 +41,7 @@ const RESERVED: [&str; 21] = [
     "user-agent",
 ];
 
-/// Whether a header, in lower case, is not for parameters.
+/// Returns whether a header, in lowercase, is reserved.
 pub(super) fn is_reserved(name: &str) -> bool {
     RESERVED.contains(&name)
 }
@@ -49,21 +50,21 @@ pub(super) fn is_reserved(name: &str) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServiceRequest {
-    /// The method, in capitals.
+    /// The method, in uppercase.
     pub method: String,
-    /// The address.
+    /// The URL.
     pub url: Url,
-    /// The headers, in order, with names in lower case.
+    /// The headers, in order, with names in lowercase.
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Option<Vec<u8>>,
 }
 
 impl Operation {
-    /// The request that arguments make.
+    /// Builds a request from arguments.
     ///
     /// # Errors
-    /// What is wrong with the arguments, in words for the model.
+    /// Returns an error, worded for the model, if the arguments are invalid.
     pub(super) fn request(&self, arguments: &JsonMap) -> Result<ServiceRequest> {
         let refused = |argument: &str, reason: Reason| {
             Error::new(Kind::InvalidRequest, format_args!("`{}`: {reason}", shown(argument)))
@@ -75,7 +76,7 @@ impl Operation {
         }
         let (mut query, mut headers, mut cookies) = (Vec::new(), vec![accept()], Vec::new());
         for parameter in self.parameters.iter().filter(|parameter| parameter.location != Location::Path) {
-            // What is null is not there: only JSON can say null.
+            // A null value counts as missing, because only JSON can represent null.
             let value = arguments.get(&parameter.argument).filter(|value| !value.is_null());
             let Some(value) = value else { continue };
             let refused = |reason| refused(&parameter.argument, reason);
@@ -129,7 +130,7 @@ impl Operation {
         Ok(path)
     }
 
-    /// The whole address, if it is still below the server's.
+    /// Returns the URL of the request, if it is still below the server's.
     fn address(&self, path: &str, query: &[Pair]) -> Result<Url> {
         let refused = |reason: &str| Error::new(Kind::InvalidRequest, reason);
         let base = self.base.path().trim_end_matches('/');
@@ -145,13 +146,13 @@ impl Operation {
             return Err(refused("the address would be too long"));
         }
         let url = Url::parse(&text).map_err(|_| refused("the address cannot be written"))?;
-        // Nothing above should let it be otherwise; a key goes along, so it is looked at once more.
+        // The checks above should ensure this, but the request carries a key, so check again.
         let is_same = url.origin() == self.base.origin() && url.path() == whole && url.fragment().is_none();
         let is_plain = url.username().is_empty() && url.password().is_none();
         if is_same && is_plain { Ok(url) } else { Err(refused("a value would lead to another address")) }
     }
 
-    /// Whether the same request may be sent twice.
+    /// Returns whether the same request can safely be sent twice.
     pub(super) fn is_repeatable(&self) -> bool {
         self.method != Method::POST && self.method != Method::PATCH
     }
@@ -161,7 +162,7 @@ fn accept() -> (String, String) {
     ("accept".to_owned(), "application/json, text/*;q=0.9, image/*;q=0.9, */*;q=0.1".to_owned())
 }
 
-/// Whether no segment of a path means the one above or none. The reader of addresses undoes the encoding of dots.
+/// Returns whether no segment of a path is `.` or `..`. URL parsers also recognize percent-encoded dots.
 pub(super) fn is_straight(path: &str) -> bool {
     path.split('/').all(|segment| {
         let plain = segment.to_ascii_lowercase().replace("%2e", ".");
@@ -172,7 +173,7 @@ pub(super) fn is_straight(path: &str) -> bool {
 fn path_value(parameter: &Parameter, value: Option<&Json>) -> Result<String, Reason> {
     let value = value.ok_or("missing")?;
     let texts: Vec<String> = texts(value);
-    // Without it, or with a path of its own, it would be another operation that is called.
+    // An empty segment, or one with its own path, would call a different operation.
     if texts.is_empty() || texts.iter().any(String::is_empty) {
         return Err("a part of the path cannot be empty".to_owned());
     }
@@ -183,7 +184,7 @@ fn path_value(parameter: &Parameter, value: Option<&Json>) -> Result<String, Rea
     one(&parameter.name, value, parameter.style, parameter.explode, encode)
 }
 
-/// All texts in a value that would stand in a path.
+/// Returns all texts in a value that would appear in a path.
 fn texts(value: &Json) -> Vec<String> {
     match value {
         Json::Array(items) => items.iter().flat_map(texts).collect(),

@@ -1,7 +1,7 @@
-//! Schemas of OpenAPI as JSON Schema that stands alone.
+//! Converts OpenAPI schemas to self-contained JSON Schema.
 //!
-//! References are replaced by what they lead to, because not every provider follows them. Where a schema contains
-//! itself, or grows past the bounds, only its type and description stay: whoever gets the value checks the rest.
+//! References are replaced by their targets, because some providers do not resolve them. If a schema is recursive or
+//! exceeds the limits, only its type and description remain; the service checks the rest.
 
 use std::collections::HashSet;
 
@@ -11,25 +11,25 @@ use tympan_core::JsonMap;
 use crate::tool::openapi::Reason;
 use crate::tool::openapi::document::{Document, is_true, text_of};
 
-/// The most values of all schemas of a function; long texts count as several. References repeat what they lead to, so a
-/// small document could have very many.
+/// The maximum number of values in all schemas of a function. Long strings count as several. References duplicate their
+/// targets, so even a small document could exceed any limit.
 const MAX_VALUES: usize = 4_000;
-/// The most values of the schemas of all functions of a document.
+/// The maximum number of values in the schemas of all functions of a document.
 const MAX_DOCUMENT_VALUES: usize = 200_000;
-/// The most members of schemas that are looked at for all functions of a document, whether they are written or not.
+/// The maximum number of schema members to visit for all functions of a document, including those that are not output.
 const MAX_STEPS: usize = 1_000_000;
-/// The bytes of a text that count as one value.
+/// The number of bytes of a string that count as one value.
 const TEXT_BYTES: usize = 64;
-/// How deep schemas may stand in each other.
+/// The maximum nesting depth of schemas.
 const MAX_DEPTH: usize = 24;
-/// The most characters of a description in a schema.
+/// The maximum length of a description in a schema, in characters.
 const MAX_DESCRIPTION: usize = 500;
 /// The types of JSON Schema.
 const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "array", "object", "null"];
-/// What says something about a value and nothing about which values there are.
+/// The keywords that describe a value without restricting it.
 const ANNOTATIONS: [&str; 5] = ["title", "description", "default", "deprecated", "examples"];
-/// The keywords that say which values there are, and hold no schemas. Others are not for a model, or not known to
-/// providers.
+/// The keywords that restrict values and do not contain schemas. Other keywords are not useful to a model, or not
+/// supported by providers.
 const ASSERTIONS: [&str; 18] = [
     "type",
     "enum",
@@ -51,7 +51,7 @@ const ASSERTIONS: [&str; 18] = [
     "dependentRequired",
 ];
 
-/// What the schemas of a document may still take: all functions share it.
+/// The remaining limits for the schemas of a document, shared by all functions.
 pub(super) struct Bounds {
     values: usize,
     steps: usize,
@@ -63,13 +63,13 @@ impl Default for Bounds {
     }
 }
 
-/// Makes JSON Schema of the schemas of one function.
+/// Converts the schemas of one function to JSON Schema.
 pub(super) struct Schemas<'d, 'b> {
     document: Document<'d>,
-    /// How many values may still be written for this function.
+    /// The number of values that may still be output for this function.
     left: usize,
     bounds: &'b mut Bounds,
-    /// The references that lead to where we are.
+    /// The references that are currently being resolved.
     within: Vec<&'d str>,
 }
 
@@ -78,18 +78,18 @@ impl<'d, 'b> Schemas<'d, 'b> {
         Self { document, left: MAX_VALUES.min(bounds.values), bounds, within: Vec::new() }
     }
 
-    /// Takes room for values, as far as there is any.
+    /// Consumes room for values.
     fn take(&mut self, values: usize) {
         self.left = self.left.saturating_sub(values);
         self.bounds.values = self.bounds.values.saturating_sub(values);
     }
 
-    /// Whether there have been so many members that nothing more is written.
+    /// Returns whether the limit on visited members has been reached, so that nothing more is output.
     pub(super) fn is_exhausted(&self) -> bool {
         self.bounds.steps == 0
     }
 
-    /// Counts members that are looked at. When there were too many, nothing more is written.
+    /// Counts members that are visited. Once the limit is reached, nothing more is output.
     pub(super) fn look_at(&mut self, members: usize) {
         self.bounds.steps = self.bounds.steps.saturating_sub(members);
         if self.bounds.steps == 0 {
@@ -97,10 +97,10 @@ impl<'d, 'b> Schemas<'d, 'b> {
         }
     }
 
-    /// The JSON Schema of what is sent.
+    /// Converts a schema of a request to JSON Schema.
     ///
     /// # Errors
-    /// It refers to something that is not there.
+    /// Returns an error if a reference cannot be resolved.
     pub(super) fn convert(&mut self, schema: &'d Json) -> Result<Json, Reason> {
         self.schema(schema, 0)
     }
@@ -129,7 +129,7 @@ impl<'d, 'b> Schemas<'d, 'b> {
         let converted = self.schema(target, depth + 1);
         self.within.pop();
         let Json::Object(mut converted) = converted? else { return Ok(json!({})) };
-        // In 3.0, what stands beside a reference does not count.
+        // In OpenAPI 3.0, keywords next to a reference are ignored.
         let mut beside = if self.document.is_3_0 { JsonMap::new() } else { self.map(map, depth)? };
         if beside.keys().all(|key| ANNOTATIONS.contains(&key.as_str())) {
             converted.extend(beside);
@@ -168,14 +168,14 @@ impl<'d, 'b> Schemas<'d, 'b> {
                     | "unevaluatedProperties",
                     schema,
                 ) => self.schema(schema, depth + 1)?,
-                // Without room for it, a value is left out: what it forbids, the service refuses.
+                // Without room, the keyword is omitted. The service still rejects what it forbids.
                 ("required", Json::Array(names)) => {
                     if !self.has_room(value) {
                         continue;
                     }
                     names.iter().filter(|name| !hides(&hidden, name)).cloned().collect()
                 }
-                // A value that is no schema: allowed values, defaults, bounds.
+                // A value that is not a schema: allowed values, defaults, limits.
                 (key, value) if ASSERTIONS.contains(&key) || ANNOTATIONS.contains(&key) => {
                     if !self.has_room(value) {
                         continue;
@@ -197,7 +197,7 @@ impl<'d, 'b> Schemas<'d, 'b> {
         let mut converted = JsonMap::new();
         for (name, schema) in members.iter().filter(|(name, _)| !hidden.contains(name.as_str())) {
             self.take(name.len() / TEXT_BYTES);
-            // A member whose name alone is too much has no place either.
+            // A member whose name exceeds the remaining room is omitted too.
             if self.left > 0 {
                 converted.insert(name.clone(), self.schema(schema, depth + 1)?);
             }
@@ -205,7 +205,7 @@ impl<'d, 'b> Schemas<'d, 'b> {
         Ok(Json::Object(converted))
     }
 
-    /// Members that only answers have.
+    /// Returns the read-only members, which appear only in responses.
     fn read_only(&mut self, map: &'d JsonMap) -> HashSet<&'d str> {
         let Some(members) = map.get("properties").and_then(Json::as_object) else { return HashSet::new() };
         self.look_at(members.len());
@@ -215,7 +215,7 @@ impl<'d, 'b> Schemas<'d, 'b> {
         members.iter().filter(|(_, schema)| is_hidden(schema)).map(|(name, _)| name.as_str()).collect()
     }
 
-    /// Whether there is room for a value, which it then takes.
+    /// Returns whether there is room for a value, and if so, consumes it.
     fn has_room(&mut self, value: &Json) -> bool {
         let mut left = self.left;
         let has_room = fits(value, &mut left);
@@ -228,7 +228,7 @@ impl<'d, 'b> Schemas<'d, 'b> {
     }
 }
 
-/// What stays of a schema for which there is no room.
+/// Returns what remains of a schema that has no room.
 fn cut(schema: &Json) -> JsonMap {
     schema.as_object().map(cut_map).unwrap_or_default()
 }
@@ -244,7 +244,7 @@ fn cut_map(map: &JsonMap) -> JsonMap {
     kept.map(|(key, value)| bounded((key.clone(), value.clone()))).collect()
 }
 
-/// How many values stand directly in this one.
+/// Returns the number of direct children of a value.
 fn length(value: &Json) -> usize {
     match value {
         Json::Array(items) => items.len(),
@@ -264,9 +264,9 @@ fn bounded((key, value): (String, Json)) -> (String, Json) {
     }
 }
 
-/// As much of a text for models as there is room for, without what cannot be seen.
+/// Shortens a text for models, and removes invisible characters.
 pub(super) fn bounded_text(text: &str, most: usize) -> String {
-    // A text can be much longer than what is taken of it, and be taken many times.
+    // Texts can be long and used many times, so never scan much more than is used.
     let is_visible = |char: &char| !char.is_control() || matches!(char, '\n' | '\t');
     let mut visible = text.chars().take(4 * most).filter(is_visible);
     let mut bounded: String = visible.by_ref().take(most).collect();
@@ -276,7 +276,7 @@ pub(super) fn bounded_text(text: &str, most: usize) -> String {
     bounded
 }
 
-/// Whether a value takes no more than what is left, and takes it: no more of the value is looked at than there is room for.
+/// Returns whether a value fits into the remaining room, and consumes it. Visits no more of the value than fits.
 fn fits(value: &Json, left: &mut usize) -> bool {
     match value {
         Json::Array(items) => take(left, 1) && items.iter().all(|item| fits(item, left)),
@@ -295,7 +295,7 @@ fn take(left: &mut usize, size: usize) -> bool {
     rest.is_some()
 }
 
-/// What 3.0 writes in ways of its own: `nullable`, and bounds that are exclusive by a flag.
+/// Converts features specific to OpenAPI 3.0: `nullable`, and exclusive limits that are flags.
 fn from_3_0(written: &JsonMap, schema: &mut JsonMap) {
     for (flag, bound) in [("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")] {
         match schema.get(flag) {
@@ -314,7 +314,7 @@ fn from_3_0(written: &JsonMap, schema: &mut JsonMap) {
     if written.get("nullable") != Some(&Json::Bool(true)) {
         return;
     }
-    // Without a type, null is allowed unless the rest forbids it.
+    // Without a type, null is allowed unless another keyword forbids it.
     if let Some(Json::String(name)) = schema.get("type") {
         let types = json!([name, "null"]);
         schema.insert("type".to_owned(), types);
@@ -332,7 +332,7 @@ fn from_3_0(written: &JsonMap, schema: &mut JsonMap) {
     }
 }
 
-/// The schema of a parameter or a body, with the description of what it is the schema of.
+/// Adds the description of a parameter or a body to its schema.
 pub(super) fn described(schema: Json, of: &Json) -> Json {
     let Json::Object(mut schema) = schema else { return schema };
     if let Some(description) = text_of(of, "description").filter(|text| !text.is_empty()) {

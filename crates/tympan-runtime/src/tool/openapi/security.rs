@@ -1,4 +1,4 @@
-//! Keys: what a document wants, and how a key is put into a request.
+//! Authentication: what a document requires, and how a key is added to a request.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -14,36 +14,36 @@ use crate::tool::openapi::document::{Document, text_of};
 use crate::tool::openapi::request::is_reserved;
 use crate::tool::openapi::serialize::encode;
 
-/// The most ways to prove who calls that are looked at.
+/// The maximum number of alternative security requirements to consider.
 const MAX_CHOICES: usize = 32;
 
-/// Where a key goes.
+/// Where a key is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum KeyPlace {
     /// `Authorization: Bearer …`
     Bearer,
-    /// `Authorization: Basic …`, of a user and a password.
+    /// `Authorization: Basic …`, with a user name and a password.
     Basic,
     Header(HeaderName),
     Query(String),
     Cookie(String),
 }
 
-/// What an operation wants.
+/// The security requirements of an operation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Security {
-    /// Where a key goes if there is one.
+    /// Where to send the key, if there is one.
     pub(super) place: Option<KeyPlace>,
-    /// Whether it works without.
+    /// Whether the operation can be called without a key.
     pub(super) is_optional: bool,
 }
 
-/// Finds out what an operation wants.
+/// Determines the security requirements of an operation.
 ///
 /// # Errors
-/// It wants something that cannot be done with one key.
+/// Returns an error if the operation requires more than a single key.
 pub(super) fn of(document: Document<'_>, operation: &Json) -> Result<Security, Reason> {
-    // An empty list says that there is none, whatever the document says for all.
+    // An empty list overrides the document's requirements: the operation has none.
     let listed = operation.get("security").or_else(|| document.root.get("security")).and_then(Json::as_array);
     let Some(choices) = listed.filter(|choices| !choices.is_empty()) else {
         return Ok(Security { place: None, is_optional: true });
@@ -87,28 +87,28 @@ fn place(document: Document<'_>, name: &str) -> Result<KeyPlace, Reason> {
     place.ok_or_else(|| format!("its way to prove who calls, `{}`, cannot be used", shown(name)))
 }
 
-/// A header that may hold a key.
+/// Returns the name of a header that may contain a key.
 fn header(name: &str) -> Option<HeaderName> {
     let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
     (name == AUTHORIZATION || !is_reserved(name.as_str())).then_some(name)
 }
 
-/// Whether a text may be the name of a cookie.
+/// Returns whether a text is a valid cookie name.
 pub(super) fn is_token(text: &str) -> bool {
     !text.is_empty() && HeaderName::from_bytes(text.as_bytes()).is_ok()
 }
 
 impl KeyPlace {
-    /// Puts a key into a request.
+    /// Adds a key to a request.
     ///
     /// # Errors
-    /// HTTP does not allow the key there.
+    /// Returns an error if the key contains characters that HTTP does not allow there.
     pub(super) fn put(&self, key: &Secret, request: &mut Request) -> Result<()> {
         let key = key.expose().trim();
         match self {
             Self::Bearer => insert(request, AUTHORIZATION, &format!("Bearer {key}")),
             Self::Basic => {
-                // A key alone is a user without a password.
+                // A key without a colon is a user name without a password.
                 let pair = if key.contains(':') { key.to_owned() } else { format!("{key}:") };
                 insert(request, AUTHORIZATION, &format!("Basic {}", STANDARD.encode(pair)))
             }
@@ -128,7 +128,7 @@ impl KeyPlace {
         }
     }
 
-    /// What of a key must not be seen in an answer.
+    /// Returns the parts of a key that must not appear in a response.
     pub(super) fn secrets(&self, key: &Secret) -> Vec<Secret> {
         let mut secrets = vec![key.clone()];
         if let (Self::Basic, Some((_, password))) = (self, key.expose().split_once(':')) {

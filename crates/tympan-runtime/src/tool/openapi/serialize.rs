@@ -1,16 +1,16 @@
-//! Values in the ways of OpenAPI: styles, exploded or not.
+//! Serializes values in OpenAPI's styles, exploded or not.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value as Json;
 
 use crate::tool::openapi::Reason;
 
-/// Everything but the characters that never mean anything in an address.
+/// Everything except the characters that are unreserved in URLs.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-/// How deep maps may nest in a `deepObject`.
+/// The maximum nesting depth of a `deepObject`.
 const MAX_DEPTH: usize = 8;
 
-/// How a value is written.
+/// The serialization style of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Style {
     Simple,
@@ -20,7 +20,7 @@ pub(super) enum Style {
     SpaceDelimited,
     PipeDelimited,
     DeepObject,
-    /// As JSON.
+    /// JSON.
     Json,
 }
 
@@ -39,12 +39,12 @@ impl Style {
     }
 }
 
-/// A text as a part of an address in which it means nothing but itself.
+/// Percent-encodes a text so that it has no special meaning in a URL.
 pub(super) fn encode(text: &str) -> String {
     utf8_percent_encode(text, RESERVED).to_string()
 }
 
-/// A value that is neither a list nor a map, as text.
+/// Converts a value that is not a list or a map to text.
 pub(super) fn plain(value: &Json) -> Result<String, Reason> {
     match value {
         Json::String(text) => Ok(text.clone()),
@@ -54,7 +54,7 @@ pub(super) fn plain(value: &Json) -> Result<String, Reason> {
     }
 }
 
-/// A value as one text: for paths, headers and cookies.
+/// Serializes a value as a single text, for paths, headers and cookies.
 pub(super) fn one(
     name: &str,
     value: &Json,
@@ -66,7 +66,7 @@ pub(super) fn one(
     if style == Style::Json {
         return Ok(write(&value.to_string()));
     }
-    // What stands before the whole, and between two of it.
+    // The prefix and the separator.
     let (first, between) = match style {
         Style::Label => (".".to_owned(), if explode { "." } else { "," }),
         Style::Matrix if explode => (";".to_owned(), ";"),
@@ -93,7 +93,8 @@ pub(super) fn one(
     Ok(first + &parts.join(between))
 }
 
-/// A value as pairs of a query or a form, not encoded yet; what stands between the items of a list is part of a value.
+/// Serializes a value as the pairs of a query or a form. Values are percent-encoded, including the separators of list
+/// items; names are not encoded yet.
 pub(super) fn pairs(name: &str, value: &Json, style: Style, explode: bool) -> Result<Vec<Pair>, Reason> {
     let pair = |key: &str, value: &Json| Ok(Pair::new(key, encode(&plain(value)?)));
     let between = match style {
@@ -143,7 +144,7 @@ fn deep(name: &str, value: &Json, depth: usize, all: &mut Vec<Pair>) -> Result<(
     }
 }
 
-/// A name, and a value that is encoded.
+/// A plain name and a percent-encoded value.
 pub(super) struct Pair {
     pub(super) name: String,
     value: String,
@@ -155,7 +156,7 @@ impl Pair {
     }
 }
 
-/// Pairs as a query or a form.
+/// Joins pairs to a query or a form.
 pub(super) fn joined(pairs: &[Pair]) -> String {
     let written: Vec<_> = pairs.iter().map(|pair| format!("{}={}", encode(&pair.name), pair.value)).collect();
     written.join("&")

@@ -1,5 +1,5 @@
-//! Where a service is. The document says it; a connection may choose among what the document says, and supplies what it
-//! leaves open.
+//! The location of a service. The document specifies it; a connection can select one of the document's servers, or
+//! provide the location if the document does not.
 
 use serde_json::Value as Json;
 use tympan_core::{Error, Kind, Result};
@@ -10,17 +10,17 @@ use crate::tool::openapi::Reason;
 use crate::tool::openapi::document::{Document, text_of};
 use crate::tool::openapi::request::MAX_ADDRESS;
 
-/// The most servers that are looked at.
+/// The maximum number of servers to consider.
 const MAX_SERVERS: usize = 32;
 
-/// The address that all operations of a document begin with, unless they say otherwise.
+/// Returns the base URL of a document's operations, unless they override it.
 ///
-/// `endpoint` is the connection's, and `address` that of the document itself, if it has one.
+/// `endpoint` is the URL of the connection, and `address` that of the document itself, if any.
 ///
 /// # Errors
-/// There is none, or the connection names a host that the document does not.
+/// Returns an error if there is no base URL, or if the connection's origin is not one of the document's servers.
 pub(super) fn base(document: Document<'_>, endpoint: Option<&Url>, address: Option<&Url>) -> Result<Url> {
-    // What is relative is so to where the document was found.
+    // Relative URLs are resolved against the URL of the document.
     let servers = listed(document.root, address.or(endpoint));
     let Some(first) = servers.first() else {
         return Err(Error::new(Kind::ToolUnavailable, "the document does not say where its service is")
@@ -39,7 +39,7 @@ pub(super) fn base(document: Document<'_>, endpoint: Option<&Url>, address: Opti
     Ok(if endpoint.path() == "/" { same.clone() } else { endpoint.clone() })
 }
 
-/// The address of an operation. One tool goes to one host, because its key does.
+/// Returns the base URL of an operation. All operations of a tool must have the same origin, because they share a key.
 pub(super) fn base_of(item: &Json, operation: &Json, base: &Url) -> Result<Url, Reason> {
     let Some(own) = [operation, item].into_iter().find(|level| level.get("servers").is_some()) else {
         return Ok(base.clone());
@@ -48,11 +48,11 @@ pub(super) fn base_of(item: &Json, operation: &Json, base: &Url) -> Result<Url, 
     same.ok_or_else(|| "it has a server of its own on another host".to_owned())
 }
 
-/// The servers of a document or a part of it, as far as they are addresses.
+/// Returns the servers at a level of the document that have valid URLs.
 fn listed(level: &Json, relative_to: Option<&Url>) -> Vec<Url> {
     let servers = level.get("servers").and_then(Json::as_array).filter(|servers| !servers.is_empty());
     let Some(servers) = servers else {
-        // The standard's default is `/`.
+        // The specification's default is `/`.
         return relative_to.and_then(|base| base.join("/").ok()).into_iter().collect();
     };
     let parse = |server: &Json| {
@@ -65,7 +65,7 @@ fn listed(level: &Json, relative_to: Option<&Url>) -> Vec<Url> {
     servers.iter().take(MAX_SERVERS).filter_map(parse).collect()
 }
 
-/// An address with the defaults of its variables; `None` if it is too long for one.
+/// Substitutes the default values of variables in a URL. Returns `None` if the result is too long.
 fn with_variables(template: &str, variables: Option<&Json>) -> Option<String> {
     let mut text = String::new();
     let mut rest = template;
@@ -84,7 +84,7 @@ fn with_variables(template: &str, variables: Option<&Json>) -> Option<String> {
     Some(text + rest).filter(|text| text.len() <= MAX_ADDRESS)
 }
 
-/// Refuses an address that says more than where a service is.
+/// Rejects a base URL with a user name, a password, a query or a fragment.
 pub(super) fn check(base: &Url) -> Result<()> {
     let is_plain = base.username().is_empty() && base.password().is_none() && base.query().is_none();
     if is_plain && base.fragment().is_none() && base.has_host() {

@@ -1,4 +1,4 @@
-//! A service: the operations of a document as functions, and the requests that their calls make.
+//! A service: the operations of a document as functions, and the requests for their calls.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,32 +15,33 @@ use crate::tool::openapi::request::ServiceRequest;
 use crate::tool::openapi::schema::Bounds;
 use crate::tool::openapi::server;
 
-/// The most functions that a service may have. Providers take no more.
+/// The maximum number of functions of a service. Providers do not accept more.
 const MAX_FUNCTIONS: usize = 128;
-/// The most operations of a document.
+/// The maximum number of operations in a document.
 const MAX_OPERATIONS: usize = 2_000;
-/// How many names an error lists.
+/// The maximum number of names to list in an error.
 const MAX_LISTED: usize = 10;
 
-/// How a document becomes a service.
+/// The options for building a service from a document.
 #[derive(Clone, Debug, Default)]
 pub struct ServiceOptions {
-    /// What the document is called in errors.
+    /// The name of the document in errors.
     pub name: String,
-    /// The address that the connection gives. It must have the origin of a server that the document names, unless the
-    /// document names none.
+    /// The URL of the connection. It must have the same origin as one of the document's servers, unless the document
+    /// names none.
     pub endpoint: Option<Url>,
-    /// Where the document was found, for servers that are relative to it.
+    /// The URL that the document was fetched from, for resolving relative servers.
     pub address: Option<Url>,
-    /// The only operations that become functions: by `operationId`, by `GET /path`, or by the name of the function.
+    /// The operations to convert to functions: by `operationId`, as `GET /path`, or by the name of the function. `None`
+    /// converts all.
     pub operations: Option<Vec<String>>,
-    /// What the name of each function begins with.
+    /// A prefix for the names of the functions.
     pub prefix: String,
 }
 
 /// The operations of an OpenAPI document as functions.
 ///
-/// It does no I/O: it says what a model may call, and which request a call makes.
+/// A service does no I/O. It describes what a model may call and builds the request for each call.
 #[derive(Clone, Debug)]
 pub struct Service {
     base: Url,
@@ -48,21 +49,21 @@ pub struct Service {
     left_out: Vec<LeftOut>,
 }
 
-/// An operation that is no function.
+/// An operation that was not converted to a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftOut {
-    /// Its method and path.
+    /// The method and the path.
     pub operation: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
 impl Service {
-    /// Makes a service of a document.
+    /// Builds a service from a document.
     ///
     /// # Errors
-    /// It is no OpenAPI 3.0 or 3.1, it does not say where its service is, it lacks an operation that was asked for, or
-    /// it has none, or too many.
+    /// Returns an error if the document is not OpenAPI 3.0 or 3.1, if it does not specify a server, if it lacks a
+    /// requested operation, or if it has no usable operations or too many.
     pub fn new(document: &Json, options: &ServiceOptions) -> Result<Self> {
         let document = Document::new(document).map_err(|reason| unusable(&options.name, reason))?;
         let base = server::base(document, options.endpoint.as_ref(), options.address.as_ref())?;
@@ -108,25 +109,25 @@ impl Service {
         Err(unusable(name, format_args!("it has no operation that can be called{}", why.unwrap_or_default())))
     }
 
-    /// Where all of its operations are.
+    /// Returns the base URL of the operations.
     pub fn base(&self) -> &Url {
         &self.base
     }
 
-    /// What a model may call, in the order of the document.
+    /// Returns the functions that a model may call, in the order of the document.
     pub fn functions(&self) -> impl Iterator<Item = &Function> {
         self.operations.iter().map(|operation| &operation.function)
     }
 
-    /// The operations that are no functions, and why.
+    /// Returns the operations that were not converted to functions, with the reasons.
     pub fn left_out(&self) -> &[LeftOut] {
         &self.left_out
     }
 
-    /// The request that a call of a function makes. The key is not in it.
+    /// Builds the request for a call of a function, without the key.
     ///
     /// # Errors
-    /// There is no such function, or the arguments make no request of it.
+    /// Returns an error if the function does not exist or the arguments are invalid.
     pub fn request(&self, function: &str, arguments: &JsonMap) -> Result<ServiceRequest> {
         let found = self.operations.iter().find(|operation| operation.function.name == function);
         found.ok_or_else(|| Error::new(Kind::ToolNotRegistered, shown(function)))?.request(arguments)
@@ -137,7 +138,8 @@ impl Service {
     }
 }
 
-/// A name for the function of an operation that no other one has. The names that there are know which number comes next.
+/// Returns a unique name for the function of an operation. `names` maps each name in use to the next number to append
+/// to it.
 fn free_name(written: &Written<'_>, prefix: &str, names: &mut HashMap<String, usize>) -> String {
     let own = written.id().map(|id| beginning(id).to_owned()).unwrap_or_else(|| {
         let path = beginning(written.path).replace(['{', '}'], "");
@@ -155,12 +157,12 @@ fn free_name(written: &Written<'_>, prefix: &str, names: &mut HashMap<String, us
     name
 }
 
-/// As much of a name as the name of a function can have of it.
+/// Truncates a name to a length that is more than enough for the name of a function.
 fn beginning(name: &str) -> &str {
     &name[..name.floor_char_boundary(1024)]
 }
 
-/// The operations that were asked for.
+/// The operations that were requested.
 struct Choice<'o> {
     wanted: Option<HashSet<&'o str>>,
     in_order: &'o [String],
