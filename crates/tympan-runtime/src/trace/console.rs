@@ -1,4 +1,4 @@
-//! Spans as lines of text, as they begin and end.
+//! A backend that prints a line when a span begins and when it ends.
 
 use std::io::Write;
 
@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 use crate::trace::record::{SpanRecord, SpanStart};
 use crate::trace::worker::{Backend, BackendError};
 
-/// Writes a line when a span begins, and one when it ends.
+/// Prints a line when a span begins and when it ends.
 pub struct ConsoleBackend<W>(W);
 
 impl<W> std::fmt::Debug for ConsoleBackend<W> {
@@ -17,7 +17,7 @@ impl<W> std::fmt::Debug for ConsoleBackend<W> {
 }
 
 impl<W: Write + Send> ConsoleBackend<W> {
-    /// Writes to this writer, such as standard error.
+    /// Creates a backend that prints to this writer, such as standard error.
     pub fn new(writer: W) -> Self {
         Self(writer)
     }
@@ -53,7 +53,8 @@ impl<W: Write + Send> Backend for ConsoleBackend<W> {
     }
 }
 
-/// The text on one line, with nothing in it that could drive a terminal or turn the direction of writing.
+/// Escapes a text for printing on one line: control characters, and invisible characters that change the text
+/// direction.
 fn harmless(text: &str) -> String {
     let is_unsafe = |char: char| {
         let turns =

@@ -1,7 +1,7 @@
-//! What the stages of a run tell their spans.
+//! Records the data of each stage of a run in its span.
 //!
-//! Where untrusted values are masked, text whose writer is not known counts as untrusted, and so does what a model
-//! answers: it may repeat what it was given.
+//! If untrusted values are masked, text of unknown origin counts as untrusted. So do model responses, because they may
+//! repeat their input.
 
 use serde_json::json;
 use tympan_core::template::input::GivenMap;
@@ -11,14 +11,14 @@ use tympan_core::{Prompt, Rendered, Result};
 pub(crate) use super::model_event::*;
 use crate::trace::{Span, mask_inputs, mask_rendered};
 
-/// What must not be told, wherever it turns up.
+/// Hides the secrets of a prompt in the whole trace.
 pub(crate) fn hide(span: &Span, prompt: &Prompt) {
     if span.is_enabled() {
         span.hide(&prompt.secrets());
     }
 }
 
-/// The inputs of a prompt.
+/// Records the inputs of a prompt.
 pub(crate) fn inputs(span: &Span, prompt: &Prompt, inputs: GivenMap<'_>) {
     hide(span, prompt);
     span.inputs(|| {
@@ -28,7 +28,7 @@ pub(crate) fn inputs(span: &Span, prompt: &Prompt, inputs: GivenMap<'_>) {
     });
 }
 
-/// What a template became.
+/// Records the rendered text.
 pub(crate) fn rendered(span: &Span, rendered: &Result<Rendered>) {
     span.outcome(rendered, |rendered| match span.masks_untrusted() {
         true => mask_rendered(rendered).into(),

@@ -1,4 +1,4 @@
-//! The names that OpenTelemetry's conventions for generative AI give to things.
+//! Attributes from OpenTelemetry's semantic conventions for generative AI.
 
 use serde_json::Value as Json;
 use tympan_core::Response;
@@ -7,7 +7,7 @@ use tympan_core::wire::response::Usage;
 
 use crate::trace::span::Span;
 
-/// Providers whose name in the conventions is another than in prompt files.
+/// Providers whose names in the conventions differ from those in prompt files.
 const PROVIDERS: [(&str, &str); 7] = [
     ("azure", "azure.ai.openai"),
     ("foundry", "microsoft.foundry"),
@@ -18,12 +18,12 @@ const PROVIDERS: [(&str, &str); 7] = [
     ("watsonx", "ibm.watsonx.ai"),
 ];
 
-/// The conventions' name of a provider.
+/// Returns a provider's name in the conventions.
 pub fn provider_name(provider: &str) -> &str {
     PROVIDERS.iter().find(|(name, _)| *name == provider).map_or(provider, |(_, name)| name)
 }
 
-/// The conventions' name of what one of a provider's interfaces does.
+/// Returns the name of an API type's operation in the conventions.
 pub fn operation_name(api_type: Option<&str>) -> &str {
     match api_type {
         None | Some("chat" | "responses" | "agent") => "chat",
@@ -34,7 +34,7 @@ pub fn operation_name(api_type: Option<&str>) -> &str {
 }
 
 impl Span {
-    /// What is asked of a model.
+    /// Records the attributes of a model request.
     pub fn request(&self, provider: Option<&str>, api_type: Option<&str>, model: Option<&str>, options: &ModelOptions) {
         if !self.is_enabled() {
             return;
@@ -53,7 +53,7 @@ impl Span {
         self.attribute("gen_ai.request.stop_sequences", options.stop_sequences.clone().map(Json::from));
     }
 
-    /// What a model answered: who it was, why it stopped, and what it used.
+    /// Records the attributes of a model response: its ID, its model, the finish reason and the token usage.
     pub fn response(&self, response: &Response) {
         if !self.is_enabled() {
             return;
@@ -67,7 +67,7 @@ impl Span {
         }
     }
 
-    /// What a model used.
+    /// Records the token usage.
     pub fn usage(&self, usage: &Usage) {
         self.attribute("gen_ai.usage.input_tokens", usage.input_tokens);
         self.attribute("gen_ai.usage.output_tokens", usage.output_tokens);
@@ -77,13 +77,13 @@ impl Span {
         self.attribute("gen_ai.usage.reasoning.output_tokens", some(usage.reasoning_tokens));
     }
 
-    /// A round of an agent.
+    /// Records the attributes of a turn.
     pub fn turn(&self, agent: Option<&str>) {
         self.attribute("gen_ai.operation.name", "turn");
         self.attribute("gen_ai.agent.name", agent);
     }
 
-    /// A call of a tool.
+    /// Records the attributes of a tool call.
     pub fn tool(&self, name: &str, call_id: Option<&str>) {
         self.attribute("gen_ai.operation.name", "execute_tool");
         self.attribute("gen_ai.tool.name", name);

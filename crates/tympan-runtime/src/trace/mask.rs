@@ -1,4 +1,4 @@
-//! Traces that keep the author's text, and leave out what untrusted inputs wrote.
+//! Masks text from untrusted inputs in traces, and keeps the author's text.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 use tympan_core::chat::Place;
 use tympan_core::{Inputs, Prompt, Rendered, Result};
 
-/// The inputs of a prompt with a note in place of each one that is not trusted.
+/// Returns the inputs of a prompt, with a placeholder for each untrusted one.
 pub fn mask_inputs(prompt: &Prompt, inputs: &Inputs) -> Json {
     let trusted = |name: &str| prompt.variables().iter().any(|input| input.name == name && input.trusted);
     let masked = inputs.iter().map(|(name, value)| {
@@ -20,12 +20,12 @@ fn mask_value(value: &Json) -> String {
     untrusted(value.as_str().map_or_else(|| value.to_string().len(), str::len))
 }
 
-/// What stands in the place of so many bytes that an untrusted input wrote.
+/// Returns the placeholder for this many bytes of untrusted text.
 pub fn untrusted(bytes: usize) -> String {
     format!("[UNTRUSTED {bytes} bytes]")
 }
 
-/// A rendered text with a note in place of each part that an untrusted input wrote.
+/// Returns a rendered text, with a placeholder for each part from an untrusted input.
 pub fn mask_rendered(rendered: &Rendered) -> String {
     mask_range(rendered, 0..rendered.text().len())
 }
@@ -46,11 +46,11 @@ fn mask_range(rendered: &Rendered, range: Range<usize>) -> String {
     masked
 }
 
-/// The messages of a rendered text, with notes in place of what untrusted inputs wrote: threads, pictures and the
-/// attributes of messages are left out whole, because they are not in the text.
+/// Returns the messages of a rendered text, with placeholders for text from untrusted inputs. Threads are masked
+/// completely, and media and message attributes are omitted, because they are not part of the text.
 ///
 /// # Errors
-/// As [`Prompt::messages_with_places`].
+/// Returns an error if [`Prompt::messages_with_places`] does.
 pub fn mask_messages(prompt: &Prompt, rendered: &Rendered) -> Result<Json> {
     let messages = prompt.messages_with_places(rendered)?.into_iter().map(|(message, place)| {
         let content = match place {

@@ -1,8 +1,8 @@
-//! Traces: what a run did, stage by stage, for whoever wants to know.
+//! Traces: a record of what a run did, stage by stage.
 //!
-//! A [`Tracer`] belongs to a [`Runtime`](crate::Runtime). Its backends ([`TracyBackend`], [`ConsoleBackend`], …) have a
-//! thread and a queue each, so none of them can hold up a run or another backend. A [`Span`] is one stage: it ends
-//! when it is dropped, however that comes about, and its parent is always the one it was made from.
+//! A [`Tracer`] belongs to a [`Runtime`](crate::Runtime). Each of its backends ([`TracyBackend`], [`ConsoleBackend`],
+//! …) has its own thread and queue, so it cannot slow down a run or another backend. A [`Span`] is one stage. It ends
+//! when it is dropped, whatever the cause, and its parent is always the span that it was created from.
 //!
 //! ```
 //! use serde_json::json;

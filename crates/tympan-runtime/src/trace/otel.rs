@@ -1,4 +1,4 @@
-//! Spans for OpenTelemetry collectors, over OTLP and HTTP.
+//! A backend that sends spans to OpenTelemetry collectors, using OTLP over HTTP.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -15,26 +15,26 @@ use crate::net::{client, io};
 use crate::trace::record::{self, SpanRecord};
 use crate::trace::worker::{Backend, BackendError};
 
-/// The most spans in one request.
+/// The maximum number of spans in one request.
 const MAX_BATCH: usize = 512;
 
-/// Where spans go, and what they hold.
+/// The options of [`OtelBackend`].
 #[derive(Clone, Debug)]
 pub struct OtelOptions {
-    /// The collector's address, without a path: `http://localhost:4318`.
+    /// The collector's base URL, without a path: `http://localhost:4318`.
     pub endpoint: String,
     /// Headers of the requests, such as the collector's key.
     pub headers: Vec<(String, Secret)>,
-    /// Who made the spans.
+    /// The name of the service in the spans.
     pub service_name: String,
-    /// How long a request may take.
+    /// The time limit of a request.
     pub timeout: Duration,
-    /// Whether what models got and answered goes to the collector too, as events.
+    /// Whether to include the messages that models receive and return, as events.
     pub content: bool,
 }
 
 impl OtelOptions {
-    /// Spans without content, for the collector at this address.
+    /// Creates options for the collector at this base URL, without content.
     pub fn new(endpoint: impl Into<String>) -> Self {
         Self {
             endpoint: endpoint.into(),
@@ -46,19 +46,18 @@ impl OtelOptions {
     }
 }
 
-/// Sends spans to a collector, whenever no others are waiting or there are enough for a request.
+/// Sends spans to a collector, whenever the queue is empty or a batch is full.
 #[derive(Debug)]
 pub struct OtelBackend {
     options: OtelOptions,
     scope: InstrumentationScope,
     batch: Vec<SpanData>,
-    /// Made when it is first needed, on the backend's own thread: a blocking client may not be made where async code
-    /// runs.
+    /// Created when it is first needed, on the backend's own thread: a blocking client cannot be created in async code.
     exporter: Option<SpanExporter>,
 }
 
 impl OtelBackend {
-    /// A backend with these options. It connects when there is something to send.
+    /// Creates a backend with these options. It connects when there is something to send.
     pub fn new(options: OtelOptions) -> Self {
         let scope = InstrumentationScope::builder("tympan").with_version(env!("CARGO_PKG_VERSION")).build();
         Self { options, scope, batch: Vec::new(), exporter: None }
@@ -68,7 +67,7 @@ impl OtelBackend {
         if self.batch.is_empty() {
             return Ok(());
         }
-        // What cannot be sent is gone: a collector that is down must not fill the memory.
+        // Spans that cannot be sent are lost, so that an unavailable collector does not exhaust memory.
         let batch = std::mem::take(&mut self.batch);
         let exporter = match &mut self.exporter {
             Some(exporter) => exporter,
@@ -104,10 +103,11 @@ fn exporter(options: &OtelOptions) -> Result<SpanExporter, BackendError> {
     Ok(exporter)
 }
 
-/// A client whose cryptography is ring's: without a provider named, rustls would panic at the first `https`.
+/// Creates an HTTP client that uses ring for cryptography. Without an explicit provider, rustls would panic at the
+/// first `https` request.
 fn http_client(timeout: Duration) -> Result<reqwest::blocking::Client, BackendError> {
     let tls = client::tls::config(None)?;
-    // A redirect would take the collector's key elsewhere.
+    // Following a redirect could send the collector's key to another host.
     let builder = reqwest::blocking::Client::builder().redirect(reqwest::redirect::Policy::none());
     Ok(builder.tls_backend_preconfigured(tls).timeout(timeout).build()?)
 }
@@ -145,7 +145,7 @@ fn span_data(span: &SpanRecord, scope: &InstrumentationScope, content: bool) -> 
     }
 }
 
-/// What a model got and answered. The stages around it would only say the same again.
+/// Returns the messages that a model receives and returns. The spans of other stages would only repeat them.
 fn content_events(span: &SpanRecord) -> Vec<Event> {
     if !span.attributes.contains_key("gen_ai.operation.name") {
         return Vec::new();
@@ -161,7 +161,7 @@ fn content_events(span: &SpanRecord) -> Vec<Event> {
     events.into_iter().flatten().collect()
 }
 
-/// A value as telemetry has it. What it has no form for is JSON.
+/// Converts a value for telemetry. Values without an equivalent are converted to JSON text.
 fn to_value(json: &Json) -> Value {
     match json {
         Json::Bool(bool) => Value::Bool(*bool),

@@ -1,4 +1,4 @@
-//! What is known of a span when it has ended, as plain data without secrets.
+//! The data of a span, without secrets.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,11 +7,11 @@ use std::time::{Duration, SystemTime};
 use serde_json::{Value as Json, json};
 use tympan_core::JsonMap;
 
-/// Identifies a trace everywhere.
+/// The globally unique ID of a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TraceId(pub [u8; 16]);
 
-/// Identifies a span within a trace.
+/// The ID of a span within a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SpanId(pub [u8; 8]);
 
@@ -30,72 +30,72 @@ impl fmt::Debug for SpanId {
 /// Where the work of a span is done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SpanKind {
-    /// Here.
+    /// In this process.
     #[default]
     Internal,
-    /// By somebody else, such as a provider.
+    /// By a remote service, such as a provider.
     Client,
 }
 
-/// What is known of a span when it begins.
+/// The data of a span that is known when it begins.
 #[derive(Clone, Debug)]
 pub struct SpanStart {
-    /// The trace it belongs to.
+    /// The ID of the trace.
     pub trace_id: TraceId,
-    /// The span.
+    /// The ID of the span.
     pub span_id: SpanId,
-    /// The span it was made from; none for the root of a trace.
+    /// The ID of the parent span; `None` for the root of a trace.
     pub parent: Option<SpanId>,
-    /// How many spans are above it.
+    /// The number of ancestors.
     pub depth: usize,
-    /// Its name.
+    /// The span's name.
     pub name: String,
-    /// Where its work is done.
+    /// Where the work of the span is done.
     pub kind: SpanKind,
-    /// When it began.
+    /// The start time.
     pub start: SystemTime,
 }
 
 /// A span that has ended.
 #[derive(Clone, Debug)]
 pub struct SpanRecord {
-    /// What was known when it began.
+    /// The data from when it began.
     pub begun: SpanStart,
-    /// When it ended: the beginning and [`SpanRecord::duration`], so a clock that is set in between does no harm.
+    /// The end time: the start time plus [`SpanRecord::duration`], so it is not affected by clock changes.
     pub end: SystemTime,
-    /// How long it took, by a clock that nobody sets.
+    /// The duration, measured with a monotonic clock.
     pub duration: Duration,
-    /// What was emitted: `signature`, `inputs`, `result`, and whatever else.
+    /// The emitted values: `signature`, `inputs`, `result` and others.
     pub fields: JsonMap,
-    /// What telemetry wants to know, under its names: `gen_ai.request.model`, …
+    /// The telemetry attributes, such as `gen_ai.request.model`.
     pub attributes: JsonMap,
-    /// What went wrong.
+    /// The error, if any.
     pub error: Option<SpanError>,
 }
 
-/// What went wrong in a span.
+/// The error of a span.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpanError {
-    /// The family of the error: `ValueError`, `ConnectionError`, …
+    /// The class of the error, such as `ValueError` or `ConnectionError`.
     pub class: String,
-    /// Its short stable name.
+    /// The short, stable error code.
     pub code: String,
-    /// What happened.
+    /// The error message.
     pub message: String,
 }
 
 impl SpanError {
-    /// What stands in the place of a result.
+    /// Returns the JSON that replaces a result.
     pub fn to_json(&self) -> Json {
         json!({ "exception": self.class, "message": self.message, "code": self.code })
     }
 }
 
-/// A trace whose root has ended, with all of its spans that had ended by then.
+/// A trace whose root has ended, with all spans that had ended by then.
 #[derive(Clone, Debug)]
 pub struct Trace {
-    /// The root.
+    /// The root span.
     pub root: Arc<SpanRecord>,
-    /// All others, in the order in which they ended.
+    /// All other spans, in the order in which they ended.
     pub spans: Vec<Arc<SpanRecord>>,
 }

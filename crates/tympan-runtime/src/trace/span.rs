@@ -13,8 +13,8 @@ use crate::trace::record::{SpanError, SpanId, SpanKind, SpanRecord, SpanStart, T
 use crate::trace::tracer::TraceOptions;
 use crate::trace::worker::{Event, Worker};
 
-/// One stage of a run. It ends when it is dropped: at the end of a block, by `?`, by a panic, or with a future that
-/// nobody waits for any more. Values are made by closures, which a span that nobody listens to never calls.
+/// One stage of a run. It ends when it is dropped: at the end of a block, by `?`, by a panic, or together with a future
+/// that is cancelled. Values are computed by closures, which a disabled span never calls.
 #[must_use = "a span ends when it is dropped"]
 pub struct Span(Option<Box<Open>>);
 
@@ -25,7 +25,7 @@ struct Open {
     said: Mutex<Said>,
 }
 
-/// What the spans of a trace share.
+/// The state that the spans of a trace share.
 struct TraceState {
     workers: Arc<[Arc<Worker>]>,
     redactor: RwLock<Redactor>,
@@ -41,7 +41,7 @@ struct Said {
     error: Option<SpanError>,
 }
 
-/// A span as the parent of others, also of such that begin in another function.
+/// A handle for creating children of a span, even in other functions.
 #[derive(Clone)]
 pub(super) struct Parent {
     trace: Arc<TraceState>,
@@ -61,7 +61,7 @@ impl fmt::Debug for Span {
 }
 
 impl Span {
-    /// A span that nobody listens to.
+    /// Creates a span that is not recorded.
     pub const fn disabled() -> Self {
         Self(None)
     }
@@ -74,7 +74,7 @@ impl Span {
         options: &TraceOptions,
     ) -> Self {
         let mut id = [0; 16];
-        // Without randomness there are no names to tell spans by, and so no spans.
+        // Without randomness, spans cannot have unique IDs, so there are no spans.
         if getrandom::fill(&mut id).is_err() {
             return Self::disabled();
         }
@@ -109,17 +109,17 @@ impl Span {
         Self(Some(Box::new(Open { trace, begun, clock: Instant::now(), said: Mutex::default() })))
     }
 
-    /// Whether anybody listens.
+    /// Returns whether the span is recorded.
     pub const fn is_enabled(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Whether what untrusted inputs wrote is to be left out of what this span is told.
+    /// Returns whether text from untrusted inputs must be masked before it is recorded in this span.
     pub fn masks_untrusted(&self) -> bool {
         self.0.as_ref().is_some_and(|open| open.trace.mask_untrusted)
     }
 
-    /// The trace and the span, for whoever carries them on, such as a `traceparent` header.
+    /// Returns the IDs of the trace and the span, for example for a `traceparent` header.
     pub fn ids(&self) -> Option<(TraceId, SpanId)> {
         self.0.as_ref().map(|open| (open.begun.trace_id, open.begun.span_id))
     }
@@ -129,12 +129,12 @@ impl Span {
         Some(Parent { trace: open.trace.clone(), begun: open.begun.clone() })
     }
 
-    /// A stage of this one.
+    /// Starts a child span.
     pub fn child(&self, name: impl Into<String>) -> Self {
         self.child_kind(name, SpanKind::Internal)
     }
 
-    /// A stage of this one that somebody else works on, such as a provider.
+    /// Starts a child span for work that a remote service does, such as a provider.
     pub fn child_client(&self, name: impl Into<String>) -> Self {
         self.child_kind(name, SpanKind::Client)
     }
@@ -143,14 +143,14 @@ impl Span {
         self.as_parent().map_or_else(Self::disabled, |parent| parent.child(name.into(), kind))
     }
 
-    /// Keeps secrets out of this trace, also out of what its spans have been told already, as long as they are open.
+    /// Hides secrets in this trace, including values already recorded in spans that are still open.
     pub fn hide<'s>(&self, secrets: impl IntoIterator<Item = &'s Secret>) {
         if let Some(open) = &self.0 {
             open.trace.redactor.write().unwrap_or_else(PoisonError::into_inner).register_all(secrets);
         }
     }
 
-    /// Emits a value under a key, in place of what was emitted under it before.
+    /// Records a value under a key, replacing any existing one.
     pub fn emit(&self, key: &str, value: impl FnOnce() -> Json) {
         if let Some(open) = &self.0 {
             let value = value();
@@ -158,22 +158,22 @@ impl Span {
         }
     }
 
-    /// The function that the stage is.
+    /// Records the function that the stage runs.
     pub fn signature(&self, signature: &str) {
         self.emit("signature", || signature.into());
     }
 
-    /// What the stage got: an object.
+    /// Records the inputs of the stage, which must be an object.
     pub fn inputs(&self, inputs: impl FnOnce() -> Json) {
         self.emit("inputs", inputs);
     }
 
-    /// What the stage made.
+    /// Records the result of the stage.
     pub fn result(&self, result: impl FnOnce() -> Json) {
         self.emit("result", result);
     }
 
-    /// What went wrong. It stands in the place of the result.
+    /// Records an error. It replaces the result.
     pub fn error(&self, error: &Error) {
         if let Some(open) = &self.0 {
             open.said().error = Some(SpanError {
@@ -184,7 +184,7 @@ impl Span {
         }
     }
 
-    /// What became of the stage: its result as JSON, or what went wrong.
+    /// Records the outcome of the stage: its result as JSON, or the error.
     pub fn outcome<T>(&self, outcome: &Result<T>, to_json: impl FnOnce(&T) -> Json) {
         match outcome {
             Ok(value) => self.result(|| to_json(value)),
@@ -192,16 +192,17 @@ impl Span {
         }
     }
 
-    /// Runs a stage of this one: `work` gets its span, and an error is recorded. The result is `work`'s to record.
+    /// Runs a child stage: calls `work` with its span, and records an error. `work` is responsible for recording the
+    /// result.
     ///
     /// # Errors
-    /// Those of `work`.
+    /// Returns the error of `work`.
     pub fn stage<T>(&self, name: &str, work: impl FnOnce(&Self) -> Result<T>) -> Result<T> {
         let span = self.child(name);
         work(&span).inspect_err(|error| span.error(error))
     }
 
-    /// Something that telemetry wants to know, under its name. Null is nothing.
+    /// Records a telemetry attribute. Null is ignored.
     pub fn attribute(&self, key: &str, value: impl Into<Json>) {
         if let Some(open) = &self.0 {
             let value = value.into();
@@ -223,7 +224,8 @@ impl TraceState {
         self.workers.iter().for_each(|worker| worker.send(event.clone()));
     }
 
-    /// What an error says. Providers repeat what they were sent, and what a model says may do so, too.
+    /// Returns the message of an error. Messages from providers and models may repeat their input, so they may have to
+    /// be masked.
     fn message(&self, error: &Error) -> String {
         let kind = error.kind();
         let is_quoted =
@@ -239,7 +241,7 @@ impl TraceState {
         cut(redactor.text(text).into_owned(), self.max_value_bytes)
     }
 
-    /// The map without secrets, and then without what is too long: a secret that was cut would not be found.
+    /// Redacts a map, then shortens its strings. In this order, because a secret that was cut would not be found.
     fn map(&self, map: JsonMap) -> JsonMap {
         let redacted = self.redactor.read().unwrap_or_else(PoisonError::into_inner).json(&Json::Object(map));
         match bounded(redacted, self.max_value_bytes) {
@@ -279,7 +281,7 @@ impl Drop for Span {
     }
 }
 
-/// The value with its strings cut to so many bytes.
+/// Shortens all strings in a value to `max` bytes.
 fn bounded(value: Json, max: usize) -> Json {
     match value {
         Json::String(text) => Json::String(cut(text, max)),

@@ -1,4 +1,4 @@
-//! The tracer: the backends of a runtime, by name.
+//! The tracer, which holds the backends of a runtime.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,18 +12,19 @@ use crate::trace::record::SpanKind;
 use crate::trace::span::{Parent, Span};
 use crate::trace::worker::{Backend, BackendStatus, Worker};
 
-/// What is kept in traces, and what they may cost.
+/// The options of a tracer.
 #[derive(Clone, Debug)]
 pub struct TraceOptions {
-    /// Whether what untrusted inputs wrote is left out: see [`mask_inputs`](super::mask_inputs) and its neighbours.
+    /// Whether to mask text from untrusted inputs; see [`mask_inputs`](super::mask_inputs),
+    /// [`mask_rendered`](super::mask_rendered) and [`mask_messages`](super::mask_messages).
     pub mask_untrusted: bool,
-    /// Whether credentials are also known by their looks, and not only by their keys and values.
+    /// Whether to also redact values that look like credentials, in addition to known keys and values.
     pub redact_values: bool,
-    /// Strings with more bytes are cut.
+    /// The maximum size of strings, in bytes. Longer strings are cut.
     pub max_value_bytes: usize,
-    /// How many events may wait for a backend; what comes on top is dropped and counted.
+    /// The maximum number of events in a backend's queue. Further events are dropped and counted.
     pub queue: usize,
-    /// How long the last clone of a tracer waits for its backends when it is dropped.
+    /// How long to wait for the backends when the last clone of a tracer is dropped.
     pub drop_timeout: Duration,
 }
 
@@ -43,16 +44,16 @@ impl Default for TraceOptions {
 #[derive(Clone)]
 pub struct Tracer {
     shared: Arc<Shared>,
-    /// What begins here is a stage of this span.
+    /// The parent of spans that are started here.
     parent: Option<Parent>,
 }
 
 struct Shared {
     options: TraceOptions,
     workers: RwLock<Arc<[Arc<Worker>]>>,
-    /// Most hosts trace nothing, and should not pay for a lock at every run.
+    /// Most hosts do not use tracing, and should not pay for a lock in every run.
     is_used: AtomicBool,
-    /// The secrets that every trace keeps out.
+    /// The secrets to hide in every trace.
     redactor: RwLock<Redactor>,
 }
 
@@ -71,28 +72,28 @@ impl fmt::Debug for Tracer {
 }
 
 impl Tracer {
-    /// A tracer without backends.
+    /// Creates a tracer without backends.
     pub fn new(options: TraceOptions) -> Self {
         let redactor = RwLock::new(Redactor::new(options.redact_values));
         let shared = Shared { options, workers: RwLock::new(Arc::from([])), is_used: AtomicBool::new(false), redactor };
         Self { shared: Arc::new(shared), parent: None }
     }
 
-    /// The options.
+    /// Returns the options.
     pub fn options(&self) -> &TraceOptions {
         &self.shared.options
     }
 
-    /// The same tracer, where what begins is a stage of this span, and no trace of its own.
+    /// Returns a tracer that starts children of this span instead of new traces.
     #[must_use]
     pub fn under(&self, span: &Span) -> Self {
         Self { shared: self.shared.clone(), parent: span.as_parent() }
     }
 
-    /// Adds a backend under a name, in place of any other. It gets the traces that begin from now on.
+    /// Adds a backend under a name, replacing any existing one. It receives traces that begin from now on.
     ///
     /// # Errors
-    /// The operating system has no thread for it.
+    /// Returns an error if the operating system cannot create a thread.
     pub fn add(&self, name: impl Into<String>, backend: impl Backend + 'static) -> Result<()> {
         let worker = Worker::start(name.into(), Box::new(backend), self.shared.options.queue)?;
         self.change(|workers| {
@@ -102,7 +103,7 @@ impl Tracer {
         Ok(())
     }
 
-    /// Removes a backend. It still gets what traces that have begun have to say so far.
+    /// Removes a backend. It still receives the events of running traces up to now. Returns whether there was one.
     pub fn remove(&self, name: &str) -> bool {
         self.change(|workers| close(workers.extract_if(.., |worker| worker.name == name)) > 0)
     }
@@ -125,23 +126,24 @@ impl Tracer {
         self.shared.workers.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether anybody is told of what begins here.
+    /// Returns whether spans that are started here are recorded.
     pub fn is_enabled(&self) -> bool {
         self.parent.is_some() || self.shared.is_used.load(Ordering::Acquire)
     }
 
-    /// Keeps a secret out of all traces that begin from now on. Those of a prompt are better told to its own trace:
-    /// [`Span::hide`].
+    /// Hides a secret in all traces that begin from now on. To hide secrets in a single trace, such as those of a
+    /// prompt, use [`Span::hide`].
     pub fn hide(&self, secret: &Secret) {
         self.shared.redactor.write().unwrap_or_else(PoisonError::into_inner).register(secret.expose());
     }
 
-    /// Begins a trace, or a stage of the span that this tracer is [under](Tracer::under). Without a backend the span does nothing, and costs next to nothing.
+    /// Starts a trace, or a child of the span that this tracer is [under](Tracer::under). Without backends, the span
+    /// does nothing and costs almost nothing.
     pub fn start(&self, name: impl Into<String>) -> Span {
         self.start_kind(name, SpanKind::Internal)
     }
 
-    /// As [`Tracer::start`], for work that somebody else does.
+    /// Starts a trace or a child span like [`Tracer::start`], for work that a remote service does.
     pub fn start_client(&self, name: impl Into<String>) -> Span {
         self.start_kind(name, SpanKind::Client)
     }
@@ -157,21 +159,21 @@ impl Tracer {
         Span::root(name.into(), kind, self.workers(), redactor, &self.shared.options)
     }
 
-    /// Waits until all backends have done their work, and no longer than this. Returns whether they have.
+    /// Waits until all backends have processed all events, up to a time limit. Returns whether they have.
     pub fn flush(&self, timeout: Duration) -> bool {
         let deadline = later(timeout);
-        // Every backend gets a chance, also after one that is stuck.
+        // Flush every backend, even after one that is stuck.
         let late = self.workers().iter().filter(|worker| !worker.flush(deadline)).count();
         late == 0
     }
 
-    /// How the backends are doing.
+    /// Returns the status of all backends.
     pub fn status(&self) -> Vec<BackendStatus> {
         self.workers().iter().map(|worker| worker.status()).collect()
     }
 }
 
-/// The time in so long, or in a year if that is longer than anybody can wait.
+/// Returns the time after this duration, capped at a year to avoid overflow.
 fn later(wait: Duration) -> Instant {
     const FAR: Duration = Duration::from_secs(365 * 24 * 3600);
     let now = Instant::now();

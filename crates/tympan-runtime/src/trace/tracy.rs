@@ -1,4 +1,4 @@
-//! `.tracy` files: one for each trace, complete as soon as it is there, and only for its owner to read.
+//! A backend that writes `.tracy` files: one per trace, created atomically and readable only by their owner.
 
 use std::collections::HashMap;
 use std::fs;
@@ -13,28 +13,28 @@ use crate::file::write::create;
 use crate::trace::record::{SpanId, SpanRecord, Trace};
 use crate::trace::worker::{Backend, BackendError};
 
-/// The most bytes of a span's name in the name of a file.
+/// The maximum number of bytes of a span's name in a file name.
 const MAX_NAME_BYTES: usize = 100;
 
-/// How many numbers are tried before a random one is taken.
+/// The number of consecutive file numbers to try before using a random one.
 const MAX_NUMBERS: u32 = 16;
 
-/// Writes each trace to a file of a folder when its root has ended.
+/// Writes each trace to a file in a folder when its root has ended.
 #[derive(Debug)]
 pub struct TracyBackend {
     folder: PathBuf,
-    /// The names that were taken in the last second, and how often.
+    /// The file names used in the current second, and how many times.
     taken: HashMap<String, u32>,
     second: String,
 }
 
 impl TracyBackend {
-    /// Writes to a folder, which is made when it is needed.
+    /// Creates a backend that writes to a folder. The folder is created when needed.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into(), taken: HashMap::new(), second: String::new() }
     }
 
-    /// Writes a new file whose name nobody has yet.
+    /// Writes a new file with an unused name.
     fn write(&mut self, name: &str, second: String, text: &str) -> Result<(), BackendError> {
         fs::create_dir_all(&self.folder)?;
         let stem = format!("{}.{second}", sanitized(name));
@@ -51,7 +51,7 @@ impl TracyBackend {
                 other => return Ok(other?),
             }
         }
-        // Another program writes to the same folder, and a lot.
+        // Another process is writing many files to the same folder.
         let random = getrandom::u64()?;
         Ok(create(&self.folder.join(format!("{stem}.{random:016x}.tracy")), text.as_bytes(), 0o600)?)
     }
@@ -71,7 +71,7 @@ fn numbered(folder: &Path, stem: &str, number: u32) -> PathBuf {
     }
 }
 
-/// A span's name as part of the name of a file: letters, digits, `-`, `_` and inner dots.
+/// Converts a span's name for use in a file name: letters, digits, `-`, `_` and inner dots.
 fn sanitized(name: &str) -> String {
     let mut clean: String = name
         .chars()
@@ -79,7 +79,7 @@ fn sanitized(name: &str) -> String {
         .map(|char| if char.is_alphanumeric() || matches!(char, '-' | '_' | '.') { char } else { '_' })
         .collect();
     clean.truncate(clean.floor_char_boundary(MAX_NAME_BYTES));
-    // Files whose names begin with a dot are not seen, and two dots are another folder.
+    // A leading dot would hide the file, and `..` would be another folder.
     match clean.strip_prefix('.') {
         Some(rest) => format!("_{rest}"),
         None if clean.is_empty() => "trace".to_owned(),
@@ -88,7 +88,7 @@ fn sanitized(name: &str) -> String {
 }
 
 impl Trace {
-    /// The trace as the Prompty specification has it, and as it stands in `.tracy` files.
+    /// Converts the trace to the JSON format of the Prompty specification, which `.tracy` files use.
     pub fn to_json(&self) -> Json {
         let mut children: HashMap<SpanId, Vec<&SpanRecord>> = HashMap::new();
         for span in &self.spans {
@@ -101,10 +101,10 @@ impl Trace {
     }
 }
 
-/// A span with all below it, and what they used together.
+/// Returns a span with its descendants, and their total usage.
 fn frame(span: &SpanRecord, children: &mut HashMap<SpanId, Vec<&SpanRecord>>) -> (JsonMap, JsonMap) {
     let mut below = children.remove(&span.begun.span_id).unwrap_or_default();
-    // They are in the order in which they ended.
+    // The children are in the order in which they ended.
     below.sort_by_key(|child| child.begun.start);
     let mut usage = JsonMap::new();
     add_usage(&mut usage, span.fields.get("result").and_then(|result| result.get("usage")).and_then(Json::as_object));
@@ -141,7 +141,7 @@ fn frame(span: &SpanRecord, children: &mut HashMap<SpanId, Vec<&SpanRecord>>) ->
     (map, usage)
 }
 
-/// Adds the numbers of a usage, under the names that the provider gave them.
+/// Adds the numbers of a usage, under the provider's names.
 fn add_usage(total: &mut JsonMap, usage: Option<&JsonMap>) {
     for (key, value) in usage.into_iter().flatten() {
         let Json::Number(number) = value else { continue };
@@ -160,7 +160,7 @@ fn add(a: &Number, b: &Number) -> Number {
     }
 }
 
-/// How long a span took, to the microsecond.
+/// Returns the duration of a span in milliseconds, to the microsecond.
 fn milliseconds(span: &SpanRecord) -> f64 {
     (span.duration.as_secs_f64() * 1e6).round() / 1e3
 }

@@ -1,4 +1,4 @@
-//! A backend and its thread: it may be slow, fail or panic, and nobody else notices.
+//! The thread of a backend, which isolates runs from backends that are slow, fail or panic.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -10,63 +10,64 @@ use tympan_core::{Error, Kind, Result};
 
 use crate::trace::record::{SpanRecord, SpanStart, Trace};
 
-/// Why a backend failed. It is counted, and the last one is kept for [`Tracer::status`](super::Tracer::status).
+/// The error of a backend. Errors are counted, and the last one is available from
+/// [`Tracer::status`](super::Tracer::status).
 pub type BackendError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Gets to know what happens, on a thread of its own. Whatever it does not want to know, it leaves out.
+/// A trace backend, which runs on a thread of its own. All methods are optional.
 pub trait Backend: Send {
-    /// Whether it wants to be told when spans begin.
+    /// Returns whether to call [`Backend::started`].
     fn wants_starts(&self) -> bool {
         false
     }
 
-    /// A span has begun.
+    /// Handles the start of a span.
     ///
     /// # Errors
-    /// Whatever prevents the backend from doing its work; the run goes on.
+    /// Returns an error if the backend cannot process the event. The run is not affected.
     fn started(&mut self, _span: &SpanStart) -> Result<(), BackendError> {
         Ok(())
     }
 
-    /// A span has ended.
+    /// Handles the end of a span.
     ///
     /// # Errors
-    /// As [`Backend::started`].
+    /// Returns an error if the backend cannot process the event. The run is not affected.
     fn ended(&mut self, _span: &SpanRecord) -> Result<(), BackendError> {
         Ok(())
     }
 
-    /// The root of a trace has ended.
+    /// Handles a trace whose root has ended.
     ///
     /// # Errors
-    /// As [`Backend::started`].
+    /// Returns an error if the backend cannot process the trace. The run is not affected.
     fn trace(&mut self, _trace: &Trace) -> Result<(), BackendError> {
         Ok(())
     }
 
-    /// Nothing else is waiting: what was collected should go out now.
+    /// Sends out what was collected. This is called when the queue is empty.
     ///
     /// # Errors
-    /// As [`Backend::started`].
+    /// Returns an error if the backend cannot send it out. The run is not affected.
     fn flush(&mut self) -> Result<(), BackendError> {
         Ok(())
     }
 }
 
-/// How a backend is doing.
+/// The status of a backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackendStatus {
-    /// The name it was added under.
+    /// The name that the backend was added under.
     pub name: String,
-    /// How many events it never got, because it was too slow.
+    /// The number of events that were dropped because the backend was too slow.
     pub dropped: u64,
-    /// How often it failed or panicked.
+    /// The number of times that the backend failed or panicked.
     pub failed: u64,
-    /// What it said the last time.
+    /// The message of the last error.
     pub last_error: Option<String>,
 }
 
-/// Something for a backend to know.
+/// An event for a backend.
 #[derive(Clone)]
 pub(super) enum Event {
     Started(Arc<SpanStart>),
@@ -74,7 +75,7 @@ pub(super) enum Event {
     Trace(Arc<Trace>),
 }
 
-/// The queue between the runs and a backend's thread.
+/// The queue between runs and the thread of a backend.
 pub(super) struct Worker {
     pub(super) name: String,
     wants_starts: bool,
@@ -87,7 +88,7 @@ pub(super) struct Worker {
 struct State {
     events: VecDeque<Event>,
     is_closed: bool,
-    /// Whether the thread is at work on something.
+    /// Whether the thread is processing an event.
     is_busy: bool,
     dropped: u64,
     failed: u64,
@@ -100,7 +101,7 @@ impl fmt::Debug for Worker {
     }
 }
 
-/// More of an error than this helps nobody.
+/// The maximum number of characters of an error to keep.
 const MAX_ERROR_CHARS: usize = 200;
 
 impl Worker {
@@ -123,7 +124,7 @@ impl Worker {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hands an event over. It never waits: where the backend cannot keep up, the event is counted and gone.
+    /// Queues an event without blocking. If the queue is full, the event is dropped and counted.
     pub(super) fn send(&self, event: Event) {
         if matches!(event, Event::Started(_)) && !self.wants_starts {
             return;
@@ -138,13 +139,13 @@ impl Worker {
         self.changed.notify_all();
     }
 
-    /// No more events come. What is waiting is still worked off.
+    /// Closes the queue. Pending events are still processed.
     pub(super) fn close(&self) {
         self.lock().is_closed = true;
         self.changed.notify_all();
     }
 
-    /// Waits until the backend has done all its work. Returns whether it did so in time.
+    /// Waits until the backend has processed all events. Returns whether it did so before the deadline.
     pub(super) fn flush(&self, deadline: Instant) -> bool {
         let mut state = self.lock();
         while state.is_busy || !state.events.is_empty() {
@@ -168,7 +169,7 @@ impl Worker {
         }
     }
 
-    /// The thread: one event after the other, and a flush whenever there is none left.
+    /// Runs the thread: processes one event at a time, and flushes whenever the queue is empty.
     fn work(&self, mut backend: Box<dyn Backend>) {
         loop {
             let mut state = self.lock();
@@ -207,7 +208,7 @@ fn deliver(backend: &mut dyn Backend, event: &Event) -> Result<(), BackendError>
     }
 }
 
-/// Why a call of a backend failed; a panic is a failure like any other.
+/// Calls a backend and returns the message if it fails or panics.
 fn guarded(call: impl FnOnce() -> Result<(), BackendError>) -> Option<String> {
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(Ok(())) => None,
