@@ -1,4 +1,4 @@
-//! One request and its answer: over HTTP, or from a cassette.
+//! A request and its response, over HTTP or from a cassette.
 
 use std::path::PathBuf;
 
@@ -10,35 +10,36 @@ use tympan_core::wire::WireRequest;
 use crate::model::cassette::{self, Cassette, Recorded};
 use crate::net::client::{ByteStream, Content, HttpClient};
 
-/// What an answer comes in.
+/// A received response.
 pub(crate) enum Received {
-    /// All at once.
+    /// A complete response.
     Whole(Whole),
-    /// Piece by piece.
+    /// A streamed response.
     Stream(Chunks),
 }
 
-/// An answer that came all at once.
+/// A complete response.
 pub(crate) struct Whole {
-    /// What it said.
+    /// The body.
     pub(crate) body: Vec<u8>,
     recording: Option<(Recording, Recorded)>,
 }
 
 impl Whole {
-    /// Keeps it, if it is to be kept, now that it is known to be an answer, and no error.
+    /// Records the response, if recording is enabled. Call this once the response is known to be valid and not an
+    /// error.
     ///
     /// # Errors
-    /// As [`cassette::record`].
+    /// Returns an error if [`cassette::record`] does.
     pub(crate) fn keep(self) -> Result<()> {
         self.recording.map_or(Ok(()), |(recording, recorded)| recording.keep(recorded))
     }
 }
 
-/// Sends a request, or looks it up.
+/// Sends a request, or looks up its response in a cassette.
 ///
 /// # Errors
-/// As [`HttpClient::send`] and [`cassette::replay`].
+/// Returns an error if [`HttpClient::send`] or [`cassette::replay`] does.
 pub(crate) async fn exchange(
     client: impl FnOnce() -> Result<HttpClient>,
     cassette: Option<&Cassette>,
@@ -66,7 +67,7 @@ pub(crate) async fn exchange(
     if stream.content() == Content::EventStream {
         return Ok(Received::Stream(Chunks { source: Source::Http(stream), recording }));
     }
-    // Some servers do not stream, whatever they are asked.
+    // Some servers do not stream, even if the request asks for it.
     let (status, content_type) = (stream.status(), stream.content_type().map(str::to_owned));
     let mut chunks = Chunks { source: Source::Http(stream), recording: None };
     let mut body = Vec::new();
@@ -90,7 +91,7 @@ fn replayed(recorded: Recorded) -> Received {
     }
 }
 
-/// The pieces of a streamed answer.
+/// The chunks of a streamed response.
 pub(crate) struct Chunks {
     source: Source,
     recording: Option<Recording>,
@@ -103,7 +104,7 @@ enum Source {
 }
 
 impl Chunks {
-    /// The next piece; `None` after the last.
+    /// Returns the next chunk; `None` after the last.
     pub(crate) async fn next(&mut self) -> Option<Result<Vec<u8>>> {
         let chunk = match &mut self.source {
             Source::Http(stream) => stream.next().await?.map(|bytes| bytes.to_vec()),
@@ -115,10 +116,10 @@ impl Chunks {
         Some(chunk)
     }
 
-    /// Keeps what was received, if it is to be kept, now that it is known to be whole.
+    /// Records the response, if recording is enabled. Call this once the response is known to be complete.
     ///
     /// # Errors
-    /// As [`cassette::record`].
+    /// Returns an error if [`cassette::record`] does.
     pub(crate) fn keep(self) -> Result<()> {
         let (Some(recording), Source::Http(stream)) = (self.recording, &self.source) else { return Ok(()) };
         let content_type = stream.content_type().map(str::to_owned);
@@ -127,7 +128,7 @@ impl Chunks {
     }
 }
 
-/// What has come so far, and where it goes once it is whole.
+/// A recording in progress, and where to save it once it is complete.
 struct Recording {
     directory: PathBuf,
     request: WireRequest,

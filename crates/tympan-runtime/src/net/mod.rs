@@ -1,4 +1,4 @@
-//! The network: one driver, one HTTP client, and one check of where requests may go.
+//! The network: one driver, one HTTP client, and one check of where requests may be sent.
 
 pub mod client;
 pub(crate) mod exchange;

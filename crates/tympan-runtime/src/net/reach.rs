@@ -1,8 +1,8 @@
-//! Where requests may go: the one check that all of them go through, whoever makes them.
+//! Checks where requests may be sent. All requests pass through this one check.
 //!
-//! A turn has prompts in it that call each other, and tools. What one of them got from the environment may be in the
-//! conversation of another one afterwards, so the turn remembers what its prompts got, and every request within the turn
-//! carries it.
+//! A turn can involve several prompts that call each other, and tools. A value that one of them read from the
+//! environment may end up in the conversation of another. The turn therefore tracks the values that its prompts have
+//! read, and every request within the turn counts as carrying them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,12 +16,12 @@ use url::Url;
 
 use crate::host::runtime::Runtime;
 
-/// The values from the environment that may be in the conversation of a turn. Clones are the same.
+/// The values from the environment that may be part of a turn's conversation. Clones share the same state.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TurnValues(Arc<Mutex<BTreeMap<(String, ValueSource), Carried>>>);
 
 impl TurnValues {
-    /// Adds what a prompt may put into the conversation.
+    /// Adds the values that a prompt may put into the conversation.
     pub(crate) fn add(&self, prompt: &Prompt) {
         let mut values = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for found in prompt.env_values().iter().filter(|found| found.place.is_in_conversation()) {
@@ -35,17 +35,17 @@ impl TurnValues {
 }
 
 impl Runtime {
-    /// Notes that a prompt takes part in the turn, if there is one.
+    /// Records that a prompt takes part in the current turn, if there is one.
     pub(crate) fn joins_turn(&self, prompt: &Prompt) {
         if let Some(values) = self.turn_values() {
             values.add(prompt);
         }
     }
 
-    /// Checks a request to a model that carries these values.
+    /// Checks whether a model request that carries these values may be sent.
     ///
     /// # Errors
-    /// As [`check_destination`].
+    /// Returns an error if [`check_destination`] does.
     pub(crate) fn check_model_request(
         &self,
         address: &Address,
@@ -57,18 +57,18 @@ impl Runtime {
     }
 }
 
-/// The requests of a tool: where they go, and what they carry besides the conversation.
+/// The requests of a tool: their address, and what they carry besides the conversation.
 #[derive(Clone, Debug)]
 pub(crate) struct ToolReach {
     address: Address,
     carried: Vec<Carried>,
-    /// Whether they carry what a model wrote.
+    /// Whether they carry arguments that a model wrote.
     has_arguments: bool,
 }
 
 impl ToolReach {
-    /// The requests of a tool, with the key of its connection, to an address that is not the host's: its declaration
-    /// names it, or a document that the declaration leads to.
+    /// Describes the requests of a tool, with its connection's key, to an address that does not come from the host, but
+    /// from the tool's declaration or a document that it refers to.
     pub(crate) fn new(prompt: &Prompt, tool: &Tool, url: &Url, key: Option<&Secret>) -> Self {
         let index = index_of(prompt, tool);
         let own = prompt.env_values().iter().filter(|found| found.place.is_of_tool(index));
@@ -85,7 +85,7 @@ impl ToolReach {
         Self { address, carried, has_arguments: true }
     }
 
-    /// The one request that fetches the document of a tool. It carries what is in its address.
+    /// Describes the request that fetches the document of a tool. It carries only what is in its URL.
     pub(crate) fn of_document(prompt: &Prompt, tool: &Tool, url: &Url) -> Self {
         let place = EnvPlace::Specification(index_of(prompt, tool));
         let own = prompt.env_values().iter().filter(|found| found.place == place);
@@ -93,10 +93,10 @@ impl ToolReach {
         Self { address, carried: own.map(Carried::from).collect(), has_arguments: false }
     }
 
-    /// Checks what every request carries. The arguments of a call may hold anything that is in the conversation.
+    /// Checks whether the requests may be sent. Arguments may contain anything from the conversation.
     ///
     /// # Errors
-    /// As [`check_destination`].
+    /// Returns an error if [`check_destination`] does.
     pub(crate) fn check(&self, runtime: &Runtime) -> Result<()> {
         let mut carried = self.carried.clone();
         if self.has_arguments {

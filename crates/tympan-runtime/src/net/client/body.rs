@@ -1,4 +1,4 @@
-//! The bytes of an answer, bounded in time and size.
+//! The body of a response, with time and size limits.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -21,21 +21,21 @@ use crate::net::client::retry::Again;
 use crate::net::io;
 use crate::{Error, Kind, Result};
 
-/// An answer that comes piece by piece.
+/// A response that arrives in chunks.
 ///
-/// Nothing is read ahead: who does not ask for the next piece slows down the provider. Dropping it closes the
-/// connection, unless the answer was read to its end.
+/// Nothing is read ahead, so a slow reader slows down the provider. Dropping the stream closes the connection, unless
+/// the response was read to its end.
 pub struct ByteStream {
     status: u16,
     content_type: Option<String>,
     request_id: Option<String>,
     content: Content,
     origin: String,
-    /// The process that the connection belongs to.
+    /// The ID of the process that owns the connection.
     process: u32,
-    /// The connection, until the answer is over.
+    /// The connection, until the response is over.
     live: Option<Live>,
-    /// The first piece, which was looked at.
+    /// The first chunk, which was read to determine the kind of content.
     first: Option<Bytes>,
     received: u64,
     limits: Limits,
@@ -44,24 +44,24 @@ pub struct ByteStream {
 struct Live {
     body: BoxStream<'static, reqwest::Result<Bytes>>,
     timer: Pin<Box<Sleep>>,
-    /// What it means when the timer ends, if it runs.
+    /// The kind of timeout that the timer is running for, if it is running.
     running: Option<Kind>,
-    /// Until when the first byte must be there, as long as it is not.
+    /// The deadline for the first byte, until it arrives.
     first_byte: Option<Instant>,
 }
 
-/// What an answer may take.
+/// The limits of a response.
 struct Limits {
     first_byte: Duration,
     idle: Duration,
     total: Duration,
     bytes: u64,
-    /// When the total is up.
+    /// The deadline for the whole response.
     deadline: Instant,
 }
 
 impl ByteStream {
-    /// Takes over an answer of which the head has come. To be called on the driver, whose clock is used.
+    /// Takes over a response whose head has arrived. This must be called on the driver, whose clock is used.
     pub(super) fn new(response: Response, options: &HttpOptions, first_byte: Instant, deadline: Instant) -> Self {
         let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
         Self {
@@ -89,11 +89,11 @@ impl ByteStream {
         }
     }
 
-    /// Waits for the first byte and looks what is coming.
+    /// Waits for the first byte and determines the kind of content.
     pub(super) async fn begin(mut self, response: Announced, streamed: bool) -> Result<Self, Failure> {
         response.check(self.limits.bytes).map_err(Failure::for_good)?;
         let first = self.next().await.transpose().map_err(|error| {
-            // Nothing of the answer has been seen, so another attempt repeats nothing.
+            // No part of the response has been used, so a retry repeats nothing.
             let again = if error.kind() == Kind::Truncated { Again::Soon } else { Again::Never };
             Failure { error, again }
         })?;
@@ -103,37 +103,38 @@ impl ByteStream {
         Ok(self)
     }
 
-    /// The status: one of 200 to 299, because the others are errors.
+    /// Returns the status, which is from 200 to 299, because all others are errors.
     pub fn status(&self) -> u16 {
         self.status
     }
 
-    /// What kind of thing is coming.
+    /// Returns the kind of content.
     pub fn content(&self) -> Content {
         self.content
     }
 
-    /// The content type, as the provider wrote it.
+    /// Returns the content type, as the provider sent it.
     pub fn content_type(&self) -> Option<&str> {
         self.content_type.as_deref()
     }
 
-    /// The provider's name for this exchange, for its support.
+    /// Returns the provider's ID for the request, for support inquiries.
     pub fn request_id(&self) -> Option<&str> {
         self.request_id.as_deref()
     }
 
-    /// The next piece, of whatever size it came in; never an empty one. After an error there is none.
+    /// Returns the next chunk, which has any size but is never empty. After an error, returns `None`.
     pub async fn next(&mut self) -> Option<Result<Bytes>> {
         poll_fn(|context| self.poll_piece(context)).await
     }
 
-    /// As [`ByteStream::next`], blocking the thread, inside and outside of asynchronous code.
+    /// Returns the next chunk like [`ByteStream::next`], but blocks the thread. This works inside and outside of async
+    /// code.
     pub fn wait_next(&mut self) -> Option<Result<Bytes>> {
         io::wait(self.next())
     }
 
-    /// All that is left.
+    /// Reads the rest of the response.
     pub(super) async fn read_to_end(&mut self) -> Result<Vec<u8>> {
         let mut all = Vec::new();
         while let Some(piece) = self.next().await {
@@ -142,7 +143,7 @@ impl ByteStream {
         Ok(all)
     }
 
-    /// What comes, up to a size, and up to the first thing that goes wrong.
+    /// Reads up to `most` bytes, stopping at the first error.
     pub(super) async fn read_some(mut self, most: usize) -> Vec<u8> {
         let mut some = Vec::new();
         while let Some(Ok(piece)) = self.next().await {
@@ -154,7 +155,7 @@ impl ByteStream {
         some
     }
 
-    /// Status, content type and request id.
+    /// Returns the status, the content type and the request ID.
     pub(super) fn into_head(mut self) -> (u16, Option<String>, Option<String>) {
         (self.status, self.content_type.take(), self.request_id.take())
     }
@@ -197,18 +198,18 @@ impl ByteStream {
         }
     }
 
-    /// Lets go of the connection, if it is this process's.
+    /// Closes the connection, if this process owns it.
     fn close(&mut self) {
         let live = self.live.take();
         if io::same_process(self.process).is_err() {
-            // Its locks may be held by threads that are gone.
+            // Threads that no longer exist in this process may hold its locks, so dropping it could block forever.
             mem::forget(live);
         }
     }
 }
 
 impl Live {
-    /// Which limit has passed. The timer starts when somebody begins to wait.
+    /// Returns the limit that was exceeded. The timer starts when a reader begins to wait.
     fn poll_timer(&mut self, limits: &Limits, context: &mut Context<'_>) -> Poll<Kind> {
         let kind = match self.running {
             Some(kind) => kind,
@@ -247,10 +248,10 @@ impl Limits {
     }
 }
 
-/// What the head of an answer says about its body.
+/// What the head of a response says about its body.
 pub(super) struct Announced {
     length: Option<u64>,
-    /// Whether it is compressed in a way that is not undone here.
+    /// Whether the body has an encoding that is not supported.
     encoded: bool,
 }
 
@@ -261,7 +262,7 @@ impl Announced {
         Self { length: response.content_length(), encoded: encoding.is_some_and(|encoding| encoding != b"identity") }
     }
 
-    /// Refuses what cannot be read within so many bytes.
+    /// Rejects a body that exceeds the size limit or has an unsupported encoding.
     pub(super) fn check(&self, most: u64) -> Result<()> {
         if let Some(length) = self.length.filter(|length| *length > most) {
             let error = Error::new(Kind::ResponseTooLarge, format_args!("it has {length} bytes"));
@@ -274,7 +275,7 @@ impl Announced {
     }
 }
 
-/// The time in so long, or in thirty years if that cannot be said.
+/// Returns the time after this duration, capped at thirty years to avoid overflow.
 pub(super) fn later(wait: Duration) -> Instant {
     const FAR: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
     let now = Instant::now();

@@ -1,4 +1,4 @@
-//! One request: checked, sent, sent on, sent again.
+//! A request: validation, sending, redirects and retries.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,8 +19,8 @@ use crate::net::client::redirect::{self, MAX_REDIRECTS};
 use crate::net::client::retry::{self, Again};
 use crate::{Error, Kind, Result};
 
-/// Headers that say how a message is framed and where it goes. They follow from the request, so that nobody can write
-/// a second request into the first.
+/// The headers that control the framing and the destination of a message. They are derived from the request and cannot
+/// be set, which prevents request smuggling.
 const RESERVED: [&str; 9] = [
     "connection",
     "content-length",
@@ -33,7 +33,7 @@ const RESERVED: [&str; 9] = [
     "upgrade",
 ];
 
-/// A request on its way.
+/// A request that is being sent.
 pub(super) struct Call {
     options: Arc<HttpOptions>,
     client: Client,
@@ -69,7 +69,7 @@ impl Call {
         })
     }
 
-    /// Sends the request, again if need be, until the answer begins.
+    /// Sends the request, with retries, until the response begins.
     pub(super) async fn open(self) -> Result<ByteStream> {
         let mut attempt = 0;
         loop {
@@ -83,7 +83,7 @@ impl Call {
         }
     }
 
-    /// How long to wait for the next attempt, or the error if there is none.
+    /// Returns how long to wait before the next attempt, or the error if there is none.
     fn wait_before_next(&self, attempt: u32, failure: Failure) -> Result<Duration> {
         let Failure { error, again } = failure;
         let wait = match again {
@@ -129,7 +129,7 @@ impl Call {
         Err(Failure { error, again })
     }
 
-    /// The head of the answer, after redirects inside the origin.
+    /// Returns the head of the response, after following redirects within the origin.
     async fn follow(&self, first_byte: Instant) -> Result<Response, Failure> {
         let mut url = self.url.clone();
         for _ in 0..=MAX_REDIRECTS {
@@ -154,7 +154,7 @@ impl Call {
     }
 }
 
-/// Sends a request once, and waits for the head of the answer.
+/// Sends a request once, and waits for the head of the response.
 pub(super) async fn execute(
     client: &Client,
     request: Request,
@@ -174,7 +174,7 @@ pub(super) async fn execute(
     }
 }
 
-/// The address may hold a key, so it is not shown.
+/// Parses a URL. It may contain a key, so it is not shown in errors.
 fn address(text: &str) -> Result<Url> {
     let invalid = || {
         Error::new(Kind::InvalidRequest, "the address cannot be used")
@@ -189,7 +189,7 @@ fn headers(from: &[Header], streamed: bool, redactor: &mut Redactor) -> Result<H
     let accept = if streamed { "text/event-stream, application/json" } else { "application/json" };
     headers.insert(ACCEPT, HeaderValue::from_static(accept));
     if streamed {
-        // Compression would hold back events until there are enough of them.
+        // Compression would delay events until enough of them are buffered.
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     }
     for Header { name, value } in from {

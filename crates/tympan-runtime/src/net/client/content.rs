@@ -1,26 +1,27 @@
-//! What kind of thing an answer is.
+//! The content type of a response.
 
 use crate::{Error, Kind, Result};
 
-/// What kind of thing an answer is.
+/// The kind of content in a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// One JSON document. Some servers answer so although a stream was asked for.
+    /// A JSON document. Some servers send one even if a stream was requested.
     Json,
     /// Server-sent events.
     EventStream,
 }
 
-/// How much of a content type is shown in an error.
+/// The maximum number of characters of a content type to show in an error.
 const SHOWN_TYPE: usize = 60;
 
-/// What an answer is, from what it says of itself and how it begins.
+/// Determines the kind of content from the content type and the beginning of the body.
 ///
-/// A missing or vague content type is forgiven, because small servers have none. A web page never is.
+/// A missing or generic content type is accepted, because small servers may not send one. A web page is always
+/// rejected.
 ///
 /// # Errors
 ///
-/// [`Kind::ContentType`] for anything but JSON and, if it was asked for, a stream of events.
+/// Returns [`Kind::ContentType`] for anything but JSON or, if `streamed` is set, an event stream.
 pub(super) fn judge(content_type: Option<&str>, begin: &[u8], streamed: bool) -> Result<Content> {
     let essence = content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let begin = begin.strip_prefix(b"\xef\xbb\xbf").unwrap_or(begin).trim_ascii_start().first();

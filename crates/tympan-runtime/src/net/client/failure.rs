@@ -1,4 +1,4 @@
-//! What can go wrong with a request, in words that hold no address beyond its origin and no key.
+//! Errors of requests. Their messages contain no key, and nothing of the URL beyond its origin.
 
 use std::error::Error as StdError;
 use std::io;
@@ -7,10 +7,10 @@ use std::time::Duration;
 use crate::net::client::retry::Again;
 use crate::{Error, Kind};
 
-/// How many characters of foreign text are shown.
+/// The maximum number of characters of external text to show.
 const SHOWN: usize = 200;
 
-/// Why an attempt failed, and whether another one may succeed.
+/// Why an attempt failed, and whether a retry may succeed.
 #[derive(Debug)]
 pub(super) struct Failure {
     pub(super) error: Error,
@@ -41,39 +41,39 @@ impl Failure {
     }
 }
 
-/// Something took too long.
+/// Returns an error for an exceeded time limit.
 pub(super) fn timeout(kind: Kind, origin: &str, limit: Duration) -> Error {
     Error::new(kind, format_args!("{origin}, within {} s", limit.as_secs_f64()))
 }
 
-/// An answer broke off.
+/// Returns an error for a response that was interrupted.
 pub(super) fn broken_off(failure: &reqwest::Error, origin: &str) -> Error {
     Error::new(Kind::Truncated, format_args!("{origin}: {}", reason(failure)))
 }
 
-/// The innermost reason. The outer ones say only that there was one, and may name the address.
+/// Returns the innermost cause. The outer errors add no information, and may contain the URL.
 pub(crate) fn reason(failure: &reqwest::Error) -> String {
     let chain = std::iter::successors(failure.source(), |error| (*error).source());
     shown(&chain.last().map_or_else(|| "the request was not possible".to_owned(), ToString::to_string))
 }
 
-/// An error of ours behind one of the client: what looks names up has words of its own.
+/// Returns our own error, if it caused an error of the client. The DNS resolver of tools returns such errors.
 pub(crate) fn own(failure: &reqwest::Error) -> Option<&Error> {
     std::iter::successors(failure.source(), |error| (*error).source()).find_map(|error| error.downcast_ref())
 }
 
-/// Whether a certificate was refused. It will be the next time, too.
+/// Returns whether the certificate was rejected. A retry would fail in the same way.
 fn distrusted(failure: &(dyn StdError + 'static)) -> bool {
-    // An error of the system names as its source what is behind the one that it holds, and so hides that.
+    // The source of an `io::Error` is the source of its inner error, which hides the inner error itself.
     let held = failure.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
     matches!(failure.downcast_ref(), Some(rustls::Error::InvalidCertificate(_)))
         || held.is_some_and(|held| distrusted(held))
         || failure.source().is_some_and(distrusted)
 }
 
-/// Foreign text in one short line.
+/// Shortens external text to a single line, and removes control characters.
 pub(crate) fn shown(text: &str) -> String {
-    // What is shown of a text does not depend on how long it is, nor does finding it.
+    // Only look at the beginning, so that the cost does not depend on the length of the text.
     let beginning = &text[..text.floor_char_boundary(16 * SHOWN)];
     let line = beginning.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut shown: String = line.chars().filter(|c| !c.is_control()).take(SHOWN).collect();

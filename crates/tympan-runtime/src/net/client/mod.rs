@@ -1,8 +1,8 @@
-//! The runtime's one HTTP client.
+//! The HTTP client of the runtime.
 //!
-//! It carries bytes: a [`WireRequest`] goes out, and an answer of bounded size comes back, at once or as a stream. What
-//! the bytes mean is the business of [`tympan_core::wire`]. How long it waits, what it tries again, and where it goes is
-//! described in the guide under *The network*, and set with [`HttpOptions`].
+//! It transports bytes: it sends a [`WireRequest`] and returns a response of limited size, either complete or as a
+//! stream. [`tympan_core::wire`] encodes and decodes the bytes. Timeouts, retries and redirects are described in the
+//! guide under *The network*, and configured with [`HttpOptions`].
 
 use std::fmt;
 use std::sync::Arc;
@@ -34,26 +34,26 @@ pub(crate) use pool::{of_host, of_tools};
 use call::Call;
 use pool::Pools;
 
-/// A client with its connections. Clones share them.
+/// An HTTP client with its connections. Clones share them.
 #[derive(Clone)]
 pub struct HttpClient(Arc<Shared>);
 
 struct Shared {
     options: Arc<HttpOptions>,
-    /// A child process must not use the connections of its parent.
+    /// The connection pools. A child process must not use the connections of its parent.
     pools: PerProcess<Result<Pools>>,
 }
 
-/// An answer that came at once.
+/// A complete response.
 #[derive(Clone, PartialEq, Eq)]
 pub struct WireResponse {
-    /// The status: one of 200 to 299, because the others are errors.
+    /// The status, which is from 200 to 299, because all others are errors.
     pub status: u16,
-    /// The content type, as the provider wrote it.
+    /// The content type, as the provider sent it.
     pub content_type: Option<String>,
-    /// The provider's name for this exchange, for its support.
+    /// The provider's ID for the request, for support inquiries.
     pub request_id: Option<String>,
-    /// The body: JSON, as far as can be told without parsing it.
+    /// The body. It looks like JSON, but has not been parsed.
     pub body: Vec<u8>,
 }
 
@@ -69,24 +69,24 @@ impl fmt::Debug for WireResponse {
 }
 
 impl HttpClient {
-    /// A client. It connects to nobody yet.
+    /// Creates a client. It does not connect yet.
     ///
     /// # Errors
     ///
-    /// [`Kind::InvalidRequest`](crate::Kind::InvalidRequest) for a proxy, a user agent or certificates that cannot be
-    /// used.
+    /// Returns [`Kind::InvalidRequest`](crate::Kind::InvalidRequest) if the proxy, the user agent or the certificates
+    /// are invalid.
     pub fn new(options: HttpOptions) -> Result<Self> {
         let shared = Shared { options: Arc::new(options), pools: PerProcess::new() };
         shared.pools()?;
         Ok(Self(Arc::new(shared)))
     }
 
-    /// How it was set up.
+    /// Returns the options.
     pub fn options(&self) -> &HttpOptions {
         &self.0.options
     }
 
-    /// Sends a request and reads the whole answer.
+    /// Sends a request and reads the whole response.
     ///
     /// Dropping the task closes the connection.
     pub fn send(&self, request: WireRequest) -> Task<WireResponse> {
@@ -99,7 +99,8 @@ impl HttpClient {
         })
     }
 
-    /// Sends a request. The task is done when the first byte of the answer is there; the rest comes as a stream.
+    /// Sends a request. The task completes when the first byte of the response arrives; the rest is available as a
+    /// stream.
     ///
     /// Dropping the task, and later the stream, closes the connection.
     pub fn stream(&self, request: WireRequest) -> Task<ByteStream> {

@@ -1,4 +1,4 @@
-//! Requests of tools: sent once and no further, and answered within bounds.
+//! Requests of tools, sent once, with limits on the response.
 
 use reqwest::header::HeaderMap;
 use reqwest::{Client, Request, StatusCode};
@@ -8,20 +8,20 @@ use crate::net::client::body::{Announced, ByteStream, later};
 use crate::net::client::call::execute;
 use crate::net::client::options::HttpOptions;
 
-/// An answer, whatever its status.
+/// A response with any status.
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Vec<u8>,
 }
 
-/// Sends a request, and reads the whole answer. Nothing is tried again, and nobody is followed elsewhere: only who has
-/// written the request knows whether that does harm.
+/// Sends a request and reads the whole response. Does not retry or follow redirects, because only the caller knows
+/// whether that is safe.
 ///
-/// To be called on the driver, whose clock is used.
+/// This must be called on the driver, whose clock is used.
 ///
 /// # Errors
-/// There is no answer, or it is too large or too slow for these options.
+/// Returns an error if there is no response, or if it exceeds the limits of these options.
 pub(crate) async fn send_once(client: &Client, request: Request, options: &HttpOptions) -> Result<Answer> {
     let (first_byte, deadline) = (later(options.first_byte_timeout), later(options.total_timeout));
     let response = execute(client, request, options, first_byte, deadline).await.map_err(|failure| failure.error)?;

@@ -1,4 +1,4 @@
-//! How a client is set up.
+//! The options of the HTTP client.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,35 +7,37 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use tympan_core::spec::REDACTED;
 
-/// How a client waits before it tries again. Tests put their own here and wait for nothing.
+/// A function that waits before a retry. Tests can replace it to avoid waiting.
 pub type Sleep = Arc<dyn Fn(Duration) -> BoxFuture<'static, ()> + Send + Sync>;
 
-/// How a client waits, tries again, connects, and what it accepts.
+/// The options of the HTTP client: timeouts, retries, connections and limits.
 #[derive(Clone)]
 pub struct HttpOptions {
-    /// For a connection: name, TCP, TLS.
+    /// The time limit for establishing a connection: DNS, TCP and TLS.
     pub connect_timeout: Duration,
-    /// From sending the request to the first byte of the answer's body, with the connection if there was none yet.
+    /// The time limit from sending the request to the first byte of the response's body, including the connection if it
+    /// is new.
     pub first_byte_timeout: Duration,
-    /// Between two pieces of an answer.
+    /// The time limit between two chunks of a response.
     pub idle_timeout: Duration,
-    /// For everything together: every attempt, the waits between them, and the whole answer.
+    /// The time limit for everything: all attempts, the waits between them, and the whole response.
     pub total_timeout: Duration,
-    /// How often a request is sent again, at most.
+    /// The maximum number of retries.
     pub max_retries: u32,
-    /// The longest wait that a provider may ask for. If it asks for more, there is an error instead of a wait.
+    /// The maximum wait that a provider may request. If it requests more, the request fails instead.
     pub max_retry_wait: Duration,
-    /// The first wait is between zero and this, if the provider asks for none. Each further one may be twice as long.
+    /// The maximum of the first wait, which is random, if the provider does not request one. It doubles with each
+    /// retry.
     pub backoff_base: Duration,
-    /// The bytes of an answer, after decompression.
+    /// The maximum size of a response after decompression, in bytes.
     pub max_response_bytes: u64,
-    /// The bytes that are read of the body of an error.
+    /// The maximum number of bytes to read from the body of an error response.
     pub max_error_bytes: usize,
-    /// Which proxy requests go through.
+    /// The proxy to use.
     pub proxy: ProxyPolicy,
-    /// What the client calls itself.
+    /// The value of the `user-agent` header.
     pub user_agent: String,
-    /// Certificates in PEM that are trusted besides the built-in ones, for a company's own authority.
+    /// Trusted certificates in PEM format, in addition to the built-in ones, such as those of a corporate CA.
     pub extra_roots: Option<String>,
     /// How to wait before a retry.
     #[doc(hidden)]
@@ -81,16 +83,16 @@ impl fmt::Debug for HttpOptions {
     }
 }
 
-/// Which proxy requests go through.
+/// The proxy to use for requests.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub enum ProxyPolicy {
-    /// The one that `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` say. Requests to this machine go through
+    /// The proxy configured by `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`. Requests to this machine use
     /// none.
     #[default]
     FromEnvironment,
-    /// None, whatever the environment says.
+    /// No proxy, whatever the environment says.
     None,
-    /// This one, for every request.
+    /// This proxy, for every request.
     Url(String),
 }
 
@@ -100,7 +102,7 @@ impl fmt::Debug for ProxyPolicy {
             Self::FromEnvironment => f.write_str("FromEnvironment"),
             Self::None => f.write_str("None"),
             Self::Url(address) => {
-                // The address may hold a password.
+                // The URL may contain a password.
                 let origin = url::Url::parse(address).map(|url| url.origin().ascii_serialization());
                 f.debug_tuple("Url").field(&origin.unwrap_or_else(|_| REDACTED.to_owned())).finish()
             }

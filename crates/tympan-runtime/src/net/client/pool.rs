@@ -1,4 +1,4 @@
-//! Connections: which certificates are trusted, which proxy is used.
+//! Connection pools: trusted certificates and proxies.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use crate::net::client::options::{HttpOptions, ProxyPolicy};
 use crate::net::client::tls;
 use crate::{Error, Kind, Result};
 
-/// How much of an answer over HTTP/2 may be on its way before somebody reads it.
+/// The maximum number of bytes of an HTTP/2 response that may be in transit before they are read.
 const STREAM_WINDOW: u32 = 256 << 10;
 
-/// The connections of a client.
+/// The connection pools of a client.
 #[derive(Debug)]
 pub(super) struct Pools {
     proxied: Client,
-    /// Where the environment names the proxy, it means the way out of this machine.
+    /// Bypasses a proxy from the environment, which is meant for connections that leave this machine.
     local: Client,
 }
 
@@ -39,7 +39,7 @@ impl Pools {
         Ok(Self { proxied, local })
     }
 
-    /// The connections to use for an address.
+    /// Returns the connection pool for a URL.
     pub(super) fn client(&self, url: &Url) -> &Client {
         let local = match url.host() {
             Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
@@ -51,19 +51,20 @@ impl Pools {
     }
 }
 
-/// Connections for tools that call an address which is the host's word.
+/// Creates a connection pool for tools that call an address configured by the host.
 ///
 /// # Errors
-/// The options cannot be used.
+/// Returns an error if the options are invalid.
 pub(crate) fn of_host(options: &HttpOptions, url: &Url) -> Result<Client> {
     Ok(Pools::new(options)?.client(url).clone())
 }
 
-/// Connections for tools that call an address which is not the host's word. Names are looked up by `resolver`, so there
-/// is no proxy that would look them up: but for one that the host names, who then says what may be reached.
+/// Creates a connection pool for tools that call an address not configured by the host. Names are resolved by
+/// `resolver`. Proxies from the environment are not used, because they would resolve names themselves. A proxy that the
+/// host configures explicitly is used, and is then responsible for what can be reached.
 ///
 /// # Errors
-/// The options cannot be used.
+/// Returns an error if the options are invalid.
 pub(crate) fn of_tools(options: &HttpOptions, resolver: Arc<dyn Resolve>) -> Result<Client> {
     let mut tls = tls::config(options.extra_roots.as_deref())?;
     tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
@@ -79,7 +80,7 @@ fn builder(options: &HttpOptions, tls: ClientConfig) -> ClientBuilder {
         .tls_backend_preconfigured(tls)
         .user_agent(&options.user_agent)
         .connect_timeout(options.connect_timeout)
-        // What is followed and what is tried again is decided here, not there.
+        // We handle redirects and retries ourselves.
         .redirect(reqwest::redirect::Policy::none())
         .retry(reqwest::retry::never())
         .referer(false)
@@ -91,7 +92,7 @@ fn build(builder: ClientBuilder) -> Result<Client> {
     builder.build().map_err(invalid).map_err(|error| error.with_help("the user agent must be one line of ASCII"))
 }
 
-/// The address may hold a password, so it is not shown.
+/// Creates a proxy. Its URL may contain a password, so it is not shown in errors.
 fn proxy(address: &str) -> Result<Proxy> {
     let invalid = || {
         Error::new(Kind::InvalidRequest, "the address of the proxy cannot be used")

@@ -1,18 +1,19 @@
-//! Redirects. A request carries a key, so it goes to the origin it was written for and to no other.
+//! Redirects. A request carries a key, so it may only be redirected within its origin.
 
 use reqwest::StatusCode;
 use url::{ParseError, Url};
 
 use crate::{Error, Kind, Result};
 
-/// How often one request is sent on.
+/// The maximum number of redirects of a request.
 pub(super) const MAX_REDIRECTS: usize = 3;
 
-/// Where an answer sends the request, if it does.
+/// Returns the target of a redirect, if the response is one.
 ///
 /// # Errors
 ///
-/// [`Kind::RedirectRefused`] for another origin, and for a status that would lose the body.
+/// Returns [`Kind::RedirectRefused`] if the target is invalid or has a different origin, or if the status would drop
+/// the body.
 pub(super) fn target(from: &Url, status: StatusCode, location: Option<&[u8]>) -> Result<Option<Url>> {
     if !matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308) {
         return Ok(None);
@@ -24,7 +25,7 @@ pub(super) fn target(from: &Url, status: StatusCode, location: Option<&[u8]>) ->
     let location = location.and_then(|location| std::str::from_utf8(location).ok());
     let to = location.ok_or(ParseError::EmptyHost).and_then(|location| from.join(location));
     let to = to.map_err(|_| refused("an address that is none"))?;
-    // Path and query may hold credentials; the origin does not.
+    // The path and the query may contain credentials; the origin does not.
     let origin = to.origin().ascii_serialization();
     if to.origin() != from.origin() || !to.username().is_empty() || to.password().is_some() {
         return Err(refused(&origin));

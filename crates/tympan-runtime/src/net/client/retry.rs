@@ -1,24 +1,24 @@
-//! When a request is sent again.
+//! Decides when to retry a request.
 
 use std::time::{Duration, SystemTime};
 
 use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 
-/// What a failure says about trying again.
+/// Whether to retry after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Again {
-    /// It would fail in the same way, or the answer had begun.
+    /// Do not retry: it would fail in the same way, or the response had already begun.
     Never,
-    /// It may succeed, soon.
+    /// Retry soon.
     Soon,
-    /// The provider wants to be left alone for so long.
+    /// Retry after the time that the provider requests.
     After(Duration),
 }
 
-/// The longest wait that the provider did not ask for.
+/// The maximum wait that the provider did not request.
 const MAX_BACKOFF: Duration = Duration::from_secs(8);
 
-/// What a status says.
+/// Returns whether to retry after a response with this status.
 pub(super) fn for_status(status: u16, headers: &HeaderMap) -> Again {
     match status {
         501 => Again::Never,
@@ -27,30 +27,30 @@ pub(super) fn for_status(status: u16, headers: &HeaderMap) -> Again {
     }
 }
 
-/// How long the provider wants to be left alone, if it says something sensible.
+/// Returns the wait that the provider requests, if it is valid.
 fn wanted(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let milliseconds = text("retry-after-ms").and_then(|text| seconds(text, 1e-3));
     milliseconds.or_else(|| {
         let after = text(RETRY_AFTER.as_str())?;
         let date = |text| httpdate::parse_http_date(text).ok();
-        // Both dates are the provider's, so its clock may be wrong.
+        // Compare the two dates from the provider, because its clock may be wrong.
         let until = || date(after)?.duration_since(text(DATE.as_str()).and_then(date).unwrap_or(now)).ok();
         seconds(after, 1.0).or_else(until).filter(|wait| !wait.is_zero())
     })
 }
 
-/// A positive number of seconds; one that is too large for anything is the largest there is.
+/// Parses a positive number of seconds. A value that is too large becomes the maximum duration.
 fn seconds(text: &str, unit: f64) -> Option<Duration> {
     let seconds = text.parse::<f64>().ok()? * unit;
-    // Neither NaN nor infinity is greater than zero and finite.
+    // This also rejects NaN and infinity.
     (seconds > 0.0 && seconds.is_finite()).then(|| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
 }
 
-/// A wait of random length, so that many clients that failed together do not come back together.
+/// Returns a wait of random length, so that many clients that failed together do not retry at the same time.
 pub(super) fn backoff(base: Duration, attempt: u32) -> Duration {
     let most = base.saturating_mul(2_u32.saturating_pow(attempt)).min(MAX_BACKOFF.max(base));
-    // Without randomness, the longest wait is the kindest.
+    // Without randomness, use the longest wait.
     let share = getrandom::u32().map_or(1.0, |random| f64::from(random) / f64::from(u32::MAX));
     Duration::try_from_secs_f64(most.as_secs_f64() * share).unwrap_or(most)
 }

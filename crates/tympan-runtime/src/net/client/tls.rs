@@ -1,4 +1,4 @@
-//! Whom we trust to say who a server is.
+//! The TLS configuration.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use rustls::{ClientConfig, RootCertStore};
 
 use crate::{Error, Kind, Result};
 
-/// Trusts Mozilla's authorities, which are built in, and those of the host.
+/// Creates a configuration that trusts Mozilla's built-in root certificates, and those that the host adds.
 pub(crate) fn config(extra_roots: Option<&str>) -> Result<ClientConfig> {
     let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     if let Some(pem) = extra_roots {
@@ -20,7 +20,7 @@ pub(crate) fn config(extra_roots: Option<&str>) -> Result<ClientConfig> {
             return Err(invalid_roots());
         }
     }
-    // The provider is named, not taken from a global that other code of the host may set.
+    // Name the provider explicitly, because the host's code may change the global default.
     let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(|reason| Error::new(Kind::Internal, reason))?;

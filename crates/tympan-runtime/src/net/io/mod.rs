@@ -1,8 +1,8 @@
-//! The one driver of everything that waits for a network.
+//! The driver of all network I/O.
 //!
-//! It belongs to the process and starts with the first work that it gets. Callers need no asynchronous runtime of
-//! their own, and those that have one may have any: what they get is a [`Task`], which can be awaited anywhere and
-//! waited for anywhere. Blocking and asynchronous callers share connections, because both are served by this driver.
+//! There is one driver per process, which starts when it is first used. Callers do not need an async runtime of their
+//! own, and can use any runtime: a [`Task`] can be awaited or waited for anywhere. Blocking and async callers share
+//! connections, because the same driver serves both.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -19,13 +19,13 @@ mod process;
 
 pub(crate) use process::PerProcess;
 
-/// Threads that do the work. It is little: bytes are moved, and handed to who asked for them.
+/// The number of worker threads. Two are enough, because they only transfer bytes.
 const WORKERS: usize = 2;
 
-/// Threads for what blocks, at most: names that are looked up, and tools. They are made when they are needed.
+/// The maximum number of threads for blocking work, such as DNS lookups and tools. They are started when needed.
 const BLOCKING: usize = 512;
 
-/// A fork takes none of the threads along, so a child process starts a driver of its own.
+/// The driver of each process. Threads do not survive a fork, so a child process starts its own driver.
 static DRIVER: PerProcess<std::io::Result<Runtime>> = PerProcess::new();
 
 fn driver() -> Result<&'static Runtime> {
@@ -40,30 +40,31 @@ fn driver() -> Result<&'static Runtime> {
     driver.as_ref().map_err(|reason| Error::new(Kind::Internal, format_args!("no threads for the network: {reason}")))
 }
 
-/// Starts work on the driver.
+/// Starts a task on the driver.
 pub fn spawn<T: Send + 'static>(work: impl Future<Output = Result<T>> + Send + 'static) -> Task<T> {
     Task { process: std::process::id(), work: driver().map(|driver| driver.spawn(work)) }
 }
 
-/// Starts work on the driver that nobody waits for.
+/// Starts a task on the driver without waiting for it.
 pub(crate) fn detached(work: impl Future<Output = ()> + Send + 'static) {
     if let Ok(driver) = driver() {
         driver.spawn(work);
     }
 }
 
-/// Runs something that blocks where that holds up nobody. It cannot be stopped; who no longer waits does not see the end.
+/// Runs blocking work on a separate thread. The work cannot be cancelled: dropping the future only discards its result.
 ///
 /// # Errors
-/// It panicked, or there are no threads.
+/// Returns an error if the work panics, or if no thread can be started.
 pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
     let running = driver()?.spawn_blocking(work);
     running.await.map_err(|_| Error::new(Kind::Internal, "what was to run in a thread of its own panicked"))
 }
 
-/// Blocks the thread until the future is ready, inside and outside of asynchronous code.
+/// Blocks the thread until the future is ready. This works inside and outside of async code.
 pub fn wait<F: Future>(future: F) -> F::Output {
-    // Inside a task of tokio there is a budget of steps, renewed when the task yields. This one never does.
+    // Inside a tokio task, a future has a cooperative budget, which is renewed only when the task yields. This one
+    // never does.
     let mut future = pin!(tokio::task::unconstrained(future));
     let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
     let mut context = Context::from_waker(&waker);
@@ -75,7 +76,7 @@ pub fn wait<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// Wakes a thread that waits.
+/// A waker that unparks a waiting thread.
 struct Unpark(Thread);
 
 impl Wake for Unpark {
@@ -84,24 +85,24 @@ impl Wake for Unpark {
     }
 }
 
-/// Work on the driver: a future for any executor, or something to [`wait`](Task::wait) for.
+/// Work on the driver: a future for any executor, which can also be [waited for](Task::wait).
 ///
-/// Dropping it stops the work.
+/// Dropping it cancels the work.
 #[must_use = "the work stops when its task is dropped"]
 #[derive(Debug)]
 pub struct Task<T> {
-    /// The process whose driver does the work.
+    /// The ID of the process whose driver does the work.
     process: u32,
-    /// The work, or why there is none.
+    /// The work, or the error if it could not be started.
     work: Result<JoinHandle<Result<T>>>,
 }
 
 impl<T> Task<T> {
-    /// Blocks the thread until the work is done, inside and outside of asynchronous code.
+    /// Blocks the thread until the work is done. This works inside and outside of async code.
     ///
     /// # Errors
     ///
-    /// The work's own, and [`Kind::Internal`] when it panicked.
+    /// Returns the error of the work, or [`Kind::Internal`] if it panicked.
     pub fn wait(self) -> Result<T> {
         wait(self)
     }
@@ -137,7 +138,8 @@ impl<T> Drop for Task<T> {
     }
 }
 
-/// An error in a process that is not the one where something was begun: nothing drives it here, it would wait for ever.
+/// Returns an error if this is not the process that started something. It would wait forever, because its driver does
+/// not exist here.
 pub(crate) fn same_process(process: u32) -> Result<()> {
     if process == std::process::id() {
         return Ok(());

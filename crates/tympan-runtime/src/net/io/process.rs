@@ -1,18 +1,18 @@
-//! Values that a fork must not share.
+//! Values that must not be shared across a fork.
 
 use std::mem;
 use std::sync::{Arc, OnceLock};
 
-/// A value that each process makes for itself.
+/// A value that each process creates for itself.
 ///
-/// After a fork, the child finds the parent's value beside its own and leaves it alone: threads that are gone may hold
-/// its locks, so even dropping it could wait for ever.
+/// After a fork, the child process ignores its parent's value: threads that no longer exist may hold its locks, so even
+/// dropping it could block forever.
 #[derive(Debug)]
 pub(crate) struct PerProcess<T> {
     first: OnceLock<Box<Node<T>>>,
 }
 
-/// The value of one process, and then those of the children it had this one from.
+/// The value of one process, followed by those of its forked child processes.
 #[derive(Debug)]
 struct Node<T> {
     process: u32,
@@ -21,12 +21,12 @@ struct Node<T> {
 }
 
 impl<T> PerProcess<T> {
-    /// None yet.
+    /// Creates an empty value.
     pub(crate) const fn new() -> Self {
         Self { first: OnceLock::new() }
     }
 
-    /// The value of this process, made if there is none.
+    /// Returns the value of this process. Creates it if necessary.
     pub(crate) fn get(&self, make: impl FnOnce() -> T) -> &T {
         self.get_for(std::process::id(), make)
     }
@@ -39,7 +39,7 @@ impl<T> PerProcess<T> {
             }
             slot = &node.next;
         }
-        // Only threads of this process can be here at the same time, so whoever comes first makes the right value.
+        // Only threads of this process can compete here, so the first one always creates the right value.
         &slot.get_or_init(|| Box::new(Node { process, value: Arc::new(make()), next: OnceLock::new() })).value
     }
 }

@@ -137,7 +137,7 @@ fn canonical(name: &str, description: Option<&str>, schema: &JsonMap) -> String 
     canonical_json(tool)
 }
 
-/// Formats names for an error message. They come from the server, so they are shortened and escaped.
+/// Formats names for an error message. They come from the server, so they are shortened and cleaned.
 fn names<'a>(names: impl Iterator<Item = &'a String>) -> String {
     let mut names: Vec<_> = names.take(MAX_NAMES + 1).map(|name| format!("`{}`", shown(name))).collect();
     if names.len() > MAX_NAMES {
