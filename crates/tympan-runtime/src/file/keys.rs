@@ -1,4 +1,4 @@
-//! Keys in files: private ones that nobody else can read, and folders of those that are trusted.
+//! Key files: private keys that only their owner can read, and folders of trusted keys.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -10,13 +10,13 @@ use tympan_core::{Error, Kind, Result};
 use crate::file::read;
 use crate::file::write::create;
 
-/// More than any file of a key needs.
+/// The maximum size of a key file, in bytes.
 const MAX_KEY_BYTES: u64 = 64 << 10;
 
-/// A new private key, from the operating system's secure source of random numbers.
+/// Generates a private key from the operating system's secure random number generator.
 ///
 /// # Errors
-/// There is no such source.
+/// Returns an error if the random number generator is not available.
 pub fn generate_key() -> Result<SigningKey> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).map_err(|error| Error::new(Kind::NoEntropy, error))?;
@@ -26,7 +26,7 @@ pub fn generate_key() -> Result<SigningKey> {
 /// Writes a private key to a new file that only its owner can read.
 ///
 /// # Errors
-/// There is a file of that name already, or it cannot be written.
+/// Returns an error if the file already exists or cannot be written.
 pub fn write_signing_key(path: impl AsRef<Path>, key: &SigningKey) -> Result<()> {
     let path = path.as_ref();
     create(path, key.to_pem().as_bytes(), 0o600).map_err(|error| failure(path, &error))
@@ -35,7 +35,7 @@ pub fn write_signing_key(path: impl AsRef<Path>, key: &SigningKey) -> Result<()>
 /// Reads a private key from a file.
 ///
 /// # Errors
-/// It cannot be read, is no private key, or others can read it too.
+/// Returns an error if the file cannot be read, is not a private key, or is readable by others.
 pub fn read_signing_key(path: impl AsRef<Path>) -> Result<SigningKey> {
     let path = path.as_ref();
     let file = read::open(path).map_err(|error| failure(path, &error))?;
@@ -43,10 +43,10 @@ pub fn read_signing_key(path: impl AsRef<Path>) -> Result<SigningKey> {
     SigningKey::from_pem(&read_text(path, file)?)
 }
 
-/// Writes a key that is trusted into a folder, which is made if it is not there. Returns the file.
+/// Writes a trusted key to a folder and returns the path of the file. Creates the folder if necessary.
 ///
 /// # Errors
-/// The folder has that key already, or cannot be written to.
+/// Returns an error if the folder already contains the key or cannot be written to.
 pub fn write_trusted_key(folder: impl AsRef<Path>, key: &TrustedKey) -> Result<PathBuf> {
     let folder = folder.as_ref();
     fs::create_dir_all(folder).map_err(|error| failure(folder, &error))?;
@@ -55,11 +55,11 @@ pub fn write_trusted_key(folder: impl AsRef<Path>, key: &TrustedKey) -> Result<P
     Ok(path)
 }
 
-/// Reads all keys of a folder: its files whose names end in `.toml`, in the order of their names.
+/// Reads all keys in a folder: the files whose names end in `.toml`, in the order of their names.
 ///
 /// # Errors
-/// The folder cannot be read, or one of the files is no key. A key that cannot be read is not passed over: whoever put
-/// it there believes that it counts. A link that leads out of the folder is not followed: that is an error, too.
+/// Returns an error if the folder cannot be read, if a file is not a valid key, or if a link leads out of the folder.
+/// An invalid key is not skipped, because whoever added it expects it to be used.
 pub fn read_trusted_keys(folder: impl AsRef<Path>) -> Result<Vec<TrustedKey>> {
     let folder = folder.as_ref();
     let entries = fs::read_dir(folder).and_then(Iterator::collect::<std::io::Result<Vec<_>>>);
@@ -86,7 +86,7 @@ fn read_text(path: &Path, file: File) -> Result<String> {
     read::text(file, MAX_KEY_BYTES).map_err(|error| failure(path, &error))
 }
 
-/// Refuses a private key that others can read: it may be theirs by now.
+/// Rejects a private key that others can read, because it may have been copied.
 fn check_private(path: &Path, file: &File) -> Result<()> {
     #[cfg(unix)]
     {

@@ -1,4 +1,4 @@
-//! Which connection a request takes, which key goes along, and whether they belong together.
+//! Determines the connection and the key of a request, and whether the key may be sent to that address.
 
 use tympan_core::secret::env_value::{EnvPlace, ValueSource};
 use tympan_core::secret::url::secrets_of_url;
@@ -11,35 +11,35 @@ use crate::host::runtime::Runtime;
 use crate::model::cassette::Cassette;
 use crate::model::run::RunOptions;
 
-/// What the host adds to what a prompt says about where its requests go.
+/// What the host adds to the prompt's connection.
 pub(crate) struct Credentials {
-    /// The connection that the host has registered under the name that the prompt gives.
+    /// The connection that the host registered under the name in the prompt.
     connection: Option<Connection>,
-    /// The address, if a variable gives it.
+    /// The base URL, if it comes from a variable.
     base_url: Option<String>,
-    /// The key, if a variable gives it.
+    /// The key, if it comes from a variable.
     api_key: Option<Secret>,
 }
 
-/// What a request is made for.
+/// The purpose of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// It is sent.
+    /// The request is sent.
     Send,
-    /// It is handed to the host, without a key of the environment.
+    /// The request is returned to the host, without a key from the environment.
     Show,
-    /// Its answer is looked up. It goes nowhere, and needs no key.
+    /// The response is looked up in a cassette. The request is not sent and needs no key.
     Replay,
 }
 
 impl Purpose {
-    /// What requests are made for with such a cassette, or without one.
+    /// Returns the purpose of requests with this cassette, or without one.
     pub(crate) fn of(cassette: Option<&Cassette>) -> Self {
         if matches!(cassette, Some(Cassette::Replay(_))) { Self::Replay } else { Self::Send }
     }
 }
 
-/// A variable that the provider's own tools read too.
+/// An environment variable that the provider's own tools also read.
 struct Variable {
     name: &'static str,
     value: String,
@@ -47,7 +47,7 @@ struct Variable {
 }
 
 impl Credentials {
-    /// How the request is encoded with them.
+    /// Returns the options for encoding a request with these credentials.
     pub(crate) fn options<'a>(&'a self, run: &'a RunOptions, stream: bool) -> EncodeOptions<'a> {
         EncodeOptions {
             connection: self.connection.as_ref(),
@@ -58,7 +58,7 @@ impl Credentials {
         }
     }
 
-    /// All that must never be seen of a request to this address.
+    /// Returns everything that must stay secret in a request to this URL.
     pub(crate) fn secrets(&self, prompt: &Prompt, run: &RunOptions, url: &str) -> Vec<Secret> {
         let own = self.connection.as_ref().and_then(|connection| connection.api_key.as_ref());
         let keys = [own, self.api_key.as_ref(), run.api_key.as_ref()].into_iter().flatten().cloned();
@@ -77,7 +77,8 @@ fn options(run: &RunOptions) -> EncodeOptions<'_> {
 }
 
 impl Runtime {
-    /// Finds the connection and the key of a prompt, and checks that all that its request carries may go to its address.
+    /// Determines the connection and the key of a prompt, and checks that everything in its request may be sent to its
+    /// address.
     pub(crate) fn credentials(&self, prompt: &Prompt, run: &RunOptions, purpose: Purpose) -> Result<Credentials> {
         let connection = self.referenced_connection(prompt, run)?;
         let mut found = Credentials { connection, base_url: None, api_key: None };
@@ -88,7 +89,7 @@ impl Runtime {
         };
         let key = match purpose {
             Purpose::Send if needs_key(&target) => self.key_variable(target.provider)?,
-            // It is not in the request, but whoever sends the request may well add it.
+            // The key is not included, but whoever sends the request is likely to add it.
             Purpose::Show if needs_key(&target) => self.key_variable(target.provider).unwrap_or_default(),
             _ => None,
         };
@@ -115,7 +116,7 @@ impl Runtime {
         Ok(Some(Connection::clone(&found)))
     }
 
-    /// The key that a variable has for a provider.
+    /// Returns the provider's key from an environment variable.
     fn key_variable(&self, provider: &Provider) -> Result<Option<Variable>> {
         match provider.key_variables.iter().find_map(|name| self.variable(name)) {
             None if !provider.is_local => Err(missing_key(provider)),
@@ -134,10 +135,10 @@ impl Runtime {
     }
 }
 
-/// The address that a request goes to, and who named it; `None` for the usual one of the provider.
+/// Returns the address of a request and its source; `None` for the provider's default.
 ///
 /// # Errors
-/// It is not an address.
+/// Returns an error if the address is invalid.
 fn address(
     prompt: &Prompt,
     target: &Target<'_>,
@@ -158,7 +159,7 @@ fn address(
     Ok(Some(address))
 }
 
-/// The key that a request carries, and whose it is.
+/// Returns the key that a request carries, and its source.
 fn carried_key(
     prompt: &Prompt,
     run: &RunOptions,
@@ -172,7 +173,7 @@ fn carried_key(
     }
     let Some(key) = target.api_key else { return Vec::new() };
     let is_of_host = run.api_key.is_some() || is_registered;
-    // A key from the environment is among the other values from there.
+    // A key from the environment is already among the prompt's environment values.
     let is_in_key = |value: &Secret| !value.expose().is_empty() && key.expose().contains(value.expose());
     if !is_of_host && prompt.env_values().iter().any(|found| is_in_key(&found.value)) {
         return Vec::new();
@@ -181,7 +182,8 @@ fn carried_key(
     vec![Carried { what: format!("the key for `{}`", target.provider.name), source, value: key.clone() }]
 }
 
-/// What a request to the model of a prompt carries of what the environment gave: all but what is for tools alone.
+/// Returns the environment values that a request to the prompt's model carries, which are all but those for tools
+/// alone.
 fn carried_values<'a>(prompt: &'a Prompt, run: &RunOptions) -> impl Iterator<Item = Carried> + 'a {
     let has_connection = own_connection(prompt, run.provider.as_deref()).is_some();
     let is_carried = move |place| match place {
@@ -192,7 +194,7 @@ fn carried_values<'a>(prompt: &'a Prompt, run: &RunOptions) -> impl Iterator<Ite
     prompt.env_values().iter().filter(move |found| is_carried(found.place)).map(Carried::from)
 }
 
-/// Whether the request lacks a key that it should have.
+/// Returns whether the request lacks a key that it should have.
 fn needs_key(target: &Target<'_>) -> bool {
     let is_anonymous = target.connection.is_some_and(|connection| connection.kind == ConnectionKind::Anonymous);
     target.api_key.is_none() && !is_anonymous

@@ -1,4 +1,4 @@
-//! All of it at once: from a prompt and its inputs to a result.
+//! Runs a prompt from its inputs to its result.
 
 use std::path::Path;
 
@@ -11,14 +11,14 @@ use crate::net::io;
 use crate::trace::Span;
 use crate::trace::event;
 
-/// A prompt, or where to find it.
+/// A prompt, or the path of a prompt file.
 #[derive(Clone, Copy, Debug)]
 pub enum PromptSource<'a> {
-    /// A prompt that has been loaded.
+    /// A loaded prompt.
     Prompt(&'a Prompt),
     /// A prompt file.
     File(&'a Path),
-    /// A prompt file, and what the host wants to be sure of before it uses the prompt.
+    /// A prompt file, and a check that the prompt must pass before it is used.
     Checked(&'a Path, fn(&Prompt) -> Result<()>),
 }
 
@@ -41,26 +41,26 @@ impl<'a> From<&'a str> for PromptSource<'a> {
 }
 
 impl Runtime {
-    /// Loads a prompt if need be, renders it, calls its model, and makes a result of the answer.
+    /// Loads a prompt if necessary, renders it, calls its model, and converts the response to a result.
     ///
     /// # Errors
-    /// As [`Runtime::load`], [`Runtime::prepare`] and [`Runtime::run`].
+    /// Returns an error if [`Runtime::load`], [`Runtime::prepare`] or [`Runtime::run`] does.
     pub fn invoke<'a>(&self, prompt: impl Into<PromptSource<'a>>, inputs: &Inputs) -> Result<Run> {
         io::wait(self.invoke_async(prompt, inputs))
     }
 
-    /// The async twin of [`Runtime::invoke`].
+    /// Runs a prompt: the async variant of [`Runtime::invoke`].
     ///
     /// # Errors
-    /// As [`Runtime::invoke`].
+    /// Returns an error for the same reasons as [`Runtime::invoke`].
     pub async fn invoke_async<'a>(&self, prompt: impl Into<PromptSource<'a>>, inputs: &Inputs) -> Result<Run> {
         self.invoke_with_async(prompt, inputs, &RunOptions::default()).await
     }
 
-    /// As [`Runtime::invoke`], with the model called as the caller wants it.
+    /// Runs a prompt like [`Runtime::invoke`], with custom options for the model call.
     ///
     /// # Errors
-    /// As [`Runtime::invoke`].
+    /// Returns an error for the same reasons as [`Runtime::invoke`].
     pub fn invoke_with<'a>(
         &self,
         prompt: impl Into<PromptSource<'a>>,
@@ -70,10 +70,10 @@ impl Runtime {
         io::wait(self.invoke_with_async(prompt, inputs, options))
     }
 
-    /// The async twin of [`Runtime::invoke_with`].
+    /// Runs a prompt with custom options: the async variant of [`Runtime::invoke_with`].
     ///
     /// # Errors
-    /// As [`Runtime::invoke`].
+    /// Returns an error for the same reasons as [`Runtime::invoke`].
     pub async fn invoke_with_async<'a>(
         &self,
         prompt: impl Into<PromptSource<'a>>,
@@ -85,7 +85,7 @@ impl Runtime {
         event::failed(&span, run)
     }
 
-    /// The prompt, loaded if need be.
+    /// Returns the prompt, and loads it if necessary.
     pub(crate) async fn prompt<'a>(
         &self,
         span: &Span,
@@ -118,10 +118,10 @@ impl Runtime {
         run
     }
 
-    /// As [`Runtime::invoke`], with the result as a value of a type.
+    /// Runs a prompt and deserializes its result into a type.
     ///
     /// # Errors
-    /// As [`Runtime::invoke`]; or the result is something else.
+    /// Returns an error if [`Runtime::invoke`] does, or if the result does not match the type.
     pub fn invoke_as<'a, T: DeserializeOwned>(
         &self,
         prompt: impl Into<PromptSource<'a>>,
@@ -130,10 +130,10 @@ impl Runtime {
         self.invoke(prompt, inputs)?.cast()
     }
 
-    /// The async twin of [`Runtime::invoke_as`].
+    /// Runs a prompt and deserializes its result into a type: the async variant of [`Runtime::invoke_as`].
     ///
     /// # Errors
-    /// As [`Runtime::invoke_as`].
+    /// Returns an error for the same reasons as [`Runtime::invoke_as`].
     pub async fn invoke_as_async<'a, T: DeserializeOwned>(
         &self,
         prompt: impl Into<PromptSource<'a>>,

@@ -1,4 +1,4 @@
-//! Model calls: providers, credentials, answers as a whole or as a stream, and recordings of them.
+//! Model calls: providers, credentials, complete and streamed responses, and recordings.
 
 pub(crate) mod budget;
 pub mod cassette;

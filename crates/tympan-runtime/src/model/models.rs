@@ -1,4 +1,4 @@
-//! Which models a provider serves.
+//! Lists the models of a provider.
 
 use tympan_core::wire::echo::ECHO;
 use tympan_core::wire::{self, ModelInfo};
@@ -11,25 +11,25 @@ use crate::net::exchange::{Received, exchange};
 use crate::net::io;
 
 impl Runtime {
-    /// The models of the provider that the options name, or else the prompt.
+    /// Lists the models of the provider in the options, or else of the prompt's provider.
     ///
     /// # Errors
-    /// The provider cannot be reached, answers with an error, or has no such list.
+    /// Returns an error if the provider cannot be reached, responds with an error, or does not offer a list.
     pub fn list_models(&self, prompt: Option<&Prompt>, options: &RunOptions) -> Result<Vec<ModelInfo>> {
         io::wait(self.list_models_async(prompt, options))
     }
 
-    /// The async twin of [`Runtime::list_models`].
+    /// Lists the models of a provider: the async variant of [`Runtime::list_models`].
     ///
     /// # Errors
-    /// As [`Runtime::list_models`].
+    /// Returns an error for the same reasons as [`Runtime::list_models`].
     pub async fn list_models_async(&self, prompt: Option<&Prompt>, options: &RunOptions) -> Result<Vec<ModelInfo>> {
         let none = Prompt::from_spec(Default::default());
         let prompt = prompt.unwrap_or(&none);
         if options.provider_of(prompt) == ECHO {
             return Ok(vec![ModelInfo { id: ECHO.to_owned(), display_name: None, created: None, owned_by: None }]);
         }
-        // No model is called, and any name will do.
+        // A model name is required, but no model is called, so any name will do.
         let run = RunOptions { model: Some("any".to_owned()), ..options.clone() };
         let cassette = self.options().cassette.as_ref();
         let credentials = self.credentials(prompt, &run, Purpose::of(cassette))?;
@@ -41,7 +41,7 @@ impl Runtime {
         redactor.register_all(&credentials.secrets(prompt, &run, &request.url));
         let whole = match exchange(|| self.client(), cassette, request, &redactor).await? {
             Received::Whole(whole) => whole,
-            // Nobody has asked for one: the client refuses it, and so this is a file that somebody has changed.
+            // No stream was requested, and the client rejects one, so this is a cassette that was edited.
             Received::Stream(_) => return Err(Error::new(Kind::UnexpectedResponse, "expected a list, found a stream")),
         };
         let models = wire::decode_models(protocol, &String::from_utf8_lossy(&whole.body))?;

@@ -1,4 +1,4 @@
-//! Providers that the host brings, and what they are asked.
+//! Custom providers, and the calls that they receive.
 
 use futures_util::future::BoxFuture;
 use tympan_core::wire::echo;
@@ -7,50 +7,50 @@ use tympan_core::{Message, Prompt, Result};
 
 use crate::model::run::RunOptions;
 
-/// Serves models in a way that the host brings: in place of HTTP, or around it.
+/// A custom provider, which replaces or wraps HTTP.
 pub trait Provider: Send + Sync {
     /// Calls a model.
     ///
     /// # Errors
-    /// Whatever the provider finds wrong.
+    /// Returns an error if the call fails.
     fn call<'a>(&'a self, call: ModelCall<'a>) -> BoxFuture<'a, Result<Reply>>;
 }
 
-/// What a model is asked.
+/// A model call.
 #[derive(Clone, Copy, Debug)]
 pub struct ModelCall<'a> {
     /// The prompt, with its model, its tools and its outputs.
     pub prompt: &'a Prompt,
     /// The conversation.
     pub messages: &'a [Message],
-    /// What the caller wants to be different from what the prompt says.
+    /// The caller's overrides of what the prompt specifies.
     pub options: &'a RunOptions,
-    /// Whether the caller would like the answer as a stream. A whole answer will do.
+    /// Whether the caller prefers a streamed response. A complete response is accepted too.
     pub stream: bool,
 }
 
-/// What a provider answers.
+/// The reply of a provider.
 #[expect(clippy::large_enum_variant, reason = "there is one for each call, and it is taken apart at once")]
 pub enum Reply {
-    /// All at once.
+    /// A complete response.
     Whole(Response),
-    /// Step by step.
+    /// A streamed response.
     Stream(Box<dyn Deltas>),
 }
 
-/// The steps of a streamed answer.
+/// The deltas of a streamed response.
 pub trait Deltas: Send {
-    /// The next step; `None` after the last.
+    /// Returns the next delta; `None` after the last.
     fn next(&mut self) -> BoxFuture<'_, Option<Result<Delta>>>;
 
-    /// All that the steps added up to, after the last of them.
+    /// Returns the accumulated response, after the last delta.
     ///
     /// # Errors
-    /// The answer ended too early, or is none.
+    /// Returns an error if the response is incomplete or invalid.
     fn finish(self: Box<Self>) -> Result<Response>;
 }
 
-/// The provider `echo`: no model, no key, no network.
+/// The `echo` provider, which needs no model, no key and no network.
 pub(crate) struct Echo;
 
 impl Provider for Echo {
@@ -63,7 +63,7 @@ impl Provider for Echo {
     }
 }
 
-/// Steps that are known already.
+/// Deltas that are already known.
 pub(crate) struct Ready {
     deltas: std::vec::IntoIter<Delta>,
     response: Response,

@@ -1,4 +1,4 @@
-//! From messages to a result: the call of a model, and what its answer comes to.
+//! Calls a model with messages, and converts its response to a result.
 
 use std::fmt;
 
@@ -24,21 +24,21 @@ use crate::net::io;
 use crate::trace::Span;
 use crate::trace::event;
 
-/// What a caller wants to be different from what the prompt says. It is the host's word: an address in it may get the
-/// keys of the environment.
+/// Overrides of what the prompt specifies. They come from the host and are trusted: keys from the environment may be
+/// sent to a base URL given here.
 #[derive(Clone, Default)]
 pub struct RunOptions {
-    /// The provider.
+    /// The provider's name.
     pub provider: Option<String>,
-    /// The model's name at the provider.
+    /// The provider's name for the model.
     pub model: Option<String>,
-    /// The interface: `chat`, `responses`, `embedding`, `image`.
+    /// The API type: `chat`, `responses`, `embedding` or `image`.
     pub api_type: Option<String>,
-    /// The address that the provider's paths are added to.
+    /// The base URL that the provider's paths are appended to.
     pub base_url: Option<String>,
-    /// The key.
+    /// The API key.
     pub api_key: Option<Secret>,
-    /// Functions that the model may call besides those that the prompt declares.
+    /// Functions that the model may call, in addition to those that the prompt declares.
     pub functions: Vec<Function>,
 }
 
@@ -56,40 +56,40 @@ impl fmt::Debug for RunOptions {
 }
 
 impl RunOptions {
-    /// The provider that is asked: the one that is named here, or else the prompt's, or else the usual one.
+    /// Returns the provider to call: the one in these options, or else the prompt's, or else the default.
     pub fn provider_of<'a>(&'a self, prompt: &'a Prompt) -> &'a str {
         let own = || prompt.spec().model.as_ref()?.provider.as_deref();
         self.provider.as_deref().or_else(own).unwrap_or(DEFAULT_PROVIDER)
     }
 
-    /// The model that is asked for.
+    /// Returns the model to call.
     pub fn model_of<'a>(&'a self, prompt: &'a Prompt) -> Option<&'a str> {
         self.model.as_deref().or_else(|| prompt.spec().model.as_ref()?.id.as_deref())
     }
 
-    /// The interface; without one it is the provider's first.
+    /// Returns the API type. If `None`, the provider's first one is used.
     pub fn api_type_of<'a>(&'a self, prompt: &'a Prompt) -> Option<&'a str> {
         self.api_type.as_deref().or_else(|| prompt.spec().model.as_ref()?.api_type.as_deref())
     }
 }
 
-/// What a call of a model came to.
+/// The result of a model call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
-    /// The result.
+    /// The outcome.
     pub outcome: Outcome,
-    /// What it cost, in tokens.
+    /// The token usage.
     pub usage: Option<Usage>,
     /// The model that answered.
     pub model: Option<String>,
-    /// The provider's name for the answer.
+    /// The provider's ID for the response.
     pub id: Option<String>,
     /// Why the model stopped.
     pub finish_reason: Option<FinishReason>,
 }
 
 impl Run {
-    /// Processes an answer, as a stage of the one that a span stands for.
+    /// Converts a response to a result, and records it in a span.
     pub(crate) fn new(span: &Span, outputs: &[Property], mut response: Response) -> Result<Self> {
         let (id, model) = (response.id.take(), response.model.take());
         let (finish_reason, usage) = (response.finish_reason.take(), response.usage.take());
@@ -99,10 +99,10 @@ impl Run {
         Ok(Self { outcome: outcome?, usage, model, id, finish_reason })
     }
 
-    /// The result as a value of a type, read straight from what the model wrote.
+    /// Deserializes the result into a type, directly from what the model wrote.
     ///
     /// # Errors
-    /// The result is something else.
+    /// Returns an error if the result does not match the type.
     pub fn cast<T: DeserializeOwned>(&self) -> Result<T> {
         self.outcome.cast()
     }
@@ -112,37 +112,38 @@ impl Runtime {
     /// Calls the model of a prompt with these messages.
     ///
     /// # Errors
-    /// The request cannot be made, the provider cannot be reached or answers with an error, or its answer is none.
+    /// Returns an error if the request is invalid, if the provider cannot be reached or responds with an error, or if
+    /// the response is invalid.
     pub fn run(&self, prompt: &Prompt, messages: &[Message]) -> Result<Run> {
         io::wait(self.run_async(prompt, messages))
     }
 
-    /// The async twin of [`Runtime::run`]. It needs no asynchronous runtime of a certain kind.
+    /// Calls the model of a prompt: the async variant of [`Runtime::run`]. It works with any async runtime.
     ///
     /// # Errors
-    /// As [`Runtime::run`].
+    /// Returns an error for the same reasons as [`Runtime::run`].
     pub async fn run_async(&self, prompt: &Prompt, messages: &[Message]) -> Result<Run> {
         self.run_with_async(prompt, messages, &RunOptions::default()).await
     }
 
-    /// Calls a model as the caller wants it.
+    /// Calls the model of a prompt with custom options.
     ///
     /// # Errors
-    /// As [`Runtime::run`].
+    /// Returns an error for the same reasons as [`Runtime::run`].
     pub fn run_with(&self, prompt: &Prompt, messages: &[Message], options: &RunOptions) -> Result<Run> {
         io::wait(self.run_with_async(prompt, messages, options))
     }
 
-    /// The async twin of [`Runtime::run_with`].
+    /// Calls the model of a prompt with custom options: the async variant of [`Runtime::run_with`].
     ///
     /// # Errors
-    /// As [`Runtime::run`].
+    /// Returns an error for the same reasons as [`Runtime::run`].
     pub async fn run_with_async(&self, prompt: &Prompt, messages: &[Message], options: &RunOptions) -> Result<Run> {
         let span = self.tracer().start("run");
         self.run_as(&span, prompt, messages, options).await
     }
 
-    /// Calls the model as the stage that a span stands for.
+    /// Calls the model, and records the call in a span.
     pub(crate) async fn run_as(
         &self,
         span: &Span,
@@ -164,18 +165,18 @@ impl Runtime {
         Run::new(span, &prompt.spec().outputs, response)
     }
 
-    /// Calls a model, and gives its answer on as it arrives. The call is under way when this returns.
+    /// Calls a model and streams its response. The call has already started when this returns.
     ///
     /// # Errors
-    /// As [`Runtime::run`], as far as that is known before the answer begins.
+    /// Returns an error for the same reasons as [`Runtime::run`], as far as they occur before the response begins.
     pub fn stream(&self, prompt: &Prompt, messages: &[Message], options: &RunOptions) -> Result<ResponseStream> {
         io::wait(self.stream_async(prompt, messages, options))
     }
 
-    /// The async twin of [`Runtime::stream`].
+    /// Calls a model and streams its response: the async variant of [`Runtime::stream`].
     ///
     /// # Errors
-    /// As [`Runtime::stream`].
+    /// Returns an error for the same reasons as [`Runtime::stream`].
     pub async fn stream_async(
         &self,
         prompt: &Prompt,
@@ -194,10 +195,10 @@ impl Runtime {
         Ok(ResponseStream::new(prompt, deltas, span, execute))
     }
 
-    /// Returns the request that a run would send, without a key of the environment. Nothing is sent.
+    /// Returns the request that a run would send, without a key from the environment. Nothing is sent.
     ///
     /// # Errors
-    /// The request cannot be made, or a run would not send it.
+    /// Returns an error if the request is invalid, or if a run would refuse to send it.
     pub fn request(
         &self,
         prompt: &Prompt,
@@ -209,18 +210,18 @@ impl Runtime {
         wire::encode(prompt, messages, &credentials.options(options, stream))
     }
 
-    /// Makes a result of a provider's answer: the body of a response, or of a stream, as it came.
+    /// Converts the body of a provider's response, complete or streamed, to a result.
     ///
     /// # Errors
-    /// It is no such answer.
+    /// Returns an error if the body is not a valid response.
     pub fn process(&self, prompt: &Prompt, body: &[u8]) -> Result<Run> {
         self.process_with(prompt, body, &RunOptions::default())
     }
 
-    /// As [`Runtime::process`], for the answer of another provider or interface than the prompt's.
+    /// Converts the body of a response like [`Runtime::process`], for a provider or API type other than the prompt's.
     ///
     /// # Errors
-    /// As [`Runtime::process`].
+    /// Returns an error for the same reasons as [`Runtime::process`].
     pub fn process_with(&self, prompt: &Prompt, body: &[u8], options: &RunOptions) -> Result<Run> {
         let protocol = wire::protocol(options.provider_of(prompt), options.api_type_of(prompt).unwrap_or_default())?;
         let span = self.tracer().start("process");
@@ -228,15 +229,15 @@ impl Runtime {
         Run::new(&span, &prompt.spec().outputs, response)
     }
 
-    /// The async twin of [`Runtime::process`], which never waits.
+    /// Converts the body of a response: the async variant of [`Runtime::process`]. It completes immediately.
     ///
     /// # Errors
-    /// As [`Runtime::process`].
+    /// Returns an error for the same reasons as [`Runtime::process`].
     pub async fn process_async(&self, prompt: &Prompt, body: &[u8]) -> Result<Run> {
         self.process(prompt, body)
     }
 
-    /// Asks the provider that the prompt, or the caller, names.
+    /// Calls the provider that the options or the prompt specify.
     pub(crate) async fn call(&self, span: &Span, call: ModelCall<'_>) -> Result<Reply> {
         let ModelCall { prompt, options, .. } = call;
         let name = options.provider_of(prompt);
@@ -279,7 +280,7 @@ impl Runtime {
     }
 }
 
-/// Waits until all has arrived.
+/// Waits until the whole response has arrived.
 async fn drain(deltas: &mut dyn Deltas) -> Result<()> {
     while let Some(step) = deltas.next().await {
         step?;

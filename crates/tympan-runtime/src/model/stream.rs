@@ -1,4 +1,4 @@
-//! Answers as they arrive.
+//! Streamed responses.
 
 use std::collections::VecDeque;
 
@@ -16,16 +16,17 @@ use crate::net::io;
 use crate::trace::Span;
 use crate::trace::event;
 
-/// An answer that is still arriving.
+/// A response that is still arriving.
 ///
-/// It is an iterator over the steps, and [`ResponseStream::next_async`] and [`ResponseStream::into_stream`] are its
-/// async twins. After the last step, [`ResponseStream::finish`] has the result. Dropping it stops the model.
+/// It is a blocking iterator over the deltas. In async code, use [`ResponseStream::next_async`] or
+/// [`ResponseStream::into_stream`]. After the last delta, [`ResponseStream::finish`] returns the result. Dropping the
+/// stream cancels the response.
 pub struct ResponseStream {
     deltas: Box<dyn Deltas>,
     outputs: Vec<Property>,
-    /// Whether an error has been given on, after which nothing comes.
+    /// Whether an error has been returned, after which the stream is over.
     failed: bool,
-    /// The stages that go on for as long as the answer arrives: the call, and all of it.
+    /// The spans that last until the response is complete: the model call, and the run as a whole.
     execute: Span,
     span: Span,
 }
@@ -35,7 +36,7 @@ impl ResponseStream {
         Self { deltas, outputs: prompt.spec().outputs.clone(), failed: false, execute, span }
     }
 
-    /// The next step; `None` after the last.
+    /// Returns the next delta; `None` after the last.
     pub async fn next_async(&mut self) -> Option<Result<Delta>> {
         if self.failed {
             return None;
@@ -49,18 +50,19 @@ impl ResponseStream {
         next
     }
 
-    /// The result, once all has arrived. Steps that nobody has asked for are skipped.
+    /// Waits for the rest of the response and returns the result. Deltas that have not been read are skipped.
     ///
     /// # Errors
-    /// The answer ended too early, or is none. What had arrived is in [`Error::partial_text`].
+    /// Returns an error if the response is incomplete or invalid. [`Error::partial_text`] contains the text received so
+    /// far.
     pub fn finish(self) -> Result<Run> {
         io::wait(self.finish_async())
     }
 
-    /// The async twin of [`ResponseStream::finish`].
+    /// Waits for the rest of the response and returns the result: the async variant of [`ResponseStream::finish`].
     ///
     /// # Errors
-    /// As [`ResponseStream::finish`].
+    /// Returns an error for the same reasons as [`ResponseStream::finish`].
     pub async fn finish_async(mut self) -> Result<Run> {
         while let Some(step) = self.next_async().await {
             step?;
@@ -71,7 +73,7 @@ impl ResponseStream {
         Run::new(&self.span, &self.outputs, response)
     }
 
-    /// The steps as a stream of the `futures` crates.
+    /// Converts the response to a `Stream` of deltas, as defined by the `futures` crates.
     pub fn into_stream(self) -> impl Stream<Item = Result<Delta>> + Send {
         unfold(self, |mut stream| async move { stream.next_async().await.map(|step| (step, stream)) })
     }
@@ -80,7 +82,7 @@ impl ResponseStream {
 impl Iterator for ResponseStream {
     type Item = Result<Delta>;
 
-    /// Blocks the thread until the next step is there, inside and outside of asynchronous code.
+    /// Blocks the thread until the next delta arrives. This works inside and outside of async code.
     fn next(&mut self) -> Option<Self::Item> {
         io::wait(self.next_async())
     }
@@ -92,14 +94,14 @@ impl std::fmt::Debug for ResponseStream {
     }
 }
 
-/// The steps of an answer that comes over HTTP.
+/// The deltas of a response over HTTP.
 pub(crate) struct HttpDeltas {
     chunks: Chunks,
     decoder: StreamDecoder,
-    /// Errors repeat what the provider has written.
+    /// Removes secrets from errors, which may quote what the provider sent.
     redactor: Redactor,
     ready: VecDeque<Delta>,
-    /// Why there is nothing more to come, if that is not the end of the answer.
+    /// The error that ended the stream early, if any.
     failure: Option<Error>,
 }
 
@@ -113,7 +115,7 @@ impl HttpDeltas {
             if let Some(delta) = self.ready.pop_front() {
                 return Some(Ok(delta));
             }
-            // What came before a failure has been given on, and now the failure is.
+            // Return the failure only after all deltas that arrived before it.
             if let Some(failure) = &self.failure {
                 return Some(Err(failure.clone()));
             }

@@ -1,7 +1,8 @@
-//! Tokens, counted without a network.
+//! Counts tokens without a network.
 //!
-//! The vocabularies of OpenAI's models are built in. Other providers do not publish theirs for the models of today; the
-//! newer of the two is then a fair estimate: leave a tenth of the model's window free.
+//! The vocabularies of OpenAI's models are built in. Other providers do not publish the vocabularies of their current
+//! models. For those, the newer of the two is a reasonable estimate if you leave a tenth of the model's context window
+//! free.
 //!
 //! ```
 //! use tympan_runtime::model::tokens::Encoding;
@@ -15,26 +16,26 @@ use bpe_openai::Tokenizer;
 use tympan_core::turn::ContextBudget;
 use tympan_core::{ContentPart, Message};
 
-/// What a picture, a sound or a document counts. Only the provider knows better.
+/// The estimated size of an image, audio or a file, in tokens. Only the provider knows the exact number.
 const MEDIA_TOKENS: usize = 1000;
 
-/// What a message counts besides its content: its role, and what stands around it.
+/// The estimated overhead of a message, including its role, in tokens.
 const MESSAGE_TOKENS: usize = 4;
 
 /// A vocabulary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Encoding {
-    /// `cl100k_base`: GPT-4, GPT-3.5, and the models for embeddings.
+    /// `cl100k_base`: GPT-4, GPT-3.5 and the embedding models.
     Cl100k,
-    /// `o200k_base`: GPT-4o and everything after it.
+    /// `o200k_base`: GPT-4o and all later models.
     O200k,
 }
 
 impl Encoding {
-    /// The vocabulary of a model; of one that is not known, the newest.
+    /// Returns the vocabulary of a model, or the newest one if the model is unknown.
     pub fn of_model(model: &str) -> Self {
-        // Some name the maker first: `openai/gpt-4`.
+        // Some names start with the vendor: `openai/gpt-4`.
         let name = model.rsplit('/').next().unwrap_or(model);
         let is_version =
             |family: &str| name.strip_prefix(family).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
@@ -43,12 +44,12 @@ impl Encoding {
         if is_older { Self::Cl100k } else { Self::O200k }
     }
 
-    /// How many tokens a text has.
+    /// Returns the number of tokens in a text.
     pub fn count(self, text: &str) -> usize {
         self.tokenizer().count(text)
     }
 
-    /// How many tokens a message has, about: providers put a few of their own around it.
+    /// Returns the approximate number of tokens in a message. Providers add a few tokens around it.
     pub fn count_message(self, message: &Message) -> usize {
         let parts = message.content.iter().map(|part| match part {
             ContentPart::Text(text) => self.count(&text.value) + text.anchors.len() * MEDIA_TOKENS,
@@ -58,7 +59,7 @@ impl Encoding {
         MESSAGE_TOKENS + parts.sum::<usize>() + calls.map_or(0, |calls| self.count(&calls.to_string()))
     }
 
-    /// At most so many tokens of a conversation, for [`TurnOptions::context_budget`].
+    /// Returns a budget of this many tokens, for [`TurnOptions::context_budget`].
     ///
     /// [`TurnOptions::context_budget`]: tympan_core::turn::TurnOptions::context_budget
     pub fn budget(self, tokens: usize) -> ContextBudget {
@@ -103,7 +104,7 @@ mod tests {
         }
     }
 
-    /// What tiktoken 0.14 says, OpenAI's own encoder.
+    /// The counts of tiktoken 0.14, OpenAI's own tokenizer.
     const KNOWN: &[(&str, usize, usize)] = &[
         ("hello world", 2, 2),
         ("A tympan keeps the sheet in its place.", 10, 10),
@@ -121,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_long_word_takes_no_longer_than_a_long_text() {
-        // Encoders that merge pairs step by step need the square of this.
+        // Tokenizers that merge pairs one at a time take quadratic time here.
         assert!(Encoding::O200k.count(&"a".repeat(1_000_000)) > 100_000);
     }
 

@@ -1,20 +1,20 @@
-//! How two requests differ.
+//! Compares two requests.
 
 use serde_json::Value as Json;
 
-/// The most differences that are shown.
+/// The maximum number of differences to show.
 const SHOWN: usize = 5;
-/// The most characters of a value that are shown.
+/// The maximum number of characters of a value to show.
 const MAX_VALUE: usize = 60;
 
-/// A place where two values differ.
+/// A difference between two values.
 pub(super) struct Difference {
     path: String,
     recorded: Option<String>,
     asked: Option<String>,
 }
 
-/// All places where two values differ, in order.
+/// Returns all differences between two values, in order.
 pub(super) fn between(recorded: &Json, asked: &Json) -> Vec<Difference> {
     let mut differences = Vec::new();
     compare(String::new(), Some(recorded), Some(asked), &mut differences);
@@ -53,7 +53,7 @@ fn brief(value: &Json) -> String {
     }
 }
 
-/// The first few differences, in words.
+/// Formats the first few differences.
 pub(super) fn show(differences: &[Difference]) -> String {
     let shown = differences.iter().take(SHOWN).map(|Difference { path, recorded, asked }| match (recorded, asked) {
         (Some(recorded), Some(asked)) => format!("{path}: recorded {recorded}, asked for {asked}"),

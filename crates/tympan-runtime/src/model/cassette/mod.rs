@@ -1,8 +1,8 @@
-//! Cassettes: exchanges with a provider, kept as readable files, so that a run can be repeated without it.
+//! Cassettes: recorded exchanges with a provider, stored as readable files, so that a run can be replayed offline.
 //!
-//! A file holds one exchange. It is found by a hash of the request: of everything that the provider would see, but for
-//! the credentials and the name of this program. Only answers that arrived whole are kept. Whoever records has the
-//! secrets scrubbed before anything touches the disk.
+//! A file contains one exchange. It is found by a hash of the request, which covers everything that the provider would
+//! see except the credentials and the `user-agent`. Only complete responses are recorded, and secrets are removed
+//! before anything is written to disk.
 
 mod difference;
 mod pieces;
@@ -22,22 +22,22 @@ use url::Url;
 
 use crate::file::{read, write};
 
-/// The version of the files' form.
+/// The version of the file format.
 const VERSION: u32 = 1;
 
-/// The most bytes of a file: more than an answer of the most bytes that a client accepts takes up.
+/// The maximum size of a file, in bytes. It is larger than any response that the client accepts.
 const MAX_FILE_BYTES: u64 = 256 << 20;
 
-/// Whether exchanges are recorded or replayed.
+/// Whether to record or replay exchanges.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cassette {
-    /// Calls the provider, and keeps what was exchanged in this directory.
+    /// Calls the provider, and records the exchange in this directory.
     Record(PathBuf),
-    /// Never calls the provider: answers come from this directory, or there is an error.
+    /// Never calls the provider. Responses come from this directory; if there is none, the call fails.
     Replay(PathBuf),
 }
 
-/// What stands in a file.
+/// The contents of a file.
 #[derive(Serialize, Deserialize)]
 struct Exchange {
     version: u32,
@@ -45,7 +45,7 @@ struct Exchange {
     response: Recorded,
 }
 
-/// A request without what differs from machine to machine.
+/// A request without the parts that differ between machines.
 #[derive(Serialize, Deserialize)]
 struct Request {
     method: String,
@@ -55,37 +55,38 @@ struct Request {
     body: Json,
 }
 
-/// An answer that arrived whole.
+/// A complete response.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Recorded {
-    /// The status.
+    /// The HTTP status.
     pub(crate) status: u16,
-    /// The type of its content.
+    /// The content type.
     pub(crate) content_type: Option<String>,
-    /// What it said.
+    /// The content.
     #[serde(flatten)]
     pub(crate) content: Content,
 }
 
-/// The content of an answer.
+/// The content of a response.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Content {
-    /// All at once, as JSON.
+    /// A complete body, as JSON.
     Body(Json),
-    /// As a stream, in the pieces in which it came.
+    /// A stream, in its original chunks.
     Chunks(Vec<String>),
 }
 
 impl Recorded {
-    /// A whole answer.
+    /// Converts a complete response.
     pub(crate) fn whole(status: u16, content_type: Option<String>, body: &[u8]) -> Self {
         let text = || Json::String(String::from_utf8_lossy(body).into_owned());
         let body = serde_json::from_slice(body).unwrap_or_else(|_| text());
         Self { status, content_type, content: Content::Body(body) }
     }
 
-    /// A streamed answer. Pieces that end in the middle of a character get its rest.
+    /// Converts a streamed response. If a chunk ends in the middle of a character, the whole character is moved to the
+    /// next chunk.
     pub(crate) fn streamed(status: u16, content_type: Option<String>, chunks: &[Vec<u8>]) -> Self {
         let mut pieces: Vec<String> = Vec::with_capacity(chunks.len());
         let mut pending = Vec::new();
@@ -107,7 +108,7 @@ impl Recorded {
         Self { status, content_type, content: Content::Chunks(pieces) }
     }
 
-    /// The bytes of the answer, in the pieces in which they are to be given on.
+    /// Returns the bytes of the response, in the chunks to deliver.
     pub(crate) fn pieces(&self) -> Vec<Vec<u8>> {
         match &self.content {
             Content::Body(Json::String(text)) => vec![text.clone().into_bytes()],
@@ -116,7 +117,7 @@ impl Recorded {
         }
     }
 
-    /// Scrubs it. A secret may lie across pieces, and across events: the pieces are then put together.
+    /// Redacts the response. If a secret spans several chunks or events, the chunks are merged.
     fn scrubbed(self, scrub: &dyn Fn(Json) -> Json) -> Self {
         let content = match self.content {
             Content::Body(body) => Content::Body(scrub(body)),
@@ -135,10 +136,10 @@ impl Recorded {
     }
 }
 
-/// Keeps an exchange, in place of one with the same request.
+/// Records an exchange, replacing any existing one with the same request.
 ///
 /// # Errors
-/// It cannot be written.
+/// Returns an error if the file cannot be written.
 pub(crate) fn record(
     directory: &Path,
     request: &WireRequest,
@@ -153,10 +154,11 @@ pub(crate) fn record(
     written.map_err(|error| cannot("written", &path, &error))
 }
 
-/// The answer that was recorded for a request.
+/// Returns the recorded response to a request.
 ///
 /// # Errors
-/// There is none; the error says how the nearest request differs. Or a file cannot be read.
+/// Returns an error if there is none, describing the differences from the most similar request, or if a file cannot be
+/// read.
 pub(crate) fn replay(directory: &Path, request: &WireRequest, scrub: &dyn Fn(Json) -> Json) -> Result<Recorded> {
     let request = describe(request, scrub);
     let name = file_name(&request);
@@ -186,7 +188,7 @@ fn cannot(what: &str, path: &Path, reason: &dyn std::fmt::Display) -> Error {
         .with_help("delete the file and record it again")
 }
 
-/// Says what was asked for, and how it differs from what there is.
+/// Returns an error for an unknown request, with the differences from the most similar one.
 fn unknown(directory: &Path, asked: &Request) -> Error {
     let details = format!("{} {} in {}", asked.method, asked.url, directory.display());
     let error = Error::new(Kind::UnknownExchange, details);
@@ -202,7 +204,7 @@ fn unknown(directory: &Path, asked: &Request) -> Error {
         let differences = difference::between(&serde_json::to_value(&exchange.request).ok()?, &asked);
         Some((differences, path))
     });
-    // Of several that are as near, the first by name: the same on every machine.
+    // If several are equally similar, choose the first by name, so that the result is the same on every machine.
     let nearest = known.min_by(|(a, path_a), (b, path_b)| a.len().cmp(&b.len()).then_with(|| path_a.cmp(path_b)));
     match nearest {
         None => error.with_help("nothing has been recorded there"),
@@ -245,7 +247,7 @@ fn describe(request: &WireRequest, scrub: &dyn Fn(Json) -> Json) -> Request {
     }
 }
 
-/// An address without credentials in it.
+/// Removes credentials from a URL.
 fn scrubbed_url(url: &str, scrub: &dyn Fn(Json) -> Json) -> String {
     let Ok(mut parsed) = Url::parse(url) else { return String::new() };
     let _ = parsed.set_username("");

@@ -1,13 +1,13 @@
-//! Secrets that a stream tells a few letters at a time: no event holds them, and all together do.
+//! Redacts secrets that a stream splits across several events, so that no single event contains them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value as Json;
 
-/// The events of a stream without secrets that lie across several of them.
+/// Redacts secrets that span several events of a stream.
 ///
-/// What stands at the same place of several events is read as one text. If that holds a secret, the first of them gets
-/// the whole text without it, and the others nothing.
+/// The strings at the same path in all events are concatenated. If the result contains a secret, the first of these
+/// strings is replaced by the whole redacted text, and the others by empty strings.
 pub(super) fn scrub(stream: &str, scrub: &dyn Fn(Json) -> Json) -> String {
     let mut lines: Vec<Line<'_>> = stream.split_inclusive(['\n', '\r']).map(Line::read).collect();
     let mut places: BTreeMap<String, BTreeSet<usize>> = BTreeMap::new();
@@ -37,7 +37,7 @@ pub(super) fn scrub(stream: &str, scrub: &dyn Fn(Json) -> Json) -> String {
     lines.iter().map(Line::write).collect()
 }
 
-/// A line of a stream, and the event that stands in it.
+/// A line of a stream and the event in it.
 struct Line<'a> {
     text: &'a str,
     event: Json,
@@ -59,8 +59,8 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Visits all texts of a value with their places. What tells apart the parts of an answer that arrive together, such as
-/// the number of a call, belongs to the place.
+/// Visits all strings in a value, with their paths. A path includes the fields that distinguish interleaved parts of a
+/// response, such as the index of a tool call.
 fn visit(value: &mut Json, place: String, visitor: &mut dyn FnMut(&str, &mut String)) {
     match value {
         Json::String(text) => visitor(&place, text),
