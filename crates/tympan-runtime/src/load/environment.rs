@@ -1,4 +1,4 @@
-//! Which environment variables a prompt file may read.
+//! The environment variables that a prompt file may read.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -8,31 +8,31 @@ use tympan_core::{Error, Kind, Result};
 
 use crate::load::LoadOptions;
 
-/// The variables of a file, such as a `.env` file.
+/// A file of variables, such as a `.env` file.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct EnvFile {
-    /// The name of the file, which errors show. Files with different names are different sources of values.
+    /// The name of the file, as shown in errors. Files with different names are different sources of values.
     pub name: String,
-    /// Its variables.
+    /// The variables.
     pub variables: HashMap<String, String>,
 }
 
 impl fmt::Debug for EnvFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Variables hold credentials: their names are enough.
+        // Values may be credentials, so only the names are shown.
         let names = self.variables.keys().collect::<Vec<_>>();
         f.debug_struct("EnvFile").field("name", &self.name).field("variables", &names).finish()
     }
 }
 
-/// What the variables of [`LoadOptions::env_defaults`] are called in errors.
+/// The name of [`LoadOptions::env_defaults`] in errors.
 const DEFAULTS: &str = "env_defaults";
 
 impl LoadOptions {
-    /// Returns the value of a variable and who set it: the host in its environment, or a file of variables. Nothing is
-    /// asked about what prompts may read; see [`LoadOptions::env`].
+    /// Returns the value and the source of a variable: the host's environment, or a file of variables. This does not
+    /// check whether prompts may read it; see [`LoadOptions::env`].
     pub fn variable(&self, name: &str) -> Option<(String, ValueSource)> {
-        // What is not Unicode is set, but has no value that could be used.
+        // A value that is not Unicode counts as set, but cannot be used.
         let of_host = of_host(name, self).ok()?.map(|value| (value, ValueSource::Host));
         of_host.or_else(|| self.of_files(name))
     }
@@ -44,28 +44,28 @@ impl LoadOptions {
     }
 }
 
-/// Which environment variables a prompt file may read.
+/// The environment variables that a prompt file may read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum EnvPolicy {
-    /// All of them: the file is as trusted as the program that loads it.
+    /// All variables. The file is trusted as much as the program that loads it.
     #[default]
     AllowAll,
-    /// Those with one of these names, in which `*` stands for any characters, also none.
+    /// Variables that match one of these patterns, in which `*` matches any characters, or none.
     AllowList(Vec<String>),
-    /// None of them.
+    /// No variables.
     Deny,
-    /// None of them, and none is missed: a reference stays what it is, without its default. For tools that look at
-    /// prompts and never use them, such as one that makes hashes: what they say is the same on every machine.
+    /// No variables, but references do not fail: they remain as written, without their defaults. This is for tools that
+    /// inspect prompts without running them, such as for hashing, so that the result is the same on every machine.
     AsWritten,
 }
 
 impl EnvPolicy {
-    /// Only the variables with one of these names, in which `*` stands for any characters.
+    /// Creates a policy that allows only variables matching one of these patterns, in which `*` matches any characters.
     pub fn allow<I: IntoIterator<Item = S>, S: Into<String>>(names: I) -> Self {
         Self::AllowList(names.into_iter().map(Into::into).collect())
     }
 
-    /// Whether a prompt may read this variable.
+    /// Returns whether a prompt may read this variable.
     pub fn allows(&self, name: &str) -> bool {
         match self {
             Self::AllowAll | Self::AsWritten => true,
@@ -75,13 +75,13 @@ impl EnvPolicy {
     }
 }
 
-/// Whether a name fits a pattern in which `*` stands for any characters.
+/// Returns whether a name matches a pattern, in which `*` matches any characters.
 fn matches(pattern: &str, name: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(mut name) = name.strip_prefix(start) else { return false };
     let mut parts: Vec<&str> = rest.split('*').collect();
     let end = parts.pop().unwrap_or_default();
-    // The earliest match of each part leaves the most for the others.
+    // Matching each part as early as possible leaves the most room for the others.
     for part in parts {
         let Some(at) = name.find(part) else { return false };
         name = &name[at + part.len()..];
@@ -89,7 +89,7 @@ fn matches(pattern: &str, name: &str) -> bool {
     name.ends_with(end)
 }
 
-/// The value of a variable, if the host lets prompts read it.
+/// Returns the value of a variable, if the host allows prompts to read it.
 pub(super) fn read(name: &str, options: &LoadOptions) -> Result<Option<String>> {
     if name.is_empty() || name.contains(['=', '\0']) {
         return Err(Error::new(Kind::EnvNotSet, name).with_help("this cannot be the name of a variable"));
@@ -105,7 +105,7 @@ pub(super) fn read(name: &str, options: &LoadOptions) -> Result<Option<String>> 
     Ok(of_host(name, options)?.or_else(|| options.of_files(name).map(|(value, _)| value)))
 }
 
-/// The value that the environment has for a variable, or what the host uses in place of the environment.
+/// Returns the value of a variable in the environment, or in the host's replacement of it.
 fn of_host(name: &str, options: &LoadOptions) -> Result<Option<String>> {
     if let Some(variables) = &options.env_vars {
         return Ok(variables.get(name).cloned());

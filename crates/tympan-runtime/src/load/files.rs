@@ -1,8 +1,8 @@
-//! Reading the files that a prompt refers to, and no others.
+//! Reads the files that a prompt refers to, and no others.
 //!
-//! A file is opened beneath a directory that the prompt may read from, in one step that no link can leave; whether it is
-//! a regular file of acceptable size is then asked of the open file, and its text is read from the same one. Nothing is
-//! decided about a path that could mean another file a moment later.
+//! A file is opened beneath an allowed directory, in a single step that no link can escape. Its type and size are then
+//! checked on the open file, and its text is read from the same handle. No decision depends on a path that could refer
+//! to another file a moment later.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -14,7 +14,7 @@ use tympan_core::{Error, Kind, Result};
 
 use crate::file::read;
 
-/// The directories that one prompt may read from.
+/// The directories that a prompt may read from.
 pub(super) struct Files<'o> {
     base: &'o Path,
     roots: &'o [PathBuf],
@@ -23,10 +23,10 @@ pub(super) struct Files<'o> {
     base_dir: Option<Dir>,
 }
 
-/// What became of opening a path beneath a directory.
+/// The result of opening a path beneath a directory.
 enum Opened {
     File(File),
-    /// The path, or a link on it, leads out of the directory.
+    /// The path, or a link in it, leads out of the directory.
     Outside,
     Failed(Error),
 }
@@ -36,7 +36,7 @@ impl<'o> Files<'o> {
         Self { base, roots, max_bytes, base_dir: None }
     }
 
-    /// The text of the file at a path as a prompt writes it.
+    /// Reads the text of the file at a path, as written in a prompt.
     pub(super) fn read(&mut self, path: &str) -> Result<String> {
         check_path(path)?;
         let target = Path::new(path);
@@ -62,9 +62,9 @@ impl<'o> Files<'o> {
         }
     }
 
-    /// Opens a path if it lies, after links are followed, inside the prompt's directory or a root of the host's.
+    /// Opens a path if, after following links, it is inside the prompt's directory or one of the host's roots.
     fn open_in_roots(&self, target: &Path, written: &str) -> Result<File> {
-        // Where the path leads now is only a hint at the root to look in: the root's handle decides.
+        // Where the path leads now only suggests which root to try. Access is decided by the handle of the root.
         let Ok(target) = target.canonicalize().or_else(|_| absolute(target).ok_or(())) else {
             return Err(outside(written));
         };
@@ -103,7 +103,7 @@ fn open_beneath(dir: &Dir, path: &Path, written: &str) -> Opened {
     }
 }
 
-/// Refuses paths that mean something else on another system, or that people expect a shell or a browser to read.
+/// Rejects paths that have a different meaning on other systems, or that only a shell or a browser would interpret.
 fn check_path(path: &str) -> Result<()> {
     let unusable = |reason: &str, help: &str| {
         Err(Error::new(Kind::InvalidReferencedFile, format_args!("{path}: {reason}")).with_help(help))
@@ -134,7 +134,7 @@ fn check_path(path: &str) -> Result<()> {
     Ok(())
 }
 
-/// Whether the path leaves the directory it starts in, read as text: also if what it names on the way is not there.
+/// Returns whether the path, taken as text, leaves the directory that it starts in. It does not have to exist.
 fn climbs_out(path: &Path) -> bool {
     let mut depth = 0_usize;
     for component in path.components() {
@@ -148,7 +148,7 @@ fn climbs_out(path: &Path) -> bool {
     false
 }
 
-/// A path without `.` and `..`, for a file that is not there to be asked.
+/// Returns an absolute path without `.` and `..`, for a file that does not exist.
 fn absolute(path: &Path) -> Option<PathBuf> {
     let mut result = PathBuf::new();
     for component in std::path::absolute(path).ok()?.components() {

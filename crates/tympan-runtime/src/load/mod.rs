@@ -1,4 +1,4 @@
-//! Loading prompt files, with the environment and the files that they refer to.
+//! Loads prompt files, and resolves their references to the environment and to other files.
 
 mod environment;
 mod files;
@@ -22,28 +22,29 @@ use files::Files;
 
 use crate::file::read;
 
-/// The most bytes that a prompt file, or a file that it refers to, may have unless the host says otherwise.
+/// The default limit on the size of a prompt file, or of a file that it refers to, in bytes.
 pub const DEFAULT_MAX_FILE_BYTES: u64 = 8 * 1024 * 1024;
 
-/// What a prompt file may reach while it is loaded.
+/// What a prompt file may access while it is loaded.
 #[derive(Clone)]
 pub struct LoadOptions {
-    /// Which environment variables `${env:NAME}` may name.
+    /// The environment variables that `${env:NAME}` may refer to.
     pub env: EnvPolicy,
-    /// Variables to use in place of the process's environment.
+    /// Variables to use instead of the process's environment.
     pub env_vars: Option<HashMap<String, String>>,
-    /// Files of variables that the environment does not have, such as `.env` files; what an earlier one says stands.
-    /// They never take the place of a variable that is set, not even of an empty one.
+    /// Files of variables, such as `.env` files, for variables that are not in the environment. Earlier files take
+    /// precedence. They never override a variable that is set, even if it is empty.
     ///
-    /// Whoever wrote such a file is not the host: an address from it gets no key that is not from the same file.
+    /// Such a file is not trusted like the host: a key is sent to an address from the file only if the key comes from
+    /// the same file.
     pub env_files: Vec<EnvFile>,
-    /// Values for variables that neither the environment nor a file has. They count as one more file.
+    /// Values for variables that are neither in the environment nor in a file. They count as one more file.
     pub env_defaults: HashMap<String, String>,
-    /// Directories besides the prompt's own that `${file:path}` may read from.
+    /// Directories that `${file:path}` may read from, in addition to the prompt's own.
     pub file_roots: Vec<PathBuf>,
-    /// The most bytes that any file may have.
+    /// The maximum size of a file, in bytes.
     pub max_file_bytes: u64,
-    /// What the prompt of a directive says first; `None` means [`tympan_core::directive::INSTRUCTION`].
+    /// The instruction at the beginning of a directive's prompt; `None` means [`tympan_core::directive::INSTRUCTION`].
     pub directive_instruction: Option<String>,
 }
 
@@ -65,7 +66,7 @@ impl fmt::Debug for LoadOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LoadOptions")
             .field("env", &self.env)
-            // Variables hold credentials: their names are enough.
+            // Values may be credentials, so only the names are shown.
             .field("env_vars", &self.env_vars.as_ref().map(|vars| vars.keys().collect::<Vec<_>>()))
             .field("env_files", &self.env_files)
             .field("env_defaults", &self.env_defaults.keys().collect::<Vec<_>>())
@@ -76,14 +77,15 @@ impl fmt::Debug for LoadOptions {
     }
 }
 
-/// What a file says, its source, and what is worth knowing about it.
+/// The source of a file, its document, and any warnings about it.
 pub type LoadedDocument = (SourceFile, Document, Vec<Diagnostic>);
 
-/// Reads a `.prompty` file.
+/// Loads a `.prompty` file.
 ///
 /// # Errors
 ///
-/// The first mistake in the file, with all others in [`Error::others`]; or why it cannot be read.
+/// Returns the first error in the file, with all other diagnostics in [`Error::others`], or an error if the file cannot
+/// be read.
 pub fn load_document(path: impl AsRef<Path>, options: &LoadOptions) -> Result<LoadedDocument> {
     let path = path.as_ref();
     let source = read_prompt_file(path, options.max_file_bytes)?;
@@ -98,7 +100,7 @@ enum Format {
 }
 
 impl Format {
-    /// The format that a name stands for; `None` if it has no extension, and so says nothing.
+    /// Returns the format for a file name; `None` if it has no extension.
     fn of(name: &Path) -> Option<Self> {
         let extension = name.extension()?.to_str().unwrap_or_default();
         Some(match Syntax::from_extension(extension) {
@@ -120,35 +122,35 @@ impl Format {
     }
 }
 
-/// Loads a prompt file of whatever format its name stands for.
+/// Loads a prompt file in the format that its name implies.
 ///
 /// # Errors
 ///
-/// As [`load_document`].
+/// Returns the first error in the file, or an error if it cannot be read; see [`load_document`].
 pub(crate) fn load_prompt(path: &Path, options: &LoadOptions) -> Result<Prompt> {
     let source = read_prompt_file(path, options.max_file_bytes)?;
     Format::of(path).unwrap_or(Format::Prompty).load(source, directory_of(path), options)
 }
 
-/// As [`load_prompt`], for text that is called `name`. Where the name says nothing, the text does.
+/// Loads a prompt from text with a name. If the name has no extension, the text determines the format.
 pub(crate) fn load_prompt_str(text: &str, name: &str, base_dir: &Path, options: &LoadOptions) -> Result<Prompt> {
     let by_content = || if directive::is_directive(text) { Format::Directive } else { Format::Prompty };
     let format = Format::of(Path::new(name)).unwrap_or_else(by_content);
     format.load(SourceFile::new(name, text), base_dir, options)
 }
 
-/// The text of a file that a prompt in this directory names, by the rules for what prompts refer to.
+/// Reads a file that a prompt in this directory refers to, with the same restrictions as for all references.
 ///
 /// # Errors
-/// It is not there, may not be read, or is no text.
+/// Returns an error if the file does not exist, cannot be read or is not text.
 pub(crate) fn read_beside(directory: &Path, path: &str, options: &LoadOptions) -> Result<String> {
     Files::new(directory, &options.file_roots, options.max_file_bytes).read(path)
 }
 
-/// Loads a prompt file that a prompt in this directory names.
+/// Loads a prompt file that a prompt in this directory refers to.
 ///
 /// # Errors
-/// As [`read_beside`] and [`load_document`].
+/// Returns an error if [`read_beside`] or [`load_document`] does.
 pub(crate) fn load_beside(directory: &Path, path: &str, options: &LoadOptions) -> Result<Prompt> {
     let text = read_beside(directory, path, options)?;
     let file = directory.join(path);
@@ -160,11 +162,12 @@ fn prompt((source, document, warnings): LoadedDocument) -> Prompt {
     Prompt::from_document(spec, source, body.start, warnings).with_env_values(env_values)
 }
 
-/// Reads the text of a `.prompty` file that is called `name` in messages and whose references start at `base_dir`.
+/// Loads a document from the text of a `.prompty` file. `name` identifies it in messages, and its references are
+/// relative to `base_dir`.
 ///
 /// # Errors
 ///
-/// The first mistake in the text, with all others in [`Error::others`].
+/// Returns the first error in the text, with all other diagnostics in [`Error::others`].
 pub fn load_document_str(
     text: &str,
     name: &str,
@@ -180,13 +183,13 @@ fn parse(source: SourceFile, base_dir: &Path, options: &LoadOptions) -> Result<L
     if let Some(document) = document {
         return Ok((source, document, diagnostics));
     }
-    // There is an error among the findings, or there would be a document.
+    // If there is no document, the diagnostics contain an error.
     let first = diagnostics.iter().position(Diagnostic::is_error).map(|at| diagnostics.remove(at));
     let error = first.map_or_else(|| Error::new(Kind::InvalidDocument, "it cannot be read"), Error::from_diagnostic);
     Err(error.in_source(&source, 0).with_others(diagnostics))
 }
 
-/// Where the references of a prompt file start.
+/// Returns the directory that the references of a prompt file are relative to.
 fn directory_of(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -210,11 +213,11 @@ fn read_prompt_file(path: &Path, max_bytes: u64) -> Result<SourceFile> {
     }
 }
 
-/// Says where the first byte is that cannot be read.
+/// Returns an error with the position of the first invalid byte.
 fn not_utf8(name: &str, error: &std::string::FromUtf8Error) -> Error {
     let at = error.utf8_error().valid_up_to();
     let byte = error.as_bytes().get(at).copied().unwrap_or_default();
-    // The text before that byte is the same in both, and so is its place.
+    // The text before that byte is the same in both, so its position is too.
     let source = SourceFile::new(name, String::from_utf8_lossy(error.as_bytes()).into_owned());
     Error::new(Kind::UnreadableFile, format_args!("{name}: byte {at} (0x{byte:02x}) is not UTF-8"))
         .with_help("save the file as UTF-8")
@@ -222,7 +225,7 @@ fn not_utf8(name: &str, error: &std::string::FromUtf8Error) -> Error {
         .in_source(&source, 0)
 }
 
-/// The host's side of a prompt's references.
+/// Resolves a prompt's references for the host.
 struct Host<'o> {
     options: &'o LoadOptions,
     files: Files<'o>,

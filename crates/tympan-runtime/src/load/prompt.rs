@@ -1,4 +1,4 @@
-//! Prompts from files.
+//! Loads prompts from files.
 
 use std::path::Path;
 
@@ -14,11 +14,12 @@ use crate::trace::Span;
 use crate::trace::event;
 
 impl Runtime {
-    /// Loads a prompt file: a prompt definition if its name ends in `.yaml`, `.yml`, `.json` or `.toml`, a directive if
-    /// it ends in `.md`, and a `.prompty` file otherwise.
+    /// Loads a prompt file. Files named `.yaml`, `.yml`, `.json` or `.toml` are prompt definitions, files named `.md`
+    /// are directives, and all others are `.prompty` files.
     ///
     /// # Errors
-    /// The first mistake in the file, with all others in [`Error::others`]; or why it cannot be read.
+    /// Returns the first error in the file, with all other diagnostics in [`Error::others`], or an error if the file
+    /// cannot be read.
     #[tracing::instrument(name = "load", level = "info", skip_all)]
     pub fn load(&self, path: impl AsRef<Path>) -> Result<Prompt> {
         let (span, path) = (self.tracer().start("load"), path.as_ref());
@@ -28,15 +29,16 @@ impl Runtime {
         prompt
     }
 
-    /// The async twin of [`Runtime::load`]: inside a tokio runtime, files are read where waiting is allowed.
+    /// Loads a prompt file: the async variant of [`Runtime::load`]. Inside a tokio runtime, files are read on a thread
+    /// for blocking work.
     ///
     /// # Errors
-    /// As [`Runtime::load`].
+    /// Returns an error for the same reasons as [`Runtime::load`].
     pub async fn load_async(&self, path: impl AsRef<Path>) -> Result<Prompt> {
         self.load_as(&self.tracer().start("load"), path.as_ref()).await
     }
 
-    /// Loads as the stage that a span stands for.
+    /// Loads a prompt file, and records it in a span.
     pub(crate) async fn load_as(&self, span: &Span, path: &Path) -> Result<Prompt> {
         span.inputs(|| json!({ "path": path.display().to_string() }));
         #[cfg(not(feature = "providers"))]
@@ -57,37 +59,37 @@ impl Runtime {
         prompt
     }
 
-    /// Loads a prompt from the text of a prompt file, which is called `name` in messages and whose references start
-    /// at `base_dir`.
+    /// Loads a prompt from the text of a prompt file. `name` identifies it in messages, and its references are relative
+    /// to `base_dir`.
     ///
     /// # Errors
-    /// The first mistake in the text, with all others in [`Error::others`].
+    /// Returns the first error in the text, with all other diagnostics in [`Error::others`].
     #[tracing::instrument(name = "load", level = "info", skip_all)]
     pub fn load_str(&self, text: &str, name: &str, base_dir: impl AsRef<Path>) -> Result<Prompt> {
         load_prompt_str(text, name, base_dir.as_ref(), &self.options().load)
     }
 }
 
-/// Loads a prompt file. See [`Runtime::load`].
+/// Loads a prompt file with the default runtime. See [`Runtime::load`].
 ///
 /// # Errors
-/// As [`Runtime::load`].
+/// Returns an error for the same reasons as [`Runtime::load`].
 pub fn load(path: impl AsRef<Path>) -> Result<Prompt> {
     default_runtime().load(path)
 }
 
-/// The async twin of [`load`].
+/// Loads a prompt file with the default runtime: the async variant of [`load`].
 ///
 /// # Errors
-/// As [`load`].
+/// Returns an error for the same reasons as [`load`].
 pub async fn load_async(path: impl AsRef<Path>) -> Result<Prompt> {
     default_runtime().load_async(path).await
 }
 
-/// Loads a prompt from the text of a prompt file. See [`Runtime::load_str`].
+/// Loads a prompt from the text of a prompt file with the default runtime. See [`Runtime::load_str`].
 ///
 /// # Errors
-/// As [`Runtime::load_str`].
+/// Returns an error for the same reasons as [`Runtime::load_str`].
 pub fn load_str(text: &str, name: &str, base_dir: impl AsRef<Path>) -> Result<Prompt> {
     default_runtime().load_str(text, name, base_dir)
 }
