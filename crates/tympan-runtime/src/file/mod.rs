@@ -1,4 +1,4 @@
-//! Files: opened safely, written atomically.
+//! Files, opened safely and written atomically.
 
 #[cfg(feature = "signatures")]
 pub mod keys;

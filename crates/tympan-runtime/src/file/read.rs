@@ -1,8 +1,8 @@
-//! Opening and reading files without surprises.
+//! Opens and reads files safely.
 //!
-//! There is one way for every file: open it without waiting, ask the open file what it is, and read it up to a bound.
-//! Only regular files are read, so no pipe blocks and no device goes on for ever. A file that Tympan finds by itself,
-//! such as `.env` or `tympan.lock`, is opened beneath its directory, and a link that leads out of there is an error.
+//! Every file is opened without blocking, checked on the open handle, and read up to a size limit. Only regular files
+//! are read, so a pipe cannot block and a device cannot produce endless data. Files that Tympan finds by itself, such
+//! as `.env` or `tympan.lock`, are opened beneath their directory, and a link that leads out of it is an error.
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Read, Result};
@@ -12,13 +12,13 @@ use cap_fs_ext::OpenOptionsSyncExt;
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, OpenOptions};
 
-/// Opens a file that somebody named. Links are followed, wherever they lead.
+/// Opens a file that the user named. Links are followed without restrictions.
 ///
-/// Besides regular files this accepts a descriptor that the process already has, as a shell passes one for `<(…)`:
-/// `/dev/stdin`, `/dev/fd/63`.
+/// In addition to regular files, this accepts file descriptors of this process, such as those that a shell passes for
+/// `<(…)`: `/dev/stdin`, `/dev/fd/63`.
 ///
 /// # Errors
-/// It is not there, may not be read, or is not a regular file.
+/// Returns an error if the file does not exist, cannot be read, or is neither a regular file nor such a descriptor.
 pub fn open(path: &Path) -> Result<File> {
     if !is_descriptor(path) {
         return open_regular(path);
@@ -27,18 +27,18 @@ pub fn open(path: &Path) -> Result<File> {
     if file.metadata()?.is_dir() { Err(a_directory()) } else { Ok(file) }
 }
 
-/// Opens a regular file that somebody named. Links are followed, wherever they lead.
+/// Opens a regular file that the user named. Links are followed without restrictions.
 ///
 /// # Errors
-/// It is not there, may not be read, or is not a regular file.
+/// Returns an error if the file does not exist, cannot be read, or is not a regular file.
 pub fn open_regular(path: &Path) -> Result<File> {
     open_regular_with(path, OpenOptions::new().read(true))
 }
 
-/// Opens a regular file that somebody named, to add to its end. Links are followed, wherever they lead.
+/// Opens a regular file that the user named, for appending. Links are followed without restrictions.
 ///
 /// # Errors
-/// It is not there, may not be written, or is not a regular file.
+/// Returns an error if the file does not exist, cannot be written, or is not a regular file.
 pub(crate) fn open_to_append(path: &Path) -> Result<File> {
     open_regular_with(path, OpenOptions::new().read(true).append(true))
 }
@@ -48,10 +48,11 @@ fn open_regular_with(path: &Path, options: &mut OpenOptions) -> Result<File> {
     regular(file.map_err(without_waiting)?.into_std())
 }
 
-/// Opens a file of a directory that nobody named: its name is fixed, or the directory lists it.
+/// Opens a file in a directory that the user did not name: its name is fixed, or was found by listing the directory.
 ///
 /// # Errors
-/// It is not there, may not be read, is not a regular file, or a link leads out of the directory.
+/// Returns an error if the file does not exist, cannot be read, is not a regular file, or if a link leads out of the
+/// directory.
 pub fn open_in(directory: &Path, name: impl AsRef<Path>) -> Result<File> {
     let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
     let directory = Dir::open_ambient_dir(directory, ambient_authority())?;
@@ -64,37 +65,37 @@ pub fn open_in(directory: &Path, name: impl AsRef<Path>) -> Result<File> {
     })
 }
 
-/// Opens a regular file beneath a directory. See [`is_outside`].
+/// Opens a regular file beneath a directory. Use [`is_outside`] to recognize a path that leads out of it.
 pub(crate) fn open_beneath(directory: &Dir, path: &Path) -> Result<File> {
     let file = directory.open_with(path, OpenOptions::new().read(true).nonblock(true));
     regular(file.map_err(without_waiting)?.into_std())
 }
 
-/// Whether a path was not opened because it leads out of its directory.
+/// Returns whether a path was rejected because it leads out of its directory.
 pub(crate) fn is_outside(error: &Error) -> bool {
-    // The system's own refusals carry its error number; this one is cap-std's.
+    // Errors of the operating system have an error number; this one comes from cap-std.
     error.kind() == ErrorKind::PermissionDenied && error.raw_os_error().is_none()
 }
 
-/// All bytes of a file.
+/// Reads all bytes of a file.
 ///
 /// # Errors
-/// There are more than `most` of them ([`ErrorKind::FileTooLarge`]), or they cannot be read.
+/// Returns an error if the file has more than `most` bytes ([`ErrorKind::FileTooLarge`]) or cannot be read.
 pub fn bytes(file: File, most: u64) -> Result<Vec<u8>> {
     let length = file.metadata()?.len();
     if length > most {
         return Err(too_large(most));
     }
     let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
-    // The file may grow meanwhile, and a descriptor does not know how much will come.
+    // The file may grow in the meantime, and the length of a descriptor's data is unknown.
     file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most { Err(too_large(most)) } else { Ok(bytes) }
 }
 
-/// The text of a file.
+/// Reads the text of a file.
 ///
 /// # Errors
-/// Fails as [`bytes()`] does, and if the file is not UTF-8.
+/// Returns an error if [`bytes()`] does, or if the file is not UTF-8.
 pub fn text(file: File, most: u64) -> Result<String> {
     String::from_utf8(bytes(file, most)?).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
@@ -122,7 +123,8 @@ fn regular(file: File) -> Result<File> {
     if metadata.is_file() { Ok(file) } else { Err(not_regular()) }
 }
 
-/// A pipe without a reader, a socket and a directory cannot be opened at all, and the system says so in its own words.
+/// Replaces the system's error for something that cannot be opened without blocking, such as a socket, or for a
+/// directory.
 fn without_waiting(error: Error) -> Error {
     #[cfg(unix)]
     if error.raw_os_error() == Some(NO_SUCH_DEVICE) {
@@ -135,7 +137,7 @@ fn without_waiting(error: Error) -> Error {
 #[cfg(unix)]
 const NO_SUCH_DEVICE: i32 = 6;
 
-/// Whether a path names a descriptor of this process.
+/// Returns whether a path names a file descriptor of this process.
 fn is_descriptor(path: &Path) -> bool {
     let is_numbered = || {
         let folders = [Path::new("/dev/fd"), Path::new("/proc/self/fd")];

@@ -1,9 +1,9 @@
-//! Points in time as people read them, in UTC.
+//! Formats points in time in UTC.
 
 use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A point in time in UTC. It is shown as `2026-02-22T02:41:03Z`.
+/// A point in time in UTC, displayed as `2026-02-22T02:41:03Z`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UtcTime {
     year: u64,
@@ -48,13 +48,13 @@ impl UtcTime {
         Self { year, month, day: days + 1, hour, minute, second, microsecond }
     }
 
-    /// `20260222.024103`, for the names of files.
+    /// Formats the time as `20260222.024103`, for file names.
     pub fn compact(&self) -> String {
         let Self { year, month, day, hour, minute, second, .. } = self;
         format!("{year:04}{month:02}{day:02}.{hour:02}{minute:02}{second:02}")
     }
 
-    /// `2026-02-22T02:41:03.000125Z`, for whoever compares.
+    /// Formats the time as `2026-02-22T02:41:03.000125Z`, with microseconds.
     pub fn precise(&self) -> String {
         let seconds = self.to_string();
         format!("{}.{:06}Z", seconds.trim_end_matches('Z'), self.microsecond)

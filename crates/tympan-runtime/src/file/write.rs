@@ -1,13 +1,13 @@
-//! Files that are never seen half written.
+//! Writes files atomically, so that they are never seen incomplete.
 
 use std::fs::{self, OpenOptions};
 use std::io::{Error, ErrorKind, Result, Write};
 use std::path::{Path, PathBuf};
 
-/// Makes a file that is complete as soon as it is there, and never takes the place of another.
+/// Creates a file atomically, without replacing an existing one.
 ///
 /// # Errors
-/// There is a file of that name already, or it cannot be written.
+/// Returns an error if the file already exists or cannot be written.
 pub fn create(path: &Path, bytes: &[u8], mode: u32) -> Result<()> {
     let beside = write_beside(path, bytes, mode)?;
     let linked = fs::hard_link(&beside, path);
@@ -15,21 +15,21 @@ pub fn create(path: &Path, bytes: &[u8], mode: u32) -> Result<()> {
     linked
 }
 
-/// Replaces the text of a file that somebody named, in one step: whoever reads it sees the old text or the new one.
+/// Replaces the text of a file that the user named, atomically: readers see either the old or the new text.
 ///
 /// # Errors
-/// It is not a regular file, or cannot be written.
+/// Returns an error if the file does not exist, is not a regular file, or cannot be written.
 pub fn replace(path: &Path, text: &str) -> Result<()> {
-    // What a link leads to is replaced, and not the link.
+    // Replace the target of a link, not the link itself.
     let path = fs::canonicalize(path)?;
     rewrite(&path, text.as_bytes(), &fs::metadata(&path)?)
 }
 
-/// Writes a file whose name is fixed, in one step: creates it, or replaces the one that is there.
+/// Writes a file with a fixed name atomically, creating or replacing it.
 ///
 /// # Errors
-/// Something else than a regular file has that name, such as a link, or it cannot be written. Nothing is ever written
-/// through a link.
+/// Returns an error if the name exists but is not a regular file, such as a link, or if it cannot be written. Never
+/// writes through a link.
 pub fn put(path: &Path, bytes: &[u8], mode: u32) -> Result<()> {
     match fs::symlink_metadata(path) {
         Ok(metadata) => rewrite(path, bytes, &metadata),
@@ -38,7 +38,7 @@ pub fn put(path: &Path, bytes: &[u8], mode: u32) -> Result<()> {
     }
 }
 
-/// Replaces a file that is there.
+/// Replaces an existing file.
 fn rewrite(path: &Path, bytes: &[u8], metadata: &fs::Metadata) -> Result<()> {
     if metadata.is_symlink() {
         return Err(Error::new(ErrorKind::InvalidInput, "it is a symbolic link"));
@@ -47,14 +47,14 @@ fn rewrite(path: &Path, bytes: &[u8], metadata: &fs::Metadata) -> Result<()> {
         return Err(Error::new(ErrorKind::InvalidInput, "it is not a regular file"));
     }
     let beside = write_beside(path, bytes, 0o600)?;
-    // A name that has become a link since then is replaced, too: renaming follows none.
+    // If the name has become a link in the meantime, the link is replaced, because renaming does not follow links.
     let placed = fs::set_permissions(&beside, metadata.permissions()).and_then(|()| fs::rename(&beside, path));
     placed.inspect_err(|_| {
         let _ = fs::remove_file(&beside);
     })
 }
 
-/// Writes a file of another name in the same folder. It has its mode from the beginning.
+/// Writes a temporary file in the same folder. It has the given mode from the start.
 fn write_beside(path: &Path, bytes: &[u8], mode: u32) -> Result<PathBuf> {
     let random = getrandom::u64().map_err(Error::other)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
