@@ -59,7 +59,7 @@ pub fn write_trusted_key(folder: impl AsRef<Path>, key: &TrustedKey) -> Result<P
 ///
 /// # Errors
 /// Returns an error if the folder cannot be read, if a file is not a valid key, or if a link leads out of the folder.
-/// An invalid key is not skipped, because whoever added it expects it to be used.
+/// An invalid key is not skipped, because the person who added it expects it to be used.
 pub fn read_trusted_keys(folder: impl AsRef<Path>) -> Result<Vec<TrustedKey>> {
     let folder = folder.as_ref();
     let entries = fs::read_dir(folder).and_then(Iterator::collect::<std::io::Result<Vec<_>>>);

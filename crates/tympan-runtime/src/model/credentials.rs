@@ -89,7 +89,7 @@ impl Runtime {
         };
         let key = match purpose {
             Purpose::Send if needs_key(&target) => self.key_variable(target.provider)?,
-            // The key is not included, but whoever sends the request is likely to add it.
+            // The key is not included, but the sender is likely to add it.
             Purpose::Show if needs_key(&target) => self.key_variable(target.provider).unwrap_or_default(),
             _ => None,
         };

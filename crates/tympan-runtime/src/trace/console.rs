@@ -53,7 +53,7 @@ impl<W: Write + Send> Backend for ConsoleBackend<W> {
     }
 }
 
-/// Escapes a text for printing on one line: control characters, and invisible characters that change the text
+/// Escapes a text for printing on one line: control characters, invisible characters, and those that change the text
 /// direction.
 fn harmless(text: &str) -> String {
     let is_unsafe = |char: char| {

@@ -26,8 +26,8 @@ pub struct HttpOptions {
     pub max_retries: u32,
     /// The maximum wait that a provider may request. If it requests more, the request fails instead.
     pub max_retry_wait: Duration,
-    /// The maximum of the first wait, which is random, if the provider does not request one. It doubles with each
-    /// retry.
+    /// The upper bound of the first wait, which is random, if the provider does not request one. It doubles with each
+    /// retry, up to eight seconds (or this value, if it is larger).
     pub backoff_base: Duration,
     /// The maximum size of a response after decompression, in bytes.
     pub max_response_bytes: u64,
