@@ -14,8 +14,8 @@ pub struct TurnOptions {
     pub max_iterations: u32,
     /// The maximum number of attempts for each model call, including the first.
     pub max_llm_retries: u32,
-    /// The maximum number of model calls that the driver may make for the turn, including retries, summaries, and calls of
-    /// turns that its tools start. `None` means [`TurnOptions::max_iterations`] times ten, or times one more than
+    /// The maximum number of model calls that the driver may make for the turn, including retries, summaries, and calls
+    /// of turns that its tools start. `None` means [`TurnOptions::max_iterations`] times ten, or times one more than
     /// [`TurnOptions::max_llm_retries`] if that is larger.
     pub max_model_calls: Option<u32>,
     /// The maximum number of input and output tokens of all calls, including those of turns that its tools start. Once
