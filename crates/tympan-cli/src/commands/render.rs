@@ -1,7 +1,7 @@
 //! `tympan render`: the text that a template becomes.
 
 use serde_json::{Value as Json, json};
-use tympan::{Guard, Inputs, Message, Prompt, RenderOptions, Rendered, Role};
+use tympan::{Guard, Inputs, Message, Prompt, RenderOptions, Rendered};
 use tympan::{Runtime, RuntimeOptions};
 
 use crate::args::{PromptArgs, RenderArgs};
@@ -123,7 +123,7 @@ pub(super) fn options_of(strict: bool, lenient: bool, guard: bool) -> RuntimeOpt
     }
 }
 
-/// The messages for a model. What the guard has to say is among its instructions: here nobody else can tell it.
+/// Returns the messages for a model, with the guard's advisory among its instructions.
 ///
 /// # Errors
 /// As [`Runtime::parse`].
@@ -131,9 +131,7 @@ pub(super) fn messages(runtime: &Runtime, prompt: &Prompt, rendered: &Rendered) 
     let messages = runtime.parse(prompt, rendered);
     let mut messages = messages.map_err(|error| prompt_file::in_prompt(error, prompt))?;
     if let Some(guard) = rendered.guard() {
-        let is_instruction = |message: &Message| matches!(message.role, Role::System | Role::Developer);
-        let after = messages.iter().take_while(|message| is_instruction(message)).count();
-        messages.insert(after, Message::text(Role::System, guard.advisory));
+        guard.insert_into(&mut messages);
     }
     Ok(messages)
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::marker::Marker;
 use super::message::RichInput;
 use crate::json::JsonMap;
+use crate::spec::role::Role;
 use crate::text::origin::Origin;
 use crate::text::traced::{Note, TracedText};
 
@@ -137,6 +138,8 @@ pub struct Rendered {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Guarded {
     pub(crate) advisory: Arc<str>,
+    /// The role of the message that carries the advisory, if it is sent.
+    pub(crate) role: Option<Role>,
     /// The role markers, located before the guard inserted text between their parts. `None` if the guard inserted
     /// nothing, or if the text is not split at role markers.
     pub(crate) markers: Option<Vec<(Range<usize>, Marker)>>,

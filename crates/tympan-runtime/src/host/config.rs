@@ -23,7 +23,7 @@ use tympan_core::spec::Secret;
 use tympan_core::template::Limits;
 use tympan_core::turn::{ContextBudget, Prices};
 use tympan_core::wire::parse_endpoint;
-use tympan_core::{Error, Guard, Kind, RenderOptions, Result};
+use tympan_core::{Error, Guard, Kind, RenderOptions, Result, Role};
 
 use crate::host::runtime::RuntimeOptions;
 use crate::load::{EnvFile, EnvPolicy, LoadOptions};
@@ -248,10 +248,31 @@ impl From<BudgetData> for ContextBudget {
 
 /// Whether there is a guard, or its advisory.
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "guard is true, false, or the text of an advisory")]
+#[serde(untagged, expecting = "guard is true, false, the text of an advisory, or a map with `advisory` and `role`")]
 enum GuardData {
     Is(bool),
     Advisory(String),
+    Options(GuardOptions),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GuardOptions {
+    advisory: Option<String>,
+    /// The role of the message that carries the advisory; null if the caller sends it.
+    #[serde(default = "system", deserialize_with = "role")]
+    role: Option<Role>,
+}
+
+fn system() -> Option<Role> {
+    Some(Role::System)
+}
+
+fn role<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Role>, D::Error> {
+    let name = Option::<String>::deserialize(deserializer)?;
+    let expected = || serde::de::Error::custom("expected the role `system`, `developer` or `user`");
+    let is_sent = |role: &Role| matches!(role, Role::System | Role::Developer | Role::User);
+    name.map(|name| Role::from_name(&name).filter(is_sent).ok_or_else(expected)).transpose()
 }
 
 impl GuardData {
@@ -259,6 +280,13 @@ impl GuardData {
         match self {
             Self::Is(is) => Ok(is.then(Guard::default)),
             Self::Advisory(advisory) => Guard::with_advisory(advisory).map(Some),
+            Self::Options(GuardOptions { advisory, role }) => {
+                let guard = advisory.map_or_else(|| Ok(Guard::default()), Guard::with_advisory)?;
+                Ok(Some(match role {
+                    Some(role) => guard.with_advisory_role(role),
+                    None => guard.without_advisory_message(),
+                }))
+            }
         }
     }
 }

@@ -57,6 +57,18 @@ pub trait Parser: Send + Sync {
     fn parse(&self, prompt: &Prompt, rendered: &Rendered) -> Result<Vec<Message>>;
 }
 
+impl<T: Renderer + ?Sized> Renderer for Arc<T> {
+    fn render(&self, template: &str, inputs: &Inputs) -> Result<String> {
+        (**self).render(template, inputs)
+    }
+}
+
+impl<T: Parser + ?Sized> Parser for Arc<T> {
+    fn parse(&self, prompt: &Prompt, rendered: &Rendered) -> Result<Vec<Message>> {
+        (**self).parse(prompt, rendered)
+    }
+}
+
 /// What a host decides for all prompts.
 #[derive(Clone, Debug, Default)]
 pub struct RuntimeOptions {
@@ -226,19 +238,19 @@ impl Runtime {
     }
 
     /// Registers a renderer for templates of this kind, in place of any other.
-    pub fn register_renderer(&self, kind: impl Into<String>, renderer: Arc<dyn Renderer>) {
-        self.shared.renderers.insert(kind.into(), renderer);
+    pub fn register_renderer(&self, kind: impl Into<String>, renderer: impl Renderer + 'static) {
+        self.shared.renderers.insert(kind.into(), Arc::new(renderer));
     }
 
     /// Registers a parser of this kind, in place of any other.
-    pub fn register_parser(&self, kind: impl Into<String>, parser: Arc<dyn Parser>) {
-        self.shared.parsers.insert(kind.into(), parser);
+    pub fn register_parser(&self, kind: impl Into<String>, parser: impl Parser + 'static) {
+        self.shared.parsers.insert(kind.into(), Arc::new(parser));
     }
 
     #[cfg(feature = "providers")]
     /// Registers a provider of this name, in place of any other, one that is built in included.
-    pub fn register_provider(&self, name: impl Into<String>, provider: Arc<dyn Provider>) {
-        self.shared.providers.insert(name.into(), provider);
+    pub fn register_provider(&self, name: impl Into<String>, provider: impl Provider + 'static) {
+        self.shared.providers.insert(name.into(), Arc::new(provider));
     }
 
     #[cfg(feature = "providers")]
@@ -264,8 +276,8 @@ impl Runtime {
 
     #[cfg(feature = "agent")]
     /// Registers what runs the tool of this name, in place of any other. Only prompts that declare the tool get it.
-    pub fn register_tool(&self, name: impl Into<String>, tool: Arc<dyn Tool>) {
-        self.shared.tools.insert(name.into(), tool);
+    pub fn register_tool(&self, name: impl Into<String>, tool: impl Tool + 'static) {
+        self.shared.tools.insert(name.into(), Arc::new(tool));
     }
 
     #[cfg(feature = "agent")]
@@ -283,8 +295,8 @@ impl Runtime {
     #[cfg(feature = "agent")]
     /// Registers what makes functions of all tools of a kind, in place of any other, one that is built in included. `*`
     /// stands for all custom kinds that have no handler of their own.
-    pub fn register_tool_handler(&self, kind: impl Into<String>, handler: Arc<dyn ToolHandler>) {
-        self.shared.tool_handlers.insert(kind.into(), handler);
+    pub fn register_tool_handler(&self, kind: impl Into<String>, handler: impl ToolHandler + 'static) {
+        self.shared.tool_handlers.insert(kind.into(), Arc::new(handler));
     }
 
     #[cfg(feature = "agent")]
@@ -424,7 +436,7 @@ impl Runtime {
         // Most hosts trace nothing, and should not pay for spans.
         if !self.tracer.is_enabled() {
             let rendered = self.do_render(prompt, inputs, &self.render_options())?;
-            return self.do_parse(prompt, rendered);
+            return self.with_advisory(self.do_parse(prompt, rendered));
         }
         self.prepare_as(&self.tracer.start("prepare"), prompt, inputs)
     }
@@ -435,8 +447,18 @@ impl Runtime {
         let prepared = self
             .render_as(&span.child("render"), prompt, inputs, &self.render_options())
             .and_then(|rendered| self.parse_as(&span.child("parse"), prompt, rendered));
+        let prepared = self.with_advisory(prepared);
         span.outcome(&prepared, |messages| json!({ "messages": messages.len() }));
         prepared
+    }
+
+    /// Adds the guard's advisory, if the guard is on: without it, a model does not know what the markers mean.
+    fn with_advisory(&self, messages: Result<Vec<Message>>) -> Result<Vec<Message>> {
+        let Some(guard) = &self.options().guard else { return messages };
+        messages.map(|mut messages| {
+            guard.info().insert_into(&mut messages);
+            messages
+        })
     }
 
     /// The async twin of [`Runtime::render`]. A render is bounded by its limits, so it never waits.

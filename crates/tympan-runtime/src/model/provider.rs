@@ -16,6 +16,12 @@ pub trait Provider: Send + Sync {
     fn call<'a>(&'a self, call: ModelCall<'a>) -> BoxFuture<'a, Result<Reply>>;
 }
 
+impl<T: Provider + ?Sized> Provider for std::sync::Arc<T> {
+    fn call<'a>(&'a self, call: ModelCall<'a>) -> BoxFuture<'a, Result<Reply>> {
+        (**self).call(call)
+    }
+}
+
 /// A model call.
 #[derive(Clone, Copy, Debug)]
 pub struct ModelCall<'a> {

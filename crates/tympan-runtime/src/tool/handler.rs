@@ -29,6 +29,12 @@ pub trait ToolHandler: Send + Sync {
     fn open<'a>(&'a self, opening: Opening<'a>) -> BoxFuture<'a, Result<Vec<OpenTool>>>;
 }
 
+impl<T: ToolHandler + ?Sized> ToolHandler for Arc<T> {
+    fn open<'a>(&'a self, opening: Opening<'a>) -> BoxFuture<'a, Result<Vec<OpenTool>>> {
+        (**self).open(opening)
+    }
+}
+
 /// The context in which a handler opens a tool.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]

@@ -180,8 +180,8 @@ where
 
 /// Marks a tool as idempotent, so that a call can be repeated with the same [`Invocation::idempotency_key`]; see
 /// [`Tool::is_idempotent`].
-pub fn idempotent(tool: Arc<dyn Tool>) -> Arc<dyn Tool> {
-    Arc::new(Idempotent(tool))
+pub fn idempotent(tool: impl Tool + 'static) -> Arc<dyn Tool> {
+    Arc::new(Idempotent(Arc::new(tool)))
 }
 
 type Function = dyn Fn(JsonMap) -> Result<ToolOutput, ToolError> + Send + Sync;
@@ -227,12 +227,38 @@ impl Tool for Idempotent {
         self.0.timeout()
     }
 
+    fn parameters(&self) -> Option<&Json> {
+        self.0.parameters()
+    }
+
     fn needs_approval(&self, run: &ToolRun) -> bool {
         self.0.needs_approval(run)
     }
 
     fn is_idempotent(&self) -> bool {
         true
+    }
+}
+
+impl<T: Tool + ?Sized> Tool for Arc<T> {
+    fn call(&self, invocation: Invocation) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
+        (**self).call(invocation)
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        (**self).timeout()
+    }
+
+    fn parameters(&self) -> Option<&Json> {
+        (**self).parameters()
+    }
+
+    fn needs_approval(&self, run: &ToolRun) -> bool {
+        (**self).needs_approval(run)
+    }
+
+    fn is_idempotent(&self) -> bool {
+        (**self).is_idempotent()
     }
 }
 

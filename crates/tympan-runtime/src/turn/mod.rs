@@ -192,7 +192,18 @@ impl Runtime {
         event::inputs(span, prompt, inputs.into());
         let messages = match messages {
             Some(messages) => messages,
-            None => runtime.prepare_as(&span.child("prepare"), prompt, inputs.into())?,
+            None => {
+                let mut messages = runtime.prepare_as(&span.child("prepare"), prompt, inputs.into())?;
+                // A guard on the results of tools needs its advisory as well, unless the prompt's guard has brought it.
+                if let (None, Some(guard)) = (&runtime.options().guard, &settings.turn.guard) {
+                    guard.info().insert_into(&mut messages);
+                }
+                let guard = runtime.options().guard.as_ref().or(settings.turn.guard.as_ref());
+                if let (Some(opened), Some(guard)) = (&opened, guard) {
+                    opened.header.fits.restore_messages(&mut messages, guard.advisory());
+                }
+                messages
+            }
         };
         let given = inputs;
         let inputs = prompt.validate_inputs(inputs)?;

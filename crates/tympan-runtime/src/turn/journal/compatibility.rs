@@ -45,6 +45,18 @@ impl Fits {
         }
     }
 
+    /// Removes the guard's advisory if the turn began without it. Journals of version 0.1.0 did.
+    pub(crate) fn restore_messages(&self, messages: &mut Vec<Message>, advisory: &str) {
+        let is_same = |messages: &[Message]| self.messages == hash(messages.iter().map(plain).collect());
+        let at = messages.iter().position(|message| message.to_text() == advisory);
+        if let Some(at) = at.filter(|_| !is_same(messages)) {
+            let removed = messages.remove(at);
+            if !is_same(messages) {
+                messages.insert(at, removed);
+            }
+        }
+    }
+
     /// Compares the journal's values with the current ones.
     pub(crate) fn check(&self, now: &Self) -> Result<()> {
         let options = || {
