@@ -1,4 +1,4 @@
-//! What can be asked for on the command line.
+//! Command-line arguments.
 
 mod model;
 mod reach;
@@ -15,10 +15,10 @@ pub(crate) use reach::EnvArgs;
 pub(crate) use resume::ResumeArgs;
 pub(crate) use signatures::{KeygenArgs, SignArgs, VerifyArgs};
 
-/// Renders prompt files, and remembers who wrote every byte
+/// Render prompt files and track the origin of every byte
 ///
 /// Tympan reads a `.prompty` file or a prompt definition (YAML, JSON or TOML), renders its template with your inputs,
-/// and splits the result into chat messages that no input can forge.
+/// and splits the result into chat messages. No input can forge a message.
 #[derive(Debug, Parser)]
 #[command(name = "tympan", version)]
 #[command(after_long_help = "Examples:
@@ -28,17 +28,17 @@ pub(crate) use signatures::{KeygenArgs, SignArgs, VerifyArgs};
 
 Exit status: 0 if all went well; 1 if a prompt or its inputs are at fault; 2 if the command line is.")]
 pub(crate) struct Args {
-    /// What to do
+    /// The command to run
     #[command(subcommand)]
     pub(crate) command: Command,
 
     /// When to use colours
     ///
-    /// `auto` uses them on a terminal. The environment variables NO_COLOR and CLICOLOR_FORCE are respected.
+    /// `auto` uses colours only on a terminal. The environment variables NO_COLOR and CLICOLOR_FORCE are respected.
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = Color::Auto)]
     pub(crate) color: Color,
 
-    /// Show no warnings and no legend
+    /// Suppress warnings and the legend
     #[arg(long, short, global = true)]
     pub(crate) quiet: bool,
 }
@@ -46,7 +46,7 @@ pub(crate) struct Args {
 /// When to use colours.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Color {
-    /// On a terminal
+    /// Only on a terminal
     Auto,
     /// Always
     Always,
@@ -55,7 +55,7 @@ pub(crate) enum Color {
 }
 
 impl Color {
-    /// Makes it the choice of everything that prints.
+    /// Sets this choice for everything that prints.
     pub(crate) fn write_global(self) {
         match self {
             Self::Auto => anstream::ColorChoice::Auto,
@@ -66,13 +66,13 @@ impl Color {
     }
 }
 
-/// The commands.
+/// The subcommands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Render a prompt's template to text
     ///
-    /// Prints the text that the template becomes with the inputs given. On a terminal it is coloured by who wrote it:
-    /// the author, a trusted input, or an untrusted one. Elsewhere the bytes are exact.
+    /// Prints the rendered text. On a terminal, colours show its origin: the author, a trusted input, or an untrusted
+    /// input. Otherwise the output is byte-exact.
     #[command(after_long_help = "Examples:
   tympan render greeting.prompty --set name=Ada
   tympan render report.prompty --inputs values.yaml --set title=@title.txt
@@ -81,27 +81,28 @@ pub(crate) enum Command {
 
     /// Render a prompt and split it into chat messages
     ///
-    /// Prints the messages that a model would get. Only the author of the prompt can begin a message: a line such as
-    /// `system:` inside an input stays text.
+    /// Prints the messages that the model would receive. Only the prompt's author can start a message: a line such as
+    /// `system:` in an input stays text.
     #[command(after_long_help = "Examples:
   tympan messages support.prompty --set question='Where is my order?'
   tympan messages support.prompty --sample --json")]
     Messages(RenderArgs),
 
-    /// Show the request that a provider would get
+    /// Show the request that would be sent to the provider
     ///
-    /// Prints the method, the address, the headers without the key, and the body. Nothing is sent, and no key is needed.
+    /// Prints the method, the URL, the headers without the key, and the body. Sends nothing and needs no key.
     #[command(after_long_help = "Examples:
   tympan request support.prompty --sample
   tympan request support.prompty --sample --provider anthropic --model claude-sonnet-4-5
   tympan request support.prompty --sample --curl")]
     Request(RequestArgs),
 
-    /// Call the model of a prompt, and print what it answers
+    /// Call the prompt's model and print its answer
     ///
-    /// The text is printed as it arrives; a prompt with `outputs` has its result printed as data at the end. The tools
-    /// that the prompt declares run when the model asks for them. What it took goes to standard error. Keys come from the prompt's connection or from the provider's usual variable. The
-    /// provider `echo` needs neither a key nor a network.
+    /// Prints text as it arrives. If the prompt declares `outputs`, prints the result as data at the end. Runs the
+    /// tools that the prompt declares when the model calls them. Prints usage to standard error. Keys come from the
+    /// prompt's connection or from the provider's usual environment variable. The provider `echo` needs neither a key
+    /// nor a network.
     #[command(after_long_help = "Examples:
   tympan run support.prompty --sample --provider echo
   tympan run support.prompty --set question='Where is my order?' --model gpt-4o
@@ -111,11 +112,11 @@ pub(crate) enum Command {
 Exit status: 130 if Ctrl-C stopped it; what had arrived is printed.")]
     Run(RunArgs),
 
-    /// Go on with a run that has died, from its journal
+    /// Resume a crashed run from its journal
     ///
-    /// The journal is what `tympan run --journal FILE` wrote. No answer is asked for again, and no tool that had come to
-    /// its end is run again. One that had begun is run again if it is declared as `idempotent`; of any other the model is
-    /// told that nobody knows. A run that was over has its result printed again.
+    /// Reads a journal written by `tympan run --journal FILE`. Saved answers are not requested again, and finished tool
+    /// calls do not run again. A tool call that had started runs again if the tool is declared `idempotent`; otherwise,
+    /// the model is told that the outcome is unknown. If the run had finished, its result is printed again.
     #[command(after_long_help = "Examples:
   tympan run support.prompty --sample --tools tools.toml --journal support.journal
   tympan resume support.journal
@@ -123,13 +124,13 @@ Exit status: 130 if Ctrl-C stopped it; what had arrived is printed.")]
 Exit status: 130 if Ctrl-C stopped it; it can be resumed again.")]
     Resume(ResumeArgs),
 
-    /// Talk with the model of a prompt
+    /// Chat with the prompt's model
     ///
-    /// What you type is a question, and the answer is printed as it arrives. Before a tool runs, you are asked. `/help`
-    /// shows the commands; Ctrl-C stops an answer, and Ctrl-D leaves. If standard input is no terminal, each line of it
-    /// is a question.
+    /// Each line that you type is a question, and the answer is printed as it arrives. You are asked before a tool
+    /// runs. `/help` lists the commands, Ctrl-C stops an answer, and Ctrl-D exits. If standard input is not a terminal,
+    /// each of its lines is a question.
     #[command(mut_arg("file", |file| file.help("The prompt file")))]
-    #[command(mut_arg("inputs", |inputs| inputs.help("Take inputs from a file that holds a JSON or YAML map")))]
+    #[command(mut_arg("inputs", |inputs| inputs.help("Read inputs from a file that contains a JSON or YAML map")))]
     #[command(after_long_help = "Examples:
   tympan chat support.prompty --set customer=Jane --tools tools.toml
   tympan chat letter.prompty --sample --question request --yes
@@ -138,17 +139,17 @@ Exit status: 130 if Ctrl-C stopped it; it can be resumed again.")]
 Exit status: 0; 1 if standard input is no terminal and a question got no answer.")]
     Chat(ChatArgs),
 
-    /// List the models of a provider
+    /// List a provider's models
     #[command(after_long_help = "Examples:
   tympan models --provider openai
   tympan models --provider ollama
   tympan models support.prompty --json")]
     Models(ModelsArgs),
 
-    /// Read a model's answer as the result of a prompt
+    /// Convert a provider's response to the result of a prompt
     ///
-    /// The answer is what a provider sent: JSON, or the events of a stream. Prints the calls of tools in it, or else
-    /// what it says, in the shape that the prompt's `outputs` declare. What does not fit them is a warning.
+    /// The response is the raw body from the provider: JSON, or the events of a stream. Prints the tool calls in it or,
+    /// if there are none, its content in the shape that the prompt's `outputs` declare. Mismatches are warnings.
     #[command(after_long_help = "Examples:
   tympan process support.prompty --response answer.json
   curl … | tympan process support.prompty --response - --json")]
@@ -156,8 +157,8 @@ Exit status: 0; 1 if standard input is no terminal and a question got no answer.
 
     /// Split rendered text from standard input into messages
     ///
-    /// Who wrote which part of the text is not known here, so every role marker in it counts. With `--nonce`, only
-    /// markers that carry the nonce are accepted, and any other is an error.
+    /// The origin of the text is not known here, so every role marker in it counts. With `--nonce`, only markers that
+    /// carry the nonce are accepted; any other marker is an error.
     #[command(after_long_help = "Examples:
   tympan render hello.prompty --sample | tympan parse
   tympan parse --threads threads.json --nonce 0123456789abcdef < rendered.txt")]
@@ -165,17 +166,17 @@ Exit status: 0; 1 if standard input is no terminal and a question got no answer.
 
     /// Show what a prompt file declares
     ///
-    /// Prints a summary: the model, the inputs, the outputs, the tools and the messages of the template. Credentials
-    /// are never shown.
+    /// Prints a summary of the model, the inputs, the outputs, the tools and the template's messages. Credentials are
+    /// never shown.
     #[command(after_long_help = "Examples:
   tympan inspect support.prompty
   tympan inspect support.prompty --json")]
     Inspect(InspectArgs),
 
-    /// Check prompt files for mistakes
+    /// Check prompt files for errors
     ///
-    /// Reports all mistakes and warnings of all files, each with its line and what to do about it. The templates are
-    /// compiled, but not rendered.
+    /// Reports all errors and warnings in all files, each with its line and how to fix it. Templates are compiled but
+    /// not rendered.
     #[command(after_long_help = "Examples:
   tympan check prompts/*.prompty
   tympan check support.prompty --json")]
@@ -183,8 +184,8 @@ Exit status: 0; 1 if standard input is no terminal and a question got no answer.
 
     /// Print the hashes of prompt files
     ///
-    /// `definition` is the hash of everything that decides what a model sees, whatever the file's format and the order
-    /// of its keys. The other lines are the hashes of the templates, one for each variant.
+    /// `definition` is the hash of everything that determines what the model sees. It does not depend on the file's
+    /// format or the order of its keys. The other lines are the hashes of the templates, one per variant.
     #[command(after_long_help = "Examples:
   tympan hash greeting.yaml
   tympan hash prompts/* --json")]
@@ -192,8 +193,9 @@ Exit status: 0; 1 if standard input is no terminal and a question got no answer.
 
     /// Write or verify a lock file of all prompts in a directory
     ///
-    /// `tympan.lock` lists the hashes of every prompt below the directory, so that a review shows which prompts a
-    /// change touches. With `--check` nothing is written: what differs is reported, and the exit status is 1.
+    /// `tympan.lock` lists the hashes of every prompt in the directory and its subdirectories, so that a review shows
+    /// which prompts a change touches. With `--check`, writes nothing, reports differences, and exits with status 1 if
+    /// there are any.
     #[command(after_long_help = "Examples:
   tympan lock prompts
   tympan lock prompts --check")]
@@ -202,10 +204,10 @@ Exit status: 0; 1 if standard input is no terminal and a question got no answer.
     /// Print the JSON Schema of prompt definitions
     Schema,
 
-    /// Check the signatures of directives
+    /// Verify the signatures of directives
     ///
-    /// A signature has to fit the file, and its key has to be in a folder of keys that you trust. Says which lines the
-    /// signature covers, and which it does not.
+    /// A signature must match the file, and its key must be in a folder of trusted keys. Reports which lines the
+    /// signature covers and which it does not.
     #[command(after_long_help = "Examples:
   tympan verify --trust keys directives/*.md
   tympan verify --trust keys deploy.md --json")]
@@ -213,30 +215,31 @@ Exit status: 0; 1 if standard input is no terminal and a question got no answer.
 
     /// Sign directives
     ///
-    /// Writes a signature into the first line of each file, in place of the one that it may have. Rye's form covers the
-    /// metadata alone. With `--whole-file` every byte after the first line is covered, and the time of signing.
+    /// Writes a signature to the first line of each file, replacing any existing one. By default, the signature is in
+    /// Rye's format and covers only the metadata. With `--whole-file`, it covers every byte after the first line and
+    /// the time of signing.
     #[command(after_long_help = "Examples:
   tympan sign --key me.pem deploy.md
   tympan sign --key me.pem --whole-file deploy.md")]
     Sign(SignArgs),
 
-    /// Make a key to sign directives with
+    /// Generate a key for signing directives
     ///
-    /// Writes a private key to a new file that only you can read, and the public one into a folder of trusted keys.
+    /// Writes the private key to a new file that only you can read, and the public key to a folder of trusted keys.
     #[command(after_long_help = "Example:
   tympan keygen me.pem --owner Ada --trust keys")]
     Keygen(KeygenArgs),
 
     /// Show traces as trees, with times, tokens and cost
     ///
-    /// Reads the `.tracy` files of runs. Costs are estimates, from the published prices of well-known models; where a
-    /// price is not known, none is shown.
+    /// Reads the `.tracy` files of runs. Costs are estimates based on the published prices of well-known models; if a
+    /// price is unknown, no cost is shown.
     #[command(after_long_help = "Examples:
   tympan trace traces/*.tracy
   tympan trace run.tracy --json")]
     Trace(TraceArgs),
 
-    /// Print a completion script for a shell
+    /// Generate a shell completion script
     #[command(after_long_help = "Example:
   tympan completions bash > ~/.local/share/bash-completion/completions/tympan")]
     Completions {
@@ -244,18 +247,18 @@ Exit status: 0; 1 if standard input is no terminal and a question got no answer.
         shell: Shell,
     },
 
-    /// Print a manual page
+    /// Generate a manual page
     #[command(after_long_help = "Examples:
   tympan man > tympan.1
   tympan man render > tympan-render.1")]
     Man {
-        /// The command whose page to print; all of `tympan` if it is not given
+        /// The command to document; defaults to `tympan` itself
         command: Option<String>,
     },
 }
 
 impl Command {
-    /// Whether the answer is for a program.
+    /// Returns whether the output is JSON.
     pub(crate) fn is_json(&self) -> bool {
         match self {
             Self::Render(args) | Self::Messages(args) => args.json,
@@ -277,42 +280,42 @@ impl Command {
     }
 }
 
-/// What `render` and `messages` take, and `request` too.
+/// Arguments of `render` and `messages`, also used by `run` and `request`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RenderArgs {
     #[command(flatten)]
     pub(crate) prompt: PromptArgs,
 
-    /// Print JSON; an error is JSON on standard error
+    /// Print JSON; errors are printed as JSON to standard error
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// A prompt, and how it is rendered.
+/// The prompt and its rendering options.
 #[derive(Debug, clap::Args)]
 pub(crate) struct PromptArgs {
-    /// The prompt file; `-` reads it from standard input
+    /// The prompt file; `-` reads standard input
     pub(crate) file: PathBuf,
 
     #[command(flatten)]
     pub(crate) inputs: InputArgs,
 
-    /// The variant of a prompt definition to render; without it, the default one
+    /// The variant of a prompt definition to render; defaults to the definition's default variant
     #[arg(long, value_name = "NAME")]
     pub(crate) variant: Option<String>,
 
-    /// Fail if an untrusted input holds a line that reads like a role marker
+    /// Fail if an untrusted input contains a line that looks like a role marker
     #[arg(long)]
     pub(crate) strict: bool,
 
-    /// Put `<untrusted>` and `</untrusted>` around what untrusted inputs wrote
+    /// Wrap text from untrusted inputs in `<untrusted>…</untrusted>`
     ///
-    /// In between, `&`, `<` and `>` are written as entities. What a model is to be told about it is shown on standard
-    /// error, and is in the JSON of `render`.
+    /// Inside, `&`, `<` and `>` are written as entities. The instruction that explains this to the model is printed to
+    /// standard error and included in the JSON output of `render`.
     #[arg(long)]
     pub(crate) guard: bool,
 
-    /// Render variables without a value as nothing, instead of failing
+    /// Render variables without a value as empty text instead of failing
     #[arg(long)]
     pub(crate) lenient: bool,
 
@@ -320,7 +323,7 @@ pub(crate) struct PromptArgs {
     pub(crate) env: EnvArgs,
 }
 
-/// What `run` takes.
+/// Arguments of `run`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
@@ -329,22 +332,22 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) model: ModelArgs,
 
-    /// Print what the model wrote, unchanged, also where outputs are declared
+    /// Print the model's text unchanged, even if the prompt declares outputs
     #[arg(long, conflicts_with = "json")]
     pub(crate) raw: bool,
 
-    /// Ask for the answer in one piece
+    /// Request the answer in one piece instead of as a stream
     #[arg(long)]
     pub(crate) no_stream: bool,
 
-    /// Show the tools that the model asks for instead of running them
+    /// Show the model's tool calls instead of running them
     #[arg(long, conflicts_with_all = ["journal", "tools"])]
     pub(crate) no_tools: bool,
 
-    /// Keep the run in a new file, so that `tympan resume FILE` can go on with it if it dies
+    /// Save the run to a new file, so that `tympan resume FILE` can resume it after a crash
     ///
-    /// A name that ends in `.db`, `.sqlite` or `.sqlite3` makes it a SQLite database. The inputs and the conversation are
-    /// in it, so only you can read it. Keys are not.
+    /// If the name ends in `.db`, `.sqlite` or `.sqlite3`, the journal is a SQLite database. The file contains the
+    /// inputs and the conversation, so only you can read it. It does not contain keys.
     #[arg(long, value_name = "FILE")]
     pub(crate) journal: Option<PathBuf>,
 
@@ -352,7 +355,7 @@ pub(crate) struct RunArgs {
     pub(crate) call: CallArgs,
 }
 
-/// What `chat` takes.
+/// Arguments of `chat`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ChatArgs {
     #[command(flatten)]
@@ -361,11 +364,11 @@ pub(crate) struct ChatArgs {
     #[command(flatten)]
     pub(crate) model: ModelArgs,
 
-    /// The input that what you type goes into; without it, the one required text that has no value
+    /// The input to fill with what you type; defaults to the only required text input without a value
     #[arg(long, help_heading = "Inputs", value_name = "NAME")]
     pub(crate) question: Option<String>,
 
-    /// Neither read nor write the file that keeps what you typed
+    /// Do not read or write the history file
     #[arg(long)]
     pub(crate) no_history: bool,
 
@@ -373,39 +376,39 @@ pub(crate) struct ChatArgs {
     pub(crate) call: CallArgs,
 }
 
-/// How models and tools are called, in `run` and `chat`.
+/// How `run`, `chat` and `resume` call models and tools.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CallArgs {
-    /// A TOML file that says which program or server each tool is that the prompt declares
+    /// A TOML file that maps the prompt's tools to programs and servers
     ///
-    /// For each function, `[NAME]` with `command = ["prog", "arg"]` and, if wanted, `timeout = 30` in seconds. The program
-    /// gets the arguments as JSON on standard input, and prints JSON or text. For each MCP server, `[NAME]` with
-    /// `server = ["prog", "arg"]` or `url = "http://…"`.
+    /// For each function, `[NAME]` with `command = ["prog", "arg"]` and, optionally, `timeout = 30` in seconds. The
+    /// program receives the arguments as JSON on standard input and prints JSON or text. For each MCP server, `[NAME]`
+    /// with `server = ["prog", "arg"]` or `url = "http://…"`.
     #[arg(long, value_name = "FILE")]
     pub(crate) tools: Option<PathBuf>,
 
-    /// Let tools call private addresses, such as servers on this machine
+    /// Allow tools to call private addresses, such as servers on this machine
     #[arg(long)]
     pub(crate) allow_private: bool,
 
-    /// Run all tools without asking, also those that need consent
+    /// Run all tools without asking, including those that need approval
     #[arg(long, short)]
     pub(crate) yes: bool,
 
-    /// Keep what is exchanged with the provider in files in this directory
+    /// Record the exchanges with the provider to files in this directory
     #[arg(long, value_name = "DIR", conflicts_with = "replay")]
     pub(crate) record: Option<PathBuf>,
 
-    /// Take answers from such files, and call nobody
+    /// Replay recorded answers from this directory without calling the provider
     #[arg(long, value_name = "DIR")]
     pub(crate) replay: Option<PathBuf>,
 
-    /// Write a trace into this directory; `-` shows its spans on standard error
+    /// Write a trace to this directory; `-` prints its spans to standard error
     #[arg(long, value_name = "DIR")]
     pub(crate) trace: Option<PathBuf>,
 }
 
-/// What `request` takes.
+/// Arguments of `request`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RequestArgs {
     #[command(flatten)]
@@ -414,31 +417,31 @@ pub(crate) struct RequestArgs {
     #[command(flatten)]
     pub(crate) model: ModelArgs,
 
-    /// Ask for a stream
+    /// Request a stream
     #[arg(long)]
     pub(crate) stream: bool,
 
-    /// Print a command line for curl that takes the key from its environment variable
+    /// Print a curl command that reads the key from its environment variable
     #[arg(long, conflicts_with = "json")]
     pub(crate) curl: bool,
 }
 
-/// Where inputs come from. `--set` wins over `--inputs`, and `--inputs` over `--sample`.
+/// The sources of inputs. `--set` overrides `--inputs`, and `--inputs` overrides `--sample`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct InputArgs {
-    /// Set an input; `NAME=@FILE` takes the value from a file
+    /// Set an input; `NAME=@FILE` reads the value from a file
     ///
-    /// The value is read as the kind that the prompt declares: a number, `true` or `false`, a list or a map as JSON.
-    /// Text is taken as it is. An input that is not declared is text. Write `@@` for a value that begins with `@`.
-    /// Can be given many times.
+    /// The value is parsed as the type that the prompt declares: a number, `true` or `false`, or a list or map as JSON.
+    /// Text is used as is, and undeclared inputs are text. Write `@@` for a value that starts with `@`. Can be
+    /// repeated.
     #[arg(long, help_heading = "Inputs", value_name = "NAME=VALUE", action = ArgAction::Append, value_parser = parse_setting)]
     pub(crate) set: Vec<(String, String)>,
 
-    /// Take inputs from a file that holds a JSON or YAML map; `-` reads standard input
+    /// Read inputs from a file that contains a JSON or YAML map; `-` reads standard input
     #[arg(long, help_heading = "Inputs", value_name = "FILE")]
     pub(crate) inputs: Option<PathBuf>,
 
-    /// Use the examples that the prompt declares
+    /// Use the example values that the prompt declares
     #[arg(long, help_heading = "Inputs")]
     pub(crate) sample: bool,
 }
@@ -450,44 +453,44 @@ fn parse_setting(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// What `parse` takes.
+/// Arguments of `parse`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ParseArgs {
-    /// A JSON file that maps the nonces of threads, or the names of their inputs, to lists of messages
+    /// A JSON file that maps the nonces or input names of threads to lists of messages
     #[arg(long, value_name = "FILE")]
     pub(crate) threads: Option<PathBuf>,
 
-    /// The nonce that every role marker has to carry
+    /// The nonce that every role marker must carry
     #[arg(long, value_name = "NONCE")]
     pub(crate) nonce: Option<String>,
 
-    /// Print JSON; an error is JSON on standard error
+    /// Print JSON; errors are printed as JSON to standard error
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// What `inspect` takes.
+/// Arguments of `inspect`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct InspectArgs {
-    /// The prompt file; `-` reads it from standard input
+    /// The prompt file; `-` reads standard input
     pub(crate) file: PathBuf,
 
-    /// The variant of a prompt definition whose template to show; without it, the default one
+    /// The variant of a prompt definition to show; defaults to the definition's default variant
     #[arg(long, value_name = "NAME")]
     pub(crate) variant: Option<String>,
 
     #[command(flatten)]
     pub(crate) env: EnvArgs,
 
-    /// Print JSON; an error is JSON on standard error
+    /// Print JSON; errors are printed as JSON to standard error
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// What `check` takes.
+/// Arguments of `check`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CheckArgs {
-    /// The prompt files; `-` reads one from standard input
+    /// The prompt files; `-` reads standard input
     #[arg(required = true)]
     pub(crate) files: Vec<PathBuf>,
 
@@ -499,68 +502,68 @@ pub(crate) struct CheckArgs {
     pub(crate) json: bool,
 }
 
-/// What `hash` takes.
+/// Arguments of `hash`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct HashArgs {
-    /// The prompt files; `-` reads one from standard input
+    /// The prompt files; `-` reads standard input
     #[arg(required = true)]
     pub(crate) files: Vec<PathBuf>,
 
-    /// Print JSON; an error is JSON on standard error
+    /// Print JSON; errors are printed as JSON to standard error
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// What `lock` takes.
+/// Arguments of `lock`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct LockArgs {
-    /// The directory whose prompts to lock; the lock file is `tympan.lock` in it
+    /// The directory to lock; the lock file is `tympan.lock` in this directory
     #[arg(default_value = ".")]
     pub(crate) directory: PathBuf,
 
-    /// Compare with the lock file, and write nothing
+    /// Compare with the lock file without writing it
     #[arg(long)]
     pub(crate) check: bool,
 
-    /// Print JSON; an error is JSON on standard error
+    /// Print JSON; errors are printed as JSON to standard error
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// What `process` takes.
+/// Arguments of `process`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ProcessArgs {
-    /// The prompt file; `-` reads it from standard input
+    /// The prompt file; `-` reads standard input
     pub(crate) file: PathBuf,
 
-    /// The file with the provider's answer; `-` reads standard input
+    /// The file with the provider's response; `-` reads standard input
     #[arg(long, value_name = "FILE")]
     pub(crate) response: PathBuf,
 
-    /// Who has answered, if not the provider that the prompt names
+    /// The provider that sent the response, overriding the prompt's
     #[arg(long, value_name = "NAME")]
     pub(crate) provider: Option<String>,
 
-    /// Which interface has answered, if not the one that the prompt names: chat, responses, embedding or image
+    /// The API that sent the response, overriding the prompt's: chat, responses, embedding or image
     #[arg(long, value_name = "NAME")]
     pub(crate) api_type: Option<String>,
 
     #[command(flatten)]
     pub(crate) env: EnvArgs,
 
-    /// Print the result alone, as JSON; an error is JSON on standard error
+    /// Print only the result, as JSON; errors are printed as JSON to standard error
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// What `trace` takes.
+/// Arguments of `trace`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct TraceArgs {
-    /// The `.tracy` files; `-` reads one from standard input
+    /// The `.tracy` files; `-` reads standard input
     #[arg(required = true)]
     pub(crate) files: Vec<PathBuf>,
 
-    /// Print JSON; an error is JSON on standard error
+    /// Print JSON; errors are printed as JSON to standard error
     #[arg(long)]
     pub(crate) json: bool,
 }

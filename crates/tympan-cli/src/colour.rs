@@ -1,4 +1,4 @@
-//! Text coloured by who wrote it.
+//! Colours that show the origin of text.
 
 use std::ops::Range;
 
@@ -10,19 +10,19 @@ use tympan::text::origin::Origin;
 use crate::escape::{is_unsafe, written};
 use crate::output::Looks;
 
-/// Who wrote a piece of text, as far as trust goes.
+/// The writer of a piece of text, as far as trust is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Writer {
     /// The author of the prompt.
     Author,
-    /// An input that the author trusts.
+    /// A trusted input.
     Trusted,
     /// Any other input.
     Untrusted,
 }
 
 impl Writer {
-    /// Who wrote text of this origin.
+    /// Returns the writer of text with this origin.
     pub(crate) fn of(rendered: &Rendered, origin: Origin) -> Self {
         match origin {
             origin if origin.is_author() => Self::Author,
@@ -40,16 +40,16 @@ impl Writer {
     }
 }
 
-/// What the colours mean.
+/// Returns the legend that explains the colours.
 pub(crate) fn legend() -> String {
     let (trusted, untrusted) = (Writer::Trusted.style(), Writer::Untrusted.style());
     format!("author  {trusted}trusted input{trusted:#}  {untrusted}untrusted input{untrusted:#}\n")
 }
 
-/// Style of what Tympan itself says around a text.
+/// The style of headings that Tympan prints around text.
 pub(crate) const HEADING: Style = Style::new().bold();
 
-/// Adds text to `out` the way that standard output wants it.
+/// Appends text to `out`, escaped and coloured as standard output requires.
 pub(crate) fn paint(out: &mut String, text: &str, writer: Writer, looks: Looks) {
     if !looks.is_seen {
         out.push_str(text);
@@ -58,9 +58,9 @@ pub(crate) fn paint(out: &mut String, text: &str, writer: Writer, looks: Looks) 
     let style = if looks.colours { writer.style() } else { Style::new() };
     let escaped = if looks.colours { style.invert() } else { style };
     for line in text.split_inclusive('\n') {
-        // A style that is closed before the line ends does not run into what comes next.
+        // Close the style before the end of the line, so that it does not affect what follows.
         let (line, newline) = line.strip_suffix('\n').map_or((line, ""), |line| (line, "\n"));
-        // Before a line end a carriage return does nothing, and files from Windows are full of them.
+        // A carriage return before a line feed is harmless and common in files from Windows.
         let mut rest = if newline.is_empty() { line } else { line.strip_suffix('\r').unwrap_or(line) };
         while let Some(at) = rest.find(is_unsafe) {
             styled(out, &rest[..at], style);
@@ -73,14 +73,14 @@ pub(crate) fn paint(out: &mut String, text: &str, writer: Writer, looks: Looks) 
     }
 }
 
-/// Adds text in a style.
+/// Appends text in a style.
 pub(crate) fn styled(out: &mut String, text: &str, style: Style) {
     if !text.is_empty() {
         out.push_str(&format!("{style}{text}{style:#}"));
     }
 }
 
-/// The parts of a range of rendered text, each with who wrote it. The segments are all of the text's, in order.
+/// Splits a range of rendered text into parts by writer. `segments` must be all segments of the text, in order.
 pub(crate) fn parts<'r>(
     rendered: &'r Rendered,
     segments: &[Segment<'r>],

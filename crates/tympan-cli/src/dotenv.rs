@@ -1,8 +1,8 @@
 //! `.env` files.
 //!
-//! Read by hand, for two reasons. The crates for it fill in `$NAME` inside values, which quietly damages passwords
-//! that contain a dollar sign; and they are made to change the process's environment, which is not sound once there
-//! are threads. Here a file is only read, and the runtime gets what it says.
+//! The parser is our own for two reasons. The available crates expand `$NAME` inside values, which silently corrupts
+//! passwords that contain a dollar sign. They also modify the process environment, which is unsound in a multithreaded
+//! program. This module only reads the files and passes the variables to the runtime.
 
 use std::collections::HashMap;
 use std::io::ErrorKind;
@@ -11,10 +11,10 @@ use std::path::Path;
 use tympan::EnvFile;
 use tympan::file::read;
 
-/// The most bytes of a `.env` file.
+/// The maximum size of a `.env` file, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// The files that were found, and what could not be read, in words.
+/// The files that were found, and warnings about what could not be read.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Loaded {
     pub(crate) files: Vec<EnvFile>,
@@ -31,12 +31,12 @@ pub(crate) fn load(directories: &[&Path]) -> Loaded {
                 let mut variables = HashMap::new();
                 for line in parse(&text, &mut variables) {
                     let place = format!("{}:{line}", path.display());
-                    // The line itself may be a credential with a typing mistake next to it.
+                    // Do not quote the line: it may be a credential with a typo next to it.
                     loaded.warnings.push(format!("{place}: expected NAME=value; the line is ignored"));
                 }
                 loaded.files.push(EnvFile { name: path.display().to_string(), variables });
             }
-            // Some people call a directory so.
+            // Some projects have a directory with this name.
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::IsADirectory) => {}
             Err(error) => loaded.warnings.push(format!("{}: cannot be read: {error}", path.display())),
         }
@@ -44,8 +44,7 @@ pub(crate) fn load(directories: &[&Path]) -> Loaded {
     loaded
 }
 
-/// Adds the variables of a file, of which the last line with a name counts. Returns the numbers of lines that say
-/// nothing.
+/// Adds the variables of a file. If a name is repeated, the last line wins. Returns the numbers of invalid lines.
 fn parse(text: &str, variables: &mut HashMap<String, String>) -> Vec<usize> {
     let mut wrong = Vec::new();
     let mut rest = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -65,7 +64,7 @@ fn parse(text: &str, variables: &mut HashMap<String, String>) -> Vec<usize> {
     wrong
 }
 
-/// The next line, or more of them where a quoted value goes on; and what comes after.
+/// Splits off the next entry: one line, or several if a quoted value continues. Returns the entry and the rest.
 fn next_entry(text: &str) -> (&str, &str) {
     let end = text.find('\n').unwrap_or(text.len());
     let mut length = end;
@@ -82,7 +81,7 @@ fn next_entry(text: &str) -> (&str, &str) {
     (&text[..length], text.get(length + 1..).unwrap_or_default())
 }
 
-/// Where a quoted value ends. In single quotes, a backslash is only a backslash.
+/// Returns the offset of the closing quote. In single quotes, a backslash has no special meaning.
 fn closing(text: &str, quote: char) -> Option<usize> {
     let mut is_escaped = false;
     for (at, char) in text.char_indices() {
@@ -94,7 +93,8 @@ fn closing(text: &str, quote: char) -> Option<usize> {
     None
 }
 
-/// The name and value of a line; `Some(None)` for a blank line or a comment, and `None` for one that makes no sense.
+/// Parses a line into a name and a value. Returns `Some(None)` for a blank line or a comment, and `None` for an invalid
+/// line.
 fn entry(line: &str) -> Option<Option<(&str, String)>> {
     let line = line.trim();
     if line.is_empty() || line.starts_with('#') {

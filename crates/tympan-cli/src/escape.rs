@@ -1,21 +1,21 @@
-//! Characters that could drive a terminal, or hide text from the eye, made visible.
+//! Escaping of characters that could control a terminal or hide text.
 
 use std::borrow::Cow;
 
-/// Whether a character must not reach a terminal as it is. Line ends and tabs may.
+/// Returns whether a character must not reach a terminal unescaped. Line feeds and tabs are safe.
 pub(crate) fn is_unsafe(char: char) -> bool {
     match char {
         '\n' | '\t' => false,
-        // Marks that turn the direction of writing show text in another order than it is in.
+        // Bidirectional controls display text in a different order than it is stored.
         '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
-        // Line ends that few programs know, and characters that nobody can see.
+        // Unusual line separators and invisible characters.
         '\u{2028}' | '\u{2029}' | '\u{200b}' | '\u{2060}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}' => true,
-        // Escape sequences begin with one of these; some terminals take the C1 ones too.
+        // Escape sequences start with a control character; some terminals also accept C1 controls.
         other => other.is_control(),
     }
 }
 
-/// The text with every unsafe character written as its number.
+/// Replaces every unsafe character with its escape sequence.
 pub(crate) fn visible(text: &str) -> Cow<'_, str> {
     if !text.contains(is_unsafe) {
         return Cow::Borrowed(text);
@@ -30,12 +30,12 @@ pub(crate) fn visible(text: &str) -> Cow<'_, str> {
     }))
 }
 
-/// The same on one line.
+/// Replaces every unsafe character, line feed and tab with its escape sequence, so that the text fits on one line.
 pub(crate) fn visible_line(text: &str) -> String {
     visible(text).replace('\n', "\\n").replace('\t', "\\t")
 }
 
-/// An unsafe character as its number.
+/// Returns the escape sequence of an unsafe character.
 pub(crate) fn written(char: char) -> String {
     match char {
         '\r' => "\\r".to_owned(),

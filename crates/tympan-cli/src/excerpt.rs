@@ -1,4 +1,4 @@
-//! A finding with the line of the source that it is about, as compilers show it.
+//! Formatting of findings with the source line that they refer to, in the style of compilers.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use tympan::text::source::{SourceFile, Span};
 
 use crate::escape::{is_unsafe, visible, visible_line, written};
 
-/// What a finding says, wherever it came from.
+/// An error or a warning, independent of its source.
 #[derive(Clone, Debug)]
 pub(crate) struct Finding<'a> {
     pub(crate) severity: Severity,
@@ -21,7 +21,7 @@ pub(crate) struct Finding<'a> {
 }
 
 impl<'a> Finding<'a> {
-    /// An error of the engine's.
+    /// Creates a finding from an error of the engine.
     pub(crate) fn of_error(error: &'a Error) -> Self {
         Self {
             severity: Severity::Error,
@@ -33,7 +33,7 @@ impl<'a> Finding<'a> {
         }
     }
 
-    /// A diagnostic about a source.
+    /// Creates a finding from a diagnostic about a source.
     pub(crate) fn of_diagnostic(diagnostic: &'a Diagnostic, source: Option<&'a SourceFile>) -> Self {
         Self {
             severity: diagnostic.severity,
@@ -45,7 +45,7 @@ impl<'a> Finding<'a> {
         }
     }
 
-    /// The error and what came up together with it, in the order of their places.
+    /// Returns the error and the diagnostics that were reported together with it, sorted by position.
     pub(crate) fn all_of_error(error: &'a Error) -> Vec<Self> {
         let others = error.others().iter().map(|other| Self::of_diagnostic(other, error.source_file()));
         let mut findings: Vec<_> = std::iter::once(Self::of_error(error)).chain(others).collect();
@@ -53,13 +53,13 @@ impl<'a> Finding<'a> {
         findings
     }
 
-    /// The file and the line that it is about, if it is about one.
+    /// Returns the file name and line number that the finding refers to, if any.
     pub(crate) fn line(&self) -> Option<(&'a str, usize)> {
         let (source, span) = self.source.zip(self.span)?;
         Some((source.name(), source.line_column(span.start).line))
     }
 
-    /// The finding for people, on lines of its own.
+    /// Formats the finding for people, on one or more full lines.
     pub(crate) fn show(&self, colours: bool) -> String {
         let level = match self.severity {
             Severity::Error => Level::ERROR,
@@ -83,7 +83,7 @@ impl<'a> Finding<'a> {
         renderer.render(&[group]) + "\n"
     }
 
-    /// The file, unless the message has named it, and the help.
+    /// Formats the help and, unless the message contains it, the name of the file.
     fn rest_without_place(&self) -> String {
         let file = self.source.map(SourceFile::name).filter(|name| !self.message.contains(name));
         let file = file.map_or_else(String::new, |name| format!(" --> {}\n", visible_line(name)));
@@ -92,15 +92,15 @@ impl<'a> Finding<'a> {
     }
 }
 
-/// The most characters of a line that are shown before what is marked; twice as many are shown from there on.
+/// The maximum number of characters shown before the marked text. Twice as many are shown from its start on.
 const MAX_AROUND: usize = 1000;
 
-/// The line where a span begins, with the span marked as far as it lies on that line.
+/// The line where a span starts. The part of the span on that line is marked.
 struct Excerpt {
     line: String,
     marked: Range<usize>,
     number: usize,
-    /// Whether this is not all of the line.
+    /// Whether part of the line is left out.
     is_cut: bool,
 }
 
@@ -109,7 +109,7 @@ impl Excerpt {
         let text = source.text();
         let start = floor(text, span.start);
         let number = source.line_column(start).line;
-        // A line can be as long as its file, and have thousands of findings.
+        // Limit what is shown: a line can be as long as its file and have thousands of findings.
         let (line_start, cut_before) = beginning(text, start);
         let (line_end, cut_after) = ending(text, start);
         let line_end = line_start + text[line_start..line_end].trim_end_matches('\r').len();
@@ -134,13 +134,13 @@ impl Excerpt {
 
     fn into_snippet(self, source: &SourceFile) -> Snippet<'static, Annotation<'static>> {
         let snippet = Snippet::source(self.line).line_start(self.number);
-        // The place of what is cut would be counted from where it is cut.
+        // In a shortened line, the column would be counted from the cut, so leave the position out.
         let snippet = if self.is_cut { snippet } else { snippet.path(visible_line(source.name())) };
         snippet.annotation(AnnotationKind::Primary.span(self.marked))
     }
 }
 
-/// Where the line begins that an offset is on, or what is shown of it; and whether that is less.
+/// Returns the start of the line that contains an offset, or of its visible part, and whether the line is cut there.
 fn beginning(text: &str, offset: usize) -> (usize, bool) {
     let mut start = offset;
     for (at, char) in text[..offset].char_indices().rev().take(MAX_AROUND) {
@@ -152,7 +152,7 @@ fn beginning(text: &str, offset: usize) -> (usize, bool) {
     (start, start > 0 && !text[..start].ends_with('\n'))
 }
 
-/// Where that line ends, or what is shown of it; and whether that is less.
+/// Returns the end of the line that contains an offset, or of its visible part, and whether the line is cut there.
 fn ending(text: &str, offset: usize) -> (usize, bool) {
     let rest = &text[offset..];
     match rest.char_indices().take(2 * MAX_AROUND).find(|(_, char)| *char == '\n') {
@@ -164,7 +164,7 @@ fn ending(text: &str, offset: usize) -> (usize, bool) {
     }
 }
 
-/// Moves the ends of the marked range to where they stand in the text that is shown.
+/// Moves the ends of the marked range to their positions in the displayed text.
 fn mark(marked: &mut Range<usize>, at: usize, start: usize, end: usize, shown: usize) {
     if at == start {
         marked.start = shown;

@@ -16,10 +16,10 @@ use crate::args::InputArgs;
 use crate::prompt_file::{is_stdin, read_stdin};
 use crate::report::Failure;
 
-/// The inputs that the command line gives: its settings, over those of a file, over the declared examples.
+/// Collects the inputs. `--set` overrides the values of a file, which override the declared examples.
 ///
 /// # Errors
-/// A value does not fit its kind, or a file cannot be read.
+/// Returns an error if a value does not match its kind or if a file cannot be read.
 pub(crate) fn collect(args: &InputArgs, prompt: &Prompt) -> Result<Inputs, Failure> {
     let mut inputs = if args.sample { examples(prompt) } else { Inputs::new() };
     if let Some(path) = &args.inputs {
@@ -34,20 +34,20 @@ pub(crate) fn collect(args: &InputArgs, prompt: &Prompt) -> Result<Inputs, Failu
     Ok(inputs)
 }
 
-/// The kinds that a value may have, text last: anything could be that.
+/// Returns the kinds that a value may have. Text comes last, because any value can be parsed as text.
 fn kinds_of(input: &Property) -> Vec<PropertyKind> {
     let mut kinds = if input.kinds.is_empty() { vec![input.kind] } else { input.kinds.clone() };
     kinds.sort_by_key(|kind| *kind == PropertyKind::String);
     kinds
 }
 
-/// What is worth knowing about settings: a name that nothing uses is likely a typing mistake.
+/// Returns warnings about settings. A name that the template does not use is probably a typo.
 pub(crate) fn warnings(args: &InputArgs, prompt: &Prompt, variant: Option<&str>) -> Vec<String> {
-    // A directive refuses them itself.
+    // Directives reject unknown inputs themselves.
     if prompt.spec().template.format == DIRECTIVE {
         return Vec::new();
     }
-    // A template that does not compile says so itself.
+    // A template that does not compile is reported elsewhere.
     let Ok(template) = prompt.variant_template(variant) else { return Vec::new() };
     let known: Vec<&str> = template.inputs().map(|(name, _)| name).collect();
     let unknown = args.set.iter().map(|(name, _)| name.as_str()).filter(|name| !known.contains(name));
@@ -59,16 +59,16 @@ pub(crate) fn warnings(args: &InputArgs, prompt: &Prompt, variant: Option<&str>)
     unknown.map(warning).collect()
 }
 
-/// The examples that a prompt declares.
+/// Returns the examples that a prompt declares.
 fn examples(prompt: &Prompt) -> Inputs {
     let declared = prompt.spec().inputs.iter();
     declared.filter_map(|input| Some((input.name.clone(), input.example.clone()?))).collect()
 }
 
-/// A file of the command line's, or standard input.
+/// Reads a file named on the command line, or standard input.
 ///
 /// # Errors
-/// It cannot be read: that is the command line's fault, not the prompt's.
+/// Returns a usage error if the file cannot be read, because the command line is at fault and not the prompt.
 pub(crate) fn read(path: &Path, option: &str) -> Result<SourceFile, Failure> {
     if is_stdin(path) {
         return Ok(SourceFile::new("<stdin>", read_stdin()?));
@@ -80,7 +80,7 @@ pub(crate) fn read(path: &Path, option: &str) -> Result<SourceFile, Failure> {
     Ok(SourceFile::new(name, text))
 }
 
-/// The value of `--set`: `@` takes it from a file, `@@` stands for a single `@`.
+/// Parses the value of `--set`. A leading `@` reads it from a file, and `@@` escapes a single `@`.
 fn setting(name: &str, value: &str, kinds: &[PropertyKind]) -> Result<Json, Failure> {
     match value.strip_prefix('@') {
         Some(rest) if rest.starts_with('@') => Ok(typed_any(name, rest, kinds)?),
@@ -92,14 +92,14 @@ fn setting(name: &str, value: &str, kinds: &[PropertyKind]) -> Result<Json, Fail
     }
 }
 
-/// Text as a value of the first of these kinds that it fits.
+/// Parses text as the first of these kinds that it matches.
 fn typed_any(name: &str, text: &str, kinds: &[PropertyKind]) -> Result<Json, Error> {
     let (last, others) = kinds.split_last().unwrap_or((&PropertyKind::String, &[]));
     let found = others.iter().find_map(|kind| typed(name, text, *kind).ok());
     found.map_or_else(|| typed(name, text, *last), Ok)
 }
 
-/// Text as a value of this kind. The text is not quoted in errors: it may be anything.
+/// Parses text as a value of this kind. Error messages do not quote the text, because it may be a secret.
 fn typed(name: &str, text: &str, kind: PropertyKind) -> Result<Json, Error> {
     let json = || serde_json::from_str::<Json>(text.trim()).ok();
     let (value, expected) = match kind {

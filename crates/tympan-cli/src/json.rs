@@ -1,11 +1,11 @@
-//! JSON for programs, which people may still see on a terminal.
+//! JSON output that is also safe to print on a terminal.
 
 use serde::Serialize;
 
 use crate::escape::is_unsafe;
 
-/// A value as JSON on several lines. What could drive a terminal is written as `\u` and four digits, which means the
-/// same to every program.
+/// Formats a value as indented JSON. Characters that could control a terminal are written as `\u` escapes, which are
+/// equivalent in JSON.
 pub(crate) fn pretty(value: &impl Serialize) -> String {
     let text = serde_json::to_string_pretty(value).unwrap_or_default();
     if !text.contains(is_unsafe) {

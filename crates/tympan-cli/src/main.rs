@@ -1,7 +1,8 @@
-//! The `tympan` command: loads, checks, renders and splits prompt files, and shows who wrote every byte.
+//! The `tympan` command: loads, checks and renders prompt files, splits them into messages, and shows the origin of
+//! every byte.
 //!
-//! This is the only part of Tympan that prints or that loads a `.env` file. [`args`] says what can be asked for, and
-//! each file in [`commands`] is one command.
+//! This is the only part of Tympan that prints or loads a `.env` file. [`args`] defines the command line, and each file
+//! in [`commands`] implements one command.
 
 mod args;
 mod colour;

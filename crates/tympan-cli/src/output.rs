@@ -1,4 +1,4 @@
-//! Standard output: exact bytes for programs, safe ones for terminals.
+//! Standard output: exact bytes for programs, safe text for terminals.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -6,24 +6,24 @@ use anstream::{AutoStream, ColorChoice};
 
 use crate::rows::{Rows, terminal_width};
 
-/// How standard output wants its text.
+/// How text is written to standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Looks {
     /// Whether to use colours.
     pub(crate) colours: bool,
-    /// Whether somebody looks at it on a terminal. Nothing in the text may then drive it.
+    /// Whether the output is displayed on a terminal. If so, control characters must be escaped.
     pub(crate) is_seen: bool,
 }
 
-/// How standard output wants its text, as the user and the environment say.
+/// Determines how to write to standard output, from the user's choice and the environment.
 pub(crate) fn looks() -> Looks {
     let stdout = io::stdout();
     let colours = AutoStream::choice(&stdout) != ColorChoice::Never;
-    // Who asks for colours wants to look at the text, if only through a pager.
+    // If colours are requested, the output is meant to be displayed, perhaps through a pager.
     Looks { colours, is_seen: colours || stdout.is_terminal() }
 }
 
-/// Whether standard error wants colours.
+/// Returns whether standard error uses colours.
 pub(crate) fn stderr_colours() -> bool {
     AutoStream::choice(&io::stderr()) != ColorChoice::Never
 }
@@ -31,11 +31,11 @@ pub(crate) fn stderr_colours() -> bool {
 /// Writes text to standard output.
 ///
 /// # Errors
-/// It cannot be written. A reader who has gone away is no error.
+/// Returns an error if standard output cannot be written. A closed pipe is not an error.
 pub(crate) fn print(text: &str) -> io::Result<()> {
     let stdout = io::stdout();
     let result = if looks().colours {
-        // Makes the consoles of Windows understand colours, and removes nothing.
+        // Enables colours on Windows consoles. With `Always`, nothing is stripped.
         let mut stream = AutoStream::new(stdout.lock(), ColorChoice::Always);
         stream.write_all(text.as_bytes()).and_then(|()| stream.flush())
     } else {
@@ -48,7 +48,7 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
     }
 }
 
-/// Writes lines for people to standard output: on a terminal, no further row of a line begins at the left edge.
+/// Writes lines for people to standard output. On a terminal, continuation rows of a line are indented.
 ///
 /// # Errors
 /// Returns an error if standard output cannot be written to.
@@ -56,13 +56,13 @@ pub(crate) fn print_lines(text: &str) -> io::Result<()> {
     print(&Rows::hanging(stdout_width()).lay_out(text))
 }
 
-/// The columns of the terminal that standard output is; `None` if it is something else.
+/// Returns the number of columns of the terminal on standard output, or `None` if it is not a terminal.
 pub(crate) fn stdout_width() -> Option<usize> {
     terminal_width(&io::stdout())
 }
 
-/// Writes lines to standard error; on a terminal, no further row of a line begins at the left edge. If they cannot be
-/// written, nobody can be told.
+/// Writes lines to standard error. On a terminal, continuation rows of a line are indented. Write errors are ignored,
+/// because there is nowhere to report them.
 pub(crate) fn print_error(text: &str) {
     let stderr = io::stderr();
     let text = Rows::hanging(terminal_width(&stderr)).lay_out(text);

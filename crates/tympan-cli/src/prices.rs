@@ -1,22 +1,22 @@
-//! What well-known models cost.
+//! Prices of well-known models.
 //!
-//! In US dollars for a million tokens, as public price lists had them when they were looked up on 2026-11-15; nobody has
-//! compared them with a bill. Discounts, batches and taxes are not in them: a cost that is shown is an estimate.
+//! Prices are in US dollars per million tokens, from public price lists on 2026-11-15. They have not been compared with
+//! an actual bill, and exclude discounts, batch pricing and taxes. Costs that are shown are estimates.
 
 use tympan::wire::response::Usage;
 
-/// What a model costs for a million tokens.
+/// The price of a model per million tokens.
 struct Price {
     model: &'static str,
     input: f64,
     output: f64,
-    /// Input that comes from the provider's cache, as a share of the price of input.
+    /// The price of input read from the provider's cache, relative to the price of input.
     cached: f64,
-    /// Input that is written to the provider's cache, as a share of the price of input.
+    /// The price of input written to the provider's cache, relative to the price of input.
     written: f64,
 }
 
-/// The price of cached input where no other could be confirmed: the estimate is then too high, and never too low.
+/// The relative price of cached input if no lower price could be confirmed. Estimates are then too high, never too low.
 const FULL: f64 = 1.0;
 
 const fn openai(model: &'static str, input: f64, output: f64, cached: f64) -> Price {
@@ -61,7 +61,7 @@ const PRICES: [Price; 31] = [
     anthropic("claude-sonnet-5", 2.0, 10.0),
 ];
 
-/// What this use of a model cost, in US dollars; `None` if its price is not known.
+/// Estimates the cost of this usage in US dollars. Returns `None` if the price of the model is unknown.
 pub(crate) fn cost(model: &str, usage: &Usage) -> Option<f64> {
     let name = plain_name(model);
     let price = PRICES.iter().find(|price| price.model == name)?;
@@ -74,12 +74,12 @@ pub(crate) fn cost(model: &str, usage: &Usage) -> Option<f64> {
     Some((input * price.input + output * price.output) / 1e6)
 }
 
-/// A cost for people: small ones with as many digits as they need.
+/// Formats a cost for people. Small amounts get more digits.
 pub(crate) fn shown(cost: f64) -> String {
     if cost == 0.0 || cost >= 0.01 { format!("${cost:.2}") } else { format!("${cost:.6}") }
 }
 
-/// The name without a router's prefix and without a date: `openai/gpt-4o-2024-08-06` is `gpt-4o`.
+/// Strips a router's prefix and a date from a model name: `openai/gpt-4o-2024-08-06` becomes `gpt-4o`.
 fn plain_name(model: &str) -> &str {
     let name = model.rsplit('/').next().unwrap_or(model);
     let name = name.strip_suffix("-latest").unwrap_or(name);

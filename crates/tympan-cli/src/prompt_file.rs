@@ -1,4 +1,4 @@
-//! A prompt file as it is named on the command line, and what it may reach.
+//! Loading of prompt files named on the command line.
 
 use std::io::Read;
 use std::path::Path;
@@ -13,13 +13,13 @@ use crate::{dotenv, report};
 /// The most bytes that are read from standard input: as many as a prompt file may have.
 const MAX_STDIN_BYTES: u64 = tympan::load::DEFAULT_MAX_FILE_BYTES;
 
-/// Whether a path stands for standard input.
+/// Returns whether a path denotes standard input.
 pub(crate) fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// A runtime for a prompt file: the `.env` files beside it and in the working directory fill in what the environment
-/// does not have.
+/// Creates a runtime for a prompt file. The `.env` files next to it and in the working directory provide variables that
+/// the environment does not have.
 pub(crate) fn runtime(path: &Path, options: RuntimeOptions, quiet: bool) -> Runtime {
     let here = Path::new("");
     let beside = if is_stdin(path) { here } else { path.parent().unwrap_or(here) };
@@ -33,7 +33,7 @@ pub(crate) fn runtime(path: &Path, options: RuntimeOptions, quiet: bool) -> Runt
     Runtime::new(RuntimeOptions { load, ..options })
 }
 
-/// A runtime for commands that make hashes: what they say must not depend on the environment.
+/// Creates a runtime for commands that compute hashes, which must not depend on the environment.
 pub(crate) fn runtime_as_written() -> Runtime {
     let load = LoadOptions { env: EnvPolicy::AsWritten, ..LoadOptions::default() };
     Runtime::new(RuntimeOptions { load, ..RuntimeOptions::default() })
@@ -42,31 +42,31 @@ pub(crate) fn runtime_as_written() -> Runtime {
 /// Loads a prompt file, or standard input.
 ///
 /// # Errors
-/// As [`Runtime::load`].
+/// Returns an error if standard input or the file cannot be read, or if the prompt is invalid.
 pub(crate) fn load(runtime: &Runtime, path: &Path) -> Result<Prompt, Error> {
     if is_stdin(path) {
         let text = read_stdin()?;
-        // Standard input has no name that could tell, but a definition cannot be mistaken for anything else.
+        // Standard input has no file extension, but a definition can be recognized by its content.
         return match [Syntax::Json, Syntax::Yaml, Syntax::Toml].into_iter().find(|syntax| is_definition(&text, *syntax))
         {
             Some(syntax) => Prompt::from_definition_source(SourceFile::new("<stdin>", text), syntax),
             None => runtime.load_str(&text, "<stdin>", "."),
         };
     }
-    // A file that cannot be opened has no source, but it has a name.
+    // If a file cannot be opened, there is no source to show, but the error should still name the file.
     let name = path.display().to_string();
     runtime.load(path).map_err(|error| error.in_source(&SourceFile::new(name, ""), 0))
 }
 
-/// An error that has no place is still about this prompt.
+/// Attaches the prompt's source to an error that has no position.
 pub(crate) fn in_prompt(error: Error, prompt: &Prompt) -> Error {
     if error.span().is_some() { error } else { error.in_source(prompt.source(), 0) }
 }
 
-/// Loads a prompt file and shows what is worth knowing about it.
+/// Loads a prompt file and prints its warnings.
 ///
 /// # Errors
-/// As [`Runtime::load`].
+/// Returns an error if standard input or the file cannot be read, or if the prompt is invalid.
 pub(crate) fn load_and_warn(runtime: &Runtime, path: &Path, quiet: bool) -> Result<Prompt, Error> {
     let prompt = load(runtime, path)?;
     if !quiet {
@@ -75,10 +75,10 @@ pub(crate) fn load_and_warn(runtime: &Runtime, path: &Path, quiet: bool) -> Resu
     Ok(prompt)
 }
 
-/// All of standard input, as text.
+/// Reads all of standard input as text.
 ///
 /// # Errors
-/// It is not UTF-8, too long, or cannot be read.
+/// Returns an error if standard input cannot be read, is too long, or is not UTF-8.
 pub(crate) fn read_stdin() -> Result<String, Error> {
     let unreadable = |reason: String| Error::new(Kind::UnreadableFile, format_args!("<stdin>: {reason}"));
     let mut bytes = Vec::new();

@@ -13,14 +13,14 @@ use crate::escape::{is_unsafe, visible};
 use crate::excerpt::Finding;
 use crate::{json, output};
 
-/// Why a command could not do its work.
+/// The reason that a command failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// A prompt or its inputs are at fault.
+    /// An invalid prompt or invalid inputs, or a failed call.
     Engine(Error),
-    /// The command line asks for something that cannot be had.
+    /// An invalid command line.
     Usage(String),
-    /// The answer cannot be written.
+    /// Output that could not be written.
     Output(io::Error),
 }
 
@@ -36,14 +36,14 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// For whom a report is.
+/// The audience of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Human,
     Json,
 }
 
-/// Reports a failure on standard error, and says how to exit.
+/// Reports a failure on standard error and returns the exit code.
 pub(crate) fn failure(failure: &Failure, form: Form) -> ExitCode {
     let (status, text) = match failure {
         Failure::Engine(error) => (1, engine_error(error, form)),
@@ -54,11 +54,11 @@ pub(crate) fn failure(failure: &Failure, form: Form) -> ExitCode {
     ExitCode::from(status)
 }
 
-/// Reports what is wrong with the command line, or shows the help or the version that it asks for.
+/// Reports an invalid command line, or prints the requested help or version.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     let text = error.render().to_string();
     if error.exit_code() != 0 && std::env::args_os().any(|argument| argument == "--json") {
-        // What comes after the first blank line is advice for people.
+        // The text after the first blank line is advice for people.
         let lines = text.lines().take_while(|line| !line.is_empty()).map(str::trim);
         let message = lines.collect::<Vec<_>>().join(" ");
         let message = message.strip_prefix("error: ").unwrap_or(&message).to_owned();
@@ -67,13 +67,13 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     if text.contains(is_unsafe) {
         output::print_error(&visible(&text));
     } else {
-        // A terminal that cannot be written to is no reason to fail.
+        // If the message cannot be written, there is nowhere to report that.
         let _ = error.print();
     }
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }
 
-/// Shows an error that is not the last one, to people.
+/// Prints an error for people, when the command still has more errors to report.
 pub(crate) fn show_error(error: &Error) {
     output::print_error(&(engine_error(error, Form::Human) + "\n"));
 }
@@ -104,15 +104,15 @@ fn plain_error(class: &str, code: &str, message: &str, form: Form) -> String {
     }
 }
 
-/// The most findings that people are shown. Programs get all of them.
+/// The maximum number of findings shown to people. Programs get all of them.
 const MAX_SHOWN: usize = 100;
 
-/// The most of them on one line of a file.
+/// The maximum number of findings shown per line of a file.
 const MAX_ON_LINE: usize = 10;
 
-/// Findings for people, with a blank line between them. What is too much to read is counted.
+/// Formats findings for people, separated by blank lines. Findings over the limits are only counted.
 pub(crate) fn show_all(findings: &[Finding<'_>], colours: bool) -> String {
-    // Errors come before warnings, if not all of them can be shown.
+    // If not all findings can be shown, errors take precedence over warnings.
     let (errors, warnings): (Vec<_>, Vec<_>) =
         (0..findings.len()).partition(|index| findings[*index].severity == Severity::Error);
     let mut on_lines: HashMap<_, usize> = HashMap::new();
@@ -132,7 +132,7 @@ pub(crate) fn show_all(findings: &[Finding<'_>], colours: bool) -> String {
     shown.join("\n")
 }
 
-/// Warnings of loading, for people, on standard error.
+/// Prints the warnings of loading a prompt to standard error.
 pub(crate) fn warn(warnings: &[Diagnostic], source: &SourceFile) {
     let findings: Vec<_> = warnings.iter().map(|warning| Finding::of_diagnostic(warning, Some(source))).collect();
     if !findings.is_empty() {
@@ -140,18 +140,18 @@ pub(crate) fn warn(warnings: &[Diagnostic], source: &SourceFile) {
     }
 }
 
-/// A warning without a place to show.
+/// Prints a warning that has no source position.
 pub(crate) fn warn_plainly(code: &str, message: &str) {
     let finding = Finding { severity: Severity::Warning, code, message, help: None, source: None, span: None };
     output::print_error(&finding.show(output::stderr_colours()));
 }
 
-/// Says where a result is not as the prompt declares it.
+/// Prints a warning for each mismatch between a result and the prompt's declared outputs.
 pub(crate) fn mismatches(outcome: &Outcome) {
     outcome.problems().iter().for_each(|problem| warn_plainly("invalid_result", problem));
 }
 
-/// What a finding says, without its severity: null where something is not known.
+/// Converts a finding to JSON, without its severity. Unknown fields are null.
 pub(crate) fn finding_json(finding: &Finding<'_>) -> Json {
     let place = finding.source.zip(finding.span).map(|(source, span)| source.line_column(span.start));
     json!({

@@ -1,31 +1,32 @@
-//! Rows of a terminal: where a line is too long for one, the next row is indented.
+//! Line wrapping for terminals: if a line does not fit into one row, the next rows are indented.
 //!
-//! What Tympan prints itself begins at the left edge, and what anybody else wrote does not. A terminal that breaks a line
-//! by itself would put the rest at the left edge, where text could pass for Tympan's.
+//! Tympan's own output starts at the left edge, and text from elsewhere does not. If the terminal wrapped a long line
+//! itself, the rest would start at the left edge and could be mistaken for Tympan's output.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// The columns of a terminal that does not say how many it has.
+/// The number of columns of a terminal that does not report its width.
 const USUAL_WIDTH: usize = 80;
 
-/// The fewest columns for text beside the indentation. On narrower terminals rows are broken as if they had these.
+/// The minimum number of columns for text after the indentation. Narrower terminals are treated as if they had this
+/// many.
 const MIN_TEXT: usize = 2;
 
-/// How far apart the stops of tabs are.
+/// The distance between tab stops.
 const TAB: usize = 8;
 
-/// Lays out text in rows.
+/// Wraps text into rows.
 #[derive(Clone, Debug)]
 pub(crate) struct Rows {
-    /// What every line begins with.
+    /// The prefix of the first row of every line.
     first: &'static str,
-    /// What every further row of a line begins with.
+    /// The prefix of the other rows of a line.
     further: &'static str,
-    /// The number of columns. Without a terminal, rows are not broken.
+    /// The number of columns. `None` if the output is not a terminal; rows are then not wrapped.
     width: Option<usize>,
-    /// How many columns of the row are taken.
+    /// The number of columns used in the current row.
     column: usize,
-    /// Whether nothing of the line has come yet.
+    /// Whether the current line is still empty.
     is_new: bool,
 }
 
@@ -35,7 +36,7 @@ impl Rows {
         Self::new("  ", "  ", width)
     }
 
-    /// Indents the further rows of each line.
+    /// Indents the continuation rows of each line.
     pub(crate) fn hanging(width: Option<usize>) -> Self {
         Self::new("", "  ", width)
     }
@@ -45,7 +46,8 @@ impl Rows {
         Self { first, further, width: width.map(|width| width.max(least)), column: 0, is_new: true }
     }
 
-    /// The next part of a text. Escape sequences that set colours take no room; there must be no others.
+    /// Wraps the next part of a text. Escape sequences for colours have no width. The text must not contain other
+    /// sequences.
     pub(crate) fn lay_out(&mut self, text: &str) -> String {
         let mut out = String::with_capacity(text.len() + text.len() / 16);
         let mut chars = text.chars();
@@ -71,7 +73,7 @@ impl Rows {
         out
     }
 
-    /// Begins a line, if nothing of it has come yet.
+    /// Starts a line, if it is still empty.
     fn begin(&mut self, out: &mut String) {
         if std::mem::take(&mut self.is_new) {
             out.push_str(self.first);
@@ -91,25 +93,25 @@ impl Rows {
     }
 }
 
-/// The most columns that a terminal may give to a character. Where terminals differ, a row may end too early, but never too
-/// late.
+/// Returns the maximum number of columns that a terminal may use for a character. If terminals differ, a row may end
+/// too early, but never too late.
 fn columns(char: char) -> usize {
     match char {
-        // Combining marks, which all terminals put over the letter before.
+        // Combining marks, which all terminals draw over the preceding letter.
         '\u{300}'..='\u{36f}' => 0,
-        // Halves of flags.
+        // Regional indicators, which form flags in pairs.
         '\u{1f1e6}'..='\u{1f1ff}' => 2,
-        // Other characters without a width of their own may widen the one before, or be shown as a box.
+        // Other zero-width characters may widen the preceding character or be shown as a box.
         char => char.width_cjk().unwrap_or(1).max(1),
     }
 }
 
-/// The columns that most terminals give to a text.
+/// Returns the number of columns that most terminals use for a text.
 pub(crate) fn width_of(text: &str) -> usize {
     text.width()
 }
 
-/// The columns of the terminal that a stream leads to; `None` if it leads to none.
+/// Returns the number of columns of the terminal that a stream is connected to, or `None` if it is not a terminal.
 #[cfg(unix)]
 pub(crate) fn terminal_width(stream: &(impl std::io::IsTerminal + std::os::fd::AsFd)) -> Option<usize> {
     if !stream.is_terminal() {
@@ -119,7 +121,7 @@ pub(crate) fn terminal_width(stream: &(impl std::io::IsTerminal + std::os::fd::A
     Some(size.filter(|columns| *columns > 0).or_else(said_width).unwrap_or(USUAL_WIDTH))
 }
 
-/// As above, where only the environment can say.
+/// Returns the number of columns of a terminal, which only the environment can provide on this platform.
 #[cfg(not(unix))]
 pub(crate) fn terminal_width(stream: &impl std::io::IsTerminal) -> Option<usize> {
     stream.is_terminal().then(|| said_width().unwrap_or(USUAL_WIDTH))

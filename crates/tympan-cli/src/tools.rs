@@ -1,4 +1,4 @@
-//! The file that says which program or server each tool is.
+//! The tools file, which maps tools to programs and servers.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -16,37 +16,38 @@ use crate::inputs;
 use crate::prompt_file::in_prompt;
 use crate::report::Failure;
 
-/// What stands under a name: a program that is the tool, or a server that has tools.
+/// An entry of the file: a program that implements a tool, or a server that provides tools.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Entry {
     command: Option<Vec<String>>,
     timeout: Option<f64>,
-    /// Whether it may be run again with the same key, if nobody knows whether it came to its end.
+    /// Whether the program may run again with the same key if it is unknown whether it finished.
     #[serde(default)]
     idempotent: bool,
     server: Option<Vec<String>>,
     url: Option<String>,
-    /// Variables that a program or a server gets to see.
+    /// Environment variables to pass to the program or the server.
     #[serde(default)]
     env: Vec<String>,
-    /// The variable that has the key for an address.
+    /// The environment variable that contains the key for the URL.
     key: Option<String>,
 }
 
-/// The programs that are tools.
+/// The programs that implement tools.
 #[derive(Default)]
 pub(crate) struct Programs {
-    /// What runs each tool.
+    /// The implementation of each tool.
     pub(crate) runs: HashMap<String, Arc<dyn Tool>>,
-    /// The command line of each, for people.
+    /// The command line of each tool, for display.
     pub(crate) commands: HashMap<String, String>,
 }
 
-/// The programs that a file has for a prompt.
+/// Returns the programs that a tools file defines for a prompt.
 ///
 /// # Errors
-/// As [`read`]; or the prompt declares a function that nothing runs. What to do about that is in the help.
+/// Returns an error if the file is invalid, or if the prompt declares a function that has no implementation. The
+/// error's help explains how to add one.
 pub(crate) fn of_prompt(
     path: Option<&Path>,
     runtime: &Runtime,
@@ -64,10 +65,11 @@ pub(crate) fn of_prompt(
     }
 }
 
-/// Has the programs end when somebody ends this one: they are in process groups of their own, and would go on.
+/// Ends the tools' programs when this process is terminated. They are in their own process groups and would keep
+/// running.
 ///
 /// # Errors
-/// The operating system has no thread for that.
+/// Returns an error if the thread that waits for the signal cannot be created.
 #[cfg(unix)]
 fn end_with_programs() -> std::io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
@@ -86,16 +88,16 @@ fn end_with_programs() -> std::io::Result<()> {
     Ok(())
 }
 
-/// As above, where there are no groups.
+/// Does nothing, because this platform has no process groups.
 #[cfg(not(unix))]
 fn end_with_programs() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Reads the file. Servers are registered with the runtime.
+/// Reads the file and registers its servers with the runtime.
 ///
 /// # Errors
-/// It cannot be read, or is not as it should be.
+/// Returns an error if the file cannot be read or is invalid.
 fn read(path: &Path, runtime: &Runtime) -> Result<Programs, Failure> {
     let source = inputs::read(path, "--tools")?;
     let wrong = |reason: &str| Failure::Usage(format!("{}: {reason}", path.display()));
@@ -115,14 +117,14 @@ fn read(path: &Path, runtime: &Runtime) -> Result<Programs, Failure> {
     Ok(programs)
 }
 
-/// What an entry is.
+/// A parsed entry.
 enum Read {
     Tool(Arc<dyn Tool>),
     Server(McpServer),
 }
 
 impl Entry {
-    /// The command line or the address, for people.
+    /// Returns the command line or the URL, for display.
     fn shown(&self) -> String {
         let command = self.command.as_ref().or(self.server.as_ref()).map(|words| words.join(" "));
         command.or_else(|| self.url.as_deref().map(redacted_url)).unwrap_or_default()
@@ -168,12 +170,12 @@ fn not_empty(command: Vec<String>, what: &str, name: &str) -> Result<Vec<String>
     if command.is_empty() { Err(format!("the {what} of `{name}` is empty")) } else { Ok(command) }
 }
 
-/// Variables with their values.
+/// Looks up the values of variables.
 fn variables(names: Vec<String>, name: &str, runtime: &Runtime) -> Result<Vec<(String, Secret)>, String> {
     names.into_iter().map(|variable| value(&variable, name, runtime).map(|value| (variable, value))).collect()
 }
 
-/// The value of a variable: of the environment, or of a `.env` file.
+/// Looks up a variable in the environment and in `.env` files.
 fn value(variable: &str, name: &str, runtime: &Runtime) -> Result<Secret, String> {
     let found = runtime.options().load.variable(variable);
     found

@@ -1,4 +1,4 @@
-//! Where traces of a run go.
+//! Trace backends of a run.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,23 +7,23 @@ use tympan::Result;
 use tympan::trace::{ConsoleBackend, OtelBackend, OtelOptions, TracyBackend};
 use tympan::{Runtime, Tracer};
 
-/// How long a command waits for the backends at its end.
+/// The maximum time that a command waits at exit for the backends.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The traces of a run.
 pub(crate) struct Traces(Tracer);
 
 impl Traces {
-    /// Waits until all has been written, within reason.
+    /// Waits until all traces are written, for a limited time.
     pub(crate) fn flush(&self) {
         self.0.flush(PATIENCE);
     }
 }
 
-/// Adds the backends that the command line and the environment ask for.
+/// Adds the backends that the command line and the environment request.
 ///
 /// # Errors
-/// The operating system has no thread for one of them.
+/// Returns an error if the thread of a backend cannot be created.
 pub(crate) fn start(runtime: &Runtime, directory: Option<&Path>) -> Result<Traces> {
     let tracer = runtime.tracer();
     match directory {
@@ -37,7 +37,8 @@ pub(crate) fn start(runtime: &Runtime, directory: Option<&Path>) -> Result<Trace
     Ok(Traces(tracer.clone()))
 }
 
-/// Where a collector listens, as OpenTelemetry's own tools are told.
+/// Returns the address of the collector, from the standard OpenTelemetry environment variables.
+///
 fn otlp_endpoint() -> Option<String> {
     let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     if set("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true")) {

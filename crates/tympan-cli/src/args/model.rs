@@ -1,23 +1,23 @@
-//! Which model or provider is asked.
+//! Arguments that select a model or a provider.
 
 use std::path::PathBuf;
 
 use super::reach::{EndpointArgs, EnvArgs};
 
-/// Which model is called, where that is not what the prompt says.
+/// Overrides of the prompt's model and provider.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ModelArgs {
-    /// The model, in place of the prompt's
+    /// The model to call, overriding the prompt's
     #[arg(long, help_heading = "Model", value_name = "ID")]
     pub(crate) model: Option<String>,
 
-    /// The provider, in place of the prompt's
+    /// The provider to call, overriding the prompt's
     #[arg(long, help_heading = "Model", value_name = "NAME")]
     pub(crate) provider: Option<String>,
 
-    /// The address of the provider, in place of its own
+    /// The base URL of the provider, overriding its default
     ///
-    /// The key of the environment goes there: it is your word, and not the prompt's.
+    /// The key from the environment is sent to this address, because you named it and not the prompt.
     #[arg(long, help_heading = "Model", value_name = "URL")]
     pub(crate) base_url: Option<String>,
 
@@ -25,17 +25,17 @@ pub(crate) struct ModelArgs {
     pub(crate) endpoint: EndpointArgs,
 }
 
-/// What `models` takes.
+/// Arguments of `models`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ModelsArgs {
-    /// A prompt file whose provider to ask
+    /// A prompt file whose provider to query
     pub(crate) file: Option<PathBuf>,
 
-    /// The provider
+    /// The provider to query
     #[arg(long, value_name = "NAME")]
     pub(crate) provider: Option<String>,
 
-    /// The address of the provider, in place of its own
+    /// The base URL of the provider, overriding its default
     #[arg(long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
 
@@ -45,7 +45,7 @@ pub(crate) struct ModelsArgs {
     #[command(flatten)]
     pub(crate) endpoint: EndpointArgs,
 
-    /// Print JSON; an error is JSON on standard error
+    /// Print JSON; errors are printed as JSON to standard error
     #[arg(long)]
     pub(crate) json: bool,
 }

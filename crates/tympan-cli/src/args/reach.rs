@@ -1,21 +1,21 @@
-//! What prompt files may reach.
+//! Arguments that limit which variables and addresses prompt files can use.
 
 use clap::ArgAction;
 use tympan::{EnvPolicy, LoadOptions, RuntimeOptions};
 
-/// Which environment variables prompt files may read.
+/// The environment variables that prompt files may read.
 #[derive(Debug, clap::Args)]
 pub(crate) struct EnvArgs {
-    /// Let prompt files read only the environment variables with this name; `*` matches any characters
+    /// Restrict prompt files to environment variables with this name; `*` matches any characters
     ///
-    /// Without this option, `${env:NAME}` in a prompt file may name any variable. It does not concern the variables of
-    /// providers, such as OPENAI_API_KEY, which prompt files need not name. Can be given many times.
+    /// Without this option, `${env:NAME}` in a prompt file can name any variable. Provider variables such as
+    /// OPENAI_API_KEY are not affected, because prompt files do not need to name them. Can be repeated.
     #[arg(long, help_heading = "Trust", value_name = "NAME", action = ArgAction::Append)]
     pub(crate) allow_env: Vec<String>,
 }
 
 impl EnvArgs {
-    /// These options, with what the command line says about variables.
+    /// Returns the options with these restrictions applied.
     pub(crate) fn over(&self, options: RuntimeOptions) -> RuntimeOptions {
         if self.allow_env.is_empty() {
             return options;
@@ -25,19 +25,20 @@ impl EnvArgs {
     }
 }
 
-/// Which addresses may get values of the environment.
+/// The addresses that may receive values from the environment.
 #[derive(Debug, clap::Args)]
 pub(crate) struct EndpointArgs {
-    /// Let keys and other values of the environment go to this address, and to all below it
+    /// Allow keys and other values from the environment to be sent to this address and everything below it
     ///
-    /// They go to the provider's own addresses and to those that you name: with `--base-url` or in the environment. An
-    /// address that only a prompt file, a `.env` file or a journal names has to be allowed. Can be given many times.
+    /// They are always sent to the provider's own addresses and to addresses that you name with `--base-url` or in the
+    /// environment. An address that only a prompt file, a `.env` file or a journal names must be allowed. Can be
+    /// repeated.
     #[arg(long, help_heading = "Trust", value_name = "URL", action = ArgAction::Append, value_parser = parse_endpoint)]
     pub(crate) allow_endpoint: Vec<String>,
 }
 
 impl EndpointArgs {
-    /// These options, with what the command line says about addresses.
+    /// Returns the options with the allowed addresses applied.
     pub(crate) fn over(&self, options: RuntimeOptions) -> RuntimeOptions {
         RuntimeOptions { allow_endpoints: self.allow_endpoint.clone(), ..options }
     }

@@ -1,16 +1,16 @@
-//! What `resume` takes.
+//! Arguments of `resume`.
 
 use std::path::PathBuf;
 
 use super::{CallArgs, EnvArgs, ModelArgs};
 
-/// What `resume` takes.
+/// Arguments of `resume`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ResumeArgs {
-    /// The journal
+    /// The journal file
     pub(crate) file: PathBuf,
 
-    /// The prompt file, if it is no longer where it was
+    /// The prompt file, if it has moved
     #[arg(long, value_name = "FILE")]
     pub(crate) prompt: Option<PathBuf>,
 
@@ -20,18 +20,18 @@ pub(crate) struct ResumeArgs {
     #[command(flatten)]
     pub(crate) env: EnvArgs,
 
-    /// Print what the model wrote, unchanged, also where outputs are declared
+    /// Print the model's text unchanged, even if the prompt declares outputs
     #[arg(long, conflicts_with = "json")]
     pub(crate) raw: bool,
 
-    /// Ask for the answer in one piece
+    /// Request the answer in one piece instead of as a stream
     #[arg(long)]
     pub(crate) no_stream: bool,
 
     #[command(flatten)]
     pub(crate) call: CallArgs,
 
-    /// Print JSON; an error is JSON on standard error
+    /// Print JSON; errors are printed as JSON to standard error
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -1,21 +1,21 @@
-//! What can be asked for about the signatures of directives.
+//! Arguments of the commands that verify and create signatures.
 
 use std::path::PathBuf;
 
 use clap::ArgAction;
 
-/// What `verify` takes.
+/// Arguments of `verify`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct VerifyArgs {
-    /// The directives; `-` reads one from standard input
+    /// The directives; `-` reads standard input
     #[arg(required = true)]
     pub(crate) files: Vec<PathBuf>,
 
-    /// A folder with the TOML files of keys that you trust; can be given many times
+    /// A folder with the TOML files of trusted keys; can be repeated
     #[arg(long, value_name = "FOLDER", required = true, action = ArgAction::Append)]
     pub(crate) trust: Vec<PathBuf>,
 
-    /// Fail unless the whole file is covered, and not only the metadata
+    /// Fail unless the signature covers the whole file and not only the metadata
     #[arg(long)]
     pub(crate) whole_file: bool,
 
@@ -24,33 +24,34 @@ pub(crate) struct VerifyArgs {
     pub(crate) json: bool,
 }
 
-/// What `sign` takes.
+/// Arguments of `sign`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SignArgs {
-    /// The directives; they are changed in place
+    /// The directives, which are modified in place
     #[arg(required = true)]
     pub(crate) files: Vec<PathBuf>,
 
-    /// The file of the private key
+    /// The private key file
     #[arg(long, value_name = "FILE")]
     pub(crate) key: PathBuf,
 
-    /// Cover the whole file, and not only the metadata
+    /// Sign the whole file and not only the metadata
     #[arg(long)]
     pub(crate) whole_file: bool,
 }
 
-/// What `keygen` takes.
+/// Arguments of `keygen`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct KeygenArgs {
-    /// The new file of the private key
+    /// The new private key file
     pub(crate) file: PathBuf,
 
-    /// Whose key it is
+    /// The name of the key's owner
     #[arg(long, value_name = "NAME")]
     pub(crate) owner: Option<String>,
 
-    /// The folder of trusted keys that the public key goes into; without it, its TOML is printed
+    /// The folder of trusted keys to write the public key to; if omitted, its TOML is printed
+    ///
     #[arg(long, value_name = "FOLDER")]
     pub(crate) trust: Option<PathBuf>,
 }
