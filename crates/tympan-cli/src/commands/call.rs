@@ -1,4 +1,4 @@
-//! A call of a model, with the loop around its tools where there is one.
+//! Model calls, with the tool loop if the prompt has tools.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -19,39 +19,39 @@ use crate::report::Failure;
 use crate::tools::Programs;
 use crate::{output, report};
 
-/// What a shell says of a program that Ctrl-C has stopped.
+/// The exit status that shells use for a program stopped by Ctrl-C.
 const INTERRUPTED: u8 = 130;
 
-/// A call of a model.
+/// A model call.
 pub(super) struct Call<'a> {
     pub(super) runtime: &'a Runtime,
     pub(super) prompt: &'a Prompt,
     pub(super) inputs: &'a Inputs,
     pub(super) messages: &'a [Message],
     pub(super) options: RunOptions,
-    /// What runs the tools that the model asks for, if they are to be run.
+    /// The programs that run the tools, or `None` if tools do not run.
     pub(super) tools: Option<Programs>,
-    /// Whether tools that need consent have it.
+    /// Whether tools that need approval are approved.
     pub(super) yes: bool,
     pub(super) journal: Option<Kept<'a>>,
     pub(super) manner: Manner,
 }
 
-/// Where a call is kept.
+/// The journal of a call.
 pub(super) struct Kept<'a> {
     pub(super) journal: Journal,
     pub(super) path: &'a Path,
-    /// The file of tools, which `tympan resume` has to be told again.
+    /// The tools file, which must be passed to `tympan resume` again.
     pub(super) tools: Option<&'a Path>,
-    /// Whether it goes on from there.
+    /// Whether the call resumes from the journal.
     pub(super) resume: bool,
 }
 
 impl Call<'_> {
-    /// Makes the call, and shows what comes of it.
+    /// Makes the call and prints the result.
     ///
     /// # Errors
-    /// As [`Runtime::turn`], or it cannot be shown.
+    /// Returns an error if the call fails or if the output cannot be written.
     pub(super) fn perform(&self) -> Result<ExitCode, Failure> {
         let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let status = tokio.block_on(self.show());
@@ -64,7 +64,7 @@ impl Call<'_> {
         let waiting = Waiting::begin(manner.quiet, self.model_name());
         let show = Arc::new(Mutex::new(Show::new(manner, self.prompt)));
         let finished = tokio::select! {
-            // Ctrl-C is listened for before anything is sent.
+            // Start listening for Ctrl-C before anything is sent.
             biased;
             _ = tokio::signal::ctrl_c() => {
                 waiting.end();
@@ -94,7 +94,7 @@ impl Call<'_> {
         if let Some(kept) = self.journal.as_ref().filter(|kept| !self.manner.json && kept.path.exists()) {
             let shown = |path: &Path| visible_line(&path.display().to_string());
             let mut command = format!("tympan resume {}", shown(kept.path));
-            // A journal is not asked for what only its owner may say.
+            // Name these again: `resume` does not take them from the journal, which others may be able to write.
             if let Some(tools) = kept.tools {
                 command += &format!(" --tools {}", shown(tools));
             }
@@ -107,7 +107,7 @@ impl Call<'_> {
 
     async fn answer(&self, waiting: &Waiting, show: &Arc<Mutex<Show>>) -> Result<Finished, Failure> {
         let in_file = |error: Error| match error.kind() {
-            // What is wrong with a journal is not to be looked for in the prompt.
+            // The prompt is not at fault, so its source would be misleading.
             Kind::InvalidJournal | Kind::JournalBusy => error,
             _ => in_prompt(error, self.prompt),
         };
@@ -129,7 +129,7 @@ impl Call<'_> {
         Ok(stream.finish_async().await.map_err(in_file)?.into())
     }
 
-    /// Runs the loop around tools.
+    /// Runs the tool loop.
     async fn turn(&self, waiting: &Waiting, show: &Arc<Mutex<Show>>) -> tympan::Result<Finished> {
         let settings = self.settings(waiting.clone(), show.clone());
         let messages = self.messages.to_vec();
@@ -145,7 +145,7 @@ impl Call<'_> {
         let on_event = move |event: &AgentEvent| match event {
             AgentEvent::Token(text) => {
                 waiting.end();
-                // What cannot be printed will be noticed at the end.
+                // A write error surfaces when the result is printed.
                 let _ = locked(&show).text(text);
             }
             AgentEvent::Turn(event) if !quiet => show_tool(event, &waiting, &mut locked(&show)),
@@ -172,11 +172,11 @@ impl Call<'_> {
     }
 }
 
-/// How turns go that a person waits for.
+/// Returns the options of turns that a user waits for.
 pub(super) fn turn_options(runtime: &Runtime) -> TurnOptions {
     TurnOptions {
         guard: runtime.options().guard.clone(),
-        // The HTTP client tries again where that makes sense. An answer that breaks off is half on the screen already.
+        // The HTTP client already retries where it makes sense. Part of an interrupted answer is already on the screen.
         max_llm_retries: 1,
         ..TurnOptions::default()
     }

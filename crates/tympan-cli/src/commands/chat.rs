@@ -1,4 +1,4 @@
-//! `tympan chat`: a conversation with the model of a prompt.
+//! `tympan chat`: a conversation with the prompt's model.
 
 mod command;
 mod consent;
@@ -49,7 +49,7 @@ pub(super) fn run(args: &ChatArgs, quiet: bool) -> Result<ExitCode, Failure> {
         tools::of_prompt(args.call.tools.as_deref(), &runtime, &prompt, "`--tools FILE` says which program runs it")?;
     let conversation = Conversation::new(&prompt, args.prompt.variant.as_deref(), inputs, args.question.as_deref())?;
     let reader = Reader::new(!args.no_history)?;
-    // Each turn is a trace of its own, and loading the prompt is none.
+    // Start tracing after loading, so that each turn is a separate trace and loading is not traced.
     let traces = traces::start(&runtime, args.call.trace.as_deref())?;
     let mut chat = Chat::new(&runtime, &prompt, conversation, programs, args, &reader, quiet)?;
     let ended = chat.talk(reader);
@@ -58,7 +58,7 @@ pub(super) fn run(args: &ChatArgs, quiet: bool) -> Result<ExitCode, Failure> {
     ended
 }
 
-/// A conversation that goes on.
+/// A running chat.
 struct Chat<'a> {
     runtime: &'a Runtime,
     prompt: &'a Prompt,
@@ -70,14 +70,14 @@ struct Chat<'a> {
     screen: Arc<Mutex<Screen>>,
     approval: Approval,
     totals: Totals,
-    /// The last question, if it got no answer.
+    /// The last question, if it was not answered.
     unanswered: Option<Question>,
-    /// Whether a question got no answer.
+    /// Whether any question was not answered.
     has_failed: bool,
     tokio: tokio::runtime::Runtime,
 }
 
-/// Whether the conversation goes on.
+/// Whether the chat continues.
 #[derive(PartialEq, Eq)]
 enum Then {
     GoOn,
@@ -119,7 +119,7 @@ impl<'a> Chat<'a> {
         })
     }
 
-    /// Talks until somebody leaves, or no more questions come.
+    /// Runs the chat until the user leaves or the input ends.
     fn talk(&mut self, mut reader: Reader) -> Result<ExitCode, Failure> {
         self.greet();
         self.begin()?;
@@ -137,7 +137,7 @@ impl<'a> Chat<'a> {
             }
         }
         self.part();
-        // A person has seen what went wrong; a program sees the status.
+        // On a terminal, the user has already seen the errors. A program needs the exit status.
         let is_silent_failure = self.has_failed && !self.is_terminal;
         Ok(if is_silent_failure { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
@@ -154,7 +154,7 @@ impl<'a> Chat<'a> {
         }
     }
 
-    /// Says what it took, at the end.
+    /// Prints the totals at the end.
     fn part(&self) {
         if self.quiet {
             return;
@@ -166,12 +166,12 @@ impl<'a> Chat<'a> {
         }
     }
 
-    /// Has the model answer first, if the prompt asks something itself.
+    /// Asks the model for the first answer, if the prompt itself contains a question.
     fn begin(&mut self) -> Result<(), Failure> {
         if self.conversation.asks_first(self.runtime)? { self.ask(None) } else { Ok(()) }
     }
 
-    /// Does what was typed.
+    /// Executes a line that was typed.
     fn take(&mut self, line: Line) -> Result<Then, Failure> {
         match line {
             Line::Empty => {}
@@ -208,13 +208,13 @@ impl<'a> Chat<'a> {
             Command::Save | Command::SaveOver => self.save(Path::new(argument), command == Command::SaveOver)?,
             Command::Tools => self.list_tools(),
             Command::Usage => self.say(&self.totals.shown()),
-            // It is obeyed where the loop is.
+            // Handled by the loop that reads lines.
             Command::Quit => {}
         }
         Ok(())
     }
 
-    /// Asks the model, and shows what comes of it. Whatever goes wrong, the chat goes on.
+    /// Asks the model and prints the answer. If the turn fails, the chat continues.
     fn ask(&mut self, question: Question) -> Result<(), Failure> {
         self.unanswered = None;
         let span = self.runtime.tracer().start("chat");
@@ -245,7 +245,7 @@ impl<'a> Chat<'a> {
         Ok(locked(&self.screen).check()?)
     }
 
-    /// Goes through a turn. Ctrl-C ends it.
+    /// Runs a turn. Ctrl-C cancels it.
     fn turn(&self, runtime: &Runtime, prepared: Prepared) -> Result<TurnRun, Error> {
         let cancel = CancelToken::default();
         let (screen, approval) = (self.screen.clone(), self.approval.clone());
@@ -266,12 +266,12 @@ impl<'a> Chat<'a> {
         self.tokio.block_on(async {
             let mut turn = pin!(runtime.turn_messages_async(self.prompt, &inputs, messages, &settings));
             tokio::select! {
-                // Ctrl-C is listened for before anything is sent.
+                // Start listening for Ctrl-C before anything is sent.
                 biased;
-                // Without a terminal nobody is there to go on with, and Ctrl-C ends the program as it always does.
+                // Without a terminal, Ctrl-C ends the program as usual.
                 _ = tokio::signal::ctrl_c(), if self.is_terminal => {
                     cancel.cancel();
-                    // A turn ends at once when it is told so. One whose tools are still made ready is dropped.
+                    // A cancelled turn ends immediately. If its tools are still being set up, it is dropped.
                     tokio::select! {
                         biased;
                         turn = &mut turn => turn,
@@ -283,7 +283,7 @@ impl<'a> Chat<'a> {
         })
     }
 
-    /// Shows what was not shown as it arrived.
+    /// Prints what was not printed while it arrived.
     fn show(&self, turn: &TurnRun) {
         let mut screen = locked(&self.screen);
         if !screen.has_text() {
@@ -360,12 +360,12 @@ impl<'a> Chat<'a> {
     }
 }
 
-/// How many messages at the end are the model's and its tools'. A turn adds no others, and may shorten what comes before.
+/// Counts the trailing messages from the model and its tools. A turn adds no others, but may shorten earlier messages.
 fn answers(messages: &[Message]) -> usize {
     messages.iter().rev().take_while(|message| matches!(message.role, Role::Assistant | Role::Tool)).count()
 }
 
-/// Shows what happens in a turn.
+/// Prints an event of a turn.
 fn show_event(event: &AgentEvent, screen: &Mutex<Screen>, approval: &Approval, quiet: bool) {
     match event {
         AgentEvent::Token(text) => locked(screen).text(text),

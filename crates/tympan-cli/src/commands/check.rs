@@ -1,4 +1,4 @@
-//! `tympan check`: all mistakes of all files.
+//! `tympan check`: reports all errors and warnings in prompt files.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -44,11 +44,11 @@ pub(super) fn run(args: &CheckArgs, quiet: bool) -> Result<ExitCode, Failure> {
     Ok(if errors > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// What became of a file.
+/// The result of checking a file.
 enum Checked {
-    /// It does not load; its template may be at fault besides.
+    /// The file does not load. The second error is about its template.
     Broken(Error, Option<Error>),
-    /// It loads; its template may still be at fault, or there is something worth knowing about it.
+    /// The file loads, but its template may have an error, or there may be warnings.
     Loaded(Box<Prompt>, Option<Error>, Vec<Diagnostic>),
 }
 
@@ -58,7 +58,7 @@ impl Checked {
         match prompt_file::load(&runtime, path) {
             Ok(prompt) => {
                 let fault = prompt.template().err().or_else(|| prompt.only_role().err());
-                // What a `.prompty` file declares is judged by rules of its own.
+                // `.prompty` files have different rules for declarations.
                 let is_definition = prompt.role().is_some();
                 let mut notes = if is_definition { prompt.check().unwrap_or_default() } else { Vec::new() };
                 notes.extend(unsupported(&prompt));
@@ -71,7 +71,7 @@ impl Checked {
         }
     }
 
-    /// What is to be said about it, in the order of places.
+    /// Returns the findings, sorted by position.
     fn findings(&self, quiet: bool) -> Vec<Finding<'_>> {
         let mut findings = match self {
             Self::Broken(error, fault) => {
@@ -95,25 +95,25 @@ impl Checked {
     }
 }
 
-/// What is wrong with the template of a file whose front matter is at fault already.
+/// Checks the template of a file whose front matter is invalid.
 fn template_fault(error: &Error) -> Option<Error> {
     let source = error.source_file()?;
     let extension = Path::new(source.name()).extension().and_then(|extension| extension.to_str());
     let is_definition = extension.and_then(Syntax::from_extension).is_some();
     if is_definition || extension.is_some_and(|extension| extension != "prompty") || is_directive(source.text()) {
-        // The templates of a definition, and the steps of a directive, are checked together with the rest of it.
+        // The templates of a definition and the steps of a directive are checked together with the rest of the file.
         return None;
     }
     let (document, _) = prompty::parse_as_far_as_possible(source, &mut NoReferences);
     let Document { spec, body, .. } = document?;
     let prompt = Prompt::from_document(spec, source.clone(), body.start, Vec::new());
-    // What the front matter says of the renderer may be what is wrong with it.
+    // An unknown renderer may be a consequence of the invalid front matter, so do not report it.
     prompt.template().err().filter(|error| error.kind() != Kind::NotRegistered)
 }
 
 fn to_json(path: &Path, finding: &Finding<'_>) -> Json {
     let mut object = finding_json(finding);
-    // What is known of every finding, whether it has a source or not.
+    // These fields are present whether or not the finding has a source.
     let file = finding.source.map_or_else(|| path.display().to_string(), |source| source.name().to_owned());
     object["file"] = json!(file);
     object["severity"] = json!(finding.severity.as_str());

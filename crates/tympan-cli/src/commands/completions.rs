@@ -1,4 +1,4 @@
-//! `tympan completions`: a script that completes commands and options in a shell.
+//! `tympan completions`: generates a shell completion script.
 
 use clap::CommandFactory;
 use clap_complete::{Shell, generate};

@@ -1,4 +1,4 @@
-//! `tympan hash`: what identifies a prompt.
+//! `tympan hash`: prints the hashes of prompts.
 
 use serde_json::{Value as Json, json};
 use tympan::{Prompt, Result};
@@ -39,7 +39,7 @@ fn to_json(file: &str, prompt: &Prompt) -> Result<Json> {
     Ok(object)
 }
 
-/// The hashes of a prompt, under the names that a lock file has them.
+/// Returns the hashes of a prompt, with the same keys as in a lock file.
 pub(super) fn hashes(prompt: &Prompt) -> Result<Json> {
     let templates = prompt.arms().map(|arm| Ok((arm.to_owned(), prompt.variant_hash(Some(arm))?.into())));
     Ok(json!({

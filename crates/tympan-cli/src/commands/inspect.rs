@@ -1,4 +1,4 @@
-//! `tympan inspect`: what a prompt file declares.
+//! `tympan inspect`: shows what a prompt file declares.
 
 use serde_json::Value as Json;
 use tympan::Prompt;
@@ -13,16 +13,16 @@ use crate::report::Failure;
 use crate::rows::width_of;
 use crate::{json, output, prompt_file};
 
-/// The most characters of a message's first line, or of a value, that a summary shows.
+/// The maximum number of characters shown of a message's first line or of a value.
 const MAX_WIDTH: usize = 60;
 
 pub(super) fn run(args: &InspectArgs, quiet: bool) -> Result<(), Failure> {
     let runtime = prompt_file::runtime(&args.file, args.env.over(RuntimeOptions::default()), quiet);
     let prompt = prompt_file::load_and_warn(&runtime, &args.file, quiet)?;
-    // Everything that is shown comes from this, so that no credential can slip through.
+    // Everything shown comes from the redacted spec, so that no credential can leak.
     let spec = prompt.spec().to_json_redacted();
     let variant = args.variant.as_deref();
-    // A name that the prompt does not have is an error, also where the JSON does not depend on it.
+    // An unknown variant is an error, even though the JSON output does not depend on the variant.
     let hash = prompt.variant_hash(variant).map_err(|error| prompt_file::in_prompt(error, &prompt))?;
     if args.json {
         return Ok(output::print(&(json::pretty(&spec) + "\n"))?);
@@ -64,14 +64,14 @@ fn summary(prompt: &Prompt, spec: &Json, variant: Option<&str>, hash: &str) -> S
     out
 }
 
-/// The templates of a prompt definition, and how each begins.
+/// Returns one row per template of a prompt definition, with the first line of its text.
 fn variants(prompt: &Prompt) -> Vec<Vec<String>> {
     let variants = prompt.spec().variants.iter().map(|variant| variant.body.as_str());
     let bodies = std::iter::once(prompt.body()).chain(variants);
     prompt.arms().zip(bodies).map(|(arm, body)| vec![arm.to_owned(), first_line(body).to_owned()]).collect()
 }
 
-/// The first line of a text that says something.
+/// Returns the first line that is not blank.
 fn first_line(text: &str) -> &str {
     text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default()
 }
@@ -82,7 +82,7 @@ fn line(out: &mut String, name: &str, value: Option<&str>) {
     }
 }
 
-/// A heading, and rows in columns.
+/// Appends a heading and rows aligned in columns.
 pub(super) fn table(out: &mut String, name: &str, head: &[&str], rows: Vec<Vec<String>>) {
     if rows.is_empty() {
         return;
@@ -154,7 +154,7 @@ fn inputs(inputs: &Json) -> Vec<Vec<String>> {
     inputs.as_array().into_iter().flatten().map(row).collect()
 }
 
-/// All that an input may hold.
+/// Returns the kinds of values that an input accepts.
 fn kinds(input: &Json) -> String {
     match input["kinds"].as_array() {
         Some(kinds) => kinds.iter().filter_map(Json::as_str).collect::<Vec<_>>().join(" or "),
@@ -167,7 +167,7 @@ fn described(items: &Json) -> Vec<Vec<String>> {
     items.as_array().into_iter().flatten().map(row).collect()
 }
 
-/// The messages that the template's source shows: role, line in the file, and how the text begins.
+/// Returns the messages in the template's source: role, line in the file, and start of the text.
 fn skeleton(prompt: &Prompt) -> Vec<Vec<String>> {
     if prompt.spec().template.parser == DIRECTIVE {
         return steps(prompt);
@@ -192,7 +192,7 @@ fn skeleton(prompt: &Prompt) -> Vec<Vec<String>> {
     rows
 }
 
-/// The one message of a directive, by how its steps begin.
+/// Returns the single message of a directive, with the start of its steps.
 fn steps(prompt: &Prompt) -> Vec<Vec<String>> {
     let source = prompt.source();
     let (Some(directive), _) = directive::parse(source) else { return Vec::new() };

@@ -1,4 +1,4 @@
-//! `tympan keygen`: a key to sign directives with.
+//! `tympan keygen`: generates a key for signing directives.
 
 use tympan::directive::signature::TrustedKey;
 use tympan::file::keys::{generate_key, write_signing_key, write_trusted_key};

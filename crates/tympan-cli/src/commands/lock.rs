@@ -1,4 +1,4 @@
-//! `tympan lock`: which prompts a project has, and whether they have changed.
+//! `tympan lock`: records the prompts of a project and detects changes.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -24,19 +24,19 @@ use crate::{json, output, prompt_file};
 
 const LOCK_FILE: &str = "tympan.lock";
 
-/// The most bytes of a lock file.
+/// The maximum size of a lock file, in bytes.
 const MAX_LOCK_BYTES: u64 = 64 << 20;
 
-/// The key that lock files of earlier versions do not have.
+/// A key that lock files of earlier versions do not have.
 const SETTINGS: &str = "settings_hashes";
 
-/// The last of the settings: all that has no hash of its own.
+/// The last setting, which covers everything without a hash of its own.
 const REST: &str = "other settings";
 
-/// Directories deeper than this are more likely a cycle than a project.
+/// Deeper directories are more likely a cycle than a project.
 const MAX_DEPTH: usize = 32;
 
-/// The prompts of a project by their paths, with `/` between the parts.
+/// The prompts of a project by path, with `/` as the separator.
 type Locked = BTreeMap<String, Json>;
 
 pub(super) fn run(args: &LockArgs) -> Result<ExitCode, Failure> {
@@ -44,7 +44,7 @@ pub(super) fn run(args: &LockArgs) -> Result<ExitCode, Failure> {
     project.collect(&args.directory, "", 0)?;
     let mut broken = project.broken.into_iter().rev();
     if let Some(last) = broken.next() {
-        // All of them are shown; a program gets the one that the command ends with.
+        // Print all errors for people. A program gets only the one that the command fails with.
         if !args.json {
             broken.rev().for_each(|error| report::show_error(&error));
         }
@@ -97,7 +97,7 @@ fn check(args: &LockArgs, path: &Path, found: &Locked) -> Result<ExitCode, Failu
     Ok(if changes.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What has changed since a lock file was written, by path.
+/// Returns the changes since the lock file was written, by path.
 fn changes(locked: &Locked, found: &Locked) -> Vec<(String, String)> {
     let mut changes = BTreeMap::new();
     for (path, was) in locked {
@@ -115,7 +115,7 @@ fn changes(locked: &Locked, found: &Locked) -> Vec<(String, String)> {
     changes.into_iter().collect()
 }
 
-/// Which of the hashes differ; empty if none does.
+/// Describes which hashes differ. Empty if none do.
 fn difference(was: &Json, now: &Json) -> String {
     let empty = serde_json::Map::new();
     let (before, after) = (&was["template_hashes"], &now["template_hashes"]);
@@ -133,13 +133,13 @@ fn difference(was: &Json, now: &Json) -> String {
         parts.push("name changed".to_owned());
     }
     if parts.is_empty() && was["definition_hash"] != now["definition_hash"] {
-        // The templates are the same, so that it is what is declared around them.
+        // The templates are unchanged, so the declarations around them must have changed.
         parts.push("declarations changed".to_owned());
     }
     if let Some((before, after)) = was[SETTINGS].as_object().zip(now[SETTINGS].as_object()) {
         let removed = before.keys().filter(|name| !after.contains_key(*name));
         for name in after.keys().chain(removed).filter(|name| before.get(*name) != after.get(*name)) {
-            // What is named already is a part of the rest, too.
+            // The other settings also include the changes that are already listed.
             if name != REST || parts.is_empty() {
                 parts.push(format!("{name} changed"));
             }
@@ -157,16 +157,16 @@ fn read_lock(args: &LockArgs, path: &Path) -> Result<Locked, Failure> {
     Ok(prompts.iter().map(|(path, hashes)| (path.clone(), hashes.clone())).collect())
 }
 
-/// What is known of a project.
+/// The prompts found in a project.
 struct Project {
     runtime: Runtime,
     found: Locked,
-    /// What is wrong with prompts that do not load.
+    /// The errors of prompts that do not load.
     broken: Vec<Error>,
 }
 
 impl Project {
-    /// Gathers the prompts below a directory, in the order of their names. Links are not followed.
+    /// Collects the prompts in a directory and its subdirectories, sorted by name. Does not follow symbolic links.
     fn collect(&mut self, directory: &Path, prefix: &str, depth: usize) -> Result<(), Failure> {
         if depth > MAX_DEPTH {
             return Err(unusable(directory, &"directories nest too deeply here"));
@@ -191,7 +191,7 @@ impl Project {
         Ok(())
     }
 
-    /// Loads a file of a directory; `None` if it is not a prompt.
+    /// Loads a file in a directory. Returns `None` if it is not a prompt.
     fn load(&self, directory: &Path, name: &OsStr) -> Option<Result<Prompt, Error>> {
         let path = directory.join(name);
         let extension = path.extension().and_then(OsStr::to_str).unwrap_or_default();
@@ -210,13 +210,13 @@ impl Project {
                 let error = Error::new(Kind::UnreadableFile, format_args!("{shown}: {error}"));
                 Some(Err(error.in_source(&source(""), 0)))
             }
-            // Most files with these names are something else, and nobody asked for this one.
+            // Most files with these extensions are not prompts, and this one was not named explicitly.
             _ => None,
         }
     }
 }
 
-/// What a lock file holds of a prompt.
+/// Returns the lock file's entry for a prompt.
 fn locked(prompt: &Prompt) -> Result<Json, Error> {
     let mut locked = hashes(prompt)?;
     let settings = prompt.settings_hashes().into_iter().map(|(name, hash)| (name.to_owned(), hash.into()));
@@ -224,18 +224,19 @@ fn locked(prompt: &Prompt) -> Result<Json, Error> {
     Ok(locked)
 }
 
-/// Directories that hold what tools made or fetched.
+/// Returns whether a directory contains generated or downloaded files.
 fn is_skipped(name: &str) -> bool {
     name.starts_with('.') || matches!(name, "target" | "node_modules" | "__pycache__")
 }
 
-/// Whether the name of a file leaves it open whether it is a prompt: definitions and directives are known by their text.
+/// Returns whether a file with this extension can be a prompt. Definitions and directives are recognized by their
+/// content.
 fn may_be_prompt(extension: &str) -> bool {
     extension.eq_ignore_ascii_case("md") || Syntax::from_extension(extension).is_some()
 }
 
-/// Whether a text is a prompt: a definition if it has a role and a body at the top, a directive if it has a `<directive>`
-/// or a signature. Most YAML, JSON, TOML and markdown files of a project are something else.
+/// Returns whether a text is a prompt: a definition has a role and a body at the top level, and a directive has a
+/// `<directive>` or a signature. Most YAML, JSON, TOML and Markdown files of a project are neither.
 fn is_prompt(extension: &str, text: &str) -> bool {
     match Syntax::from_extension(extension) {
         Some(syntax) => is_definition(text, syntax),

@@ -1,4 +1,4 @@
-//! `tympan man`: a manual page.
+//! `tympan man`: generates a manual page.
 
 use clap::CommandFactory;
 use clap_mangen::Man;
@@ -9,7 +9,7 @@ use crate::report::Failure;
 
 pub(super) fn run(command: Option<&str>) -> Result<(), Failure> {
     let mut root = Args::command();
-    // Global options belong to the page of each command.
+    // Building adds the global options to each subcommand.
     root.build();
     let page = match command {
         None => root,

@@ -1,4 +1,4 @@
-//! `tympan messages`: what a model would get.
+//! `tympan messages`: shows the messages that the model would receive.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ use crate::{json, output};
 
 pub(super) fn run(args: &RenderArgs, quiet: bool) -> Result<(), Failure> {
     let (prompt, rendered) = render(&args.prompt, quiet)?;
-    // The parser that the prompt asks for decides; this fails if nobody knows it.
+    // The prompt selects the parser, so this fails if the parser is unknown.
     let placed = prompt.messages_with_places(&rendered).map_err(|error| in_prompt(error, &prompt))?;
     if args.json {
         let messages: Vec<_> = placed.into_iter().map(|(message, _)| message).collect();
@@ -37,7 +37,7 @@ pub(super) fn run(args: &RenderArgs, quiet: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A message, and its text in parts by who wrote them.
+/// A message whose text is split into parts by writer.
 pub(super) struct Shown<'r> {
     message: Message,
     parts: Vec<(Cow<'r, str>, Writer)>,
@@ -50,7 +50,7 @@ impl<'r> Shown<'r> {
                 parts(rendered, segments, range).into_iter().map(|(text, writer)| (text.into(), writer)).collect()
             }
             Place::Thread(range) => {
-                // All of a thread comes from the input whose nonce stands there.
+                // All messages of a thread come from the input whose nonce is at this position.
                 let writer = parts(rendered, segments, range).first().map_or(Writer::Untrusted, |(_, writer)| *writer);
                 vec![(describe(&message).into(), writer)]
             }
@@ -58,14 +58,14 @@ impl<'r> Shown<'r> {
         Self { message, parts }
     }
 
-    /// A message whose text nobody is known to have written but the author.
+    /// Creates a message whose text is attributed to the author, because its origin is unknown.
     pub(super) fn plain(message: Message) -> Self {
         let parts = vec![(describe(&message).into(), Writer::Author)];
         Self { message, parts }
     }
 }
 
-/// The content of a message, where what is no text is named.
+/// Returns the content of a message as text, with placeholders for other parts.
 pub(super) fn describe(message: &Message) -> String {
     let parts = message.content.iter().map(|part| match part {
         tympan::ContentPart::Text(text) => text.value.clone(),
@@ -76,7 +76,7 @@ pub(super) fn describe(message: &Message) -> String {
     parts.collect::<Vec<_>>().join("\n")
 }
 
-/// The messages for people. A message's text is indented, so that no text can pass for the head of a message.
+/// Formats messages for people. Text is indented, so that it cannot be mistaken for the heading of a message.
 pub(super) fn show(messages: &[Shown<'_>], looks: Looks) -> String {
     let mut out = String::new();
     for (index, Shown { message, parts }) in messages.iter().enumerate() {
@@ -111,7 +111,7 @@ fn show_text(out: &mut String, parts: &[(Cow<'_, str>, Writer)], looks: Looks) {
     }
 }
 
-/// The role, and the attributes if there are any.
+/// Returns the role, with the attributes if there are any.
 fn heading(message: &Message) -> String {
     let role = message.role.as_str();
     let Some(metadata) = &message.metadata else { return role.to_owned() };

@@ -1,4 +1,4 @@
-//! The commands, one file each.
+//! The commands, one file per command.
 
 mod call;
 mod chat;
@@ -28,12 +28,12 @@ use std::process::ExitCode;
 use crate::args::{Args, Command};
 use crate::report::Failure;
 
-/// Runs the command that was asked for.
+/// Runs the command.
 ///
 /// # Errors
-/// Why it could not do its work.
+/// Returns the reason that the command failed.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    // What a program reads on standard error is an error, and nothing else.
+    // With JSON output, standard error must contain nothing but the error.
     let quiet = args.quiet || args.command.is_json();
     match &args.command {
         Command::Render(render_args) => render::run(render_args, quiet)?,

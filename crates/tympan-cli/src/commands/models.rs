@@ -1,4 +1,4 @@
-//! `tympan models`: what a provider serves.
+//! `tympan models`: lists a provider's models.
 
 use std::path::Path;
 

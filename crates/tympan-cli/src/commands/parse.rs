@@ -1,4 +1,4 @@
-//! `tympan parse`: messages from text that was rendered elsewhere.
+//! `tympan parse`: splits text that was rendered elsewhere into messages.
 
 use serde_json::Value as Json;
 use tympan::chat::thread::{ThreadRoles, parse_thread};

@@ -1,4 +1,4 @@
-//! `tympan process`: what a model's answer comes to.
+//! `tympan process`: converts a provider's response to a result.
 
 use tympan::Outcome;
 use tympan::{RunOptions, RuntimeOptions};
@@ -28,7 +28,7 @@ pub(super) fn run(args: &ProcessArgs, quiet: bool) -> Result<(), Failure> {
     })?)
 }
 
-/// Text for people, or exact bytes for programs.
+/// Escapes text for a terminal. For programs, the text is unchanged.
 fn shown(text: &str) -> String {
     match output::looks().is_seen {
         true => visible(text).into_owned() + if text.ends_with('\n') { "" } else { "\n" },

@@ -1,4 +1,4 @@
-//! `tympan render`: the text that a template becomes.
+//! `tympan render`: renders a prompt's template.
 
 use serde_json::{Value as Json, json};
 use tympan::{Guard, Inputs, Message, Prompt, RenderOptions, Rendered};
@@ -31,7 +31,8 @@ pub(super) fn run(args: &RenderArgs, quiet: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The text as people see it. A bar is before every line that an input begins, so that none passes for the author's.
+/// Formats the text for a terminal. Lines that an input starts get a bar, so that they cannot be mistaken for the
+/// author's.
 fn seen(rendered: &Rendered, looks: Looks) -> String {
     let mut out = String::with_capacity(rendered.text().len());
     let mut is_new = true;
@@ -51,19 +52,19 @@ fn seen(rendered: &Rendered, looks: Looks) -> String {
     out
 }
 
-/// Loads and renders the prompt of a command line.
+/// Loads and renders the prompt named on the command line.
 ///
 /// # Errors
-/// The prompt, its inputs or the command line are at fault.
+/// Returns an error if the prompt, its inputs or the command line are invalid.
 pub(super) fn render(args: &PromptArgs, quiet: bool) -> Result<(Prompt, Rendered), Failure> {
     let (prompt, _, rendered) = render_in(&prompt_file::runtime(&args.file, options(args), quiet), args, quiet)?;
     Ok((prompt, rendered))
 }
 
-/// As [`render`], with a runtime and inputs that are needed afterwards.
+/// Renders like [`render`], with a given runtime, and also returns the inputs.
 ///
 /// # Errors
-/// As [`render`].
+/// Returns an error if the prompt, its inputs or the command line are invalid.
 pub(super) fn render_in(
     runtime: &Runtime,
     args: &PromptArgs,
@@ -74,10 +75,10 @@ pub(super) fn render_in(
     Ok((prompt, inputs, rendered))
 }
 
-/// Loads the prompt and the inputs of a command line.
+/// Loads the prompt and the inputs named on the command line.
 ///
 /// # Errors
-/// As [`render`].
+/// Returns an error if the prompt, its inputs or the command line are invalid.
 pub(super) fn load_in(runtime: &Runtime, args: &PromptArgs, quiet: bool) -> Result<(Prompt, Inputs), Failure> {
     let takes_stdin = args.inputs.inputs.as_deref().is_some_and(prompt_file::is_stdin);
     if takes_stdin && prompt_file::is_stdin(&args.file) {
@@ -93,10 +94,10 @@ pub(super) fn load_in(runtime: &Runtime, args: &PromptArgs, quiet: bool) -> Resu
     Ok((prompt, inputs))
 }
 
-/// Renders a variant of a prompt that has been loaded.
+/// Renders a variant of a loaded prompt.
 ///
 /// # Errors
-/// As [`Runtime::render_with`].
+/// Returns an error if the variant is unknown, if the inputs are invalid, or if rendering fails.
 pub(super) fn render_with(
     runtime: &Runtime,
     prompt: &Prompt,
@@ -108,12 +109,12 @@ pub(super) fn render_with(
     Ok(rendered.map_err(|error| prompt_file::in_prompt(error, prompt))?)
 }
 
-/// How the command line wants prompts to be rendered.
+/// Returns the runtime options for a command line.
 pub(super) fn options(args: &PromptArgs) -> RuntimeOptions {
     args.env.over(options_of(args.strict, args.lenient, args.guard))
 }
 
-/// How prompts are rendered with these options of a command line.
+/// Returns the runtime options for these rendering flags.
 pub(super) fn options_of(strict: bool, lenient: bool, guard: bool) -> RuntimeOptions {
     RuntimeOptions {
         strict: strict.then_some(true),
@@ -126,7 +127,7 @@ pub(super) fn options_of(strict: bool, lenient: bool, guard: bool) -> RuntimeOpt
 /// Returns the messages for a model, with the guard's advisory among its instructions.
 ///
 /// # Errors
-/// As [`Runtime::parse`].
+/// Returns an error if the rendered text cannot be split into messages.
 pub(super) fn messages(runtime: &Runtime, prompt: &Prompt, rendered: &Rendered) -> Result<Vec<Message>, Failure> {
     let messages = runtime.parse(prompt, rendered);
     let mut messages = messages.map_err(|error| prompt_file::in_prompt(error, prompt))?;
@@ -136,7 +137,7 @@ pub(super) fn messages(runtime: &Runtime, prompt: &Prompt, rendered: &Rendered) 
     Ok(messages)
 }
 
-/// Shows what the guard has to say, which is no part of the answer.
+/// Prints the guard's advisory to standard error, because it is not part of the output.
 pub(super) fn advise(rendered: &Rendered) {
     if let Some(guard) = rendered.guard() {
         output::print_error(&format!("advisory: {}\n", visible_line(guard.advisory)));

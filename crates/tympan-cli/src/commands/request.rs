@@ -1,4 +1,4 @@
-//! `tympan request`: exactly what a provider would get.
+//! `tympan request`: shows the exact request that would be sent to the provider.
 
 use std::fmt::Write as _;
 
@@ -28,7 +28,7 @@ pub(super) fn run(args: &RequestArgs, quiet: bool) -> Result<(), Failure> {
     let target = target(&prompt, &named).map_err(in_file)?;
     let mut request = runtime.request(&prompt, &messages, &args.model.options(), args.stream).map_err(in_file)?;
     if wants_key(&target) {
-        // The key of the environment is not needed; that there would be one is shown.
+        // The key itself is not needed. A placeholder shows that the request would have one.
         let auth = target.provider.auth;
         let value = HeaderValue::Secret { prefix: auth.prefix(), secret: Secret::new("key") };
         request.headers.push(Header { name: auth.header().to_owned(), value });
@@ -43,7 +43,7 @@ pub(super) fn run(args: &RequestArgs, quiet: bool) -> Result<(), Failure> {
     Ok(output::print(&text)?)
 }
 
-/// Whether a request to this target gets a key of the environment: a server on the same machine does without.
+/// Returns whether a request to this target uses a key from the environment. Local servers do not need one.
 fn wants_key(target: &Target<'_>) -> bool {
     let is_anonymous = target.connection.is_some_and(|connection| connection.kind == ConnectionKind::Anonymous);
     target.api_key.is_none() && !target.provider.is_local && !is_anonymous
@@ -54,7 +54,7 @@ fn body(request: &WireRequest) -> String {
     json::pretty(&body)
 }
 
-/// The request as HTTP writes it, with a body for people.
+/// Formats the request as HTTP, with a readable body.
 fn http(request: &WireRequest) -> String {
     let mut out = format!("{} {}\n", request.method, visible_line(&redacted_url(&request.url)));
     for header in &request.headers {
@@ -64,7 +64,7 @@ fn http(request: &WireRequest) -> String {
     out
 }
 
-/// The request as a command line; the key is left to the shell.
+/// Formats the request as a curl command. The shell fills in the key.
 fn curl(request: &WireRequest, target: &Target<'_>) -> String {
     let mut out = format!("curl {}", quoted(&redacted_url(&request.url)));
     for header in &request.headers {
@@ -81,7 +81,7 @@ fn curl(request: &WireRequest, target: &Target<'_>) -> String {
     out
 }
 
-/// A word that a shell takes as it is.
+/// Quotes a word for a shell.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }

@@ -1,4 +1,4 @@
-//! `tympan resume`: goes on with a turn that has died.
+//! `tympan resume`: resumes a crashed turn.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -51,7 +51,8 @@ pub(super) fn run(args: &ResumeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     status
 }
 
-/// A file of tools says which programs run. Whoever can write to a journal must not be the one who says so.
+/// Returns the error for a tools file that only the journal names. A tools file determines which programs run, and a
+/// person who can write to the journal must not be able to choose them.
 fn tools_only_in_journal(tools: &str) -> Error {
     let tools = visible_line(tools);
     Error::new(Kind::JournalMismatch, format_args!("the run began with the tools of `{tools}`, and none are named now"))

@@ -1,4 +1,4 @@
-//! `tympan run`: calls the model of a prompt.
+//! `tympan run`: calls the prompt's model.
 
 use std::process::ExitCode;
 
@@ -39,12 +39,12 @@ pub(super) fn run(args: &RunArgs, quiet: bool) -> Result<ExitCode, Failure> {
 }
 
 impl CallArgs {
-    /// What the command line says about a runtime that calls models and tools.
+    /// Returns the options of a runtime that calls models and tools.
     pub(super) fn options(&self, prompt: &PromptArgs) -> RuntimeOptions {
         self.options_over(super::render::options(prompt))
     }
 
-    /// The same, with these options for everything else.
+    /// Applies these arguments to existing options.
     pub(super) fn options_over(&self, options: RuntimeOptions) -> RuntimeOptions {
         let record = self.record.clone().map(Cassette::Record);
         RuntimeOptions {
@@ -55,7 +55,7 @@ impl CallArgs {
     }
 }
 
-/// What `tympan resume` has to know of the command line that a turn began with, besides what every journal tells.
+/// The command-line arguments that `tympan resume` needs, besides what every journal contains.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct Began {
@@ -63,11 +63,11 @@ pub(super) struct Began {
     pub(super) strict: bool,
     pub(super) lenient: bool,
     pub(super) guard: bool,
-    /// The file of tools.
+    /// The tools file.
     pub(super) tools: Option<String>,
 }
 
-/// The new journal that the command line asks for.
+/// Creates the journal that the command line requests.
 fn journal(args: &RunArgs) -> Result<Option<Kept<'_>>, Failure> {
     let Some(path) = args.journal.as_deref() else { return Ok(None) };
     if prompt_file::is_stdin(&args.render.prompt.file) || args.call.tools.as_deref().is_some_and(prompt_file::is_stdin)
@@ -88,7 +88,7 @@ fn journal(args: &RunArgs) -> Result<Option<Kept<'_>>, Failure> {
 }
 
 impl ModelArgs {
-    /// What the command line says about the model, as the host's word.
+    /// Returns the model options of the command line. They are trusted, because they do not come from the prompt.
     pub(crate) fn options(&self) -> RunOptions {
         RunOptions {
             provider: self.provider.clone(),

@@ -1,4 +1,4 @@
-//! `tympan schema`: the shape of prompt definitions.
+//! `tympan schema`: prints the JSON Schema of prompt definitions.
 
 use tympan::format::definition::SCHEMA;
 

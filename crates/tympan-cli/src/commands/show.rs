@@ -1,4 +1,4 @@
-//! What a call of a model shows while it is under way, and at its end.
+//! Output of a model call, during the call and at its end.
 
 use std::io::IsTerminal;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,34 +16,34 @@ use crate::report::Failure;
 use crate::rows::Rows;
 use crate::{json, output, prices};
 
-/// What is said after an answer of the provider that is none.
+/// A note after answers of the `echo` provider, which calls no model.
 pub(super) const ECHO_NOTE: &str = "echo: no model was called; the answer is made of the prompt itself\n";
 
-/// The most characters of a model's name that are shown while it is waited for.
+/// The maximum number of characters of a model's name shown while waiting.
 const MAX_NAME: usize = 40;
 
-/// The most characters of a tool's result that are shown.
+/// The maximum number of characters of a tool's result shown.
 const MAX_SHOWN: usize = 200;
 
-/// How the answer is to be shown.
+/// How to print the answer.
 #[derive(Clone, Copy)]
 pub(super) struct Manner {
-    /// As JSON.
+    /// Print JSON.
     pub(super) json: bool,
-    /// As the model wrote it.
+    /// Print the model's text unchanged.
     pub(super) raw: bool,
-    /// In one piece.
+    /// Request the answer in one piece.
     pub(super) no_stream: bool,
-    /// Without anything else.
+    /// Print nothing but the answer.
     pub(super) quiet: bool,
 }
 
-/// What a call came to, with the number of answers it took.
+/// The result of a call, with the number of model calls it took.
 pub(super) struct Finished {
     pub(super) run: Run,
     pub(super) usage: Option<Usage>,
     pub(super) rounds: u32,
-    /// What was in the journal of a turn that was taken up again.
+    /// What the journal contained, if the turn was resumed.
     pub(super) resumed: Option<Resumed>,
 }
 
@@ -53,7 +53,7 @@ impl From<Run> for Finished {
     }
 }
 
-/// Shows calls of tools and what they came to, apart from the answer.
+/// Prints tool calls and their results to standard error.
 pub(super) fn show_tool(event: &TurnEvent, waiting: &Waiting, show: &mut Show) {
     if let Some(line) = tool_line(event) {
         waiting.end();
@@ -62,7 +62,7 @@ pub(super) fn show_tool(event: &TurnEvent, waiting: &Waiting, show: &mut Show) {
     }
 }
 
-/// A line about the call of a tool, or what it came to.
+/// Formats a tool call or its result as a line.
 pub(super) fn tool_line(event: &TurnEvent) -> Option<String> {
     let line = match event {
         TurnEvent::ToolCallStart { name, arguments } => format!("→ {name} {arguments}"),
@@ -83,7 +83,7 @@ pub(super) fn locked(show: &Mutex<Show>) -> MutexGuard<'_, Show> {
     show.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Shows that something is under way, on a terminal.
+/// A progress indicator, shown on a terminal.
 #[derive(Clone)]
 pub(super) struct Waiting(Option<ProgressBar>);
 
@@ -92,7 +92,7 @@ impl Waiting {
         if quiet || !std::io::stderr().is_terminal() {
             return Self(None);
         }
-        // It has to fit into a row.
+        // The indicator must fit into one row.
         let model: String = visible_line(model).chars().take(MAX_NAME).collect();
         let bar = ProgressBar::new_spinner().with_message(format!("waiting for {model}"));
         if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
@@ -109,11 +109,11 @@ impl Waiting {
     }
 }
 
-/// What has been shown of an answer.
+/// The state of an answer's output.
 pub(super) struct Show {
-    /// Whether text is shown as it arrives. What a program reads, or is to be laid out, is shown at the end.
+    /// Whether to print text as it arrives. Output for programs and data that needs formatting are printed at the end.
     as_it_arrives: bool,
-    /// How the answer is laid out, if somebody looks at it: it is indented, so that it cannot pass for a line about a tool.
+    /// The layout of the answer on a terminal. It is indented, so that it cannot be mistaken for a line about a tool.
     rows: Option<Rows>,
     arrived: String,
 }
@@ -141,7 +141,7 @@ impl Show {
         }
     }
 
-    /// Ends the line that the text ended in.
+    /// Ends the current line of the answer, if it is not empty.
     pub(super) fn line_end(&mut self) -> Result<(), Failure> {
         let is_open = self.as_it_arrives && !self.arrived.is_empty() && !self.arrived.ends_with('\n');
         if is_open {
@@ -168,7 +168,7 @@ impl Show {
         Ok(output::print(&self.printable(&(text + "\n")))?)
     }
 
-    /// Shows what had arrived when somebody stopped it.
+    /// Prints what had arrived when the call was interrupted.
     pub(super) fn interrupted(&mut self, is_json: bool) -> Result<(), Failure> {
         if is_json {
             let mut object = report_json(Json::String(self.arrived.clone()), None, 1);
@@ -190,7 +190,7 @@ fn report_json(result: Json, usage: Option<&Usage>, rounds: u32) -> Json {
     json!({ "result": result, "usage": usage, "rounds": rounds })
 }
 
-/// What it took, in a line.
+/// Summarizes tokens, cost and time in one line.
 pub(super) fn summary(finished: &Finished, is_echo: bool, took: Duration) -> String {
     let Finished { run, usage, rounds, .. } = finished;
     if is_echo {

@@ -1,4 +1,4 @@
-//! `tympan sign`: signatures in the first lines of directives.
+//! `tympan sign`: writes signatures to the first lines of directives.
 
 use std::path::Path;
 use std::time::SystemTime;
@@ -20,7 +20,7 @@ pub(super) fn run(args: &SignArgs, quiet: bool) -> Result<(), Failure> {
     let key = read_signing_key(&args.key)?;
     let form = if args.whole_file { Form::WholeFile } else { Form::Rye };
     let now = UtcTime::from(SystemTime::now()).to_string();
-    // Nothing is written unless all of it can be signed.
+    // Write nothing unless all files can be signed.
     let signed: Result<Vec<_>, Failure> =
         args.files.iter().map(|path| Ok((path, signed(path, form, &now, &key)?))).collect();
     for (path, text) in signed? {
@@ -46,8 +46,7 @@ fn signed(path: &Path, form: Form, now: &str, key: &SigningKey) -> Result<String
     sign(source.text(), form, now, key).map_err(|error| error.in_source(&source, 0).into())
 }
 
-/// The text of a file of at most so many bytes, exactly: a byte that changed on the way would be a signature that does
-/// not fit.
+/// Reads a file of at most `most` bytes exactly. If a byte changed, the signature would not match.
 pub(super) fn read(path: &Path, most: u64) -> Result<String, Error> {
     let name = path.display();
     let unreadable = |reason: String| Error::new(Kind::UnreadableFile, format_args!("{name}: {reason}"));

@@ -1,4 +1,4 @@
-//! `tympan trace`: a trace as a tree, with times, tokens and cost.
+//! `tympan trace`: shows a trace as a tree, with times, tokens and cost.
 
 use std::path::Path;
 
@@ -15,12 +15,12 @@ use crate::report::Failure;
 use crate::rows::width_of;
 use crate::{json, output, prices};
 
-/// A trace that is nested deeper was not written by a program that ran.
+/// The maximum depth of a trace. No real program nests spans deeper.
 const MAX_DEPTH: usize = 100;
 
-/// The most bytes of the name of a span that are shown.
+/// The maximum number of bytes of a span's name that are shown.
 const MAX_NAME: usize = 200;
-/// The most bytes of a trace: it holds all that was said in a run.
+/// The maximum size of a trace in bytes. A trace contains all messages of a run.
 const MAX_BYTES: u64 = 64 << 20;
 
 pub(super) fn run(args: &TraceArgs) -> Result<(), Failure> {
@@ -34,7 +34,7 @@ pub(super) fn run(args: &TraceArgs) -> Result<(), Failure> {
     Ok(output::print_lines(&shown.join("\n"))?)
 }
 
-/// A file with a trace.
+/// A trace file.
 struct File {
     name: String,
     runtime: String,
@@ -43,24 +43,24 @@ struct File {
     root: Frame,
 }
 
-/// A span, and all below it.
+/// A span and its descendants.
 struct Frame {
     name: String,
     milliseconds: f64,
     model: Option<String>,
-    /// What it and all below it used.
+    /// The usage of this span and its descendants.
     usage: Usage,
     cost: Cost,
     error: Option<String>,
     frames: Vec<Frame>,
 }
 
-/// What a span and all below it cost, as far as prices are known.
+/// The cost of a span and its descendants, as far as prices are known.
 #[derive(Clone, Copy, Default)]
 struct Cost {
     dollars: f64,
     is_priced: bool,
-    /// Whether something was used whose price is not known.
+    /// Whether part of the usage has no known price.
     has_unknown: bool,
 }
 
@@ -218,19 +218,19 @@ fn shown_time(milliseconds: f64) -> String {
     if milliseconds >= 1000.0 { format!("{:.2} s", milliseconds / 1e3) } else { format!("{milliseconds:.1} ms") }
 }
 
-/// As much of a name as people read. All lines are as wide as the longest name.
+/// Shortens a name for display. All lines are padded to the longest name.
 fn shortened(name: &str) -> &str {
     &name[..name.floor_char_boundary(MAX_NAME)]
 }
 
-/// The model that answered, or else the one that was asked.
+/// Returns the model that answered or, if unknown, the model that was requested.
 fn model(json: &Json) -> Option<String> {
     let attributes = &json["__attributes"];
     let names = [&attributes["gen_ai.response.model"], &attributes["gen_ai.request.model"], &json["result"]["model"]];
     names.into_iter().find_map(Json::as_str).map(ToOwned::to_owned)
 }
 
-/// What a span alone used, whatever its provider calls it.
+/// Returns the usage of a span itself, from any provider's field names.
 fn own_usage(json: &Json) -> Usage {
     let (usage, attributes) = (&json["result"]["usage"], &json["__attributes"]);
     let count = |value: &Json| value.as_u64();
@@ -240,7 +240,7 @@ fn own_usage(json: &Json) -> Usage {
     let cached = first([read, &usage["prompt_tokens_details"]["cached_tokens"], &usage["cached_input_tokens"]]);
     let written = first([written, &usage["cache_write_tokens"], &Json::Null]);
     let input = first([&usage["input_tokens"], &usage["prompt_tokens"], &attributes["gen_ai.usage.input_tokens"]]);
-    // Anthropic does not count what has to do with its cache as input.
+    // Anthropic does not count cached tokens as input tokens.
     let beside = if read.is_null() { 0 } else { cached.saturating_add(written) };
     Usage {
         input_tokens: input.saturating_add(beside),
@@ -255,7 +255,7 @@ fn own_usage(json: &Json) -> Usage {
     }
 }
 
-/// Whether nothing was used.
+/// Returns whether no tokens were used.
 fn is_unused(usage: &Usage) -> bool {
     usage.input_tokens == 0 && usage.output_tokens == 0
 }

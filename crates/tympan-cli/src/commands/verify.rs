@@ -1,4 +1,4 @@
-//! `tympan verify`: whether the signatures of directives hold, and what they cover.
+//! `tympan verify`: verifies the signatures of directives and shows what they cover.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -34,7 +34,7 @@ pub(super) fn run(args: &VerifyArgs) -> Result<ExitCode, Failure> {
     Ok(if is_right { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What became of a file.
+/// The result of verifying a file.
 struct Checked {
     source: SourceFile,
     outcome: Result<Verified, Error>,
@@ -58,7 +58,8 @@ impl Checked {
         }
     }
 
-    /// The lines of a span, from 1. A line that is covered in part is named on both sides.
+    /// Returns the first and last line of a span, counted from 1. A partly covered line is listed as covered and as
+    /// uncovered.
     fn lines(&self, span: Span) -> (usize, usize) {
         let inside = self.source.slice(span);
         let end = span.start + inside.trim_end().len();
@@ -101,7 +102,7 @@ impl Checked {
         out
     }
 
-    /// What the author calls an uncovered part.
+    /// Describes an uncovered part in the words of a directive's author.
     fn what(&self, span: Span, verified: &Verified) -> &'static str {
         if span.start < verified.covered.start {
             "the title and the description"

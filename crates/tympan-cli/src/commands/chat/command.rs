@@ -2,7 +2,7 @@
 
 use tympan::diagnostic::guess_name;
 
-/// What can be asked of the chat itself.
+/// A command for the chat itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Command {
     Help,
@@ -17,7 +17,7 @@ pub(super) enum Command {
 }
 
 impl Command {
-    /// All of them.
+    /// All commands, in the order of the help.
     pub(super) const ALL: [Self; 9] = [
         Self::Help,
         Self::Retry,
@@ -30,7 +30,7 @@ impl Command {
         Self::Quit,
     ];
 
-    /// Its name.
+    /// Returns the name, without the slash.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Help => "help",
@@ -45,7 +45,7 @@ impl Command {
         }
     }
 
-    /// What comes after its name.
+    /// Returns the placeholder for the argument in the help.
     const fn argument(self) -> &'static str {
         match self {
             Self::Save | Self::SaveOver => " FILE",
@@ -67,10 +67,10 @@ impl Command {
         }
     }
 
-    /// The command of a name.
+    /// Finds a command by name.
     ///
     /// # Errors
-    /// What to tell the user.
+    /// Returns a message for the user if there is no such command.
     pub(super) fn named(name: &str) -> Result<Self, String> {
         if let Some(command) = Self::ALL.into_iter().find(|command| command.name() == name) {
             return Ok(command);
@@ -81,7 +81,7 @@ impl Command {
     }
 }
 
-/// What can be done.
+/// Returns the help text.
 pub(super) fn help() -> String {
     let mut out = String::new();
     for command in Command::ALL {

@@ -1,4 +1,4 @@
-//! Asking before tools run.
+//! Approval of tool calls.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,27 +10,27 @@ use tympan::{Approve, CancelToken};
 
 use super::screen::Screen;
 
-/// Whether tools may run.
+/// The approval policy for tool calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Consent {
-    /// All of them.
+    /// All tools may run.
     All,
-    /// Those that the user says yes to.
+    /// The user is asked.
     Ask,
-    /// None: nobody can be asked.
+    /// No tool may run, because there is nobody to ask.
     None,
 }
 
-/// What the user has said about tools.
+/// The user's decisions about tools.
 #[derive(Default)]
 struct Said {
-    /// Tools that may run without a question.
+    /// Tools that may run without asking.
     always: HashSet<String>,
-    /// Calls that a question has shown, by the names of their tools.
+    /// Calls that an approval prompt has already shown, by tool name.
     shown: Vec<String>,
 }
 
-/// Asks before tools run. Clones are the same.
+/// Asks before tools run. Clones share their state.
 #[derive(Clone)]
 pub(super) struct Approval {
     consent: Consent,
@@ -38,12 +38,12 @@ pub(super) struct Approval {
     screen: Arc<Mutex<Screen>>,
 }
 
-/// What somebody answered.
+/// The user's answer.
 enum Answer {
     Yes,
     Always,
     No(String),
-    /// The turn is to end.
+    /// Cancel the turn.
     Quit,
 }
 
@@ -52,12 +52,12 @@ impl Approval {
         Self { consent, said: Arc::default(), screen }
     }
 
-    /// Whether no tool will run.
+    /// Returns whether no tool can run.
     pub(super) fn runs_none(&self) -> bool {
         self.consent == Consent::None
     }
 
-    /// What a turn asks with.
+    /// Returns the approver for a turn.
     pub(super) fn approve(&self, cancel: &CancelToken) -> Approve {
         let (this, cancel) = (self.clone(), cancel.clone());
         Arc::new(move |run| {
@@ -76,7 +76,7 @@ impl Approval {
         self.said().shown.push(run.name.clone());
         let arguments = Json::Object((*run.arguments).clone());
         locked(&self.screen).ask_about(&format!("→ {} {arguments}", run.name));
-        // Somebody who thinks about it must not hold up anything else.
+        // Use another thread, so that waiting for the user does not block anything else.
         match tokio::task::spawn_blocking(ask).await.unwrap_or(Answer::Quit) {
             Answer::Yes => Verdict::Allow,
             Answer::Always => {
@@ -86,20 +86,20 @@ impl Approval {
             Answer::No(reason) => Verdict::Deny(reason),
             Answer::Quit => {
                 cancel.cancel();
-                // The turn ends with this; no verdict may come before.
+                // Cancelling ends the turn, which must not receive a verdict before that.
                 std::future::pending().await
             }
         }
     }
 
-    /// Whether a question has shown a call of this tool that begins now.
+    /// Returns whether an approval prompt has already shown a call of this tool, and consumes that entry.
     pub(super) fn has_shown(&self, name: &str) -> bool {
         let mut said = self.said();
         let at = said.shown.iter().position(|shown| shown == name);
         at.map(|at| said.shown.remove(at)).is_some()
     }
 
-    /// Forgets which calls were shown: they were of a turn that is over.
+    /// Clears the calls that were shown, at the end of a turn.
     pub(super) fn turn_over(&self) {
         self.said().shown.clear();
     }
@@ -109,19 +109,19 @@ impl Approval {
     }
 }
 
-/// The screen, for one who prints.
+/// Locks the screen.
 pub(super) fn locked(screen: &Mutex<Screen>) -> MutexGuard<'_, Screen> {
     screen.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Asks, and blocks until there is an answer.
+/// Asks and blocks until the user answers.
 fn ask() -> Answer {
-    // What was typed before the question was seen is no answer to it: neither what waits in the terminal, nor what
-    // another editor has read ahead.
+    // Ignore keys typed before the prompt appears, whether they are still in the terminal's queue or were read ahead by
+    // another editor.
     forget_typed_ahead();
     let Ok(mut editor) = DefaultEditor::new() else { return Answer::Quit };
     loop {
-        // Ctrl-C and Ctrl-D, too, are answers.
+        // Ctrl-C and Ctrl-D cancel the turn.
         let Ok(answer) = editor.readline("run it? [y]es, [n]o, [a]lways this tool, [q]uit the turn: ") else {
             return Answer::Quit;
         };
@@ -141,9 +141,9 @@ fn ask() -> Answer {
     }
 }
 
-/// Empties the terminal of what was typed and not yet read.
+/// Discards keys that were typed but not read yet.
 fn forget_typed_ahead() {
     #[cfg(unix)]
-    // A terminal that cannot be emptied is one that will fail to be read.
+    // If flushing fails, reading from the terminal fails too.
     let _ = rustix::termios::tcflush(std::io::stdin(), rustix::termios::QueueSelector::IFlush);
 }

@@ -1,7 +1,7 @@
-//! What was said, and what of it a model gets next.
+//! The conversation, and the messages that the model receives next.
 //!
-//! Only questions that got an answer are part of a conversation. What a turn of tools and answers added is kept with the
-//! question that it belongs to, so that the last question can be taken back with all that came of it.
+//! A conversation contains only questions that were answered. The messages that a turn added are stored with their
+//! question, so that the last question can be undone together with its answer.
 
 use serde_json::{Value as Json, json};
 use tympan::Runtime;
@@ -14,46 +14,46 @@ use crate::commands::render::{messages, render_with};
 use crate::prompt_file::in_prompt;
 use crate::report::Failure;
 
-/// A question and what it came to.
+/// A question and its answer.
 #[derive(Clone, Debug)]
 struct Exchange {
     asked: Question,
-    /// The answer, and before it calls of tools and their results.
+    /// The answer, preceded by tool calls and their results.
     answered: Vec<Message>,
 }
 
-/// What was typed; `None` is a question of the prompt's own.
+/// The text that was typed, or `None` for a question in the prompt itself.
 pub(super) type Question = Option<String>;
 
-/// A prompt, and what was said so far.
+/// A prompt and the conversation so far.
 pub(super) struct Conversation<'a> {
     prompt: &'a Prompt,
     variant: Option<&'a str>,
     inputs: Inputs,
-    /// The input that a question goes into.
+    /// The input for questions.
     question: Option<String>,
     thread: Option<Thread>,
     exchanges: Vec<Exchange>,
 }
 
-/// The input that the conversation goes into.
+/// The input for the conversation.
 struct Thread {
     input: String,
-    /// What was said before the chat began.
+    /// The messages from before the chat started.
     before: Vec<Message>,
 }
 
-/// What a turn begins with.
+/// The inputs and messages of a turn.
 pub(super) struct Prepared {
     pub(super) inputs: Inputs,
     pub(super) messages: Vec<Message>,
 }
 
 impl<'a> Conversation<'a> {
-    /// A conversation in which nothing was said. The input for questions may be named.
+    /// Creates an empty conversation. `named` overrides which input receives the questions.
     ///
     /// # Errors
-    /// An input is missing or cannot be used, or nobody can tell where the conversation goes.
+    /// Returns an error if an input is missing or invalid, or if it is not clear where the conversation goes.
     pub(super) fn new(
         prompt: &'a Prompt,
         variant: Option<&'a str>,
@@ -66,16 +66,16 @@ impl<'a> Conversation<'a> {
         };
         let thread = thread_of(prompt, &inputs)?;
         let conversation = Self { prompt, variant, inputs, question, thread, exchanges: Vec::new() };
-        // What is missing is better said before somebody has typed a question.
+        // Report missing inputs before the user types a question.
         let checked = prompt.validate_inputs(&conversation.inputs_for(Some("")));
         checked.map_err(|error| in_prompt(error, prompt))?;
         Ok(conversation)
     }
 
-    /// Whether the prompt asks something itself that the model is to answer first.
+    /// Returns whether the prompt itself contains a question for the model to answer first.
     ///
     /// # Errors
-    /// The prompt cannot be rendered.
+    /// Returns an error if the prompt cannot be rendered.
     pub(super) fn asks_first(&self, runtime: &Runtime) -> Result<bool, Failure> {
         if self.question.is_some() || self.thread.is_some() || !self.exchanges.is_empty() {
             return Ok(false);
@@ -84,10 +84,10 @@ impl<'a> Conversation<'a> {
         Ok(opening.last().is_some_and(|message| message.role == Role::User))
     }
 
-    /// What the model gets for a question.
+    /// Returns the messages that the model receives for a question.
     ///
     /// # Errors
-    /// The prompt cannot be rendered with it.
+    /// Returns an error if the prompt cannot be rendered, or if its text would follow the question.
     pub(super) fn prepare(&self, runtime: &Runtime, asked: Option<&str>) -> Result<Prepared, Failure> {
         let prepared = self.prepare_after(runtime, &self.exchanges, asked)?;
         if let (Some(_), None) = (&self.thread, &self.question) {
@@ -120,7 +120,7 @@ impl<'a> Conversation<'a> {
         Ok(Prepared { inputs, messages })
     }
 
-    /// The prompt with its first question, and everything else behind it.
+    /// Renders the prompt with the first question and appends the rest of the conversation.
     fn appended(&self, runtime: &Runtime, exchanges: &[Exchange], asked: Option<&str>) -> Result<Prepared, Failure> {
         let first = exchanges.first().map_or(asked, |exchange| exchange.asked.as_deref());
         let inputs = self.inputs_for(first);
@@ -135,7 +135,7 @@ impl<'a> Conversation<'a> {
         Ok(Prepared { inputs, messages })
     }
 
-    /// The inputs, with what was typed in its place.
+    /// Returns the inputs with the question filled in.
     fn inputs_for(&self, asked: Option<&str>) -> Inputs {
         let mut inputs = self.inputs.clone();
         if let (Some(question), Some(asked)) = (&self.question, asked) {
@@ -149,25 +149,25 @@ impl<'a> Conversation<'a> {
         messages(runtime, self.prompt, &rendered)
     }
 
-    /// Keeps a question and its answer.
+    /// Adds a question and its answer.
     pub(super) fn add(&mut self, asked: Question, answered: Vec<Message>) {
         self.exchanges.push(Exchange { asked, answered });
     }
 
-    /// Takes the last question back, with all that came of it.
+    /// Removes the last question with its answer, and returns the question.
     pub(super) fn take_last(&mut self) -> Option<Question> {
         self.exchanges.pop().map(|exchange| exchange.asked)
     }
 
-    /// Forgets what was said in this chat.
+    /// Clears the conversation of this chat.
     pub(super) fn clear(&mut self) {
         self.exchanges.clear();
     }
 
-    /// What was said, without the instructions of the prompt: something that can be a thread again.
+    /// Returns the conversation without the prompt's instructions, in a form that can be used as a thread.
     ///
     /// # Errors
-    /// The prompt cannot be rendered.
+    /// Returns an error if the prompt cannot be rendered.
     pub(super) fn said(&self, runtime: &Runtime) -> Result<Vec<Message>, Failure> {
         if let Some(thread) = &self.thread {
             return Ok(thread.said(&self.exchanges));
@@ -191,7 +191,7 @@ impl Thread {
     }
 }
 
-/// What was typed is a message of the user's, whatever stands in it.
+/// Converts what was typed to a user message, whatever it contains.
 fn user(asked: Option<&str>) -> Option<Message> {
     asked.map(|text| Message::text(Role::User, text))
 }
@@ -209,7 +209,7 @@ fn named_question(prompt: &Prompt, variant: Option<&str>, name: &str) -> Result<
             Err(Failure::Usage(format!("--question: `{name}` is declared as {kind}, and what you type is text")))
         }
         None => {
-            // A template that does not compile says so itself.
+            // A template that does not compile is reported elsewhere.
             let template = prompt.variant_template(variant).ok();
             let used = template.iter().flat_map(|template| template.inputs()).map(|(name, _)| name);
             let known: Vec<&str> = declared.iter().map(|input| input.name.as_str()).chain(used).collect();
@@ -223,12 +223,12 @@ fn named_question(prompt: &Prompt, variant: Option<&str>, name: &str) -> Result<
     }
 }
 
-/// The one required input that has no value, if what is typed can be its value.
+/// Returns the only required input without a value, if it accepts text.
 fn open_question(prompt: &Prompt, inputs: &Inputs) -> Option<String> {
     let is_missing = |input: &&Property| {
         input.required == Some(true) && input.default.is_none() && !inputs.contains_key(&input.name)
     };
-    // The conversation itself is always there.
+    // The conversation always has a value.
     let mut missing =
         prompt.spec().inputs.iter().filter(is_missing).filter(|input| !holds(input, PropertyKind::Thread));
     match (missing.next(), missing.next()) {

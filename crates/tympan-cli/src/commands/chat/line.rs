@@ -1,21 +1,21 @@
-//! What somebody types: a question, or a command.
+//! Parsing of what the user types: a question or a command.
 
-/// The line that begins and ends a block of lines.
+/// The line that starts and ends a block of lines.
 const FENCE: &str = "\"\"\"";
 
-/// Something that was typed.
+/// A parsed line or block.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line {
-    /// Nothing but blanks.
+    /// Only whitespace.
     Empty,
     /// A question.
     Text(String),
-    /// A command, without its slash, and what comes after it.
+    /// A command without its slash, and its argument.
     Command(String, String),
 }
 
 impl Line {
-    /// What lines mean that are complete.
+    /// Parses complete lines.
     pub(super) fn new(typed: &str) -> Self {
         if let Some(block) = block(typed) {
             return Self::text(block.to_owned());
@@ -35,7 +35,7 @@ impl Line {
     }
 }
 
-/// Whether all has been typed that belongs together.
+/// Returns whether the input is complete.
 pub(super) fn is_complete(typed: &str) -> bool {
     match inside(typed) {
         Some(rest) => ends_block(rest),
@@ -43,7 +43,7 @@ pub(super) fn is_complete(typed: &str) -> bool {
     }
 }
 
-/// What comes after the line that begins a block.
+/// Returns the text after the line that starts a block.
 fn inside(typed: &str) -> Option<&str> {
     let (first, rest) = typed.split_once('\n').unwrap_or((typed, ""));
     (first.trim_end() == FENCE).then_some(rest)
@@ -53,7 +53,7 @@ fn ends_block(rest: &str) -> bool {
     rest.rsplit('\n').next().is_some_and(|last| last.trim_end() == FENCE)
 }
 
-/// The lines of a block, as they were typed. One that was never ended ends with what there is.
+/// Returns the lines of a block unchanged. An unterminated block ends with the input.
 fn block(typed: &str) -> Option<&str> {
     let rest = inside(typed)?;
     if !ends_block(rest) {
@@ -62,7 +62,7 @@ fn block(typed: &str) -> Option<&str> {
     Some(rest.rsplit_once('\n').map_or("", |(lines, _)| lines))
 }
 
-/// Lines that were continued, without what continued them.
+/// Joins continued lines and removes the backslashes at their ends.
 fn joined(typed: &str) -> String {
     let joined = typed.replace("\\\n", "\n");
     joined.strip_suffix('\\').map(str::to_owned).unwrap_or(joined)

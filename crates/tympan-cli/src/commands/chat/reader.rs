@@ -1,4 +1,4 @@
-//! Where questions come from: a terminal, or standard input line by line.
+//! The source of questions: a terminal, or the lines of standard input.
 
 use std::io::{self, BufRead, IsTerminal, Read};
 use std::path::{Path, PathBuf};
@@ -17,32 +17,32 @@ use super::command::Command;
 use super::line::is_complete;
 use crate::report::{self, Failure};
 
-/// The most questions that are remembered.
+/// The maximum number of questions in the history.
 const MAX_HISTORY: usize = 1000;
 
-/// The name of the file that what is typed is kept in.
+/// The name of the history file.
 const HISTORY: &str = "history";
 
-/// The most bytes of that file: more than the most questions of the most bytes take up.
+/// The maximum size of the history file in bytes. This is more than the maximum number of questions of maximum size.
 const MAX_HISTORY_BYTES: u64 = 64 << 20;
 
-/// The most bytes of a question that is remembered. What is longer was pasted, and is not worth a place.
+/// The maximum size in bytes of a question in the history. Longer questions were probably pasted.
 const MAX_REMEMBERED: usize = 16 * 1024;
 
 /// The most bytes of a question: as many as a prompt file may have.
 const MAX_BYTES: usize = tympan::load::DEFAULT_MAX_FILE_BYTES as usize;
 
-/// What was typed.
+/// The result of reading.
 pub(super) enum Typed {
-    /// Lines that belong together.
+    /// One or more lines that form a unit.
     Lines(String),
-    /// Ctrl-C: what was typed is forgotten.
+    /// Ctrl-C: the line is discarded.
     Interrupted,
-    /// No more will come.
+    /// The end of the input.
     End,
 }
 
-/// Where questions come from.
+/// The source of questions.
 pub(super) enum Reader {
     /// A terminal.
     Terminal(Box<Terminal>),
@@ -50,18 +50,18 @@ pub(super) enum Reader {
     Lines,
 }
 
-/// A terminal where lines can be edited, and what was typed there before.
+/// A terminal with line editing and history.
 pub(super) struct Terminal {
     editor: Editor<Lines, FileHistory>,
-    /// The file that what is typed is kept in.
+    /// The path of the history file, if history is on.
     history: Option<PathBuf>,
 }
 
 impl Reader {
-    /// A terminal, if there is somebody to read and to write; else lines.
+    /// Uses the terminal if both standard input and standard output are one, and lines otherwise.
     ///
     /// # Errors
-    /// The terminal cannot be used.
+    /// Returns an error if the terminal cannot be set up.
     pub(super) fn new(keeps_history: bool) -> Result<Self, Failure> {
         if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
             return Ok(Self::Lines);
@@ -78,15 +78,15 @@ impl Reader {
         Ok(Self::Terminal(Box::new(Terminal { editor, history })))
     }
 
-    /// Whether somebody sits there who can be asked.
+    /// Returns whether there is a user who can be asked.
     pub(super) fn is_terminal(&self) -> bool {
         matches!(self, Self::Terminal(_))
     }
 
-    /// What comes next.
+    /// Reads the next question or command.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// Returns an error if reading fails.
     pub(super) fn read(&mut self) -> Result<Typed, Failure> {
         match self {
             Self::Terminal(terminal) => terminal.read(),
@@ -108,7 +108,7 @@ impl Terminal {
         }
     }
 
-    /// Keeps what was typed at once: nobody knows how a chat will end.
+    /// Saves a question to the history immediately, because the chat can end at any time.
     fn remember(&mut self, typed: &str) {
         if typed.trim().is_empty() || typed.len() > MAX_REMEMBERED {
             return;
@@ -118,7 +118,7 @@ impl Terminal {
             None => Ok(()),
         });
         if let Err(error) = kept {
-            // Said once: it will not get better.
+            // Warn only once, because later writes will fail too.
             let path = self.history.take().unwrap_or_default();
             report::warn_plainly("history", &format!("{}: {error}", path.display()));
         }
@@ -132,7 +132,7 @@ fn failed(error: ReadlineError) -> Failure {
     })
 }
 
-/// Lines that belong together, from standard input.
+/// Reads one or more lines that form a unit from standard input.
 fn read_lines(from: &mut impl BufRead) -> Result<Typed, Failure> {
     let unreadable = |reason: &str| Error::new(Kind::UnreadableFile, format_args!("<stdin>: {reason}"));
     let mut typed = Vec::new();
@@ -155,7 +155,7 @@ fn read_lines(from: &mut impl BufRead) -> Result<Typed, Failure> {
     }
 }
 
-/// The file that what is typed is kept in, in the user's folder for such things.
+/// Returns the path of the history file, in the user's state directory.
 fn history_file() -> Option<PathBuf> {
     let set = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state =
@@ -173,7 +173,7 @@ fn history_file() -> Option<PathBuf> {
     Some(folder.join(HISTORY))
 }
 
-/// Refuses a history that would be read without end, or that is not in the user's folder.
+/// Rejects a history file that is too large or not in the user's state directory.
 fn check_history(folder: &Path) -> io::Result<()> {
     match file::open_in(folder, HISTORY) {
         Ok(opened) if opened.metadata()?.len() > MAX_HISTORY_BYTES => {
@@ -186,7 +186,7 @@ fn check_history(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Knows when lines are complete, and the names of commands.
+/// Recognizes complete input and completes the names of commands.
 struct Lines;
 
 impl Validator for Lines {

@@ -1,4 +1,4 @@
-//! Conversations as files.
+//! Saving of conversations to files.
 
 use std::io;
 use std::path::Path;
@@ -10,11 +10,11 @@ use tympan::file::write;
 use crate::commands::messages::describe;
 use crate::json;
 
-/// Writes a conversation: as Markdown if the name ends so, else as JSON. A file that is there is left alone, unless it
-/// may be replaced.
+/// Writes a conversation as Markdown if the file's extension is `md`, and as JSON otherwise. An existing file is not
+/// overwritten unless `replaces` is true.
 ///
 /// # Errors
-/// It cannot be written.
+/// Returns an error if the file cannot be written.
 pub(super) fn save(path: &Path, said: &[Message], replaces: bool) -> io::Result<()> {
     let is_markdown = path.extension().is_some_and(|end| end.eq_ignore_ascii_case("md"));
     let text = if is_markdown { markdown(said) } else { json::pretty(&said) + "\n" };
@@ -24,7 +24,7 @@ pub(super) fn save(path: &Path, said: &[Message], replaces: bool) -> io::Result<
     }
 }
 
-/// The conversation for people. What was said is quoted line by line, so that no text can pass for a heading.
+/// Formats the conversation as Markdown. Every line is quoted, so that text cannot be mistaken for a heading.
 fn markdown(said: &[Message]) -> String {
     let mut out = String::new();
     for message in said {
@@ -47,7 +47,7 @@ fn quote(out: &mut String, text: &str) {
         return;
     }
     out.push('\n');
-    // Markdown takes a carriage return alone for a line end, too.
+    // Markdown also treats a lone carriage return as a line ending.
     for line in text.replace("\r\n", "\n").split(['\n', '\r']) {
         out.push_str(format!("> {line}").trim_end());
         out.push('\n');

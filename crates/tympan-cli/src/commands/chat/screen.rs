@@ -1,4 +1,4 @@
-//! What is on the screen: answers on standard output, and everything else on standard error.
+//! Screen output: answers go to standard output, and everything else to standard error.
 
 use std::io;
 
@@ -7,18 +7,18 @@ use crate::escape::{visible, visible_line};
 use crate::output;
 use crate::rows::Rows;
 
-/// What is on the screen.
+/// The state of the screen.
 pub(super) struct Screen {
     model: String,
     quiet: bool,
-    /// How answers are laid out, if somebody looks at them: they are indented, so that they cannot pass for anything else.
+    /// The layout of answers on a terminal. They are indented, so that they cannot be mistaken for anything else.
     rows: Option<Rows>,
-    /// Whether the last line of an answer has no end yet.
+    /// Whether the last line of an answer is unfinished.
     is_open: bool,
-    /// Whether an answer has begun.
+    /// Whether an answer has started.
     has_text: bool,
     waiting: Option<Waiting>,
-    /// Why something could not be printed.
+    /// The first error from printing.
     failed: Option<io::Error>,
 }
 
@@ -29,26 +29,26 @@ impl Screen {
         Self { model, quiet, rows, is_open: false, has_text: false, waiting: None, failed: None }
     }
 
-    /// Shows that something is under way.
+    /// Shows the progress indicator.
     pub(super) fn wait(&mut self) {
         self.settle();
         self.waiting = Some(Waiting::begin(self.quiet, &self.model));
     }
 
-    /// Begins an answer.
+    /// Starts an answer.
     pub(super) fn begin(&mut self) {
         self.has_text = false;
         self.wait();
-        // The terminal may have another size by now.
+        // The terminal may have been resized.
         self.rows = self.rows.take().map(|_| Rows::indented(output::stdout_width()));
     }
 
-    /// Whether an answer has begun.
+    /// Returns whether an answer has started.
     pub(super) fn has_text(&self) -> bool {
         self.has_text
     }
 
-    /// More of an answer.
+    /// Prints the next part of an answer.
     pub(super) fn text(&mut self, text: &str) {
         if let Some(waiting) = self.waiting.take() {
             waiting.end();
@@ -61,18 +61,18 @@ impl Screen {
         self.print_answer(text);
     }
 
-    /// Something that is no answer, on lines of its own. It is safe to print.
+    /// Prints full lines that are not part of an answer. The lines must be safe to print.
     pub(super) fn note(&mut self, lines: &str) {
         self.settle();
         output::print_error(lines);
     }
 
-    /// As [`Screen::note`], for a line that anybody may have written.
+    /// Prints a line that is not part of an answer and may come from anywhere, so it is escaped first.
     pub(super) fn remark(&mut self, line: &str) {
         self.note(&(visible_line(line) + "\n"));
     }
 
-    /// What somebody is asked about, on the terminal where they answer, wherever standard error goes.
+    /// Prints what the user is asked about. Uses standard output, because standard error may be redirected.
     pub(super) fn ask_about(&mut self, line: &str) {
         self.settle();
         if let Err(error) = output::print_lines(&(visible_line(line) + "\n")) {
@@ -80,7 +80,7 @@ impl Screen {
         }
     }
 
-    /// Leaves the screen to somebody else: nothing moves, and a new line begins.
+    /// Stops the progress indicator and ends the current line, so that others can print.
     pub(super) fn settle(&mut self) {
         if let Some(waiting) = self.waiting.take() {
             waiting.end();
@@ -100,10 +100,10 @@ impl Screen {
         }
     }
 
-    /// Whether all could be printed.
+    /// Checks whether everything could be printed.
     ///
     /// # Errors
-    /// It could not.
+    /// Returns the first error from printing.
     pub(super) fn check(&mut self) -> io::Result<()> {
         self.failed.take().map_or(Ok(()), Err)
     }

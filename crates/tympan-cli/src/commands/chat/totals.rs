@@ -1,22 +1,22 @@
-//! What a chat took.
+//! The totals of a chat.
 
 use tympan::TurnRun;
 use tympan::wire::response::Usage;
 
 use crate::prices;
 
-/// What all answered questions took.
+/// The totals of all answered questions.
 #[derive(Default)]
 pub(super) struct Totals {
     questions: u32,
     rounds: u32,
     input_tokens: u64,
     output_tokens: u64,
-    /// In US dollars; `None` once a price was not known.
+    /// The cost in US dollars, or `None` if a price was unknown.
     cost: Cost,
 }
 
-/// A sum of prices, as long as all are known.
+/// A sum of prices, as long as all of them are known.
 struct Cost(Option<f64>);
 
 impl Default for Cost {
@@ -36,12 +36,13 @@ impl Totals {
         self.cost = Cost(self.cost.0.zip(cost).map(|(sum, cost)| sum + cost));
     }
 
-    /// Whether nothing was answered.
+    /// Returns whether no question was answered.
     pub(super) fn is_empty(&self) -> bool {
         self.questions == 0
     }
 
-    /// In a line, for people.
+    /// Formats the totals in one line.
+    ///
     pub(super) fn shown(&self) -> String {
         let count = |count: u32, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
         let mut parts = vec![
