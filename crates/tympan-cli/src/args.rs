@@ -15,7 +15,7 @@ pub(crate) use reach::EnvArgs;
 pub(crate) use resume::ResumeArgs;
 pub(crate) use signatures::{KeygenArgs, SignArgs, VerifyArgs};
 
-/// Render prompt files and track the origin of every byte
+/// A prompt engine that remembers who wrote every byte
 ///
 /// Tympan reads a `.prompty` file or a prompt definition (YAML, JSON or TOML), renders its template with your inputs,
 /// and splits the result into chat messages. No input can forge a message.
