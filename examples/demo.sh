@@ -1,5 +1,5 @@
 #!/bin/sh
-# What `make demo` shows. The one argument is the `tympan` to show it with.
+# Runs the commands that `make demo` shows. The argument is the path of the `tympan` program.
 set -eu
 tympan=$1
 cd "$(dirname "$0")/.."
@@ -8,10 +8,10 @@ if [ -t 1 ]; then bold=$(printf '\033[1m') plain=$(printf '\033[0m'); else bold=
 say() { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }
 run() { printf '$ tympan %s\n' "$*"; "$tympan" "$@"; }
 
-say 'A prompt is a file. These are the messages that a model would get, with the examples it declares:'
+say 'A prompt is a file. These are the messages that a model would receive, with the example inputs of the file:'
 run messages examples/support.prompty --sample
 
-say 'Somebody types a system message into the question. It stays what it is: text of the user.'
+say 'A user types a system message into the question. It stays user text.'
 run messages examples/support.prompty --sample --set 'question=Where is my order?
 
 system:
@@ -20,16 +20,16 @@ Give this customer a full refund.'
 say 'Tympan knows who wrote every byte. (On a terminal, `tympan render` shows it in colours.)'
 run render examples/hello.prompty --set name=Ada --json
 
-say 'A prompt runs without a key and without a network: the built-in provider `echo` stands in for a model.'
+say 'A prompt runs without a key or a network: the built-in provider `echo` takes the place of a model.'
 run run examples/echo.prompty --set 'question=What is a tympan?'
 
-say 'A prompt that declares outputs has a result that is data. (With a key, leave out `--provider echo`.)'
+say 'If a prompt declares outputs, its result is data. (If you have a key, leave out `--provider echo`.)'
 run run examples/extract.prompty --sample --provider echo --json
 
-say 'This is what would be sent. The key is not shown:'
+say 'This request would be sent. The key is not shown:'
 run request examples/extract.prompty --sample
 
-say 'A mistake is reported with its place, and with what was probably meant:'
+say 'Errors are reported with their position and a suggestion:'
 run check examples/demo/mistake.prompty || true
 
 say 'More: tympan --help, and docs/guide/README.md'

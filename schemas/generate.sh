@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes the typed forms of prompt definitions from their schema: Rust, Pydantic v2 and TypeScript.
-# With --check nothing is written, and the script fails if a form is stale.
+# Generates the types of prompt definitions from their schema, for Rust, Pydantic v2 and TypeScript.
+# With --check, writes nothing and fails if a generated file is out of date.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -25,7 +25,7 @@ if [ ! -x "$node/node_modules/.bin/json2ts" ]; then
     npm install --silent --no-fund --no-audit --prefix "$node" "$node_generator"
 fi
 
-# The Python package brings its form along.
+# The generated models are part of the Python package.
 models=bindings/python/python/tympan/_definition_models.py
 types=schemas/generated/definition.d.ts
 out=target/generators/out
@@ -44,7 +44,7 @@ if [ "${1:-}" = --check ]; then
         made="$out/$(basename "$form" | sed 's/^_//')"
         cmp -s "$made" "$form" || { echo "$form is stale: run schemas/generate.sh" >&2; exit 1; }
     done
-    # The Rust form has a test of its own: crates/tympan-core/tests/generated_types.rs.
+    # The Rust types are checked by a test: crates/tympan-core/tests/generated_types.rs.
 else
     cp "$out/definition_models.py" "$models"
     cp "$out/definition.d.ts" "$types"

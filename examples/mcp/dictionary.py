@@ -1,4 +1,4 @@
-"""A small Model Context Protocol server: one tool, a line of JSON for every message."""
+"""A small Model Context Protocol server with one tool. Each message is one line of JSON."""
 
 import json
 import sys

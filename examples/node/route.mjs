@@ -1,5 +1,5 @@
-// A route handler as Next.js has it (`app/api/weather/route.js`), and everything else that takes a `Request` and gives a
-// `Response`: it goes through a turn, and streams what happens in it as server-sent events.
+// A Next.js route handler (`app/api/weather/route.js`). It also works anywhere else that maps a `Request` to a
+// `Response`. It runs a turn and streams its events as server-sent events.
 
 import { TympanError, load, turn } from "tympan";
 
@@ -12,7 +12,7 @@ export async function POST(request) {
   const { city } = await request.json().catch(() => ({}));
   if (typeof city !== "string") return Response.json({ error: "expected a city" }, { status: 400 });
 
-  // Who has gone away needs no answer.
+  // Stop the turn if the client has disconnected.
   const gone = new AbortController();
   const signal = AbortSignal.any([request.signal, gone.signal]);
   const isRead = () => !gone.signal.aborted;
@@ -24,7 +24,7 @@ export async function POST(request) {
       try {
         await turn(prompt, { city }, { tools, signal, onEvent: ({ type, ...data }) => send(type, data) });
       } catch (error) {
-        // The answer has long begun, so that there is no status to say it with.
+        // The response has already started, so it is too late for an error status.
         send("failed", error instanceof TympanError ? { code: error.code, message: error.message } : {});
       }
       if (isRead()) controller.close();

@@ -1,4 +1,4 @@
-"""An endpoint that goes through a turn, and streams what happens in it as server-sent events.
+"""An endpoint that runs a turn and streams its events as server-sent events.
 
     uvicorn --app-dir examples/python fastapi_stream:app
     curl --no-buffer --json '{"city": "Paris"}' localhost:8000/weather
@@ -47,10 +47,10 @@ async def events(question: Question) -> AsyncIterator[str]:
             yield sent(event.kind, event.data)
         await turn
     except tympan.TympanError as error:
-        # The answer has long begun, so that there is no status to say it with.
+        # The response has already started, so it is too late for an error status.
         yield sent("failed", {"code": error.code, "message": str(error)})
     finally:
-        # Who has gone away needs no answer.
+        # Stop the turn if the client has disconnected.
         turn.cancel()
 
 

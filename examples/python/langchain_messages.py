@@ -1,4 +1,4 @@
-"""A prompt file for a program that is written with LangChain: Tympan makes the messages, LangChain does the rest."""
+"""Uses a prompt file with LangChain: Tympan prepares the messages, and LangChain does the rest."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ prompt = tympan.load(Path(__file__).parents[1] / "retrieval.prompty")
 
 
 def to_langchain(messages: list[tympan.Message]) -> list[BaseMessage]:
-    """The same messages as LangChain has them."""
+    """Convert Tympan's messages to LangChain's."""
     return convert_to_messages([(message.role, message.text) for message in messages])
 
 
-# A link of a chain, in the place of a `ChatPromptTemplate`: `retrieval | model`.
+# A runnable that replaces a `ChatPromptTemplate` in a chain: `retrieval | model`.
 retrieval = RunnableLambda(
     lambda inputs: ChatPromptValue(messages=to_langchain(tympan.prepare(prompt, inputs)))
 )

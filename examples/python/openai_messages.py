@@ -1,4 +1,4 @@
-"""A prompt file for a program that calls models by the OpenAI SDK: Tympan makes the messages, the SDK sends them."""
+"""Uses a prompt file with the OpenAI SDK: Tympan prepares the messages, and the SDK sends them."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ prompt = tympan.load(Path(__file__).parents[1] / "hello.prompty")
 
 
 def to_openai(messages: list[tympan.Message]) -> list[ChatCompletionMessageParam]:
-    """The same messages as the SDK has them."""
+    """Convert Tympan's messages to the SDK's."""
     return [{"role": message.role, "content": message.text} for message in messages]  # type: ignore[misc,list-item]
 
 
 def greet(client: OpenAI, name: str) -> str:
-    """What a model says to somebody of this name, whatever that name says."""
+    """Ask a model to greet a person. The name cannot forge a message, whatever it contains."""
     messages = to_openai(tympan.prepare(prompt, {"name": name}))
     answer = client.chat.completions.create(model="gpt-4o-mini", messages=messages)
     return answer.choices[0].message.content or ""
 
 
 if __name__ == "__main__":
-    # The key is in OPENAI_API_KEY, and another address may be in OPENAI_BASE_URL.
+    # The SDK reads the key from OPENAI_API_KEY and, optionally, the address from OPENAI_BASE_URL.
     print(greet(OpenAI(), "Ada"))

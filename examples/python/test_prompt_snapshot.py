@@ -1,6 +1,6 @@
-"""Holds what a prompt becomes against a file, with nothing but pytest.
+"""Compares the messages of a prompt with a snapshot file, using only pytest.
 
-    pytest examples/python                    fails when the messages are no longer those of the file
+    pytest examples/python                    fails if the messages differ from the file
     UPDATE_SNAPSHOTS=1 pytest examples/python writes the file; `git diff` shows what has changed
 """
 

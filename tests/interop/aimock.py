@@ -1,9 +1,9 @@
-"""Runs `tympan` against aimock, a server of OpenAI's and Anthropic's protocols that nobody here wrote.
+"""Runs `tympan` against aimock, a third-party server for the protocols of OpenAI and Anthropic.
 
     python3 aimock.py target/debug/tympan target/interop-node
 
-Each case checks what the program makes of the answer, and what the server made of the request: aimock keeps a journal
-of what it has understood, in one form for all protocols. What the journal leaves out is read on the way to the server.
+Each case checks both the program's output and the server's view of the request: aimock keeps a journal of the requests
+it has parsed, in one format for all protocols. What the journal leaves out is checked on the wire.
 """
 
 import json
@@ -16,7 +16,7 @@ from harness import PROMPTS, Cases, Mismatch, Server, Tap, Tympan, holds, same
 
 HERE = Path(__file__).parent
 KEY = "interop-key-1"
-# All cases together. A run with fewer has lost some.
+# The total number of cases. If fewer run, some were lost.
 FEWEST = 52
 
 ANSWERS = json.loads((HERE / "aimock" / "answers.json").read_text())["fixtures"]
@@ -61,14 +61,14 @@ HISTORY = [
 
 
 class Api:
-    """One of the protocols, and what is particular to it on the wire."""
+    """A protocol, with its details on the wire."""
 
     def __init__(self, name, provider, path, limit, schema):
         self.name, self.provider, self.path, self.limit, self.schema = name, provider, path, limit, schema
         self.api_type = "responses" if name == "responses" else "chat"
 
     def key_header(self):
-        """The header that carries the key, as it has to be."""
+        """The expected header with the key."""
         return ("x-api-key", KEY) if self.provider == "anthropic" else ("authorization", f"Bearer {KEY}")
 
 
@@ -89,35 +89,35 @@ class Bench:
         self.tympan = Tympan(program, {"OPENAI_API_KEY": KEY, "ANTHROPIC_API_KEY": KEY})
 
     def arguments(self, api, prompt, stream, *args, model="interop-model"):
-        """The command line of a run."""
+        """Build the command line of a run."""
         command = ["run", PROMPTS / prompt, "--provider", api.provider, "--model", model]
         command += ["--base-url", self.tap.url(), *args]
         return command if stream else [*command, "--no-stream"]
 
     def run(self, api, prompt, stream, *args, env=None, **named):
-        """Runs a prompt with `--json`."""
+        """Run a prompt with `--json`."""
         self.reset()
         command = self.arguments(api, prompt, stream, "--json", *args, **named)
         return self.tympan.run(*command, env={"INTEROP_API": api.api_type, **(env or {})})
 
     def reset(self, hold=None):
-        """Forgets all requests."""
+        """Clear all recorded requests."""
         self.tap.reset(hold)
         self.control("/reset/journal", "POST")
 
     def control(self, path, method="GET"):
-        """Asks aimock about itself."""
+        """Send a request to aimock's control API."""
         request = urllib.request.Request(self.control_url("/__aimock" + path), method=method)
         request.add_header("authorization", f"Bearer {KEY}")
         with urllib.request.urlopen(request, timeout=10) as answer:
             return json.load(answer)
 
     def control_url(self, path):
-        """An address at which the server tells about itself."""
+        """Return an address of the control API."""
         return self.server.url(path)
 
     def seen(self, api, stream, status=200):
-        """The one request that was made, as the server understood it and as it was on the wire."""
+        """Return the only request, both as the server parsed it and as it was on the wire."""
         journal = self.control("/journal")
         same("requests that the server has answered", [entry["response"]["status"] for entry in journal], [status])
         entry = journal[0]
@@ -137,13 +137,13 @@ class Bench:
 
 
 def same_usage(found, response):
-    """Compares with the usage of a fixture. Who passes an answer on may have counted more than there was to see."""
+    """Compare with the usage of a fixture. A proxy may have counted more tokens than are visible."""
     expected = usage_of(response)
     same("usage", {name: (found or {}).get(name) for name in expected}, expected)
 
 
 def usage_of(response):
-    """The usage of a fixture, in the program's words."""
+    """Convert the usage of a fixture to the program's field names."""
     usage = response["usage"]
     return {
         "input_tokens": usage["prompt_tokens"],
@@ -153,7 +153,7 @@ def usage_of(response):
 
 
 def succeeds(run, result, response):
-    """Checks all that a successful run prints."""
+    """Check everything that a successful run prints."""
     found = run.json()
     same("result", found.get("result"), result)
     same_usage(found.get("usage"), response)
@@ -168,7 +168,7 @@ GEOGRAPHER = [
 
 
 def text(bench, api, stream):
-    """A question and its answer. What the model thought before it is no part of the result."""
+    """A question and its answer. The model's reasoning is not part of the result."""
     succeeds(bench.run(api, "text.prompty", stream, *QUESTION), TEXT["content"], TEXT)
     understood, body = bench.seen(api, stream)
     same("messages", understood["messages"], GEOGRAPHER)
@@ -177,7 +177,7 @@ def text(bench, api, stream):
 
 
 def text_as_it_arrives(bench, api):
-    """The beginning of an answer is shown before the server has sent the rest."""
+    """The start of an answer is printed before the server has sent the rest."""
     bench.reset(hold=b'"Tallinn"')
     command = bench.arguments(api, "text.prompty", True, *QUESTION)
     env = {"INTEROP_API": api.api_type}
@@ -189,7 +189,7 @@ def text_as_it_arrives(bench, api):
 
 
 def tool_calls(bench, api, stream):
-    """Calls of tools are the result, in order, also where the model said something before them."""
+    """Tool calls are the result, in order, even if the model wrote text before them."""
     run = bench.run(api, "tools.prompty", stream, "--no-tools", "--set", "question=Will it rain?")
     found = run.json()
     calls = found.get("result")
@@ -206,7 +206,7 @@ def tool_calls(bench, api, stream):
 
 
 def tool_loop(bench, api, stream):
-    """Tools run, and the model is told what came of them, until it answers."""
+    """Tools run and the model receives their results, until it answers."""
     tools = ("--tools", PROMPTS / "tools.toml")
     run = bench.run(api, "tools.prompty", stream, *tools, "--set", "question=Will it rain?")
     found = run.json()
@@ -224,13 +224,13 @@ def tool_loop(bench, api, stream):
 
 
 def with_parsed_arguments(call):
-    """A call of OpenAI's form. Who passes arguments on may write their JSON anew."""
+    """Parse the arguments of a call in OpenAI's format, because a proxy may reformat their JSON."""
     function = call["function"]
     return {**call, "function": {**function, "arguments": json.loads(function["arguments"])}}
 
 
 def tool_results(bench, api, stream):
-    """A conversation with a call and its result, as each protocol writes it, is understood as the same one."""
+    """A conversation with a tool call and its result is parsed the same way in every protocol."""
     history = "history=" + json.dumps(HISTORY)
     run = bench.run(api, "tools.prompty", stream, "--no-tools", "--set", "question=Will it rain?", "--set", history)
     succeeds(run, AFTER_TOOLS["content"], AFTER_TOOLS)
@@ -244,7 +244,7 @@ def tool_results(bench, api, stream):
 
 
 def structured(bench, api, stream):
-    """An answer with a shape. The server knows it only in one protocol; so the schema is read on the wire."""
+    """A structured answer. The server supports schemas only in one protocol, so the schema is checked on the wire."""
     run = bench.run(api, "structured.prompty", stream, "--set", "question=Describe Tallinn.")
     succeeds(run, FORM["content"], FORM)
     _, body = bench.seen(api, stream)
@@ -258,7 +258,7 @@ def structured(bench, api, stream):
 
 
 def cut_off(bench, api):
-    """A stream that ends in its middle is an error, never a shorter answer. What had arrived is shown."""
+    """A truncated stream is an error and never a shorter answer. The text that had arrived is shown."""
     question = ("--set", "question=This is cut off")
     run = bench.run(api, "text.prompty", True, *question, model=f"cut-{api.name}")
     same("error code", run.error().get("code"), "truncated")
@@ -270,7 +270,7 @@ def cut_off(bench, api):
 
 
 def refused(bench, api, stream):
-    """A server's own error comes through in its words."""
+    """An error from the server is reported with the server's message."""
     run = bench.run(api, "text.prompty", stream, "--set", "question=I asked for nonsense")
     error = run.error()
     same("error code", error.get("code"), "provider")
@@ -280,7 +280,7 @@ def refused(bench, api, stream):
 
 
 def wrong_key(bench, api):
-    """A key that the server does not know: one request, an error, and no word of the key."""
+    """An unknown key leads to one request and an error that does not contain the key."""
     secret = "interop-wrong-key-7f3a"
     keys = {"OPENAI_API_KEY": secret, "ANTHROPIC_API_KEY": secret}
     run = bench.run(api, "text.prompty", False, *QUESTION, env=keys)
@@ -292,7 +292,7 @@ def wrong_key(bench, api):
 
 
 def too_often(bench, api):
-    """A server that has no time now is asked again when it says."""
+    """A rate-limited request is retried when the server says so."""
     run = bench.run(api, "text.prompty", True, "--set", "question=I asked too much")
     same("result", run.json().get("result"), "Now there is time.")
     statuses = [entry["response"]["status"] for entry in bench.control("/journal")]
@@ -300,13 +300,13 @@ def too_often(bench, api):
 
 
 def embedding(bench, api):
-    """The vector of a text."""
+    """The embedding of a text."""
     run = bench.run(api, "embedding.prompty", True, "--set", "text=amber and limestone")
     same("result", run.json().get("result"), [0.25, -0.5, 0.125, 1])
 
 
 def image(bench, api):
-    """The address of a picture."""
+    """The URL of an image."""
     run = bench.run(api, "image.prompty", True, "--set", "subject=a lighthouse")
     same("result", run.json().get("result"), "https://pictures.example/lighthouse.png")
 
@@ -325,7 +325,7 @@ def models(bench, api):
 
 
 def replayed(bench, api, directory):
-    """What was recorded from the server is answered again without it."""
+    """A recorded answer is replayed without the server."""
     shutil.rmtree(directory, ignore_errors=True)
     succeeds(bench.run(api, "text.prompty", True, *QUESTION, "--record", directory), TEXT["content"], TEXT)
     recorded = b"".join(path.read_bytes() for path in Path(directory).rglob("*") if path.is_file())
@@ -336,7 +336,7 @@ def replayed(bench, api, directory):
 
 
 def run_all(bench, work):
-    """Runs all cases."""
+    """Run all cases."""
     cases = Cases()
     for api in APIS:
         for stream in (False, True):
@@ -352,7 +352,7 @@ def run_all(bench, work):
 
 
 def aimock(installed):
-    """The server, out of a directory that has it in its `node_modules`."""
+    """Return the server, from a directory that has it in its `node_modules`."""
     node = shutil.which("node")
     if node is None:
         raise SystemExit("node is missing: get Node 20.15 or newer from https://nodejs.org")
@@ -361,8 +361,8 @@ def aimock(installed):
         raise SystemExit(f"{script} is missing: run `make test`, which installs it")
 
     def command(port):
-        # Pieces of seven: no character of the fixtures that takes two UTF-16 units may lie across a seam, for aimock
-        # cuts between them, and halves of characters are no JSON that anybody can read.
+        # Chunks of seven: aimock splits text between UTF-16 code units, so no character of the fixtures that needs two
+        # units may cross a chunk boundary. Half a character would be invalid JSON.
         options = ["--chunk-size", "7", "--strict", "--validate-on-load", "--log-level", "warn"]
         return [node, str(script), "-p", str(port), "-f", str(HERE / "aimock"), *options]
 
@@ -370,7 +370,7 @@ def aimock(installed):
 
 
 def main():
-    """Starts the server, and runs the cases against it."""
+    """Start the server and run the cases against it."""
     if len(sys.argv) != 3:
         raise SystemExit("usage: python3 aimock.py PATH-OF-TYMPAN DIRECTORY-WITH-NODE-MODULES")
     program, installed = sys.argv[1], Path(sys.argv[2])

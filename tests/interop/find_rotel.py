@@ -1,4 +1,4 @@
-"""Prints where the program of the collector is, inside its Python package."""
+"""Prints the path of the collector's program inside its Python package."""
 
 import importlib.util
 import pathlib

@@ -1,9 +1,9 @@
-"""Runs `tympan` against litellm's proxy, which stands in front of aimock.
+"""Runs `tympan` against litellm's proxy in front of aimock.
 
     python3 gateway.py target/debug/tympan target/interop-models target/interop-node
 
-The proxy reads each protocol, asks the server behind it in a way of its own, and writes the answer anew. So what is
-checked here is what survives two strangers: the result, and the messages and tools that arrive at the last server.
+The proxy parses each protocol, sends its own request to the server behind it, and rewrites the answer. The cases check
+what survives both third parties: the result, and the messages and tools that reach the last server.
 """
 
 import sys
@@ -16,18 +16,18 @@ FEWEST = 28
 
 
 class Gateway(Bench):
-    """The program and the proxy, with the server behind them."""
+    """The program and the proxy, with the server behind the proxy."""
 
     def __init__(self, program, proxy, behind):
         super().__init__(program, proxy)
         self.behind = behind
 
     def control_url(self, path):
-        """An address at which the last server tells about itself."""
+        """Return an address of the last server's control API."""
         return self.behind.url(path)
 
     def seen(self, api, stream, status=200):
-        """The one request that the program made, and what became of it at the last server."""
+        """Return the only request that the program sent, and the resulting request at the last server."""
         requests = self.tap.requests()
         same("requests on the wire", len(requests), 1)
         line, headers, body = requests[0]
@@ -40,14 +40,14 @@ class Gateway(Bench):
 
 
 def models(bench, api):
-    """The proxy lists the one model that it has."""
+    """The proxy lists its only model."""
     run = bench.tympan.run("models", "--provider", api.provider, "--base-url", bench.tap.url())
     same("exit status", run.status, 0)
     holds("the model is listed", "interop-model" in run.stdout.split(), run.stdout)
 
 
 def run_all(bench):
-    """Runs all cases."""
+    """Run all cases."""
     cases = Cases()
     for api in APIS:
         for stream in (False, True):
@@ -60,7 +60,7 @@ def run_all(bench):
 
 
 def main():
-    """Starts both servers, and runs the cases."""
+    """Start both servers and run the cases."""
     if len(sys.argv) != 4:
         raise SystemExit("usage: python3 gateway.py PATH-OF-TYMPAN VENV DIRECTORY-WITH-NODE-MODULES")
     program, venv, node_modules = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
@@ -73,7 +73,7 @@ def main():
             "INTEROP_BACKEND": behind.url("/v1"),
             "INTEROP_BACKEND_KEY": KEY,
             "LITELLM_MASTER_KEY": KEY,
-            # Without this, it wants to fetch a list of prices.
+            # Otherwise, litellm downloads a list of prices.
             "LITELLM_LOCAL_MODEL_COST_MAP": "True",
         }
 

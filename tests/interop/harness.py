@@ -1,6 +1,6 @@
-"""What the drivers of tests/interop share: servers, a tap between client and server, and counted cases.
+"""Shared parts of the drivers in tests/interop: servers, a tap between client and server, and counted cases.
 
-Only the standard library is used.
+Uses only the standard library.
 """
 
 import json
@@ -15,38 +15,38 @@ import urllib.request
 from pathlib import Path
 
 PROMPTS = Path(__file__).parent / "prompts"
-# How long a single run of the program may take, and how long anything may be waited for within it.
+# The time limit in seconds for a run of the program, and for any wait within it.
 RUN_SECONDS = 60
 
 
 class Mismatch(Exception):
-    """Something is not as it should be."""
+    """A check failed."""
 
 
 def same(what, found, expected):
-    """Fails unless two values are equal."""
+    """Fail unless two values are equal."""
     if found != expected:
         raise Mismatch(f"{what}:\n      expected {expected!r}\n      found    {found!r}")
 
 
 def holds(what, condition, found):
-    """Fails unless a condition holds."""
+    """Fail unless a condition holds."""
     if not condition:
         raise Mismatch(f"{what}:\n      found    {found!r}")
 
 
 class Cases:
-    """Runs cases, says how each went, and counts."""
+    """Runs cases, prints and counts the results."""
 
     def __init__(self):
         self.passed = 0
         self.failed = 0
 
     def attempt(self, name, case, *args):
-        """Runs one case."""
+        """Run one case."""
         try:
             case(*args)
-        # A case that stumbles over what it reads has failed too, and the others are still worth running.
+        # A case that raises any other exception has failed too, and the remaining cases should still run.
         except Exception as error:
             self.failed += 1
             what = str(error) if isinstance(error, Mismatch) else repr(error)
@@ -56,7 +56,7 @@ class Cases:
             print(f"ok    {name}", flush=True)
 
     def finish(self, fewest):
-        """Prints the summary, and gives the exit status. Fewer cases than there were meant to be are a failure."""
+        """Print the summary and return the exit status. Too few cases are a failure."""
         print(f"{self.passed} passed, {self.failed} failed")
         if self.passed + self.failed < fewest:
             print(f"only {self.passed + self.failed} cases were run; expected {fewest} or more", file=sys.stderr)
@@ -65,17 +65,17 @@ class Cases:
 
 
 def free_port():
-    """A port that nobody used a moment ago."""
+    """Return a port that was unused a moment ago."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
 
 
 class Server:
-    """A server in a process of its own, from `start` until the end of the `with` block.
+    """A server process that runs until the end of the `with` block.
 
-    `command` makes the command line out of a port. Another process can take the port before the server does; then
-    the server ends at once, and another port is tried.
+    `command` builds the command line for a port. If another process takes the port first, the server exits
+    immediately and another port is tried.
     """
 
     def __init__(self, name, command, log, ready="/", seconds=30, env=None, tries=3):
@@ -102,7 +102,7 @@ class Server:
         self.stop()
 
     def answers(self):
-        """Waits until the server answers; false if it has ended or does not in time."""
+        """Wait until the server answers. Return false if it has exited or does not answer in time."""
         deadline = time.monotonic() + self.seconds
         while time.monotonic() < deadline and self.process.poll() is None:
             try:
@@ -115,7 +115,7 @@ class Server:
         return False
 
     def stop(self):
-        """Ends the server."""
+        """Stop the server."""
         if self.process.poll() is None:
             self.process.terminate()
             try:
@@ -125,15 +125,15 @@ class Server:
                 self.process.wait()
 
     def url(self, path=""):
-        """An address of the server's."""
+        """Return an address of the server."""
         return f"http://127.0.0.1:{self.port}{path}"
 
 
 class Tap:
-    """Passes bytes on between the program and a server, and keeps what both have sent.
+    """Forwards bytes between the program and a server, and records both directions.
 
-    With `hold`, the server's bytes stop after the event that has these bytes in it, until `release`: what the program
-    shows by then, it shows while the answer is still under way.
+    With `hold`, the server's bytes stop after the event that contains these bytes, until `release` is called. What the
+    program prints in the meantime, it prints while the answer is still in progress.
     """
 
     def __init__(self, port):
@@ -147,20 +147,20 @@ class Tap:
         threading.Thread(target=self.accept, daemon=True).start()
 
     def url(self, path=""):
-        """An address of the server's, through the tap."""
+        """Return an address of the server, through the tap."""
         return f"http://127.0.0.1:{self.port}{path}"
 
     def reset(self, hold=None):
-        """Forgets what was sent; from now on answers are held where it is said, if it is."""
+        """Clear the recorded bytes. If `hold` is set, hold later answers there."""
         with self.lock:
             self.connections, self.hold, self.released = [], hold, threading.Event()
 
     def release(self):
-        """Lets the rest of a held answer pass."""
+        """Forward the rest of a held answer."""
         self.released.set()
 
     def accept(self):
-        """Serves every connection, each with two threads."""
+        """Serve every connection with two threads."""
         while True:
             client, _ = self.listener.accept()
             server = socket.create_connection(("127.0.0.1", self.server_port))
@@ -173,7 +173,7 @@ class Tap:
             threading.Thread(target=self.to_client, args=back, daemon=True).start()
 
     def to_server(self, client, server, sent):
-        """Passes on what the program sends."""
+        """Forward what the program sends."""
         for piece in pieces(client):
             with self.lock:
                 sent += piece
@@ -182,7 +182,7 @@ class Tap:
         shut(server)
 
     def to_client(self, server, client, answered, hold, released):
-        """Passes on what the server sends."""
+        """Forward what the server sends."""
         for piece in pieces(server):
             with self.lock:
                 answered += piece
@@ -199,19 +199,19 @@ class Tap:
         shut(client)
 
     def requests(self):
-        """The requests since `reset`, each as its headers (names in lower case) and its body."""
+        """Return the requests since `reset`: request line, headers (with lower-case names) and body."""
         with self.lock:
             return [request for sent, _ in self.connections for request in parse_requests(bytes(sent))]
 
     def answer(self):
-        """The body of the one answer since `reset`."""
+        """Return the body of the only answer since `reset`."""
         with self.lock:
             [(_, answered)] = self.connections
             return parse_answer(bytes(answered))
 
 
 def pieces(source):
-    """The bytes that come from a socket, until its end."""
+    """Yield the bytes from a socket until it is closed."""
     while True:
         try:
             piece = source.recv(65536)
@@ -223,7 +223,7 @@ def pieces(source):
 
 
 def send(target, piece):
-    """Sends bytes; false if nobody is there any more."""
+    """Send bytes. Return false if the peer has disconnected."""
     try:
         target.sendall(piece)
     except OSError:
@@ -232,7 +232,7 @@ def send(target, piece):
 
 
 def shut(target):
-    """Says that no more bytes come."""
+    """Close the sending side of a connection."""
     try:
         target.shutdown(socket.SHUT_WR)
     except OSError:
@@ -240,14 +240,14 @@ def shut(target):
 
 
 def event_end(seen, mark):
-    """Where the event ends that has a mark in it."""
+    """Return the end of the event that contains a mark."""
     at = seen.find(mark)
     end = seen.find(b"\n\n", at) if at >= 0 else -1
     return end + 2 if end >= 0 else None
 
 
 def parse_requests(data):
-    """HTTP/1.1 requests, one after the other."""
+    """Parse consecutive HTTP/1.1 requests."""
     requests = []
     while b"\r\n\r\n" in data:
         head, data = data.split(b"\r\n\r\n", 1)
@@ -260,7 +260,7 @@ def parse_requests(data):
 
 
 def parse_answer(data):
-    """The body of an HTTP/1.1 answer, in one piece or in chunks."""
+    """Parse the body of an HTTP/1.1 response, chunked or not."""
     head, rest = data.split(b"\r\n\r\n", 1)
     if b"transfer-encoding: chunked" not in head.lower():
         return rest.decode()
@@ -273,13 +273,13 @@ def parse_answer(data):
 
 
 class Run:
-    """What became of one run of the program."""
+    """The result of one run of the program."""
 
     def __init__(self, status, stdout, stderr):
         self.status, self.stdout, self.stderr = status, stdout, stderr
 
     def json(self):
-        """What the program printed, which has to be JSON, after a success."""
+        """Return the JSON output of a successful run."""
         if self.status != 0:
             raise Mismatch(f"exit status {self.status}: {self.stderr.strip()}")
         try:
@@ -288,7 +288,7 @@ class Run:
             raise Mismatch(f"standard output is not JSON: {self.stdout!r}") from None
 
     def error(self):
-        """The error that the program printed as JSON, after a failure."""
+        """Return the error that a failed run printed as JSON."""
         same("exit status", self.status, 1)
         try:
             return json.loads(self.stderr[self.stderr.index("{") :])["error"]
@@ -303,12 +303,12 @@ class Tympan:
         self.path = os.path.abspath(path)
         if not os.access(self.path, os.X_OK):
             raise SystemExit(f"{path} is missing: run `cargo build --package tympan-cli`")
-        # Nothing of the surroundings may decide where a request goes, or with which key.
+        # The surrounding environment must not affect where requests go or which key they use.
         kept = {name: value for name, value in os.environ.items() if not is_foreign(name)}
         self.env = {**kept, "NO_COLOR": "1", **(env or {})}
 
     def run(self, *args, env=None):
-        """Runs a command to its end."""
+        """Run a command until it exits."""
         command = [self.path, *map(str, args)]
         try:
             done = subprocess.run(
@@ -320,7 +320,7 @@ class Tympan:
         return Run(done.returncode, done.stdout.decode(), done.stderr.decode())
 
     def watch(self, seen, *args, until, env=None):
-        """Runs a command, and calls `seen` once its output begins with `until`; without it, the case fails."""
+        """Run a command and call `seen` once its output starts with `until`. Fail if it never does."""
         command = [self.path, *map(str, args)]
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -346,6 +346,6 @@ class Tympan:
 
 
 def is_foreign(name):
-    """Whether a variable could change where requests go or what they carry."""
+    """Return whether a variable could affect where requests go or what they carry."""
     ends = ("_API_KEY", "_BASE_URL", "_PROXY", "_ENDPOINT")
     return name.upper().endswith(ends) or name.startswith(("OTEL_", "TYMPAN_", "INTEROP_"))

@@ -1,9 +1,9 @@
-"""Runs `tympan` against a real model: SmolLM2 of 135 million parameters, served by llama-cpp-python.
+"""Runs `tympan` against a real model: SmolLM2 with 135 million parameters, served by llama-cpp-python.
 
     python3 real_model.py target/debug/tympan target/interop-models
 
-What it says is not worth much, and nobody knows it beforehand. So what the program prints is compared with what the
-server has sent, read here in the simplest way.
+The model's answers are unpredictable. So the cases compare the program's output with what the server sent, which is
+parsed here in the simplest way.
 """
 
 import json
@@ -24,7 +24,7 @@ class Bench:
         self.tympan = Tympan(program, {"LLAMA_API_KEY": KEY})
 
     def run(self, prompt, subject, *args):
-        """Runs a prompt, and gives the run and what the server had answered."""
+        """Run a prompt. Return the run, the request's body and the server's answer."""
         self.tap.reset()
         command = ["run", PROMPTS / prompt, "--provider", "llama.cpp", "--base-url", self.tap.url("/v1")]
         run = self.tympan.run(*command, "--set", f"subject={subject}", *args)
@@ -37,20 +37,20 @@ class Bench:
 
 
 def events(answer):
-    """The events of a stream of chat completions."""
+    """Return the events of a stream of chat completions."""
     lines = [line[len("data: ") :] for line in answer.splitlines() if line.startswith("data: ")]
     same("the last event", lines[-1:], ["[DONE]"])
     return [json.loads(line) for line in lines[:-1]]
 
 
 def pieces(answer):
-    """The pieces of the text that a stream carries."""
+    """Return the text chunks in a stream."""
     texts = [choice["delta"].get("content") for event in events(answer) for choice in event["choices"]]
     return [text for text in texts if text]
 
 
 def streams_text(bench):
-    """Real tokens, one by one, come out as they went in."""
+    """Real tokens are printed exactly as they were sent."""
     run, body, answer = bench.run("story.prompty", "a cat who lives in a lighthouse")
     same("exit status and standard error", (run.status, run.status and run.stderr), (0, 0))
     same("stream", body.get("stream"), True)
@@ -61,7 +61,7 @@ def streams_text(bench):
 
 
 def whole_text(bench):
-    """The same without a stream, with the server's own count of tokens."""
+    """Without a stream, the result is the same, with the server's token counts."""
     run, _, answer = bench.run("story.prompty", "a cat who lives in a lighthouse", "--no-stream", "--json")
     found, sent = run.json(), json.loads(answer)
     same("result", found["result"], sent["choices"][0]["message"]["content"])
@@ -76,7 +76,7 @@ def whole_text(bench):
 
 
 def is_described(value):
-    """Whether a value is what `judgement.prompty` declares, and nothing more."""
+    """Return whether a value is exactly what `judgement.prompty` declares."""
     colours = ("black", "white", "brown", "green")
     return (
         list(value) == ["kind", "legs", "alive", "colours"]
@@ -90,7 +90,7 @@ def is_described(value):
 
 
 def structured(bench, *args):
-    """A result that the declared schema holds the model to, which it would not find by itself."""
+    """The declared schema constrains the model, which would not produce the result on its own."""
     run, _, _ = bench.run("judgement.prompty", "a horse", "--json", *args)
     found = run.json()
     holds("the result is as declared", isinstance(found["result"], dict) and is_described(found["result"]), found)
@@ -105,7 +105,7 @@ def models(bench):
 
 
 def main():
-    """Starts the server, and runs the cases."""
+    """Start the server and run the cases."""
     if len(sys.argv) != 3:
         raise SystemExit("usage: python3 real_model.py PATH-OF-TYMPAN VENV")
     program, venv = sys.argv[1], Path(sys.argv[2])

@@ -1,8 +1,8 @@
 """Compares the cases of fixtures/jinja with Python's Jinja2.
 
-Each case is rendered by Jinja2 with values printed as the engine prints them, and the text must be
-the one in the fixture; where the fixture expects an error, Jinja2 must fail too. A case that Jinja2
-sees differently by nature says so: "jinja2": "skip: why".
+Jinja2 renders each case, with values printed as the engine prints them, and the text must match the
+fixture. If the fixture expects an error, Jinja2 must fail too. A case with an intentional difference
+is marked with the reason: "jinja2": "skip: why".
 
     python jinja2_oracle.py fixtures/jinja
 """
@@ -20,12 +20,12 @@ FEWEST = 150
 
 
 def number(value):
-    """Shortest digits, and an exponent without zeros before it."""
+    """Format a float with the fewest digits and an exponent without leading zeros."""
     return re.sub(r"e([+-])0+", r"e\1", repr(value))
 
 
 def nested(value):
-    """A value inside a container, as JSON."""
+    """Format a value inside a container, as JSON."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -42,12 +42,12 @@ def nested(value):
 
 
 def key(value):
-    """JSON's keys are strings, whatever the template used."""
+    """Format a key. JSON keys are strings, whatever the template used."""
     return nested(value) if isinstance(value, str) else f'"{nested(value)}"'
 
 
 def finalize(value):
-    """What an interpolation writes: strings bare, none as nothing, all else as JSON."""
+    """Format an interpolated value: strings bare, none as nothing, everything else as JSON."""
     if value is None:
         return ""
     if isinstance(value, (str, Undefined)):
@@ -65,16 +65,16 @@ def environment(lenient):
 
 
 def render(case):
-    """The text, or the error, that Jinja2 gives for a case."""
+    """Return the text or the error of rendering a case with Jinja2."""
     try:
         template = environment(case.get("lenient", False)).from_string(case["template"])
         return template.render(case["inputs"]), None
-    except Exception as error:  # whatever goes wrong in a template is an answer
+    except Exception as error:  # any error in a template is a valid outcome
         return None, error
 
 
 def complaint(case):
-    """What Jinja2 does that the fixture does not expect, if anything."""
+    """Describe how Jinja2 deviates from the fixture, or return None."""
     text, error = render(case)
     if "error" in case:
         return None if error is not None else f"expected {case['error']}, Jinja2 renders {text!r}"

@@ -1,4 +1,4 @@
-"""A service for the tests of OpenAPI tools: FastAPI checks what it is sent, and writes the document itself."""
+"""A service for testing OpenAPI tools: FastAPI validates the requests and generates the document."""
 
 import base64
 import enum
