@@ -1,4 +1,4 @@
-//! Attacks on a render through the command: the cases of `fixtures/attacks` on which the library is tested, too.
+//! Attacks on rendering through the command: the cases of `fixtures/attacks`, which also test the library.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! `tympan chat` without a terminal, against a server of our own: what the model gets, and what a program sees.
+//! `tympan chat` without a terminal, against a test server: the requests that the model receives, and the output.
 #![cfg(unix)]
 
 mod server;
@@ -11,12 +11,12 @@ use std::process::Stdio;
 use serde_json::{Value as Json, json};
 use server::{Server, chunk, respond, stream_of, tympan};
 
-/// Runs a chat with these lines.
+/// Runs a chat with these lines as input.
 fn chat(arguments: &[&str], lines: &str) -> (Option<i32>, String, String) {
     let mut command = tympan(&[&["chat"], arguments].concat());
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("it runs");
-    // A chat that cannot begin reads nothing.
+    // A chat that fails to start does not read its input.
     let _ = child.stdin.take().expect("it has an input").write_all(lines.as_bytes());
     let output = child.wait_with_output().expect("it ends");
     let text = |bytes| String::from_utf8(bytes).expect("it is text");
@@ -28,7 +28,7 @@ fn counting(stream: &mut TcpStream, number: usize) {
     respond(stream, "200 OK", "text/event-stream", &stream_of(&["Answer ", &(number + 1).to_string()]));
 }
 
-/// The messages of the next request, as role and text.
+/// Returns the messages of the next request, as role and text.
 fn messages(server: &Server) -> Vec<(String, String)> {
     let request = server.requests.recv().expect("a request");
     let body = request.split_once("\r\n\r\n").expect("a body").1;
@@ -50,7 +50,7 @@ fn prompt(directory: &Path, text: &str) -> String {
 
 const OPENAI: &str = "model: {id: gpt-4o-mini, provider: openai}";
 
-/// Chats with a prompt of this text and a server that counts; returns what came of it, with the server.
+/// Runs a chat with this prompt against a server with counted answers. Returns the server and the result.
 fn counted(text: &str, arguments: &[&str], lines: &str) -> (Server, (Option<i32>, String, String)) {
     let server = Server::start(counting);
     let directory = tempfile::tempdir().expect("a directory");

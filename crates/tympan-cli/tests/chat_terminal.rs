@@ -21,20 +21,20 @@ const CTRL_C: &str = "\u{3}";
 const CTRL_D: &str = "\u{4}";
 const UP: &str = "\u{1b}[A";
 
-/// How long to wait for something that should come at once.
+/// The time limit for something that should happen immediately.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A chat on a terminal of its own.
+/// A chat on a pseudoterminal.
 struct Chat {
     child: Child,
     keyboard: File,
     screen: Receiver<Vec<u8>>,
-    /// What has been on the screen and nobody has looked at.
+    /// Screen output that no check has consumed yet.
     seen: String,
 }
 
 impl Chat {
-    /// Begins a chat, in a session of its own: Ctrl-C is then a signal for nobody else.
+    /// Starts a chat in its own session, so that Ctrl-C does not signal any other process.
     fn start(arguments: &[&str], state: &Path) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
         grantpt(&master).and_then(|()| unlockpt(&master)).expect("a terminal that can be opened");
@@ -62,7 +62,7 @@ impl Chat {
         let (shown, screen) = mpsc::channel();
         thread::spawn(move || {
             let mut bytes = [0; 4096];
-            // When the last program has left the terminal, reading ends with an error on some systems.
+            // On some systems, reading fails once the last program has closed the terminal.
             while let Ok(count @ 1..) = reading.read(&mut bytes) {
                 if shown.send(bytes[..count].to_vec()).is_err() {
                     return;
@@ -78,7 +78,7 @@ impl Chat {
         self.keyboard.write_all(keys.as_bytes()).expect("the terminal takes it");
     }
 
-    /// Waits until this is on the screen, and returns all that came before it.
+    /// Waits until the screen shows this text, and returns everything before it.
     fn see(&mut self, text: &str) -> String {
         loop {
             if let Some(at) = self.seen.find(text) {
@@ -92,14 +92,14 @@ impl Chat {
         }
     }
 
-    /// Waits for the prompt, and asks.
+    /// Waits for the input prompt and types a question.
     fn ask(&mut self, question: &str) {
         self.see("> ");
         self.type_in(question);
         self.type_in("\r");
     }
 
-    /// Leaves, and returns the exit status with what was still to be seen.
+    /// Leaves the chat. Returns the exit status and the remaining output.
     fn leave(mut self) -> (Option<i32>, String) {
         self.see("> ");
         self.type_in(CTRL_D);
@@ -111,14 +111,14 @@ impl Chat {
     }
 }
 
-/// The text without what moves the cursor and the like.
+/// Removes escape sequences that move the cursor and the like.
 fn plain(text: &str) -> String {
     let mut out = String::new();
     let mut chars = text.chars();
     while let Some(char) = chars.next() {
         match char {
             '\u{1b}' => {
-                // All sequences that are used here begin with a bracket and end with a letter.
+                // All sequences used here start with a bracket and end with a letter.
                 let _ = chars.by_ref().skip(1).find(char::is_ascii_alphabetic);
             }
             '\r' => {}
@@ -128,7 +128,7 @@ fn plain(text: &str) -> String {
     out
 }
 
-/// A prompt whose stand-in for a model says what it was asked, between angles.
+/// Creates a prompt for the `echo` provider, which repeats the question in angle brackets.
 fn saying(directory: &Path) -> String {
     let text = "---\nmodel: {provider: echo}\ninputs:\n  - {name: history, kind: thread}\n\
                 \x20 - {name: question, kind: string, required: true}\n---\n{{ history }}\n\nuser:\n<{{ question }}>\n";
@@ -162,7 +162,7 @@ fn several_lines_are_one_question() {
     chat.see("  <one\n  two>");
     chat.ask("\"\"\"\r/quit\r\rfour\\\r\"\"\"");
     chat.see("  </quit\n\n  four\\>");
-    // What is pasted stays together.
+    // A pasted text stays together.
     chat.ask("\u{1b}[200~five\rsix\u{1b}[201~");
     chat.see("  <five\n  six>");
     assert_eq!(chat.leave().0, Some(0));
@@ -307,7 +307,7 @@ fn the_turn_ends_when_somebody_says_so() {
 fn what_was_typed_before_the_question_is_no_consent() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut chat = Chat::start(&WEATHER, directory.path());
-    // Both lines arrive at once, so the second is read ahead.
+    // Both lines arrive at once, so the second line is read ahead.
     chat.see("> ");
     chat.type_in("Paris\ry\r");
     chat.see("run it?");

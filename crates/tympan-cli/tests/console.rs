@@ -1,23 +1,23 @@
-//! Runs the console examples of the guide, of the README and of `fixtures/cli`.
+//! Runs the console examples of the guide, the README and `fixtures/cli`.
 //!
-//! In a block marked `console`, a line that begins with `$ ` is a command for the shell, and the lines after it are
-//! what it prints on both streams. `? 1` before them is its exit status, if that is not 0. A line `...` stands for any
-//! lines, and `[..]` for anything within a line. `UPDATE_CONSOLE=1` writes what the commands print into the files.
+//! In a block marked `console`, a line that starts with `$ ` is a shell command, and the lines after it are its output
+//! on both streams. If its exit status is not 0, a line such as `? 1` comes first. A line `...` matches any number of
+//! lines, and `[..]` matches anything within a line. `UPDATE_CONSOLE=1` writes the actual output to the files.
 //!
-//! A harness of our own, because trycmd turns every backslash of the output into a slash, which JSON does not survive,
-//! and because the examples that people paste have pipes in them.
+//! This does not use trycmd, because trycmd replaces every backslash of the output with a slash, which breaks JSON, and
+//! because the examples contain pipes.
 #![cfg(unix)]
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A command of an example, and the lines of the file that show what it prints.
+/// A command of an example, and the lines of the file with its output.
 struct Example {
-    /// The number of the command's line, from 1.
+    /// The line number of the command, counted from 1.
     line: usize,
     command: String,
-    /// The lines, from 0, that hold the status and the output.
+    /// The lines with the status and the output, counted from 0.
     answer: std::ops::Range<usize>,
 }
 
@@ -39,7 +39,7 @@ fn examples_do_what_they_say() {
     assert!(failures.is_empty(), "{}\n{} examples failed", failures.join("\n"), failures.len());
 }
 
-/// The files with examples, and the directory that each runs in.
+/// Returns the files with examples, and the directory in which each of them runs.
 fn files(root: &Path) -> Vec<(PathBuf, PathBuf)> {
     let mut files = vec![(root.join("README.md"), root.to_owned())];
     for (directory, runs_in) in [("docs/guide", root.to_owned()), ("fixtures/cli", root.join("fixtures/cli"))] {
@@ -54,7 +54,7 @@ fn files(root: &Path) -> Vec<(PathBuf, PathBuf)> {
     files
 }
 
-/// Runs the examples of a file. Returns how many there are, and the text with what they print.
+/// Runs the examples of a file. Returns their number, and the text with their actual output.
 fn check(file: &Path, text: &str, directory: &Path, failures: &mut Vec<String>) -> (usize, String) {
     let lines: Vec<&str> = text.lines().collect();
     let examples = examples(&lines);
@@ -110,7 +110,7 @@ fn examples(lines: &[&str]) -> Vec<Example> {
     examples
 }
 
-/// What a command prints, after its status if that is not 0.
+/// Returns the output of a command, preceded by its exit status if that is not 0.
 fn run(command: &str, directory: &Path) -> String {
     let bin = Path::new(env!("CARGO_BIN_EXE_tympan")).parent().expect("it is in a directory");
     let path = std::env::var("PATH").unwrap_or_default();

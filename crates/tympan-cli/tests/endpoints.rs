@@ -1,5 +1,5 @@
-//! Where the command sends keys and other values of the environment: the cases of `fixtures/endpoints`, with real `.env`
-//! files, a real environment and a real server.
+//! Where the command sends keys and other values from the environment: the cases of `fixtures/endpoints`, with real
+//! `.env` files, a real environment and a real server.
 #![cfg(unix)]
 
 mod server;
@@ -13,7 +13,7 @@ use serde_json::Value;
 use server::{Server, finish, respond, stream_of};
 use tempfile::TempDir;
 
-/// The cases, once for each provider where they are about all of them.
+/// Returns the cases. A case that applies to all providers is repeated for each of them.
 fn cases(server: &str) -> Vec<Value> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/endpoints/endpoints.json");
     let data: Value = serde_json::from_slice(&fs::read(path).expect("the cases are there")).expect("they are JSON");
@@ -38,8 +38,8 @@ fn cases(server: &str) -> Vec<Value> {
     cases
 }
 
-/// A folder with the prompt of a case below it. The first file of variables is beside the prompt, the second one where
-/// the command is run.
+/// Creates a folder with the prompt of a case in a subfolder. The first `.env` file is next to the prompt, and the
+/// second is in the working directory of the command.
 fn folder(case: &Value) -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).expect("it can be written");
@@ -101,7 +101,7 @@ fn values_go_where_their_source_or_the_host_says() {
     }
 }
 
-/// The error names the variables, the address and the flag, and no value.
+/// Checks that the error names the variables, the address and the flag, but no value.
 fn check_error(name: &str, case: &Value, error: &str, root: &str) {
     let json: Value = serde_json::from_str(error).unwrap_or_else(|_| panic!("{name}: {error}"));
     assert_eq!(json["error"]["code"], "untrusted_endpoint", "{name}: {error}");
@@ -113,7 +113,7 @@ fn check_error(name: &str, case: &Value, error: &str, root: &str) {
     }
 }
 
-/// A case by the beginning of its name.
+/// Returns a case by name.
 fn case(root: &str, name: &str) -> Value {
     let found = cases(root).into_iter().find(|case| case["name"].as_str().is_some_and(|found| found == name));
     found.expect("there is such a case")
@@ -169,7 +169,7 @@ fn a_journal_does_not_name_an_address() {
     assert_eq!(server.requests.try_iter().count(), 1);
 }
 
-/// A proxy would see everything, so only the host names one.
+/// A proxy would see everything, so a `.env` file must not set one.
 #[test]
 fn a_file_of_variables_names_no_proxy() {
     let server = Server::start(|stream, _| respond(stream, "400 Bad Request", "text/plain", "no"));
@@ -186,7 +186,7 @@ fn a_file_of_variables_names_no_proxy() {
     let (status, _, error) = finish(&mut command(&folder, &case, &["models", "prompts/case.prompty", "--json"]));
     assert_eq!(status, Some(1), "{error}");
     assert_eq!(server.requests.try_recv(), Err(TryRecvError::Empty));
-    // The same in the environment is the host's word, or this test would show nothing.
+    // Control: the same variable in the real environment is trusted and does set the proxy.
     let mut by_host = command(&folder, &case, &["models", "prompts/case.prompty", "--json"]);
     finish(by_host.env("http_proxy", root));
     assert!(server.requests.try_recv().is_ok());

@@ -1,4 +1,4 @@
-//! Files that are links, pipes or devices, or that are too large: nothing is read through, written through or waited for.
+//! Links, pipes, devices and oversized files: the command does not follow, overwrite or wait for them.
 #![cfg(unix)]
 
 use std::fs;
@@ -35,7 +35,7 @@ impl Folder {
         assert!(Command::new("mkfifo").arg(self.path(name)).status().expect("mkfifo runs").success());
     }
 
-    /// A file of many bytes that take up no space.
+    /// Creates a huge sparse file.
     fn large(&self, name: &str) {
         let file = fs::File::create(self.path(name)).expect("it can be made");
         file.set_len(1 << 40).expect("it can be large");
@@ -56,9 +56,9 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("it is text")
 }
 
-/// Expects a failure that says this.
+/// Expects a failure with this message.
 fn refused(output: &Output, reason: &str, what: &str) {
-    // `check` and `verify` print what they find on standard output.
+    // `check` and `verify` print their findings to standard output.
     let error = text(&output.stdout) + &text(&output.stderr);
     assert!(!output.status.success() && error.contains(reason), "{what}: {error}");
 }
@@ -125,7 +125,7 @@ fn a_dotenv_file_is_read_only_where_it_is() {
     let folder = Folder::new();
     folder.write("in/.env", "NAME=from-inside\n");
     assert_eq!(shown(&folder), ("name:        from-inside".to_owned(), String::new()));
-    // A link that stays in the folder is as good as a file.
+    // A link that stays within the folder is accepted.
     fs::rename(folder.path("in/.env"), folder.path("in/other")).expect("it moves");
     symlink("other", folder.path("in/.env")).expect("a link");
     assert_eq!(shown(&folder).0, "name:        from-inside");
@@ -210,7 +210,7 @@ fn what_a_shell_passes_is_read() {
     }
 }
 
-/// What a lock file says of a change to the prompt.
+/// Returns the output of `lock --check` after a change to the prompt.
 fn change(folder: &Folder, from: &str, to: &str) -> String {
     folder.write("in/hi.prompty", &PROMPT.replace(from, to));
     let checked = folder.run(&["lock", ".", "--check"]);

@@ -1,4 +1,4 @@
-//! `tympan run --journal` and `tympan resume`, with processes that really die.
+//! `tympan run --journal` and `tympan resume`, with processes that are really killed.
 #![cfg(unix)]
 
 use std::fs;
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 struct Folder(TempDir);
 
 impl Folder {
-    /// The tool notes its key, and then does what the shell is told.
+    /// Creates a tool that records its key and then runs this shell code.
     fn new(tool: &str, idempotent: bool) -> Self {
         let folder = Self(tempfile::tempdir().expect("a folder"));
         let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/weather");
@@ -48,7 +48,7 @@ impl Folder {
     }
 }
 
-/// A tool that kills who runs it, once.
+/// A tool that kills its parent process, once.
 const DEADLY: &str = "if [ ! -e dead ]; then touch dead; kill -9 $PPID; fi; echo clear";
 
 const RUN: [&str; 7] = ["run", "weather.prompty", "--sample", "--tools", "tools.toml", "--journal", "j"];
@@ -70,7 +70,7 @@ fn a_run_that_was_killed_in_a_tool_goes_on() {
             assert!(text(&resumed.stderr).contains(heard), "{}", text(&resumed.stderr));
             let keys = folder.keys();
             assert_eq!((keys.len(), &keys[0]), (ran, keys.last().expect("it ran")), "{journal}");
-            // It is over: nothing runs again, whatever has become of the tool.
+            // The run is finished: nothing runs again, even though the tool would fail now.
             fs::write(folder.path("tool.sh"), "exit 1").expect("it can be written");
             let again = folder.run(&["resume", journal, "--tools", "tools.toml", "--json"]);
             let json: Value = serde_json::from_slice(&again.stdout).expect("it is JSON");
@@ -82,7 +82,7 @@ fn a_run_that_was_killed_in_a_tool_goes_on() {
 
 #[test]
 fn an_interrupted_run_says_how_to_go_on() {
-    // The tool tells that it has begun, and then waits for ever; when there is nobody to tell, it does not.
+    // The tool signals that it has started and then waits forever. Once `begun` is removed, it does neither.
     let waits = "echo > begun; exec cat waits";
     let folder = Folder::new(&format!("if [ -e begun ]; then {waits}; fi; echo clear"), true);
     for pipe in ["begun", "waits"] {
@@ -133,7 +133,7 @@ fn prompts_that_changed_or_moved_are_noticed() {
     assert_eq!((&json["error"]["code"], changed.status.code()), (&"journal_mismatch".into(), Some(1)));
 }
 
-/// Whoever can write to a journal must not be able to have a program run.
+/// A person who can write to a journal must not be able to choose which programs run.
 #[test]
 fn a_journal_does_not_name_the_file_of_tools() {
     let folder = Folder::new(DEADLY, true);
@@ -171,7 +171,7 @@ fn a_run_that_is_stopped_ends_with_all_that_its_tools_began() {
         let killed = Command::new("kill").args([signal, &child.id().to_string()]).status().expect("kill runs");
         assert!(killed.success());
         assert_eq!(child.wait_with_output().expect("it ends").status.code(), Some(status));
-        // This comes to an end when nobody is left who could write.
+        // Reading ends when no writer is left.
         lines.read_to_string(&mut told).expect("it ends");
         assert_eq!(told, "begun\n", "{signal}");
     }
@@ -192,7 +192,7 @@ fn tools_get_the_variables_that_their_file_names_and_no_others() {
     let seen = fs::read_to_string(folder.path("seen")).expect("it ran");
     assert!(seen.contains("PATH=") && seen.contains("ITS_KEY=its-own-key"), "{seen}");
     assert!(!seen.contains("OPENAI_API_KEY") && !seen.contains("AWS_SECRET_ACCESS_KEY"), "{seen}");
-    // What it prints of it reaches nobody.
+    // The key is redacted in the tool's output.
     assert!(text(&output.stderr).contains("← get_weather clear [REDACTED]"), "{}", text(&output.stderr));
     assert!(!fs::read_to_string(folder.path("j")).expect("a journal").contains("its-own-key"));
 }

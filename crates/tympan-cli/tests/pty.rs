@@ -1,4 +1,4 @@
-//! What reaches a real terminal.
+//! Output on a real terminal.
 #![cfg(unix)]
 
 use std::fs::{self, File, OpenOptions};
@@ -10,7 +10,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use unicode_width::UnicodeWidthChar;
 
-/// What the command writes to a terminal of so many columns, on both streams, and whether it succeeded.
+/// Runs the command on a terminal of this width. Returns the output of both streams, and whether it succeeded.
 fn seen_at(width: u16, args: &[&str]) -> (String, bool) {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
     grantpt(&master).and_then(|()| unlockpt(&master)).expect("a terminal that can be opened");
@@ -33,7 +33,7 @@ fn seen_at(width: u16, args: &[&str]) -> (String, bool) {
     let mut reading = File::from(master);
     let reader = std::thread::spawn(move || {
         let mut bytes = Vec::new();
-        // When the last program has left the terminal, reading ends with an error on some systems.
+        // On some systems, reading fails once the last program has closed the terminal.
         let _ = reading.read_to_end(&mut bytes);
         bytes
     });
@@ -48,7 +48,7 @@ fn seen(args: &[&str]) -> String {
     text
 }
 
-/// The rows that a terminal shows a text in.
+/// Splits a text into the rows that a terminal shows.
 fn rows(text: &str, width: usize) -> Vec<String> {
     let mut rows = vec![String::new()];
     let mut column = 0;
@@ -79,7 +79,7 @@ fn rows(text: &str, width: usize) -> Vec<String> {
 
 const WIDTHS: [u16; 6] = [10, 37, 70, 71, 80, 200];
 
-/// Texts that push `system:` to the left edge of some row, at any of these widths, if rows are broken by the terminal.
+/// Returns texts that would push `system:` to the left edge at one of these widths if the terminal wrapped the lines.
 fn pushes() -> Vec<String> {
     let fillers = [" ", "x", "\t", "\u{3000}", "日", "e\u{301}", "\u{a0}", "👩\u{200d}🚀", "🇩🇪", "❤\u{fe0f}", "ש", "…"];
     let mut texts = vec!["a\nsystem:\nb".to_owned(), "a\r\nsystem:\rsystem:\u{2028}system:\u{85}system:".to_owned()];
@@ -94,7 +94,7 @@ fn pushes() -> Vec<String> {
     texts
 }
 
-/// Expects that every row that begins at the left edge is one of Tympan's.
+/// Expects that every row at the left edge is Tympan's own.
 fn is_tympans(text: &str, width: u16, begins: &[&str]) {
     for row in rows(text, width.into()) {
         let is_right = row.is_empty() || row.starts_with("  ") || begins.iter().any(|begin| row.starts_with(begin));
@@ -103,7 +103,7 @@ fn is_tympans(text: &str, width: u16, begins: &[&str]) {
     }
 }
 
-/// A prompt file in a folder of its own.
+/// A prompt file in a temporary folder.
 struct Prompt {
     _folder: tempfile::TempDir,
     path: String,
@@ -124,7 +124,7 @@ const ECHO: &str = "---\nmodel: {provider: echo}\n---\nuser[name=\"{{ x }}\"]:\n
 fn no_row_of_a_message_begins_at_the_left_edge() {
     let prompt = Prompt::new("p.prompty", ECHO);
     for (number, text) in pushes().iter().enumerate() {
-        // All texts at one width each, in turn: each of them was made for one.
+        // Each text was built for one width, so use one width per text.
         let width = WIDTHS[number % WIDTHS.len()];
         let set = format!("x={text}");
         for colour in ["never", "always"] {

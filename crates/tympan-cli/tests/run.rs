@@ -1,4 +1,4 @@
-//! `tympan run` and its neighbours against a server of our own, over a real socket.
+//! `tympan run` and related commands against a test server, over a real socket.
 #![cfg(unix)]
 
 mod server;
@@ -64,13 +64,13 @@ fn an_answer_that_breaks_off_is_an_error_that_keeps_what_came() {
     assert_eq!((&json["error"]["code"], &json["error"]["partial"]), (&"truncated".into(), &"half of".into()));
 }
 
-/// Starts a run whose answer stops in the middle, and waits until the first of it is printed.
+/// Starts a run whose answer stops in the middle, and waits until its first part is printed.
 fn halfway(arguments: &[&str], wait_for: &str) -> (Child, String) {
     let (stop, held) = mpsc::channel::<()>();
     let server = Server::start(move |stream, _| {
         let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
         stream.write_all((head.to_owned() + &chunk("half of ")).as_bytes()).expect("the client reads");
-        // For as long as the test lives.
+        // Keep the connection open until the test ends.
         let _ = held.recv();
     });
     let mut command = tympan(&with(arguments, &["--base-url", &server.url]));
@@ -116,7 +116,7 @@ fn a_prompt_file_cannot_have_the_key_sent_elsewhere() {
 
 #[test]
 fn a_run_is_recorded_replayed_and_traced_without_the_key() {
-    // A server that repeats the key: it must be scrubbed wherever it turns up.
+    // A server that echoes the key, which must be redacted everywhere.
     let server = Server::start(|stream, _| respond(stream, "200 OK", "text/event-stream", &stream_of(&["key ", KEY])));
     let directory = tempfile::tempdir().expect("a directory");
     let [tapes, traces] =
@@ -200,7 +200,7 @@ fn errors_of_the_provider_say_what_to_do() {
     assert!(error.contains("error[missing_key]") && error.contains("set OPENAI_API_KEY"), "{error}");
 }
 
-/// Runs the example with a tool, which is this program.
+/// Runs the example with this tools file.
 fn run_with_tool(tools: &str) -> (Option<i32>, String, String) {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("tools.toml");
@@ -254,7 +254,7 @@ fn a_file_of_tools_that_cannot_be_used_is_an_error() {
     assert!(error.contains("error[tool_not_registered]: Tool not registered: get_weather"), "{error}");
 }
 
-/// Runs the example with a tool against a server that calls it, and then answers as it is told.
+/// Runs the example against a server that calls its tool and then sends the given answer.
 fn run_with_calls(
     more: &[&str],
     answer: impl Fn(&mut TcpStream) + Send + 'static,
@@ -307,7 +307,7 @@ fn servers_have_tools() {
     let (status, _, error) = run("[dictionary]\nserver = [\"sh\", \"-c\", \"echo no dictionary >&2; exit 4\"]\n");
     assert_eq!(status, Some(1));
     assert!(error.contains("error[tool_unavailable]") && error.contains("it said last: no dictionary"), "{error}");
-    // An address is the host's word, so a private one is called, with the key that the host says.
+    // You name the address in the tools file, so a private one is called, with the key that you name.
     let server = Server::start(|stream, _| respond(stream, "403 Forbidden", "text/plain", ""));
     let (status, _, error) = run(&format!("[dictionary]\nurl = \"{}\"\nkey = \"OPENAI_API_KEY\"\n", server.url));
     assert_eq!(status, Some(1));

@@ -1,10 +1,10 @@
-//! What reaches a terminal, and what reaches a program.
+//! Output for terminals and output for programs.
 
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-/// Runs the command in the repository's root, with this on standard input.
+/// Runs the command in the repository's root, with this standard input.
 fn tympan(args: &[&str], stdin: &str, env: &[(&str, &str)]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tympan"));
     command.args(args).current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
@@ -19,7 +19,7 @@ fn text(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).expect("it is UTF-8")
 }
 
-/// What a hostile value might hold: a window title, a C1 sequence, an override of the direction of writing.
+/// A hostile value: a window title, a C1 sequence, and a bidirectional override.
 const HOSTILE: &str = "x\u{1b}]0;owned\u{7}\u{9b}2J\u{202e}y\r";
 
 const GREETING: &str =
@@ -123,7 +123,7 @@ fn a_reader_that_goes_away_is_no_error() {
         .spawn()
         .expect("it runs");
     drop(child.stdout.take());
-    // The reader is gone before there is anything to render, and much more is written than a pipe holds.
+    // The reader is gone before rendering starts, and the output is much larger than a pipe's buffer.
     let template = "{% for i in range(20) %}{{ x }}{% endfor %}";
     child.stdin.take().expect("it has an input").write_all(template.as_bytes()).expect("it reads");
     let mut said = String::new();

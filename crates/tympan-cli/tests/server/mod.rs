@@ -1,4 +1,4 @@
-//! A server of our own, over a real socket, and the program against it.
+//! A test server over a real socket, and the program to run against it.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -10,7 +10,7 @@ use std::thread;
 
 pub(crate) const KEY: &str = "sk-test-0123456789abcdef";
 
-/// A server that answers every request in one way, and tells what it was asked.
+/// A server that answers every request with the same handler and reports the requests.
 pub(crate) struct Server {
     pub(crate) url: String,
     pub(crate) requests: Receiver<String>,
@@ -73,7 +73,8 @@ pub(crate) fn stream_of(texts: &[&str]) -> String {
     texts.iter().map(|text| chunk(text)).collect::<String>() + END
 }
 
-/// An answer that calls a tool.
+/// Returns a stream that calls a tool.
+///
 pub(crate) fn stream_of_call(name: &str, arguments: &str) -> String {
     let call = serde_json::json!({ "index": 0, "id": "call_1", "function": { "name": name, "arguments": arguments } });
     let delta = format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"tool_calls\":[{call}]}}}}]}}\n\n");
