@@ -1,4 +1,4 @@
-//! Conversations that are put together from prompts.
+//! Conversations composed of several prompts.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,7 +12,7 @@ use crate::prompt::{Prompt, render_settings};
 use crate::rendered;
 use crate::runtime::default_runtime;
 
-/// Prompts one after the other, each with its own inputs.
+/// A sequence of prompts, each with its own inputs.
 #[pyclass(frozen, module = "tympan")]
 #[derive(Default)]
 pub(crate) struct Composition {
@@ -32,7 +32,7 @@ impl Composition {
     }
 }
 
-/// The engine's own composition of these parts, with the options that hold for all of them.
+/// Runs `work` with the engine's composition of these parts and the options that apply to all of them.
 fn with<T>(
     parts: &[Part],
     settings: &RenderSettings,
@@ -47,13 +47,13 @@ fn with<T>(
 
 #[pymethods]
 impl Composition {
-    /// A composition without prompts.
+    /// Creates an empty composition.
     #[new]
     fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a prompt at the end.
+    /// Appends a prompt.
     #[pyo3(signature = (prompt, inputs = None, *, variant = None))]
     fn push(
         &self,

@@ -1,4 +1,4 @@
-//! Errors of the engine as exceptions of Python.
+//! Conversion of the engine's errors to Python exceptions.
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,7 +14,7 @@ use crate::prompt::Finding;
 use crate::threads::attach;
 use crate::work::{self, Caller};
 
-/// The exception that an error is: of the class that Python has for such errors, and a `TympanError` as well.
+/// Converts an error to an exception that is both a `TympanError` and the matching built-in class.
 pub(crate) fn exception(py: Python<'_>, error: &Error) -> PyErr {
     build(py, error).unwrap_or_else(|failure| failure)
 }
@@ -22,7 +22,7 @@ pub(crate) fn exception(py: Python<'_>, error: &Error) -> PyErr {
 fn build(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     let place = error.line_column();
     let others = error.others().iter().map(|other| Finding::new(other, error.source_file()));
-    // A picture that cannot be shown is no reason to hide what went wrong.
+    // If media cannot be converted, leave the conversation out instead of hiding the actual error.
     let conversation = message::to_list(error.conversation().to_vec()).unwrap_or_default();
     let details = PyDict::new(py);
     details.set_item("code", error.code())?;
@@ -54,12 +54,12 @@ fn class(py: Python<'_>, class: Class) -> PyResult<&Bound<'_, PyType>> {
 }
 
 thread_local! {
-    /// What a callback raised while the engine works in this thread; nothing at all while it does not.
+    /// The exception of a callback while the engine runs in this thread. `None` while it does not.
     static RAISED: RefCell<Option<Option<PyErr>>> = const { RefCell::new(None) };
 }
 
-/// Has the engine work without the interpreter's lock. A panic is an error, and goes no further; the exception of a
-/// callback comes back as itself.
+/// Runs the engine without the interpreter's lock. A panic becomes an error, and the exception of a callback is raised
+/// unchanged.
 pub(crate) fn engine<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
     let (caught, raised) = py.detach(|| {
         let outer = RAISED.replace(Some(None));
@@ -74,7 +74,7 @@ pub(crate) fn engine<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T> +
     caught.unwrap_or_else(|_| Err(panicked())).map_err(|error| exception(py, &error))
 }
 
-/// Hands an exception to whoever waits for the work that a callback belongs to; if that is nobody, it comes back.
+/// Passes an exception to the caller that waits for a callback's work. Returns it if there is no such caller.
 fn hand_over(error: PyErr) -> Option<PyErr> {
     let mut error = Some(error);
     RAISED.with_borrow_mut(|raised| {
@@ -85,7 +85,7 @@ fn hand_over(error: PyErr) -> Option<PyErr> {
     error.and_then(|error| Caller::current().raise(error))
 }
 
-/// What a callback came to that the engine waits for.
+/// Calls a synchronous callback of the engine and converts its exception to an error.
 pub(crate) fn called<T>(kind: Kind, what: &str, call: impl FnOnce(Python<'_>) -> PyResult<T>) -> Result<T> {
     let called = attach(|py| call(py).map_err(|error| (raised(py, kind, what, &error), error)));
     called.unwrap_or_else(|| Err((Error::new(kind, "the interpreter is shutting down"), work::gone()))).map_err(
@@ -96,7 +96,8 @@ pub(crate) fn called<T>(kind: Kind, what: &str, call: impl FnOnce(Python<'_>) ->
     )
 }
 
-/// What an async callback came to. If its exception is handed over, the work is about to be stopped, and goes no further.
+/// Converts the outcome of an async callback. If its exception was passed to the caller, the work is about to be
+/// cancelled, so this never completes.
 pub(crate) async fn settled<T>(kind: Kind, what: &str, outcome: PyResult<T>) -> Result<T> {
     let exception = match outcome {
         Ok(value) => return Ok(value),
@@ -111,13 +112,13 @@ pub(crate) async fn settled<T>(kind: Kind, what: &str, outcome: PyResult<T>) -> 
     }
 }
 
-/// An error for whoever cannot get the exception itself.
+/// Creates an error for those who cannot receive the exception itself.
 fn raised(py: Python<'_>, kind: Kind, what: &str, error: &PyErr) -> Error {
     let name = error.get_type(py).name().map_or_else(|_| "an exception".to_owned(), |name| name.to_string());
     Error::new(kind, format_args!("{what} raised {name}")).permanent()
 }
 
-/// What is wrong with an argument.
+/// Creates the exception for an invalid argument.
 pub(crate) fn invalid(py: Python<'_>, details: impl std::fmt::Display) -> PyErr {
     exception(py, &Error::new(Kind::InvalidInput, details))
 }

@@ -1,4 +1,4 @@
-//! What happens while a turn goes on.
+//! Events of a turn.
 
 use pyo3::prelude::*;
 use tympan::AgentEvent;
@@ -6,13 +6,13 @@ use tympan::host::data;
 
 use crate::values::to_python;
 
-/// Something that has happened in a turn.
+/// An event of a turn.
 #[pyclass(frozen, get_all, module = "tympan")]
 pub(crate) struct Event {
-    /// What: `token`, `thinking`, `status`, `tool_call_start`, `tool_result`, `messages_updated`, `error`, `done`,
-    /// `cancelled`, `compaction_start`, `compaction_complete` or `compaction_failed`.
+    /// The kind of event: `token`, `thinking`, `status`, `tool_call_start`, `tool_result`, `messages_updated`, `error`,
+    /// `done`, `cancelled`, `compaction_start`, `compaction_complete` or `compaction_failed`.
     kind: String,
-    /// More about it; the guide has a table.
+    /// The data of the event, as listed in the guide.
     data: Py<PyAny>,
 }
 

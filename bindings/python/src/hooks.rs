@@ -1,4 +1,4 @@
-//! How a turn goes: options as data, and what are functions.
+//! Settings of a turn: options that are data, and hooks that are functions.
 
 use std::sync::Arc;
 
@@ -21,58 +21,58 @@ use crate::tool::{self, Function};
 use crate::values::{from_python, map_to_python, to_python};
 use crate::work::{self, Caller};
 
-/// Stops a turn, from any thread.
+/// Cancels a turn, from any thread.
 #[pyclass(frozen, module = "tympan")]
 #[derive(Default)]
 pub(crate) struct CancelToken(tympan::CancelToken);
 
 #[pymethods]
 impl CancelToken {
-    /// A token that nobody has used yet.
+    /// Creates a token that is not cancelled.
     #[new]
     fn new() -> Self {
         Self::default()
     }
 
-    /// Stops what it was given to, at once and for good.
+    /// Cancels everything that uses this token, immediately and permanently.
     fn cancel(&self) {
         self.0.cancel();
     }
 
-    /// Whether it has been used.
+    /// Whether the token is cancelled.
     #[getter]
     fn is_cancelled(&self) -> bool {
         self.0.is_cancelled()
     }
 }
 
-/// Messages of the user's for a turn that is under way.
+/// A queue of user messages for a running turn.
 #[pyclass(frozen, module = "tympan")]
 #[derive(Default)]
 pub(crate) struct Steering(tympan::Steering);
 
 #[pymethods]
 impl Steering {
-    /// A queue without messages.
+    /// Creates an empty queue.
     #[new]
     fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a message; the model gets it in the next round.
+    /// Adds a message, which the model receives in the next round.
     #[pyo3(signature = (message, /))]
     fn send(&self, message: String) {
         self.0.send(message);
     }
 
-    /// Whether a message waits.
+    /// Whether a message is pending.
     #[getter]
     fn has_pending(&self) -> bool {
         self.0.has_pending()
     }
 }
 
-/// The settings of a turn. `hooks` has what is no data: functions, and the objects above.
+/// Builds the settings of a turn. `hooks` contains functions and the objects above, which are not data.
 pub(crate) fn settings(
     options: &Bound<'_, PyDict>,
     hooks: &Bound<'_, PyDict>,
@@ -82,7 +82,7 @@ pub(crate) fn settings(
     let py = options.py();
     let mut settings = config::turn_settings(from_python(options.as_any())?).map_err(|error| exception(py, &error))?;
     let hook = |name: &str| hooks.get_item(name).map(|hook| hook.filter(|hook| !hook.is_none()));
-    // What is registered runs where the turn was asked for, as what the turn brings; the latter goes before it.
+    // Registered tools run where the turn was started, like the turn's own tools, which take precedence.
     for (name, function) in registered.all(py) {
         settings.tools.insert(name, Arc::new(Function::new(&function, caller.clone())?));
     }
@@ -130,8 +130,8 @@ pub(crate) fn settings(
     Ok(settings)
 }
 
-/// `True` for the model of the turn, a prompt, or a function that gets the messages that no longer fit and says in short
-/// what was in them.
+/// Converts the summarizer: `True` for the turn's model, a prompt, or a function that receives the messages that no
+/// longer fit and returns a summary.
 fn compact_from(compact: &Bound<'_, PyAny>, caller: &Caller) -> PyResult<Option<Compact>> {
     if let Ok(compact) = compact.cast::<PyBool>() {
         return Ok(compact.is_true().then_some(Compact::Model));
@@ -147,7 +147,8 @@ fn compact_from(compact: &Bound<'_, PyAny>, caller: &Caller) -> PyResult<Option<
     Ok(Some(Compact::With(Arc::new(summary))))
 }
 
-/// Where a function cannot sum up, the turn does it itself; what is meant for the program ends the turn.
+/// Calls a summarizer function. If it fails, the turn makes the summary itself. An exception that should end the
+/// program ends the turn.
 async fn summary(function: Arc<Py<PyAny>>, messages: Vec<tympan::Message>, caller: Caller) -> Result<String> {
     let messages = message::to_list(messages)?;
     let function = attach(|py| function.clone_ref(py));
@@ -168,7 +169,7 @@ async fn summary(function: Arc<Py<PyAny>>, messages: Vec<tympan::Message>, calle
     }
 }
 
-/// A function that says whether something is allowed.
+/// A function that decides whether something is allowed.
 struct Judge {
     function: Py<PyAny>,
     caller: Caller,
@@ -179,7 +180,7 @@ impl Judge {
         Self { function: function.unbind(), caller: caller.clone() }
     }
 
-    /// Asks it at once. The driver has others to serve meanwhile.
+    /// Calls the function immediately. Other tasks of the driver continue in the meantime.
     fn ask(
         &self,
         call: impl for<'py> FnOnce(Python<'py>, &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>,
@@ -201,7 +202,7 @@ async fn ask_person(approve: Arc<Py<PyAny>>, run: ToolRun, caller: Caller) -> Ve
     let arguments: work::Arguments = Box::new(move |py| Ok((PyTuple::new(py, [run_to_python(py, &run)?])?, None)));
     let verdict = work::call(approve, arguments, caller.clone()).await;
     let verdict = verdict.and_then(|verdict| {
-        // Who forgets to answer has not agreed.
+        // A missing answer is not an approval.
         let read = attach(|py| match verdict.is_none(py) {
             true => Ok(Verdict::Deny("nobody agreed to it".to_owned())),
             false => verdict_of(verdict.bind(py)),
@@ -212,19 +213,19 @@ async fn ask_person(approve: Arc<Py<PyAny>>, run: ToolRun, caller: Caller) -> Ve
         Ok(verdict) => verdict,
         Err(error) => {
             caller.raise(error);
-            // The turn is about to be stopped, and must not go on until it is.
+            // The turn is about to be cancelled and must not continue until then.
             std::future::pending().await
         }
     }
 }
 
-/// The exception of a callback comes back as itself; until then, nothing more is to happen.
+/// Raises the exception of a callback in the caller. Until then, nothing is allowed.
 fn failed(caller: &Caller, error: PyErr) -> Verdict {
     caller.raise(error);
     Verdict::Deny("a callback failed".to_owned())
 }
 
-/// `True` and `None` allow it, `False` and a text deny it; the text says why.
+/// Converts a verdict: `True` and `None` allow, `False` and a text deny. The text is the reason.
 fn verdict_of(value: &Bound<'_, PyAny>) -> PyResult<Verdict> {
     if value.is_none() {
         return Ok(Verdict::Allow);
@@ -245,7 +246,7 @@ fn run_to_python<'py>(py: Python<'py>, run: &ToolRun) -> PyResult<Bound<'py, PyA
     Ok(data)
 }
 
-/// The words of an exception, for a model.
+/// Formats an exception for a model.
 pub(crate) fn words(py: Python<'_>, error: &PyErr) -> String {
     let name = error.get_type(py).name().map_or_else(|_| "Exception".to_owned(), |name| name.to_string());
     match error.value(py).str() {
@@ -254,7 +255,7 @@ pub(crate) fn words(py: Python<'_>, error: &PyErr) -> String {
     }
 }
 
-/// Whether an exception is the kind that tools have, and not one that is meant for the whole program.
+/// Returns whether an exception is an ordinary one, as opposed to one that should end the program.
 pub(crate) fn is_ordinary(py: Python<'_>, error: &PyErr) -> bool {
     error.is_instance_of::<PyException>(py)
 }

@@ -1,8 +1,8 @@
-//! The quick way in, for what most prompts are given: plain data, whose texts are read where Python has them.
+//! The fast path for inputs: plain data, whose text is borrowed from Python.
 //!
-//! To copy a text takes longer than to render it. The interpreter's lock is released meanwhile, so each text is held on to;
-//! then nobody can free it, and nobody ever changes a `str`. What is not plain goes the other way, of [`crate::values`], and so
-//! does what is wrong: that way has the words for it.
+//! Copying a text takes longer than rendering it. Because rendering releases the interpreter's lock, each text is kept
+//! alive by a reference, and a `str` never changes. Inputs that are not plain data use the slow path in
+//! [`crate::values`]. So do invalid inputs, because that path reports the errors.
 
 use bumpalo::Bump;
 use bumpalo::collections::Vec as BumpVec;
@@ -13,7 +13,7 @@ use tympan::Inputs;
 use tympan::template::input::{Entries, Given, GivenMap};
 use typed_arena::Arena;
 
-/// How deep values go this way. What contains itself is deeper.
+/// The maximum nesting depth on this path. It also catches values that contain themselves.
 const MAX_DEPTH: usize = 100;
 
 /// The inputs of a prompt.
@@ -31,7 +31,7 @@ impl Taken<'_> {
     }
 }
 
-/// What plain inputs need to be there for as long as they are used.
+/// Storage for plain inputs for as long as they are used.
 #[derive(Default)]
 pub(crate) struct Room {
     texts: Arena<PyBackedStr>,
@@ -39,7 +39,7 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// The inputs, if they are plain. No code of Python's runs for that, so that nothing changes while it is looked at.
+    /// Borrows the inputs if they are plain data. This runs no Python code, so nothing can change in the meantime.
     pub(crate) fn take(&self, inputs: &Bound<'_, PyAny>) -> Option<Entries<'_>> {
         match self.map(inputs.cast_exact().ok()?, 0)? {
             Given::Map(entries) => Some(entries),
@@ -75,7 +75,7 @@ impl Room {
         }
         let mut entries = BumpVec::with_capacity_in(map.len(), &self.values);
         for (name, value) in map {
-            // Those of other classes may be equal to each other.
+            // Keys of other classes may compare equal to each other.
             let name = self.text(name.cast_into_exact().ok()?)?;
             entries.push((name, self.value(value, depth + 1)?));
         }
@@ -93,7 +93,7 @@ impl Room {
         Some(Given::List(items.into_bump_slice()))
     }
 
-    /// Nothing if it holds half of a surrogate pair.
+    /// Returns `None` if the text contains a lone surrogate.
     fn text(&self, text: Bound<'_, PyString>) -> Option<&str> {
         let text = PyBackedStr::try_from(text).ok()?;
         Some(&*self.texts.alloc(text))

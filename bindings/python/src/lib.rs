@@ -1,7 +1,6 @@
 //! Tympan for Python: the native module `tympan._native`.
 //!
-//! What is here converts, calls the engine, and converts back. Everything that decides anything is in `tympan` and
-//! `tympan-runtime`.
+//! This module only converts values and calls the engine. All decisions are made in `tympan` and `tympan-runtime`.
 #![warn(missing_docs)]
 
 use pyo3::prelude::*;
@@ -24,7 +23,7 @@ mod validator;
 mod values;
 mod work;
 
-/// Values that cross are many small pieces, and the system's allocator takes as long as everything else together.
+/// Converting values allocates many small objects. With the system's allocator, that takes as long as everything else.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -9,7 +9,7 @@ use tympan::{Content, ContentPart, wire};
 use crate::errors::{engine, invalid};
 use crate::values::{from_python, map_to_python, to_python};
 
-/// One message of a conversation.
+/// A message of a conversation.
 #[pyclass(frozen, eq, module = "tympan")]
 #[derive(PartialEq)]
 pub(crate) struct Message(tympan::Message);
@@ -28,14 +28,14 @@ impl Message {
 
 #[pymethods]
 impl Message {
-    /// A message; its content is a text, or a list of texts and parts.
+    /// Creates a message. The content is a text, or a list of texts and parts.
     #[new]
     #[pyo3(signature = (role, content, metadata = None))]
     fn new(role: &str, content: &Bound<'_, PyAny>, metadata: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
         let py = content.py();
         let metadata = metadata.map(from_python).transpose()?.unwrap_or_default();
         let thread = json!([{ "role": role, "content": from_python(content)?, "metadata": metadata }]);
-        // What a call of a tool is called is no matter for one message, but for the thread that it is in.
+        // A tool result is only valid in a thread that contains its call.
         if role == "tool" {
             return tool_message(py, thread);
         }
@@ -43,31 +43,31 @@ impl Message {
         messages.pop().map(Self).ok_or_else(|| invalid(py, "there is no message"))
     }
 
-    /// Who speaks: `system`, `developer`, `user`, `assistant` or `tool`.
+    /// The role: `system`, `developer`, `user`, `assistant` or `tool`.
     #[getter]
     fn role(&self) -> &'static str {
         self.0.role.as_str()
     }
 
-    /// What is said, part by part.
+    /// The parts of the content.
     #[getter]
     fn content(&self) -> Vec<Part> {
         self.0.content.iter().cloned().map(Part).collect()
     }
 
-    /// The text parts joined.
+    /// The joined text parts.
     #[getter]
     fn text(&self) -> String {
         self.0.to_text()
     }
 
-    /// Attributes of the role marker, calls of tools, and what else belongs to the message.
+    /// The attributes of the role marker, tool calls, and other metadata of the message.
     #[getter]
     fn metadata<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         self.0.metadata.as_ref().map(|metadata| map_to_python(py, metadata)).transpose()
     }
 
-    /// The message as plain data: `role`, `content` as a list of parts, and `metadata` if there is any.
+    /// Returns the message as plain data: `role`, `content` as a list of parts, and `metadata` if there is any.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.to_json())
     }
@@ -82,7 +82,7 @@ impl Message {
     }
 }
 
-/// A result of a tool needs the call before it: it is read behind one, and the call is forgotten.
+/// Parses a tool result. It must follow a call, so a call is added before it and removed afterwards.
 fn tool_message(py: Python<'_>, mut thread: Json) -> PyResult<Message> {
     let id = thread[0]["metadata"]["tool_call_id"].as_str().unwrap_or_default();
     let call = json!({ "role": "assistant", "metadata": { "tool_calls": [{ "id": id }] }, "content": "" });
@@ -93,7 +93,7 @@ fn tool_message(py: Python<'_>, mut thread: Json) -> PyResult<Message> {
     messages.pop().map(Message).ok_or_else(|| invalid(py, "there is no message"))
 }
 
-/// A piece of a message's content.
+/// A part of a message's content.
 #[pyclass(frozen, eq, module = "tympan")]
 #[derive(PartialEq)]
 pub(crate) struct Part(ContentPart);
@@ -110,7 +110,7 @@ impl Part {
 
 #[pymethods]
 impl Part {
-    /// A part: `text`, or an `image`, `audio` or `file` whose value is an address, base64 text or bytes.
+    /// Creates a part: `text`, or an `image`, `audio` or `file` whose value is a URL, base64 text or bytes.
     #[new]
     #[pyo3(signature = (kind, value, media_type = None, detail = None, file_name = None))]
     fn new(
@@ -134,7 +134,7 @@ impl Part {
         }))
     }
 
-    /// `text`, `image`, `audio` or `file`.
+    /// The kind of part: `text`, `image`, `audio` or `file`.
     #[getter]
     fn kind(&self) -> &'static str {
         match self.0 {
@@ -145,7 +145,7 @@ impl Part {
         }
     }
 
-    /// The text, or an address, or base64 data.
+    /// The text, a URL, or base64 data.
     #[getter]
     fn value(&self) -> &str {
         match &self.0 {
@@ -154,7 +154,7 @@ impl Part {
         }
     }
 
-    /// The MIME type, of what is no text.
+    /// The MIME type of an image, audio or file.
     #[getter]
     fn media_type(&self) -> Option<&str> {
         match &self.0 {
@@ -163,7 +163,7 @@ impl Part {
         }
     }
 
-    /// How closely to look at a picture: `auto`, `low` or `high`.
+    /// The level of detail for an image: `auto`, `low` or `high`.
     #[getter]
     fn detail(&self) -> Option<&str> {
         match &self.0 {
@@ -172,7 +172,7 @@ impl Part {
         }
     }
 
-    /// What a document is called.
+    /// The name of a file.
     #[getter]
     fn file_name(&self) -> Option<&str> {
         match &self.0 {
@@ -181,7 +181,7 @@ impl Part {
         }
     }
 
-    /// The part as plain data.
+    /// Returns the part as plain data.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.to_json())
     }
@@ -192,16 +192,16 @@ impl Part {
     }
 }
 
-/// Messages for Python, with pictures, sound and documents in parts of their own.
+/// Converts messages for Python. Images, audio and files become separate parts.
 ///
 /// # Errors
-/// An input cannot be used as what it is declared to be.
+/// Returns an error if an input does not match its declared kind.
 pub(crate) fn to_list(mut messages: Vec<tympan::Message>) -> tympan::Result<Vec<Message>> {
     wire::inline_media(&mut messages)?;
     Ok(messages.into_iter().map(Message).collect())
 }
 
-/// Messages from Python: those that `prepare` made, or plain data of the same form.
+/// Converts messages from Python: messages returned by `prepare`, or plain data of the same form.
 pub(crate) fn from_list(messages: &Bound<'_, PyAny>) -> PyResult<Vec<tympan::Message>> {
     let py = messages.py();
     let is_list = messages.is_instance_of::<PyList>() || messages.is_instance_of::<PyTuple>();
@@ -222,7 +222,7 @@ pub(crate) fn from_list(messages: &Bound<'_, PyAny>) -> PyResult<Vec<tympan::Mes
     engine(py, || parse_thread(&thread, ThreadRoles::Any))
 }
 
-/// What a tool returns, if it returns parts of a message.
+/// Returns the parts of a message, if that is what a tool returned.
 pub(crate) fn parts(value: &Bound<'_, PyAny>) -> Option<Content> {
     if let Ok(part) = value.cast::<Part>() {
         return Some(Content::one(part.get().inner()));

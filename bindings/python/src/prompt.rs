@@ -1,4 +1,4 @@
-//! Prompts, and what is found in them.
+//! Prompts, their properties and their findings.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ use crate::runtime::default_runtime;
 use crate::validator::{Validator, covered_by_nothing};
 use crate::values::{self, map_to_python, to_python};
 
-/// A prompt: its declarations and its template. It can be used from any thread, and is best loaded once.
+/// A prompt: its declarations and its template. It can be used from any thread; load it once and reuse it.
 #[pyclass(frozen, module = "tympan")]
 pub(crate) struct Prompt {
     inner: Arc<tympan::Prompt>,
@@ -32,13 +32,13 @@ pub(crate) struct Prompt {
 }
 
 impl Prompt {
-    /// A prompt whose inputs are validated, as far as it wants that.
+    /// Creates a prompt. Fails unless the validator covers all inputs that require validation.
     pub(crate) fn new(py: Python<'_>, inner: tympan::Prompt, validator: Validator) -> PyResult<Self> {
         validator.check(py, &inner)?;
         Ok(Self { inner: Arc::new(inner), validator })
     }
 
-    /// A prompt for a callback: what is rendered by then was validated before.
+    /// Creates a prompt for a callback. Its inputs were validated earlier.
     pub(crate) fn validated_before(inner: &tympan::Prompt) -> Self {
         Self { inner: Arc::new(inner.clone()), validator: Validator::Elsewhere }
     }
@@ -47,12 +47,12 @@ impl Prompt {
         self.inner.clone()
     }
 
-    /// What is rendered for these inputs: what the validator makes of them.
+    /// Validates inputs and returns what the validator produces.
     pub(crate) fn validated(&self, py: Python<'_>, inputs: Option<&Bound<'_, PyAny>>) -> PyResult<Inputs> {
         self.validator.inputs(py, inputs)
     }
 
-    /// As [`Prompt::validated`], without copies where that can be.
+    /// Validates inputs like [`Prompt::validated`], without copying plain data.
     pub(crate) fn taken<'a>(
         &self,
         py: Python<'_>,
@@ -68,7 +68,7 @@ impl Prompt {
     }
 }
 
-/// How a text is rendered, where the caller has a say.
+/// Builds render settings from the options that the caller passed.
 pub(crate) fn render_settings<'py>(
     py: Python<'py>,
     variant: Option<&str>,
@@ -76,7 +76,7 @@ pub(crate) fn render_settings<'py>(
     strict: Option<bool>,
     lenient: Option<bool>,
 ) -> PyResult<RenderSettings> {
-    // Most have no say.
+    // The common case: no options.
     if variant.is_none() && guard.is_none() && strict.is_none() && lenient.is_none() {
         return Ok(RenderSettings::default());
     }
@@ -87,28 +87,28 @@ pub(crate) fn render_settings<'py>(
 
 #[pymethods]
 impl Prompt {
-    /// A prompt from a definition in YAML.
+    /// Creates a prompt from a definition in YAML.
     #[staticmethod]
     #[pyo3(signature = (text, /, *, validator = None))]
     fn from_yaml(py: Python<'_>, text: &str, validator: Option<Bound<'_, PyAny>>) -> PyResult<Self> {
         Self::new(py, engine(py, || tympan::Prompt::from_yaml(text))?, Validator::new(validator))
     }
 
-    /// A prompt from a definition in JSON.
+    /// Creates a prompt from a definition in JSON.
     #[staticmethod]
     #[pyo3(signature = (text, /, *, validator = None))]
     fn from_json(py: Python<'_>, text: &str, validator: Option<Bound<'_, PyAny>>) -> PyResult<Self> {
         Self::new(py, engine(py, || tympan::Prompt::from_json(text))?, Validator::new(validator))
     }
 
-    /// A prompt from a definition in TOML.
+    /// Creates a prompt from a definition in TOML.
     #[staticmethod]
     #[pyo3(signature = (text, /, *, validator = None))]
     fn from_toml(py: Python<'_>, text: &str, validator: Option<Bound<'_, PyAny>>) -> PyResult<Self> {
         Self::new(py, engine(py, || tympan::Prompt::from_toml(text))?, Validator::new(validator))
     }
 
-    /// A prompt from a definition as data: a dict, or `PromptDefinition` of the module `tympan.definition`.
+    /// Creates a prompt from a definition as data: a dict, or a `PromptDefinition` from the module `tympan.definition`.
     #[staticmethod]
     #[pyo3(signature = (definition, /, *, validator = None))]
     fn from_definition(
@@ -124,25 +124,25 @@ impl Prompt {
         Self::new(py, made, Validator::new(validator))
     }
 
-    /// What validates the inputs: a class, `False` if that is done elsewhere, or `None`.
+    /// The validator of the inputs: a class, `False` if inputs are validated elsewhere, or `None`.
     #[getter]
     fn validator<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
         self.validator.to_python(py)
     }
 
-    /// The prompt's name.
+    /// The name of the prompt.
     #[getter]
     fn name(&self) -> Option<&str> {
         self.inner.name()
     }
 
-    /// What the prompt is for.
+    /// The description of the prompt.
     #[getter]
     fn description(&self) -> Option<&str> {
         self.inner.spec().description.as_deref()
     }
 
-    /// Who says the text, where the prompt says so for all of it.
+    /// The role of the prompt's text, if the definition declares one.
     #[getter]
     fn role(&self) -> Option<&'static str> {
         self.inner.role().map(tympan::Role::as_str)
@@ -166,75 +166,75 @@ impl Prompt {
         self.inner.spec().outputs.iter().cloned().map(Property).collect()
     }
 
-    /// What the author keeps with the prompt.
+    /// The custom metadata of the prompt.
     #[getter]
     fn metadata<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         map_to_python(py, self.inner.metadata())
     }
 
-    /// The tools that it declares, as data. Credentials read `[REDACTED]`.
+    /// The declared tools, as data. Credentials are replaced by `[REDACTED]`.
     #[getter]
     fn tools<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let data = self.inner.spec().to_json_redacted();
         to_python(py, data.get("tools").unwrap_or(&Json::Array(Vec::new())))
     }
 
-    /// The metadata of the directive that it was made from; `None` if it was none.
+    /// The metadata of the directive that the prompt was loaded from, or `None` if it is not a directive.
     #[getter]
     fn directive<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         self.inner.directive().map(|metadata| map_to_python(py, metadata)).transpose()
     }
 
-    /// The names of the templates: `default`, then the variants.
+    /// The names of the templates: `default`, followed by the variants.
     #[getter]
     fn variants(&self) -> Vec<&str> {
         self.inner.arms().collect()
     }
 
-    /// The names of the inputs that callers have to validate before they render.
+    /// The names of the inputs that callers must validate before rendering.
     #[getter]
     fn validation_required(&self) -> Vec<&str> {
         self.inner.validation_required().collect()
     }
 
-    /// A name of the caller's for what the model should answer with.
+    /// The caller's name for the type of the model's answer.
     #[getter]
     fn output_model(&self) -> Option<&str> {
         self.inner.output_model()
     }
 
-    /// The SHA-256 of the default template's source.
+    /// The SHA-256 hash of the default template's source.
     #[getter]
     fn template_hash(&self) -> &str {
         self.inner.template_hash()
     }
 
-    /// The SHA-256 of everything that decides what a model sees.
+    /// The SHA-256 hash of everything that determines what a model sees.
     #[getter]
     fn definition_hash(&self) -> &str {
         self.inner.definition_hash()
     }
 
-    /// What was worth knowing when the prompt was read.
+    /// The warnings from loading the prompt.
     #[getter]
     fn warnings(&self) -> Vec<Finding> {
         self.findings(self.inner.warnings())
     }
 
-    /// The SHA-256 of the source of a variant's template.
+    /// Returns the SHA-256 hash of a variant's template source.
     #[pyo3(signature = (variant = None))]
     fn variant_hash(&self, py: Python<'_>, variant: Option<&str>) -> PyResult<&str> {
         self.inner.variant_hash(variant).map_err(|error| exception(py, &error))
     }
 
-    /// What the author keeps with a variant; the default one has what the prompt has.
+    /// Returns the custom metadata of a variant. For the default variant, this is the metadata of the prompt.
     #[pyo3(signature = (variant, /))]
     fn variant_metadata<'py>(&self, py: Python<'py>, variant: &str) -> PyResult<Bound<'py, PyDict>> {
         let metadata = self.inner.variant_metadata(variant).map_err(|error| exception(py, &error))?;
         map_to_python(py, metadata)
     }
 
-    /// The template of a variant.
+    /// Returns the template of a variant.
     #[pyo3(signature = (variant = None))]
     fn get_source(&self, py: Python<'_>, variant: Option<&str>) -> PyResult<&str> {
         self.inner.get_source(variant).map_err(|error| exception(py, &error))
@@ -260,20 +260,21 @@ impl Prompt {
         rendered::to_python(py, rendered)
     }
 
-    /// Makes messages of a rendered text.
+    /// Splits a rendered text into messages.
     #[pyo3(signature = (rendered, /))]
     fn messages(&self, py: Python<'_>, rendered: &Bound<'_, PyAny>) -> PyResult<Vec<Message>> {
         let rendered = rendered::from_python(rendered)?;
         engine(py, || self.inner.messages(Arc::unwrap_or_clone(rendered)).and_then(to_list))
     }
 
-    /// Looks for what is worth knowing: variables that nothing uses, untrusted text in a system message, …
+    /// Checks the prompt and returns warnings, such as unused variables or untrusted text in a system message.
     fn check(&self, py: Python<'_>) -> PyResult<Vec<Finding>> {
         engine(py, || self.inner.check()).map(|findings| self.findings(&findings))
     }
 
-    /// A prompt that differs from this one by some fields of its definition. With `merge`, maps keep the entries that
-    /// are not named, and `None` removes an entry. The validator stays, and has to cover the new prompt too.
+    /// Creates a prompt that differs from this one in some fields of its definition. With `merge`, maps keep the
+    /// entries that are not named, and `None` removes an entry. The validator stays the same and must also cover the
+    /// new prompt.
     #[pyo3(signature = (fields, /, *, merge = true))]
     fn derive(&self, py: Python<'_>, fields: &Bound<'_, PyAny>, merge: bool) -> PyResult<Self> {
         let fields = values::inputs(Some(fields))?;
@@ -281,13 +282,14 @@ impl Prompt {
         Self::new(py, engine(py, || self.inner.derive(&overlay))?, self.validator.clone_ref(py))
     }
 
-    /// What telemetry wants to know of a render.
+    /// Returns attributes for telemetry that identify the prompt and the rendered text.
     #[pyo3(signature = (rendered, /))]
     fn provenance_attributes(&self, rendered: &Bound<'_, PyAny>) -> PyResult<BTreeMap<&'static str, String>> {
         Ok(self.inner.provenance_attributes(&*rendered::from_python(rendered)?))
     }
 
-    /// The prompt as data, under the names of the Prompty specification. Credentials read `[REDACTED]`.
+    /// Returns the prompt as data, with the names of the Prompty specification. Credentials are replaced by
+    /// `[REDACTED]`.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.inner.spec().to_json_redacted())
     }
@@ -304,80 +306,80 @@ pub(crate) struct Property(tympan::spec::schema::Property);
 
 #[pymethods]
 impl Property {
-    /// Its name; empty for what is in a list.
+    /// The name. Empty for the items of a list.
     #[getter]
     fn name(&self) -> &str {
         &self.0.name
     }
 
-    /// Its kind: `string`, `integer`, `float`, `boolean`, `array`, `object`, `thread`, `image`, `file` or `audio`.
+    /// The kind: `string`, `integer`, `float`, `boolean`, `array`, `object`, `thread`, `image`, `file` or `audio`.
     #[getter]
     fn kind(&self) -> &'static str {
         self.0.kind.as_str()
     }
 
-    /// All of its kinds, where it has several.
+    /// All kinds, if there are several.
     #[getter]
     fn kinds(&self) -> Vec<&'static str> {
         self.0.kinds.iter().map(|kind| kind.as_str()).collect()
     }
 
-    /// What it is.
+    /// The description.
     #[getter]
     fn description(&self) -> Option<&str> {
         self.0.description.as_deref()
     }
 
-    /// Whether it has to be given; `None` if nobody says.
+    /// Whether a value is required. `None` if not declared.
     #[getter]
     fn required(&self) -> Option<bool> {
         self.0.required
     }
 
-    /// What it is if it is not given.
+    /// The default value.
     #[getter]
     fn default<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, self.0.default.as_ref().unwrap_or(&Json::Null))
     }
 
-    /// An example of it.
+    /// An example value.
     #[getter]
     fn example<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, self.0.example.as_ref().unwrap_or(&Json::Null))
     }
 
-    /// The values that it can have, if they are listed.
+    /// The allowed values, if they are listed.
     #[getter]
     fn enum_values<'py>(&self, py: Python<'py>) -> PyResult<Option<Vec<Bound<'py, PyAny>>>> {
         let values = self.0.enum_values.as_ref();
         values.map(|values| values.iter().map(|value| to_python(py, value)).collect()).transpose()
     }
 
-    /// What the items of a list are.
+    /// The declaration of a list's items.
     #[getter]
     fn items(&self) -> Option<Self> {
         self.0.items.as_deref().cloned().map(Self)
     }
 
-    /// What is in a map.
+    /// The declarations of a map's entries.
     #[getter]
     fn properties(&self) -> Vec<Self> {
         self.0.properties.iter().cloned().map(Self).collect()
     }
 
-    /// Whether its text counts as the author's own.
+    /// Whether text from this input is trusted like the author's.
     #[getter]
     fn trusted(&self) -> bool {
         self.0.trusted
     }
 
-    /// Whether text in it that looks like a role marker is an error.
+    /// Whether text that looks like a role marker is an error.
     #[getter]
     fn strict(&self) -> bool {
         self.0.strict
     }
 
-    /// Whether callers have to validate it before they render.
+    /// Whether callers must validate the input before rendering.
     #[getter]
     fn validation_required(&self) -> bool {
         self.0.validation_required
@@ -389,23 +391,23 @@ impl Property {
     }
 }
 
-/// Something that is worth knowing about a prompt, or wrong with it.
+/// A warning or an error in a prompt.
 #[pyclass(frozen, eq, get_all, module = "tympan")]
 #[derive(PartialEq)]
 pub(crate) struct Finding {
-    /// A short stable name.
+    /// A short, stable name.
     code: &'static str,
     /// `warning` or `error`.
     severity: &'static str,
-    /// What was expected and what was found.
+    /// The message.
     message: String,
-    /// What to do about it.
+    /// How to fix it.
     help: Option<String>,
-    /// What to write in the place of what is there, where that is clear.
+    /// The replacement text, if there is an obvious one.
     fix: Option<String>,
-    /// The line, from 1.
+    /// The line, counted from 1.
     line: Option<usize>,
-    /// The column, from 1.
+    /// The column, counted from 1.
     column: Option<usize>,
 }
 
@@ -447,7 +449,8 @@ impl Source {
         path.map(Self::File).map_err(|_| invalid(value.py(), "expected a prompt, or the path of a prompt file"))
     }
 
-    /// A prompt and its inputs. For a file these are what they are: if it wants them validated, it is refused.
+    /// Returns a prompt and its inputs. The inputs of a file are not validated, so a file that requires validation is
+    /// rejected.
     pub(crate) fn with_inputs(value: &Bound<'_, PyAny>, inputs: Option<&Bound<'_, PyAny>>) -> PyResult<(Self, Inputs)> {
         let inputs = match value.cast::<Prompt>() {
             Ok(prompt) => prompt.get().validated(value.py(), inputs)?,

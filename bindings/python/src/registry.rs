@@ -1,4 +1,4 @@
-//! What a host registers with a runtime: functions of Python that the engine calls.
+//! Python functions that are registered with a runtime and called by the engine.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,13 +25,13 @@ use crate::tool::Function;
 use crate::values::{from_python, map_to_python, to_python};
 use crate::work::{self, Caller, OwnLoop};
 
-/// Objects of Python by name, for whoever asks for them again.
+/// Python objects by name, so that they can be returned again.
 #[derive(Default)]
 pub(crate) struct Named(Mutex<HashMap<String, Py<PyAny>>>);
 
 impl Named {
     pub(crate) fn insert(&self, name: &str, object: &Bound<'_, PyAny>) {
-        // Whatever happens when an object goes, happens without the lock.
+        // Dropping an object can run Python code, so drop it after releasing the lock.
         let gone = self.lock().insert(name.to_owned(), object.clone().unbind());
         drop(gone);
     }
@@ -54,7 +54,7 @@ impl Named {
     }
 }
 
-/// A function of Python.
+/// A Python function.
 pub(crate) struct Callback(Py<PyAny>);
 
 impl Callback {
@@ -65,7 +65,7 @@ impl Callback {
         }
     }
 
-    /// Calls it, wherever it may block or be async.
+    /// Calls the function, which may block or be async.
     async fn call(&self, arguments: work::Arguments, caller: Caller) -> PyResult<Py<PyAny>> {
         let function = attach(|py| self.0.clone_ref(py)).ok_or_else(work::gone)?;
         work::call(function, arguments, caller).await
@@ -92,17 +92,17 @@ impl tympan::Parser for Callback {
     }
 }
 
-/// What a provider is asked.
+/// A call to a custom provider.
 #[pyclass(frozen, get_all, module = "tympan")]
 pub(crate) struct ModelCall {
     /// The prompt, with its model, its tools and its outputs.
     prompt: Py<Prompt>,
     /// The conversation.
     messages: Py<PyAny>,
-    /// What the caller wants to be different from what the prompt says: `provider`, `model`, `api_type`, `base_url`,
-    /// `api_key`; and `functions` besides those that the prompt declares.
+    /// The caller's overrides of the prompt: `provider`, `model`, `api_type`, `base_url` and `api_key`; and `functions`
+    /// in addition to those that the prompt declares.
     options: Py<PyAny>,
-    /// Whether the caller would like the answer step by step. A whole one will do.
+    /// Whether the caller prefers a streamed answer. A complete answer is also accepted.
     stream: bool,
 }
 
@@ -128,7 +128,7 @@ impl Provider for Callback {
     }
 }
 
-/// An answer is data, or an iterator over its steps. What is wrong with data is found out outside of Python.
+/// Converts an answer: data, or an iterator over its deltas. Data is validated by the runtime, not by Python.
 fn read_reply(reply: &Bound<'_, PyAny>, own: Arc<OwnLoop>) -> PyResult<Result<Reply>> {
     if reply.hasattr("__next__")? {
         return Ok(Ok(data::streamed(steps(reply.clone().unbind(), "next_step", own))));
@@ -140,7 +140,7 @@ fn read_reply(reply: &Bound<'_, PyAny>, own: Arc<OwnLoop>) -> PyResult<Result<Re
     from_python(reply).map(|data| data::response(data).map(Reply::Whole))
 }
 
-/// The steps of an iterator, each of which is waited for where it is asked for.
+/// Converts an iterator to a stream of deltas. Each delta is awaited when it is requested.
 fn steps(iterator: Py<PyAny>, next: &'static str, own: Arc<OwnLoop>) -> BoxStream<'static, Result<Delta>> {
     let begin = Some((Arc::new(iterator), own));
     let steps = unfold(begin, move |state| async move {
@@ -167,7 +167,7 @@ async fn step(iterator: Arc<Py<PyAny>>, next: &'static str, own: &Arc<OwnLoop>) 
     settled(Kind::Provider, "it", taken).await?.transpose()
 }
 
-/// Nothing, or a tuple with a step.
+/// Converts a step of the iterator: `None` at the end, or a tuple with a delta.
 fn read_step(taken: &Bound<'_, PyAny>) -> PyResult<Option<Result<Delta>>> {
     if taken.is_none() {
         return Ok(None);

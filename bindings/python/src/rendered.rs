@@ -1,4 +1,4 @@
-//! Rendered text: what is behind the class `Rendered`, which is a `str` and therefore written in Python.
+//! Rendered text: the native part of the class `Rendered`, which is a `str` and therefore written in Python.
 
 use std::sync::Arc;
 
@@ -10,21 +10,21 @@ use tympan::ParseTextOptions;
 use crate::errors::{engine, invalid};
 use crate::message::{self, Message};
 
-/// What a rendered text knows besides its text.
+/// The origins and hashes of a rendered text.
 #[pyclass(frozen, module = "tympan._native")]
 pub(crate) struct RenderedCore {
     inner: Arc<tympan::Rendered>,
 }
 
-/// A part of a rendered text that one interpolation, or the author, wrote.
+/// A part of a rendered text that was written by one interpolation or by the author.
 #[pyclass(frozen, eq, get_all, module = "tympan")]
 #[derive(PartialEq)]
 pub(crate) struct Segment {
     /// The text.
     text: String,
-    /// The names of the inputs that wrote it; none if the author did.
+    /// The names of the inputs that wrote it. Empty if the author did.
     origins: Vec<String>,
-    /// Whether it counts as the author's own.
+    /// Whether it is trusted like the author's text.
     trusted: bool,
 }
 
@@ -40,7 +40,7 @@ impl Segment {
 
 #[pymethods]
 impl RenderedCore {
-    /// The text in segments that each know who wrote them.
+    /// The segments of the text, each with its origins.
     #[getter]
     fn segments(&self) -> Vec<Segment> {
         let inputs = self.inner.inputs();
@@ -64,26 +64,26 @@ impl RenderedCore {
         self.inner.variant()
     }
 
-    /// The SHA-256 of the template's source.
+    /// The SHA-256 hash of the template's source.
     #[getter]
     fn template_hash(&self) -> &str {
         self.inner.template_hash()
     }
 
-    /// The SHA-256 of the text.
+    /// The SHA-256 hash of the text.
     #[getter]
     fn render_hash(&self) -> String {
         self.inner.render_hash()
     }
 
-    /// What a model is to be told about the guard, if it was on.
+    /// The guard's advisory for the model, if the guard was on.
     #[getter]
     fn advisory(&self) -> Option<&str> {
         self.inner.guard().map(|guard| guard.advisory)
     }
 }
 
-/// A rendered text for Python.
+/// Converts a rendered text to Python.
 pub(crate) fn to_python<'py>(py: Python<'py>, rendered: tympan::Rendered) -> PyResult<Bound<'py, PyAny>> {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let class = CLASS.import(py, "tympan._rendered", "Rendered")?;
@@ -92,7 +92,7 @@ pub(crate) fn to_python<'py>(py: Python<'py>, rendered: tympan::Rendered) -> PyR
     class.call1((inner.text(), core))
 }
 
-/// The text that Python got from us.
+/// Converts a rendered text from Python.
 pub(crate) fn from_python(rendered: &Bound<'_, PyAny>) -> PyResult<Arc<tympan::Rendered>> {
     let core = rendered.getattr("_core").ok();
     match core.as_ref().and_then(|core| core.cast::<RenderedCore>().ok()) {
@@ -101,10 +101,10 @@ pub(crate) fn from_python(rendered: &Bound<'_, PyAny>) -> PyResult<Arc<tympan::R
     }
 }
 
-/// Splits a text that was rendered elsewhere into messages. All of it counts as the author's, so that this is only safe
-/// with a `nonce` that `pre_render` wrote into the markers, or with text that no input had a part in. `threads` are
-/// messages by the word that stands for them in the text, or by the name of their input. By name, the 16 digits in that
-/// word have to be the `nonce`, if there is one.
+/// Splits a text that was rendered elsewhere into messages. All of the text counts as the author's, so this is only
+/// safe with a `nonce` that `pre_render` wrote into the markers, or with text that contains no input. `threads` maps
+/// the placeholder of a thread in the text, or the name of its input, to messages. With names, the 16 digits in the
+/// placeholder must match the `nonce`, if there is one.
 #[pyfunction]
 #[pyo3(signature = (text, *, nonce = None, threads = None))]
 pub(crate) fn parse_text(

@@ -1,4 +1,4 @@
-//! What calls of models come to.
+//! Results of model calls and turns.
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -8,7 +8,7 @@ use crate::errors::engine;
 use crate::message::{Message, to_list};
 use crate::values::to_python;
 
-/// What a call of a model came to.
+/// The result of a model call.
 #[pyclass(frozen, module = "tympan")]
 pub(crate) struct Run(tympan::Run);
 
@@ -20,25 +20,25 @@ impl From<tympan::Run> for Run {
 
 #[pymethods]
 impl Run {
-    /// The result: a text, what the prompt's outputs declare, calls of tools, vectors or pictures.
+    /// The result: text, data as declared by the prompt's outputs, tool calls, embeddings or images.
     #[getter]
     fn result<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.0.outcome.to_json())
     }
 
-    /// What the result is: `text`, `structured`, `tool_calls`, `embedding`, `embeddings`, `image` or `images`.
+    /// The kind of result: `text`, `structured`, `tool_calls`, `embedding`, `embeddings`, `image` or `images`.
     #[getter]
     fn kind(&self) -> &'static str {
         self.0.outcome.kind()
     }
 
-    /// What is wrong with a structured result, by the prompt's outputs.
+    /// The mismatches between a structured result and the prompt's outputs.
     #[getter]
     fn problems(&self) -> Vec<String> {
         self.0.outcome.problems().to_vec()
     }
 
-    /// What it cost, in tokens.
+    /// The token usage.
     #[getter]
     fn usage(&self) -> Option<Usage> {
         self.0.usage.clone().map(Usage)
@@ -50,19 +50,19 @@ impl Run {
         self.0.model.as_deref()
     }
 
-    /// The provider's name for the answer.
+    /// The provider's identifier of the answer.
     #[getter]
     fn id(&self) -> Option<&str> {
         self.0.id.as_deref()
     }
 
-    /// Why the model stopped.
+    /// The reason that the model stopped.
     #[getter]
     fn finish_reason(&self) -> Option<&str> {
         self.0.finish_reason.as_ref().map(|reason| reason.as_str())
     }
 
-    /// The result as a value of a type: a Pydantic model, a dataclass, a `TypedDict`, an enumeration, …
+    /// Converts the result to a type: a Pydantic model, a dataclass, a `TypedDict`, an enum, …
     #[pyo3(signature = (r#type, /))]
     fn cast<'py>(&self, py: Python<'py>, r#type: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         static CAST: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
@@ -74,7 +74,7 @@ impl Run {
     }
 }
 
-/// What a turn came to.
+/// The result of a turn.
 #[pyclass(frozen, module = "tympan")]
 pub(crate) struct TurnRun(tympan::TurnRun);
 
@@ -86,43 +86,43 @@ impl From<tympan::TurnRun> for TurnRun {
 
 #[pymethods]
 impl TurnRun {
-    /// The last answer, with the tokens of that answer alone.
+    /// The last model call, with the token usage of that call alone.
     #[getter]
     fn run(&self) -> Run {
         Run(self.0.run.clone())
     }
 
-    /// The result of the last answer.
+    /// The result of the last model call.
     #[getter]
     fn result<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.0.run.outcome.to_json())
     }
 
-    /// The tokens of all answers.
+    /// The token usage of all model calls.
     #[getter]
     fn usage(&self) -> Usage {
         Usage(self.0.usage.clone())
     }
 
-    /// How many answers the model gave.
+    /// The number of model calls.
     #[getter]
     fn rounds(&self) -> u32 {
         self.0.rounds
     }
 
-    /// The conversation, with the last answer.
+    /// The conversation, including the last answer.
     #[getter]
     fn messages(&self, py: Python<'_>) -> PyResult<Vec<Message>> {
         engine(py, || to_list(self.0.messages.clone()))
     }
 
-    /// How many records its journal had, if it was resumed.
+    /// The number of records in the journal, if the turn was resumed.
     #[getter]
     fn resumed_records(&self) -> Option<usize> {
         self.0.resumed.map(|resumed| resumed.records)
     }
 
-    /// As `Run.cast`.
+    /// Converts the result to a type: a Pydantic model, a dataclass, a `TypedDict`, an enum, …
     #[pyo3(signature = (r#type, /))]
     fn cast<'py>(&self, py: Python<'py>, r#type: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         self.run().cast(py, r#type)
@@ -133,7 +133,7 @@ impl TurnRun {
     }
 }
 
-/// Tokens that went in and came out.
+/// The token usage of a model call or a turn.
 #[pyclass(frozen, eq, module = "tympan")]
 #[derive(PartialEq)]
 pub(crate) struct Usage(tympan::wire::response::Usage);
@@ -146,43 +146,43 @@ impl From<tympan::wire::response::Usage> for Usage {
 
 #[pymethods]
 impl Usage {
-    /// Tokens of the request, those from a cache included.
+    /// The tokens of the request, including cached ones.
     #[getter]
     fn input_tokens(&self) -> u64 {
         self.0.input_tokens
     }
 
-    /// Tokens of the answer, those of its thinking included.
+    /// The tokens of the answer, including reasoning.
     #[getter]
     fn output_tokens(&self) -> u64 {
         self.0.output_tokens
     }
 
-    /// Both.
+    /// The tokens of the request and the answer.
     #[getter]
     fn total_tokens(&self) -> u64 {
         self.0.total_tokens
     }
 
-    /// Tokens of the request that came from the provider's cache.
+    /// The tokens of the request that were read from the provider's cache.
     #[getter]
     fn cached_input_tokens(&self) -> u64 {
         self.0.cached_input_tokens
     }
 
-    /// Tokens of the request that were written to the provider's cache.
+    /// The tokens of the request that were written to the provider's cache.
     #[getter]
     fn cache_write_tokens(&self) -> u64 {
         self.0.cache_write_tokens
     }
 
-    /// Tokens of the answer that were spent on thinking.
+    /// The tokens of the answer that were used for reasoning.
     #[getter]
     fn reasoning_tokens(&self) -> u64 {
         self.0.reasoning_tokens
     }
 
-    /// The numbers as plain data, without those that are 0 and rarely anything else.
+    /// Returns the counts as plain data. Counts that are usually 0 are left out if they are 0.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let data = to_python(py, &serde_json::json!(self.0))?;
         data.cast_into().map_err(PyErr::from)

@@ -1,4 +1,4 @@
-//! Runtimes: what a host decides for all prompts, and all that can be done with a prompt.
+//! Runtimes: the options and registries for all prompts, and the operations on prompts.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -24,7 +24,7 @@ use crate::validator::Validator;
 use crate::values::{from_python, map_to_python, to_python};
 use crate::work::{self, Caller};
 
-/// Options and registries. The class `Runtime` of the package adds to it what waits.
+/// Options and registries. The package's class `Runtime` adds the operations that call models.
 #[pyclass(frozen, subclass, module = "tympan._native")]
 pub(crate) struct Runtime {
     inner: tympan::Runtime,
@@ -36,7 +36,7 @@ pub(crate) struct Runtime {
 impl Drop for Runtime {
     fn drop(&mut self) {
         let inner = std::mem::take(&mut self.inner);
-        // It waits for what traces, which may have to wait for the interpreter.
+        // Dropping the runtime waits for the trace backends, which may need the interpreter.
         Python::try_attach(|py| py.detach(move || drop(inner)));
     }
 }
@@ -49,7 +49,7 @@ pub(crate) fn default_runtime() -> &'static tympan::Runtime {
     DEFAULT.get_or_init(|| tympan::default_runtime().clone())
 }
 
-/// Says which runtime that is.
+/// Sets the default runtime.
 #[pyfunction]
 pub(crate) fn _set_default(runtime: &Bound<'_, Runtime>) {
     let _ = DEFAULT.set(runtime.get().inner.clone());
@@ -61,7 +61,7 @@ fn run_options(options: &Bound<'_, PyDict>) -> PyResult<RunOptions> {
 
 #[pymethods]
 impl Runtime {
-    /// A runtime with these options.
+    /// Creates a runtime with these options.
     #[new]
     #[pyo3(signature = (**options))]
     fn new(py: Python<'_>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
@@ -90,7 +90,7 @@ impl Runtime {
         Prompt::new(py, engine(py, || self.inner.load_str(text, name, base_dir))?, Validator::new(validator))
     }
 
-    /// Fills in defaults and checks that nothing required is missing.
+    /// Fills in default values and checks that no required input is missing.
     #[pyo3(signature = (prompt, inputs = None))]
     fn validate_inputs<'py>(
         &self,
@@ -102,7 +102,7 @@ impl Runtime {
         map_to_python(py, &engine(py, || self.inner.validate_inputs(&prompt, &inputs))?)
     }
 
-    /// Makes text of the template.
+    /// Renders the template.
     #[pyo3(signature = (prompt, inputs = None, *, variant = None, guard = None, strict = None, lenient = None))]
     #[expect(clippy::too_many_arguments, reason = "Python gives them by name")]
     fn render<'py>(
@@ -122,14 +122,14 @@ impl Runtime {
         rendered::to_python(py, engine(py, render)?)
     }
 
-    /// Makes messages of what `render` returned.
+    /// Splits the result of `render` into messages.
     #[pyo3(signature = (prompt, rendered))]
     fn parse(&self, py: Python<'_>, prompt: &Bound<'_, Prompt>, rendered: &Bound<'_, PyAny>) -> PyResult<Vec<Message>> {
         let (prompt, rendered) = (prompt.get().inner(), rendered::from_python(rendered)?);
         engine(py, || self.inner.parse(&prompt, &rendered).and_then(to_list))
     }
 
-    /// `render` and `parse`.
+    /// Renders the template and splits it into messages.
     #[pyo3(signature = (prompt, inputs = None))]
     fn prepare(
         &self,
@@ -142,7 +142,7 @@ impl Runtime {
         engine(py, || self.inner.prepare_given(&prompt, inputs.map()).and_then(to_list))
     }
 
-    /// Registers what runs the tool of this name, for all prompts that declare it.
+    /// Registers the function for a tool, for all prompts that declare a tool of this name.
     #[pyo3(signature = (name, function))]
     fn register_tool(&self, name: &str, function: &Bound<'_, PyAny>) -> PyResult<()> {
         self.inner.register_tool(name, Arc::new(Function::new(function, Caller::nobody())?));
@@ -150,20 +150,20 @@ impl Runtime {
         Ok(())
     }
 
-    /// What is registered to run the tool of this name.
+    /// Returns the function that is registered for a tool.
     #[pyo3(signature = (name, /))]
     fn get_tool(&self, py: Python<'_>, name: &str) -> Option<Py<PyAny>> {
         self.tools.get(py, name)
     }
 
-    /// Forgets all tools.
+    /// Removes all tools.
     fn clear_tools(&self) {
         self.inner.clear_tools();
         self.tools.clear();
     }
 
-    /// Registers what makes tools of all declarations of a kind: it gets the declaration and the inputs as data, and
-    /// returns a list of `Tool`, now or later. The kind `*` stands for all that have nobody else.
+    /// Registers a handler for all tools of a kind. It receives the declaration and the inputs as data, and returns a
+    /// list of `Tool`. It may be async. The kind `*` matches all tools without a handler of their own.
     #[pyo3(signature = (kind, handler, /))]
     fn register_tool_handler(&self, kind: &str, handler: &Bound<'_, PyAny>) -> PyResult<()> {
         self.inner.register_tool_handler(kind, Arc::new(Callback::new(handler, "a handler of tools")?));
@@ -171,36 +171,36 @@ impl Runtime {
         Ok(())
     }
 
-    /// What is registered for the tools of this kind.
+    /// Returns the handler that is registered for a kind of tools.
     #[pyo3(signature = (kind, /))]
     fn get_tool_handler(&self, py: Python<'_>, kind: &str) -> Option<Py<PyAny>> {
         self.tool_handlers.get(py, kind)
     }
 
-    /// Forgets all handlers of tools.
+    /// Removes all tool handlers.
     fn clear_tool_handlers(&self) {
         self.inner.clear_tool_handlers();
         self.tool_handlers.clear();
     }
 
-    /// Registers what renders templates of a format: it gets the template and the inputs, and returns text. Who wrote what
-    /// in it is not known, so all of it counts as untrusted but for the role markers.
+    /// Registers a renderer for a template format. It receives the template and the inputs, and returns text. The
+    /// origins in this text are unknown, so all of it is untrusted except for the role markers.
     #[pyo3(signature = (kind, renderer, /))]
     fn register_renderer(&self, kind: &str, renderer: &Bound<'_, PyAny>) -> PyResult<()> {
         self.inner.register_renderer(kind, Arc::new(Callback::new(renderer, "a renderer")?));
         Ok(())
     }
 
-    /// Registers what makes messages of rendered text: it gets the prompt and what `render` returned, and returns messages,
-    /// or plain data of the same form.
+    /// Registers a parser for rendered text. It receives the prompt and the result of `render`, and returns messages or
+    /// plain data of the same form.
     #[pyo3(signature = (kind, parser, /))]
     fn register_parser(&self, kind: &str, parser: &Bound<'_, PyAny>) -> PyResult<()> {
         self.inner.register_parser(kind, Arc::new(Callback::new(parser, "a parser")?));
         Ok(())
     }
 
-    /// Registers what serves the models of a provider: it gets a `ModelCall`, and returns a text, a dict, or an iterator
-    /// over the steps of the answer, now or later.
+    /// Registers a custom provider. It receives a `ModelCall`, and returns a text, a dict, or an iterator over the
+    /// deltas of the answer. It may be async.
     #[pyo3(signature = (name, provider, /))]
     fn register_provider(&self, name: &str, provider: &Bound<'_, PyAny>) -> PyResult<()> {
         self.inner.register_provider(name, Arc::new(Callback::new(provider, "a provider")?));
@@ -208,13 +208,13 @@ impl Runtime {
         Ok(())
     }
 
-    /// What is registered as the provider of this name.
+    /// Returns the provider that is registered under a name.
     #[pyo3(signature = (name, /))]
     fn get_provider(&self, py: Python<'_>, name: &str) -> Option<Py<PyAny>> {
         self.providers.get(py, name)
     }
 
-    /// Registers a connection for prompts whose own is `{kind: reference, name: …}`.
+    /// Registers a connection for prompts that refer to it with `{kind: reference, name: …}`.
     #[pyo3(signature = (name, connection, /))]
     fn register_connection(&self, name: &str, connection: &Bound<'_, PyAny>) -> PyResult<()> {
         let data = from_python(connection)?;
@@ -222,21 +222,21 @@ impl Runtime {
         Ok(())
     }
 
-    /// The connection of this name. Credentials read `[REDACTED]`.
+    /// Returns the connection that is registered under a name. Credentials are replaced by `[REDACTED]`.
     #[pyo3(signature = (name, /))]
     fn get_connection<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
         let connection = self.inner.get_connection(name);
         connection.map(|connection| to_python(py, &connection.to_json_redacted())).transpose()
     }
 
-    /// Forgets all connections.
+    /// Removes all connections.
     fn clear_connections(&self) {
         self.inner.clear_connections();
     }
 
-    /// Adds somebody who is told of what this runtime does, in place of any other of this name: `{"tracy": folder}`,
-    /// `{"console": True}` for standard error, `{"otel": {"endpoint": address}}`, or a function that gets each trace as
-    /// data when it is over, in a thread of its own.
+    /// Adds a trace backend, replacing any existing one of this name: `{"tracy": folder}`, `{"console": True}` for
+    /// standard error, `{"otel": {"endpoint": address}}`, or a function that receives each finished trace as data, on a
+    /// separate thread.
     #[pyo3(signature = (name, backend, /))]
     fn add_trace_backend(&self, py: Python<'_>, name: &str, backend: &Bound<'_, PyAny>) -> PyResult<()> {
         let tracer = self.inner.tracer();
@@ -248,13 +248,13 @@ impl Runtime {
         engine(py, || data::add_backend(tracer, name, backend))
     }
 
-    /// Removes somebody who was told. Whether there was one, is what it returns.
+    /// Removes a trace backend. Returns whether there was one.
     #[pyo3(signature = (name, /))]
     fn remove_trace_backend(&self, py: Python<'_>, name: &str) -> bool {
         py.detach(|| self.inner.tracer().remove(name))
     }
 
-    /// Waits until all that is known so far has been told, and for no more than so many seconds. Returns whether it has.
+    /// Waits until all traces so far are delivered, for at most `timeout` seconds. Returns whether they were.
     #[pyo3(signature = (timeout = 5.0))]
     fn flush_traces(&self, py: Python<'_>, timeout: f64) -> PyResult<bool> {
         let timeout =
@@ -262,7 +262,7 @@ impl Runtime {
         Ok(py.detach(|| self.inner.tracer().flush(timeout)))
     }
 
-    /// How those who are told are doing: `name`, `dropped`, `failed` and `last_error` of each.
+    /// Returns the status of the trace backends: `name`, `dropped`, `failed` and `last_error` of each.
     fn trace_status<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let status = self.inner.tracer().status();
         status.iter().map(|status| to_python(py, &data::backend_status(status))).collect()
@@ -372,7 +372,7 @@ impl Runtime {
     ) -> PyResult<Py<PyAny>> {
         let resume = |caller: Caller| {
             let (runtime, settings) = (self.inner.clone(), settings(options, hooks, &self.tools, &caller)?);
-            // The inputs are in the journal, and were validated before they came there.
+            // The inputs are in the journal and were validated before they were saved.
             let prompt = Source::new(prompt)?;
             Ok(Box::pin(async move { runtime.resume_async(prompt.get(), &settings).await }) as _)
         };

@@ -1,4 +1,4 @@
-//! Answers as they arrive.
+//! Streamed answers.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use tympan::{Error, Kind};
 use crate::results::{Run, Usage};
 use crate::work;
 
-/// An answer that is still arriving: an iterator, and an async iterator, over its steps.
+/// A streamed answer: an iterator and an async iterator over its deltas.
 #[pyclass(frozen, module = "tympan")]
 pub(crate) struct Stream(Arc<Mutex<Option<ResponseStream>>>);
 
@@ -78,12 +78,12 @@ impl Stream {
         })
     }
 
-    /// The result, once all has arrived. Steps that nobody has asked for are skipped.
+    /// Waits for the end of the answer and returns the result. Remaining deltas are skipped.
     fn finish(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.end(py, false)
     }
 
-    /// The async twin of `finish`.
+    /// The async variant of `finish`.
     fn finish_async(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.end(py, true)
     }
@@ -103,12 +103,12 @@ impl Stream {
     }
 }
 
-/// A step of an answer.
+/// A delta of a streamed answer.
 #[pyclass(frozen, eq, module = "tympan")]
 #[derive(PartialEq)]
 pub(crate) struct Delta {
     step: tympan::wire::response::Delta,
-    /// The same as data, which is what most of it is shown from.
+    /// The delta as data, which most properties are read from.
     data: Json,
 }
 
@@ -129,37 +129,37 @@ impl Delta {
 
 #[pymethods]
 impl Delta {
-    /// What: `text`, `thinking`, `tool_call`, `tool_arguments` or `usage`.
+    /// The kind of delta: `text`, `thinking`, `tool_call`, `tool_arguments` or `usage`.
     #[getter]
     fn kind(&self) -> &str {
         self.field("type").unwrap_or_default()
     }
 
-    /// More text, thoughts, or arguments; empty if the step is something else.
+    /// The next part of the text, the reasoning or the arguments. Empty for other kinds.
     #[getter]
     fn text(&self) -> &str {
         self.field("text").unwrap_or_default()
     }
 
-    /// Which call of a tool: 0 for the first.
+    /// The index of the tool call, counted from 0.
     #[getter]
     fn index(&self) -> Option<u64> {
         self.data.get("index").and_then(Json::as_u64)
     }
 
-    /// The provider's name for a call that begins.
+    /// The provider's identifier of a new tool call.
     #[getter]
     fn id(&self) -> Option<&str> {
         self.field("id")
     }
 
-    /// The tool of a call that begins.
+    /// The name of the tool of a new tool call.
     #[getter]
     fn name(&self) -> Option<&str> {
         self.field("name")
     }
 
-    /// What the answer has cost so far.
+    /// The token usage so far.
     #[getter]
     fn usage(&self) -> Option<Usage> {
         match &self.step {

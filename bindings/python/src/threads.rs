@@ -1,7 +1,7 @@
-//! Threads of Tympan's that run Python code.
+//! Tympan's threads that run Python code.
 //!
-//! An interpreter that comes to its end kills threads that want to go on in it, and with a thread of Rust's that is the
-//! end of the process. So it waits for those that are inside, and lets no others in.
+//! An interpreter that shuts down kills threads that try to run Python code, which aborts the process if it is a Rust
+//! thread. So the shutdown waits for the threads that are inside the interpreter, and no more threads may enter.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 
 use crate::runtime::default_runtime;
 
-/// How long the end of the interpreter waits for tools that are under way.
+/// How long the shutdown of the interpreter waits for running tools.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 static INSIDE: Mutex<Inside> = Mutex::new(Inside { count: 0, is_closed: false });
@@ -25,13 +25,13 @@ fn inside() -> MutexGuard<'static, Inside> {
     INSIDE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs Python code in this thread; `None` if the interpreter is coming to its end.
+/// Runs Python code in this thread. Returns `None` if the interpreter is shutting down.
 pub(crate) fn attach<R>(work: impl for<'py> FnOnce(Python<'py>) -> R) -> Option<R> {
     let _visit = Visit::begin()?;
     Python::try_attach(work)
 }
 
-/// As [`attach`], for what is dropped. The interpreter may be on its way with an exception, which must not get lost.
+/// Runs Python code when a value is dropped. Preserves a pending exception of the interpreter.
 pub(crate) fn attach_to_drop(work: impl for<'py> FnOnce(Python<'py>)) {
     attach(|py| {
         let on_its_way = PyErr::take(py);
@@ -62,11 +62,11 @@ impl Drop for Visit {
     }
 }
 
-/// Called when the interpreter is about to end.
+/// Called when the interpreter shuts down.
 #[pyfunction]
 fn close(py: Python<'_>) {
     py.detach(|| {
-        // The runtime of the process is never dropped, and what it has to say would be lost.
+        // The default runtime is never dropped, so flush its traces here.
         default_runtime().tracer().flush(PATIENCE);
         let until = Instant::now() + PATIENCE;
         let mut inside = inside();
@@ -78,7 +78,7 @@ fn close(py: Python<'_>) {
     });
 }
 
-/// Has the interpreter tell us of its end.
+/// Registers the shutdown handler with the interpreter.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let close = wrap_pyfunction!(close, module)?;
     module.py().import("atexit")?.call_method1("register", (close,)).map(drop)

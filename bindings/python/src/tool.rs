@@ -1,4 +1,4 @@
-//! Functions of Python as tools.
+//! Python functions as tools.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,10 +22,10 @@ use crate::threads::attach;
 use crate::values::{self, map_to_python};
 use crate::work::{self, Caller};
 
-/// A function, and what the decorator `tool` knows of it.
+/// A function, with what the decorator `tool` declares about it.
 pub(crate) struct Function {
     function: Py<PyAny>,
-    /// Whether it was decorated, and takes its arguments as they came.
+    /// Whether the function is decorated and receives its arguments unchanged.
     is_decorated: bool,
     parameters: Option<Json>,
     timeout: Option<Duration>,
@@ -61,7 +61,7 @@ impl Function {
         Ok(made)
     }
 
-    /// What a model gets to know of a function that was decorated, as data.
+    /// Returns the description of a decorated function for a model, as data.
     pub(crate) fn described(&self, tool: &Bound<'_, PyAny>) -> PyResult<Option<Json>> {
         let Some(parameters) = &self.parameters else { return Ok(None) };
         let name: String = tool.getattr("name")?.extract()?;
@@ -91,12 +91,12 @@ impl Tool for Function {
             let outcome = attach(|py| match returned.and_then(|value| output(value.bind(py))) {
                 Ok(output) => Some(Ok(output)),
                 Err(error) if is_ordinary(py, &error) => Some(Err(words(py, &error).into())),
-                // Where nobody can be told, the model is.
+                // If there is no caller to raise the exception in, report it to the model.
                 Err(error) => caller.raise(error).map(|error| Err(words(py, &error).into())),
             });
             match outcome.ok_or(GONE)? {
                 Some(outcome) => outcome,
-                // The turn is about to be stopped, and must not go on until it is.
+                // The turn is about to be cancelled and must not continue until then.
                 None => std::future::pending().await,
             }
         })
@@ -121,7 +121,7 @@ impl Tool for Function {
 
 const GONE: &str = "the interpreter is shutting down";
 
-/// Text as it is, parts of a message as parts, and everything else as JSON.
+/// Converts the result of a tool: text unchanged, parts of a message as parts, and everything else as JSON.
 fn output(value: &Bound<'_, PyAny>) -> PyResult<ToolOutput> {
     match message::parts(value) {
         Some(parts) => Ok(parts.into()),
@@ -134,7 +134,7 @@ fn decorated(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     TOOL.import(py, "tympan._tool", "Tool")
 }
 
-/// Tools by name, or a list of functions that have names.
+/// Converts tools: a mapping by name, or a list of named functions.
 pub(crate) fn from_python(tools: &Bound<'_, PyAny>, caller: &Caller) -> PyResult<Vec<(String, Arc<dyn Tool>)>> {
     let tools = named(tools)?.into_iter();
     let tool = |(name, function): (String, Bound<'_, PyAny>)| -> PyResult<(String, Arc<dyn Tool>)> {
@@ -157,8 +157,8 @@ fn named<'py>(tools: &Bound<'py, PyAny>) -> PyResult<Vec<(String, Bound<'py, PyA
     Ok(named)
 }
 
-/// Puts functions and the tools that a prompt declares together: each has to have a declaration of its name, and takes
-/// what that declares.
+/// Matches functions with the tools that a prompt declares. Each function needs a declaration of the same name, and
+/// must accept the declared parameters.
 #[pyfunction]
 #[pyo3(signature = (prompt, tools))]
 pub(crate) fn bind_tools<'py>(

@@ -1,6 +1,6 @@
-//! Who validates the inputs of a prompt before they are rendered.
+//! Validation of a prompt's inputs before rendering.
 //!
-//! What the classes of Python say is looked up in `tympan._validator`; that a prompt's wishes are met is made sure of here.
+//! `tympan._validator` knows the fields of Python classes. This module ensures that the prompt's requirements are met.
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -10,22 +10,22 @@ use tympan::{Error, Inputs, Kind, Result};
 use crate::errors::exception;
 use crate::values;
 
-/// What callers are told to do.
+/// The advice for callers.
 const HELP: &str = "give a validator that has these fields: validator=Model, where that is a Pydantic model, a dataclass or \
                     a TypedDict; or validator=False, if they are validated elsewhere or never rendered";
 
-/// Who validates inputs.
+/// How inputs are validated.
 pub(crate) enum Validator {
-    /// Nobody.
+    /// Inputs are not validated.
     Nobody,
-    /// Somebody else, as the caller says.
+    /// The caller validates the inputs elsewhere.
     Elsewhere,
     /// A Pydantic model, a dataclass or a `TypedDict`.
     Class(Py<PyAny>),
 }
 
 impl Validator {
-    /// What a caller gave: nothing, `False`, or a class.
+    /// Converts the argument of a caller: `None`, `False` or a class.
     pub(crate) fn new(given: Option<Bound<'_, PyAny>>) -> Self {
         match given {
             None => Self::Nobody,
@@ -34,7 +34,7 @@ impl Validator {
         }
     }
 
-    /// Whether there is something that looks at the inputs.
+    /// Returns whether a class validates the inputs.
     pub(crate) fn is_class(&self) -> bool {
         matches!(self, Self::Class(_))
     }
@@ -55,7 +55,7 @@ impl Validator {
         }
     }
 
-    /// Makes sure that all is validated that a prompt wants to have validated.
+    /// Checks that all inputs that require validation are validated.
     pub(crate) fn check(&self, py: Python<'_>, prompt: &tympan::Prompt) -> PyResult<()> {
         let covered: Vec<String> = match self {
             Self::Elsewhere => return Ok(()),
@@ -68,7 +68,7 @@ impl Validator {
         covers(prompt, &covered).map_err(|error| exception(py, &error))
     }
 
-    /// The inputs, as the validator leaves them.
+    /// Returns the validated inputs.
     pub(crate) fn inputs(&self, py: Python<'_>, inputs: Option<&Bound<'_, PyAny>>) -> PyResult<Inputs> {
         let Self::Class(class) = self else { return values::inputs(inputs) };
         static VALIDATED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
@@ -77,7 +77,7 @@ impl Validator {
     }
 }
 
-/// A prompt of which nothing is validated may not want anything validated.
+/// Checks that a prompt without a validator requires no validation.
 pub(crate) fn covered_by_nothing(prompt: &tympan::Prompt) -> Result<()> {
     covers(prompt, &[])
 }

@@ -1,6 +1,6 @@
-//! Values between Python and the engine.
+//! Conversion of values between Python and the engine.
 //!
-//! There is one way in, [`from_python`], and one way out, [`to_python`]; the guide has the table.
+//! All values enter through [`from_python`] and leave through [`to_python`]. The guide has a table of the conversions.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,14 +13,14 @@ use tympan::{Error, Inputs, JsonMap, Kind};
 use crate::errors::exception;
 use crate::message::{Message, Part};
 
-/// The most lists and maps that stand inside each other, as in JSON elsewhere.
+/// The maximum nesting depth of lists and maps, which is the same as for JSON elsewhere.
 const MAX_DEPTH: usize = 128;
 
-/// Why a value cannot be used.
+/// The reason that a value cannot be converted.
 enum Problem {
-    /// It is nothing that the engine has; the steps to it, the last one first.
+    /// The value has no equivalent in the engine. The path to it is stored from the inside out.
     Unfit { path: Vec<String>, reason: String },
-    /// Python code that was asked about it failed.
+    /// Python code raised an exception during the conversion.
     Raised(PyErr),
 }
 
@@ -37,7 +37,7 @@ impl Problem {
         Self::Unfit { path: Vec::new(), reason: reason.into() }
     }
 
-    /// The same, seen from one step further out.
+    /// Adds an outer step to the path.
     fn under(self, step: impl FnOnce() -> String) -> Self {
         match self {
             Self::Unfit { mut path, reason } => {
@@ -62,7 +62,7 @@ impl Problem {
     }
 }
 
-/// The inputs of a prompt: a mapping, a dataclass or a Pydantic model; `None` stands for none.
+/// Converts the inputs of a prompt: a mapping, a dataclass or a Pydantic model. `None` means no inputs.
 pub(crate) fn inputs(value: Option<&Bound<'_, PyAny>>) -> PyResult<Inputs> {
     let Some(value) = value.filter(|value| !value.is_none()) else { return Ok(Inputs::new()) };
     match from_python(value)? {
@@ -72,7 +72,7 @@ pub(crate) fn inputs(value: Option<&Bound<'_, PyAny>>) -> PyResult<Inputs> {
     }
 }
 
-/// The definition of a prompt: a mapping, or a Pydantic model, of which only what was set is written down.
+/// Converts the definition of a prompt: a mapping or a Pydantic model. Only fields that were set are converted.
 pub(crate) fn definition(value: &Bound<'_, PyAny>) -> PyResult<Json> {
     let is_model = !value.is_instance_of::<PyType>() && value.hasattr("model_fields_set")?;
     if !is_model {
@@ -84,22 +84,22 @@ pub(crate) fn definition(value: &Bound<'_, PyAny>) -> PyResult<Json> {
     from_python(&value.call_method("model_dump", (), Some(&options))?)
 }
 
-/// What Python's value is to the engine.
+/// Converts a Python value for the engine.
 pub(crate) fn from_python(value: &Bound<'_, PyAny>) -> PyResult<Json> {
     Converter::default().convert(value).map_err(|problem| problem.into_exception(value.py()))
 }
 
-/// A value as the engine sees it, as JSON. It is for those who wonder what a value becomes.
+/// Returns a value as JSON, as the engine sees it. Useful for finding out how a value is converted.
 #[pyfunction]
 #[pyo3(signature = (value, /))]
 pub(crate) fn to_json(value: &Bound<'_, PyAny>) -> PyResult<String> {
     from_python(value).map(|value| value.to_string())
 }
 
-/// Goes through a value.
+/// Converts a value recursively.
 #[derive(Default)]
 struct Converter {
-    /// The addresses of the containers that are gone through.
+    /// The addresses of the containers around the current value.
     outer: Vec<usize>,
 }
 
@@ -176,7 +176,7 @@ impl Converter {
         Err(unfit_type(value))
     }
 
-    /// Converts what is inside a container, unless that holds itself.
+    /// Converts the contents of a container, unless it contains itself.
     fn nested(
         &mut self,
         value: &Bound<'_, PyAny>,
@@ -204,7 +204,7 @@ impl Converter {
     }
 
     fn dict(&mut self, map: &Bound<'_, PyDict>) -> Converted<Json> {
-        // What is in it is looked at afterwards: that may run code of Python's, which may change the map.
+        // Take a copy first: converting the entries may run Python code, which may change the map.
         let pairs: Vec<_> = map.iter().collect();
         let mut entries = JsonMap::with_capacity(pairs.len());
         for (key, value) in pairs {
@@ -228,7 +228,7 @@ impl Converter {
         };
         let name = utf8(name)?;
         let value = self.convert(value).map_err(|problem| problem.under(|| format!(".{name}")))?;
-        // What `insert` gives back is large, and takes longer to move than a key takes to find.
+        // `insert` would return the old value, which is large and takes longer to move than a key takes to find.
         *entries.entry(name).or_insert(Json::Null) = value;
         Ok(())
     }
@@ -244,12 +244,12 @@ impl Converter {
     }
 }
 
-/// The text where Python keeps it.
+/// Borrows the text from Python.
 fn utf8<'a>(text: &'a Bound<'_, PyString>) -> Converted<&'a str> {
     text.to_str().map_err(|_| Problem::unfit("it holds half a surrogate pair, which is no text"))
 }
 
-/// As a number where it fits into 64 bits, and as its digits where it does not: none of them is lost.
+/// Converts an integer to a number if it fits into 64 bits, and to its digits otherwise, so that none are lost.
 fn integer(number: &Bound<'_, PyInt>) -> Converted<Json> {
     if let Ok(number) = number.extract::<i64>() {
         return Ok(number.into());
@@ -257,7 +257,7 @@ fn integer(number: &Bound<'_, PyInt>) -> Converted<Json> {
     if let Ok(number) = number.extract::<u64>() {
         return Ok(number.into());
     }
-    // A subclass may have words of its own, as enumerations do.
+    // A subclass, such as an enum, may override `__repr__`.
     let digits = number.py().get_type::<PyInt>().call_method1("__repr__", (number,));
     let digits = digits.map_err(|_| Problem::unfit("the integer has too many digits"))?;
     Ok(Json::String(digits.extract()?))
@@ -275,7 +275,7 @@ fn type_name(value: &Bound<'_, PyAny>) -> String {
     value.get_type().name().map_or_else(|_| "?".to_owned(), |name| name.to_string())
 }
 
-/// What the engine has, as Python's value.
+/// Converts a value of the engine to Python.
 pub(crate) fn to_python<'py>(py: Python<'py>, value: &Json) -> PyResult<Bound<'py, PyAny>> {
     Ok(match value {
         Json::Null => py.None().into_bound(py),
@@ -297,7 +297,7 @@ pub(crate) fn to_python<'py>(py: Python<'py>, value: &Json) -> PyResult<Bound<'p
     })
 }
 
-/// As [`to_python`], for a map.
+/// Converts a map of the engine to Python.
 pub(crate) fn map_to_python<'py>(py: Python<'py>, map: &JsonMap) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     for (name, value) in map {
@@ -306,7 +306,7 @@ pub(crate) fn map_to_python<'py>(py: Python<'py>, map: &JsonMap) -> PyResult<Bou
     Ok(dict)
 }
 
-/// Types of the standard library, looked up once.
+/// Types of the standard library, which are looked up once.
 mod known {
     use super::*;
 

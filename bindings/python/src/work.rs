@@ -1,4 +1,4 @@
-//! Work that waits: done on Tympan's own driver, and waited for by a thread of Python or by its event loop.
+//! Work on Tympan's driver that a Python thread or an event loop waits for.
 
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
@@ -15,21 +15,21 @@ use tympan::{Error, Kind, Result};
 use crate::errors::exception;
 use crate::threads::{attach, attach_to_drop};
 
-/// How often a thread that waits looks whether somebody wants to interrupt it.
+/// How often a waiting thread checks for an interrupt.
 const LOOK_UP: Duration = Duration::from_millis(50);
 
-/// How long it may take to stop work that is no longer wanted. It is over at once, unless the driver is overwhelmed.
+/// The time limit for stopping cancelled work. It stops immediately unless the driver is overloaded.
 const STOPPED: Duration = Duration::from_secs(5);
 
-/// Something that has to be done where the work was asked for. Its exception ends the work.
+/// A job that must run where the work was started. Its exception ends the work.
 pub(crate) type Job = Box<dyn FnOnce(Python<'_>) -> PyResult<()> + Send>;
 
 tokio::task_local! {
-    /// Who asked for the work that a task does.
+    /// The caller of the work that a task does.
     static CALLER: Caller;
 }
 
-/// Who asked for the work: a thread that waits, or an event loop.
+/// The caller of some work: a waiting thread or an event loop.
 #[derive(Clone, Default)]
 pub(crate) struct Caller {
     post: Option<Arc<dyn Fn(Job) + Send + Sync>>,
@@ -38,30 +38,31 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// Nobody: what is posted is forgotten.
+    /// Returns a caller that drops everything posted to it.
     pub(crate) fn nobody() -> Self {
         Self::default()
     }
 
-    /// Who asked for the work that this code is a part of; nobody, if that is not known here.
+    /// Returns the caller of the current work, or an empty caller if it is unknown.
     pub(crate) fn current() -> Self {
         CALLER.try_with(Clone::clone).unwrap_or_default()
     }
 
-    /// The same; if it has no event loop, what is async runs on this one.
+    /// Adds an event loop for async callbacks, which is used if the caller has none.
     pub(crate) fn or_own(mut self, own_loop: &Arc<OwnLoop>) -> Self {
         self.own_loop = Some(own_loop.clone());
         self
     }
 
-    /// Has something done there, in the order in which it was posted and before the work's end is seen.
+    /// Runs a job at the caller. Jobs run in the order in which they were posted, before the end of the work is
+    /// visible.
     pub(crate) fn post(&self, job: impl FnOnce(Python<'_>) -> PyResult<()> + Send + 'static) {
         if let Some(post) = &self.post {
             post(Box::new(job));
         }
     }
 
-    /// Ends the work with an exception. If there is nobody, the exception comes back.
+    /// Ends the work with an exception. Returns the exception if there is no caller.
     pub(crate) fn raise(&self, error: PyErr) -> Option<PyErr> {
         if self.post.is_none() {
             return Some(error);
@@ -71,7 +72,7 @@ impl Caller {
     }
 }
 
-/// An event loop for callbacks that belong together and whose caller has none. It is made when it is first needed.
+/// An event loop for related callbacks whose caller has none. It is created on first use.
 pub(crate) struct OwnLoop(PyOnceLock<Py<PyAny>>);
 
 impl OwnLoop {
@@ -92,13 +93,13 @@ impl Drop for OwnLoop {
     }
 }
 
-/// The work that a caller wants, once it is known who that is.
+/// Creates the work for a caller.
 type Make<'a, T> = &'a mut dyn FnMut(Caller) -> PyResult<BoxFuture<'static, Result<T>>>;
 
-/// What Python gets of an outcome.
+/// Converts an outcome for Python.
 type Convert<T> = fn(Python<'_>, T) -> PyResult<Py<PyAny>>;
 
-/// Does the work: waits for its end, or returns a future of asyncio.
+/// Starts the work, and either waits for it or returns an asyncio future.
 pub(crate) fn go<T: Send + 'static>(
     py: Python<'_>,
     is_async: bool,
@@ -124,7 +125,7 @@ fn wait<T: Send + 'static>(py: Python<'_>, make: Make<'_, T>) -> PyResult<T> {
     let work = CALLER.scope(caller.clone(), make(caller)?);
     let (going, gone) = mpsc::channel::<()>();
     let work = io::spawn(async move {
-        // It is dropped after the work is.
+        // Dropped after the work.
         let _going = going;
         work.await
     });
@@ -133,13 +134,13 @@ fn wait<T: Send + 'static>(py: Python<'_>, make: Make<'_, T>) -> PyResult<T> {
         Ok(())
     });
     let outcome = listen(py, receiver);
-    // Whatever the work holds, such as a journal, is free when the caller goes on.
+    // Release everything that the work holds, such as a journal, before the caller continues.
     drop(task);
     py.detach(move || gone.recv_timeout(STOPPED)).ok();
     outcome
 }
 
-/// Does what is posted until the work is done, or something raises an exception.
+/// Runs posted jobs until the work is done or one of them raises an exception.
 fn listen<T: Send + 'static>(py: Python<'_>, mut receiver: mpsc::Receiver<Posted<T>>) -> PyResult<T> {
     loop {
         let next;
@@ -167,7 +168,7 @@ fn begin<T: Send + 'static>(py: Python<'_>, make: Make<'_, T>, convert: Convert<
         Arc::new(move |job| {
             attach(|py| {
                 let job = LoopJob { job: Mutex::new(Some(job)), future: future.clone_ref(py) };
-                // A loop that has been closed is past caring.
+                // If the loop is closed, nobody waits for the job.
                 let _ = event_loop.call_method1(py, "call_soon_threadsafe", (job,));
             });
         })
@@ -186,7 +187,7 @@ fn begin<T: Send + 'static>(py: Python<'_>, make: Make<'_, T>, convert: Convert<
     Ok(future.unbind())
 }
 
-/// A job for the thread of an event loop, unless nobody waits for the work any more.
+/// A job for the thread of an event loop. It is skipped if nobody waits for the work anymore.
 #[pyclass(frozen)]
 struct LoopJob {
     job: Mutex<Option<Job>>,
@@ -208,7 +209,7 @@ impl LoopJob {
     }
 }
 
-/// Stops the work when its future is done, which it also is when it was cancelled.
+/// Stops the work when its future is done, which includes cancellation.
 #[pyclass(frozen)]
 struct Stop {
     task: Mutex<Option<io::Task<()>>>,
@@ -221,13 +222,13 @@ impl Stop {
     }
 }
 
-/// The arguments of a call, made where there is an interpreter.
+/// The arguments of a call, built while holding the interpreter's lock.
 pub(crate) type Arguments = Box<dyn for<'py> FnOnce(Python<'py>) -> PyResult<CallArguments<'py>> + Send>;
 
-/// Arguments by position, and by name.
+/// Positional and keyword arguments.
 pub(crate) type CallArguments<'py> = (Bound<'py, PyTuple>, Option<Bound<'py, PyDict>>);
 
-/// Calls a function of Python, which may block or be async, from the driver.
+/// Calls a Python function from the driver. The function may block or be async.
 pub(crate) async fn call(function: Py<PyAny>, arguments: Arguments, caller: Caller) -> PyResult<Py<PyAny>> {
     let begun = tokio::task::spawn_blocking(move || {
         attach(|py| {
@@ -242,7 +243,7 @@ pub(crate) async fn call(function: Py<PyAny>, arguments: Arguments, caller: Call
     }
 }
 
-/// What there is to say when the interpreter comes to its end.
+/// Returns the exception for an interpreter that is shutting down.
 pub(crate) fn gone() -> PyErr {
     PyRuntimeError::new_err("the interpreter is shutting down")
 }
@@ -252,7 +253,7 @@ enum Returned {
     Later { outcome: oneshot::Receiver<PyResult<Py<PyAny>>>, _guard: CancelOnDrop },
 }
 
-/// What was returned; if that is a coroutine, it runs on the caller's event loop, or else on one of its own.
+/// Returns the result of a call. A coroutine runs on the caller's event loop, or on a separate one if there is none.
 fn finish_or_await(returned: &Bound<'_, PyAny>, caller: &Caller) -> PyResult<Returned> {
     let py = returned.py();
     if !returned.hasattr("__await__")? {
@@ -273,7 +274,7 @@ fn finish_or_await(returned: &Bound<'_, PyAny>, caller: &Caller) -> PyResult<Ret
     Ok(Returned::Later { outcome, _guard: CancelOnDrop(running.unbind()) })
 }
 
-/// Sends the outcome of a coroutine on.
+/// Forwards the outcome of a coroutine.
 #[pyclass(frozen)]
 struct Report {
     sender: Mutex<Option<oneshot::Sender<PyResult<Py<PyAny>>>>>,
@@ -289,7 +290,8 @@ impl Report {
     }
 }
 
-/// Stops a coroutine that nobody waits for any more.
+/// Cancels a coroutine that nobody waits for anymore.
+///
 struct CancelOnDrop(Py<PyAny>);
 
 impl Drop for CancelOnDrop {

@@ -75,7 +75,7 @@ resume_async = _default.resume_async
 
 
 def __getattr__(name: str) -> object:
-    # Most programs have no tools, and should not wait for what makes schemas of annotations.
+    # Import lazily: most programs have no tools and should not wait for the imports that building schemas needs.
     if name in ("Tool", "tool"):
         from tympan import _tool
 
@@ -85,12 +85,12 @@ def __getattr__(name: str) -> object:
 
 
 def default_runtime() -> Runtime:
-    """The runtime whose methods the free functions are, and that prompts render themselves with."""
+    """Returns the default runtime, which the module-level functions and prompts use."""
     return _default
 
 
 def check(prompt: Prompt) -> "list[Finding]":
-    """Looks for what is worth knowing: variables that nothing uses, untrusted text in a system message, …"""
+    """Checks the prompt and returns warnings, such as unused variables or untrusted text in a system message."""
     return prompt.check()
 
 

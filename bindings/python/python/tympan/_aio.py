@@ -1,4 +1,4 @@
-"""What has to be written in Python for asyncio."""
+"""The parts of the asyncio support that must be written in Python."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ _END: Any = object()
 
 
 async def awaited(value: Awaitable[T]) -> T:
-    """Anything that can be awaited, as a coroutine."""
+    """Wraps an awaitable in a coroutine."""
     return await value
 
 
 def next_step(steps: Iterator[T]) -> Optional[tuple[T]]:
-    """The next step of an answer; `None` after the last."""
+    """Returns the next delta of an answer in a tuple, or `None` after the last one."""
     step = next(steps, _END)
     return None if step is _END else (step,)
 
 
 async def next_step_async(steps: AsyncIterator[T]) -> Optional[tuple[T]]:
-    """The async twin of `next_step`."""
+    """The async variant of `next_step`."""
     try:
         return (await steps.__anext__(),)
     except StopAsyncIteration:
@@ -29,7 +29,7 @@ async def next_step_async(steps: AsyncIterator[T]) -> Optional[tuple[T]]:
 
 
 class Loop:
-    """An event loop for a callback whose caller has none. Whoever waits runs it, one after the other."""
+    """An event loop for callbacks whose caller has none. Waiting threads run it, one at a time."""
 
     def __init__(self) -> None:
         import asyncio
@@ -37,11 +37,11 @@ class Loop:
         self._loop = asyncio.new_event_loop()
 
     def run(self, value: Awaitable[T]) -> T:
-        """Waits for something there."""
+        """Runs an awaitable on this loop and returns its result."""
         return self._loop.run_until_complete(awaited(value))
 
     def close(self) -> None:
-        """Ends what is left. The thread that asks for it may have a loop of its own that runs."""
+        """Closes the loop. Uses a new thread, because the calling thread may have its own running loop."""
         import threading
 
         threading.Thread(target=self._end, name="tympan-loop", daemon=True).start()

@@ -1,8 +1,8 @@
-"""The exceptions of Tympan: each is a `TympanError`, and what Python itself has for such a case."""
+"""The exceptions of Tympan. Each is a `TympanError` and, where there is one, the matching built-in exception."""
 
 from __future__ import annotations
 
-# Nothing here imports `typing`: that would be most of what a program waits for when it starts.
+# Do not import `typing` here: it would account for most of the import time.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Optional
@@ -11,24 +11,24 @@ if TYPE_CHECKING:
 
 
 class TympanError(Exception):
-    """Anything that goes wrong in Tympan. Its text never holds the value of an input."""
+    """The base class of all errors of Tympan. The message never contains the value of an input."""
 
     code: str
-    """A short stable name of what went wrong; the guide lists them all."""
+    """A short, stable name of the error. The guide lists all of them."""
     file: Optional[str]
-    """The prompt file, or what its text was called."""
+    """The prompt file, or the name of its text."""
     line: Optional[int]
-    """The line in it, from 1."""
+    """The line in the file, counted from 1."""
     column: Optional[int]
-    """The column, from 1."""
+    """The column, counted from 1."""
     help: Optional[str]
-    """What to do about it."""
+    """How to fix the error."""
     others: list[Finding]
-    """What else was found in the same file."""
+    """Other findings in the same file."""
     partial_text: Optional[str]
-    """What had arrived of a model's answer."""
+    """The part of the model's answer that had arrived."""
     conversation: list[Message]
-    """What had been said, when a turn fails."""
+    """The conversation so far, if a turn fails."""
 
     def __init__(
         self,
@@ -54,17 +54,17 @@ class TympanError(Exception):
         self.conversation = conversation or []
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # What is only of use in this process stays here.
+        # Leave out attributes that are only useful in this process.
         state = {"code": self.code, "file": self.file, "line": self.line, "column": self.column, "help": self.help}
         return type(self), (str(self),), {**state, "partial_text": self.partial_text}
 
 
 class TympanFileNotFoundError(TympanError, FileNotFoundError):
-    """A prompt file, or one that it refers to, is not there."""
+    """A prompt file, or a file that it refers to, does not exist."""
 
 
 class TympanValueError(TympanError, ValueError):
-    """The prompt, its inputs, or what a model answered is at fault."""
+    """The prompt, its inputs or the model's answer is invalid."""
 
 
 class TympanConnectionError(TympanError, ConnectionError):
@@ -72,8 +72,8 @@ class TympanConnectionError(TympanError, ConnectionError):
 
 
 class TympanRuntimeError(TympanError, RuntimeError):
-    """Something went wrong while running."""
+    """An error at run time."""
 
 
 class InvokerError(TympanError):
-    """Nothing is registered for a name."""
+    """Nothing is registered under a name."""

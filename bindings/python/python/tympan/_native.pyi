@@ -14,11 +14,11 @@ from tympan._tool import Tool
 
 _T = TypeVar("_T")
 _Path = Union[str, os.PathLike[str]]
-# A Pydantic model, a dataclass or a `TypedDict`: the class; or `False` if inputs are validated elsewhere.
+# A Pydantic model, a dataclass or a `TypedDict` class; or `False` if inputs are validated elsewhere.
 _Validator = Union[type, Literal[False], None]
-# What `prepare` returned, or plain data of the same form.
+# The messages that `prepare` returned, or plain data of the same form.
 _Messages = Sequence[Union[Message, Mapping[str, Any]]]
-# A step of an answer: text, what a `Stream` gives, or data of the same form.
+# A delta of an answer: text, an item of a `Stream`, or data of the same form.
 _Step = Union[str, Delta, Mapping[str, Any]]
 _Answer = Union[str, Mapping[str, Any], Iterator[_Step], AsyncIterator[_Step]]
 _Provider = Callable[[ModelCall], Union[_Answer, Awaitable[_Answer]]]
@@ -55,15 +55,15 @@ __all__ = [
 __version__: Final[str]
 
 def to_json(value: Any, /) -> str:
-    """A value as the engine sees it, as JSON. It is for those who wonder what a value becomes."""
+    """Returns a value as JSON, as the engine sees it. Useful for finding out how a value is converted."""
 
 def parse_text(
     text: str, *, nonce: Optional[str] = None, threads: Optional[Mapping[str, _Messages]] = None
 ) -> list[Message]:
-    """Splits a text that was rendered elsewhere into messages. All of it counts as the author's, so that this is only
-    safe with a `nonce` that `pre_render` wrote into the markers, or with text that no input had a part in. `threads`
-    are messages by the word that stands for them in the text, or by the name of their input. By name, the 16 digits in
-    that word have to be the `nonce`, if there is one.
+    """Splits a text that was rendered elsewhere into messages. All of the text counts as the author's, so this is only
+    safe with a `nonce` that `pre_render` wrote into the markers, or with text that contains no input. `threads` maps
+    the placeholder of a thread in the text, or the name of its input, to messages. With names, the 16 digits in the
+    placeholder must match the `nonce`, if there is one.
     """
 
 def pre_render(template: str, nonce: str) -> str:
@@ -73,38 +73,40 @@ def _set_default(runtime: Runtime) -> None: ...
 def bind_tools(
     prompt: Prompt, tools: Union[Mapping[str, Callable[..., Any]], Sequence[Callable[..., Any]]]
 ) -> dict[str, Callable[..., Any]]:
-    """Puts functions and the tools that a prompt declares together: each has to have a declaration of its name, and
-    takes what that declares.
+    """Matches functions with the tools that a prompt declares. Each function needs a declaration of the same name, and
+    must accept the declared parameters.
     """
 
 @final
 class Prompt:
-    """A prompt: its declarations and its template. It can be used from any thread, and is best loaded once."""
+    """A prompt: its declarations and its template. It can be used from any thread; load it once and reuse it."""
 
     @staticmethod
     def from_yaml(text: str, /, *, validator: _Validator = None) -> Prompt:
-        """A prompt from a definition in YAML."""
+        """Creates a prompt from a definition in YAML."""
     @staticmethod
     def from_json(text: str, /, *, validator: _Validator = None) -> Prompt:
-        """A prompt from a definition in JSON."""
+        """Creates a prompt from a definition in JSON."""
     @staticmethod
     def from_toml(text: str, /, *, validator: _Validator = None) -> Prompt:
-        """A prompt from a definition in TOML."""
+        """Creates a prompt from a definition in TOML."""
     @staticmethod
     def from_definition(definition: Any, /, *, validator: _Validator = None) -> Prompt:
-        """A prompt from a definition as data: a dict, or `PromptDefinition` of the module `tympan.definition`."""
+        """Creates a prompt from a definition as data: a dict, or a `PromptDefinition` from the module
+        `tympan.definition`.
+        """
     @property
     def validator(self) -> _Validator:
-        """What validates the inputs: a class, `False` if that is done elsewhere, or `None`."""
+        """The validator of the inputs: a class, `False` if inputs are validated elsewhere, or `None`."""
     @property
     def name(self) -> Optional[str]:
-        """The prompt's name."""
+        """The name of the prompt."""
     @property
     def description(self) -> Optional[str]:
-        """What the prompt is for."""
+        """The description of the prompt."""
     @property
     def role(self) -> Optional[str]:
-        """Who says the text, where the prompt says so for all of it."""
+        """The role of the prompt's text, if the definition declares one."""
     @property
     def body(self) -> str:
         """The default template."""
@@ -116,37 +118,37 @@ class Prompt:
         """The declared outputs, in order."""
     @property
     def metadata(self) -> dict[str, Any]:
-        """What the author keeps with the prompt."""
+        """The custom metadata of the prompt."""
     @property
     def tools(self) -> list[dict[str, Any]]:
-        """The tools that it declares, as data. Credentials read `[REDACTED]`."""
+        """The declared tools, as data. Credentials are replaced by `[REDACTED]`."""
     @property
     def directive(self) -> Optional[dict[str, Any]]:
-        """The metadata of the directive that it was made from; `None` if it was none."""
+        """The metadata of the directive that the prompt was loaded from, or `None` if it is not a directive."""
     @property
     def variants(self) -> list[str]:
-        """The names of the templates: `default`, then the variants."""
+        """The names of the templates: `default`, followed by the variants."""
     @property
     def validation_required(self) -> list[str]:
-        """The names of the inputs that callers have to validate before they render."""
+        """The names of the inputs that callers must validate before rendering."""
     @property
     def output_model(self) -> Optional[str]:
-        """A name of the caller's for what the model should answer with."""
+        """The caller's name for the type of the model's answer."""
     @property
     def template_hash(self) -> str:
-        """The SHA-256 of the default template's source."""
+        """The SHA-256 hash of the default template's source."""
     @property
     def definition_hash(self) -> str:
-        """The SHA-256 of everything that decides what a model sees."""
+        """The SHA-256 hash of everything that determines what a model sees."""
     @property
     def warnings(self) -> list[Finding]:
-        """What was worth knowing when the prompt was read."""
+        """The warnings from loading the prompt."""
     def variant_hash(self, variant: Optional[str] = None) -> str:
-        """The SHA-256 of the source of a variant's template."""
+        """Returns the SHA-256 hash of a variant's template source."""
     def variant_metadata(self, variant: str, /) -> dict[str, Any]:
-        """What the author keeps with a variant; the default one has what the prompt has."""
+        """Returns the custom metadata of a variant. For the default variant, this is the metadata of the prompt."""
     def get_source(self, variant: Optional[str] = None) -> str:
-        """The template of a variant."""
+        """Returns the template of a variant."""
     def render(
         self,
         inputs: Any = None,
@@ -158,17 +160,20 @@ class Prompt:
     ) -> Rendered:
         """Renders the prompt."""
     def messages(self, rendered: Rendered, /) -> list[Message]:
-        """Makes messages of a rendered text."""
+        """Splits a rendered text into messages."""
     def check(self) -> list[Finding]:
-        """Looks for what is worth knowing: variables that nothing uses, untrusted text in a system message, …"""
+        """Checks the prompt and returns warnings, such as unused variables or untrusted text in a system message."""
     def derive(self, fields: Any, /, *, merge: bool = True) -> Prompt:
-        """A prompt that differs from this one by some fields of its definition. With `merge`, maps keep the entries
-        that are not named, and `None` removes an entry. The validator stays, and has to cover the new prompt too.
+        """Creates a prompt that differs from this one in some fields of its definition. With `merge`, maps keep the
+        entries that are not named, and `None` removes an entry. The validator stays the same and must also cover the
+        new prompt.
         """
     def provenance_attributes(self, rendered: Rendered, /) -> dict[str, str]:
-        """What telemetry wants to know of a render."""
+        """Returns attributes for telemetry that identify the prompt and the rendered text."""
     def to_dict(self) -> dict[str, Any]:
-        """The prompt as data, under the names of the Prompty specification. Credentials read `[REDACTED]`."""
+        """Returns the prompt as data, with the names of the Prompty specification. Credentials are replaced by
+        `[REDACTED]`.
+        """
 
 @final
 class Property:
@@ -176,79 +181,80 @@ class Property:
 
     @property
     def name(self) -> str:
-        """Its name; empty for what is in a list."""
+        """The name. Empty for the items of a list."""
     @property
     def kind(self) -> str:
-        """Its kind: `string`, `integer`, `float`, `boolean`, `array`, `object`, `thread`, `image`, `file` or `audio`."""
+        """The kind: `string`, `integer`, `float`, `boolean`, `array`, `object`, `thread`, `image`, `file` or `audio`.
+        """
     @property
     def kinds(self) -> list[str]:
-        """All of its kinds, where it has several."""
+        """All kinds, if there are several."""
     @property
     def description(self) -> Optional[str]:
-        """What it is."""
+        """The description."""
     @property
     def required(self) -> Optional[bool]:
-        """Whether it has to be given; `None` if nobody says."""
+        """Whether a value is required. `None` if not declared."""
     @property
     def default(self) -> Any:
-        """What it is if it is not given."""
+        """The default value."""
     @property
     def example(self) -> Any:
-        """An example of it."""
+        """An example value."""
     @property
     def enum_values(self) -> Optional[list[Any]]:
-        """The values that it can have, if they are listed."""
+        """The allowed values, if they are listed."""
     @property
     def items(self) -> Optional[Property]:
-        """What the items of a list are."""
+        """The declaration of a list's items."""
     @property
     def properties(self) -> list[Property]:
-        """What is in a map."""
+        """The declarations of a map's entries."""
     @property
     def trusted(self) -> bool:
-        """Whether its text counts as the author's own."""
+        """Whether text from this input is trusted like the author's."""
     @property
     def strict(self) -> bool:
-        """Whether text in it that looks like a role marker is an error."""
+        """Whether text that looks like a role marker is an error."""
     @property
     def validation_required(self) -> bool:
-        """Whether callers have to validate it before they render."""
+        """Whether callers must validate the input before rendering."""
 
 @final
 class Finding:
-    """Something that is worth knowing about a prompt, or wrong with it."""
+    """A warning or an error in a prompt."""
 
     @property
     def code(self) -> str:
-        """A short stable name."""
+        """A short, stable name."""
     @property
     def severity(self) -> Literal["warning", "error"]:
         """`warning` or `error`."""
     @property
     def message(self) -> str:
-        """What was expected and what was found."""
+        """The message."""
     @property
     def help(self) -> Optional[str]:
-        """What to do about it."""
+        """How to fix it."""
     @property
     def fix(self) -> Optional[str]:
-        """What to write in the place of what is there, where that is clear."""
+        """The replacement text, if there is an obvious one."""
     @property
     def line(self) -> Optional[int]:
-        """The line, from 1."""
+        """The line, counted from 1."""
     @property
     def column(self) -> Optional[int]:
-        """The column, from 1."""
+        """The column, counted from 1."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
 
 @final
 class RenderedCore:
-    """What a rendered text knows besides its text."""
+    """The origins and hashes of a rendered text."""
 
     @property
     def segments(self) -> list[Segment]:
-        """The text in segments that each know who wrote them."""
+        """The segments of the text, each with its origins."""
     @property
     def name(self) -> Optional[str]:
         """The name of the prompt."""
@@ -257,55 +263,55 @@ class RenderedCore:
         """The variant that was rendered."""
     @property
     def template_hash(self) -> str:
-        """The SHA-256 of the template's source."""
+        """The SHA-256 hash of the template's source."""
     @property
     def render_hash(self) -> str:
-        """The SHA-256 of the text."""
+        """The SHA-256 hash of the text."""
     @property
     def advisory(self) -> Optional[str]:
-        """What a model is to be told about the guard, if it was on."""
+        """The guard's advisory for the model, if the guard was on."""
 
 @final
 class Segment:
-    """A part of a rendered text that one interpolation, or the author, wrote."""
+    """A part of a rendered text that was written by one interpolation or by the author."""
 
     @property
     def text(self) -> str:
         """The text."""
     @property
     def origins(self) -> list[str]:
-        """The names of the inputs that wrote it; none if the author did."""
+        """The names of the inputs that wrote it. Empty if the author did."""
     @property
     def trusted(self) -> bool:
-        """Whether it counts as the author's own."""
+        """Whether it is trusted like the author's text."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
 
 @final
 class Message:
-    """One message of a conversation."""
+    """A message of a conversation."""
 
     def __new__(cls, role: str, content: Any, metadata: Optional[Mapping[str, Any]] = None) -> Self: ...
     @property
     def role(self) -> str:
-        """Who speaks: `system`, `developer`, `user`, `assistant` or `tool`."""
+        """The role: `system`, `developer`, `user`, `assistant` or `tool`."""
     @property
     def content(self) -> list[Part]:
-        """What is said, part by part."""
+        """The parts of the content."""
     @property
     def text(self) -> str:
-        """The text parts joined."""
+        """The joined text parts."""
     @property
     def metadata(self) -> Optional[dict[str, Any]]:
-        """Attributes of the role marker, calls of tools, and what else belongs to the message."""
+        """The attributes of the role marker, tool calls, and other metadata of the message."""
     def to_dict(self) -> dict[str, Any]:
-        """The message as plain data: `role`, `content` as a list of parts, and `metadata` if there is any."""
+        """Returns the message as plain data: `role`, `content` as a list of parts, and `metadata` if there is any."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
 
 @final
 class Part:
-    """A piece of a message's content."""
+    """A part of a message's content."""
 
     def __new__(
         cls,
@@ -317,31 +323,31 @@ class Part:
     ) -> Self: ...
     @property
     def kind(self) -> Literal["text", "image", "audio", "file"]:
-        """`text`, `image`, `audio` or `file`."""
+        """The kind of part: `text`, `image`, `audio` or `file`."""
     @property
     def value(self) -> str:
-        """The text, or an address, or base64 data."""
+        """The text, a URL, or base64 data."""
     @property
     def media_type(self) -> Optional[str]:
-        """The MIME type, of what is no text."""
+        """The MIME type of an image, audio or file."""
     @property
     def detail(self) -> Optional[str]:
-        """How closely to look at a picture: `auto`, `low` or `high`."""
+        """The level of detail for an image: `auto`, `low` or `high`."""
     @property
     def file_name(self) -> Optional[str]:
-        """What a document is called."""
+        """The name of a file."""
     def to_dict(self) -> dict[str, Any]:
-        """The part as plain data."""
+        """Returns the part as plain data."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
 
 @final
 class Composition:
-    """Prompts one after the other, each with its own inputs."""
+    """A sequence of prompts, each with its own inputs."""
 
     def __new__(cls) -> Self: ...
     def push(self, prompt: Prompt, inputs: Any = None, *, variant: Optional[str] = None) -> None:
-        """Adds a prompt at the end."""
+        """Appends a prompt."""
     def render(self, *, guard: Union[bool, str, None] = None) -> list[Rendered]:
         """Renders every prompt."""
     def messages(self, *, guard: Union[bool, str, None] = None) -> list[Message]:
@@ -350,7 +356,7 @@ class Composition:
 
 @final
 class ModelCall:
-    """What a provider is asked."""
+    """A call to a custom provider."""
 
     @property
     def prompt(self) -> Prompt:
@@ -360,16 +366,16 @@ class ModelCall:
         """The conversation."""
     @property
     def options(self) -> ModelCallOptions:
-        """What the caller wants to be different from what the prompt says: `provider`, `model`, `api_type`,
-        `base_url`, `api_key`; and `functions` besides those that the prompt declares.
+        """The caller's overrides of the prompt: `provider`, `model`, `api_type`, `base_url` and `api_key`; and
+        `functions` in addition to those that the prompt declares.
         """
     @property
     def stream(self) -> bool:
-        """Whether the caller would like the answer step by step. A whole one will do."""
+        """Whether the caller prefers a streamed answer. A complete answer is also accepted."""
 
 @disjoint_base
 class Runtime:
-    """Options and registries. The class `Runtime` of the package adds to it what waits."""
+    """Options and registries. The package's class `Runtime` adds the operations that call models."""
 
     def __new__(cls, **options: Unpack[RuntimeOptions]) -> Self: ...
     def load(self, path: _Path, /, *, validator: _Validator = None) -> Prompt:
@@ -379,7 +385,7 @@ class Runtime:
     ) -> Prompt:
         """Loads a prompt from the text of a prompt file."""
     def validate_inputs(self, prompt: Prompt, inputs: Any = None) -> dict[str, Any]:
-        """Fills in defaults and checks that nothing required is missing."""
+        """Fills in default values and checks that no required input is missing."""
     def render(
         self,
         prompt: Prompt,
@@ -390,58 +396,56 @@ class Runtime:
         strict: Optional[bool] = None,
         lenient: Optional[bool] = None,
     ) -> Rendered:
-        """Makes text of the template."""
+        """Renders the template."""
     def parse(self, prompt: Prompt, rendered: Rendered) -> list[Message]:
-        """Makes messages of what `render` returned."""
+        """Splits the result of `render` into messages."""
     def prepare(self, prompt: Prompt, inputs: Any = None) -> list[Message]:
-        """`render` and `parse`."""
+        """Renders the template and splits it into messages."""
     def register_tool(self, name: str, function: Callable[..., Any]) -> None:
-        """Registers what runs the tool of this name, for all prompts that declare it."""
+        """Registers the function for a tool, for all prompts that declare a tool of this name."""
     def get_tool(self, name: str, /) -> Optional[Callable[..., Any]]:
-        """What is registered to run the tool of this name."""
+        """Returns the function that is registered for a tool."""
     def clear_tools(self) -> None:
-        """Forgets all tools."""
+        """Removes all tools."""
     def register_tool_handler(self, kind: str, handler: _ToolHandler, /) -> None:
-        """Registers what makes tools of all declarations of a kind: it gets the declaration and the inputs as data,
-        and returns a list of `Tool`, now or later. The kind `*` stands for all that have nobody else.
+        """Registers a handler for all tools of a kind. It receives the declaration and the inputs as data, and returns
+        a list of `Tool`. It may be async. The kind `*` matches all tools without a handler of their own.
         """
     def get_tool_handler(self, kind: str, /) -> Optional[_ToolHandler]:
-        """What is registered for the tools of this kind."""
+        """Returns the handler that is registered for a kind of tools."""
     def clear_tool_handlers(self) -> None:
-        """Forgets all handlers of tools."""
+        """Removes all tool handlers."""
     def register_renderer(self, kind: str, renderer: Callable[[str, dict[str, Any]], str], /) -> None:
-        """Registers what renders templates of a format: it gets the template and the inputs, and returns text. Who
-        wrote what in it is not known, so all of it counts as untrusted but for the role markers.
+        """Registers a renderer for a template format. It receives the template and the inputs, and returns text. The
+        origins in this text are unknown, so all of it is untrusted except for the role markers.
         """
     def register_parser(self, kind: str, parser: Callable[[Prompt, Rendered], _Messages], /) -> None:
-        """Registers what makes messages of rendered text: it gets the prompt and what `render` returned, and returns
-        messages, or plain data of the same form.
+        """Registers a parser for rendered text. It receives the prompt and the result of `render`, and returns messages
+        or plain data of the same form.
         """
     def register_provider(self, name: str, provider: _Provider, /) -> None:
-        """Registers what serves the models of a provider: it gets a `ModelCall`, and returns a text, a dict, or an
-        iterator over the steps of the answer, now or later.
+        """Registers a custom provider. It receives a `ModelCall`, and returns a text, a dict, or an iterator over the
+        deltas of the answer. It may be async.
         """
     def get_provider(self, name: str, /) -> Optional[_Provider]:
-        """What is registered as the provider of this name."""
+        """Returns the provider that is registered under a name."""
     def register_connection(self, name: str, connection: Mapping[str, Any], /) -> None:
-        """Registers a connection for prompts whose own is `{kind: reference, name: …}`."""
+        """Registers a connection for prompts that refer to it with `{kind: reference, name: …}`."""
     def get_connection(self, name: str, /) -> Optional[dict[str, Any]]:
-        """The connection of this name. Credentials read `[REDACTED]`."""
+        """Returns the connection that is registered under a name. Credentials are replaced by `[REDACTED]`."""
     def clear_connections(self) -> None:
-        """Forgets all connections."""
+        """Removes all connections."""
     def add_trace_backend(self, name: str, backend: TraceBackend, /) -> None:
-        """Adds somebody who is told of what this runtime does, in place of any other of this name: `{"tracy":
-        folder}`, `{"console": True}` for standard error, `{"otel": {"endpoint": address}}`, or a function that gets
-        each trace as data when it is over, in a thread of its own.
+        """Adds a trace backend, replacing any existing one of this name: `{"tracy": folder}`, `{"console": True}` for
+        standard error, `{"otel": {"endpoint": address}}`, or a function that receives each finished trace as data, on a
+        separate thread.
         """
     def remove_trace_backend(self, name: str, /) -> bool:
-        """Removes somebody who was told. Whether there was one, is what it returns."""
+        """Removes a trace backend. Returns whether there was one."""
     def flush_traces(self, timeout: float = 5.0) -> bool:
-        """Waits until all that is known so far has been told, and for no more than so many seconds. Returns whether
-        it has.
-        """
+        """Waits until all traces so far are delivered, for at most `timeout` seconds. Returns whether they were."""
     def trace_status(self) -> list[TraceStatus]:
-        """How those who are told are doing: `name`, `dropped`, `failed` and `last_error` of each."""
+        """Returns the status of the trace backends: `name`, `dropped`, `failed` and `last_error` of each."""
     def _load(self, path: _Path, validator: _Validator = None) -> Future[Prompt]: ...
     @overload
     def _run(self, prompt: Prompt, messages: Any, options: dict[str, Any], is_async: Literal[False]) -> Run: ...
@@ -477,96 +481,96 @@ class Runtime:
 
 @final
 class Run:
-    """What a call of a model came to."""
+    """The result of a model call."""
 
     @property
     def result(self) -> Any:
-        """The result: a text, what the prompt's outputs declare, calls of tools, vectors or pictures."""
+        """The result: text, data as declared by the prompt's outputs, tool calls, embeddings or images."""
     @property
     def kind(self) -> str:
-        """What the result is: `text`, `structured`, `tool_calls`, `embedding`, `embeddings`, `image` or `images`."""
+        """The kind of result: `text`, `structured`, `tool_calls`, `embedding`, `embeddings`, `image` or `images`."""
     @property
     def problems(self) -> list[str]:
-        """What is wrong with a structured result, by the prompt's outputs."""
+        """The mismatches between a structured result and the prompt's outputs."""
     @property
     def usage(self) -> Optional[Usage]:
-        """What it cost, in tokens."""
+        """The token usage."""
     @property
     def model(self) -> Optional[str]:
         """The model that answered."""
     @property
     def id(self) -> Optional[str]:
-        """The provider's name for the answer."""
+        """The provider's identifier of the answer."""
     @property
     def finish_reason(self) -> Optional[str]:
-        """Why the model stopped."""
+        """The reason that the model stopped."""
     def cast(self, type: type[_T], /) -> _T:
-        """The result as a value of a type: a Pydantic model, a dataclass, a `TypedDict`, an enumeration, …"""
+        """Converts the result to a type: a Pydantic model, a dataclass, a `TypedDict`, an enum, …"""
 
 @final
 class TurnRun:
-    """What a turn came to."""
+    """The result of a turn."""
 
     @property
     def run(self) -> Run:
-        """The last answer, with the tokens of that answer alone."""
+        """The last model call, with the token usage of that call alone."""
     @property
     def result(self) -> Any:
-        """The result of the last answer."""
+        """The result of the last model call."""
     @property
     def usage(self) -> Usage:
-        """The tokens of all answers."""
+        """The token usage of all model calls."""
     @property
     def rounds(self) -> int:
-        """How many answers the model gave."""
+        """The number of model calls."""
     @property
     def messages(self) -> list[Message]:
-        """The conversation, with the last answer."""
+        """The conversation, including the last answer."""
     @property
     def resumed_records(self) -> Optional[int]:
-        """How many records its journal had, if it was resumed."""
+        """The number of records in the journal, if the turn was resumed."""
     def cast(self, type: type[_T], /) -> _T:
-        """As `Run.cast`."""
+        """Converts the result to a type: a Pydantic model, a dataclass, a `TypedDict`, an enum, …"""
 
 @final
 class Usage:
-    """Tokens that went in and came out."""
+    """The token usage of a model call or a turn."""
 
     @property
     def input_tokens(self) -> int:
-        """Tokens of the request, those from a cache included."""
+        """The tokens of the request, including cached ones."""
     @property
     def output_tokens(self) -> int:
-        """Tokens of the answer, those of its thinking included."""
+        """The tokens of the answer, including reasoning."""
     @property
     def total_tokens(self) -> int:
-        """Both."""
+        """The tokens of the request and the answer."""
     @property
     def cached_input_tokens(self) -> int:
-        """Tokens of the request that came from the provider's cache."""
+        """The tokens of the request that were read from the provider's cache."""
     @property
     def cache_write_tokens(self) -> int:
-        """Tokens of the request that were written to the provider's cache."""
+        """The tokens of the request that were written to the provider's cache."""
     @property
     def reasoning_tokens(self) -> int:
-        """Tokens of the answer that were spent on thinking."""
+        """The tokens of the answer that were used for reasoning."""
     def to_dict(self) -> dict[str, int]:
-        """The numbers as plain data, without those that are 0 and rarely anything else."""
+        """Returns the counts as plain data. Counts that are usually 0 are left out if they are 0."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
 
 @final
 class Stream:
-    """An answer that is still arriving: an iterator, and an async iterator, over its steps."""
+    """A streamed answer: an iterator and an async iterator over its deltas."""
 
     def __iter__(self) -> Self: ...
     def __next__(self) -> Delta: ...
     def __aiter__(self) -> Self: ...
     def __anext__(self) -> Future[Delta]: ...
     def finish(self) -> Run:
-        """The result, once all has arrived. Steps that nobody has asked for are skipped."""
+        """Waits for the end of the answer and returns the result. Remaining deltas are skipped."""
     def finish_async(self) -> Future[Run]:
-        """The async twin of `finish`."""
+        """The async variant of `finish`."""
     def close(self) -> None:
         """Stops the model."""
     def __enter__(self) -> Self: ...
@@ -577,60 +581,60 @@ class Stream:
 
 @final
 class Delta:
-    """A step of an answer."""
+    """A delta of a streamed answer."""
 
     @property
     def kind(self) -> Literal["text", "thinking", "tool_call", "tool_arguments", "usage"]:
-        """What: `text`, `thinking`, `tool_call`, `tool_arguments` or `usage`."""
+        """The kind of delta: `text`, `thinking`, `tool_call`, `tool_arguments` or `usage`."""
     @property
     def text(self) -> str:
-        """More text, thoughts, or arguments; empty if the step is something else."""
+        """The next part of the text, the reasoning or the arguments. Empty for other kinds."""
     @property
     def index(self) -> Optional[int]:
-        """Which call of a tool: 0 for the first."""
+        """The index of the tool call, counted from 0."""
     @property
     def id(self) -> Optional[str]:
-        """The provider's name for a call that begins."""
+        """The provider's identifier of a new tool call."""
     @property
     def name(self) -> Optional[str]:
-        """The tool of a call that begins."""
+        """The name of the tool of a new tool call."""
     @property
     def usage(self) -> Optional[Usage]:
-        """What the answer has cost so far."""
+        """The token usage so far."""
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
 
 @final
 class Event:
-    """Something that has happened in a turn."""
+    """An event of a turn."""
 
     @property
     def kind(self) -> str:
-        """What: `token`, `thinking`, `status`, `tool_call_start`, `tool_result`, `messages_updated`, `error`, `done`,
-        `cancelled`, `compaction_start`, `compaction_complete` or `compaction_failed`.
+        """The kind of event: `token`, `thinking`, `status`, `tool_call_start`, `tool_result`, `messages_updated`,
+        `error`, `done`, `cancelled`, `compaction_start`, `compaction_complete` or `compaction_failed`.
         """
     @property
     def data(self) -> dict[str, Any]:
-        """More about it; the guide has a table."""
+        """The data of the event, as listed in the guide."""
 
 @final
 class CancelToken:
-    """Stops a turn, from any thread."""
+    """Cancels a turn, from any thread."""
 
     def __new__(cls) -> Self: ...
     def cancel(self) -> None:
-        """Stops what it was given to, at once and for good."""
+        """Cancels everything that uses this token, immediately and permanently."""
     @property
     def is_cancelled(self) -> bool:
-        """Whether it has been used."""
+        """Whether the token is cancelled."""
 
 @final
 class Steering:
-    """Messages of the user's for a turn that is under way."""
+    """A queue of user messages for a running turn."""
 
     def __new__(cls) -> Self: ...
     def send(self, message: str, /) -> None:
-        """Adds a message; the model gets it in the next round."""
+        """Adds a message, which the model receives in the next round."""
     @property
     def has_pending(self) -> bool:
-        """Whether a message waits."""
+        """Whether a message is pending."""

@@ -1,4 +1,4 @@
-"""The options of runtimes, calls and turns. What each does is in the guide; times are in seconds."""
+"""The options of runtimes, calls and turns. The guide describes each option. Times are in seconds."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ if TYPE_CHECKING:
 Path = Union[str, "os.PathLike[str]"]
 # Functions by name, or a list of functions.
 Tools = Union[Mapping[str, Callable[..., Any]], Sequence[Callable[..., Any]]]
-# `True` allows, `False` and a text deny; the text says why. `None` allows what is judged, and approves of nothing.
+# `True` allows, and `False` or a text denies; the text is the reason. `None` allows for judges and denies for
+# `approve`.
 Verdict = Union[bool, str, None]
-# Who says in short what no longer fits: the model of the turn, a function, or another prompt.
+# The summarizer of messages that no longer fit: the turn's model, a function, or another prompt.
 Compact = Union[bool, Callable[[list["Message"]], Union[str, Awaitable[str]]], "Prompt", None]
 
 
 class Limits(TypedDict, total=False):
-    """What a render may cost."""
+    """The limits of rendering."""
 
     steps: int
     output_bytes: int
@@ -28,14 +29,14 @@ class Limits(TypedDict, total=False):
 
 
 class EnvFile(TypedDict):
-    """The variables of a file, such as a `.env` file. An address from one gets no key from elsewhere."""
+    """The variables of a file, such as a `.env` file. An address from such a file receives no key from elsewhere."""
 
     name: str
     variables: dict[str, str]
 
 
 class LoadOptions(TypedDict, total=False):
-    """What prompt files may reach while they are loaded."""
+    """What prompt files may access while they are loaded."""
 
     env: Union[bool, list[str]]
     env_vars: dict[str, str]
@@ -47,7 +48,7 @@ class LoadOptions(TypedDict, total=False):
 
 
 class HttpOptions(TypedDict, total=False):
-    """How providers are reached."""
+    """How providers are called."""
 
     connect_timeout: float
     first_byte_timeout: float
@@ -62,7 +63,7 @@ class HttpOptions(TypedDict, total=False):
 
 
 class Cassette(TypedDict, total=False):
-    """Where exchanges with providers are recorded, or replayed: one of the two."""
+    """The directory to record exchanges with providers to, or to replay them from. Set only one of the two."""
 
     record: Path
     replay: Path
@@ -77,14 +78,14 @@ class TraceOptions(TypedDict, total=False):
 
 
 class ToolAddresses(TypedDict, total=False):
-    """Which addresses tools may call."""
+    """The addresses that tools may call."""
 
     allow_private: bool
     allow_hosts: list[str]
 
 
 class RuntimeOptions(TypedDict, total=False):
-    """What a host decides for all prompts."""
+    """The options of a runtime, which apply to all prompts."""
 
     strict: bool
     lenient: bool
@@ -100,7 +101,7 @@ class RuntimeOptions(TypedDict, total=False):
 
 
 class RunOptions(TypedDict, total=False):
-    """What a caller wants to be different from what the prompt says."""
+    """Overrides of the prompt's model settings."""
 
     provider: str
     model: str
@@ -110,21 +111,21 @@ class RunOptions(TypedDict, total=False):
 
 
 class Prices(TypedDict):
-    """What a million tokens cost."""
+    """The prices of a million tokens."""
 
     input: float
     output: float
 
 
 class TokenBudget(TypedDict, total=False):
-    """So many tokens of a model."""
+    """A token budget for a model."""
 
     tokens: int
     model: str
 
 
 class TurnHooks(TypedDict, total=False):
-    """What is done for a turn while it goes on: functions, and objects that can be used from elsewhere."""
+    """The hooks of a turn: functions that it calls, and objects that control it from elsewhere."""
 
     tools: Optional[Tools]
     on_event: Optional[Callable[[Event], object]]
@@ -138,7 +139,7 @@ class TurnHooks(TypedDict, total=False):
 
 
 class TurnOptions(TurnHooks, total=False):
-    """How a turn goes."""
+    """The options of a turn."""
 
     run: RunOptions
     max_iterations: int
@@ -159,25 +160,25 @@ class TurnOptions(TurnHooks, total=False):
 
 
 class ModelCallOptions(RunOptions, total=False):
-    """What a provider that the host has registered is told of what the caller wants."""
+    """The options that a custom provider receives."""
 
     functions: list[dict[str, Any]]
 
 
 class TracyBackend(TypedDict):
-    """Writes each trace into a file of a folder."""
+    """Writes each trace to a file in a folder."""
 
     tracy: Path
 
 
 class ConsoleBackend(TypedDict):
-    """Writes what happens to standard error."""
+    """Writes traces to standard error."""
 
     console: Literal[True]
 
 
 class OtelCollector(TypedDict, total=False):
-    """Where a collector of OpenTelemetry is, and what it gets."""
+    """The address of an OpenTelemetry collector, and what is sent to it."""
 
     endpoint: str
     headers: dict[str, str]
@@ -187,7 +188,7 @@ class OtelCollector(TypedDict, total=False):
 
 
 class OtelBackend(TypedDict):
-    """Sends spans to a collector of OpenTelemetry."""
+    """Sends spans to an OpenTelemetry collector."""
 
     otel: OtelCollector
 
@@ -196,7 +197,7 @@ TraceBackend = Union[TracyBackend, ConsoleBackend, OtelBackend, Callable[[dict[s
 
 
 class TraceStatus(TypedDict):
-    """How a backend is doing."""
+    """The status of a trace backend."""
 
     name: str
     dropped: int
@@ -205,7 +206,7 @@ class TraceStatus(TypedDict):
 
 
 class ToolRun(TypedDict):
-    """A call of a tool, as `approve` and `judge_tool` get it."""
+    """A tool call, as passed to `approve` and `judge_tool`."""
 
     id: str
     name: str

@@ -10,9 +10,9 @@ if TYPE_CHECKING:
 
 
 class Rendered(str):
-    """A rendered prompt: a text that knows who wrote which part of it.
+    """A rendered prompt: a text that knows the origin of each of its parts.
 
-    It is a `str`, and whatever is made of it (a slice, a sum, a copy of another process) is only a `str`.
+    It is a `str`. Anything derived from it, such as a slice, a concatenation or a pickled copy, is a plain `str`.
     """
 
     __slots__ = ("_core",)
@@ -25,7 +25,7 @@ class Rendered(str):
 
     @property
     def segments(self) -> list[Segment]:
-        """The text in segments that each know who wrote them. Together they are the text."""
+        """The segments of the text, each with its origins. Joined, they are the text."""
         return self._core.segments
 
     @property
@@ -40,17 +40,17 @@ class Rendered(str):
 
     @property
     def template_hash(self) -> str:
-        """The SHA-256 of the template's source, in hexadecimal digits."""
+        """The SHA-256 hash of the template's source, in hexadecimal."""
         return self._core.template_hash
 
     @property
     def render_hash(self) -> str:
-        """The SHA-256 of the text, in hexadecimal digits."""
+        """The SHA-256 hash of the text, in hexadecimal."""
         return self._core.render_hash
 
     @property
     def advisory(self) -> Optional[str]:
-        """What a model is to be told about the guard, if that was on."""
+        """The guard's advisory for the model, if the guard was on."""
         return self._core.advisory
 
     def __copy__(self) -> Rendered:

@@ -1,4 +1,4 @@
-"""Runtimes: what the native one has, and everything that waits."""
+"""The class `Runtime`: the native class with the operations that call models."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 
     # A mapping, a dataclass or a Pydantic model.
     _Inputs = Any
-    # A Pydantic model, a dataclass or a `TypedDict`: the class; or `False` if inputs are validated elsewhere.
+    # A Pydantic model, a dataclass or a `TypedDict` class; or `False` if inputs are validated elsewhere.
     _Validator = Union[type, Literal[False], None]
-    # What `prepare` returned, or plain data of the same form.
+    # The messages that `prepare` returned, or plain data of the same form.
     _Messages = Sequence[Union[Message, Mapping[str, Any]]]
 
 
 class Runtime(_native.Runtime):
-    """Options and registries, and all that can be done with a prompt. It can be used from any thread.
+    """Options, registries, and all operations on prompts. It can be used from any thread.
 
-    The free functions of the package are the methods of a runtime without options.
+    The module-level functions are the methods of a runtime with default options.
     """
 
     async def load_async(self, path: Path, /, *, validator: _Validator = None) -> Prompt:
-        """The async twin of `load`."""
+        """The async variant of `load`."""
         return await self._load(path, validator)
 
     async def render_async(
@@ -42,86 +42,86 @@ class Runtime(_native.Runtime):
         strict: Optional[bool] = None,
         lenient: Optional[bool] = None,
     ) -> Rendered:
-        """The async twin of `render`, which never waits."""
+        """The async variant of `render`. It never waits."""
         return self.render(prompt, inputs, variant=variant, guard=guard, strict=strict, lenient=lenient)
 
     async def parse_async(self, prompt: Prompt, rendered: Rendered) -> list[Message]:
-        """The async twin of `parse`, which never waits."""
+        """The async variant of `parse`. It never waits."""
         return self.parse(prompt, rendered)
 
     async def prepare_async(self, prompt: Prompt, inputs: _Inputs = None) -> list[Message]:
-        """The async twin of `prepare`, which never waits."""
+        """The async variant of `prepare`. It never waits."""
         return self.prepare(prompt, inputs)
 
     def run(self, prompt: Prompt, messages: _Messages, **options: Unpack[RunOptions]) -> Run:
-        """Calls the model of a prompt with these messages."""
+        """Calls the prompt's model with these messages."""
         return self._run(prompt, messages, dict(options), False)
 
     async def run_async(self, prompt: Prompt, messages: _Messages, **options: Unpack[RunOptions]) -> Run:
-        """The async twin of `run`."""
+        """The async variant of `run`."""
         return await self._run(prompt, messages, dict(options), True)
 
     def stream(self, prompt: Prompt, messages: _Messages, **options: Unpack[RunOptions]) -> Stream:
-        """Calls a model, and gives its answer on as it arrives."""
+        """Calls the prompt's model with these messages and streams the answer."""
         return self._stream(prompt, messages, dict(options), False)
 
     async def stream_async(self, prompt: Prompt, messages: _Messages, **options: Unpack[RunOptions]) -> Stream:
-        """The async twin of `stream`: what it returns is for `async for`."""
+        """The async variant of `stream`. Iterate over the result with `async for`."""
         return await self._stream(prompt, messages, dict(options), True)
 
     def process(
         self, prompt: Prompt, body: Union[bytes, str, Mapping[str, Any]], **options: Unpack[RunOptions]
     ) -> Run:
-        """Makes a result of a provider's answer, as it came or as data."""
+        """Converts a provider's response, as text or as data, to a result."""
         return self._process(prompt, body, dict(options))
 
     async def process_async(
         self, prompt: Prompt, body: Union[bytes, str, Mapping[str, Any]], **options: Unpack[RunOptions]
     ) -> Run:
-        """The async twin of `process`, which never waits."""
+        """The async variant of `process`. It never waits."""
         return self._process(prompt, body, dict(options))
 
     def invoke(self, prompt: Union[Prompt, Path], inputs: _Inputs = None, **options: Unpack[RunOptions]) -> Run:
-        """Loads a prompt if need be, renders it, calls its model, and makes a result of the answer."""
+        """Loads the prompt if necessary, renders it, calls its model, and returns the result."""
         return self._invoke(prompt, inputs, dict(options), False)
 
     async def invoke_async(
         self, prompt: Union[Prompt, Path], inputs: _Inputs = None, **options: Unpack[RunOptions]
     ) -> Run:
-        """The async twin of `invoke`."""
+        """The async variant of `invoke`."""
         return await self._invoke(prompt, inputs, dict(options), True)
 
     def turn(
         self, prompt: Union[Prompt, Path], inputs: _Inputs = None, **options: Unpack[TurnOptions]
     ) -> TurnRun:
-        """Renders a prompt, and calls its model and the tools it asks for until it answers."""
+        """Renders a prompt, then calls its model and the requested tools until the model gives an answer."""
         return self._turn(prompt, inputs, *_split(options), False)
 
     async def turn_async(
         self, prompt: Union[Prompt, Path], inputs: _Inputs = None, **options: Unpack[TurnOptions]
     ) -> TurnRun:
-        """The async twin of `turn`. Cancelling the task stops the turn."""
+        """The async variant of `turn`. Cancelling the task cancels the turn."""
         return await self._turn(prompt, inputs, *_split(options), True)
 
     invoke_agent = turn
     invoke_agent_async = turn_async
 
     def resume(self, prompt: Union[Prompt, Path], **options: Unpack[TurnOptions]) -> TurnRun:
-        """Goes on with a turn that has died, from its `journal`. The inputs are in there too."""
+        """Resumes a crashed turn from its `journal`, which also contains the inputs."""
         return self._resume(prompt, *_split(options), False)
 
     async def resume_async(self, prompt: Union[Prompt, Path], **options: Unpack[TurnOptions]) -> TurnRun:
-        """The async twin of `resume`."""
+        """The async variant of `resume`."""
         return await self._resume(prompt, *_split(options), True)
 
 
-# The options of a turn that are no data: functions, and objects that are used while it goes on.
+# The options of a turn that are not data: functions, and objects that are used while it runs.
 _HOOKS = frozenset(
     ["tools", "on_event", "approve", "judge_input", "judge_output", "judge_tool", "cancel", "steering", "compact"]
 )
 
 
 def _split(options: TurnOptions) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What is data, and what is not."""
+    """Splits options into data and hooks."""
     data = {name: option for name, option in options.items() if name not in _HOOKS}
     return data, {name: option for name, option in options.items() if name in _HOOKS}

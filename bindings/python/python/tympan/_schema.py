@@ -1,4 +1,4 @@
-"""Types of Python as JSON Schemas, and values made to fit these types."""
+"""Conversion of Python types to JSON Schemas, and of values to these types."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 _SCALARS: dict[Any, str] = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
 _UNIONS: tuple[Any, ...] = (Union, getattr(types, "UnionType", Union))
-# What is text to the engine, and comes back from there as text.
+# Types that the engine represents as text.
 _FROM_TEXT: dict[Any, Callable[[str], Any]] = {
     datetime.date: datetime.date.fromisoformat,
     datetime.datetime: datetime.datetime.fromisoformat,
@@ -29,13 +29,13 @@ _FROM_TEXT: dict[Any, Callable[[str], Any]] = {
     bytes: lambda text: base64.b64decode(text, validate=True),
     pathlib.Path: pathlib.Path,
 }
-# What a rule of Pydantic's may be told of: how it was set, and never what it was given.
+# The parts of a Pydantic error that may be reported: the settings of a rule, but never the input.
 _RULES = ("min_length", "max_length", "ge", "gt", "le", "lt", "multiple_of", "pattern", "expected")
 _MAX_PROBLEMS = 10
 
 
 def schema_of(annotation: Any) -> dict[str, Any]:
-    """The JSON Schema of what a parameter with this annotation takes."""
+    """Returns the JSON Schema of a parameter with this annotation."""
     annotation = _bare(annotation)
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if annotation is Any:
@@ -72,7 +72,7 @@ def _object_schema(annotation: Any) -> dict[str, Any]:
 
 
 def _bare(annotation: Any) -> Any:
-    """An annotation without what `Annotated` says besides."""
+    """Strips `Annotated` from an annotation."""
     return annotation.__origin__ if hasattr(annotation, "__metadata__") else annotation
 
 
@@ -85,7 +85,7 @@ def _is_map(annotation: Any, origin: Any) -> bool:
 
 
 def fields_of(annotation: Any) -> Optional[dict[str, tuple[Any, bool]]]:
-    """The fields of a dataclass or a `TypedDict`: their annotations, and whether they have to be there."""
+    """Returns the fields of a dataclass or a `TypedDict`: their annotations, and whether they are required."""
     if not isinstance(annotation, type):
         return None
     if hasattr(annotation, "__dataclass_fields__"):
@@ -104,7 +104,7 @@ def fields_of(annotation: Any) -> Optional[dict[str, tuple[Any, bool]]]:
 
 
 def _qualified(hint: Any, is_required: bool) -> tuple[Any, bool]:
-    """A hint without `Required` and its like, which a `TypedDict` with postponed annotations has not looked at."""
+    """Strips `Required` and similar qualifiers, which a `TypedDict` with postponed annotations does not resolve."""
     qualifier = getattr(typing.get_origin(hint), "_name", None)
     if qualifier not in ("Required", "NotRequired", "ReadOnly"):
         return hint, is_required
@@ -112,30 +112,30 @@ def _qualified(hint: Any, is_required: bool) -> tuple[Any, bool]:
 
 
 def cast(value: Any, annotation: type[T]) -> T:
-    """What a model answered as a value of a type."""
+    """Converts the result of a model to a type."""
     made: T = Fitting("invalid_result", "The result does not fit: ").fit(value, annotation, "")
     return made
 
 
 def cast_argument(value: Any, annotation: Any, name: str) -> Any:
-    """An argument of a tool, as a model gave it, as a value of a type."""
+    """Converts an argument from a tool call to a type."""
     return Fitting("invalid_input", "Invalid argument: ").fit(value, annotation, f".{name}")
 
 
 class Fitting:
-    """Makes values fit types. What does not fit is an error that never says what it was.
+    """Converts values to types. Error messages never contain the value.
 
-    No error has another one as its context: those of Pydantic and of enumerations hold what they were given.
+    Errors have no context, because the errors of Pydantic and of enums contain the value.
     """
 
     def __init__(self, code: str, beginning: str, *, is_native: bool = False) -> None:
         self._code = code
         self._beginning = beginning
-        # Whether values may be Python's own, and not only what JSON has.
+        # Whether values may be any Python objects, and not only JSON.
         self._is_native = is_native
 
     def fit(self, value: Any, annotation: Any, path: str) -> Any:
-        """The value as one of this type."""
+        """Converts a value to a type."""
         annotation = _bare(annotation)
         origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
         if annotation is Any:
@@ -197,7 +197,7 @@ class Fitting:
         return self._misfit(path, f"a value of {annotation.__name__}")
 
     def model(self, value: Any, model: Any, path: str) -> Any:
-        """The value as a model of Pydantic's."""
+        """Converts a value to a Pydantic model."""
         try:
             return model.model_validate(value)
         except ValueError as error:
@@ -207,7 +207,7 @@ class Fitting:
         return self._fail(problems)
 
     def object(self, value: Any, annotation: Any, path: str) -> Any:
-        """The value as a dataclass or a `TypedDict`."""
+        """Converts a value to a dataclass or a `TypedDict`."""
         given = self._expect(value, typing.Mapping if self._is_native else dict, path, "a map")
         fields = fields_of(annotation) or {}
         for name, (_, is_required) in fields.items():
@@ -237,7 +237,7 @@ def _place(path: str) -> str:
 
 
 def _problems(error: Any, path: str) -> str:
-    """The fields and the rules of an error of Pydantic's, without the values that it holds."""
+    """Formats the fields and rules of a Pydantic error, without the values."""
     found: list[str] = []
     problems = error.errors(include_url=False, include_input=False)
     for problem in problems[:_MAX_PROBLEMS]:

@@ -16,7 +16,7 @@ _SECTION = re.compile(r"^\s*(Returns|Raises|Yields|Examples?|Notes?)\s*:\s*$")
 
 
 class Tool(Generic[_P, _R]):
-    """A function that a model may have called. It can still be called by everybody else."""
+    """A function that models can call. It can also be called directly."""
 
     name: str
     description: Optional[str]
@@ -36,7 +36,7 @@ class Tool(Generic[_P, _R]):
         idempotent: bool = False,
         needs_approval: bool = False,
     ) -> None:
-        # Not at the top: these are what a program without tools would wait for when it starts.
+        # Import lazily: programs without tools should not wait for these imports.
         import inspect
 
         functools.update_wrapper(self, function)
@@ -55,7 +55,7 @@ class Tool(Generic[_P, _R]):
         return self._function(*args, **kwargs)
 
     def call(self, arguments: dict[str, Any]) -> Any:
-        """Calls it with arguments as a model gives them, made into what the annotations say."""
+        """Calls the function with the arguments from a model, converted according to the annotations."""
         from tympan import _schema
 
         hints = self._hints
@@ -91,10 +91,10 @@ def tool(
 def tool(
     function: Optional[Callable[_P, _R]] = None, /, **options: Any
 ) -> Union[Tool[_P, _R], Callable[[Callable[_P, _R]], Tool[_P, _R]]]:
-    """Makes a tool of a function: its schema comes from the annotations, its description from the docstring.
+    """Turns a function into a tool. The schema comes from its annotations, and the description from its docstring.
 
-    `timeout` is in seconds. A tool that is `idempotent` may be run again after a crash, and one that `needs_approval`
-    runs only when `approve` of its turn says so.
+    `timeout` is in seconds. If `idempotent` is true, the tool may run again after a crash. If `needs_approval` is true,
+    it runs only if the turn's `approve` allows it.
     """
     if function is not None:
         return Tool(function)
@@ -124,7 +124,7 @@ def _parameters(function: Callable[..., Any], described: dict[str, str]) -> tupl
 
 
 def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
-    """The first paragraph, and what is said of each argument, in the manner of Google or of Sphinx."""
+    """Parses a docstring in Google or Sphinx style. Returns its first paragraph and the arguments' descriptions."""
     summary = " ".join(line.strip() for line in text.split("\n\n")[0].splitlines())
     arguments: dict[str, str] = {}
     is_inside, last = False, None

@@ -1,4 +1,4 @@
-"""Classes that validate the inputs of prompts."""
+"""Validation of inputs with Python classes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _FITTING = Fitting("invalid_input", "Invalid input: ", is_native=True)
 
 
 def fields(validator: Any) -> list[str]:
-    """The names of the inputs that a class validates."""
+    """Returns the names of the inputs that a class validates."""
     if isinstance(validator, type):
         if hasattr(validator, "model_validate"):
             return list(getattr(validator, "model_fields"))
@@ -26,7 +26,7 @@ def fields(validator: Any) -> list[str]:
 
 
 def validated(validator: Any, inputs: Any) -> Any:
-    """What a class makes of inputs. An object of the class is taken as it is."""
+    """Validates inputs with a class. An instance of the class is returned unchanged."""
     inputs = {} if inputs is None else inputs
     is_typed_dict = hasattr(validator, "__required_keys__")
     if not is_typed_dict and isinstance(inputs, validator):

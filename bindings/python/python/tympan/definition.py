@@ -1,4 +1,4 @@
-"""Prompt definitions as Pydantic models, made from their JSON Schema. `Prompt.from_definition` takes them.
+"""Pydantic models of prompt definitions, generated from the JSON Schema, for use with `Prompt.from_definition`.
 
 >>> from tympan import Prompt
 >>> from tympan.definition import PromptDefinition, PromptRole
