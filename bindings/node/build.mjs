@@ -1,4 +1,4 @@
-// Builds the addon and puts it where the package looks for it. Arguments go to cargo: `--release`, for example.
+// Builds the addon and copies it into the package. Arguments are passed to cargo, for example `--release`.
 
 import { spawnSync } from "node:child_process";
 import { copyFileSync, mkdirSync, rmSync } from "node:fs";
@@ -20,9 +20,9 @@ const built = build.stdout
   .find((message) => message.reason === "compiler-artifact" && message.target.name === "tympan_node");
 const addon = join(here, "native", "tympan.node");
 mkdirSync(dirname(addon), { recursive: true });
-// A process that has loaded the old one keeps it.
+// Remove the old file first: a process that has loaded it keeps its copy.
 rmSync(addon, { force: true });
 copyFileSync(built.filenames.find((file) => !file.endsWith(".lib")), addon);
 
-// The types of prompt definitions, which are made from their schema.
+// The generated types of prompt definitions.
 copyFileSync(join(here, "../../schemas/generated/definition.d.ts"), join(here, "ts", "definition.cts"));

@@ -1,4 +1,5 @@
-//! Tells the linker what an addon of Node is.
+//! Sets the linker options for a Node addon.
+//!
 
 fn main() {
     napi_build::setup();

@@ -1,4 +1,4 @@
-//! What crosses the border: errors, and values as JSON text.
+//! Conversion of errors, and of values as JSON text, between Rust and JavaScript.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,10 +12,10 @@ use tympan::diagnostic::Diagnostic;
 use tympan::text::source::SourceFile;
 use tympan::{Error, Kind, Result};
 
-/// The greatest integer of which JavaScript knows every smaller one.
+/// The largest integer that a JavaScript number can represent safely.
 const MAX_SAFE: u64 = (1 << 53) - 1;
 
-/// Does some work, and gives its error to JavaScript. A panic is an error too.
+/// Runs some work and converts its error for JavaScript. A panic becomes an error too.
 pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T>) -> napi::Result<T> {
     let done = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
         Err(Error::new(Kind::Internal, "the engine panicked").with_help("this is a fault of Tympan: please report it"))
@@ -23,7 +23,7 @@ pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T>) -> napi::Result<T> {
     done.map_err(|error| NodeError::new(Status::GenericFailure, error_text(&error)))
 }
 
-/// An error as the text of which the other side makes one of its own.
+/// Serializes an error as text, from which JavaScript builds its own error.
 pub(crate) fn error_text(error: &Error) -> String {
     let place = error.line_column();
     let others: Vec<_> = error.others().iter().map(|other| finding(other, error.source_file())).collect();
@@ -43,7 +43,7 @@ pub(crate) fn error_text(error: &Error) -> String {
     .to_string()
 }
 
-/// A finding as data.
+/// Converts a finding to data.
 pub(crate) fn finding(finding: &Diagnostic, source: Option<&SourceFile>) -> Json {
     let place = source.zip(finding.span).map(|(source, span)| source.line_column(span.start));
     json!({
@@ -57,23 +57,23 @@ pub(crate) fn finding(finding: &Diagnostic, source: Option<&SourceFile>) -> Json
     })
 }
 
-/// Reads JSON that the other side wrote.
+/// Parses JSON written by JavaScript.
 ///
 /// # Errors
-/// It is none, or something else than is expected.
+/// Returns an error if the text is not JSON or has an unexpected shape.
 pub(crate) fn read<T: DeserializeOwned>(what: &str, text: &str) -> Result<T> {
     serde_json::from_str(text).map_err(|error| {
-        // The words of serde may quote the value; where it stopped says enough.
+        // Serde's message may quote the value, so report only the position.
         let place = format_args!("{what}: expected something else at column {}", error.column());
         Error::new(Kind::InvalidInput, place)
     })
 }
 
-/// A value as JSON for the other side. If there are integers in it that its numbers cannot hold, they are texts, and what
-/// comes back is `#`, and a list of their places beside the value.
+/// Serializes a value as JSON for JavaScript. If it contains integers that a JavaScript number cannot represent, they
+/// are written as strings, and the result is `#` followed by an object with the value and the paths of these integers.
 ///
 /// # Errors
-/// It cannot be written as JSON.
+/// Returns an error if the value cannot be serialized as JSON.
 pub(crate) fn written(value: &impl Serialize) -> Result<String> {
     let unwritable = |error: serde_json::Error| Error::new(Kind::Internal, format_args!("no JSON: {error}"));
     let (mut text, mut has_large) = (Vec::new(), false);
@@ -88,7 +88,7 @@ pub(crate) fn written(value: &impl Serialize) -> Result<String> {
     Ok(format!("#{}", json!({ "places": places, "value": value })))
 }
 
-/// Writes JSON as usual, and notes integers that JavaScript's numbers cannot hold.
+/// Writes JSON as usual and records whether there are integers that a JavaScript number cannot represent.
 struct Watch<'a> {
     has_large: &'a mut bool,
 }
@@ -110,7 +110,7 @@ fn is_large(value: &Json) -> bool {
         || value.as_i64().is_some_and(|value| value.unsigned_abs() > MAX_SAFE)
 }
 
-/// Makes texts of the integers that JavaScript's numbers cannot hold.
+/// Replaces integers that a JavaScript number cannot represent with strings.
 fn spell_out(value: &mut Json, path: &mut Vec<Json>, places: &mut Vec<Json>) {
     if is_large(value) {
         places.push(Json::Array(path.clone()));

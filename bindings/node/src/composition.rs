@@ -1,4 +1,4 @@
-//! Several prompts as one conversation, and words for a turn that is under way.
+//! Compositions of several prompts, and steering of a running turn.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::prompt::{NativePrompt, NativeRendered};
 use crate::runtime::NativeRuntime;
 use crate::show;
 
-/// Prompts in order, each with inputs of its own.
+/// A sequence of prompts, each with its own inputs.
 #[napi]
 #[derive(Default)]
 pub struct NativeComposition {
@@ -36,13 +36,13 @@ impl NativeComposition {
 
 #[napi]
 impl NativeComposition {
-    /// A composition of nothing.
+    /// Creates an empty composition.
     #[napi(constructor)]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a prompt at the end.
+    /// Appends a prompt.
     #[napi]
     pub fn push(&mut self, prompt: &NativePrompt, inputs: String, variant: Option<String>) -> napi::Result<()> {
         guarded(|| {
@@ -68,7 +68,7 @@ impl NativeComposition {
     }
 }
 
-/// Messages of the user's for a turn that is under way.
+/// A queue of user messages for a running turn.
 #[napi]
 #[derive(Default)]
 pub struct NativeSteering {
@@ -77,19 +77,19 @@ pub struct NativeSteering {
 
 #[napi]
 impl NativeSteering {
-    /// An empty queue.
+    /// Creates an empty queue.
     #[napi(constructor)]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a message; the model gets it in the next round.
+    /// Adds a message, which the model receives in the next round.
     #[napi]
     pub fn send(&self, message: String) {
         self.steering.send(message);
     }
 
-    /// Whether a message waits.
+    /// Returns whether a message is pending.
     #[napi]
     pub fn has_pending(&self) -> bool {
         self.steering.has_pending()

@@ -1,4 +1,4 @@
-//! The other side, as the engine sees it: it is told things, and asked, from any thread.
+//! Calls from the engine to JavaScript, from any thread.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -15,18 +15,18 @@ use tympan::net::io;
 use crate::border::written;
 use crate::prompt::{NativePrompt, NativeRendered};
 
-/// What the other side is told: of which kind it is, the number of a question or 0, and the rest as JSON, with a prompt
-/// and a rendered prompt where that has them.
+/// A call to JavaScript: its kind, the number of a question or 0, the data as JSON, and a prompt and a rendered prompt
+/// if there are any.
 pub(crate) type Told = FnArgs<(String, u32, String, Option<NativePrompt>, Option<NativeRendered>)>;
-/// The function of the other side that is told everything about some work. Node does not end as long as there is one.
+/// The JavaScript function that receives all calls of some work. Node does not exit while it exists.
 pub(crate) type Listener = ThreadsafeFunction<Told, (), Told, Status, false>;
-/// The same for a runtime, which nobody waits for.
+/// The JavaScript function that receives all calls of a runtime. It does not keep Node running.
 pub(crate) type WeakListener = ThreadsafeFunction<Told, (), Told, Status, false, true>;
 
-/// An answer to a question, or the words of an exception.
+/// An answer to a question, or the message of an exception.
 pub(crate) type Answer = Result<String, String>;
 
-/// A question, or something that is only told.
+/// The data of a question or a notification.
 #[derive(Default)]
 pub(crate) struct Question {
     text: String,
@@ -35,18 +35,18 @@ pub(crate) struct Question {
 }
 
 impl Question {
-    /// Something as JSON.
+    /// Creates a question from a value, as JSON.
     pub(crate) fn new(value: &impl Serialize) -> Result<Self, String> {
         written(value).map(Self::from).map_err(|error| error.to_string())
     }
 
-    /// Together with a prompt.
+    /// Attaches a prompt.
     pub(crate) fn about(mut self, prompt: impl Into<NativePrompt>) -> Self {
         self.prompt = Some(prompt.into());
         self
     }
 
-    /// Together with a rendered prompt.
+    /// Attaches a rendered prompt.
     pub(crate) fn rendered(mut self, rendered: NativeRendered) -> Self {
         self.rendered = Some(rendered);
         self
@@ -63,16 +63,16 @@ impl From<String> for Question {
     }
 }
 
-/// The questions that nobody has answered yet. None are taken after the end.
+/// The open questions. `None` after the end, when no more questions are accepted.
 type Questions = Mutex<Option<HashMap<u32, oneshot::Sender<Answer>>>>;
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Who is told, and asked.
+/// The connection to JavaScript for notifications and questions.
 pub(crate) struct Host {
-    /// Whether the other side will get to know.
+    /// Calls JavaScript. Returns whether the call will be delivered.
     say: Box<dyn Fn(Told) -> bool + Send + Sync>,
     questions: Questions,
     asked: AtomicU32,
@@ -84,29 +84,29 @@ impl Host {
         Arc::new(Self { say: Box::new(say), questions, asked: AtomicU32::new(0) })
     }
 
-    /// The host of some work.
+    /// Creates the host of some work.
     pub(crate) fn of_work(listener: Listener) -> Arc<Self> {
         Self::new(move |told| listener.call(told, ThreadsafeFunctionCallMode::NonBlocking) == Status::Ok)
     }
 
-    /// The host of a runtime.
+    /// Creates the host of a runtime.
     pub(crate) fn of_runtime(listener: WeakListener) -> Arc<Self> {
         Self::new(move |told| listener.call(told, ThreadsafeFunctionCallMode::NonBlocking) == Status::Ok)
     }
 
-    /// Says something that wants no answer. If nobody listens any more, Node is about to end.
+    /// Sends a notification. If it cannot be delivered, Node is about to exit.
     pub(crate) fn say(&self, kind: &str, what: Question) {
         (self.say)(what.told(kind, 0));
     }
 
-    /// The same for a value.
+    /// Sends a value as a notification.
     pub(crate) fn tell(&self, kind: &str, value: &impl Serialize) {
         if let Ok(what) = Question::new(value) {
             self.say(kind, what);
         }
     }
 
-    /// Asks something and waits for the answer.
+    /// Sends a question and waits for the answer.
     pub(crate) async fn ask(&self, kind: &str, question: Question) -> Answer {
         const NOBODY: &str = "nobody answered";
         let number = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
@@ -119,7 +119,8 @@ impl Host {
         answer.await.unwrap_or_else(|_| Err(NOBODY.to_owned()))
     }
 
-    /// Asks and waits, wherever that is: others who are served by the same thread get another one meanwhile.
+    /// Sends a question and blocks until it is answered. Other tasks on this thread move to another one in the
+    /// meantime.
     pub(crate) fn ask_blocking(&self, kind: &str, question: Question) -> Answer {
         let wait = || io::wait(self.ask(kind, question));
         match tokio::runtime::Handle::try_current() {
@@ -132,18 +133,18 @@ impl Host {
     pub(crate) fn answer(&self, number: u32, answer: Answer) {
         let sender = locked(&self.questions).as_mut().and_then(|questions| questions.remove(&number));
         if let Some(sender) = sender {
-            // Who asked may have stopped waiting.
+            // The task that asked may have stopped waiting.
             let _ = sender.send(answer);
         }
     }
 
-    /// Ends all waiting: there will be no answers.
+    /// Ends all waiting, because there will be no more answers.
     pub(crate) fn close(&self) {
         *locked(&self.questions) = None;
     }
 }
 
-/// Forgets a question that nobody waits for any more.
+/// Removes a question that nobody waits for anymore.
 struct Forget<'a> {
     host: &'a Host,
     number: u32,
@@ -158,12 +159,12 @@ impl Drop for Forget<'_> {
 }
 
 thread_local! {
-    /// JavaScript, while it waits on this thread for something that it has called.
+    /// The JavaScript environment, while JavaScript waits on this thread for a call.
     static HERE: Cell<Option<Env>> = const { Cell::new(None) };
 }
 
-/// Does some work while JavaScript waits on this thread. What it is asked meanwhile, it is asked at once: it could never
-/// get to a question that waits in a queue.
+/// Runs some work while JavaScript waits on this thread. Questions are then asked synchronously, because JavaScript
+/// could never get to a queued question.
 pub(crate) fn here<T>(env: Env, work: impl FnOnce() -> T) -> T {
     struct Restore(Option<Env>);
     impl Drop for Restore {
@@ -175,10 +176,10 @@ pub(crate) fn here<T>(env: Env, work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// The other side of a runtime: what is registered is there.
+/// The JavaScript side of a runtime, where the registered functions are.
 pub(crate) struct Registered {
     pub(crate) host: Arc<Host>,
-    /// Is asked on JavaScript's own thread. Its answer begins with `+`, and that of a failure with `-`.
+    /// Called synchronously on JavaScript's thread. The answer starts with `+`, or with `-` for a failure.
     at_once: FunctionRef<Told, String>,
 }
 
@@ -187,7 +188,7 @@ impl Registered {
         Self { host: Host::of_runtime(listener), at_once }
     }
 
-    /// Asks and waits, on whatever thread.
+    /// Sends a question and blocks until it is answered, on any thread.
     pub(crate) fn ask(&self, kind: &str, question: Question) -> Answer {
         let Some(env) = HERE.get() else { return self.host.ask_blocking(kind, question) };
         let answer = self.at_once.borrow_back(&env).and_then(|function| function.call(question.told(kind, 0)));

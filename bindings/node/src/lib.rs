@@ -1,9 +1,9 @@
-//! Tympan for Node: conversions between its values and those of JavaScript, and nothing else.
+//! Tympan for Node: converts values between Rust and JavaScript, and nothing else.
 //!
-//! Values cross as JSON text, which V8 reads and writes faster than it makes objects for somebody else, and plain ones by a
-//! way that is quicker still, `packed`. What is public, and how it is called, is in `../ts`.
+//! Values cross as JSON text, which V8 parses and writes faster than native code can build objects. Plain values use a
+//! path that is faster still, `packed`. The public API is in `../ts`.
 
-// What napi exports, it does not export from a test.
+// Functions that napi exports are unused in tests.
 #![cfg_attr(test, allow(dead_code))]
 
 mod border;
@@ -18,6 +18,6 @@ mod tool;
 mod turn;
 mod work;
 
-/// Values that cross are many small pieces, and the system's allocator takes as long as everything else together.
+/// Converting values allocates many small objects. With the system's allocator, that takes as long as everything else.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

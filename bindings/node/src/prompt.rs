@@ -1,4 +1,4 @@
-//! Prompts, and what rendering them gives.
+//! Prompts and rendered prompts.
 
 use std::sync::Arc;
 
@@ -26,7 +26,8 @@ impl From<Prompt> for NativePrompt {
 
 #[napi]
 impl NativePrompt {
-    /// A prompt from a definition: `yaml`, `json` or `toml`, or `data`, which is JSON that nobody wrote as a text.
+    /// Creates a prompt from a definition. The syntax is `yaml`, `json` or `toml`, or `data` for JSON that was not
+    /// written as text by a person.
     #[napi(factory)]
     pub fn from_definition(text: String, syntax: String) -> napi::Result<Self> {
         guarded(|| {
@@ -36,7 +37,7 @@ impl NativePrompt {
                 "json" => Prompt::from_json(&text),
                 _ => {
                     let data: Json = read("definition", &text)?;
-                    // Places in errors are those of the definition as JSON.
+                    // Positions in errors refer to the definition formatted as JSON.
                     let source = SourceFile::new("<definition>", format!("{data:#}"));
                     Prompt::from_definition_source(source, Syntax::Json)
                 }
@@ -45,13 +46,13 @@ impl NativePrompt {
         })
     }
 
-    /// The inputs that callers have to validate before they render.
+    /// Returns the names of the inputs that callers must validate before rendering.
     #[napi]
     pub fn validation_required(&self) -> Vec<String> {
         self.prompt.validation_required().map(str::to_owned).collect()
     }
 
-    /// A prompt that differs from this one by some fields.
+    /// Creates a prompt that differs from this one in some fields.
     #[napi]
     pub fn derive(&self, fields: String, merge: bool) -> napi::Result<Self> {
         guarded(|| {
@@ -61,7 +62,7 @@ impl NativePrompt {
         })
     }
 
-    /// What the prompt declares, without credentials, as JSON.
+    /// Returns the declarations of the prompt without credentials, as JSON.
     #[napi]
     pub fn describe(&self) -> napi::Result<String> {
         guarded(|| {
@@ -79,43 +80,43 @@ impl NativePrompt {
         })
     }
 
-    /// What the author keeps with a variant, as JSON.
+    /// Returns the custom metadata of a variant, as JSON.
     #[napi]
     pub fn variant_metadata(&self, variant: String) -> napi::Result<String> {
         guarded(|| written(self.prompt.variant_metadata(&variant)?))
     }
 
-    /// The messages of a rendered prompt, as JSON.
+    /// Returns the messages of a rendered prompt, as JSON.
     #[napi]
     pub fn messages(&self, rendered: &NativeRendered) -> napi::Result<String> {
         guarded(|| show::messages(self.prompt.messages(rendered.rendered.clone())?))
     }
 
-    /// What telemetry wants to know of a render, as JSON.
+    /// Returns attributes for telemetry that identify the prompt and the rendered text, as JSON.
     #[napi]
     pub fn provenance_attributes(&self, rendered: &NativeRendered) -> napi::Result<String> {
         guarded(|| written(&self.prompt.provenance_attributes(&rendered.rendered)))
     }
 
-    /// The hash of the source of a variant's template.
+    /// Returns the hash of a variant's template source.
     #[napi]
     pub fn template_hash(&self, variant: Option<String>) -> napi::Result<String> {
         guarded(|| self.prompt.variant_hash(variant.as_deref()).map(str::to_owned))
     }
 
-    /// The hash of the definition.
+    /// Returns the hash of the definition.
     #[napi]
     pub fn definition_hash(&self) -> napi::Result<String> {
         guarded(|| Ok(self.prompt.definition_hash().to_owned()))
     }
 
-    /// The source of a variant's template.
+    /// Returns the template source of a variant.
     #[napi]
     pub fn get_source(&self, variant: Option<String>) -> napi::Result<String> {
         guarded(|| self.prompt.get_source(variant.as_deref()).map(str::to_owned))
     }
 
-    /// What analysis shows, as JSON.
+    /// Checks the prompt and returns the findings, as JSON.
     #[napi]
     pub fn check(&self) -> napi::Result<String> {
         guarded(|| {
@@ -133,13 +134,13 @@ pub struct NativeRendered {
 
 #[napi]
 impl NativeRendered {
-    /// The text.
+    /// Returns the text.
     #[napi]
     pub fn text(&self) -> String {
         self.rendered.text().to_owned()
     }
 
-    /// The segments, as JSON.
+    /// Returns the segments, as JSON.
     #[napi]
     pub fn segments(&self) -> napi::Result<String> {
         guarded(|| {
@@ -155,31 +156,31 @@ impl NativeRendered {
         })
     }
 
-    /// The name of the prompt.
+    /// Returns the name of the prompt.
     #[napi]
     pub fn name(&self) -> Option<String> {
         self.rendered.name().map(str::to_owned)
     }
 
-    /// The variant.
+    /// Returns the variant.
     #[napi]
     pub fn variant(&self) -> String {
         self.rendered.variant().to_owned()
     }
 
-    /// The hash of the template's source.
+    /// Returns the hash of the template's source.
     #[napi]
     pub fn template_hash(&self) -> String {
         self.rendered.template_hash().to_owned()
     }
 
-    /// The hash of the text.
+    /// Returns the hash of the text.
     #[napi]
     pub fn render_hash(&self) -> String {
         self.rendered.render_hash()
     }
 
-    /// What the guard says beside the text.
+    /// Returns the guard's advisory for the model, if the guard was on.
     #[napi]
     pub fn advisory(&self) -> Option<String> {
         self.rendered.guard().map(|guard| guard.advisory.to_owned())

@@ -1,4 +1,4 @@
-//! What a runtime has registered that is a function of the other side.
+//! JavaScript functions that are registered with a runtime.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,12 +22,12 @@ use crate::runtime::NativeRuntime;
 use crate::tool::{NativeTool, host_tool, made_tool};
 use crate::work::{Made, Work};
 
-/// What goes wrong on the other side. Its words name the exception, which comes back in place of this error.
+/// Creates an error for a failure in JavaScript. Its message names the exception, which replaces this error.
 fn failed(kind: Kind, what: &str, words: &str) -> Error {
     Error::new(kind, format_args!("{what}: {words}")).permanent()
 }
 
-/// A function of the other side, by what it is registered as.
+/// A JavaScript function, by the kind and name it is registered under.
 struct Function {
     registered: Arc<Registered>,
     name: String,
@@ -79,7 +79,7 @@ impl Provider for Function {
     }
 }
 
-/// The steps of an iterator of the other side, which is told when nobody wants more of them.
+/// Streams the deltas of a JavaScript iterator. JavaScript is notified when no more are needed.
 fn steps(host: Arc<Host>, what: String, number: u64) -> Reply {
     struct Steps {
         host: Arc<Host>,
@@ -129,7 +129,8 @@ impl Backend for Function {
 
 #[napi]
 impl NativeRuntime {
-    /// Says who is asked for what is registered. It is asked through `listener`, and while it waits itself, at once.
+    /// Connects the registry of JavaScript. It is called through `listener`, or through `at_once` while JavaScript
+    /// waits.
     #[napi]
     pub fn listen(&self, listener: WeakListener, at_once: FunctionRef<Told, String>) {
         let _ = self.registered.set(Arc::new(Registered::new(listener, at_once)));
@@ -149,8 +150,7 @@ impl NativeRuntime {
         Ok(Function { registered, name: name.to_owned() })
     }
 
-    /// Registers a function that the other side has under this name: a `renderer`, a `parser`, a `provider`, a
-    /// `handler` of tools, or a `trace` backend.
+    /// Registers a JavaScript function: a `renderer`, a `parser`, a `provider`, a tool `handler`, or a `trace` backend.
     #[napi]
     pub fn register(&self, kind: String, name: String) -> napi::Result<()> {
         guarded(|| {
@@ -167,7 +167,7 @@ impl NativeRuntime {
         })
     }
 
-    /// Registers a tool that the other side has.
+    /// Registers a JavaScript tool.
     #[napi]
     pub fn register_tool(&self, tool: NativeTool) -> napi::Result<()> {
         guarded(|| {
@@ -178,13 +178,13 @@ impl NativeRuntime {
         })
     }
 
-    /// Forgets all tools.
+    /// Removes all tools.
     #[napi]
     pub fn clear_tools(&self) {
         self.runtime.clear_tools();
     }
 
-    /// Forgets all handlers of tools.
+    /// Removes all tool handlers.
     #[napi]
     pub fn clear_tool_handlers(&self) {
         self.runtime.clear_tool_handlers();
@@ -199,7 +199,7 @@ impl NativeRuntime {
         })
     }
 
-    /// A connection without its credentials, as JSON.
+    /// Returns a connection without its credentials, as JSON.
     #[napi]
     pub fn get_connection(&self, name: String) -> napi::Result<Option<String>> {
         guarded(|| {
@@ -207,13 +207,13 @@ impl NativeRuntime {
         })
     }
 
-    /// Forgets all connections.
+    /// Removes all connections.
     #[napi]
     pub fn clear_connections(&self) {
         self.runtime.clear_connections();
     }
 
-    /// Adds a trace backend that is built in.
+    /// Adds a built-in trace backend.
     #[napi]
     pub fn add_trace_backend(&self, name: String, backend: String) -> napi::Result<()> {
         guarded(|| data::add_backend(self.runtime.tracer(), &name, read("a trace backend", &backend)?))
@@ -225,7 +225,7 @@ impl NativeRuntime {
         self.runtime.tracer().remove(&name)
     }
 
-    /// Waits until the trace backends have done their work.
+    /// Waits until all traces so far are delivered, for a limited time.
     #[napi]
     pub fn flush_traces(&self, seconds: f64, listener: Listener) -> napi::Result<Work> {
         guarded(|| {
@@ -236,7 +236,7 @@ impl NativeRuntime {
         })
     }
 
-    /// How the trace backends are doing, as JSON.
+    /// Returns the status of the trace backends, as JSON.
     #[napi]
     pub fn trace_status(&self) -> napi::Result<String> {
         guarded(|| written(&self.runtime.tracer().status().iter().map(data::backend_status).collect::<Vec<_>>()))

@@ -1,4 +1,4 @@
-//! A runtime: what computes. What waits for a network is in `turn`.
+//! The operations of a runtime that only compute. Those that call models are in `turn`.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -19,16 +19,16 @@ use crate::prompt::{NativePrompt, NativeRendered};
 use crate::show;
 use crate::work::{Made, Work};
 
-/// Registries and options.
+/// Options and registries.
 #[napi]
 pub struct NativeRuntime {
     pub(crate) runtime: Runtime,
-    /// Who is asked for what is registered, once something is.
+    /// The JavaScript registry, once something is registered.
     pub(crate) registered: OnceLock<Arc<Registered>>,
 }
 
 impl Drop for NativeRuntime {
-    /// Nobody answers any more, and whoever waits for that should not hold up the end.
+    /// Ends all waiting: there will be no more answers, and pending questions must not delay the exit.
     fn drop(&mut self) {
         if let Some(registered) = self.registered.get() {
             registered.host.close();
@@ -38,7 +38,7 @@ impl Drop for NativeRuntime {
 
 #[napi]
 impl NativeRuntime {
-    /// A runtime with these options, as JSON.
+    /// Creates a runtime with these options, as JSON.
     #[napi(constructor)]
     pub fn new(options: String) -> napi::Result<Self> {
         guarded(|| {
@@ -53,7 +53,7 @@ impl NativeRuntime {
         guarded(|| self.runtime.load(path).map(Into::into))
     }
 
-    /// The same in another thread.
+    /// Loads a prompt file on another thread.
     #[napi]
     pub fn load_async(&self, path: String, listener: Listener) -> Work {
         let runtime = self.runtime.clone();
@@ -66,13 +66,13 @@ impl NativeRuntime {
         guarded(|| self.runtime.load_str(&text, &name, PathBuf::from(base_dir)).map(Into::into))
     }
 
-    /// Fills in defaults and checks that nothing required is missing.
+    /// Fills in default values and checks that no required input is missing.
     #[napi]
     pub fn validate_inputs(&self, prompt: &NativePrompt, inputs: String) -> napi::Result<String> {
         guarded(|| written(&self.runtime.validate_inputs(&prompt.prompt, &read("inputs", &inputs)?)?))
     }
 
-    /// Renders a prompt. What the runtime has no say in is in the options, as JSON.
+    /// Renders a prompt. The options, as JSON, override those of the runtime.
     #[napi]
     pub fn render(
         &self,
@@ -85,7 +85,7 @@ impl NativeRuntime {
             .map(|rendered| NativeRendered { rendered })
     }
 
-    /// The same in another thread.
+    /// Renders a prompt on another thread.
     #[napi]
     pub fn render_async(
         &self,
@@ -106,7 +106,7 @@ impl NativeRuntime {
         here(env, || guarded(|| show::messages(self.runtime.parse(&prompt.prompt, &rendered.rendered)?)))
     }
 
-    /// The same in another thread.
+    /// Splits a rendered prompt into messages on another thread.
     #[napi]
     pub fn parse_async(&self, prompt: &NativePrompt, rendered: &NativeRendered, listener: Listener) -> Work {
         let (runtime, prompt, rendered) = (self.runtime.clone(), prompt.prompt.clone(), rendered.rendered.clone());
@@ -119,20 +119,20 @@ impl NativeRuntime {
         here(env, || guarded(|| prepare(&self.runtime, &prompt.prompt, &inputs)))
     }
 
-    /// The same in another thread.
+    /// Renders a prompt and splits it into messages on another thread.
     #[napi]
     pub fn prepare_async(&self, prompt: &NativePrompt, inputs: String, listener: Listener) -> Work {
         let (runtime, prompt) = (self.runtime.clone(), prompt.prompt.clone());
         Work::compute(listener, move || Ok(Made::Text(prepare(&runtime, &prompt, &inputs)?)))
     }
 
-    /// Makes a result of a provider's answer.
+    /// Converts a provider's response to a result.
     #[napi]
     pub fn process(&self, prompt: &NativePrompt, body: String, options: String) -> napi::Result<String> {
         guarded(|| process(&self.runtime, &prompt.prompt, &body, &options))
     }
 
-    /// The same in another thread.
+    /// Converts a provider's response to a result on another thread.
     #[napi]
     pub fn process_async(&self, prompt: &NativePrompt, body: String, options: String, listener: Listener) -> Work {
         let (runtime, prompt) = (self.runtime.clone(), prompt.prompt.clone());
@@ -160,7 +160,7 @@ fn process(runtime: &Runtime, prompt: &Prompt, body: &str, options: &str) -> Res
     written(&data::run(&runtime.process_with(prompt, body.as_bytes(), &options)?))
 }
 
-/// Splits text whose writers are not known into messages, as JSON.
+/// Splits text of unknown origin into messages, as JSON.
 #[napi(js_name = "parseText")]
 pub fn split_text(text: String, nonce: Option<String>, threads: String) -> napi::Result<String> {
     guarded(|| {

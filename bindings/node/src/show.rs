@@ -1,4 +1,4 @@
-//! Results as data.
+//! Serialization of results.
 
 use serde_json::json;
 use tympan::TurnRun;
@@ -7,19 +7,19 @@ use tympan::{Message, Result, wire};
 
 use crate::border::written;
 
-/// Messages as text, with pictures, sound and documents in parts of their own.
+/// Serializes messages. Images, audio and files become separate parts.
 ///
 /// # Errors
-/// An input cannot be used as what it is declared to be.
+/// Returns an error if an input does not match its declared kind.
 pub(crate) fn messages(mut messages: Vec<Message>) -> Result<String> {
     wire::inline_media(&mut messages)?;
     written(&messages)
 }
 
-/// What a turn came to.
+/// Serializes the result of a turn.
 ///
 /// # Errors
-/// As [`messages`].
+/// Returns an error if an input does not match its declared kind.
 pub(crate) fn turn(turn: TurnRun) -> Result<String> {
     let mut messages = turn.messages;
     wire::inline_media(&mut messages)?;

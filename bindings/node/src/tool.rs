@@ -1,4 +1,4 @@
-//! Tools that are functions of the other side.
+//! JavaScript functions as tools.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,26 +18,26 @@ use crate::border::{guarded, read};
 use crate::host::{Answer, Host, Question};
 use crate::prompt::NativePrompt;
 
-/// What is known of a function of the other side.
+/// The description of a JavaScript tool.
 #[napi(object)]
 pub struct NativeTool {
-    /// The name of the tool that it runs.
+    /// The name of the tool.
     pub name: String,
-    /// The JSON Schema of what it takes, as JSON.
+    /// The JSON Schema of the parameters, as JSON.
     pub parameters: Option<String>,
-    /// Whether it may be run again with the same key.
+    /// Whether the tool may run again with the same key.
     pub idempotent: Option<bool>,
-    /// Whether a person has to agree before it runs.
+    /// Whether the tool needs approval before it runs.
     pub needs_approval: Option<bool>,
-    /// How long it may take, in seconds.
+    /// The time limit, in seconds.
     pub timeout: Option<f64>,
 }
 
-/// Runs a tool by asking the other side.
+/// Runs a tool by calling JavaScript.
 struct HostTool {
-    /// Nobody, where a tool is only held against its declaration.
+    /// `None` if the tool is only checked against its declaration.
     host: Option<Arc<Host>>,
-    /// The number of one that a handler made.
+    /// The number of the tool, if a handler created it.
     made: Option<Number>,
     parameters: Option<Json>,
     idempotent: bool,
@@ -77,7 +77,7 @@ impl Tool for HostTool {
     }
 }
 
-/// What a tool returned.
+/// The result of a tool.
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Output {
@@ -85,16 +85,16 @@ enum Output {
     Value(Json),
 }
 
-/// A call of a tool, for whoever is asked about it.
+/// Serializes a tool call for those who approve or judge it.
 pub(crate) fn shown(run: &ToolRun) -> Json {
     let ToolRun { id, name, arguments, round, index, .. } = run;
     json!({ "id": id, "name": name, "arguments": &**arguments, "round": round, "index": index })
 }
 
-/// Makes what runs a tool by asking the other side.
+/// Creates a tool that calls JavaScript.
 ///
 /// # Errors
-/// A schema or a time cannot be used.
+/// Returns an error if the schema or the time limit is invalid.
 pub(crate) fn host_tool(host: Option<Arc<Host>>, tool: NativeTool) -> Result<(String, Arc<dyn Tool>)> {
     let NativeTool { name, parameters, idempotent, needs_approval, timeout } = tool;
     let parameters = parameters.map(|text| read(&name, &text)).transpose()?;
@@ -109,7 +109,7 @@ fn seconds(name: &str, timeout: f64) -> Result<Duration> {
     })
 }
 
-/// The number under which the other side keeps a tool that a handler made, until nobody can call it any more.
+/// The number of a tool that a handler created. JavaScript keeps the tool until this is dropped.
 struct Number {
     number: u32,
     host: Arc<Host>,
@@ -121,7 +121,7 @@ impl Drop for Number {
     }
 }
 
-/// What a handler of the other side made of a tool.
+/// A tool that a JavaScript handler created.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct MadeTool {
@@ -132,10 +132,10 @@ struct MadeTool {
     timeout: Option<f64>,
 }
 
-/// A function that a handler of the other side made, and what runs it.
+/// Converts a tool that a JavaScript handler created.
 ///
 /// # Errors
-/// As [`host_tool`]; or it has no name.
+/// Returns an error if the schema or the time limit is invalid, or if the tool has no name.
 pub(crate) fn made_tool(host: &Arc<Host>, made: Json) -> Result<OpenTool> {
     let MadeTool { number, function, idempotent, needs_approval, timeout } =
         serde_json::from_value(made).map_err(|error| Error::new(Kind::Internal, error))?;
@@ -147,15 +147,15 @@ pub(crate) fn made_tool(host: &Arc<Host>, made: Json) -> Result<OpenTool> {
     Ok(OpenTool { function, tool })
 }
 
-/// The tools of a turn.
+/// Converts the tools of a turn.
 ///
 /// # Errors
-/// A schema or a time cannot be used.
+/// Returns an error if a schema or a time limit is invalid.
 pub(crate) fn host_tools(host: &Arc<Host>, tools: Vec<NativeTool>) -> Result<HashMap<String, Arc<dyn Tool>>> {
     tools.into_iter().map(|tool| host_tool(Some(host.clone()), tool)).collect()
 }
 
-/// Asks the other side whether a tool may run. It answers with true, or with why not.
+/// Creates an approver that asks JavaScript. The answer is true, or the reason for a denial.
 pub(crate) fn approve(host: Arc<Host>) -> Approve {
     Arc::new(move |run: ToolRun| {
         let host = host.clone();
@@ -168,7 +168,7 @@ pub(crate) fn approve(host: Arc<Host>) -> Approve {
     })
 }
 
-/// What an answer says: true, or why not.
+/// Converts an answer to a verdict: true, or the reason for a denial.
 pub(crate) fn verdict(answer: Answer) -> Verdict {
     match answer.map(|answer| serde_json::from_str(&answer)) {
         Ok(Ok(Json::Bool(true))) => Verdict::Allow,
@@ -177,7 +177,7 @@ pub(crate) fn verdict(answer: Answer) -> Verdict {
     }
 }
 
-/// Holds functions against the tools that a prompt declares.
+/// Checks functions against the tools that a prompt declares.
 #[napi]
 pub fn check_tools(prompt: &NativePrompt, tools: Vec<NativeTool>) -> napi::Result<()> {
     guarded(|| {

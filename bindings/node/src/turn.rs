@@ -1,4 +1,4 @@
-//! A runtime: what waits for models and tools.
+//! The operations of a runtime that call models and tools.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -23,16 +23,16 @@ use crate::show;
 use crate::tool::{NativeTool, approve, host_tools, shown, verdict};
 use crate::work::{Made, Work};
 
-/// How a turn goes, and what the other side does for it.
+/// The settings and hooks of a turn.
 #[napi(object)]
 pub struct NativeTurn {
     /// The settings that are data, as JSON.
     pub settings: String,
-    /// The functions.
+    /// The tools.
     pub tools: Vec<NativeTool>,
-    /// Whether it wants to know what happens.
+    /// Whether JavaScript receives events.
     pub events: bool,
-    /// What it is asked: to `approve`, to judge (`judgeInput`, `judgeOutput`, `judgeTool`), to `compact`.
+    /// The hooks: `approve`, `judgeInput`, `judgeOutput`, `judgeTool` and `compact`.
     pub asks: Vec<String>,
 }
 
@@ -67,18 +67,18 @@ fn settings(
     Ok(settings)
 }
 
-/// Messages with pictures, sound and documents in parts of their own, as far as that can be done.
+/// Converts images, audio and files to separate parts, as far as possible.
 fn all(messages: &[Message]) -> Vec<Message> {
     let mut messages = messages.to_vec();
-    // What cannot be used is found out when the model is called.
+    // Invalid media are reported when the model is called.
     let _ = wire::inline_media(&mut messages);
     messages
 }
 
-/// Why something is denied that nobody waits for. The other side knows these words.
+/// The reason for denials after a turn was cancelled. JavaScript compares with this text.
 const ABANDONED: &str = "the turn was cancelled";
 
-/// Somebody on the other side who says whether something is allowed.
+/// A JavaScript function that decides whether something is allowed.
 struct Judge {
     host: Arc<Host>,
     cancel: CancelToken,
@@ -86,7 +86,7 @@ struct Judge {
 }
 
 impl Judge {
-    /// Asks, and waits for no longer than the turn is wanted.
+    /// Asks JavaScript, until the turn is cancelled.
     fn ask(&self, about: &impl Serialize) -> Verdict {
         let question = match Question::new(about) {
             Ok(question) => question,
@@ -103,7 +103,7 @@ impl Judge {
     }
 }
 
-/// A function of the other side that says in short what no longer fits.
+/// Creates a summarizer that calls JavaScript.
 fn compact_by(host: Arc<Host>) -> Compact {
     Compact::With(Arc::new(move |messages| {
         let host = host.clone();
@@ -125,7 +125,7 @@ fn messages(text: &str) -> Result<Vec<Message>> {
 
 #[napi]
 impl NativeRuntime {
-    /// Calls the model of a prompt with messages.
+    /// Calls the prompt's model with messages.
     #[napi]
     pub fn run(
         &self,
@@ -143,7 +143,7 @@ impl NativeRuntime {
         })
     }
 
-    /// As `run`, with the steps of the answer as they arrive, each as `delta`.
+    /// Calls the prompt's model with messages and sends each delta of the answer as `delta`.
     #[napi]
     pub fn stream(
         &self,
@@ -168,7 +168,7 @@ impl NativeRuntime {
         })
     }
 
-    /// From a prompt and its inputs to a result.
+    /// Renders a prompt, calls its model, and returns the result.
     #[napi]
     pub fn invoke(
         &self,
@@ -186,7 +186,7 @@ impl NativeRuntime {
         })
     }
 
-    /// Goes through a turn; or, without inputs, goes on with the one in the journal.
+    /// Runs a turn or, without inputs, resumes the one in the journal.
     #[napi]
     pub fn turn(
         &self,

@@ -1,4 +1,4 @@
-//! Work that waits or takes long: it runs on Tympan's own driver, and tells the other side what comes of it.
+//! Asynchronous work, which runs on Tympan's driver and reports its outcome to JavaScript.
 
 use std::future::Future;
 use std::sync::{Arc, Weak};
@@ -12,7 +12,7 @@ use crate::border::error_text;
 use crate::host::{Host, Listener, Question};
 use crate::prompt::{NativePrompt, NativeRendered};
 
-/// What work can come to.
+/// The outcome of work.
 pub(crate) enum Made {
     /// A value, as JSON.
     Text(String),
@@ -32,17 +32,17 @@ impl From<Made> for Question {
     }
 }
 
-/// Work that is under way.
+/// Work in progress.
 #[napi]
 pub struct Work {
     task: Option<Task<()>>,
-    /// Gone when the work is: Node does not end before.
+    /// Dropped with the work. Node does not exit before that.
     host: Weak<Host>,
     cancel: CancelToken,
 }
 
 impl Work {
-    /// Begins some work. What it comes to is told as `done`, and its error as `failed`.
+    /// Starts some work. Its outcome is sent as `done`, and its error as `failed`.
     pub(crate) fn begin(
         host: Arc<Host>,
         cancel: CancelToken,
@@ -59,7 +59,7 @@ impl Work {
         Self { task: Some(task), host: weak, cancel }
     }
 
-    /// Begins to compute, in a thread where that holds up nobody.
+    /// Starts a computation on a thread that may block.
     pub(crate) fn compute(listener: Listener, work: impl FnOnce() -> Result<Made> + Send + 'static) -> Self {
         Self::begin(Host::of_work(listener), CancelToken::default(), async move {
             let computed = tokio::task::spawn_blocking(work).await;
@@ -70,7 +70,7 @@ impl Work {
 
 #[napi]
 impl Work {
-    /// Stops it at once. Nothing more is told of it.
+    /// Stops the work immediately. Nothing more is sent.
     #[napi]
     pub fn stop(&mut self) {
         self.task = None;
@@ -79,7 +79,7 @@ impl Work {
         }
     }
 
-    /// Asks it to end. It says `failed` when it has.
+    /// Cancels the work. It sends `failed` when it has ended.
     #[napi]
     pub fn cancel(&self) {
         self.cancel.cancel();

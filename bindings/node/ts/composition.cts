@@ -5,18 +5,18 @@ import { defaultRuntime, nativeRuntime, type Runtime } from "./runtime.cjs";
 import type { Given, Message } from "./types.cjs";
 import { decode } from "./values.cjs";
 
-/** Prompts in order, each with inputs of its own. They become messages together, or not at all. */
+/** A sequence of prompts, each with its own inputs. Either all of them become messages, or none do. */
 export class Composition {
   readonly #native: NativeComposition = new native.NativeComposition();
 
-  /** Adds a prompt at the end. */
+  /** Appends a prompt. */
   push<In>(prompt: Prompt<In>, ...[inputs, options]: Given<In, { variant?: string }>): this {
     const [known, given] = [nativePrompt(prompt), givenInputs(prompt, inputs)];
     guarded(() => this.#native.push(known, given, options?.variant));
     return this;
   }
 
-  /** Renders every prompt. What is wrong with any of them is in one error: the first, with `others`. */
+  /** Renders every prompt. If there are several errors, the first one is thrown, with the rest in `others`. */
   render(runtime: Runtime = defaultRuntime()): Rendered[] {
     return guarded(() => this.#native.render(nativeRuntime(runtime)).map(Rendered[NATIVE]));
   }

@@ -1,24 +1,24 @@
 import { randomUUID } from "node:crypto";
 
-/** Something that a check found. */
+/** A warning or an error in a prompt. */
 export interface Finding {
-  /** A short stable name. */
+  /** A short, stable name. */
   code: string;
   severity: "warning" | "error";
   message: string;
-  /** Where it is, both from 1, if it has a place. */
+  /** The position, both counted from 1, if there is one. */
   line: number | null;
   column: number | null;
-  /** What to do about it. */
+  /** How to fix it. */
   help: string | null;
-  /** Text that would put it right if it stood there. */
+  /** The replacement text, if there is an obvious one. */
   fix: string | null;
 }
 
-/** The family of an error, by the names of the Prompty specification. */
+/** The class of an error, with the names of the Prompty specification. */
 export type ErrorClass = "FileNotFoundError" | "ValueError" | "ConnectionError" | "RuntimeError" | "InvokerError";
 
-/** What an error is made of. */
+/** The data of an error. */
 export interface ErrorDetails {
   code: string;
   class: ErrorClass;
@@ -32,20 +32,20 @@ export interface ErrorDetails {
   conversation?: readonly import("./types.cjs").Message[] | null;
 }
 
-/** Whatever goes wrong in Tympan. No value of an input is ever in its text. */
+/** The class of all errors of Tympan. The message never contains the value of an input. */
 export class TympanError extends Error {
-  /** A short stable name, such as `missing_input`; the guide lists all of them. */
+  /** A short, stable name such as `missing_input`. The guide lists all of them. */
   readonly code: string;
   readonly class: ErrorClass;
-  /** The file, line and column (both from 1), if it has a place. */
+  /** The file, line and column (both counted from 1), if there is a position. */
   readonly file: string | undefined;
   readonly line: number | undefined;
   readonly column: number | undefined;
-  /** What to do about it. */
+  /** How to fix the error. */
   readonly help: string | undefined;
-  /** What was found together with it. */
+  /** Other findings in the same file. */
   readonly others: readonly Finding[];
-  /** What had arrived of an answer before this happened. */
+  /** The part of the model's answer that had arrived. */
   readonly partialText: string | undefined;
   /** The conversation of the turn that failed. */
   readonly conversation: readonly import("./types.cjs").Message[] | undefined;
@@ -65,25 +65,25 @@ export class TympanError extends Error {
   }
 }
 
-/** The error of a value that a caller gave. */
+/** Creates the error for an invalid argument. */
 export function invalid(message: string, help?: string): TympanError {
   return new TympanError({ code: "invalid_input", class: "ValueError", message: `Invalid input: ${message}`, help });
 }
 
-/** The engine names options as they are called there; here they have other names. */
+/** Converts the names of options in the engine's errors to the names used here. */
 function renamed(details: ErrorDetails): ErrorDetails {
   if (!details.message.startsWith("Invalid input: options:")) return details;
   const message = details.message.replace(/`[a-z_]+`/g, (name) => name.replace(/_([a-z])/g, (_, c) => c.toUpperCase()));
   return { ...details, message };
 }
 
-/** Exceptions of functions that the engine has called, by the name that stands for each in the engine's errors. */
+/** Exceptions of callbacks, by the name that stands for each in the engine's errors. */
 const raised = new Map<string, unknown>();
 
-/** Nobody may ever ask for an exception again: a turn may have gone on without what failed. */
+/** The maximum number of saved exceptions. A turn may continue after a failure, so some are never retrieved. */
 const MAX_RAISED = 100;
 
-/** The name under which an exception goes through the engine. */
+/** Saves an exception and returns the name that stands for it in the engine. */
 export function raise(thrown: unknown): string {
   const name = `exception ${randomUUID()}`;
   raised.set(name, thrown);
@@ -94,7 +94,7 @@ export function raise(thrown: unknown): string {
   return name;
 }
 
-/** The exception whose name is in the words of the engine. */
+/** Finds the exception whose name is in an engine's message. */
 function original(message: string): { thrown: unknown } | undefined {
   if (raised.size === 0) return undefined;
   const name = /exception [0-9a-f-]{36}/.exec(message)?.[0] ?? "";
@@ -104,23 +104,23 @@ function original(message: string): { thrown: unknown } | undefined {
   return { thrown };
 }
 
-/** An error from the text that the engine made of it; an exception that it stands for comes back as itself. */
+/** Converts the text of an engine's error to an error. If it stands for an exception, returns the exception itself. */
 export function fromText(text: string, options?: ErrorOptions): unknown {
   const details = JSON.parse(text) as ErrorDetails;
   const found = original(details.message);
   return found === undefined ? new TympanError(renamed(details), options) : found.thrown;
 }
 
-/** What the engine threw, as an error of this package. Anything else stays what it is. */
+/** Converts an error of the engine to an error of this package. Anything else is returned unchanged. */
 export function translated(thrown: unknown): unknown {
   if (!(thrown instanceof Error)) return thrown;
   const code = String((thrown as { code?: unknown }).code);
   if (code === "GenericFailure" && thrown.message.startsWith("{")) return fromText(thrown.message);
-  // A value of the wrong type does not even get to the engine.
+  // The addon rejects a value of the wrong type before it reaches the engine.
   return /^(InvalidArg|\w+Expected)$/.test(code) ? invalid(thrown.message) : thrown;
 }
 
-/** Calls the engine. */
+/** Calls the engine and converts its errors. */
 export function guarded<T>(call: () => T): T {
   try {
     return call();

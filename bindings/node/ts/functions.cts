@@ -15,53 +15,53 @@ function method<Name extends keyof Runtime>(name: Name): Runtime[Name] {
 
 /** Loads a prompt file. */
 export const load = method("load");
-/** As `load`, beside the event loop. */
+/** Loads a prompt file without blocking the event loop. */
 export const loadAsync = method("loadAsync");
 /** Loads a prompt from the text of a prompt file. */
 export const loadStr = method("loadStr");
-/** Fills in defaults and checks that nothing required is missing. */
+/** Fills in default values and checks that no required input is missing. */
 export const validateInputs = method("validateInputs");
 /** Renders a prompt. */
 export const render = ((prompt: Prompt, inputs?: Inputs, options?: RenderOptions) =>
   defaultRuntime().render(prompt, inputs, options)) as Runtime["render"];
-/** As `render`, beside the event loop. */
+/** Renders a prompt without blocking the event loop. */
 export const renderAsync = method("renderAsync");
 /** Splits a rendered prompt into messages. */
 export const parse = method("parse");
-/** As `parse`, beside the event loop. */
+/** Splits a rendered prompt into messages without blocking the event loop. */
 export const parseAsync = method("parseAsync");
 /** Renders a prompt and splits it into messages, ready for a model. */
 export const prepare = ((prompt: Prompt, inputs?: Inputs) =>
   defaultRuntime().prepare(prompt, inputs)) as Runtime["prepare"];
-/** As `prepare`, beside the event loop. */
+/** Renders a prompt and splits it into messages without blocking the event loop. */
 export const prepareAsync = method("prepareAsync");
-/** Makes a result of a provider's answer. */
+/** Converts a provider's response to a result. */
 export const process = method("process");
-/** As `process`, beside the event loop. */
+/** Converts a provider's response to a result without blocking the event loop. */
 export const processAsync = method("processAsync");
-/** Calls the model of a prompt with these messages. */
+/** Calls the prompt's model with these messages. */
 export const run = method("run");
-/** As `run`, with the answer as it arrives. */
+/** Calls the prompt's model with these messages and streams the answer. */
 export const stream = method("stream");
-/** From a prompt and its inputs to a result. */
+/** Renders a prompt, calls its model, and returns the result. */
 export const invoke = method("invoke");
-/** Goes through a turn: calls the model, and the tools it asks for, until it answers. */
+/** Runs a turn: calls the model and the requested tools until the model gives an answer. */
 export const turn = method("turn");
-/** Goes on with a turn that has died, from its journal. */
+/** Resumes a crashed turn from its journal. */
 export const resume = method("resume");
 
-/** Loads a prompt file, and goes through a turn with it. */
+/** Loads a prompt file and runs a turn with it. */
 export const invokeAgent = method("invokeAgent");
 
-/** Looks for what works in a prompt, but may not be what its author wants. */
+/** Checks a prompt and returns warnings about what works but is probably not intended. */
 export function check(prompt: Prompt<any>): Finding[] {
   nativePrompt(prompt);
   return prompt.check();
 }
 
 /**
- * Splits a bare string into messages. All of it counts as the author's text, so this is only safe with a nonce, or with
- * text that no input had a part in.
+ * Splits a text into messages. All of it counts as the author's text, so this is only safe with a nonce, or with text
+ * that contains no input.
  */
 export function parseText(text: string, options: ParseTextOptions = {}): Message[] {
   const threads = encodeMap(options.threads, "threads");

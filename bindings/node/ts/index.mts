@@ -1,4 +1,4 @@
-// One implementation for both kinds of modules: classes must be the same, whoever imports them.
+// ES modules and CommonJS share one implementation, so that classes are identical in both.
 export {
   Composition,
   Prompt,

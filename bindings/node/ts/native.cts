@@ -1,8 +1,8 @@
-// What the addon exports: the names and types of `../src`.
+// The exports of the addon: the names and types of `../src`.
 
 /**
- * Calls into this package from the engine: of which kind it is, the number of a question or 0, and the rest as JSON, with
- * a prompt and a rendered prompt where that has them.
+ * A function that the engine calls. It receives the kind of call, the number of a question or 0, the data as JSON, and
+ * a prompt and a rendered prompt if there are any.
  */
 export type Listener = (...told: Told) => void;
 export type Told = [
@@ -102,7 +102,7 @@ export interface NativeSteering {
   hasPending(): boolean;
 }
 
-/** Work that is under way. */
+/** Work in progress. */
 export interface Work {
   stop(): void;
   cancel(): void;

@@ -1,14 +1,14 @@
 import { encode } from "./values.cjs";
 import { invalid } from "./error.cjs";
 
-/** Options whose keys are data of the caller's, and are left alone. */
+/** Options whose keys are the caller's data and must not be renamed. */
 const DATA = new Set(["envVars", "envDefaults", "variables", "headers", "arguments"]);
 
 function snake(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
-/** The same data under the names that the engine has for them, so deep. */
+/** Converts keys to the engine's snake case, down to a depth. */
 export function snakeCase(value: unknown, depth: number): unknown {
   if (Array.isArray(value)) return depth > 0 ? value.map((item) => snakeCase(item, depth)) : value;
   if (typeof value !== "object" || value === null || depth === 0) return value;
@@ -17,7 +17,7 @@ export function snakeCase(value: unknown, depth: number): unknown {
   );
 }
 
-/** Options as JSON text for the engine. */
+/** Serializes options for the engine. */
 export function encodeOptions(options: unknown): string {
   if (options !== undefined && (typeof options !== "object" || options === null || Array.isArray(options))) {
     throw invalid("options: expected an object");
@@ -25,7 +25,7 @@ export function encodeOptions(options: unknown): string {
   return encode(snakeCase(options, Infinity) ?? {}, "options");
 }
 
-/** A record of the engine's under the names that it has here. Only the keys of the record itself are renamed. */
+/** Converts the keys of an engine's record to camel case. Nested keys are not converted. */
 export function camel<T>(record: Record<string, unknown>): T {
   const renamed = Object.entries(record).map(([key, value]) => [
     key.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()),

@@ -2,50 +2,50 @@ import type { NativePrompt, NativeRuntime } from "./native.cjs";
 import type { Message, Role } from "./types.cjs";
 import { decode } from "./values.cjs";
 
-// The quick way across the border, for what most prompts are given and give: plain data in, messages of text out. All strings
-// cross as one, and beside it goes what they are strings of. The other side is in `../src/packed`. Whatever is not plain
-// goes as JSON, and so does what is wrong: that way has the words for it.
+// The fast path between JavaScript and the engine for the common case: plain data in, text messages out. All strings
+// cross as a single string, together with a description of its structure. The other side is in `../src/packed`. Inputs
+// that are not plain data are sent as JSON. So are invalid inputs, because that path reports the errors.
 
-// What a number of the tape says; one that is not negative is the length of a string.
+// The codes of the tape. A number that is not negative is the length of a string.
 const NULL = -1;
 const TRUE = -2;
 const FALSE = -3;
 const NUMBER = -4;
 const LIST = -5;
 const MAP = -6;
-/** A map that has the keys of the one before it at the same depth. */
+/** A map with the same keys as the previous one at the same depth. */
 const ALIKE = -7;
-/** In place of the value of a key that is not there after all. */
+/** The value of a key that is undefined. */
 const ABSENT = -8;
 
-/** How deep values go this way. What contains itself is deeper. */
+/** The maximum nesting depth on this path. It also catches values that contain themselves. */
 const MAX_DEPTH = 100;
-/** From this length on, texts stand by themselves: together they would be copied once more than is needed. */
+/** The minimum length of a long text. Long texts are stored separately, which avoids a copy. */
 const LONG = 128;
-/** Where the tape begins: before, it says where it ends, and where short texts begin and end. */
+/** The start of the tape. The numbers before it are the end of the tape, and the start and end of the short texts. */
 const START = 3;
-/** How many numbers and units are kept room for; more only until the next time. */
+/** The size of the buffers that are kept. Larger ones are used only once. */
 const KEPT = 1 << 15;
-/** What a string ends with that is no JSON. */
+/** The last character of a packed string. JSON never ends with it. */
 const PACKED = 1;
 const ROLES: readonly Role[] = ["system", "developer", "user", "assistant", "tool"];
 
 let tape = new Float64Array(KEPT);
 let length = START;
-/** All short texts. */
+/** All short texts, joined. */
 let short = "";
-/** All long texts. Where they are in messages, they do not come back. */
+/** All long texts. If a message contains one, it is not sent back. */
 let longs: string[] = [];
-/** Where the next long text goes. */
+/** The position for the next long text. */
 let end = 0;
-/** Of each depth, the keys of the last map: lists are of objects that are alike. */
+/** The keys of the last map at each depth, because lists often contain objects with the same keys. */
 let shapes: string[][] = [];
-/** All long texts, then all short ones. They are kept, because new memory takes longer to write. */
+/** All long texts, followed by all short texts. The buffer is reused, because writing to new memory is slower. */
 let units = new Uint16Array(KEPT);
 let bytes = Buffer.from(units.buffer);
-/** Texts are written as the machine has them, on all but a few. */
+/** Whether the machine is little-endian, because texts are written in its native byte order. */
 const isLittleEndian = new Uint8Array(new Uint16Array([1]).buffer)[0] === 1;
-/** A getter of the inputs may prepare another prompt. */
+/** Whether the buffers are in use: a getter of the inputs may prepare another prompt. */
 let busy = !isLittleEndian;
 
 function put(number: number): void {
@@ -80,7 +80,7 @@ function makeRoom(length: number): void {
   bytes = Buffer.from(units.buffer);
 }
 
-/** Whether the value is plain. */
+/** Packs a value. Returns whether it is plain data. */
 function write(value: unknown, depth: number): boolean {
   if (typeof value === "string") {
     text(value);
@@ -121,7 +121,7 @@ function map(value: object, depth: number): boolean {
   const names = shape(value, depth);
   let at = 0;
   for (const name in value) {
-    // Something else than at first: a getter has changed it, or there are properties for all objects.
+    // The keys have changed: a getter has modified the object, or its prototype has enumerable properties.
     if (name !== names[at++]) return false;
     const item = (value as Record<string, unknown>)[name];
     if (item === undefined) put(ABSENT);
@@ -130,7 +130,7 @@ function map(value: object, depth: number): boolean {
   return at === names.length;
 }
 
-/** Writes the keys of a map, unless they are those of the last one. */
+/** Packs the keys of a map, unless they are the same as the last ones. */
 function shape(value: object, depth: number): string[] {
   const last = shapes[depth];
   if (last !== undefined && hasKeys(value, last)) {
@@ -151,7 +151,7 @@ function hasKeys(value: object, names: string[]): boolean {
   return at === names.length;
 }
 
-/** A number in a string: four digits of seven bits. */
+/** Reads a number from a string: four digits of seven bits. */
 function number(packed: string, at: number): number {
   let number = 0;
   for (let digit = 0; digit < 4; digit++) number = number * 128 + packed.charCodeAt(at + digit);
@@ -177,7 +177,7 @@ function unpack(packed: string): Message[] {
   return messages;
 }
 
-/** Messages of a prompt; undefined if the inputs are not plain. */
+/** Prepares a prompt with packed inputs. Returns undefined if the inputs are not plain data. */
 export function preparePacked(runtime: NativeRuntime, prompt: NativePrompt, inputs: unknown): Message[] | undefined {
   if (busy) return undefined;
   busy = true;
@@ -190,7 +190,7 @@ export function preparePacked(runtime: NativeRuntime, prompt: NativePrompt, inpu
     const packed = runtime.preparePacked(prompt, units, tape);
     return packed === null ? undefined : unpack(packed);
   } finally {
-    // What people wrote is not kept longer than it is needed.
+    // Do not keep users' texts in memory longer than necessary.
     units.fill(0, 0, end);
     length = START;
     short = "";

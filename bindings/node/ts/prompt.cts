@@ -5,7 +5,7 @@ import { covering, validated, validatedAsync, type Accepted, type StandardSchema
 import { decode, encodeMap } from "./values.cjs";
 import type { Given, Inputs, Message, Property, RenderOptions, Role, Segment } from "./types.cjs";
 
-/** What the engine has of something, and how something is made of that: for this package alone. */
+/** The key of native objects and of functions that wrap them. Internal to this package. */
 export const NATIVE = Symbol("native");
 
 interface Described {
@@ -26,20 +26,20 @@ interface Described {
   warnings: Finding[];
 }
 
-/** What validates the inputs of a prompt before it is rendered. */
+/** How the inputs of a prompt are validated before rendering. */
 export interface Validation<Validator extends StandardSchema<any, any> | false = StandardSchema<any, any> | false> {
   /**
-   * A schema of Zod 4, or any other that follows the Standard Schema. It has to have a field for every variable that says
-   * `validation_required`. With `false`, something else validates them, or nothing is rendered.
+   * A schema of Zod 4 or any other library that implements Standard Schema. It must have a field for every variable
+   * with `validation_required`. Pass `false` if inputs are validated elsewhere or nothing is rendered.
    */
   validator: Validator;
 }
 
-/** A prompt. It never changes. With a validator, the compiler knows what it takes. */
+/** A prompt. It is immutable. If it has a validator, the type of its inputs is known. */
 export class Prompt<In = Inputs> {
   /** @internal */
   readonly [NATIVE]: NativePrompt;
-  /** What validates its inputs; false if something else does, and undefined if nothing has to. */
+  /** The validator of the inputs. False if they are validated elsewhere, and undefined if none is required. */
   readonly validator: StandardSchema<In, unknown> | false | undefined;
   #described: Described | undefined;
 
@@ -51,7 +51,7 @@ export class Prompt<In = Inputs> {
   /** @internal */
   static readonly [NATIVE] = (native: NativePrompt, validator: unknown): Prompt<any> => new Prompt(native, validator);
 
-  /** A prompt from a definition in YAML. */
+  /** Creates a prompt from a definition in YAML. */
   static fromYaml(text: string, options?: Partial<Validation<false>>): Prompt;
   static fromYaml<Schema extends StandardSchema<any, any>>(
     text: string,
@@ -61,7 +61,7 @@ export class Prompt<In = Inputs> {
     return read(text, "yaml", options);
   }
 
-  /** A prompt from a definition in JSON. */
+  /** Creates a prompt from a definition in JSON. */
   static fromJson(text: string, options?: Partial<Validation<false>>): Prompt;
   static fromJson<Schema extends StandardSchema<any, any>>(
     text: string,
@@ -71,7 +71,7 @@ export class Prompt<In = Inputs> {
     return read(text, "json", options);
   }
 
-  /** A prompt from a definition in TOML. */
+  /** Creates a prompt from a definition in TOML. */
   static fromToml(text: string, options?: Partial<Validation<false>>): Prompt;
   static fromToml<Schema extends StandardSchema<any, any>>(
     text: string,
@@ -81,7 +81,7 @@ export class Prompt<In = Inputs> {
     return read(text, "toml", options);
   }
 
-  /** A prompt from a definition as data. Its types are in `tympan/definition`. */
+  /** Creates a prompt from a definition as data. Its types are in `tympan/definition`. */
   static fromDefinition(definition: PromptDefinition, options?: Partial<Validation<false>>): Prompt;
   static fromDefinition<Schema extends StandardSchema<any, any>>(
     definition: PromptDefinition,
@@ -92,8 +92,8 @@ export class Prompt<In = Inputs> {
   }
 
   /**
-   * A prompt that differs from this one by some fields of its definition. Maps keep the entries that are not named, and a
-   * null removes one; without `merge`, each field that is named replaces what was there. The validator stays the same.
+   * Creates a prompt that differs from this one in some fields of its definition. Maps keep the entries that are not
+   * named, and null removes an entry. Without `merge`, each named field is replaced. The validator stays the same.
    */
   derive(fields: Readonly<Record<string, unknown>>, options: { merge?: boolean } = {}): Prompt<In> {
     const made = guarded(() => this[NATIVE].derive(encodeMap(fields, "fields"), options.merge ?? true));
@@ -112,27 +112,27 @@ export class Prompt<In = Inputs> {
     return this.#about.spec.description;
   }
 
-  /** The role of its one message, if the definition says it. */
+  /** The role of the prompt's text, if the definition declares one. */
   get role(): Role | undefined {
     return this.#about.role ?? undefined;
   }
 
-  /** The template. */
+  /** The default template. */
   get body(): string {
     return this.#about.body;
   }
 
-  /** What it takes. */
+  /** The declared inputs, in order. */
   get inputs(): readonly Property[] {
     return this.#about.spec.inputs ?? [];
   }
 
-  /** What its result looks like. */
+  /** The declared outputs, in order. */
   get outputs(): readonly Property[] {
     return this.#about.spec.outputs ?? [];
   }
 
-  /** The tools that it declares; what names a credential in them is hidden. */
+  /** The declared tools, as data. Credentials are replaced by `[REDACTED]`. */
   get tools(): readonly Readonly<Record<string, unknown>>[] {
     return this.#about.spec.tools ?? [];
   }
@@ -141,78 +141,80 @@ export class Prompt<In = Inputs> {
     return this.#about.spec.metadata ?? {};
   }
 
-  /** The names of its variants, `default` first. */
+  /** The names of the templates: `default`, followed by the variants. */
   get variants(): readonly string[] {
     return this.#about.variants;
   }
 
-  /** The inputs that callers have to validate before they render. */
+  /** The names of the inputs that callers must validate before rendering. */
   get validationRequired(): readonly string[] {
     return this.#about.validationRequired;
   }
 
-  /** A name of the caller's for what the model should answer with. */
+  /** The caller's name for the type of the model's answer. */
   get outputModel(): string | undefined {
     return this.#about.outputModel ?? undefined;
   }
 
-  /** What is known of the directive that it was made from, if it was one. */
+  /** The metadata of the directive that the prompt was loaded from, if it is one. */
   get directive(): Readonly<Record<string, unknown>> | undefined {
     return this.#about.directive ?? undefined;
   }
 
-  /** What was worth a warning when it was loaded. */
+  /** The warnings from loading the prompt. */
   get warnings(): readonly Finding[] {
     return this.#about.warnings;
   }
 
-  /** The SHA-256 of the template's source. */
+  /** The SHA-256 hash of the default template's source. */
   get templateHash(): string {
     return this.variantHash();
   }
 
-  /** The SHA-256 of the definition. */
+  /** The SHA-256 hash of everything that determines what a model sees. */
   get definitionHash(): string {
     return guarded(() => this[NATIVE].definitionHash());
   }
 
-  /** The SHA-256 of the source of a variant's template. */
+  /** Returns the SHA-256 hash of a variant's template source. */
   variantHash(variant?: string): string {
     return guarded(() => this[NATIVE].templateHash(variant));
   }
 
-  /** The source of a variant's template. */
+  /** Returns the template of a variant. */
   getSource(variant?: string): string {
     return guarded(() => this[NATIVE].getSource(variant));
   }
 
-  /** Looks for what works, but may not be what the author wants. */
+  /** Checks the prompt and returns warnings about what works but is probably not intended. */
   check(): Finding[] {
     return guarded(() => decode(this[NATIVE].check()));
   }
 
-  /** What the author keeps with a variant. */
+  /** Returns the custom metadata of a variant. */
   variantMetadata(variant: string): Record<string, unknown> {
     return guarded(() => decode(this[NATIVE].variantMetadata(variant)));
   }
 
-  /** Renders it, on the default runtime. */
+  /** Renders the prompt with the default runtime. */
   render(...given: Given<In, RenderOptions>): Rendered;
   render(inputs?: unknown, options?: RenderOptions): Rendered {
     return rendering(this, inputs, options);
   }
 
-  /** Makes messages of a rendered text. */
+  /** Splits a rendered text into messages. */
   messages(rendered: Rendered): Message[] {
     return guarded(() => decode(this[NATIVE].messages(nativeRendered(rendered))));
   }
 
-  /** What telemetry wants to know of a render. */
+  /** Returns attributes for telemetry that identify the prompt and the rendered text. */
   provenanceAttributes(rendered: Rendered): Record<string, string> {
     return guarded(() => decode(this[NATIVE].provenanceAttributes(nativeRendered(rendered))));
   }
 
-  /** The prompt as data, under the names of the Prompty specification. Credentials read `[REDACTED]`. */
+  /**
+   * Returns the prompt as data, with the names of the Prompty specification. Credentials are replaced by `[REDACTED]`.
+   */
   toJSON(): Record<string, unknown> {
     return this.#about.spec;
   }
@@ -225,32 +227,32 @@ function read(text: string, syntax: string, options: Partial<Validation>): Promp
   );
 }
 
-/** How prompts render by themselves; the runtime, which comes later, says so. */
+/** Renders a prompt with the default runtime. Set by the runtime's module, which is loaded later. */
 let rendering: (prompt: Prompt<any>, inputs: unknown, options: RenderOptions | undefined) => Rendered;
 
-/** Says how prompts render by themselves. */
+/** Sets the function that renders prompts with the default runtime. */
 export function renderBy(render: typeof rendering): void {
   rendering = render;
 }
 
-/** Inputs for a prompt: what its validator makes of them. */
+/** Validates the inputs of a prompt and returns what the validator produces. */
 export function validInputs(prompt: Prompt<any>, inputs: unknown): unknown {
   const { validator } = prompt;
   return validator ? validated(validator, inputs) : (inputs ?? {});
 }
 
-/** The same for the engine. */
+/** Validates the inputs of a prompt and serializes them for the engine. */
 export function givenInputs(prompt: Prompt<any>, inputs: unknown): string {
   return encodeMap(validInputs(prompt, inputs), "inputs");
 }
 
-/** The same where the caller can wait. */
+/** Validates the inputs of a prompt, also with an async validator, and serializes them for the engine. */
 export async function givenInputsAsync(prompt: Prompt<any>, inputs: unknown): Promise<string> {
   const { validator } = prompt;
   return encodeMap(validator ? await validatedAsync(validator, inputs) : inputs, "inputs");
 }
 
-/** A rendered prompt: a text, and who wrote which part of it. */
+/** A rendered prompt: a text that knows the origin of each of its parts. */
 export class Rendered {
   /** @internal */
   readonly [NATIVE]: NativeRendered;
@@ -263,7 +265,7 @@ export class Rendered {
   /** @internal */
   static readonly [NATIVE] = (native: NativeRendered): Rendered => new Rendered(native);
 
-  /** The text; a picture, sound, document or conversation stands in it as a word of its own. */
+  /** The text. Images, audio, files and conversations are represented by placeholders. */
   get text(): string {
     return (this.#text ??= this[NATIVE].text());
   }
@@ -276,7 +278,7 @@ export class Rendered {
     return this.text;
   }
 
-  /** The text in parts that each know who wrote them. They join to the text. */
+  /** The segments of the text, each with its origins. Joined, they are the text. */
   get segments(): Segment[] {
     return guarded(() => decode(this[NATIVE].segments()));
   }
@@ -286,34 +288,34 @@ export class Rendered {
     return this[NATIVE].name() ?? undefined;
   }
 
-  /** The variant of the prompt. */
+  /** The variant that was rendered. */
   get variant(): string {
     return this[NATIVE].variant();
   }
 
-  /** The SHA-256 of the template's source. */
+  /** The SHA-256 hash of the template's source. */
   get templateHash(): string {
     return this[NATIVE].templateHash();
   }
 
-  /** The SHA-256 of the text. */
+  /** The SHA-256 hash of the text. */
   get renderHash(): string {
     return this[NATIVE].renderHash();
   }
 
-  /** What a model is to be told about `<untrusted>`, if the guard was on. */
+  /** The guard's advisory for the model, if the guard was on. */
   get advisory(): string | undefined {
     return this[NATIVE].advisory() ?? undefined;
   }
 }
 
-/** What the engine knows as this prompt. */
+/** Returns the native object of a prompt. */
 export function nativePrompt(prompt: Prompt<any>): NativePrompt {
   if (prompt instanceof Prompt) return prompt[NATIVE];
   throw invalid("expected a Prompt", "load() and Prompt.fromYaml() make prompts");
 }
 
-/** What the engine knows as this rendered prompt. */
+/** Returns the native object of a rendered prompt. */
 export function nativeRendered(rendered: Rendered): NativeRendered {
   if (rendered instanceof Rendered) return rendered[NATIVE];
   throw invalid("expected a Rendered", "render() makes them");

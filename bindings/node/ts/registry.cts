@@ -6,24 +6,24 @@ import { Tool, encodeOutput } from "./tool.cjs";
 import type { Delta, Message, MessageInput, ModelFunction, RunOptions } from "./types.cjs";
 import { decode, encode } from "./values.cjs";
 
-/** A template engine. It gets the template and the inputs, and returns text at once. */
+/** A renderer of templates. It receives the template and the inputs, and returns text synchronously. */
 export type Renderer = (template: string, inputs: Record<string, unknown>) => string;
 
-/** Makes messages of a rendered prompt, at once. */
+/** A parser of rendered prompts. It returns messages synchronously. */
 export type Parser = (prompt: Prompt, rendered: Rendered) => readonly MessageInput[];
 
-/** What a provider is asked. */
+/** A call to a custom provider. */
 export interface ModelCall {
   /** The prompt, with its model, its tools and its outputs. */
   prompt: Prompt;
   messages: Message[];
-  /** What the caller wants to be different from what the prompt says, and the functions that a turn adds. */
+  /** The caller's overrides of the prompt, and the functions that a turn adds. */
   options: RunOptions & { functions?: ModelFunction[] };
-  /** Whether the caller would like the answer step by step. A whole answer will do. */
+  /** Whether the caller prefers a streamed answer. A complete answer is also accepted. */
   stream: boolean;
 }
 
-/** An answer of a provider. */
+/** A complete answer of a provider. */
 export interface ModelReply {
   text?: string;
   thinking?: string;
@@ -38,24 +38,26 @@ export interface ModelReply {
   usage?: { inputTokens?: number; outputTokens?: number; totalTokens?: number; [name: string]: number | undefined };
 }
 
-/** A step of an answer, as a provider gives it: text will do for a step of text. */
+/** A delta of an answer. A string is a text delta. */
 export type Step = string | Delta;
 
-/** Serves models: with a whole answer, or step by step, as an async generator for example. */
+/**
+ * A provider of models. It returns a complete answer, or the deltas of an answer, for example as an async generator.
+ */
 export type Provider = (
   call: ModelCall,
 ) => string | ModelReply | Iterable<Step> | AsyncIterable<Step> | Promise<string | ModelReply | AsyncIterable<Step>>;
 
-/** Makes functions of a tool that a prompt declares. Each of them has a name. */
+/** Creates the functions of a tool that a prompt declares. Each function must have a name. */
 export type ToolHandler = (
   tool: Record<string, unknown>,
   inputs: Record<string, unknown>,
 ) => readonly Tool[] | Promise<readonly Tool[]>;
 
-/** Gets each trace that has ended, as it would stand in a `.tracy` file. */
+/** Receives each finished trace, in the format of `.tracy` files. */
 export type TraceFunction = (trace: Record<string, unknown>) => unknown;
 
-/** A trace backend: one that is built in, or a function. */
+/** A trace backend: a built-in one, or a function. */
 export type TraceBackend =
   | TraceFunction
   | { tracy: string }
@@ -78,12 +80,12 @@ function stepsOf(value: unknown): Steps | undefined {
   return (slow ?? quick)?.call(value);
 }
 
-/** An answer, or a step of one, under the names that the engine has. */
+/** Serializes an answer or a delta, with the engine's names. */
 function encodeAnswer(value: unknown, what: string): string {
   return encode(typeof value === "object" ? snakeCase(value, 2) : value, what);
 }
 
-/** What is registered with a runtime. The engine asks for it by name. */
+/** Everything that is registered with a runtime. The engine looks it up by name. */
 export class Registry {
   readonly renderer = new Map<string, Renderer>();
   readonly parser = new Map<string, Parser>();
@@ -91,12 +93,12 @@ export class Registry {
   readonly handler = new Map<string, ToolHandler>();
   readonly trace = new Map<string, TraceFunction>();
   readonly tools = new Map<string, Tool>();
-  /** Tools that handlers made, and answers that are under way, by number. */
+  /** Tools that handlers created, and answers in progress, by number. */
   private readonly made = new Map<number, Tool>();
   private readonly steps = new Map<number, Steps>();
   private count = 0;
 
-  /** Has the engine ask this registry. The registry goes when its runtime goes, although the engine keeps a way to it. */
+  /** Connects the registry to the engine. A weak reference lets the registry be collected together with its runtime. */
   constructor(native: NativeRuntime) {
     const self = new WeakRef(this);
     const answer = new WeakRef(native);
@@ -111,13 +113,13 @@ export class Registry {
     try {
       answer(true, await this.answered(kind, ...rest));
     } catch (thrown) {
-      // The words of a tool are for a model, and those of a trace backend for its status.
+      // The message of a tool's exception is for the model, and that of a trace backend's for its status.
       const isForSomebody = kind === "tool" || kind === "trace";
       answer(false, isForSomebody ? words(thrown) : raise(thrown));
     }
   }
 
-  /** Answers while JavaScript waits for the engine. */
+  /** Answers synchronously, while JavaScript waits for the engine. */
   private atOnce([kind, , ...rest]: Told): string {
     try {
       return `+${this.computed(kind, ...rest)}`;
@@ -221,7 +223,7 @@ export class Registry {
 
 const SYNC = "it has to return that at once, and no promise of it";
 
-/** What a tool is called with. */
+/** The request to run a tool. */
 export interface ToolRequest {
   name: string;
   made: number | null;
@@ -230,7 +232,7 @@ export interface ToolRequest {
   idempotencyKey: string;
 }
 
-/** What an exception says, for a model. */
+/** Returns the message of an exception, for a model. */
 export function words(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);
 }

@@ -7,7 +7,7 @@ import { decode } from "./values.cjs";
 
 type Kind = "text" | "structured" | "tool_calls" | "embedding" | "embeddings" | "image" | "images";
 
-/** What the values are that a schema may be given: what is JSON in a text, and then the text itself. */
+/** Returns the values to try a schema with: for text, first the JSON in it and then the text itself. */
 function candidates(kind: Kind, result: unknown): unknown[] {
   if (kind !== "text") return [result];
   try {
@@ -17,16 +17,16 @@ function candidates(kind: Kind, result: unknown): unknown[] {
   }
 }
 
-/** What a call of a model came to. */
+/** The result of a model call. */
 export class Run {
-  /** What kind of result it is. */
+  /** The kind of result. */
   readonly kind!: Kind;
-  /** The result: text, what the prompt's `outputs` declare, calls of tools, vectors or pictures. */
+  /** The result: text, data as declared by the prompt's `outputs`, tool calls, embeddings or images. */
   readonly result: unknown;
-  /** What is wrong with a structured result, by the prompt's `outputs`. */
+  /** The mismatches between a structured result and the prompt's `outputs`. */
   readonly problems!: readonly string[];
   readonly usage!: Usage | null;
-  /** The model that really answered. */
+  /** The model that actually answered. */
   readonly model!: string | null;
   readonly id!: string | null;
   readonly finishReason!: string | null;
@@ -39,7 +39,10 @@ export class Run {
   /** @internal */
   static readonly [NATIVE] = (record: Record<string, unknown>): Run => new Run(record);
 
-  /** The result as what a schema makes of it. Text that is JSON is read. If it does not fit: `invalid_result`. */
+  /**
+   * Validates the result with a schema and returns what it produces. JSON in text is parsed. Throws `invalid_result` if
+   * the result does not match.
+   */
   async cast<Schema extends StandardSchema<any, any>>(schema: Schema): Promise<Validated<Schema>> {
     if (!isSchema(schema)) throw invalid("expected a schema that follows the Standard Schema");
     let refusal: string | undefined;
@@ -57,17 +60,17 @@ export class Run {
   }
 }
 
-/** What a turn came to. */
+/** The result of a turn. */
 export class TurnRun {
-  /** The last answer, with the tokens of that answer alone. */
+  /** The last model call, with the token usage of that call alone. */
   readonly run: Run;
-  /** The tokens of all answers. */
+  /** The token usage of all model calls. */
   readonly usage: Usage;
-  /** How many answers the model gave. */
+  /** The number of model calls. */
   readonly rounds: number;
-  /** The conversation, with the last answer. */
+  /** The conversation, including the last answer. */
   readonly messages: Message[];
-  /** How many records were in its journal, if it was resumed. */
+  /** The number of records in the journal, if the turn was resumed. */
   readonly resumedRecords: number | null;
 
   private constructor(text: string) {
@@ -82,18 +85,18 @@ export class TurnRun {
   /** @internal */
   static readonly [NATIVE] = (text: string): TurnRun => new TurnRun(text);
 
-  /** The result of the last answer. */
+  /** The result of the last model call. */
   get result(): unknown {
     return this.run.result;
   }
 
-  /** As `Run.cast`. */
+  /** Validates the result with a schema and returns what it produces. See `Run.cast`. */
   cast<Schema extends StandardSchema<any, any>>(schema: Schema): Promise<Validated<Schema>> {
     return this.run.cast(schema);
   }
 }
 
-/** What a run came to, from the engine's text. */
+/** Converts the engine's text to a run. */
 export function readRun(text: string): Run {
   return Run[NATIVE](decode(text));
 }

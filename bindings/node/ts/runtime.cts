@@ -45,7 +45,7 @@ import type {
 import { decode, encode, encodeMap } from "./values.cjs";
 import { perform } from "./work.cjs";
 
-/** A prompt, or the path of its file. */
+/** A prompt, or the path of a prompt file. */
 export type PromptSource<In = Inputs> = Prompt<In> | string | URL;
 
 function path(file: string | URL): string {
@@ -59,12 +59,12 @@ function split<Options extends Stoppable>(options: Options): [AbortSignal | unde
   return [signal, data];
 }
 
-/** The options of a render, if there are any. */
+/** Serializes the options of a render, if there are any. */
 function manner(options: RenderOptions | undefined): string | undefined {
   return options === undefined ? undefined : encodeOptions(options);
 }
 
-/** What the engine knows as this runtime. */
+/** Returns the native object of a runtime. */
 export function nativeRuntime(runtime: Runtime): NativeRuntime {
   if (runtime instanceof Runtime) return runtime[NATIVE];
   throw invalid("expected a Runtime");
@@ -75,15 +75,15 @@ function nativeSteering(steering: Steering | undefined): NativeSteering | undefi
   throw invalid("options: steering: expected a Steering");
 }
 
-/** How a text is loaded. */
+/** The options for loading a text. */
 export interface LoadOptions {
-  /** What it is called in errors. */
+  /** The name of the text in errors. */
   name?: string;
-  /** Where files are looked for that it names. */
+  /** The directory for relative paths in the text. */
   baseDir?: string;
 }
 
-/** Options, registries, and all that prompts are done with. The functions of the same names use one default runtime. */
+/** Options, registries, and all operations on prompts. The functions of the same names use a default runtime. */
 export class Runtime {
   /** @internal */
   readonly [NATIVE]: NativeRuntime;
@@ -93,7 +93,7 @@ export class Runtime {
     this[NATIVE] = guarded(() => new native.NativeRuntime(encodeOptions(options)));
   }
 
-  /** What is registered. Most runtimes never register anything. */
+  /** The registry, which is created when something is registered. */
   get #registry(): Registry {
     return (this.#registered ??= new Registry(this[NATIVE]));
   }
@@ -110,45 +110,45 @@ export class Runtime {
   }
 
   /**
-   * Registers a renderer for templates of this format, in place of any other. Who wrote which part of its text is not
-   * known, so only role markers that stand in the template begin a message.
+   * Registers a renderer for a template format, replacing any existing one. The origins in its text are unknown, so
+   * only role markers from the template start a message.
    */
   registerRenderer(kind: string, renderer: Renderer): void {
     this.#register("renderer", kind, renderer);
   }
 
-  /** Registers a parser of this kind, in place of any other. */
+  /** Registers a parser for rendered text, replacing any existing one. */
   registerParser(kind: string, parser: Parser): void {
     this.#register("parser", kind, parser);
   }
 
-  /** Registers a provider of this name, in place of any other, one that is built in included. */
+  /** Registers a custom provider, replacing any existing one, including built-in providers. */
   registerProvider(name: string, provider: Provider): void {
     this.#register("provider", name, provider);
   }
 
-  /** The provider that was registered here under this name. */
+  /** Returns the provider that is registered under a name. */
   getProvider(name: string): Provider | undefined {
     return this.#registered?.provider.get(name);
   }
 
-  /** Registers a connection for prompts whose own is `{kind: reference, name: …}`. */
+  /** Registers a connection for prompts that refer to it with `{kind: reference, name: …}`. */
   registerConnection(name: string, connection: Connection): void {
     guarded(() => this[NATIVE].registerConnection(name, encodeMap(connection, "connection")));
   }
 
-  /** The connection that was registered under this name; credentials read `[REDACTED]`. */
+  /** Returns the connection that is registered under a name. Credentials are replaced by `[REDACTED]`. */
   getConnection(name: string): Connection | undefined {
     const found = guarded(() => this[NATIVE].getConnection(name));
     return found === null ? undefined : decode(found);
   }
 
-  /** Forgets all connections. */
+  /** Removes all connections. */
   clearConnections(): void {
     this[NATIVE].clearConnections();
   }
 
-  /** Registers what runs the tool of this name, in place of any other. Only prompts that declare the tool get it. */
+  /** Registers a tool, replacing any existing one. Only prompts that declare the tool can use it. */
   registerTool(name: string, tool: Tool | ToolFunction): void {
     for (const [known, made] of asTools({ [name]: tool })) {
       this.#registry.tools.set(known, made);
@@ -156,37 +156,37 @@ export class Runtime {
     }
   }
 
-  /** What is registered to run the tool of this name. */
+  /** Returns the tool that is registered under a name. */
   getTool(name: string): Tool | undefined {
     return this.#registered?.tools.get(name);
   }
 
-  /** Forgets all tools. */
+  /** Removes all tools. */
   clearTools(): void {
     this[NATIVE].clearTools();
     this.#registered?.tools.clear();
   }
 
   /**
-   * Registers what makes functions of all tools of a kind, in place of any other, one that is built in included. `*`
-   * stands for all custom kinds that have no handler of their own.
+   * Registers a handler for all tools of a kind, replacing any existing one, including built-in handlers. The kind `*`
+   * matches all custom kinds without a handler of their own.
    */
   registerToolHandler(kind: string, handler: ToolHandler): void {
     this.#register("handler", kind, handler);
   }
 
-  /** The handler that was registered here for a kind of tools. */
+  /** Returns the handler that is registered for a kind of tools. */
   getToolHandler(kind: string): ToolHandler | undefined {
     return this.#registered?.handler.get(kind);
   }
 
-  /** Forgets all handlers. */
+  /** Removes all tool handlers. */
   clearToolHandlers(): void {
     this[NATIVE].clearToolHandlers();
     this.#registered?.handler.clear();
   }
 
-  /** Adds a trace backend under a name, in place of any other. It gets the traces that begin from now on. */
+  /** Adds a trace backend, replacing any existing one of this name. It receives the traces that start from now on. */
   addTraceBackend(name: string, backend: TraceBackend): void {
     if (typeof backend === "function") return this.#register("trace", name, backend);
     guarded(() => this[NATIVE].addTraceBackend(name, encodeOptions(backend)));
@@ -197,13 +197,13 @@ export class Runtime {
     return guarded(() => this[NATIVE].removeTraceBackend(name));
   }
 
-  /** Waits until the trace backends have done their work, for at most so many seconds. Whether they have is the result. */
+  /** Waits until all traces so far are delivered, for at most `timeout` seconds. Returns whether they were. */
   async flushTraces(timeout = 10): Promise<boolean> {
     const [flushed] = await perform((listener) => this[NATIVE].flushTraces(timeout, listener));
     return decode(flushed);
   }
 
-  /** How the trace backends are doing. */
+  /** Returns the status of the trace backends. */
   traceStatus(): TraceStatus[] {
     return guarded(() => decode<Record<string, unknown>[]>(this[NATIVE].traceStatus()).map(camel<TraceStatus>));
   }
@@ -221,7 +221,7 @@ export class Runtime {
     );
   }
 
-  /** As `load`, beside the event loop. */
+  /** Loads a prompt file without blocking the event loop. */
   loadAsync(file: string | URL, options?: Partial<Validation<false>>): Promise<Prompt>;
   loadAsync<Schema extends StandardSchema<any, any>>(
     file: string | URL,
@@ -247,7 +247,10 @@ export class Runtime {
     );
   }
 
-  /** Has the validator of a prompt look at inputs, fills in defaults, and checks that nothing required is missing. */
+  /**
+   * Validates inputs with the prompt's validator, fills in default values, and checks that no required input is
+   * missing.
+   */
   validateInputs<In>(prompt: Prompt<In>, ...given: Given<In, never>): Record<string, unknown>;
   validateInputs(prompt: Prompt<any>, inputs?: unknown): Record<string, unknown> {
     const [known, given] = [nativePrompt(prompt), givenInputs(prompt, inputs)];
@@ -266,7 +269,7 @@ export class Runtime {
     }
   }
 
-  /** As `render`, beside the event loop. */
+  /** Renders a prompt without blocking the event loop. */
   async renderAsync<In>(prompt: Prompt<In>, ...[inputs, options]: Given<In, RenderOptions>): Promise<Rendered> {
     const [known, given, how] = [nativePrompt(prompt), await givenInputsAsync(prompt, inputs), manner(options)];
     const [, , rendered] = await perform((listener) => this[NATIVE].renderAsync(known, given, how, listener));
@@ -278,7 +281,7 @@ export class Runtime {
     return guarded(() => decode(this[NATIVE].parse(nativePrompt(prompt), nativeRendered(rendered))));
   }
 
-  /** As `parse`, beside the event loop. */
+  /** Splits a rendered prompt into messages without blocking the event loop. */
   async parseAsync(prompt: Prompt<any>, rendered: Rendered): Promise<Message[]> {
     const [known, text] = [nativePrompt(prompt), nativeRendered(rendered)];
     const [messages] = await perform((listener) => this[NATIVE].parseAsync(known, text, listener));
@@ -298,20 +301,20 @@ export class Runtime {
     }
   }
 
-  /** As `prepare`, beside the event loop. */
+  /** Renders a prompt and splits it into messages without blocking the event loop. */
   async prepareAsync<In>(prompt: Prompt<In>, ...[inputs]: Given<In, never>): Promise<Message[]> {
     const [known, given] = [nativePrompt(prompt), await givenInputsAsync(prompt, inputs)];
     const [messages] = await perform((listener) => this[NATIVE].prepareAsync(known, given, listener));
     return decode(messages);
   }
 
-  /** Makes a result of a provider's answer: its body, as text or as the value that was read from it. */
+  /** Converts a provider's response, as text or as parsed JSON, to a result. */
   process(prompt: Prompt<any>, body: unknown, options: RunOptions = {}): Run {
     const text = typeof body === "string" ? body : encode(body, "body");
     return guarded(() => readRun(this[NATIVE].process(nativePrompt(prompt), text, encodeOptions(options))));
   }
 
-  /** As `process`, beside the event loop. */
+  /** Converts a provider's response to a result without blocking the event loop. */
   async processAsync(prompt: Prompt<any>, body: unknown, options: RunOptions = {}): Promise<Run> {
     const text = typeof body === "string" ? body : encode(body, "body");
     const [known, settings] = [nativePrompt(prompt), encodeOptions(options)];
@@ -319,7 +322,7 @@ export class Runtime {
     return readRun(processed);
   }
 
-  /** Calls the model of a prompt with these messages. */
+  /** Calls the prompt's model with these messages. */
   async run(
     prompt: Prompt<any>,
     messages: readonly MessageInput[],
@@ -331,7 +334,7 @@ export class Runtime {
     return readRun(run);
   }
 
-  /** As `run`, with the answer as it arrives. */
+  /** Calls the prompt's model with these messages and streams the answer. */
   stream(prompt: Prompt<any>, messages: readonly MessageInput[], options: RunOptions & Stoppable = {}): Stream {
     const [signal, data] = split(options);
     const [known, said, settings] = [nativePrompt(prompt), encode(messages, "messages"), encodeOptions(data)];
@@ -345,12 +348,12 @@ export class Runtime {
     return Stream[NATIVE](begin, () => stop.abort());
   }
 
-  /** The prompt itself, loaded if need be. What says that its validation is required can only be loaded by `load`. */
+  /** Loads the prompt if necessary. A file that requires validation must be loaded with `load` and a validator. */
   async #prompt(source: PromptSource<any>): Promise<Prompt<any>> {
     return source instanceof Prompt ? source : this.loadAsync(source);
   }
 
-  /** From a prompt and its inputs to a result. */
+  /** Renders a prompt, calls its model, and returns the result. */
   async invoke<In = Inputs>(
     prompt: PromptSource<In>,
     ...[inputs, options = {}]: Given<In, RunOptions & Stoppable>
@@ -362,18 +365,18 @@ export class Runtime {
     return readRun(run);
   }
 
-  /** Goes through a turn: calls the model, and the tools it asks for, until it answers. */
+  /** Runs a turn: calls the model and the requested tools until the model gives an answer. */
   async turn<In = Inputs>(prompt: PromptSource<In>, ...[inputs, options]: Given<In, TurnOptions>): Promise<TurnRun> {
     const from = await this.#prompt(prompt);
     return this.#turn(from, await givenInputsAsync(from, inputs), options ?? {});
   }
 
-  /** Loads a prompt file, and goes through a turn with it. */
+  /** Loads a prompt file and runs a turn with it. */
   invokeAgent(file: string | URL, inputs: Inputs = {}, options: TurnOptions = {}): Promise<TurnRun> {
     return this.turn(file, inputs, options);
   }
 
-  /** Goes on with a turn that has died, from the journal in the options. The inputs are in the journal. */
+  /** Resumes a crashed turn from the journal in the options. The journal also contains the inputs. */
   async resume(prompt: PromptSource<any>, options: TurnOptions & { journal: string }): Promise<TurnRun> {
     return this.#turn(await this.#prompt(prompt), undefined, options);
   }
@@ -381,7 +384,7 @@ export class Runtime {
   async #turn(prompt: Prompt<any>, inputs: string | undefined, options: TurnOptions): Promise<TurnRun> {
     const { signal, tools: given, onEvent, steering, compact, ...rest } = options;
     const { approve, judgeInput, judgeOutput, judgeTool, ...data } = rest;
-    // What a turn brings goes before what is registered.
+    // The turn's own tools take precedence over registered ones.
     const tools = new Map([...(this.#registered?.tools ?? []), ...asTools(given)]);
     const asked = {
       approve,
@@ -404,7 +407,7 @@ export class Runtime {
   }
 }
 
-/** The prompt that says in short what no longer fits. */
+/** Returns the native object of the summarizer, if it is a prompt. */
 function compacting(compact: TurnOptions["compact"]): ReturnType<typeof nativePrompt> | undefined {
   if (compact === undefined || typeof compact === "boolean" || typeof compact === "function") return undefined;
   const known = nativePrompt(compact);
@@ -414,7 +417,7 @@ function compacting(compact: TurnOptions["compact"]): ReturnType<typeof nativePr
 
 let shared: Runtime | undefined;
 
-/** The runtime that the functions without one use. */
+/** Returns the default runtime. */
 export function defaultRuntime(): Runtime {
   return (shared ??= new Runtime());
 }

@@ -1,6 +1,6 @@
 import { TympanError, invalid } from "./error.cjs";
 
-/** A schema of any library that follows the Standard Schema: Zod 4 among them. */
+/** A schema of any library that implements Standard Schema, such as Zod 4. */
 export interface StandardSchema<Input = unknown, Output = Input> {
   readonly "~standard": {
     readonly version: 1;
@@ -18,26 +18,26 @@ interface StandardIssue {
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
-/** What a schema makes of values. */
+/** The output type of a schema. */
 export type Validated<Schema> = Schema extends StandardSchema<any, infer Output> ? Output : never;
 
-/** What a schema takes. */
+/** The input type of a schema. */
 export type Accepted<Schema> = Schema extends { readonly "~standard": { readonly types?: infer Types } }
   ? NonNullable<Types> extends { readonly input: infer Input }
     ? Input
     : never
   : never;
 
-/** Whether something follows the Standard Schema. */
+/** Returns whether a value implements Standard Schema. */
 export function isSchema(value: unknown): value is StandardSchema {
   const standard = (value as StandardSchema | null | undefined)?.["~standard"];
   return typeof standard?.validate === "function";
 }
 
-/** What may be said of an issue: what the schema's author wrote, and nothing of the value. */
+/** The properties of an issue that may be reported. They come from the author of the schema and not from the value. */
 const RULE = ["expected", "format", "minimum", "maximum", "divisor", "requirement"] as const;
 
-/** What is wrong with a value, by the rules of the schema. Its messages may quote the value, so they are not repeated. */
+/** Describes an issue by the schema's rule. The issue's own message may quote the value, so it is not used. */
 function described(issue: StandardIssue): string {
   const known = issue as unknown as Record<string, unknown>;
   const steps = (issue.path ?? []).map((step) => String(typeof step === "object" ? step.key : step));
@@ -49,12 +49,14 @@ function described(issue: StandardIssue): string {
   return steps.length === 0 ? rule : `${steps.join(".")}: ${rule}`;
 }
 
-/** What the issues of a result come to, for an error. */
+/** Formats the issues of a result for an error. */
 export function complaint(issues: readonly StandardIssue[]): string {
   return issues.map(described).join("; ");
 }
 
-/** What a schema makes of a value, or what is wrong with it in words that may quote the value: for who wrote it. */
+/**
+ * Validates the arguments of a tool call. The error may quote the value, because it goes to the model that wrote it.
+ */
 export async function parsed<Output>(schema: StandardSchema<unknown, Output>, value: unknown): Promise<Output> {
   const result = await schema["~standard"].validate(value);
   if (result.issues === undefined) return result.value;
@@ -65,7 +67,7 @@ export async function parsed<Output>(schema: StandardSchema<unknown, Output>, va
   throw new Error(`invalid arguments: ${issues.join("; ")}`);
 }
 
-/** Inputs as a schema gets them. */
+/** Converts inputs to the object that a schema expects. */
 function asObject(inputs: unknown): unknown {
   return inputs instanceof Map ? Object.fromEntries(inputs) : (inputs ?? {});
 }
@@ -75,23 +77,23 @@ function accepted<Output>(result: StandardResult<Output>): Output {
   throw invalid(`inputs: ${complaint(result.issues)}`, "the validator says so; ask it directly for its own words");
 }
 
-/** What a validator makes of inputs, at once. */
+/** Validates inputs synchronously. */
 export function validated(schema: StandardSchema, inputs: unknown): unknown {
   const result = schema["~standard"].validate(asObject(inputs));
   if (!("then" in result)) return accepted(result);
-  // Nobody waits for it, so its failure is nobody's either.
+  // Nobody waits for this promise, so ignore its rejection.
   result.then(undefined, () => {});
   throw invalid("inputs: the validator is asynchronous", "renderAsync, prepareAsync, invoke and turn wait for it");
 }
 
-/** What a validator makes of inputs. */
+/** Validates inputs, also with an async validator. */
 export async function validatedAsync(schema: StandardSchema, inputs: unknown): Promise<unknown> {
   return accepted(await schema["~standard"].validate(asObject(inputs)));
 }
 
 type JsonSchema = Record<string, unknown>;
 
-/** The JSON Schema of a schema, by the Standard JSON Schema or by Zod's own method, if it has either. */
+/** Returns the JSON Schema of a schema, from Standard JSON Schema or from Zod's own method, if it has either. */
 export function jsonSchema(schema: unknown): JsonSchema | undefined {
   const known = schema as {
     "~standard": { jsonSchema?: { input(options: { target: string }): JsonSchema } };
@@ -103,7 +105,7 @@ export function jsonSchema(schema: unknown): JsonSchema | undefined {
   );
 }
 
-/** The fields that a value has to get past a schema, as far as the schema shows them. */
+/** Returns the fields that a schema validates, as far as they can be determined. */
 function fields(schema: StandardSchema): Set<string> {
   const { shape } = schema as { shape?: unknown };
   if (typeof shape === "object" && shape !== null) return new Set(Object.keys(shape));
@@ -111,7 +113,10 @@ function fields(schema: StandardSchema): Set<string> {
   return known === undefined ? new Set() : properties(known, known, 0);
 }
 
-/** The properties that a JSON Schema says something of: for one of several schemas, those that all of them have. */
+/**
+ * Returns the properties that a JSON Schema describes. For alternatives, these are the properties that all of them
+ * have.
+ */
 function properties(schema: JsonSchema, root: JsonSchema, depth: number): Set<string> {
   if (depth > 32) return new Set();
   const inside = (one: unknown) => properties((one ?? {}) as JsonSchema, root, depth + 1);
@@ -128,7 +133,7 @@ function properties(schema: JsonSchema, root: JsonSchema, depth: number): Set<st
   return found;
 }
 
-/** Says what validates inputs, once it is certain that it has every field whose validation is required. */
+/** Returns the validator if it has a field for every input that requires validation, and throws otherwise. */
 export function covering(validator: unknown, required: readonly string[]): StandardSchema | false | undefined {
   if (validator === false) return false;
   if (validator !== undefined && !isSchema(validator)) {

@@ -4,18 +4,18 @@ import type { Run } from "./results.cjs";
 import type { Delta, Usage } from "./types.cjs";
 import { decode } from "./values.cjs";
 
-/** Begins to read an answer, whose steps are told as they arrive. */
+/** Starts to read an answer and reports its deltas as they arrive. */
 type Begin = (onDelta: (text: string) => void) => Promise<Run>;
 
 /**
- * An answer that is still arriving: an async iterator over its steps, once. `finish()` has the result. Leaving the loop
- * early stops the model.
+ * A streamed answer: an async iterator over its deltas that can be used once. `finish()` returns the result. Leaving
+ * the loop early stops the model.
  */
 export class Stream implements AsyncIterable<Delta> {
   readonly #steps: Delta[] = [];
   readonly #run: Promise<Run>;
   readonly #stop: () => void;
-  /** Goes on with whoever waits for a step. */
+  /** Resumes the consumer that waits for a delta. */
   #wake: () => void = () => {};
   #isOver = false;
 
@@ -30,7 +30,7 @@ export class Stream implements AsyncIterable<Delta> {
       this.#isOver = true;
       this.#wake();
     };
-    // Who only reads the steps gets the error there; it must not end the process besides.
+    // A consumer that only iterates receives the error there. It must not also be an unhandled rejection.
     this.#run.then(over, over);
   }
 
@@ -51,12 +51,12 @@ export class Stream implements AsyncIterable<Delta> {
     }
   }
 
-  /** The result, once all has arrived. Steps that nobody has asked for are skipped. */
+  /** Waits for the end of the answer and returns the result. Remaining deltas are skipped. */
   finish(): Promise<Run> {
     return this.#run;
   }
 
-  /** Stops the model. Who waits for the result gets an error with the code `cancelled`. */
+  /** Stops the model. `finish()` then fails with the code `cancelled`. */
   close(): void {
     this.#stop();
   }

@@ -5,43 +5,43 @@ import { isSchema, jsonSchema, parsed, type StandardSchema, type Validated } fro
 import type { ContentPart, Tools } from "./types.cjs";
 import { encode } from "./values.cjs";
 
-/** One call of a tool. */
+/** The context of a tool call. */
 export interface ToolContext {
-  /** The provider's name for the call. */
+  /** The provider's identifier of the call. */
   id: string;
-  /** The same whenever this call is made, also after a crash, and never that of another call. */
+  /** A key that is the same whenever this call is made, even after a crash, and differs from that of any other call. */
   idempotencyKey: string;
-  /** Stops with the turn. */
+  /** Aborted when the turn is cancelled. */
   signal: AbortSignal | undefined;
 }
 
 /**
- * A function that runs a tool. What it returns goes to the model: text as it is, parts of a message (`{ kind: "image",
- * value: bytes }`, one or a list of them) as such, and everything else as JSON.
+ * A function that runs a tool. Its result goes to the model: text unchanged, parts of a message (`{ kind: "image",
+ * value: bytes }`, one or a list of them) as parts, and everything else as JSON.
  */
 export type ToolFunction<Arguments = any> = (args: Arguments, context: ToolContext) => unknown;
 
-/** What else is known of a tool. */
+/** The options of a tool. */
 export interface ToolOptions {
-  /** What it is called, where it is made for a handler. Elsewhere its key is its name. */
+  /** The name, if a handler creates the tool. Otherwise, the key under which the tool is passed is its name. */
   name?: string;
-  /** What a model is told about it, where it is made for a handler. Elsewhere the prompt says that. */
+  /** The description for the model, if a handler creates the tool. Otherwise, it comes from the prompt. */
   description?: string;
-  /** The JSON Schema of what it takes, where its schema cannot tell. */
+  /** The JSON Schema of the arguments, if it cannot be derived from the schema. */
   parameters?: Readonly<Record<string, unknown>>;
-  /** Whether it may be run again with the same key when nobody knows whether it came to its end. */
+  /** Whether the tool may run again with the same key if it is unknown whether it finished. */
   idempotent?: boolean;
-  /** Whether a person has to agree before it runs. */
+  /** Whether the tool needs approval before it runs. */
   needsApproval?: boolean;
-  /** How long it may take, in seconds. */
+  /** The time limit, in seconds. */
   timeout?: number;
 }
 
-/** A function that runs a tool, and what is known of it. */
+/** A function that runs a tool, with its options. */
 export class Tool<Arguments = any> {
   readonly name: string;
   readonly description: string | undefined;
-  /** The JSON Schema of what it takes. */
+  /** The JSON Schema of the arguments. */
   readonly parameters: Readonly<Record<string, unknown>> | undefined;
   readonly idempotent: boolean;
   readonly needsApproval: boolean;
@@ -64,7 +64,7 @@ export class Tool<Arguments = any> {
     this.timeout = options.timeout;
   }
 
-  /** Calls it with arguments as a model gives them. The schema, if there is one, validates them first. */
+  /** Calls the function with the arguments from a model. If there is a schema, it validates them first. */
   async call(
     args: unknown,
     context: ToolContext = { id: "", idempotencyKey: "", signal: undefined },
@@ -73,7 +73,7 @@ export class Tool<Arguments = any> {
   }
 }
 
-/** A tool whose arguments a schema validates before the function gets them. */
+/** Creates a tool whose arguments are validated with a schema before the function receives them. */
 export function tool<Schema extends StandardSchema<any, any>>(
   schema: Schema,
   run: ToolFunction<Validated<Schema>>,
@@ -82,7 +82,7 @@ export function tool<Schema extends StandardSchema<any, any>>(
   return new Tool(run, { ...options, schema });
 }
 
-/** Tools by name, all of them with what is known of them. */
+/** Converts tools by name to instances of `Tool`. */
 export function asTools(tools: Tools = {}): Map<string, Tool> {
   return new Map(
     Object.entries(tools).map(([name, given]) => {
@@ -93,7 +93,7 @@ export function asTools(tools: Tools = {}): Map<string, Tool> {
   );
 }
 
-/** What the engine has to know of a tool. */
+/** Converts a tool for the engine. */
 export function nativeTool(name: string, tool: Tool): NativeTool {
   return {
     name,
@@ -104,14 +104,14 @@ export function nativeTool(name: string, tool: Tool): NativeTool {
   };
 }
 
-/** The same for several. */
+/** Converts tools for the engine. */
 export function nativeTools(tools: ReadonlyMap<string, Tool>): NativeTool[] {
   return Array.from(tools, ([name, tool]) => nativeTool(name, tool));
 }
 
 /**
- * Holds functions against the tools that a prompt declares, for `TurnOptions.tools`. Each has to have a declaration of
- * its name, and takes what that declares.
+ * Checks functions against the tools that a prompt declares, for `TurnOptions.tools`. Each function needs a declaration
+ * of the same name, and must accept the declared parameters.
  */
 export function bindTools<Given extends Tools>(prompt: Prompt<any>, tools: Given): Given {
   guarded(() => native.checkTools(nativePrompt(prompt), nativeTools(asTools(tools))));
@@ -121,7 +121,7 @@ export function bindTools<Given extends Tools>(prompt: Prompt<any>, tools: Given
 const KINDS = new Set(["text", "image", "audio", "file"]);
 const KEYS = new Set(["kind", "value", "mediaType", "detail", "fileName"]);
 
-/** Whether a value is a part of a message, and nothing else. */
+/** Returns whether a value is a part of a message and nothing else. */
 function isPart(value: unknown): value is ContentPart {
   if (typeof value !== "object" || value === null) return false;
   const { kind, value: inner } = value as { kind?: unknown; value?: unknown };
@@ -129,7 +129,7 @@ function isPart(value: unknown): value is ContentPart {
   return KINDS.has(kind as string) && hasBytes && Object.keys(value).every((key) => KEYS.has(key));
 }
 
-/** What a tool returned, for the engine. */
+/** Serializes the result of a tool for the engine. */
 export function encodeOutput(output: unknown): string {
   const list = Array.isArray(output) ? output : [output];
   if (list.length > 0 && list.every(isPart)) return `{"parts":${encode(list, "result")}}`;

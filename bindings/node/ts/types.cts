@@ -1,67 +1,70 @@
-/** Names and values of inputs. How values cross is in the guide; what cannot cross is an error that says where. */
+/**
+ * The names and values of inputs. The guide describes how values are converted. Values that cannot be converted are
+ * errors.
+ */
 export type Inputs = Readonly<Record<string, unknown>> | ReadonlyMap<string, unknown>;
 
-/** What a prompt is given: inputs, which may be left out if it needs none, and options. */
+/** The arguments after a prompt: its inputs, which are optional if all of them are, and options. */
 export type Given<In, Options> = {} extends In ? [inputs?: In, options?: Options] : [inputs: In, options?: Options];
 
 export type Role = "system" | "developer" | "user" | "assistant" | "tool";
 
-/** A piece of a message's content. */
+/** A part of a message's content. */
 export type ContentPart =
   | { kind: "text"; value: string }
   | { kind: "image" | "audio" | "file"; value: string; mediaType?: string; detail?: string; fileName?: string };
 
-/** One message of a conversation. */
+/** A message of a conversation. */
 export interface Message {
   role: Role;
   content: ContentPart[];
-  /** Attributes of the role marker, or what a thread's message carried besides its content. */
+  /** The attributes of the role marker, tool calls, and other metadata of the message. */
   metadata?: Record<string, unknown>;
 }
 
-/** A message as callers may write it: a string will do for one part of text. */
+/** A message written by a caller. A string stands for a single text part. */
 export interface MessageInput {
   role: Role;
   content: string | readonly (string | ContentPart)[] | null;
   metadata?: Readonly<Record<string, unknown>>;
 }
 
-/** A declared input, output or parameter. What is not said is not there. */
+/** The declaration of an input, output or parameter. Fields that are not declared are absent. */
 export interface Property {
   name: string;
   kind: string;
-  /** All of its kinds, where it has several. */
+  /** All kinds, if there are several. */
   kinds?: string[];
   description?: string;
-  /** Whether it has to be given. */
+  /** Whether a value is required. */
   required?: boolean;
-  /** What it is if it is not given. */
+  /** The default value. */
   default?: unknown;
   example?: unknown;
-  /** The values that it can have, if they are listed. */
+  /** The allowed values, if they are listed. */
   enumValues?: unknown[];
-  /** What the items of a list are. */
+  /** The declaration of a list's items. */
   items?: Property;
-  /** What is in a map. */
+  /** The declarations of a map's entries. */
   properties?: Property[];
-  /** Whether its text counts as the author's own. */
+  /** Whether text from this input is trusted like the author's. */
   trusted?: boolean;
-  /** Whether text in it that looks like a role marker is an error. */
+  /** Whether text that looks like a role marker is an error. */
   strict?: boolean;
-  /** Whether callers have to validate it before they render. */
+  /** Whether callers must validate the input before rendering. */
   validationRequired?: boolean;
 }
 
-/** A part of a rendered text that one interpolation, or the author, wrote. */
+/** A part of a rendered text that was written by one interpolation or by the author. */
 export interface Segment {
   text: string;
-  /** The inputs that had a part in it; none means the author alone. */
+  /** The names of the inputs that wrote it. Empty if the author did. */
   origins: string[];
-  /** Whether it counts as the author's own text. */
+  /** Whether it is trusted like the author's text. */
   trusted: boolean;
 }
 
-/** Tokens that went in and came out. */
+/** The token usage of a model call or a turn. */
 export interface Usage {
   inputTokens: number;
   outputTokens: number;
@@ -71,7 +74,7 @@ export interface Usage {
   reasoningTokens?: number;
 }
 
-/** A tool that a model wants to have called. */
+/** A tool call of a model. */
 export interface ToolCall {
   id: string;
   name: string;
@@ -79,27 +82,27 @@ export interface ToolCall {
   arguments: string;
 }
 
-/** A function that a model may call, as the model gets to know it. */
+/** A function that a model may call, as described to the model. */
 export interface ModelFunction {
   name: string;
   description: string | null;
   /** The JSON Schema of its arguments. */
   parameters: Record<string, unknown>;
-  /** Whether the provider should hold the model to the schema. */
+  /** Whether the provider should force the model to follow the schema. */
   strict: boolean;
 }
 
-/** How a trace backend is doing. */
+/** The status of a trace backend. */
 export interface TraceStatus {
   name: string;
-  /** How many events it never got, because it was too slow. */
+  /** The number of events that were dropped because the backend was too slow. */
   dropped: number;
-  /** How often it failed, and what it said the last time. */
+  /** The number of failures, and the message of the last one. */
   failed: number;
   lastError: string | null;
 }
 
-/** Where a provider is reached, and how: as prompt files write it. */
+/** How to reach a provider, with the same fields as in prompt files. */
 export interface Connection {
   kind?: string;
   name?: string;
@@ -108,52 +111,55 @@ export interface Connection {
   [key: string]: unknown;
 }
 
-/** A step of a streamed answer. */
+/** A delta of a streamed answer. */
 export type Delta =
   | { type: "text" | "thinking"; text: string }
   | { type: "tool_call"; index: number; id: string; name: string }
   | { type: "tool_arguments"; index: number; text: string }
   | { type: "usage"; usage: Usage };
 
-/** What happens while a turn goes on. */
+/** An event of a turn. */
 export type AgentEvent =
   | { type: "token" | "thinking"; text: string }
   | { type: "status" | "error" | "compaction_failed"; message: string }
   | { type: "tool_call_start"; name: string; arguments: string }
-  /** `error` is a short name of what went wrong. */
+  /** `error` is a short name of the error. */
   | { type: "tool_result"; name: string; parts: ContentPart[]; error: string | null }
   | { type: "messages_updated"; count: number }
   | { type: "done"; response: string; count: number }
   | { type: "cancelled" | "compaction_start" }
   | { type: "compaction_complete"; removed: number; remaining: number };
 
-/** What a host decides for all prompts. Times are in seconds. */
+/** The options of a runtime, which apply to all prompts. Times are in seconds. */
 export interface RuntimeOptions {
-  /** Whether role markers in untrusted inputs are errors; by default the prompt says so. */
+  /** Whether role markers in untrusted inputs are errors. Defaults to the prompt's setting. */
   strict?: boolean;
-  /** Whether undefined variables render as nothing; by default the prompt says so. */
+  /** Whether undefined variables render as empty text. Defaults to the prompt's setting. */
   lenient?: boolean;
-  /** Puts `<untrusted>` around what untrusted inputs wrote; a string is what a model is told about it. */
+  /** Wraps text from untrusted inputs in `<untrusted>`. A string is the advisory for the model. */
   guard?: boolean | string;
-  /** What a render may cost. */
+  /** The limits of rendering. */
   limits?: { steps?: number; outputBytes?: number; operationBytes?: number; totalBytes?: number; callDepth?: number };
-  /** Which roles the messages of thread inputs may have. */
+  /** The roles that messages of thread inputs may have. */
   threadRoles?: "any" | "no_instructions";
-  /** What prompt files may reach while they are loaded. */
+  /** What prompt files may access while they are loaded. */
   load?: {
-    /** Which variables of the environment: all, none, or those with these names. */
+    /** The environment variables that prompt files may read: all, none, or those with these names. */
     env?: boolean | readonly string[];
-    /** Variables in place of those of the environment. */
+    /** Variables that replace the environment. */
     envVars?: Readonly<Record<string, string>>;
-    /** Files of variables for names that are not set, such as `.env` files. An address from one gets no key from elsewhere. */
+    /**
+     * Files, such as `.env` files, with values for variables that are not set. An address from such a file receives no
+     * key from elsewhere.
+     */
     envFiles?: readonly { name: string; variables: Readonly<Record<string, string>> }[];
-    /** Variables for names that are not set. They count as one more file. */
+    /** Values for variables that are not set. They count as one more file. */
     envDefaults?: Readonly<Record<string, string>>;
     fileRoots?: readonly string[];
     maxFileBytes?: number;
     directiveInstruction?: string;
   };
-  /** How providers are reached. */
+  /** How providers are called. */
   http?: {
     connectTimeout?: number;
     firstByteTimeout?: number;
@@ -162,23 +168,23 @@ export interface RuntimeOptions {
     maxRetries?: number;
     maxRetryWait?: number;
     maxResponseBytes?: number;
-    /** True for that of the environment, false for none, or an address. */
+    /** True for the proxy of the environment, false for none, or the address of a proxy. */
     proxy?: boolean | string;
     userAgent?: string;
-    /** Certificates, in PEM, of authorities that are trusted besides the usual ones. */
+    /** Certificates, in PEM, of authorities to trust in addition to the default ones. */
     extraRoots?: string;
   };
-  /** A directory where exchanges with providers are recorded, or from which they are replayed. */
+  /** The directory to record exchanges with providers to, or to replay them from. */
   cassette?: { record: string } | { replay: string };
-  /** What traces say, and what they leave out. */
+  /** What traces contain and leave out. */
   trace?: { maskUntrusted?: boolean; redactValues?: boolean; maxValueBytes?: number };
-  /** Which addresses tools may call. */
+  /** The addresses that tools may call. */
   toolAddresses?: { allowPrivate?: boolean; allowHosts?: readonly string[] };
-  /** Addresses that keys and other values of the environment may go to, also where only a file names them. */
+  /** Addresses that may receive keys and other values from the environment, even if only a file names them. */
   allowEndpoints?: readonly string[];
 }
 
-/** What a caller wants of a model, over what the prompt says. */
+/** Overrides of the prompt's model settings. */
 export interface RunOptions {
   provider?: string;
   model?: string;
@@ -187,94 +193,94 @@ export interface RunOptions {
   apiKey?: string;
 }
 
-/** How a render goes. What is not here is as the runtime has it. */
+/** The options of a render. They override those of the runtime. */
 export interface RenderOptions {
   /** The variant of the prompt. */
   variant?: string;
-  /** Puts `<untrusted>` around what untrusted inputs wrote; a string is what a model is told about it. */
+  /** Wraps text from untrusted inputs in `<untrusted>`. A string is the advisory for the model. */
   guard?: boolean | string;
   /** Whether role markers in untrusted inputs are errors. */
   strict?: boolean;
-  /** Whether undefined variables render as nothing. */
+  /** Whether undefined variables render as empty text. */
   lenient?: boolean;
 }
 
-/** How text is split whose writers are not known. */
+/** The options for splitting text of unknown origin. */
 export interface ParseTextOptions {
-  /** The nonce that `preRender` wrote into the author's markers. Every marker must then have it. */
+  /** The nonce that `preRender` wrote into the author's markers. Every marker must carry it. */
   nonce?: string;
   /**
-   * Conversations by their placeholder in the text, or by the name of their input. By name, the 16 digits in the
-   * placeholder have to be the `nonce`, if there is one.
+   * Conversations by their placeholder in the text, or by the name of their input. With names, the 16 digits in the
+   * placeholder must match the `nonce`, if there is one.
    */
   threads?: Readonly<Record<string, readonly MessageInput[]>>;
 }
 
-/** Something that can be stopped. */
+/** An operation that can be cancelled. */
 export interface Stoppable {
-  /** Stops it. The error has the code `cancelled`, and the signal's reason as its cause. */
+  /** Cancels the operation. The error has the code `cancelled`, and the signal's reason as its cause. */
   signal?: AbortSignal;
 }
 
-/** A call of a tool that is about to run. */
+/** A tool call that is about to run. */
 export interface ToolRun {
-  /** The provider's name for the call. */
+  /** The provider's identifier of the call. */
   id: string;
   name: string;
   arguments: Record<string, unknown>;
-  /** The round of the turn, from 1, and which call of that round it is, from 0. */
+  /** The round of the turn, counted from 1, and the index of the call in that round, counted from 0. */
   round: number;
   index: number;
 }
 
-/** Whether something is allowed: true or nothing, or else false or why not. */
+/** Whether something is allowed: true or nothing allows it; false, or a text with the reason, denies it. */
 export type Verdict = boolean | string | null | undefined | void;
 
-/** How a turn goes. Times are in seconds. */
+/** The options of a turn. Times are in seconds. */
 export interface TurnOptions extends Stoppable {
-  /** How the model is called. */
+  /** How to call the model. */
   run?: RunOptions;
   maxIterations?: number;
   maxLlmRetries?: number;
-  /** The most calls of models, with those of turns that tools start. Ten for each iteration, if nobody says so. */
+  /** The maximum number of model calls, including those of turns that tools start. Defaults to ten per iteration. */
   maxModelCalls?: number;
   maxTokens?: number;
   maxCost?: number;
-  /** What a million tokens cost. */
+  /** The prices of a million tokens. */
   prices?: { input: number; output: number };
   maxTime?: number;
   maxToolCalls?: number;
   maxResultBytes?: number;
   parallelToolCalls?: boolean;
-  /** How long the conversation may be: in characters, or in tokens of a model. */
+  /** The maximum length of the conversation, in characters or in tokens of a model. */
   contextBudget?: number | { tokens: number; model?: string };
   guard?: boolean | string;
   toolTimeout?: number;
-  /** Whether a person is asked about every tool. */
+  /** Whether every tool call needs approval. */
   approveAll?: boolean;
   /**
-   * Who says in short what no longer fits: the model of the turn, a function, or a prompt, whose input `conversation`
-   * gets it. If that fails, the turn does it itself.
+   * The summarizer of messages that no longer fit: the turn's model, a function, or a prompt that receives them in its
+   * input `conversation`. If it fails, the turn makes the summary itself.
    */
   compact?: boolean | ((messages: Message[]) => string | Promise<string>) | import("./prompt.cjs").Prompt<any>;
-  /** The file in which the turn is kept, so that it can be resumed if the process dies. */
+  /** The journal file, from which the turn can be resumed after a crash. */
   journal?: string;
-  /** What runs the tools that the prompt declares, by name. */
+  /** The tools that the prompt declares, by name. */
   tools?: Tools;
-  /** Speaks into the turn while it is under way. */
+  /** A queue of user messages for the running turn. */
   steering?: import("./steering.cjs").Steering;
-  // If one of these throws, the turn stops and fails with what it threw.
-  /** Is told what happens. */
+  // If one of these functions throws, the turn stops and fails with that exception.
+  /** Receives the events of the turn. */
   onEvent?: (event: AgentEvent) => void;
-  /** Asks a person whether a tool may run: true, false, or why not. */
+  /** Decides whether a tool call that needs approval may run: true, false, or the reason for a denial. */
   approve?: (run: ToolRun) => boolean | string | Promise<boolean | string>;
-  /** Judges the messages before each call of the model. */
+  /** Judges the messages before each model call. */
   judgeInput?: (messages: Message[]) => Verdict | Promise<Verdict>;
   /** Judges each answer before it is used. */
   judgeOutput?: (message: Message) => Verdict | Promise<Verdict>;
-  /** Judges each call of a tool before it runs. */
+  /** Judges each tool call before it runs. */
   judgeTool?: (run: ToolRun) => Verdict | Promise<Verdict>;
 }
 
-/** What runs tools, by name. */
+/** Tools by name. */
 export type Tools = Readonly<Record<string, import("./tool.cjs").Tool | import("./tool.cjs").ToolFunction>>;

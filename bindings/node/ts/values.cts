@@ -1,20 +1,20 @@
 import { invalid } from "./error.cjs";
 
-// Values cross the border as JSON text. JSON.stringify leaves functions out, makes null of NaN and cannot write BigInts, so
-// it writes only what was looked at before; everything else is written here. The table of conversions is in
-// docs/guide/values.md.
+// Values cross to the engine as JSON text. JSON.stringify omits functions, converts NaN to null and cannot write
+// BigInts, so it is only used for values that were checked before. All other values are written here. The table of
+// conversions is in docs/guide/values.md.
 
-/** The integers that the engine has. */
+/** The range of the engine's integers. */
 const MIN_INTEGER = -(2n ** 63n);
 const MAX_INTEGER = 2n ** 64n - 1n;
 
-/** How deep a value may be: as deep as the engine reads JSON. */
+/** The maximum nesting depth, which is the depth to which the engine parses JSON. */
 const MAX_DEPTH = 126;
 
-/** Up to here JSON.stringify does the work. What is deeper may be endless. */
+/** The maximum nesting depth for JSON.stringify. Deeper values may contain themselves. */
 const PLAIN_DEPTH = 32;
 
-/** Where a value stands, from the outside in. */
+/** The path of a value, from the outside in. */
 type Path = readonly (string | number)[];
 
 function place(path: Path): string {
@@ -25,7 +25,7 @@ function place(path: Path): string {
   return String(first) + steps.join("");
 }
 
-/** Whether JSON.stringify writes a value exactly as it is written here, but for texts with half of a surrogate pair. */
+/** Returns whether JSON.stringify writes a value exactly as this module does, except for lone surrogates. */
 function isPlain(value: unknown, depth: number): boolean {
   switch (typeof value) {
     case "number":
@@ -53,7 +53,7 @@ function isPlainObject(value: object, depth: number): boolean {
   return true;
 }
 
-/** As Python writes an instant, so that all languages render the same: without a fraction where there is none. */
+/** Formats an instant as Python does, without a fraction if it is zero, so that all languages render the same text. */
 function instant(value: Date): string {
   const [seconds, fraction] = value.toISOString().slice(0, -1).split(".");
   return `${seconds}${fraction === "000" ? "" : `.${fraction}000`}+00:00`;
@@ -67,7 +67,7 @@ function bytes(value: ArrayBufferView | ArrayBufferLike): string {
 }
 
 class Writer {
-  /** What is being written, for cycles. */
+  /** The containers that are being written, to detect cycles. */
   private readonly open = new Set<object>();
   private readonly path: (string | number)[];
 
@@ -79,7 +79,7 @@ class Writer {
     return invalid(`${place(this.path)}: ${reason}`, help);
   }
 
-  /** A value as JSON; undefined where JSON.stringify would leave it out. */
+  /** Writes a value as JSON. Returns undefined if JSON.stringify would omit the value. */
   write(value: unknown): string | undefined {
     switch (typeof value) {
       case "string":
@@ -90,7 +90,7 @@ class Writer {
       case "boolean":
         return String(value);
       case "bigint":
-        // What the engine has no integer for is text, digit by digit.
+        // Integers outside the engine's range are written as text, so that no digits are lost.
         return value < MIN_INTEGER || value > MAX_INTEGER ? `"${value}"` : value.toString();
       case "undefined":
         return undefined;
@@ -159,24 +159,24 @@ class Writer {
   }
 }
 
-/** A value as JSON text for the engine. */
+/** Serializes a value for the engine. */
 export function encode(value: unknown, what: string): string {
   if (isPlain(value, 0)) {
     const written = JSON.stringify(value) ?? "null";
-    // It writes half of a surrogate pair like this, and then there is somebody to be told where.
+    // JSON.stringify escapes a lone surrogate like this. The slow path then reports its position.
     if (!written.includes("\\ud")) return written;
   }
   return new Writer(what).write(value) ?? "null";
 }
 
-/** As `encode`, for what has to be a map. */
+/** Serializes a value that must be a map for the engine. */
 export function encodeMap(value: unknown, what: string): string {
   const written = encode(value ?? {}, what);
   if (written.charCodeAt(0) !== 0x7b) throw invalid(`${what}: expected an object or a Map`);
   return written;
 }
 
-/** A value from the engine's text. Integers that a number cannot hold are BigInts. */
+/** Parses a value from the engine. Integers that a number cannot represent become BigInts. */
 export function decode<T>(written: string): T {
   if (written.charCodeAt(0) !== 0x23) return JSON.parse(written) as T;
   const holder = JSON.parse(written.slice(1)) as { places: (string | number)[][]; value: unknown };

@@ -5,17 +5,17 @@ import { encodeOutput, type Tool } from "./tool.cjs";
 import type { AgentEvent, Message, ToolRun, TurnOptions } from "./types.cjs";
 import { decode, encode } from "./values.cjs";
 
-/** What is done for some work while it goes on. */
+/** The callbacks of some work. */
 export interface Handlers extends Asked {
   signal?: AbortSignal | undefined;
-  /** Whether the work ends by itself when it is cancelled, and says what came of it. */
+  /** Whether the work ends by itself when it is cancelled, and reports its outcome. */
   endsItself?: boolean;
   tools?: ReadonlyMap<string, Tool>;
   onEvent?: TurnOptions["onEvent"];
   onDelta?: (delta: string) => void;
 }
 
-/** What a turn asks its caller. */
+/** The questions of a turn to its caller. */
 export interface Asked {
   approve?: TurnOptions["approve"];
   judgeInput?: TurnOptions["judgeInput"];
@@ -24,7 +24,7 @@ export interface Asked {
   compact?: ((messages: Message[]) => string | Promise<string>) | undefined;
 }
 
-/** What work came to: a value as JSON, a prompt, or a rendered prompt. */
+/** The outcome of work: a value as JSON, a prompt, or a rendered prompt. */
 export type Done = readonly [text: string, prompt: Told[3], rendered: Told[4]];
 
 function cancelled(signal: AbortSignal, conversation: readonly Message[] | null = null): TympanError {
@@ -37,7 +37,7 @@ function cancelled(signal: AbortSignal, conversation: readonly Message[] | null 
   return new TympanError(details, { cause: signal.reason });
 }
 
-/** What work failed with. A judge that nobody waits for any more denies, but that is not why. */
+/** Returns the error of failed work. After a cancellation, judges deny everything, but that is not the cause. */
 function failure(text: string, signal: AbortSignal | undefined): unknown {
   if (!signal?.aborted) return fromText(text);
   const error = fromText(text, { cause: signal.reason });
@@ -45,10 +45,10 @@ function failure(text: string, signal: AbortSignal | undefined): unknown {
   return isDenied ? cancelled(signal, error.conversation) : error;
 }
 
-/** Why the engine denies what nobody waits for. */
+/** The engine's reason for denials after a turn was cancelled. */
 const ABANDONED = "the turn was cancelled";
 
-/** Begins some work and waits for what it comes to. */
+/** Starts some work and waits for its outcome. */
 export function perform(begin: (listener: Listener) => Work, handlers: Handlers = {}): Promise<Done> {
   return new Promise((resolve, reject) => {
     if (handlers.signal?.aborted) return reject(cancelled(handlers.signal));
@@ -91,7 +91,7 @@ class Performance {
   }
 
   private told(kind: string, question: number, ...done: Done): void {
-    // What was on its way when the work was stopped is nobody's business any more.
+    // Ignore calls that were in transit when the work was stopped.
     if (this.isOver) return;
     switch (kind) {
       case "done":
@@ -118,7 +118,7 @@ class Performance {
     }
   }
 
-  /** Runs a tool. Its exception is told to the model. */
+  /** Runs a tool. Its exception is reported to the model. */
   private async run(question: number, text: string): Promise<void> {
     try {
       const { name, arguments: args, id, idempotencyKey } = decode<ToolRequest>(text);
@@ -130,7 +130,7 @@ class Performance {
     }
   }
 
-  /** Asks the caller. What goes wrong with that is the caller's to know; but what is not said in short, the turn quotes. */
+  /** Asks the caller. An exception fails the work, except in a summarizer: the turn then makes the summary itself. */
   private async ask(kind: keyof Asked, question: number, text: string): Promise<void> {
     try {
       const answer = await this.answer(kind, text);
@@ -147,7 +147,7 @@ class Performance {
       case "compact":
         return summary(await handlers.compact!(decode<Message[]>(text)));
       case "approve":
-        // Who forgets to answer has not agreed.
+        // A missing answer is not an approval.
         return verdict(kind, (await handlers.approve!(decode<ToolRun>(text))) ?? false);
       case "judgeInput":
         return verdict(kind, (await handlers.judgeInput!(decode<Message[]>(text))) ?? true);

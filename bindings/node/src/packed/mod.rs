@@ -1,7 +1,8 @@
-//! The quick way across the border, for what most prompts are given and give: plain data in, messages of text out.
+//! The fast path between Rust and JavaScript for the common case: plain data in, text messages out.
 //!
-//! JSON has to be escaped, converted to UTF-8 and read again, each of which takes longer than to render. Here all strings
-//! cross as one, in UTF-16 as JavaScript has it, and beside it goes what they are strings of: see `../../ts/packed.cts`.
+//! JSON must be escaped, converted to UTF-8 and parsed again, and each of these takes longer than rendering. Here, all
+//! strings cross as a single UTF-16 string, JavaScript's own encoding, together with a description of its structure.
+//! See `../../ts/packed.cts`.
 
 mod read;
 mod write;
@@ -22,7 +23,8 @@ use crate::show;
 
 #[napi]
 impl NativeRuntime {
-    /// As `prepare`; nothing if the inputs have to come as JSON, because a string is no text.
+    /// Renders a prompt and splits it into messages. Returns `None` if the inputs must be sent as JSON, because a
+    /// string is not valid Unicode.
     #[napi]
     pub fn prepare_packed<'env>(
         &self,

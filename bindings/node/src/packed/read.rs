@@ -1,11 +1,11 @@
-//! Inputs that JavaScript has packed.
+//! Unpacking of inputs from JavaScript.
 
 use bumpalo::Bump;
 use bumpalo::collections::Vec as BumpVec;
 use encoding_rs::mem::{convert_utf16_to_str_partial, utf16_valid_up_to};
 use tympan::template::input::Given;
 
-// What a number of the tape says; one that is not negative is the length of a string.
+// The codes of the tape. A number that is not negative is the length of a string.
 const NULL: i32 = -1;
 const TRUE: i32 = -2;
 const FALSE: i32 = -3;
@@ -15,29 +15,29 @@ const MAP: i32 = -6;
 const ALIKE: i32 = -7;
 const ABSENT: i32 = -8;
 
-/// From this length on, texts stand by themselves.
+/// The minimum length of a long text. Long texts are stored separately.
 const LONG: usize = 128;
-/// What a unit of UTF-16 takes at most in UTF-8.
+/// The maximum number of UTF-8 bytes of a UTF-16 code unit.
 const MAX_BYTES: usize = 3;
-/// What a conversion wants to have left at its end.
+/// The free space that a conversion needs at its end.
 const MARGIN: usize = 16;
 
-/// All texts that JavaScript has packed, in UTF-8: short ones, then long ones. They are all the memory that inputs take.
+/// All packed texts in UTF-8: first the short ones, then the long ones. Inputs use no other memory.
 pub(super) struct Texts<'a> {
     utf8: String,
-    /// The short ones as they came.
+    /// The short texts in UTF-16.
     short: &'a [u16],
     short_bytes: usize,
     has_surrogates: bool,
-    /// Where each of the long ones ends.
+    /// The end of each long text.
     long_ends: Vec<usize>,
 }
 
 impl<'a> Texts<'a> {
-    /// Nothing if half of a surrogate pair is in a long text.
+    /// Returns `None` if a long text contains a lone surrogate.
     fn new(units: &'a [u16], short_start: usize, tape: &[f64]) -> Option<Self> {
         let (mut long, short) = units.split_at_checked(short_start)?;
-        // All units are looked at, whatever is found: that goes many at a time.
+        // Check all units even after a match, so that the loop can be vectorized.
         let has_surrogates = units.iter().fold(false, |found, unit| found | (unit & 0xF800 == 0xD800));
         let mut writer = TextWriter { utf8: "\0".repeat(units.len() + units.len() / 8 + MARGIN), end: 0 };
         writer.push(short);
@@ -53,7 +53,7 @@ impl<'a> Texts<'a> {
         long.is_empty().then_some(Self { utf8: writer.utf8, short, short_bytes, has_surrogates, long_ends })
     }
 
-    /// The long ones, in the order in which the other side counts them.
+    /// Returns the long texts, in the order in which JavaScript numbers them.
     pub(super) fn long(&self) -> Vec<&str> {
         (0..self.long_ends.len()).filter_map(|at| self.long_at(at)).collect()
     }
@@ -63,7 +63,7 @@ impl<'a> Texts<'a> {
         self.utf8.get(start..*self.long_ends.get(at)?)
     }
 
-    /// A short text, from a place on. Nothing if half of a surrogate pair is in it.
+    /// Returns the short text at a position. Returns `None` if it contains a lone surrogate.
     fn short_at(&self, start: Place, length: usize) -> Option<(&str, Place)> {
         let units = self.short.get(start.unit..start.unit + length)?;
         if self.has_surrogates && utf16_valid_up_to(units) < length {
@@ -75,14 +75,14 @@ impl<'a> Texts<'a> {
     }
 }
 
-/// A place among short texts.
+/// A position in the short texts.
 #[derive(Clone, Copy, Default)]
 struct Place {
     unit: usize,
     byte: usize,
 }
 
-/// The lengths of all long texts.
+/// Returns the lengths of all long texts.
 fn long_lengths(tape: &[f64]) -> impl Iterator<Item = usize> {
     let mut codes = tape.iter();
     std::iter::from_fn(move || {
@@ -98,7 +98,7 @@ fn long_lengths(tape: &[f64]) -> impl Iterator<Item = usize> {
     })
 }
 
-/// How many bytes of UTF-8 a text takes: of a surrogate pair, each half takes two.
+/// Returns the number of UTF-8 bytes of a text. Each half of a surrogate pair counts as two bytes.
 fn utf8_length(units: &[u16]) -> usize {
     let bytes = |unit: &u16| match unit {
         0..0x80 => 1,
@@ -108,9 +108,9 @@ fn utf8_length(units: &[u16]) -> usize {
     units.iter().map(bytes).sum()
 }
 
-/// Where texts are converted to.
+/// A buffer that texts are converted into.
 struct TextWriter {
-    /// What follows the end is room.
+    /// The bytes after `end` are free space.
     utf8: String,
     end: usize,
 }
@@ -130,8 +130,8 @@ impl TextWriter {
     }
 }
 
-/// The texts and the tape. It begins with where it ends, and where short texts begin and end: what follows is left from
-/// another prompt.
+/// Splits the packed data into texts and tape. The tape starts with its own end, and the start and end of the short
+/// texts. What follows its end is left over from another prompt.
 pub(super) fn unpack<'a>(units: &'a [u16], tape: &'a [f64]) -> Option<(Texts<'a>, &'a [f64])> {
     let [length, start, end] = tape.first_chunk()?;
     let tape = tape.get(3..*length as usize)?;
@@ -139,16 +139,16 @@ pub(super) fn unpack<'a>(units: &'a [u16], tape: &'a [f64]) -> Option<(Texts<'a>
     Some((texts, tape))
 }
 
-/// Reads what JavaScript has packed.
+/// Reads packed inputs.
 pub(super) struct Reader<'a> {
     texts: &'a Texts<'a>,
-    /// How many long texts were read.
+    /// The number of long texts read so far.
     long: usize,
-    /// Where the next short one begins.
+    /// The position of the next short text.
     short: Place,
     tape: &'a [f64],
     room: &'a Bump,
-    /// Of each depth, the keys of the last map there. Lists are of maps that are alike.
+    /// The keys of the last map at each depth, because lists often contain maps with the same keys.
     shapes: Vec<&'a [&'a str]>,
 }
 
@@ -193,7 +193,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// How many of something follow. Each takes a number at least.
+    /// Reads a count of items. Each item takes at least one number, so larger counts are invalid.
     fn count(&mut self) -> Option<usize> {
         self.next().map(|count| count as usize).filter(|count| *count <= self.tape.len())
     }
@@ -240,7 +240,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// An integer that is safe in JavaScript, or a number that is not whole.
+/// Converts a number to an integer if it is whole, and to a float otherwise. Packed integers are safe in JavaScript.
 fn number(number: f64) -> Given<'static> {
     if number.fract() == 0.0 { Given::Int(number as i64) } else { Given::Float(number) }
 }

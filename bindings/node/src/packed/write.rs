@@ -1,26 +1,27 @@
-//! Messages that are packed for JavaScript.
+//! Packing of messages for JavaScript.
 
 use encoding_rs::mem::convert_str_to_utf16;
 use memchr::memmem;
 use napi::{Env, JsString};
 use tympan::{ContentPart, Message, Role};
 
-/// How long a number is: four digits of seven bits, so that any of them is a character of ASCII.
+/// The number of digits of a number. Each digit has seven bits, so that it is an ASCII character.
 const DIGITS: usize = 4;
-/// What these digits can say of a piece, besides of which sort it is.
+/// The maximum length of a piece. One bit of the digits is reserved for the kind of piece.
 const MAX_LENGTH: usize = 1 << (7 * DIGITS - 1);
-/// What a string ends with that is no JSON.
+/// The last character of a packed string. JSON never ends with it.
 const PACKED: u8 = 1;
-/// From this length on, a text is worth looking for in the middle of a message.
+/// The minimum length of an input text that is searched for inside a message.
 const EMBEDDED: usize = 512;
-/// By how much of its beginning it is looked for.
+/// The length of the prefix to search for.
 const PREFIX: usize = 32;
-/// How many texts are looked for at a time: the next one, and what follows if a prompt has no use for that.
+/// The number of texts to search for at a time: the next one, and the one after it in case a prompt does not use the
+/// first.
 const WINDOW: usize = 2;
-/// How often one may be looked for in vain: each time, a message is searched to its end.
+/// The maximum number of failed searches, each of which scans a whole message.
 const MAX_MISSES: usize = 4;
 
-/// What goes to JavaScript.
+/// The packed data.
 pub(super) enum Packed {
     Ascii(Vec<u8>),
     Units(Vec<u16>),
@@ -41,13 +42,13 @@ impl Packed {
 #[derive(Clone, Copy)]
 enum Piece<'a> {
     New(&'a str),
-    /// A long text of the inputs, by its number: the other side has it.
+    /// A long input text, by its number. JavaScript already has it.
     Known(usize),
 }
 
-/// Messages that have nothing but text. First comes all that is new in them; then of each message its role, how many pieces
-/// its text has, and of each piece its length, or which of the inputs it is; then how long that was, how many messages there
-/// are, and that they are packed.
+/// Packs messages that contain only text. The new text of all messages comes first. Then follow, for each message, its
+/// role, the number of pieces of its text, and for each piece its length or the number of the input. The end contains
+/// the length of this part, the number of messages, and the marker for packed strings.
 pub(super) fn packed(messages: &[Message], long: &[&str]) -> Option<Packed> {
     let mut finder = Finder { long, next: 0, misses: 0 };
     let (mut heads, mut pieces) = (Vec::with_capacity(messages.len()), Vec::with_capacity(messages.len()));
@@ -80,7 +81,7 @@ pub(super) fn packed(messages: &[Message], long: &[&str]) -> Option<Packed> {
     Some(Packed::Units(units))
 }
 
-/// The role and the text of a message that has nothing else.
+/// Returns the role and the text of a message that contains nothing else.
 fn simple(message: &Message) -> Option<(Role, &str)> {
     match (&message.content[..], &message.metadata) {
         ([ContentPart::Text(text)], None) if text.anchors.is_empty() => Some((message.role, &text.value)),
@@ -97,11 +98,11 @@ impl<'a> Piece<'a> {
     }
 }
 
-/// Finds long texts of the inputs in messages, so that they need not cross a second time. Prompts use them in the order in
-/// which they are given, or nearly so; what is not found where it is looked for counts as new, which costs time and no more.
+/// Finds long input texts in messages, so that they do not need to cross twice. Prompts mostly use the inputs in order.
+/// A text that is not found counts as new, which only costs time.
 struct Finder<'a> {
     long: &'a [&'a str],
-    /// The text that is looked for first.
+    /// The text to search for first.
     next: usize,
     misses: usize,
 }
@@ -118,7 +119,7 @@ impl Finder<'_> {
         pieces.extend((!rest.is_empty()).then_some(Piece::New(rest)));
     }
 
-    /// A known text that a text begins with or holds, with what is before and after it.
+    /// Finds a known text in a text. Returns it with the text before and after it.
     fn find<'t>(&mut self, text: &'t str) -> Option<(&'t str, usize, &'t str)> {
         for (number, known) in self.long.iter().enumerate().skip(self.next).take(WINDOW) {
             if text == *known {
@@ -136,7 +137,7 @@ impl Finder<'_> {
     }
 }
 
-/// What is before and after a known text.
+/// Returns the text before and after a known text.
 fn split_by<'t>(text: &'t str, known: &str) -> Option<(&'t str, &'t str)> {
     let at = memmem::find(text.as_bytes(), &known.as_bytes()[..PREFIX])?;
     let (before, from) = text.split_at_checked(at)?;
@@ -166,7 +167,8 @@ fn digits(number: usize) -> [u8; DIGITS] {
     [21, 14, 7, 0].map(|shift| (number >> shift) as u8 & 0x7F)
 }
 
-/// The place of a role in the list of `../../ts/packed.cts`.
+/// Returns the index of a role in the list of `../../ts/packed.cts`.
+///
 const fn role_code(role: Role) -> u8 {
     match role {
         Role::System => 0,
