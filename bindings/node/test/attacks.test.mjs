@@ -1,4 +1,4 @@
-// Attacks on a render: the cases of `fixtures/attacks` that Rust's tests run, too, through the public calls.
+// Attacks on rendering: the cases of `fixtures/attacks`, which also test Rust, through the public API.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -13,7 +13,7 @@ function read(file) {
   return JSON.parse(readFileSync(join(root, "fixtures/attacks", file), "utf8"));
 }
 
-/** Replaces the corpus's generators by what they generate. */
+/** Replaces the generators of a case with what they generate. */
 function expand(value) {
   if (Array.isArray(value)) return value.map(expand);
   if (value === null || typeof value !== "object") return value;

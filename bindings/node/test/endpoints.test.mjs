@@ -1,4 +1,4 @@
-// Where keys and other values of the environment go: the cases of `fixtures/endpoints`, against a real server.
+// Where keys and other values from the environment are sent: the cases of `fixtures/endpoints`, against a real server.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -25,7 +25,7 @@ after(() => {
   server.close();
 });
 
-/** The cases, once for each provider where they are about all of them. */
+/** Returns the cases. A case that applies to all providers is repeated for each of them. */
 function cases(address) {
   const port = address.slice(address.lastIndexOf(":") + 1);
   return data.cases.flatMap((one) => {
@@ -46,7 +46,7 @@ function runtimeOf({ host = {}, files = [], allow = [] }) {
   });
 }
 
-/** Everything that sends something for a case. */
+/** Returns all operations that send a request for a case. */
 function attempts(one) {
   const runtime = runtimeOf(one);
   const prompt = runtime.loadStr(`---\n${JSON.stringify(one.front)}\n---\n${one.template ?? "user:\nHello.\n"}`);

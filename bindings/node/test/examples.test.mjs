@@ -1,4 +1,4 @@
-// The examples for Node, in a directory as others have it: the package is in its `node_modules`.
+// The examples for Node, in a directory with the package in its `node_modules`, as in a user's project.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -23,7 +23,7 @@ function asking(body, url = "http://localhost/weather") {
   return new Request(url, { method: "POST", body: JSON.stringify(body) });
 }
 
-/** The events of an answer: pairs of a kind and data. */
+/** Parses the events of a response into pairs of a kind and data. */
 function eventsOf(text) {
   const events = text.trimEnd().split("\n\n");
   return events.map((event) => {

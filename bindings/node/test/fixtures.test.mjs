@@ -1,4 +1,4 @@
-// The fixtures that Rust's tests read too, through public calls.
+// The fixtures shared with Rust's tests, through the public API.
 
 import assert from "node:assert/strict";
 import { readFileSync, readdirSync } from "node:fs";
@@ -9,7 +9,7 @@ import { Prompt, Runtime, TympanError, parse, prepare, render } from "tympan";
 
 import { casePrompt, cases, promptOf, root, said, shared } from "./support.mjs";
 
-/** What a case came to: a value, or the code of an error. */
+/** Returns the outcome of a case: a value, or the code of an error. */
 function outcome(work) {
   try {
     return { value: work() };
@@ -19,7 +19,9 @@ function outcome(work) {
   }
 }
 
-/** Runs all cases and shows all complaints at once. A folder that nobody reads always passes, so they are counted. */
+/**
+ * Runs all cases and reports all mismatches at once. The cases are counted, because an empty folder would always pass.
+ */
 function all(stage, atLeast, complaint) {
   const list = cases(stage).filter((one) => !withoutNumbers.includes(one.name));
   const complaints = list.flatMap((one) => complaint(one) ?? []);
@@ -31,14 +33,14 @@ const lenient = new Runtime({ lenient: true });
 const strictly = new Runtime({ lenient: false });
 
 function rendered(one) {
-  // White space at the beginning of a prompt file's body belongs to the file; behind a line it belongs to the template.
+  // Leading white space of a prompt file's body is dropped, so a line is put before the template to preserve it.
   const before = /^\s/.test(one.template) ? "^\n" : "";
   const prompt = casePrompt({ ...one, template: before + one.template });
   const runtime = one.lenient ? lenient : strictly;
   return outcome(() => runtime.render(prompt, one.inputs).text.slice(before.length));
 }
 
-/** Cases with a float that is whole: JavaScript has none. */
+/** Cases with a whole float, which JavaScript cannot represent. */
 const withoutNumbers = ["variables.json: a float that is whole", "interpolation.json: a decimal without a fraction"];
 
 test("jinja", () => {
@@ -78,7 +80,7 @@ test("guard", () => {
     if (error?.code !== one.error) return `${one.name}: ${error?.message}`;
     if (value === undefined) return;
     assert.ok(value.advisory.includes("<untrusted>"), one.name);
-    // A conversation stands in the text as a word that is new in each render.
+    // A conversation's placeholder is different in each render.
     if (one.text !== undefined && !one.threads) assert.equal(value.text, one.text, one.name);
     if (one.messages) assert.deepEqual(runtime.parse(prompt, value).map(said), one.messages, one.name);
     return;
@@ -143,7 +145,7 @@ test("prompt files load, or are refused, as the snapshots of Rust's tests say", 
       file,
     );
     assert.deepEqual([value.name, value.description], [expected.name, expected.description], file);
-    // Defaults of credentials are hidden here, and not there.
+    // Default values of credentials are redacted here, but not in the fixture.
     if (JSON.stringify(value.inputs).includes("[REDACTED]")) continue;
     assert.deepEqual(value.inputs, expected.inputs ?? [], file);
     assert.deepEqual(value.outputs, expected.outputs ?? [], file);
@@ -165,7 +167,7 @@ test("definitions of the specification", { skip: conformance === undefined }, ()
 const list = (value) => value.map(native);
 const object = (value) => Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, native(inner)]));
 
-/** Values that are native here, by the types of their descriptions. What is missing, JavaScript does not have. */
+/** Builds native values from the types of their descriptions. Types that JavaScript does not have are missing. */
 const natives = {
   null: () => null,
   undefined: () => undefined,
@@ -177,7 +179,7 @@ const natives = {
   bytes: (value) => Buffer.from(value, "hex"),
   bytearray: (value) => new Uint8Array(Buffer.from(value, "hex")).buffer,
   datetime: (value) => new Date(value),
-  // A day without a time is given as text here.
+  // A date without a time is passed as text.
   date: (value) => value,
   array: list,
   js_array: list,
@@ -203,7 +205,7 @@ function native({ type, value }) {
   return natives[type](value);
 }
 
-/** Whether JavaScript has such a value. It has no whole floats. */
+/** Returns whether JavaScript can represent a value. It has no whole floats. */
 function expressible({ type, value }) {
   if (
     typeof value === "object" &&
@@ -227,7 +229,7 @@ test("values cross as the table says", () => {
       assert.throws(() => prepare(asText, { x }), { code: error }, name);
       continue;
     }
-    // Jinja's filter writes a space behind commas and colons.
+    // Jinja's filter writes a space after commas and colons.
     assert.equal(asJson.render({ x }).text.replace(/(?<=[,:]) /g, ""), json.replace(/(?<=[,:]) /g, ""), name);
     assert.equal(asText.render({ x }).text, text, name);
     assert.equal(said(prepare(asText, { x })[0]).text.trim(), text.trim(), name);

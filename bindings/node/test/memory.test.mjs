@@ -1,11 +1,11 @@
-// Memory stays flat, however much is rendered.
+// Memory usage stays flat, however much is rendered.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-/** So many renders, and calls of the other kinds. */
+/** The number of renders, and of the other calls. */
 const RENDERS = 1_000_000;
 const OTHERS = 5_000;
 
@@ -32,7 +32,7 @@ async function renders(count) {
     const x = "Ada " + i;
     if (i % 2 === 0) prepare(i % 4 === 0 ? prompt : validated, { x });
     else prompt.render({ x }).text;
-    // What is to be forgotten is forgotten between two turns of the event loop.
+    // Let the garbage collector run finalizers between two turns of the event loop.
     if (i % 10_000 === 0) await new Promise(setImmediate);
   }
   return memory();
@@ -56,7 +56,7 @@ test("nothing is left behind", () => {
   const package_ = fileURLToPath(new URL("..", import.meta.url));
   const flags = ["--expose-gc", "--max-semi-space-size=1", "--input-type=module", "--eval", program];
   const [rendered, other] = JSON.parse(execFileSync(process.execPath, flags, { cwd: package_, encoding: "utf8" }));
-  // The smallest rendered prompt has some hundred bytes, and each of the other calls makes a good many things.
+  // Even the smallest rendered prompt has a few hundred bytes, and each of the other calls allocates many objects.
   assert.ok(rendered < 50, `${rendered} bytes for each render`);
   assert.ok(other < 2000, `${other} bytes for each call`);
 });

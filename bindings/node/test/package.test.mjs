@@ -1,4 +1,4 @@
-// The package as others see it.
+// The package as its users see it.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -27,14 +27,14 @@ test("the lock file names no place where packages come from", () => {
   assert.ok(!readFileSync(join(package_, "package-lock.json"), "utf8").includes('"resolved"'));
 });
 
-/** The first block of code of a page. */
+/** Returns the first code block of a page. */
 function firstExample(page) {
   return /```(?:js|ts|typescript)\n([^]*?)```/.exec(readFileSync(page, "utf8"))[1];
 }
 
 test("the first examples of the READMEs run as they are printed", () => {
   for (const readme of [join(package_, "README.md"), join(root, "README.md")]) {
-    // Paths begin at the root of the repository there.
+    // The paths in the README are relative to the root of the repository.
     const example = firstExample(readme).replaceAll('"examples/', '"../../examples/');
     const output = program(example);
     const printed = example.split("\n").flatMap((line) => /console\.log\(.*\); \/\/ (.*)$/.exec(line)?.[1] ?? []);
@@ -50,7 +50,7 @@ test("the examples of the guide run", () => {
   examples.forEach(program);
 });
 
-/** Runs a program of its own, and gives what it printed. */
+/** Runs a program in a separate process and returns its output. */
 function program(code) {
   return execFileSync(process.execPath, ["--input-type=module", "--eval", code], { cwd: package_, encoding: "utf8" });
 }

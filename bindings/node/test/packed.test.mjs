@@ -1,4 +1,4 @@
-// Plain inputs cross in a quicker way than all others, and nobody can tell.
+// Plain inputs take a faster path than others, with the same results.
 
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
@@ -10,7 +10,7 @@ import { promptOf } from "./support.mjs";
 
 const any = loadStr("---\nname: any\n---\nsystem:\nÆ\n\nuser:\n{{ x | tojson }}|{{ x }}|{{ y }}\n");
 
-/** What plain inputs become, which is what they become in a Map: that one is not plain. */
+/** Checks that plain inputs give the same messages as a Map, which does not take the fast path. */
 function same(prompt, inputs) {
   const messages = prepare(prompt, inputs);
   assert.deepEqual(messages, prepare(prompt, new Map(Object.entries(inputs))));
@@ -104,7 +104,7 @@ test("properties that change while they are read, or that all objects have, take
     },
     b: 2,
   };
-  // What was read before would fit in its place.
+  // The cached keys would also fit here.
   prepare(any, { y: "", x: { a: 1, b: 2 } });
   assert.equal(prepare(any, { y: "", x: changing })[1].content[0].value.split("|")[0], '{"a": 1}');
   Object.prototype.shared = "shared";
@@ -121,7 +121,7 @@ test("half of a surrogate pair is refused, with its place", () => {
       const x = { deep: [`${"a".repeat(at)}${half}${"b".repeat(19 - at)}`] };
       assert.throws(() => prepare(any, { x, y: "" }), { code: "invalid_input", message: /inputs\.x\.deep\[0\]/ });
     }
-    // Two halves in two texts are no pair.
+    // Two halves of a surrogate pair in two texts are not a pair.
     assert.throws(() => prepare(any, { x: ["\ud83c", "\udf0a"], y: "" }), { code: "invalid_input" });
     assert.throws(() => prepare(any, { x: { [half]: 1 }, y: "" }), { code: "invalid_input" });
     assert.throws(() => prepare(any, { x: half + "a".repeat(200), y: "" }), { code: "invalid_input" });

@@ -1,4 +1,4 @@
-// Prompts and answers become here what they become in Rust and in Python.
+// Prompts and answers give the same results as in Rust and Python.
 
 import assert from "node:assert/strict";
 import { readFileSync, readdirSync } from "node:fs";

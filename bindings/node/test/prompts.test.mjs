@@ -1,4 +1,4 @@
-// Prompts, and what computes.
+// Prompts, and the operations that only compute.
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";

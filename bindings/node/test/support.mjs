@@ -1,4 +1,4 @@
-// What several tests need.
+// Helpers shared by several tests.
 
 import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ import { loadStr } from "tympan";
 /** The root of the repository. */
 export const root = fileURLToPath(new URL("../../../", import.meta.url));
 
-/** The cases of all files in `fixtures/<stage>`, each with a name that says where it stands. */
+/** Returns the cases of all files in `fixtures/<stage>`, each with a name that includes its file. */
 export function cases(stage) {
   const directory = join(root, "fixtures", stage);
   return readdirSync(directory).flatMap((file) =>
@@ -17,19 +17,19 @@ export function cases(stage) {
   );
 }
 
-/** Reads JSON in which large integers keep all their digits. */
+/** Parses JSON without losing digits of large integers. */
 function exactly(text) {
   const marked = text.replace(/(?<=[:[,]\s*)-?\d{16,}(?=\s*[,}\]])/g, '"@integer $&"');
   const revive = (_, value) => (/^@integer /.test(value) ? BigInt(value.slice(9)) : value);
   return JSON.parse(marked, revive);
 }
 
-/** A prompt file whose front matter is this. JSON is YAML too. */
+/** Creates a prompt with this front matter, as JSON, which is also YAML. */
 export function promptOf(frontMatter, template) {
   return loadStr(`---\n${JSON.stringify(frontMatter)}\n---\n${template}`, { name: "case.prompty" });
 }
 
-/** The prompt of a case: all its inputs are declared, and untrusted if it does not say otherwise. */
+/** Creates the prompt of a case. All of its inputs are declared, and untrusted unless the case says otherwise. */
 export function casePrompt({ template, inputs, format = "jinja2", trusted = [], undeclared = [], threads = [] }) {
   const declared = Object.keys(inputs)
     .filter((name) => !undeclared.includes(name))
@@ -37,19 +37,19 @@ export function casePrompt({ template, inputs, format = "jinja2", trusted = [], 
   return promptOf({ inputs: declared, template: { format } }, template);
 }
 
-/** The words of a message. */
+/** Returns the role, the text and the metadata of a message. */
 export function said({ role, content, metadata }) {
   const text = content.map((part) => (part.kind === "text" ? part.value : "")).join("");
   return metadata === undefined ? { role, text } : { role, text, metadata };
 }
 
-/** A prompt that `echo` answers by a script: a list of rounds. */
+/** Creates a prompt that `echo` answers from a script, which is a list of rounds. */
 export function scripted(script, more = {}, template = "user:\nGo.\n") {
   const model = { id: "echo", provider: "echo", options: { additionalProperties: { script } } };
   return promptOf({ name: "scripted", model, ...more }, template);
 }
 
-/** A file beside the repository that only some checkouts have. */
+/** Returns a file next to the repository, which exists only in some checkouts. */
 export function shared(path) {
   const file = join(root, "..", "shared", path);
   return existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : undefined;

@@ -16,13 +16,13 @@ const surface = JSON.parse(readFileSync(join(root, "fixtures/bindings/surface.js
 
 const camel = (name) => name.replace(/(?<=[a-z])_([a-z])/g, (_, letter) => letter.toUpperCase());
 
-/** What records are called here. */
+/** The names of records that differ in this language. */
 const NAMES = { Part: "ContentPart", Event: "AgentEvent" };
 
-/** What only this language has, by the list. */
+/** The names that exist only in this language. */
 const own = Object.keys(surface.only.node).map(camel);
 
-/** What waits is a promise here, whichever name it has there. */
+/** Operations that return a promise here, under the name without `Async`. */
 const WAITS = ["run", "stream", "invoke", "invokeAgent", "turn", "resume"];
 const withoutTwins = (names) =>
   names.filter((name) => !WAITS.includes(name.replace(/Async$/, "")) || !name.endsWith("Async"));
@@ -41,7 +41,7 @@ const exported = new Map(
     .map((symbol) => [symbol.name, symbol]),
 );
 
-/** The members of a type; of a union, those of all its forms. */
+/** Returns the members of a type. For a union, these are the members of all alternatives. */
 function typeMembers(name) {
   const symbol = exported.get(name);
   assert.ok(symbol, `there is no type ${name}`);
@@ -51,7 +51,7 @@ function typeMembers(name) {
   return [...new Set(forms.flatMap((form) => form.getProperties().map((property) => property.name)))];
 }
 
-/** The public names of a class: what its type says, and what it has itself. */
+/** Returns the public names of a class: the members of its type, and its static members. */
 function classMembers(name) {
   const own = Object.getOwnPropertyNames(tympan[name]).filter((one) => !["length", "name", "prototype"].includes(one));
   const inherited = name === "TympanError" ? Object.getOwnPropertyNames(new Error()).concat("name", "cause") : [];
@@ -59,7 +59,7 @@ function classMembers(name) {
   return [...own, ...members];
 }
 
-/** What is missing here, and what is missing there. */
+/** Reports the names that are missing here, and those that are missing in the list. */
 function same(found, wanted, what) {
   const isOwn = (name) => own.includes(`${what}.${name}`) || own.includes(`${what}.*`);
   const shown = found.filter((name) => !isOwn(name));

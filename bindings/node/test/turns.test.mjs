@@ -1,4 +1,4 @@
-// What waits for models and tools.
+// The operations that call models and tools.
 
 import assert from "node:assert/strict";
 import { AsyncLocalStorage } from "node:async_hooks";
@@ -38,7 +38,7 @@ const weather = {
 };
 const callsWeather = [{ tool_calls: [{ name: "weather", arguments: { city: "Paris" } }] }, { text: "Done." }];
 
-/** What the model was told by a tool. */
+/** Returns the tool results that the model received. */
 function told(result) {
   return result.messages.filter((message) => message.role === "tool").map((message) => said(message).text);
 }
@@ -49,7 +49,7 @@ function deferred() {
   return { promise, resolve };
 }
 
-/** A server that stands in for a provider, and the options that lead to it. */
+/** Starts a server that replaces a provider, and returns the options to call it. */
 async function provider(answer) {
   const server = createServer(answer);
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -334,7 +334,7 @@ test("what no longer fits is said in short by whoever is asked", async () => {
     "---\nmodel: {id: m, provider: echo}\ninputs: [{name: conversation}]\n---\nuser:\n{{ conversation }}",
   );
   assert.ok((await events(summary)).includes("compaction_complete"));
-  // Where that fails, the turn does it itself.
+  // If the summarizer fails, the turn makes the summary itself.
   const failing = () => {
     throw new Error("mine");
   };
@@ -354,7 +354,7 @@ test("tools return pictures", async () => {
   const text = (value) => ({ kind: "text", value });
   assert.deepEqual(await returned({ kind: "image", value: png, mediaType: "image/png" }), [picture]);
   assert.deepEqual(await returned([text("Look:"), picture]), [text("Look:"), picture]);
-  // What only looks like one is data.
+  // An object that only resembles a part is data.
   const data = { kind: "image", value: "x", size: 3 };
   assert.deepEqual(await returned(data), [text(JSON.stringify(data))]);
   assert.deepEqual(await returned([]), [text("[]")]);
@@ -457,7 +457,7 @@ test("a turn goes on where its process died", async () => {
   assert.deepEqual([resumed.result, runs], ["Done.", 1]);
 });
 
-/** The driver lets go of a journal some time after its turn was stopped. */
+/** Retries, because the driver releases a journal some time after its turn was stopped. */
 async function retried(work) {
   for (;;) {
     try {
@@ -497,7 +497,7 @@ test("a turn is spoken into", async () => {
   );
   const asked = result.messages.filter((message) => message.role === "user").map((message) => said(message).text);
   assert.deepEqual([asked.at(-1), steering.hasPending], ["And in Rome?", false]);
-  // To a new question, the script is read anew.
+  // For a new question, the script starts again.
   assert.deepEqual(pending, [true, false]);
   assert.throws(() => steering.send(7), { code: "invalid_input" });
 });

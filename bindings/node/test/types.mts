@@ -1,4 +1,4 @@
-// What the types promise, for a compiler that is strict. Nothing here runs.
+// What the types guarantee, checked by a strict compiler. Nothing here runs.
 
 import { z } from "zod";
 
@@ -32,7 +32,7 @@ const text: string = render(prompt, { a: 1n, b: new Date(), c: new Map() }, { va
 const messages: Message[] = prepare(prompt, new Map([["a", 1]]));
 const name: string | undefined = prompt.name;
 
-// A prompt with a validator knows what it takes.
+// The inputs of a prompt with a validator are typed.
 const person = z.object({ name: z.string(), age: z.coerce.number<string>().optional() });
 const greet = Prompt.fromYaml("{name: a, role: user, body: Hi}", { validator: person });
 const known: Prompt<{ name: string; age?: string | undefined }> = greet;
@@ -48,19 +48,19 @@ greet.derive({ body: "Hello" }).render({ name: "Ada" });
 const anyPrompt: Prompt = greet;
 // @ts-expect-error: a name is a string
 render(greet, { name: 7 });
-// @ts-expect-error: it has to be given
+// @ts-expect-error: the name is required
 render(greet, {});
-// @ts-expect-error: also when nothing is given
+// @ts-expect-error: also if there are no inputs at all
 greet.render();
-// @ts-expect-error: what a validator takes is a string
+// @ts-expect-error: the validator's input is a string
 prepare(greet, { name: "Ada", age: 7 });
 // @ts-expect-error: there is no such input
 await invoke(greet, { nome: "Ada" });
-// @ts-expect-error: as above
+// @ts-expect-error: a name is a string
 await turn(greet, { name: null });
-// @ts-expect-error: as above
+// @ts-expect-error: a name is a string
 new Composition().push(greet, { name: 1 });
-// @ts-expect-error: and after it was derived
+// @ts-expect-error: also in a derived prompt
 greet.derive({}).render({ name: 1 });
 for (const made of [
   load("a.yaml", { validator: person }),
@@ -68,12 +68,12 @@ for (const made of [
   await new Runtime().loadAsync("a.yaml", { validator: person }),
   Prompt.fromDefinition({ name: "a", role: "user", body: "Hi" }, { validator: person }),
 ]) {
-  // @ts-expect-error: wherever it comes from
+  // @ts-expect-error: however the prompt was created
   made.render({ name: 1 });
 }
 render(load("a.yaml", { validator: false }), { whatever: 1 });
 render(Prompt.fromToml("", { validator: z.object({ maybe: z.string().optional() }) }));
-// @ts-expect-error: this is no schema
+// @ts-expect-error: this is not a schema
 Prompt.fromYaml("", { validator: "name" });
 
 const definition: PromptDefinition = {
@@ -90,7 +90,7 @@ const weather = tool(
   z.object({ city: z.string(), days: z.number().optional() }),
   ({ city, days }, { idempotencyKey }) => {
     const given: [string, number | undefined, string] = [city, days, idempotencyKey];
-    // @ts-expect-error: the schema says what there is
+    // @ts-expect-error: the schema defines the fields
     city.days;
     return given;
   },
@@ -119,7 +119,7 @@ const result: TurnRun = await turn(
 );
 const run: Run = result.run;
 const cast: { n: number } = await result.cast(z.object({ n: z.number() }));
-// @ts-expect-error: the schema says what it is
+// @ts-expect-error: the schema defines the type
 const miscast: string = await run.cast(z.object({ n: z.number() }));
 
 const answer: Stream = stream(prompt, messages, { apiKey: "k" });
@@ -127,7 +127,7 @@ for await (const step of answer) if (step.type === "usage") step.usage.totalToke
 
 const runtime = new Runtime({ cassette: { replay: "tapes" }, load: { envVars: { A_B: "1" } }, http: { proxy: false } });
 runtime.registerRenderer("x", (template, inputs) => template + Object.keys(inputs).length);
-// @ts-expect-error: it has to answer at once
+// @ts-expect-error: a renderer is synchronous
 runtime.registerRenderer("x", async () => "");
 runtime.registerParser("x", (_, rendered) => [{ role: "user", content: rendered.text }]);
 const provider: Provider = async function* ({ messages }) {
@@ -136,7 +136,7 @@ const provider: Provider = async function* ({ messages }) {
 };
 runtime.registerProvider("x", provider);
 runtime.registerProvider("y", async ({ options }) => ({ text: options.model ?? "", usage: { inputTokens: 1 } }));
-// @ts-expect-error: this is no answer
+// @ts-expect-error: this is not an answer
 runtime.registerProvider("z", () => ({ txet: "" }));
 runtime.registerToolHandler("*", ({ name }) => [new Tool(() => "", { name: String(name) })]);
 runtime.addTraceBackend("x", { otel: { endpoint: "http://localhost:4318", headers: { a: "b" } } });
@@ -144,11 +144,11 @@ runtime.addTraceBackend("y", (trace) => trace["runtime"]);
 // @ts-expect-error: there is no such backend
 runtime.addTraceBackend("z", { lathe: true });
 
-// @ts-expect-error: prompts are loaded
+// @ts-expect-error: the constructor is private
 new Prompt();
 // @ts-expect-error: there is no such option
 new Runtime({ strickt: true });
-// @ts-expect-error: roles are known
+// @ts-expect-error: there is no such role
 stream(prompt, [{ role: "nobody", content: "" }]);
 
 function place(error: unknown): string {

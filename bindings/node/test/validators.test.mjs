@@ -1,4 +1,4 @@
-// Inputs are validated before anything is rendered, and nobody can forget it.
+// Inputs are validated before anything is rendered, and validation cannot be bypassed.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, writeFileSync } from "node:fs";
@@ -41,7 +41,7 @@ const person = z.object({
     .transform((name) => name.toUpperCase()),
 });
 
-/** A schema that is nobody's: only what the standard asks for, and perhaps a JSON Schema. */
+/** Creates a minimal schema that implements only the standard and, optionally, has a JSON Schema. */
 function standard(validate, jsonSchema) {
   const input = jsonSchema && { jsonSchema: { input: () => jsonSchema } };
   return { "~standard": { version: 1, vendor: "test", validate, ...input } };
@@ -81,7 +81,7 @@ test("a variable whose validation is required needs a validator that has it", as
   }
   await assert.rejects(loadAsync(file), { code: "validation_uncovered" });
   assert.equal((await loadAsync(file, { validator: person })).validator, person);
-  // Nobody gets around it by naming the file.
+  // Passing the file name does not bypass validation.
   await assert.rejects(invoke(file, { name: "Ada" }), { code: "validation_uncovered" });
   await assert.rejects(turn(file, { name: "Ada" }), { code: "validation_uncovered" });
 });

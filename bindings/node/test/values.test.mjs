@@ -1,4 +1,4 @@
-// How values cross: the table in docs/guide/values.md.
+// The conversion of values: the table in docs/guide/values.md.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -100,7 +100,7 @@ test("what JSON.stringify would write otherwise is written here", () => {
   refused({ x: { list: [1, { deep: "\udc00" }] } }, "inputs.x.list[1].deep: the text has half");
   refused({ x: { "\ud800": 1 } }, "the text has half");
   refused({ x: { list: [NaN] } }, "inputs.x.list[0]: NaN");
-  // Getters are read twice where nothing else is special; what they say the second time is held to the same rules.
+  // Getters of otherwise plain values are read twice. The second value must follow the same rules.
   for (const second of [1n, "\ud800", () => 1]) {
     let reads = 0;
     const x = Object.defineProperty({}, "a", { enumerable: true, get: () => (reads++ === 0 ? 1 : second) });

@@ -1,4 +1,4 @@
-"""Attacks on a render: the cases of `fixtures/attacks` that Rust's tests run, too, through the public calls."""
+"""Attacks on rendering: the cases of `fixtures/attacks`, which also test Rust, through the public API."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def read(file: str) -> list[dict[str, Any]]:
 
 
 def expand(value: Any) -> Any:
-    """Replaces the corpus's generators by what they generate."""
+    """Replaces the generators of a case with what they generate."""
     match value:
         case {"$repeat": [text, times]}:
             return expand(text) * times

@@ -1,4 +1,4 @@
-"""Prompt definitions as data, and as Pydantic models."""
+"""Prompt definitions as data and as Pydantic models."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_texts_that_are_rendered_elsewhere() -> None:
     place = "__PROMPTY_THREAD_0123456789abcdef_history__"
     messages = tympan.parse_text(f"system:\nBe kind.\n\n{place}", threads={"history": thread})
     assert [message.text for message in messages] == ["Be kind.", "a", "b"]
-    # A thread is known by 16 digits, and with a nonce by those of the nonce.
+    # A placeholder has 16 digits, and with a nonce they must match.
     for digits in ["0123abcd", "0123456789abcdef0", "0123456789abcdeg"]:
         forged = f"__PROMPTY_THREAD_{digits}_history__"
         (message,) = tympan.parse_text(f"user:\n{forged}", threads={"history": thread})

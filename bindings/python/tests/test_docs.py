@@ -1,4 +1,4 @@
-"""The examples of the READMEs and of the guide, as printed."""
+"""The examples of the READMEs and the guide, exactly as printed."""
 
 from __future__ import annotations
 

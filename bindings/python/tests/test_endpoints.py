@@ -1,4 +1,4 @@
-"""Where keys and other values of the environment go: the cases of `fixtures/endpoints`, against a real server."""
+"""Where keys and other values of the environment are sent: the cases of `fixtures/endpoints`, with a real server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import tympan
 
 
 class Server(ThreadingHTTPServer):
-    """Refuses whatever it is asked, and counts how often that is."""
+    """Rejects all requests and counts the connections."""
 
     daemon_threads = True
 
@@ -49,7 +49,7 @@ def server() -> Iterator[Server]:
 
 
 def cases() -> Iterator[Any]:
-    """The cases, once for each provider where they are about all of them. What the server is called is not known yet."""
+    """Yields the cases, repeated per provider if they apply to all of them. The server's address is still unknown."""
     data = json.loads((FIXTURES / "endpoints" / "endpoints.json").read_text("utf-8"))
     for case in data["cases"]:
         text = json.dumps(case)

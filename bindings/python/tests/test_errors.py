@@ -1,4 +1,4 @@
-"""Errors are Python's own, and Tympan's as well."""
+"""Errors are both built-in exceptions and Tympan's."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_provider_that_cannot_be_reached() -> None:
     runtime = tympan.Runtime(http={"max_retries": 0, "connect_timeout": 1, "proxy": False})
     prompt = runtime.load_str("---\nmodel: {id: m, provider: openai}\n---\nuser:\nHi")
     with pytest.raises(ConnectionError) as caught:
-        # Nobody listens on the first port there is.
+        # Nothing listens on port 1.
         runtime.invoke(prompt, base_url="http://127.0.0.1:1", api_key="k")
     assert isinstance(caught.value, tympan.TympanConnectionError)
     assert caught.value.code == "unreachable"

@@ -1,4 +1,4 @@
-"""The examples for Python, as others would run them: over real sockets, and without a key or a network."""
+"""The examples for Python, as a user would run them: over real sockets, and without a key or a network."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def importable(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextlib.contextmanager
 def served() -> Iterator[int]:
-    """The port at which a program of its own serves the application."""
+    """Serves the application in a separate process and yields the port."""
     program = (
         "import socket, uvicorn, fastapi_stream\n"
         "server = socket.create_server(('127.0.0.1', 0))\n"
@@ -46,7 +46,7 @@ def served() -> Iterator[int]:
 
 
 def ask(port: int, question: dict[str, Any]) -> tuple[int, str, list[str]]:
-    """The status, the type and the lines of an answer."""
+    """Returns the status, the content type and the lines of a response."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     with contextlib.closing(connection):
         connection.request("POST", "/weather", json.dumps(question), {"content-type": "application/json"})
@@ -86,7 +86,7 @@ def test_messages_are_handed_to_langchain() -> None:
 
 
 class Model(BaseHTTPRequestHandler):
-    """Answers as the API does, and keeps what it was asked."""
+    """Answers like the API and records the requests."""
 
     asked: list[dict[str, Any]] = []
 
@@ -104,7 +104,7 @@ class Model(BaseHTTPRequestHandler):
         self.wfile.write(text)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Says nothing."""
+        """Suppresses the log."""
 
 
 def test_messages_are_handed_to_the_openai_sdk(monkeypatch: pytest.MonkeyPatch) -> None:

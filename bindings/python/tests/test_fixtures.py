@@ -1,4 +1,4 @@
-"""The fixtures that all languages share, through the public calls."""
+"""The fixtures shared by all languages, through the public API."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def said(messages: list[tympan.Message]) -> list[dict[str, Any]]:
 
 
 def outcome(runtime: tympan.Runtime, text: str, inputs: dict[str, Any]) -> tuple[Any, Any]:
-    """The text, and the code of the error."""
+    """Returns the text, or the code of the error."""
     try:
         return str(runtime.render(runtime.load_str(text), inputs)), None
     except tympan.TympanError as error:
@@ -34,7 +34,7 @@ def template_complaints(stage: str, format: str, expected: str) -> tuple[int, li
     count = 0
     for name, case in cases(stage):
         if case["template"] != case["template"].lstrip():
-            # The body of a prompt file begins with its first character that is no white space.
+            # Leading white space of a prompt file's body is dropped.
             continue
         count += 1
         runtime = LENIENT if case.get("lenient") else RUNTIME

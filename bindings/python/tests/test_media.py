@@ -1,4 +1,4 @@
-"""Pictures, sound and documents: parts of messages, on the way out and back."""
+"""Images, audio and files as parts of messages, in both directions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ INPUTS = {
 
 @pytest.fixture
 def asked() -> Iterator[tuple[str, list[Any]]]:
-    """A server that is no model, and what it was asked."""
+    """Yields the address of a fake model server and the requests that it received."""
     requests: list[Any] = []
 
     class Handler(BaseHTTPRequestHandler):

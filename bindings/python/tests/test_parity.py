@@ -1,4 +1,4 @@
-"""Prompts and answers become here what they become in Rust and in Node."""
+"""Prompts and answers give the same results as in Rust and Node."""
 
 from __future__ import annotations
 

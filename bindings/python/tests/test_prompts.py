@@ -1,4 +1,4 @@
-"""Loading, rendering, messages."""
+"""Loading, rendering and messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a host registers with a runtime: functions that the engine calls."""
+"""Functions that are registered with a runtime and called by the engine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import tympan
 
 
 class Mine(Exception):
-    """An exception that nobody else raises."""
+    """An exception that nothing else raises."""
 
 
 def fail(*_: Any) -> Any:
@@ -82,7 +82,7 @@ def test_the_exception_of_a_renderer_or_a_parser_is_itself(runtime: tympan.Runti
     parsed = runtime.load_str(prompt_file("user:\nHello {{ name }}!", template={"parser": "mine"}))
     with pytest.raises(Mine, match="as it is"):
         calls(runtime, parsed)[call]()
-    # Nothing is left behind for the next call.
+    # Nothing is left over for the next call.
     assert tympan.render(tympan.load_str("x")) == "x"
 
 
@@ -339,7 +339,7 @@ def test_a_provider_calls_tools(runtime: tympan.Runtime) -> None:
 
 
 def test_the_exception_of_a_provider_deep_down_is_told_without_its_words(runtime: tympan.Runtime, tmp_path: Path) -> None:
-    # A prompt that is a tool of another: what goes wrong in there is a matter of the tool.
+    # A prompt that is another prompt's tool: a failure inside it is a failure of the tool.
     def provider(call: tympan.ModelCall) -> Any:
         if call.prompt.name == "inner":
             raise Mine("hunter2")
@@ -398,7 +398,7 @@ def test_tools_come_back_as_they_were_registered(runtime: tympan.Runtime) -> Non
     runtime.register_tool("weather", weather)
     assert runtime.get_tool("weather") is weather and runtime.get_tool("other") is None
     assert results(runtime.turn(weather_prompt(runtime, FUNCTION), {"name": "a"})) == ["Paris"]
-    # What the turn brings goes before it.
+    # The turn's own tools take precedence.
     own = {"weather": lambda city: "mine"}
     assert results(runtime.turn(weather_prompt(runtime, FUNCTION), {"name": "a"}, tools=own)) == ["mine"]
     runtime.clear_tools()
@@ -469,7 +469,7 @@ def test_a_handler_that_makes_no_tools_is_refused(runtime: tympan.Runtime) -> No
         runtime.turn(prompt, {"name": "a"})
 
 
-# What no longer fits
+# Summarizers
 
 
 def long_turn(runtime: tympan.Runtime, **options: Any) -> tympan.TurnRun:
@@ -571,14 +571,14 @@ def test_a_runtime_that_goes_waits_for_no_lock_of_its_own() -> None:
     own.add_trace_backend("mine", backend)
     prompt = own.load_str("x")
     interval = sys.getswitchinterval()
-    # With so long an interval, nobody gets the interpreter's lock unless whoever has it lets go of it.
+    # With such a long interval, no thread gets the interpreter's lock unless the thread that holds it releases it.
     sys.setswitchinterval(100)
     try:
         for _ in range(20):
             own.render(prompt)
         go_on.set()
         del own
-        # It went when all had been told, and not when its patience was at an end.
+        # The runtime waited until all traces were delivered, and not until the time limit.
         assert len(told) == 20
     finally:
         sys.setswitchinterval(interval)
@@ -615,7 +615,7 @@ def test_what_was_registered_goes_with_the_runtime() -> None:
     for _ in range(1000):
         if gone() is None:
             break
-        # The thread of the backend has to see that nobody needs it any more.
+        # The backend's thread must notice that it is no longer needed.
         threading.Event().wait(0.01)
         tympan.render(tympan.load_str("x"))
     assert gone() is None

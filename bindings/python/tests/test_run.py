@@ -1,4 +1,4 @@
-"""Calls of models: results, streams, cassettes. The model is the stand-in that is built in."""
+"""Model calls: results, streams and cassettes, with the built-in `echo` provider."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ SURFACE = FIXTURES / "bindings" / "surface.json"
 
 PATH = [str(Path(tympan.__file__).parents[1])]
 
-# What is plain data in other languages.
+# Classes that are plain data in other languages.
 RECORDS = {"Delta", "Event", "Finding", "Message", "ModelCall", "Part", "Property", "Segment", "Usage"}
 
 
@@ -31,7 +31,7 @@ def members(found: Any) -> list[str]:
 
 
 def surface(only: dict[str, str]) -> dict[str, Any]:
-    """What is there, without what Python has for itself."""
+    """Returns the public names, without those that exist only in Python."""
     public = {name: getattr(tympan, name) for name in tympan.__all__ if name not in only}
     classes = {
         name: [member for member in members(found) if f"{name}.{member}" not in only]

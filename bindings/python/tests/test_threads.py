@@ -1,4 +1,4 @@
-"""Many at once, and often: threads, interrupts and memory."""
+"""Concurrency and repetition: threads, interrupts and memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TEXT = "---\ninputs: [{name: question, kind: string}]\n---\nsystem:\nBe kind.\n\
 
 
 def rendered(prompt: tympan.Prompt, thread: int) -> list[tuple[Any, ...]]:
-    """All that there is to see of many renders: bytes, hashes, who wrote what, and the messages."""
+    """Returns everything visible about many renders: bytes, hashes, origins and messages."""
     seen: list[tuple[Any, ...]] = []
     for i in range(300):
         inputs = {"question": f"q{thread} {i} ü🥁", "items": [{"n": i}, {"n": thread}]}
@@ -33,7 +33,7 @@ def rendered(prompt: tympan.Prompt, thread: int) -> list[tuple[Any, ...]]:
 def test_eight_threads_render_the_same_as_one() -> None:
     text = TEXT + "{% for item in items %}{{ loop.index }}={{ item.n }} {% endfor %}{{ items | tojson }}"
     alone = [rendered(tympan.load_str(text), thread) for thread in range(8)]
-    # Compiled by whichever thread is the first.
+    # Compiled by whichever thread comes first.
     prompt, barrier = tympan.load_str(text), threading.Barrier(8)
 
     def work(thread: int) -> list[tuple[Any, ...]]:
@@ -46,7 +46,8 @@ def test_eight_threads_render_the_same_as_one() -> None:
 
 
 def test_inputs_may_change_while_they_are_rendered() -> None:
-    # The texts are read where Python has them, without its lock. Nobody else has these: they would be freed at once.
+    # Texts are borrowed from Python without its lock. Nothing else references these, so without a reference they would
+    # be freed immediately.
     prompt = tympan.load_str("{% for a in items %}{{ a.text }}{{ a.text | upper }}{% endfor %}")
     items: list[dict[str, str]] = []
     is_done = threading.Event()
@@ -72,7 +73,7 @@ def test_inputs_may_change_while_they_are_rendered() -> None:
 
 
 def test_other_threads_run_while_the_engine_works() -> None:
-    # A render that takes its time; a thread that only Python's lock could hold up counts meanwhile.
+    # A slow render, while another thread counts. Only the interpreter's lock could block that thread.
     prompt = tympan.load_str("{% for a in r %}{% for b in r %}{{ a * b }}{% endfor %}{% endfor %}")
     inputs = {"r": list(range(500))}
     counted, is_done = 0, threading.Event()
@@ -85,7 +86,7 @@ def test_other_threads_run_while_the_engine_works() -> None:
 
     counter = threading.Thread(target=count)
     interval = sys.getswitchinterval()
-    # With so long an interval, nobody gets the lock unless whoever has it lets go of it.
+    # With such a long interval, no thread gets the lock unless the thread that holds it releases it.
     sys.setswitchinterval(100)
     try:
         counter.start()
@@ -149,8 +150,8 @@ RENDERS = int(os.environ.get("TYMPAN_LEAK_RENDERS", "1000000"))
 def test_memory_stays_flat(what: str, count: int, bytes: int) -> None:
     done = subprocess.run([sys.executable, "-c", LEAK, TEXT, what, str(count)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    # A million renders that each lose one object of the smallest size, 16 bytes, lose 16 million. The rest makes prompts
-    # and runtimes, which are thousands of bytes each.
+    # A million renders that each leak one object of the smallest size, 16 bytes, would leak 16 million bytes. The rest
+    # creates prompts and runtimes, which have thousands of bytes each.
     assert int(done.stdout) < bytes
 
 
@@ -198,6 +199,6 @@ asyncio.run(main())
 
 
 def test_a_program_ends_well_while_threads_are_still_about() -> None:
-    # What would go wrong is a matter of moments, so there are some programs.
+    # The failure would be a race, so several programs run.
     programs = [subprocess.Popen([sys.executable, "-c", ENDING]) for _ in range(16)]
     assert [program.wait(timeout=60) for program in programs] == [0] * 16

@@ -1,4 +1,4 @@
-"""Turns: tools, events, cancellation, journals."""
+"""Turns: tools, events, cancellation and journals."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CITY = {"city": "Paris"}
 
 
 def weather_prompt(*calls: dict[str, Any], name: str = "weather", parameters: Any = None) -> tympan.Prompt:
-    """A prompt whose stand-in for a model calls a tool with each of these, and then says what came back."""
+    """Returns a prompt whose fake model calls a tool with each of these arguments and then answers."""
     script: list[Any] = [{"tool_calls": [{"name": name, "arguments": call}]} for call in calls]
     script.append({"text": "That was all."})
     if parameters is None:
@@ -277,7 +277,7 @@ def test_tools_are_approved_of_or_not() -> None:
     assert (asked[0]["name"], asked[0]["arguments"]) == ("weather", CITY)
     (result,) = results(tympan.turn(weather_prompt(CITY), tools=tools, approve=refuse, approve_all=True))
     assert "not on a Sunday" in result
-    # Who forgets to answer has not agreed.
+    # A missing answer is not an approval.
     (result,) = results(tympan.turn(weather_prompt(CITY), tools=tools, approve=lambda run: None, approve_all=True))
     assert "nobody agreed" in result
 
@@ -334,7 +334,7 @@ def test_a_turn_is_cancelled_with_its_task() -> None:
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        # The tool is stopped as well.
+        # The tool is cancelled as well.
         await asyncio.wait_for(ended.wait(), 10)
 
     asyncio.run(work())

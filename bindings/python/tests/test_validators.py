@@ -1,4 +1,4 @@
-"""Inputs are validated before they are rendered, and no prompt that wants that is made without it."""
+"""Inputs are validated before rendering, and a prompt that requires validation cannot be created without it."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class UncoveredDict(TypedDict):
 
 
 def made(validator: Any = None) -> dict[str, Callable[[], tympan.Prompt]]:
-    """All ways to make a prompt."""
+    """Returns all ways to create a prompt."""
     text = json.dumps(DEFINITION)
     toml = (
         'name = "summary"\nrole = "user"\nbody = "{{ words }} words of {{ article }}"\n[variables]\n'
@@ -142,7 +142,7 @@ def test_a_file_that_wants_validation_is_not_used_without(is_turn: bool, tmp_pat
 
 
 def runs(prompt: tympan.Prompt, inputs: Any) -> dict[str, Callable[[], Any]]:
-    """All that inputs are used for."""
+    """Returns all operations that use inputs."""
 
     def compose() -> Any:
         composition = tympan.Composition()
@@ -240,7 +240,7 @@ class Strict(pydantic.BaseModel):
 
 
 def whole(error: Optional[BaseException]) -> str:
-    """All that an exception and those before it say."""
+    """Returns the text of an exception and of all exceptions in its chain."""
     seen: list[BaseException] = []
     while error is not None and error not in seen:
         seen.append(error)
@@ -331,7 +331,7 @@ def test_values_of_the_validator_s_types_may_be_given_or_made() -> None:
     validated = tympan.validate_inputs(prompt, native)
     assert validated["inner"] == {"when": "2026-06-28", "price": "1.10"}
     assert validated["data"] == "AP8=" and validated["prices"] == {"a": 1.0}
-    # What came out is accepted, and comes to the same.
+    # Validated inputs are accepted again, with the same result.
     assert tympan.validate_inputs(prompt, validated) == validated
     for name, wrong in [("colour", SECRET), ("id", SECRET), ("inner", {"when": SECRET, "price": "1"}), ("tags", SECRET)]:
         with pytest.raises(tympan.TympanValueError) as caught:

@@ -1,4 +1,4 @@
-"""Values: what Python's are to the engine."""
+"""The conversion of values from Python to the engine."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def member(value: dict[str, Any]) -> Any:
     return made_of("Made", {"MEMBER": made(value)}).MEMBER
 
 
-# How the kinds of the fixture are made in Python.
+# Builds Python values from the types of the fixture.
 MAKE: dict[str, Callable[[Any], Any]] = {
     "null": lambda _: None,
     "bool": bool,
@@ -308,7 +308,7 @@ def test_maps_of_a_list_are_what_they_are_alone() -> None:
 
 
 ANY = tympan.load_str("user:\n{{ x | tojson }}|{{ x }}|{% for a in x %}{{ a }},{% endfor %}")
-# A dict of another class takes the way of all values that are not plain.
+# A dict subclass takes the slow path, like all values that are not plain.
 Rare = collections.OrderedDict
 
 PLAIN: list[Any] = [
