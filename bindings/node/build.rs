@@ -1,5 +1,4 @@
 //! Sets the linker options for a Node addon.
-//!
 
 fn main() {
     napi_build::setup();

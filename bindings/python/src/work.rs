@@ -291,7 +291,6 @@ impl Report {
 }
 
 /// Cancels a coroutine that nobody waits for anymore.
-///
 struct CancelOnDrop(Py<PyAny>);
 
 impl Drop for CancelOnDrop {

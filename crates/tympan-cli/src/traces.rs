@@ -38,7 +38,6 @@ pub(crate) fn start(runtime: &Runtime, directory: Option<&Path>) -> Result<Trace
 }
 
 /// Returns the address of the collector, from the standard OpenTelemetry environment variables.
-///
 fn otlp_endpoint() -> Option<String> {
     let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     if set("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true")) {

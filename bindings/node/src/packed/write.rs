@@ -168,7 +168,6 @@ fn digits(number: usize) -> [u8; DIGITS] {
 }
 
 /// Returns the index of a role in the list of `../../ts/packed.cts`.
-///
 const fn role_code(role: Role) -> u8 {
     match role {
         Role::System => 0,

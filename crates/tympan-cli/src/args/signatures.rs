@@ -51,7 +51,6 @@ pub(crate) struct KeygenArgs {
     pub(crate) owner: Option<String>,
 
     /// The folder of trusted keys to write the public key to; if omitted, its TOML is printed
-    ///
     #[arg(long, value_name = "FOLDER")]
     pub(crate) trust: Option<PathBuf>,
 }

@@ -74,7 +74,6 @@ pub(crate) fn stream_of(texts: &[&str]) -> String {
 }
 
 /// Returns a stream that calls a tool.
-///
 pub(crate) fn stream_of_call(name: &str, arguments: &str) -> String {
     let call = serde_json::json!({ "index": 0, "id": "call_1", "function": { "name": name, "arguments": arguments } });
     let delta = format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"tool_calls\":[{call}]}}}}]}}\n\n");

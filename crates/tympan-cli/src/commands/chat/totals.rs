@@ -42,7 +42,6 @@ impl Totals {
     }
 
     /// Formats the totals in one line.
-    ///
     pub(super) fn shown(&self) -> String {
         let count = |count: u32, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
         let mut parts = vec![
