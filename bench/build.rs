@@ -1,7 +1,7 @@
-//! Chooses the workloads and hands their templates to askama, which compiles templates into Rust.
+//! Selects the workloads and passes their templates to askama, which compiles templates to Rust.
 //!
-//! The choice is made here, once, because askama needs it now: the rest of the crate reads it back from
-//! `TYMPAN_BENCH_DATA`, so no two libraries can be given different work.
+//! The selection is made here because askama needs it at build time. The rest of the crate reads it from
+//! `TYMPAN_BENCH_DATA`, so that all libraries get the same work.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
@@ -21,17 +21,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// `TYMPAN_WORKLOADS`, a relative path of which is meant from the root of the repository; else our own data.
+/// Returns `TYMPAN_WORKLOADS`, relative to the root of the repository, or our own data if it is not set.
 fn data_dir(crate_dir: &Path) -> io::Result<PathBuf> {
     let root = crate_dir.parent().unwrap_or(crate_dir);
     let dir = env::var_os("TYMPAN_WORKLOADS").map_or_else(|| crate_dir.join("data"), |dir| root.join(dir));
     dir.canonicalize().map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", dir.display())))
 }
 
-/// The struct `W1` (`W2`, `W3`) that renders `source`, over the inputs of the same name in `peers/askama.rs`.
+/// Generates the struct `W1` (`W2`, `W3`) that renders `source`, with the inputs of the same name in `peers/askama.rs`.
 ///
-/// Templates are used as they are, but for `default`: askama decides that one when it compiles, and calls the filter
-/// for an optional value `assigned_or`.
+/// Templates are used unchanged, except for `default`: askama resolves it at compile time, and its filter for optional
+/// values is called `assigned_or`.
 fn askama_template(workload: &str, source: &str) -> String {
     let source = source.replace("| default(", "| assigned_or(");
     let name = workload.to_uppercase();

@@ -12,21 +12,21 @@ use tympan_bench::report::{Large, Measured, Results};
 use tympan_bench::row::{Row, RowName};
 use tympan_bench::{Result, encode, peers, streams, threads};
 
-/// Measures Tympan beside its peers.
+/// Measure Tympan and its peers
 #[derive(Parser)]
 struct Arguments {
-    /// Only rows whose names contain this; `target/bench.json` is then left alone
+    /// Measure only rows whose names contain this, without updating `target/bench.json`
     filter: Option<String>,
-    /// A rough answer soon
+    /// Measure less, for a rough result
     #[arg(long)]
     quick: bool,
     /// Do not count instructions
     #[arg(long)]
     no_instructions: bool,
-    /// Repeat a row and do nothing else: how the benchmark runs itself under valgrind
+    /// Repeat a row and do nothing else; the benchmark runs itself with this under valgrind
     #[arg(long, num_args = 3, value_names = ["WORKLOAD", "ROW", "TIMES"], hide = true)]
     count: Option<Vec<String>>,
-    /// Given by `cargo bench`
+    /// Passed by `cargo bench`
     #[arg(long, hide = true)]
     bench: bool,
 }
@@ -57,11 +57,11 @@ fn write_json(path: &Path, results: &Results) -> Result<()> {
     Ok(std::fs::write(path, json + "\n")?)
 }
 
-/// One run of everything.
+/// One run of the benchmark.
 struct Run<'a> {
     filter: &'a str,
     effort: Effort,
-    /// The large value takes milliseconds; its median needs fewer of them.
+    /// The large value takes milliseconds, so its median needs fewer rounds.
     large_effort: Effort,
     thread_attempts: u32,
     counter: Option<Counter>,
@@ -137,7 +137,7 @@ impl<'a> Run<'a> {
         measured.collect()
     }
 
-    /// What the large value says: throughput, and memory. Loading does not see the value.
+    /// Measures throughput and memory on the large value. Loading is left out, because it does not use the value.
     fn large(&self) -> Result<Vec<Large>> {
         self.progress.set_message("1 MiB: time and memory");
         let workload = data::large();
@@ -175,6 +175,6 @@ impl<'a> Run<'a> {
     }
 }
 
-/// A count of a row, and its turn with two threads, take about as long as so many rounds of timing.
+/// The durations of counting a row and of measuring it with two threads, in rounds of timing.
 const COUNT_TICKS: u64 = 25;
 const THREAD_TICKS: u64 = 25;

@@ -1,4 +1,4 @@
-//! Writes the workloads into `data/`.
+//! Writes the workloads to `data/`.
 
 fn main() -> std::io::Result<()> {
     let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("data");

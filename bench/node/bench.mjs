@@ -1,6 +1,6 @@
-// `make bench`: measures Tympan for Node beside its peers in one run, and says which bars hold.
+// `make bench`: measures Tympan for Node and its peers in one run, and reports which bars are met.
 //
-// What was measured is added to `target/bench.json` under `node`.
+// The results are added to `target/bench.json` under `node`.
 
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
@@ -12,7 +12,7 @@ const root = resolve(process.env.TYMPAN_ROOT);
 const folder = resolve(root, process.env.TYMPAN_WORKLOADS ?? "bench/data");
 const rounds = process.argv.includes("--quick") ? 10 : 80;
 
-/** Whose messages Tympan's must be faster than, and by how much, on w1, w2 and w3. */
+/** The minimum speedup of Tympan's messages over each peer, on w1, w2 and w3. */
 const faster = { "dotprompt render": [2, 1, 1], "langchain formatMessages": [2, 1, 1] };
 
 const names = Object.keys(rows);
@@ -27,7 +27,7 @@ for (const name of ["w1", "w2", "w3"]) {
 
 const number = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 
-/** Aligned columns: the first to the left, the others to the right. */
+/** Formats a table with aligned columns: the first to the left, the others to the right. */
 function table(head, lines) {
   const widths = head.map((cell, at) => Math.max(...[head, ...lines].map((line) => line[at].length)));
   const line = (cells) => cells.map((cell, at) => (at === 0 ? cell.padEnd(widths[at]) : cell.padStart(widths[at]))).join("  ");
@@ -56,7 +56,7 @@ function barsTable() {
   return table(["Node, bars", "measured", "required", ""], lines);
 }
 
-/** Adds to what the other benchmarks have written: `{"node": {"<workload>": {"<row>": {"ns": …}}}}`. */
+/** Adds the results to those of the other benchmarks: `{"node": {"<workload>": {"<row>": {"ns": …}}}}`. */
 function write(path) {
   const known = existsSync(path) ? JSON.parse(readFileSync(path, "utf8")) : {};
   const shown = ([row, { ns }]) => [row, { ns: Math.round(ns * 10) / 10 }];

@@ -1,21 +1,21 @@
-// Time, as the median of many short batches: the method of `bench/src/measure.rs`.
+// Time, as the median of many short batches, with the same method as `bench/src/measure.rs`.
 //
-// A clock of the process's own CPU time, because other programs run on the machine too; and the rows take turns, one batch
-// each, so that a slow minute is shared by all of them and the ratios stay.
+// The clock measures the CPU time of the process, because other programs run on the machine too. The rows take turns,
+// one batch each, so that a slow minute affects all of them and the ratios stay the same.
 
-/** How long a batch should take, in microseconds. */
+/** The target duration of a batch, in microseconds. */
 const BATCH = 10_000;
-/** Before a batch is timed, one of so many parts of it is run untimed. */
+/** Before each timed batch, this fraction of it runs untimed. */
 const WARM_UP = 8;
 
-/** Times operations against each other: the median in nanoseconds, and half the distance between the quartiles. */
+/** Times operations against each other. Returns the median in nanoseconds and half the interquartile range. */
 export async function times(operations, rounds) {
   const repetitions = [];
   for (const operation of operations) repetitions.push(await repetitionsOf(operation));
   const samples = operations.map(() => []);
   for (let round = 0; round < rounds; round++) {
     for (let step = 0; step < operations.length; step++) {
-      // Each round begins with another row, so that none always follows the same one.
+      // Start each round with a different row, so that no row always follows the same one.
       const i = (round + step) % operations.length;
       await batch(operations[i], Math.ceil(repetitions[i] / WARM_UP));
       samples[i].push(((await batch(operations[i], repetitions[i])) * 1000) / repetitions[i]);
@@ -24,7 +24,7 @@ export async function times(operations, rounds) {
   return samples.map(summary);
 }
 
-/** So many repetitions, in microseconds. What computes at once is not awaited: nobody would. */
+/** Returns the time of a batch in microseconds. Synchronous operations are not awaited, as in a real program. */
 async function batch({ run, isAsync }, repetitions) {
   const before = process.cpuUsage();
   if (isAsync) for (let i = 0; i < repetitions; i++) await run();
@@ -33,7 +33,7 @@ async function batch({ run, isAsync }, repetitions) {
   return user + system;
 }
 
-/** How many repetitions fill a batch, once the compiler has seen enough of them. */
+/** Returns the number of repetitions that fill a batch, after the compiler has optimized the operation. */
 async function repetitionsOf(operation) {
   for (let i = 0; i < 20; i++) await batch(operation, 100);
   for (let repetitions = 1; ; repetitions *= 2) {

@@ -1,7 +1,7 @@
-// What is measured: each library as a program would use it, in the way that is cheapest for it.
+// The operations: each library is used as a program would use it, in the cheapest way.
 //
-// Everything that a program does once, such as loading, is done before. An operation goes from inputs, which are plain data,
-// to messages. Each is known to give the expected text before it is measured.
+// Everything that a program does once, such as loading, is done before. An operation converts inputs, which are plain
+// data, to messages. Each must produce the expected text before it is measured.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ import { ChatPromptTemplate, MessagesPlaceholder } from "@langchain/core/prompts
 import { Dotprompt } from "dotprompt";
 import { loadStr, prepare } from "tympan";
 
-/** The same work in each library's dialect. */
+/** Reads a workload: the same work in each library's dialect. */
 export function readWorkload(folder, name) {
   const read = (extension) => readFileSync(join(folder, `${name}.${extension}`), "utf8");
   return {
@@ -22,14 +22,16 @@ export function readWorkload(folder, name) {
   };
 }
 
-/** The messages of a template: pairs of a role and a text. A history that is looped over becomes a message `history`. */
+/**
+ * Splits a template into messages, as pairs of a role and a text. A loop over the history becomes a message `history`.
+ */
 function messagesOf({ jinja }) {
   const template = jinja.replace(/\{% for m in history %\}[^]*?\{% endfor %\}/, "history:\n\n\n");
   const parts = template.split(/(?:^|\n\n)(system|user|assistant|history):\n/).slice(1);
   return parts.flatMap((role, at) => (at % 2 === 0 ? [[role, parts[at + 1].trimEnd()]] : []));
 }
 
-/** Handlebars, as dotprompt has it. Jinja's `loop.index` and `join` are helpers. */
+/** Converts a template to dotprompt's Handlebars. Jinja's `loop.index` and `join` become helpers. */
 function handlebars(text) {
   return text
     .replace(/\{\{ (\w+) \| default\("(.*?)"\) \}\}/g, "{{#if $1}}{{$1}}{{else}}$2{{/if}}")
@@ -43,7 +45,7 @@ function handlebars(text) {
     .replace(/(?<=\{\{.*)\bdoc\./g, "");
 }
 
-/** Mustache, as LangChain has it. It cannot join or count: `prepared` does that. */
+/** Converts a template to LangChain's Mustache. It cannot join or count, so `prepared` does that. */
 function mustache(text) {
   return text
     .replace(/\{\{ (\w+) \| default\("(.*?)"\) \}\}/g, "{{$1}}{{^$1}}$2{{/$1}}")
@@ -80,7 +82,7 @@ async function dotpromptRender(workload) {
   };
 }
 
-/** What a template of Mustache needs of the inputs. */
+/** Prepares the inputs for Mustache templates. */
 const prepared = {
   w1: (inputs) => ({ tone: "", ...inputs }),
   w2: (inputs) => ({
@@ -115,7 +117,7 @@ export const rows = {
   "langchain invoke": langchain(async (prompt, inputs) => (await prompt.invoke(inputs)).toChatMessages()),
 };
 
-/** An operation that is ready, and known to give what the workload expects. */
+/** Prepares an operation and checks that it produces the workload's expected text. */
 export async function operation(name, workload) {
   const ready = await rows[name](workload);
   const text = ready.pairs(await ready.run()).map(([role, text]) => `${role}:\n${text}`);

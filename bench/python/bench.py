@@ -1,6 +1,6 @@
-"""`make bench`: measures Tympan for Python beside its peers in one run, and says which bars hold.
+"""`make bench`: measures Tympan for Python and its peers in one run, and reports which bars are met.
 
-What was measured is added to `target/bench.json` under `python`.
+The results are added to `target/bench.json` under `python`.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 WORKLOADS = ["w1", "w2", "w3"]
 MODULES = ["tympan", "jinja2", "prompty", *(["prompting_press"] if prompting_press else [])]
 
-# By how much Tympan's `prepare` must be faster, on the small and the retrieval workload.
+# The minimum speedup of Tympan's `prepare`, on the small and the retrieval workload.
 FASTER = {"prompty prepare": 200.0, "prompting-press render": 4.0, "jinja2 render": 1.0}
 IMPORT_MS = 30.0
-# How many renders the memory of the process is watched over, and what it may grow by: of what leaks, a byte each shows.
+# The number of renders and the maximum growth of the process. A leak of one byte per render is detected.
 RENDERS = 1_000_000
 GROWTH_BYTES = 1_000_000
 
@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def grown(workload: Workload, renders: int) -> Optional[int]:
-    """By how many bytes the process grows while it prepares messages so many times."""
+    """Returns the growth of the process in bytes while it prepares messages this many times."""
     statm = pathlib.Path("/proc/self/statm")
     if not statm.exists():
         return None
@@ -75,7 +75,7 @@ def grown(workload: Workload, renders: int) -> Optional[int]:
 
 @dataclass
 class Bar:
-    """What has to hold, and what was measured."""
+    """A bar and its measurement."""
 
     what: str
     required: str
@@ -84,7 +84,7 @@ class Bar:
 
 
 def bars(measured: Measured, starts: dict[str, Timing], growth: Optional[int]) -> list[Bar]:
-    """Every bar, whether it could be measured or not."""
+    """Returns every bar, measured or not."""
     all_bars = []
     for workload in ("w1", "w2"):
         rows = measured[workload]
@@ -122,7 +122,7 @@ def bars_table(all_bars: list[Bar]) -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Aligned columns: the first to the left, the others to the right."""
+    """Formats a table with aligned columns: the first to the left, the others to the right."""
     widths = [max(len(cell) for cell in column) for column in zip(head, *rows)]
 
     def line(cells: Sequence[str]) -> str:
@@ -133,7 +133,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def write(measured: Measured, starts: dict[str, Timing]) -> None:
-    """Adds to what the other benchmarks have written: `{"python": {"<workload>": {"<row>": {"ns": …}}}}`."""
+    """Adds the results to those of the other benchmarks: `{"python": {"<workload>": {"<row>": {"ns": …}}}}`."""
     path = ROOT / "target" / "bench.json"
     known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     shown = {name: {row: {"ns": round(timing.ns, 1)} for row, timing in rows.items()} for name, rows in measured.items()}

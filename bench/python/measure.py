@@ -1,7 +1,7 @@
-"""Time, as the median of many short batches: the method of `bench/src/measure.rs`.
+"""Time, as the median of many short batches, with the same method as `bench/src/measure.rs`.
 
-A clock of the thread's own CPU time, because other programs run on the machine too; and the rows take turns, one batch
-each, so that a slow minute is shared by all of them and the ratios stay.
+The clock measures the CPU time of the thread, because other programs run on the machine too. The rows take turns, one
+batch each, so that a slow minute affects all of them and the ratios stay the same.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import time
 from dataclasses import dataclass
 from typing import Callable
 
-# How long a batch should take. A batch of one repetition may take longer.
+# The target duration of a batch. A batch of one repetition may take longer.
 BATCH_NS = 5_000_000
-# Before a batch is timed, one of so many parts of it is run untimed.
+# Before each timed batch, this fraction of it runs untimed.
 WARM_UP = 8
 
 Operation = Callable[[], object]
@@ -24,7 +24,7 @@ Operation = Callable[[], object]
 
 @dataclass
 class Timing:
-    """How long one repetition takes: the median over the batches, and half the distance between the quartiles."""
+    """The time of one repetition: the median over the batches, and half the interquartile range."""
 
     ns: float
     spread: float
@@ -35,7 +35,7 @@ def times(operations: list[Operation], rounds: int) -> list[Timing]:
     repetitions = [_repetitions(operation) for operation in operations]
     samples: list[list[float]] = [[] for _ in operations]
     for turn in range(rounds):
-        # Each round begins with another row, so that none always follows the same one.
+        # Start each round with a different row, so that no row always follows the same one.
         for i in (*range(turn % len(operations), len(operations)), *range(turn % len(operations))):
             _batch(operations[i], -(-repetitions[i] // WARM_UP))
             samples[i].append(_batch(operations[i], repetitions[i]) / repetitions[i])
@@ -43,7 +43,7 @@ def times(operations: list[Operation], rounds: int) -> list[Timing]:
 
 
 def imports(modules: list[str], rounds: int) -> dict[str, Timing]:
-    """How much longer the interpreter takes with each module than without any, by the CPU time of its process."""
+    """Returns how much longer the interpreter takes to start with each module, by the CPU time of its process."""
     samples: dict[str, list[float]] = {module: [] for module in modules}
     for _ in range(rounds):
         bare = _process("pass")
@@ -60,7 +60,7 @@ def _batch(operation: Operation, repetitions: int) -> int:
 
 
 def _repetitions(operation: Operation) -> int:
-    """How many repetitions fill a batch. Finding out warms the caches as well."""
+    """Returns the number of repetitions that fill a batch. Finding it also warms the caches."""
     repetitions = 1
     while True:
         spent = _batch(operation, repetitions)

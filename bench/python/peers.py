@@ -1,7 +1,7 @@
-"""What is measured: each library as a program would use it, in the way that is cheapest for it.
+"""The operations: each library is used as a program would use it, in the cheapest way.
 
-Everything that a program does once, such as loading, is done before. An operation goes from inputs, which are plain
-data, to messages or to text. Each is known to give the expected text before it is measured.
+Everything that a program does once, such as loading, is done before. An operation converts inputs, which are plain
+data, to messages or text. Each must produce the expected text before it is measured.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ except ImportError:
 
 @dataclass
 class Workload:
-    """The same work in each library's dialect."""
+    """A workload: the same work in each library's dialect."""
 
     name: str
     prompty: str
@@ -48,11 +48,11 @@ class Row:
     """One operation of one library."""
 
     name: str
-    # Makes the operation, and what shows its result as text.
+    # Prepares the operation. Also returns a function that converts its result to text.
     ready: Callable[[Workload], tuple[Callable[[], Any], Callable[[Any], str]]]
 
     def operation(self, workload: Workload) -> Callable[[], Any]:
-        """The operation, which is known to give what the workload expects."""
+        """Prepares the operation and checks that it produces the workload's expected text."""
         operation, shown = self.ready(workload)
         if shown(operation()) != workload.expected:
             raise RuntimeError(f"{self.name} on {workload.name} gives another text than is expected")
@@ -60,7 +60,7 @@ class Row:
 
 
 def chat(messages: Iterable[Any]) -> str:
-    """Messages as the expected text has them."""
+    """Formats messages like the expected text."""
     return "\n\n".join(f"{message.role}:\n{message.text}" for message in messages)
 
 
@@ -70,7 +70,7 @@ def tympan_prepare(workload: Workload):
 
 
 def tympan_data(workload: Workload):
-    """Messages as plain data, all of which is made: what a program needs that hands them to another library."""
+    """Prepares messages as plain data, as a program needs them to pass them to another library."""
     prompt, inputs = tympan.load_str(workload.prompty), workload.inputs
 
     def shown(messages: list[Any]) -> str:
@@ -81,7 +81,7 @@ def tympan_data(workload: Workload):
 
 
 def tympan_render(workload: Workload):
-    """A definition, as prompting-press has it, with the hash of the text."""
+    """Renders a definition, like prompting-press, with the hash of the text."""
     prompt, inputs = tympan.Prompt.from_yaml(workload.press), workload.inputs
 
     def render() -> str:
@@ -93,7 +93,7 @@ def tympan_render(workload: Workload):
 
 
 def prompty_prepare(workload: Workload):
-    # It reads prompts from files alone.
+    # Prompty only loads prompts from files.
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "bench.prompty")
         path.write_text(workload.prompty, encoding="utf-8")
@@ -103,7 +103,7 @@ def prompty_prepare(workload: Workload):
 
 
 def press_render(workload: Workload):
-    """It validates by a model, which here takes anything, and always makes both hashes."""
+    """Renders with validation by a model that accepts anything. Both hashes are always computed."""
 
     class Anything(pydantic.BaseModel):
         model_config = pydantic.ConfigDict(extra="allow")
@@ -113,7 +113,7 @@ def press_render(workload: Workload):
 
 
 def jinja_render(workload: Workload):
-    """A template that was compiled before; what it gives is text, and no messages."""
+    """Renders a precompiled template. The result is text and not messages."""
     template, inputs = jinja2.Environment().from_string(workload.jinja), workload.inputs
     return lambda: template.render(inputs), str
 

@@ -1,28 +1,28 @@
-//! What has to hold.
+//! The performance bars that Tympan must meet.
 
 use crate::report::Results;
 
-/// A bar, and what was measured against it.
+/// A bar and its measurement.
 #[derive(Debug)]
 pub struct Bar {
     /// What is measured.
     pub what: String,
-    /// The bar, for people.
+    /// The bar, for display.
     pub bar: String,
-    /// What was measured, for people; none if it was not.
+    /// The measurement, for display. `None` if it was not measured.
     pub measured: Option<String>,
-    /// How it went.
+    /// The outcome.
     pub outcome: Outcome,
 }
 
-/// How a bar was met.
+/// Whether a bar is met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It holds.
+    /// The bar is met.
     Pass,
-    /// It does not.
+    /// The bar is not met.
     Fail,
-    /// Nobody knows.
+    /// The bar was not measured.
     NotMeasured,
 }
 
@@ -41,12 +41,12 @@ impl Bar {
     }
 }
 
-/// With enough digits to tell on which side of a bar it is.
+/// Formats a number with enough digits to see on which side of a bar it is.
 fn number(v: f64) -> String {
     if v < 10.0 { format!("{v:.3}") } else { format!("{v:.1}") }
 }
 
-/// Tympan's operation, whose it is compared with, and by how much it must be faster on w1, w2 and w3.
+/// Tympan's operation, the peer's operation, and the minimum speedup on w1, w2 and w3.
 const FASTER: [(&str, &str, [f64; 3]); 6] = [
     ("tympan prepare", "prompty prepare", [40.0, 20.0, 12.0]),
     ("tympan render", "minijinja render", [3.0, 5.0, 6.0]),
@@ -56,13 +56,14 @@ const FASTER: [(&str, &str, [f64; 3]); 6] = [
     ("tympan definition load", "prompting-press load", [1.0, 1.0, 1.0]),
 ];
 
-/// Two threads are to do twice as much as one. No two minutes on a shared machine are alike, hence the margin.
+/// Two threads should do twice as much as one. The margin allows for noise on a shared machine.
 const TWICE: f64 = 1.9;
 
-/// A stream of any length is read at the same rate; a long one leaves the caches, hence the margin.
+/// Streams of any length should be read at the same rate. The margin allows for long streams that do not fit in the
+/// caches.
 const LINEAR: f64 = 0.7;
 
-/// Every bar, whether it could be measured or not.
+/// Returns every bar, measured or not.
 pub fn bars(results: &Results) -> Vec<Bar> {
     let mut bars = Vec::new();
     for (ours, theirs, least) in FASTER {

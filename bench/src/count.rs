@@ -1,20 +1,20 @@
-//! Instructions, which do not depend on who else uses the machine.
+//! Instruction counts, which do not depend on the load of the machine.
 //!
-//! The benchmark runs itself again under valgrind, once with N repetitions of one row and once with twice as many. The
-//! difference is N repetitions and nothing else: neither the start of the process nor getting the row ready.
+//! The benchmark runs itself under valgrind, once with N repetitions of a row and once with twice as many. The
+//! difference is exactly N repetitions, without the start of the process and the preparation of the row.
 //!
-//! Valgrind's processor lacks some of ours (the SHA instructions among them), so what picks its code by processor is
-//! counted on its portable path.
+//! Valgrind's virtual processor lacks some instructions, such as those for SHA. Code that is selected by processor
+//! features is counted on its portable path.
 
 use crate::Result;
 use crate::row::RowName;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The argument by which the benchmark is told to repeat a row and do nothing else.
+/// The argument that makes the benchmark repeat a row and do nothing else.
 pub const ARGUMENT: &str = "--count";
 
-/// About how long a count repeats its row, were it not under valgrind.
+/// The approximate time of the repetitions of a count, without valgrind.
 const WORK_NS: f64 = 2e6;
 
 /// Counts instructions.
@@ -23,7 +23,7 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// A counter, or why there can be none here.
+    /// Creates a counter. Returns an error if valgrind is not available.
     pub fn new() -> Result<Counter> {
         let valgrind = Command::new("valgrind").arg("--version").output();
         if !valgrind.is_ok_and(|output| output.status.success()) {
@@ -32,7 +32,7 @@ impl Counter {
         Ok(Counter { benchmark: std::env::current_exe()? })
     }
 
-    /// Instructions in one repetition of a row that takes about `ns`.
+    /// Counts the instructions of one repetition of a row that takes about `ns` nanoseconds.
     pub fn count(&self, workload: &str, row: RowName, ns: f64) -> Result<u64> {
         let times = (WORK_NS / ns).clamp(4.0, 10_000.0) as u64;
         let once = self.total(workload, row, times)?;
@@ -40,7 +40,7 @@ impl Counter {
         Ok(twice.saturating_sub(once) / times)
     }
 
-    /// Instructions of a whole process.
+    /// Counts the instructions of a whole process.
     fn total(&self, workload: &str, row: RowName, times: u64) -> Result<u64> {
         let output = Command::new("valgrind")
             .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
@@ -55,7 +55,7 @@ impl Counter {
     }
 }
 
-/// Finds `==123== Collected : 456`.
+/// Parses `==123== Collected : 456`.
 fn collected(log: &str) -> Option<u64> {
     log.lines().find_map(|line| line.split_once("Collected :")?.1.trim().parse().ok())
 }

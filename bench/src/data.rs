@@ -5,29 +5,29 @@ use serde_json::{Map, Value};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// Where the workloads are: `bench/data`, or what `TYMPAN_WORKLOADS` named when this was built.
+/// The directory of the workloads: `bench/data`, or the value of `TYMPAN_WORKLOADS` at build time.
 pub const DIR: &str = env!("TYMPAN_BENCH_DATA");
 
-/// Names of the workloads on disk.
+/// The names of the workloads on disk.
 pub const NAMES: [&str; 3] = ["w1", "w2", "w3"];
 
-/// The name of the workload that [`large`] makes.
+/// The name of the workload that [`large`] creates.
 pub const LARGE: &str = "1 MiB";
 
-/// One piece of work.
+/// A workload.
 #[derive(Clone, Debug)]
 pub struct Workload {
-    /// `w1`
+    /// The name, such as `w1`.
     pub name: String,
-    /// A prompt file for Prompty; where there is a history, it is a `thread`.
+    /// A prompt file for Prompty. A history is a `thread`.
     pub prompty: String,
-    /// The bare template; where there is a history, it is a loop.
+    /// The bare template. A history is a loop.
     pub jinja: String,
     /// A prompt definition for prompting-press.
     pub press: String,
-    /// What goes in.
+    /// The inputs.
     pub inputs: Map<String, Value>,
-    /// What must come out.
+    /// The expected text.
     pub expected: String,
 }
 
@@ -48,13 +48,13 @@ impl Workload {
         })
     }
 
-    /// The workload of this name, be it on disk or made.
+    /// Returns the workload of this name, from disk or generated.
     pub fn named(name: &str) -> Result<Workload> {
         if name == LARGE { Ok(large()) } else { Workload::read(name) }
     }
 
-    /// A `.prompty` file around the *bare* template, for what is compared with a template engine: there the history
-    /// is looped over, as the engine's template does, and not spliced in as a thread.
+    /// Returns a `.prompty` file with the *bare* template, for comparisons with template engines. It loops over the
+    /// history like the engines' templates, instead of inserting it as a thread.
     pub fn bare_prompty(&self) -> String {
         let mut file = format!("---\nname: {}\nmodel: gpt-4o\ninputs:\n", self.name.replace(' ', "_"));
         for (name, value) in &self.inputs {
@@ -67,7 +67,7 @@ impl Workload {
         file
     }
 
-    /// The prompt definition with nothing trusted, so that a guard has something to do.
+    /// Returns the prompt definition with all inputs untrusted, so that the guard has something to do.
     pub fn untrusted_press(&self) -> String {
         self.press.replace("trusted: true", "trusted: false")
     }
@@ -84,12 +84,12 @@ fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-/// All workloads on disk.
+/// Reads all workloads on disk.
 pub fn workloads() -> Result<Vec<Workload>> {
     NAMES.iter().map(|name| Workload::read(name)).collect()
 }
 
-/// One value of 1 MiB put into a short template: what remains is the copying.
+/// Creates a workload with a value of 1 MiB in a short template, which mostly measures copying.
 pub fn large() -> Workload {
     let line = "The tide turned at 05:40, and the ferry to Ærø left with “three” crates of café cups.\n";
     let mut value = String::with_capacity(1 << 20);
@@ -114,7 +114,7 @@ pub fn large() -> Workload {
     }
 }
 
-/// The root of the repository.
+/// Returns the root of the repository.
 pub fn repository() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().unwrap_or(here).to_owned()

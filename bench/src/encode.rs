@@ -1,4 +1,4 @@
-//! A request with fifty messages, beside what serde_json needs to write the same body.
+//! Encoding of a request with fifty messages, compared with serde_json writing the same body.
 
 use crate::data::Workload;
 use crate::row::{Entry, Operation, Row};
@@ -12,7 +12,7 @@ use tympan::{Message, Prompt, Role};
 
 const MESSAGES: usize = 50;
 
-/// The rows, each known to write the same body.
+/// Returns the rows, after checking that they write the same body.
 pub fn rows() -> Result<Vec<Row>> {
     let entries = [
         Entry::new("tympan", "encode", tympan),
@@ -20,7 +20,7 @@ pub fn rows() -> Result<Vec<Row>> {
         Entry::new("serde_json", "encode a value", serialized::<Value>),
     ];
     let workload = Workload::named(data::NAMES[0])?;
-    // What is written has nothing to do with the workload's text.
+    // The request does not depend on the workload's text.
     entries.iter().map(|entry| entry.row(&workload)).collect()
 }
 

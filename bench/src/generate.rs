@@ -1,28 +1,29 @@
-//! Writes the workloads in `data/`. The words are chance, the same at every run; the shape is what matters.
+//! Generates the workloads in `data/`. The words are pseudorandom and the same in every run; only the structure
+//! matters.
 //!
-//! The expected texts are put together here by hand, not rendered by any of the libraries under test.
-//! `cargo run --example generate` brings the files up to date.
+//! The expected texts are built by hand and not rendered by any of the libraries under test.
+//! `cargo run --example generate` updates the files.
 
 use serde_json::{Value, json};
 
 /// A file of `data/`: its name and its text.
 pub type File = (String, String);
 
-/// Every file of `data/`.
+/// Returns all files of `data/`.
 pub fn files() -> Vec<File> {
     [chat(), retrieval(), history()].into_iter().flat_map(Generated::files).collect()
 }
 
-/// A workload as it is written down.
+/// A generated workload.
 struct Generated {
     name: &'static str,
-    /// The template, where a history is a loop.
+    /// The template, with a history as a loop.
     jinja: String,
-    /// The template of the `.prompty` file, where a history is a thread.
+    /// The template of the `.prompty` file, with a history as a thread.
     prompty: String,
-    /// `inputs:` of the `.prompty` file.
+    /// The `inputs:` of the `.prompty` file.
     inputs: &'static str,
-    /// Names and types for prompting-press.
+    /// The names and types for prompting-press.
     variables: &'static [(&'static str, &'static str)],
     values: Value,
     expected: String,
@@ -51,7 +52,7 @@ impl Generated {
     }
 }
 
-/// A small chat: a default, a condition, four messages.
+/// A small chat: a default value, a condition, and four messages.
 fn chat() -> Generated {
     let template = r#"system:
 You answer letters for the Harbour Museum. Write in a {{ tone | default("warm") }} and plain style,
@@ -152,7 +153,7 @@ fn retrieval() -> Generated {
     }
 }
 
-/// A chat with fifty messages behind it.
+/// A chat with a history of fifty messages.
 fn history() -> Generated {
     let mut words = Words::new(50);
     let customer = "Åse Müller";
@@ -188,7 +189,7 @@ fn history() -> Generated {
     }
 }
 
-/// Words in an order that looks like chance and is the same for the same seed.
+/// A pseudorandom sequence of words, which depends only on the seed.
 struct Words(u64);
 
 impl Words {
@@ -197,24 +198,24 @@ impl Words {
     }
 
     fn next(&mut self) -> &'static str {
-        // Knuth's constants; the high bits are the good ones.
+        // A linear congruential generator with Knuth's constants. The high bits are the most random.
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         VOCABULARY[(self.0 >> 33) as usize % VOCABULARY.len()]
     }
 
-    /// So many words in a row.
+    /// Returns this many words.
     fn line(&mut self, words: usize) -> String {
         (0..words).map(|_| self.next()).collect::<Vec<_>>().join(" ")
     }
 
-    /// As [`Words::line`], with a capital.
+    /// Returns this many words, starting with a capital letter.
     fn sentence(&mut self, words: usize) -> String {
         let line = self.line(words);
         let mut chars = line.chars();
         chars.next().map_or_else(String::new, |first| first.to_uppercase().collect::<String>() + chars.as_str())
     }
 
-    /// So many lines, none wider than `width` characters.
+    /// Returns this many lines of at most `width` characters.
     fn lines(&mut self, count: usize, width: usize) -> String {
         let mut lines = Vec::new();
         let mut word = self.next();

@@ -1,41 +1,41 @@
 //! Time, as the median of many short batches.
 //!
-//! A clock of the thread's own CPU time, because other programs run on the machine too; and the rows take turns, one
-//! batch each, so that a slow minute is shared by all of them and the ratios stay.
+//! The clock measures the CPU time of the thread, because other programs run on the machine too. The rows take turns,
+//! one batch each, so that a slow minute affects all of them and the ratios stay the same.
 
 use crate::row::Row;
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 
-/// Before a batch is timed, one of so many parts of it is run untimed.
+/// Before each timed batch, this fraction of it runs untimed.
 const WARM_UP: u64 = 8;
 
 /// How much to measure.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// How many batches of each row.
+    /// The number of batches per row.
     pub rounds: u32,
-    /// How long a batch should take; a batch of one repetition may take longer.
+    /// The target duration of a batch. A batch of one repetition may take longer.
     pub batch: Duration,
 }
 
-/// How long one repetition takes.
+/// The time of one repetition.
 #[derive(Clone, Copy, Debug)]
 pub struct Timing {
-    /// Nanoseconds, the median over the batches.
+    /// The median over the batches, in nanoseconds.
     pub ns: f64,
-    /// Half the distance between the quartiles, as a part of the median: how far to trust it.
+    /// Half the interquartile range relative to the median, which shows how reliable the median is.
     pub spread: f64,
 }
 
-/// Times rows against each other; calls `tick` after each round.
+/// Times rows against each other. Calls `tick` after each round.
 pub fn time(rows: &[Row], effort: Effort, tick: impl Fn()) -> Vec<Timing> {
     let repetitions: Vec<u64> = rows.iter().map(|row| repetitions(row, effort.batch)).collect();
     let mut samples = vec![Vec::with_capacity(effort.rounds as usize); rows.len()];
     for round in 0..effort.rounds as usize {
-        // Each round begins with another row, so that none always follows the same one.
+        // Start each round with a different row, so that no row always follows the same one.
         for i in (0..rows.len()).map(|i| (i + round) % rows.len()) {
-            // The row before has had the caches: without this, a row of few repetitions would pay for that most.
+            // The previous row has evicted the caches. Without a warm-up, rows with few repetitions would suffer most.
             rows[i].run(repetitions[i].div_ceil(WARM_UP));
             let spent = cpu_time_of(|| rows[i].run(repetitions[i]));
             samples[i].push(spent.as_nanos() as f64 / repetitions[i] as f64);
@@ -45,7 +45,7 @@ pub fn time(rows: &[Row], effort: Effort, tick: impl Fn()) -> Vec<Timing> {
     samples.into_iter().map(summarise).collect()
 }
 
-/// How many repetitions fill a batch. Finding out warms the caches as well.
+/// Returns the number of repetitions that fill a batch. Finding it also warms the caches.
 fn repetitions(row: &Row, batch: Duration) -> u64 {
     let mut times = 1;
     loop {

@@ -1,17 +1,17 @@
 //! Peak allocation.
 //!
-//! A program of its own, `peak`, measures it: an allocator that counts would slow down whatever allocates much, and so
-//! would spoil the times. `peak_alloc` counts a block that grows as old and new together, as if it had to be moved.
+//! A separate program, `peak`, measures it, because a counting allocator would slow down allocations and distort the
+//! times. `peak_alloc` counts a reallocated block as old and new together, as if it were always moved.
 
 use crate::Result;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-/// By row, the most that was allocated at a time during one repetition on the large value, in multiples of the output.
+/// The peak allocation of each row during one repetition on the large value, in multiples of the output.
 pub type Peaks = BTreeMap<String, f64>;
 
-/// Asks the program at `peak`.
+/// Runs the program at `peak` and parses its output.
 pub fn peaks(peak: &Path) -> Result<Peaks> {
     let output = Command::new(peak).output()?;
     if !output.status.success() {

@@ -1,4 +1,4 @@
-//! What was measured: as tables for people, and as JSON for programs.
+//! The results, as tables for people and as JSON for programs.
 
 use crate::bars::{Bar, Outcome, bars};
 use crate::measure::Timing;
@@ -8,40 +8,40 @@ use console::style;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 
-/// Everything that was measured.
+/// All results.
 #[derive(Debug, Default)]
 pub struct Results {
-    /// By workload, in order.
+    /// The rows by workload, in order.
     pub workloads: Vec<(String, Vec<Measured>)>,
-    /// The large value.
+    /// The rows on the large value.
     pub large: Vec<Large>,
-    /// By row, how many times as much two threads get done as one.
+    /// The throughput of two threads relative to one, by row.
     pub threads: Vec<(RowName, f64)>,
-    /// Streams, by row and size.
+    /// The rates of streams, by row and size.
     pub streams: Vec<StreamRate>,
-    /// Requests: how long they take to write.
+    /// The times to encode a request.
     pub encode: Vec<(RowName, Timing)>,
 }
 
-/// One row on one workload.
+/// The results of a row on a workload.
 #[derive(Debug)]
 pub struct Measured {
-    /// Which row.
+    /// The name of the row.
     pub name: RowName,
-    /// Its time.
+    /// The time.
     pub timing: Timing,
-    /// Its instructions, if they could be counted.
+    /// The number of instructions, if they were counted.
     pub instructions: Option<u64>,
 }
 
-/// One row on the large value.
+/// The results of a row on the large value.
 #[derive(Debug)]
 pub struct Large {
-    /// Which row.
+    /// The name of the row.
     pub name: RowName,
-    /// Output, by time.
+    /// The output rate.
     pub megabytes_per_second: f64,
-    /// The most that was allocated at a time, in multiples of the output.
+    /// The peak allocation, in multiples of the output.
     pub peak: Option<f64>,
 }
 
@@ -51,33 +51,33 @@ impl Results {
         rows.iter().find(|measured| measured.name.to_string() == row)
     }
 
-    /// Nanoseconds of a row on a workload.
+    /// Returns the time of a row on a workload, in nanoseconds.
     pub fn ns(&self, workload: &str, row: &str) -> Option<f64> {
         self.measured(workload, row).map(|measured| measured.timing.ns)
     }
 
-    /// A row on the large value.
+    /// Returns the results of a row on the large value.
     pub fn large(&self, row: &str) -> Option<&Large> {
         self.large.iter().find(|large| large.name.to_string() == row)
     }
 
-    /// How many times as much two threads get done as one.
+    /// Returns the throughput of two threads relative to one.
     pub fn scaling(&self, row: &str) -> Option<f64> {
         self.threads.iter().find(|(name, _)| name.to_string() == row).map(|(_, scaling)| *scaling)
     }
 
-    /// How fast a row reads a stream of so many MB, in MB/s.
+    /// Returns the rate at which a row reads a stream of this many MB, in MB/s.
     pub fn stream(&self, row: &str, megabytes: usize) -> Option<f64> {
         let found = self.streams.iter().find(|rate| rate.megabytes == megabytes && rate.name.to_string() == row);
         found.map(|rate| rate.megabytes_per_second)
     }
 
-    /// Microseconds that a request takes to write.
+    /// Returns the time to encode a request, in microseconds.
     pub fn encode_us(&self, row: &str) -> Option<f64> {
         self.encode.iter().find(|(name, _)| name.to_string() == row).map(|(_, timing)| timing.ns / 1e3)
     }
 
-    /// `{"<workload>": {"<library> <operation>": {"ns": …, "instructions": …}}}`
+    /// Returns `{"<workload>": {"<library> <operation>": {"ns": …, "instructions": …}}}`.
     pub fn to_json(&self) -> Value {
         let workloads = self.workloads.iter().map(|(workload, rows)| {
             let rows = rows.iter().map(|row| {
@@ -89,7 +89,7 @@ impl Results {
         Value::Object(workloads.collect::<Map<_, _>>())
     }
 
-    /// The tables.
+    /// Returns the tables.
     pub fn to_text(&self) -> String {
         let mut text = String::new();
         for (workload, rows) in &self.workloads {
@@ -103,7 +103,7 @@ impl Results {
         text
     }
 
-    /// How often Tympan's own operation of that kind fits into a row's time, and into its instructions.
+    /// Formats the table of a workload, with times and instructions relative to Tympan's operation of the same kind.
     fn workload_table(&self, workload: &str, rows: &[Measured]) -> String {
         let mut table = Table::new([workload, "ns", "±", "instructions", "× tympan", "× by instructions"]);
         for row in rows {
@@ -153,7 +153,7 @@ impl Results {
     }
 }
 
-/// A column a size.
+/// Formats the table of streams, with one column per size.
 fn streams_table(results: &Results) -> String {
     let mut table = Table::new(["streams", "MB/s of 1 MB", "of 4 MB", "of 16 MB"]);
     for first in results.streams.iter().filter(|rate| rate.megabytes == SIZES[0]) {
@@ -182,7 +182,7 @@ fn absent() -> String {
     "-".to_owned()
 }
 
-/// `12,345`, or `81.2` where a digit more says something.
+/// Formats a number as `12,345`, or as `81.2` if a decimal is significant.
 fn thousands(n: f64) -> String {
     if n < 100.0 {
         return format!("{n:.1}");
@@ -198,7 +198,7 @@ fn thousands(n: f64) -> String {
     text
 }
 
-/// Aligned columns: the first to the left, the others to the right.
+/// A table with aligned columns: the first to the left, the others to the right.
 struct Table<const N: usize> {
     head: [String; N],
     rows: Vec<[String; N]>,
@@ -213,7 +213,7 @@ impl<const N: usize> Table<N> {
         self.rows.push(cells);
     }
 
-    /// The table and a blank line; nothing at all if it has no rows.
+    /// Returns the table and a blank line, or nothing if it has no rows.
     fn finish(self) -> String {
         let mut text = String::new();
         if self.rows.is_empty() {

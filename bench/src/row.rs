@@ -1,16 +1,16 @@
-//! A row of the table: one operation of one library on one workload.
+//! Rows of the table: one operation of one library on one workload.
 
 use crate::Result;
 use crate::data::Workload;
 use std::fmt::{self, Display};
 use std::hint::black_box;
 
-/// What a row is called: `prompty prepare`.
+/// The name of a row, such as `prompty prepare`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowName {
     /// The library.
     pub library: &'static str,
-    /// What it does: `load`, `render` or `prepare`.
+    /// The operation: `load`, `render` or `prepare`.
     pub operation: &'static str,
 }
 
@@ -20,17 +20,17 @@ impl Display for RowName {
     }
 }
 
-/// What a library offers: how to get an operation ready for a workload.
+/// An operation of a library that can be prepared for any workload.
 #[derive(Clone, Copy)]
 pub struct Entry {
-    /// What its rows are called.
+    /// The name of its rows.
     pub name: RowName,
-    /// Does all that a program would do once, such as loading, and returns what it would repeat.
+    /// Does everything that a program would do once, such as loading, and returns the part to repeat.
     pub ready: fn(&Workload) -> Result<Operation>,
 }
 
 impl Entry {
-    /// An operation of a library.
+    /// Creates an entry for an operation of a library.
     pub const fn new(
         library: &'static str,
         operation: &'static str,
@@ -39,7 +39,7 @@ impl Entry {
         Entry { name: RowName { library, operation }, ready }
     }
 
-    /// The operation, ready, and known to produce what the workload expects.
+    /// Prepares the operation and checks that it produces the workload's expected text.
     pub fn row(&self, workload: &Workload) -> Result<Row> {
         let (name, on) = (self.name, &workload.name);
         let operation = (self.ready)(workload).map_err(|e| format!("{name} on {on}: {e}"))?;
@@ -52,7 +52,7 @@ impl Entry {
     }
 }
 
-/// Points at the first line that is not as expected.
+/// Describes the first line that differs from the expected text.
 fn difference(what: &str, text: &str, workload: &Workload) -> String {
     let (mut found, mut expected) = (text.lines(), workload.expected.lines());
     for line in 1.. {
@@ -65,23 +65,23 @@ fn difference(what: &str, text: &str, workload: &Workload) -> String {
     format!("{what}: {} bytes, and {} were expected", text.len(), workload.expected.len())
 }
 
-/// An operation that can be repeated.
+/// A repeatable operation.
 pub struct Operation {
-    /// The text it produces; none if it produces no text.
+    /// The text that the operation produces, if any.
     text: Option<String>,
     batch: Box<dyn Fn(u64) + Send + Sync>,
 }
 
 impl Operation {
-    /// Repeats `operate`; `show` tells what it produced as text.
+    /// Creates an operation that repeats `operate`. `show` converts the result to text.
     ///
-    /// What is measured includes dropping the result: a program pays for that too.
+    /// The measurement includes dropping the result, because a program pays for that too.
     pub fn new<T, E>(
         operate: impl Fn() -> Result<T, E> + Send + Sync + 'static,
         show: impl FnOnce(T) -> Option<String>,
     ) -> Result<Operation, E> {
         let text = show(operate()?);
-        // The loop is in here so that a repetition costs no call through a pointer.
+        // The loop is inside the closure, so that a repetition costs no indirect call.
         let batch = move |times| {
             for _ in 0..times {
                 let _ = black_box(operate());
@@ -90,7 +90,8 @@ impl Operation {
         Ok(Operation::batched(text, batch))
     }
 
-    /// Does its own repeating, for what has to be entered before it is repeated (an async runtime).
+    /// Creates an operation that repeats itself, for operations with a context to enter first, such as an async
+    /// runtime.
     pub fn batched(text: Option<String>, batch: impl Fn(u64) + Send + Sync + 'static) -> Operation {
         Operation { text, batch: Box::new(batch) }
     }
@@ -98,13 +99,13 @@ impl Operation {
 
 /// One operation of one library on one workload.
 pub struct Row {
-    /// What it is called.
+    /// The name of the row.
     pub name: RowName,
     operation: Operation,
 }
 
 impl Row {
-    /// A row that counts something; an error if it counts anything but `expected`.
+    /// Creates a row that counts something. Returns an error if the count is not `expected`.
     pub fn counting(name: RowName, operation: Operation, expected: usize) -> Result<Row> {
         match operation.text.as_deref() {
             Some(count) if count == expected.to_string() => Ok(Row { name, operation }),
@@ -112,7 +113,7 @@ impl Row {
         }
     }
 
-    /// Performs the operation so many times.
+    /// Repeats the operation.
     pub fn run(&self, times: u64) {
         (self.operation.batch)(times);
     }

@@ -1,4 +1,4 @@
-//! Streamed answers: how fast events, and the answers in them, are read, and whether that depends on how many there are.
+//! Streamed answers: the rate at which events and deltas are read, and whether it depends on the length of the stream.
 
 use crate::Result;
 use crate::measure::{Effort, time};
@@ -9,20 +9,20 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use tympan::wire::{DEFAULT_MAX_EVENT_BYTES, Protocol, SseDecoder, StreamDecoder};
 
-/// How long the streams are, in MB.
+/// The sizes of the streams, in MB.
 pub const SIZES: [usize; 3] = [1, 4, 16];
 
-/// As much as a network hands over at a time.
+/// The size of the chunks, about as much as a network delivers at a time.
 const PIECE: usize = 16 << 10;
 
-/// A row on a stream of one size.
+/// The rate of a row on a stream of one size.
 #[derive(Debug)]
 pub struct StreamRate {
-    /// Which row.
+    /// The name of the row.
     pub name: RowName,
-    /// The stream's size, in MB.
+    /// The size of the stream, in MB.
     pub megabytes: usize,
-    /// Input, by time.
+    /// The input rate.
     pub megabytes_per_second: f64,
 }
 
@@ -42,7 +42,7 @@ pub fn rates(effort: Effort) -> Result<Vec<StreamRate>> {
     Ok(rates)
 }
 
-/// A chat's stream of about so many bytes, as OpenAI sends it.
+/// Creates a stream of about this many bytes, in OpenAI's chat format.
 pub fn chat_stream(bytes: usize) -> Arc<str> {
     let mut text = String::with_capacity(bytes + 512);
     let chunk = |content: &str| {
@@ -64,14 +64,14 @@ pub fn chat_stream(bytes: usize) -> Arc<str> {
     text.into()
 }
 
-/// Every row counts the same events.
+/// Returns the rows, after checking that they count the same events.
 fn rows(text: &Arc<str>) -> Result<Vec<Row>> {
     let events = text.matches("\n\n").count();
     let (ours, theirs, answers) = (text.clone(), text.clone(), text.clone());
     let rows = [
         ("tympan", "events", Operation::new(move || our_events(&ours), |n| Some(n.to_string()))?),
         ("eventsource-stream", "events", Operation::new(move || their_events(&theirs), |n| Some(n.to_string()))?),
-        // The last event ends the answer, and is none of it.
+        // The last event ends the answer and contains no delta.
         ("tympan", "chat", Operation::new(move || our_deltas(&answers), |n| Some((n + 1).to_string()))?),
     ];
     let rows = rows.map(|(library, operation, ready)| Row::counting(RowName { library, operation }, ready, events));
@@ -104,7 +104,7 @@ fn our_deltas(text: &str) -> Result<usize> {
 
 fn their_events(text: &str) -> Result<usize> {
     let pieces = stream::iter(text.as_bytes().chunks(PIECE).map(Ok::<_, Infallible>));
-    // Nothing in it ever waits.
+    // The stream is in memory, so it never waits.
     let events = pieces.eventsource().filter(|event| std::future::ready(event.is_ok())).count().now_or_never();
     Ok(events.ok_or("the stream waits")?)
 }

@@ -1,16 +1,16 @@
-//! Two threads against one.
+//! Two threads compared with one.
 //!
-//! On the clock on the wall, since a thread that waits for another spends no CPU time. That clock also runs while other
-//! programs do; so the best of several attempts counts, and a peer is measured alongside to show what the machine gives.
+//! This uses wall-clock time, because a thread that waits for another uses no CPU time. Other programs affect that
+//! clock, so the best of several attempts counts, and a peer is measured as well to show what the machine can deliver.
 
 use crate::row::Row;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Short, so that some attempts find the machine quiet; long beside the start of a thread.
+/// Short, so that some attempts find the machine idle, but long compared with the start of a thread.
 const ATTEMPT: Duration = Duration::from_millis(15);
 
-/// How many times as much two threads get done as one, for a row that takes about `ns`.
+/// Returns the throughput of two threads relative to one, for a row that takes about `ns` nanoseconds.
 pub fn scaling(row: &Row, ns: f64, attempts: u32) -> f64 {
     let times = (ATTEMPT.as_nanos() as f64 / ns).max(1.0) as u64;
     let (mut one, mut two) = (Duration::MAX, Duration::MAX);
@@ -21,7 +21,7 @@ pub fn scaling(row: &Row, ns: f64, attempts: u32) -> f64 {
     2.0 * one.as_secs_f64() / two.as_secs_f64()
 }
 
-/// How long it takes until each of so many threads has repeated the row so many times.
+/// Returns the time until all threads have repeated the row this many times.
 fn wall_time(row: &Row, times: u64, threads: usize) -> Duration {
     let started = Instant::now();
     thread::scope(|scope| {

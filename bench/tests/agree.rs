@@ -1,4 +1,4 @@
-//! Rates can be compared only if the work is the same: every library must produce the expected text.
+//! Rates are only comparable if the work is the same: every library must produce the expected text.
 
 use tympan_bench::{data, generate, peers};
 

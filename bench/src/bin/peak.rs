@@ -1,4 +1,4 @@
-//! Prints, as JSON, the most that each row allocates at a time on the large value, in multiples of the output.
+//! Prints the peak allocation of each row on the large value as JSON, in multiples of the output.
 
 use peak_alloc::PeakAlloc;
 use tympan_bench::memory::Peaks;

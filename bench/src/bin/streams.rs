@@ -1,6 +1,6 @@
-//! Prints, as JSON, what a stream costs in memory while a thousand of them are open in one process.
+//! Prints the memory usage per stream as JSON, with a thousand streams open in one process.
 //!
-//! The server is a process of its own, so that what it needs is not counted.
+//! The server is a separate process, so that its memory is not counted.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -11,17 +11,17 @@ use tympan::wire::{Protocol, WireRequest};
 use tympan_bench::Result;
 use tympan::net::client::{HttpClient, HttpOptions, ProxyPolicy};
 
-/// How many streams are open at the same time.
+/// The number of streams that are open at the same time.
 const STREAMS: usize = 1000;
 
-/// How many events each of them brings.
+/// The number of events per stream.
 const EVENTS: usize = 200;
 
-/// An event of a usual size.
+/// An event of typical size.
 const EVENT: &str = "data: {\"id\":\"chatcmpl-1\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"m\",\
      \"choices\":[{\"index\":0,\"delta\":{\"content\":\" word\"},\"finish_reason\":null}]}\n\n";
 
-/// What each of them may cost.
+/// The maximum memory usage per stream.
 const MAX_BYTES: u64 = 64 << 10;
 
 fn main() -> Result<()> {
@@ -38,7 +38,7 @@ fn main() -> Result<()> {
     if peak > MAX_BYTES { Err(format!("more than {MAX_BYTES} bytes a stream").into()) } else { Ok(()) }
 }
 
-/// Bytes a stream: with all of them open, and at the worst moment.
+/// Returns the bytes per stream: with all of them open, and at the peak.
 fn measure(port: &str) -> Result<(u64, u64)> {
     let client = HttpClient::new(HttpOptions { proxy: ProxyPolicy::None, ..HttpOptions::default() })?;
     let request = WireRequest {
@@ -49,7 +49,7 @@ fn measure(port: &str) -> Result<(u64, u64)> {
         headers: Vec::new(),
         body: "{}".to_owned(),
     };
-    // The threads and everything else that is needed once.
+    // Allocate threads and everything else that is only needed once.
     drop(client.stream(request.clone()).wait()?);
     let before = memory("VmRSS:")?;
     let tasks: Vec<_> = (0..STREAMS).map(|_| client.stream(request.clone())).collect();
@@ -75,14 +75,14 @@ fn measure(port: &str) -> Result<(u64, u64)> {
     Ok((each(open), each(memory("VmHWM:")?)))
 }
 
-/// A figure of this process, in bytes.
+/// Returns a memory statistic of this process, in bytes.
 fn memory(name: &str) -> Result<u64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix(name)).ok_or("the system does not say")?;
     Ok(line.trim().trim_end_matches(" kB").parse::<u64>()? << 10)
 }
 
-/// Begins every answer at once, and goes on with all of them when the last one has been asked for.
+/// Starts every answer immediately, and continues all of them after the last request has arrived.
 fn serve() -> Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     println!("{}", listener.local_addr()?.port());

@@ -1,7 +1,7 @@
-//! Prints, as JSON, what the loop around tools costs: time for each round beside the same calls made by hand, memory over
-//! ten thousand rounds, and how long it takes to stop it, whatever it waits for.
+//! Prints the cost of the tool loop as JSON: the time per round compared with the same calls made by hand, the memory
+//! usage over ten thousand rounds, and the time to cancel a turn, whatever it waits for.
 //!
-//! The model is a function that answers at once, so that all that is left is the loop.
+//! The model is a function that answers immediately, so that only the loop is measured.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
@@ -19,23 +19,23 @@ use tympan::{ModelCall, Provider, Reply, RunOptions, Runtime, TurnRun, TurnSetti
 #[global_allocator]
 static HEAP: PeakAlloc = PeakAlloc;
 
-/// Rounds of a turn that is timed.
+/// The rounds of a timed turn.
 const ROUNDS: usize = 500;
-/// How often each way is timed; the best counts, because other programs run on the machine too.
+/// The number of repetitions. The best one counts, because other programs run on the machine too.
 const REPEATS: usize = 20;
-/// Rounds of a turn whose memory is looked at.
+/// The rounds of a turn whose memory usage is measured.
 const MANY_ROUNDS: usize = 10_000;
-/// Tools that are called at once.
+/// The number of concurrent tool calls.
 const AT_ONCE: usize = 200;
-/// What a round may cost besides the calls.
+/// The maximum cost of a round in addition to the calls, in microseconds.
 const MAX_MICROSECONDS: f64 = 50.0;
-/// What may be left of ten thousand rounds besides the conversation.
+/// The maximum memory that ten thousand rounds may retain in addition to the conversation.
 const MAX_KEPT: usize = 256 << 10;
 
-/// How long it may take to stop a turn.
+/// The maximum time to cancel a turn.
 const MAX_STOP_MILLISECONDS: f64 = 10.0;
 
-/// Calls a tool so many times, and then answers.
+/// A model that calls tools for this many rounds and then answers.
 struct Model {
     rounds: usize,
     at_once: usize,
@@ -95,7 +95,7 @@ fn main() -> Result<()> {
     }
 }
 
-/// The shortest time that something takes, in microseconds.
+/// Returns the shortest time of some work, in microseconds.
 fn best(mut work: impl FnMut() -> Result<()>) -> Result<f64> {
     let mut best = f64::INFINITY;
     for _ in 0..REPEATS {
@@ -119,14 +119,14 @@ fn runtime(rounds: usize, at_once: usize) -> Runtime {
     runtime
 }
 
-/// A turn of so many rounds, with so many tools at once.
+/// Runs a turn of this many rounds, with this many concurrent tool calls.
 fn turn(rounds: usize, at_once: usize, options: TurnOptions) -> Result<TurnRun> {
     let turn = TurnOptions { max_iterations: u32::MAX, ..options };
     let settings = TurnSettings { turn, ..TurnSettings::default() };
     Ok(runtime(rounds, at_once).turn(&prompt()?, &Inputs::new(), &settings)?)
 }
 
-/// The same calls without the loop: a model, a tool on the driver, and a list of messages.
+/// Makes the same calls without the loop: a model, a tool on the driver, and a list of messages.
 fn by_hand() -> Result<()> {
     let (runtime, prompt, options) = (runtime(ROUNDS, 1), prompt()?, RunOptions::default());
     let provider = runtime.get_provider("bench").ok_or("no provider")?;
@@ -149,7 +149,7 @@ fn by_hand() -> Result<()> {
     })
 }
 
-/// Bytes that ten thousand rounds leave behind besides the conversation.
+/// Returns the bytes that ten thousand rounds retain in addition to the conversation.
 fn kept() -> Result<usize> {
     drop(turn(10, 1, TurnOptions::default())?);
     let before = HEAP.current_usage();
@@ -161,7 +161,7 @@ fn kept() -> Result<usize> {
     Ok((after - before).saturating_sub(conversation))
 }
 
-/// Bytes in use in the last round of ten thousand that were not in use in the thousandth, where the conversation is cut.
+/// Returns the growth of memory between the thousandth and the ten thousandth round, with a limited conversation.
 fn growth_with_a_budget() -> Result<usize> {
     let runtime = runtime(MANY_ROUNDS, 1);
     let samples = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0)));
@@ -182,7 +182,7 @@ fn growth_with_a_budget() -> Result<usize> {
     Ok(samples.2.load(Ordering::Relaxed).saturating_sub(samples.1.load(Ordering::Relaxed)))
 }
 
-/// What a turn waits for when it is stopped.
+/// What a turn waits for when it is cancelled.
 #[derive(Clone, Copy, PartialEq)]
 enum Waits {
     Model,
@@ -190,12 +190,12 @@ enum Waits {
     Backoff,
 }
 
-/// Never comes back, calls a tool that never does, or always fails; and says so when it is asked.
+/// A model that never answers, calls a tool that never ends, or always fails. It signals when it is called.
 struct Slow(Waits, Mutex<Sender<()>>);
 
 impl Slow {
     fn tell(&self) {
-        // Nobody listens once the turn is over.
+        // Nobody listens after the end of the turn.
         let _ = self.1.lock().map(|told| told.send(()));
     }
 }
@@ -220,7 +220,7 @@ impl Provider for Slow {
     }
 }
 
-/// The longest time of many from a cancellation to the end of a turn, in milliseconds.
+/// Returns the longest time from a cancellation to the end of a turn, in milliseconds.
 fn stopping(waits: Waits) -> Result<f64> {
     let mut slowest: f64 = 0.0;
     for _ in 0..REPEATS {

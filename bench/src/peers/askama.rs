@@ -1,5 +1,5 @@
-//! askama: templates compiled into Rust, over structs instead of JSON. Not a peer but the limit: no program that reads
-//! its prompts from files can have this.
+//! askama: templates compiled to Rust, with structs instead of JSON. It is not a peer but the lower bound: a program
+//! that reads its prompts from files cannot use it.
 
 use crate::Result;
 use crate::data::{LARGE, Workload};
@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-// The templates `W1`, `W2` and `W3`: see `build.rs`.
+// The templates `W1`, `W2` and `W3`. See `build.rs`.
 include!(concat!(env!("OUT_DIR"), "/w1.rs"));
 include!(concat!(env!("OUT_DIR"), "/w2.rs"));
 include!(concat!(env!("OUT_DIR"), "/w3.rs"));

@@ -10,11 +10,11 @@ pub(super) fn entries() -> Vec<Entry> {
     vec![Entry::new("minijinja", "render", render)]
 }
 
-/// The template is compiled once and held on to; inputs are handed over as the JSON they are, at each render.
+/// Renders a template that is compiled once. The inputs are passed as JSON in each render.
 fn render(workload: &Workload) -> Result<Operation> {
     let mut environment = Environment::new();
     environment.add_template_owned("prompt.txt", workload.jinja.clone())?;
-    // A template borrows its environment. Leaked, it needs no lookup by name at each render.
+    // A template borrows its environment. Leaking it avoids a lookup by name in each render.
     let template = Box::leak(Box::new(environment)).get_template("prompt.txt")?;
     let inputs = workload.inputs.clone();
     Ok(Operation::new(move || template.render(Serde(&inputs)), Some)?)

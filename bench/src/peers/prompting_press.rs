@@ -17,8 +17,8 @@ pub(super) fn entries() -> Vec<Entry> {
     ]
 }
 
-/// With its guard on. It does not wrap what a loop goes through, so that with nothing trusted it writes less than
-/// Tympan does.
+/// Renders with the guard on. The guard does not wrap values inside loops, so without trusted inputs it writes less
+/// text than Tympan.
 fn guarded(definition: &str, workload: &Workload) -> Result<Operation> {
     let prompt = Prompt::from_yaml(definition).map_err(|e| e.to_string())?;
     let inputs = Inputs(workload.inputs.clone());
@@ -32,7 +32,7 @@ fn load(workload: &Workload) -> Result<Operation> {
     Ok(Operation::new(move || Prompt::from_yaml(&definition), |_| None).map_err(|e| e.to_string())?)
 }
 
-/// It always hashes the template and the text: that is part of what it returns.
+/// Renders with the hashes of the template and the text, which are always part of the result.
 fn render(workload: &Workload) -> Result<Operation> {
     let prompt = Prompt::from_yaml(&workload.press).map_err(|e| e.to_string())?;
     let inputs = Inputs(workload.inputs.clone());
@@ -41,7 +41,7 @@ fn render(workload: &Workload) -> Result<Operation> {
     Ok(Operation::new(operate, |rendered| Some(rendered.text)).map_err(|e| e.to_string())?)
 }
 
-/// JSON inputs with nothing to validate, so that validation costs nothing.
+/// JSON inputs without validation rules, so that validation is free.
 #[derive(Serialize, Validate)]
 #[serde(transparent)]
 #[garde(allow_unvalidated)]

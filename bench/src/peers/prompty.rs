@@ -1,4 +1,4 @@
-//! prompty: Prompty's own runtime for Rust.
+//! prompty: the Rust runtime of Prompty.
 
 use super::chat_text;
 use crate::Result;
@@ -20,8 +20,8 @@ fn load(workload: &Workload) -> Result<Operation> {
     Ok(Operation::new(move || ::prompty::load_from_string(&file, FILE), |_| None)?)
 }
 
-/// `prepare` is async, though it never waits for anything. A program that uses it is async already, so the runtime is
-/// entered once for many calls: what is measured is the `.await` alone.
+/// Prepares messages. `prepare` is async, although it never waits. A program that uses it is already async, so the
+/// runtime is entered once for many calls and only the `.await` is measured.
 fn prepare(workload: &Workload) -> Result<Operation> {
     static DEFAULTS: Once = Once::new();
     DEFAULTS.call_once(::prompty::register_defaults);

@@ -1,4 +1,4 @@
-//! Tympan: the only file here that calls it.
+//! Tympan. This is the only file that calls it.
 
 use super::chat_text;
 use crate::Result;
@@ -28,7 +28,7 @@ fn definition_load(workload: &Workload) -> Result<Operation> {
     Ok(Operation::new(move || Prompt::from_yaml(&definition), |_| None)?)
 }
 
-/// With both hashes, which prompting-press always makes.
+/// Renders a definition with both hashes, which prompting-press always computes.
 fn definition_render(workload: &Workload) -> Result<Operation> {
     let prompt = Prompt::from_yaml(&workload.press)?;
     let inputs = workload.inputs.clone();
@@ -36,7 +36,7 @@ fn definition_render(workload: &Workload) -> Result<Operation> {
     Ok(Operation::new(operate, |(_, rendered)| Some(rendered.into_text()))?)
 }
 
-/// The same with the guard on: with the trust that the workload declares, and with none at all, so that every
+/// Renders a definition with the guard on: with the declared trust, and with no trusted inputs, so that every
 /// interpolation is wrapped.
 fn definition_guarded(definition: &str, workload: &Workload) -> Result<Operation> {
     let prompt = Prompt::from_yaml(definition)?;
@@ -54,14 +54,14 @@ fn load(workload: &Workload) -> Result<Operation> {
     Ok(Operation::new(move || load_str(&file, FILE, "."), |_| None)?)
 }
 
-/// The template that template engines get, so that the work is the same: loops instead of threads.
+/// Renders the template of the template engines, so that the work is the same: loops instead of threads.
 fn render(workload: &Workload) -> Result<Operation> {
     let prompt = load_str(&workload.bare_prompty(), FILE, ".")?;
     let inputs = workload.inputs.clone();
     Ok(Operation::new(move || tympan::render(&prompt, &inputs), |rendered| Some(rendered.into_text()))?)
 }
 
-/// The file that Prompty's own runtime gets.
+/// Prepares the same file as Prompty's runtime.
 fn prepare(workload: &Workload) -> Result<Operation> {
     let prompt = load_str(&workload.prompty, FILE, ".")?;
     let inputs = workload.inputs.clone();
