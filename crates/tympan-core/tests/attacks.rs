@@ -1,4 +1,4 @@
-//! Attacks on a render: the cases in `fixtures/attacks`, in the form of the public corpus.
+//! Attacks on rendering: the cases in `fixtures/attacks`, in the format of the public corpus.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ fn cases(file: &str) -> Vec<Value> {
     serde_json::from_str(&text).expect("a list of cases")
 }
 
-/// Replaces the corpus's generators by what they generate.
+/// Replaces the generators of a case with what they generate.
 fn expand(value: &Value) -> Value {
     match value {
         Value::Object(map) => match map.iter().next().map(|(name, args)| (name.as_str(), args)) {
@@ -65,7 +65,7 @@ fn nobody_forges_a_message_or_takes_one_away() {
     assert!(cases.len() >= 228, "{} cases", cases.len());
 }
 
-/// What an input's keys hold is marked by the guard, found by strict mode, and labelled in segments.
+/// Text from the keys of an input is marked by the guard, rejected by strict mode, and labelled in segments.
 #[test]
 fn keys_are_not_the_authors() {
     let cases = cases("provenance.json");
@@ -94,8 +94,8 @@ fn keys_are_not_the_authors() {
     assert!(seen >= 31, "{seen} cases");
 }
 
-/// Whatever a case asks for, it ends in messages or in an error that says what is too much. How much memory it takes is
-/// asserted in `cost_render.rs`.
+/// Every case ends with messages or with an error that names the exceeded limit. `cost_render.rs` tests the memory
+/// usage.
 #[test]
 fn every_render_ends() {
     let cases = cases("bounds.json");
@@ -110,8 +110,8 @@ fn every_render_ends() {
     assert!(cases.len() >= 33, "{} cases", cases.len());
 }
 
-/// The author's origin is claimed in two files alone: by the proof that the compiler hands out, and by the constructors
-/// that ask for it or for pieces with origins of their own.
+/// Only two files can claim the author's origin: the proof that the compiler hands out, and the constructors that
+/// require it or pieces with their own origins.
 #[test]
 fn only_the_compiler_speaks_for_the_author() {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/template");

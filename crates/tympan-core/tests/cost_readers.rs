@@ -1,4 +1,4 @@
-//! What it takes to read something grows no faster than what is read: prompt files, inputs, templates, threads.
+//! The cost of reading prompt files, inputs, templates and threads grows no faster than their size.
 
 mod cost;
 
@@ -12,7 +12,7 @@ use tympan::template::{CompileOptions, Syntax, Template};
 use tympan::text::source::SourceFile;
 use tympan::{Inputs, Prompt};
 
-/// A text that is made of numbered pieces.
+/// Concatenates numbered pieces.
 fn pieces(size: usize, piece: impl FnMut(usize) -> String) -> String {
     (0..size).map(piece).collect()
 }
@@ -22,14 +22,14 @@ fn prompt_file(front_matter: String, template: String) -> Box<dyn Fn()> {
     let source = SourceFile::new("a.prompty", format!("---\n{front_matter}---\n{template}"));
     Box::new(move || {
         let (document, findings) = prompty::parse_as_far_as_possible(&source, &mut NoReferences);
-        // Whoever shows findings looks up all their places.
+        // Look up the positions of all findings, as any program that displays them does.
         let lines: usize =
             findings.iter().filter_map(|found| found.span).map(|at| source.line_column(at.start).line).sum();
         assert!(document.is_some() || !findings.is_empty() || lines > 0);
     })
 }
 
-/// Reads a prompt definition, and looks for what is worth knowing about it.
+/// Reads and checks a prompt definition.
 fn definition(text: String) -> Box<dyn Fn()> {
     Box::new(move || match Prompt::from_yaml(&text) {
         Ok(prompt) => drop(prompt.check()),
@@ -57,7 +57,7 @@ fn yaml_directive(metadata: String) -> Box<dyn Fn()> {
     Box::new(move || drop(directives::parse(&source)))
 }
 
-/// Compiles a template as a prompt file has it, and follows its inputs.
+/// Compiles a template as in a prompt file and traces its inputs.
 fn template(text: String) -> Box<dyn Fn()> {
     Box::new(move || {
         let spec = PromptSpec { instructions: text.clone(), ..PromptSpec::default() };
@@ -82,7 +82,7 @@ fn thread(value: Json) -> Box<dyn Fn()> {
     Box::new(move || drop(parse_thread(&value, ThreadRoles::Any).map(|messages| messages.len())))
 }
 
-/// A conversation of so many rounds of a call and its result.
+/// Returns a conversation with this many rounds of a tool call and its result.
 fn calls_and_results(size: usize) -> Json {
     let round = |index: usize| {
         let call = json!({"id": format!("c{index}"), "function": {"name": "f", "arguments": "{}"}});

@@ -1,8 +1,8 @@
-//! What a render costs: every filter, method, function and operator is charged for what it does, the charge grows no
-//! faster than what it is applied to, and memory does not exceed what was charged.
+//! The cost of rendering: every filter, method, function and operator is charged for what it does, the charge grows no
+//! faster than its operands, and the memory usage does not exceed the charge.
 //!
-//! Work is counted in the engine's own steps and bytes, which are found by trying limits. So the test gives the same
-//! answer on every machine.
+//! Work is counted in the engine's own steps and bytes, which are found by trying limits. So the result is the same on
+//! every machine.
 
 use peak_alloc::PeakAlloc;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use tympan::{Inputs, Kind, Prompt};
 #[global_allocator]
 static ALLOCATED: PeakAlloc = PeakAlloc;
 
-/// Operations on a text `v`; `w` is another one, alike or not, and `c` is a few characters.
+/// Operations on a text `v`. `w` is another text, similar or not, and `c` is a few characters.
 const ON_TEXT: &[&str] = &[
     "v | upper",
     "v | lower",
@@ -133,7 +133,7 @@ const ON_TEXT: &[&str] = &[
     "(v, w) == (w, v)",
 ];
 
-/// Operations on a list `l` of as many elements as there are; `m` is a map with as many keys.
+/// Operations on a list `l` of the given size. `m` is a map with as many keys.
 const ON_LISTS: &[&str] = &[
     "l | length",
     "l | join",
@@ -222,7 +222,7 @@ const STATEMENTS: &[&str] = &[
     "{% autoescape true %}{{ v }}{{ l }}{% endautoescape %}",
 ];
 
-/// How the text `v` is made of the input `x`, and what `x` and `w` are, for a size.
+/// How the text `v` is built from the input `x`, and the values of `x` and `w` for a size.
 struct Shape {
     name: &'static str,
     set: &'static str,
@@ -261,7 +261,7 @@ fn prompt(template: &str) -> Prompt {
     Prompt::from_spec(spec)
 }
 
-/// Whether a render comes to an end within the limits. One that is impossible for another reason comes to an end, too.
+/// Returns whether a render stays within the limits. A render that fails for another reason does too.
 fn fits(prompt: &Prompt, inputs: &Inputs, limits: Limits) -> bool {
     let result = prompt.render_with(inputs, &RenderOptions { limits, ..RenderOptions::default() });
     !result.is_err_and(|error| error.kind() == Kind::LimitExceeded)
@@ -270,14 +270,14 @@ fn fits(prompt: &Prompt, inputs: &Inputs, limits: Limits) -> bool {
 const PLENTY: Limits =
     Limits { steps: 1 << 40, output_bytes: 1 << 40, operation_bytes: 1 << 40, total_bytes: 1 << 40, call_depth: 40 };
 
-/// The least limit with which a render fits.
+/// Returns the smallest limit within which a render stays.
 fn least(fits: impl Fn(u64) -> bool) -> u64 {
     let mut high = 64;
     while !fits(high) {
         high *= 2;
     }
     let mut low = high / 2;
-    // Three per cent are near enough.
+    // A precision of three per cent is sufficient.
     while high - low > 1 + high / 32 {
         let middle = low.midpoint(high);
         if fits(middle) { high = middle } else { low = middle }
@@ -294,7 +294,7 @@ fn bytes(prompt: &Prompt, inputs: &Inputs) -> u64 {
     least(|bytes| fits(prompt, inputs, Limits { total_bytes: limit(bytes), ..PLENTY }))
 }
 
-/// The templates, each with the shape of what it is applied to.
+/// Returns the templates, each with the shape of its operands.
 fn rows() -> Vec<(String, &'static Shape)> {
     let mut rows = Vec::new();
     for shape in SHAPES {
@@ -305,7 +305,7 @@ fn rows() -> Vec<(String, &'static Shape)> {
     rows
 }
 
-/// The names that the engine gives when somebody asks for one that it does not have.
+/// Returns the names that the engine suggests for an unknown name.
 fn known(template: &str) -> Vec<String> {
     let error = prompt(template).render(&Inputs::new()).expect_err("there is no such name");
     let help = error.help().expect("it says what there is").to_owned();
@@ -336,7 +336,7 @@ fn charges_grow_no_faster_than_what_they_are_for() {
             (steps(&prompt, &inputs), bytes(&prompt, &inputs))
         };
         let (one, two, four) = (charge(N), charge(2 * N), charge(4 * N));
-        // n log n from 256 to 1024 is a factor of 5; a square is 16.
+        // From 256 to 1024, n log n grows by a factor of 5, and a square by 16.
         let is_fine = |one: u64, two: u64, four: u64| two <= 5 * one / 2 + 500 && four <= 6 * one + 1000;
         if !is_fine(one.0, two.0, four.0) || !is_fine(one.1, two.1, four.1) {
             complaints.push(format!("{template:?}, {}: {one:?} {two:?} {four:?}", shape.name));
@@ -359,7 +359,7 @@ fn memory_does_not_exceed_what_was_charged() {
         let before = ALLOCATED.current_usage();
         assert!(fits(&prompt, &inputs, PLENTY), "{template} renders");
         let used = (ALLOCATED.peak_usage() - before) as u64;
-        // Buffers grow by doubling, and the output has a budget of its own.
+        // Buffers grow by doubling, and the output has a separate budget.
         if used > 4 * charged + (256 << 10) {
             complaints.push(format!("{template:?}, {}: {used} bytes, charged {charged}", shape.name));
         }

@@ -1,4 +1,4 @@
-//! What it takes to make requests, to read answers, and to speak about either grows no faster than they do.
+//! The cost of building requests, reading responses and reporting errors about them grows no faster than their size.
 
 mod cost;
 
@@ -19,12 +19,12 @@ use tympan::wire::response::{Answer, Output};
 use tympan::wire::{EncodeOptions, Function, Protocol, SseDecoder, StreamDecoder, decode, encode};
 use tympan::{Inputs, Message, Prompt, Redactor, RenderOptions, Response, diagnostic};
 
-/// A text that is made of numbered pieces.
+/// Concatenates numbered pieces.
 fn pieces(size: usize, piece: impl FnMut(usize) -> String) -> String {
     (0..size).map(piece).collect()
 }
 
-/// Makes requests of messages, for every protocol of conversations.
+/// Builds requests from messages, for every conversation protocol.
 fn request(messages: Vec<Message>, tools: String) -> Box<dyn Fn()> {
     let file = |provider: &str, api: &str| {
         let model = format!("model: {{id: m, provider: {provider}, apiType: {api}, options: {{cache: auto}}}}\n");
@@ -42,7 +42,7 @@ fn request(messages: Vec<Message>, tools: String) -> Box<dyn Fn()> {
     })
 }
 
-/// A conversation of so many rounds of a call and its result.
+/// Returns a conversation with this many rounds of a tool call and its result.
 fn calls_and_results(size: usize) -> Json {
     let round = |index: usize| {
         let call = json!({"id": format!("c{index}"), "function": {"name": "f", "arguments": "{}"}});
@@ -62,7 +62,7 @@ fn answer(protocol: Protocol, body: String) -> Box<dyn Fn()> {
     Box::new(move || drop(decode(protocol, body.as_bytes())))
 }
 
-/// Reads a stream, cut into pieces of so many bytes.
+/// Reads a stream, cut into pieces of this many bytes.
 fn stream(protocol: Protocol, body: String, cut: usize) -> Box<dyn Fn()> {
     Box::new(move || {
         let mut decoder = StreamDecoder::new(protocol);
@@ -76,7 +76,7 @@ fn stream(protocol: Protocol, body: String, cut: usize) -> Box<dyn Fn()> {
     })
 }
 
-/// Checks the arguments of a call against a schema of JSON.
+/// Validates the arguments of a call with a JSON Schema.
 fn arguments_of(schema: Json, arguments: Json) -> Box<dyn Fn()> {
     let function = Function { name: "f".into(), description: None, parameters: schema, strict: false };
     let options = TurnOptions { tools: vec![TurnTool { function, bindings: Vec::new() }], ..TurnOptions::default() };

@@ -1,4 +1,4 @@
-//! Answers: the cases in `fixtures/response` and `fixtures/stream`, the streams cut at every byte.
+//! Responses: the cases in `fixtures/response` and `fixtures/stream`. Streams are cut at every byte.
 #![expect(clippy::disallowed_methods, reason = "tests read their cases from files")]
 
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ const PROTOCOLS: [Protocol; 5] = [
     Protocol::AnthropicMessages,
 ];
 
-/// The files of a stage, with their protocols.
+/// Returns the files of a stage, with their protocols.
 fn files(stage: &str, extension: &str, at_least: usize) -> Vec<(Protocol, PathBuf)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(stage);
     let mut files = Vec::new();
@@ -37,7 +37,7 @@ fn read_json(path: &Path) -> Value {
     serde_json::from_slice(&std::fs::read(path).expect("the case is there")).expect("it is JSON")
 }
 
-/// A declared output, as a fixture writes it.
+/// Parses a declared output of a fixture.
 fn property(json: &Value) -> Property {
     let kind = json["kind"].as_str().and_then(PropertyKind::from_name).expect("a kind");
     let mut property = Property::new(json["name"].as_str().unwrap_or_default(), kind);
@@ -48,7 +48,7 @@ fn property(json: &Value) -> Property {
     property
 }
 
-/// Compares all that a case says.
+/// Compares a result with everything that a case specifies.
 fn check(name: &Path, expected: &Value, outputs: &Value, result: Result<Response>) {
     let response = match result {
         Ok(response) => response,
@@ -98,7 +98,7 @@ fn whole_answers() {
     }
 }
 
-/// All that comes of a stream in these pieces.
+/// Returns the deltas and the result of a stream in these pieces.
 fn stream<'a>(protocol: Protocol, pieces: impl IntoIterator<Item = &'a [u8]>) -> (Vec<Delta>, Result<Response>) {
     let mut deltas = Vec::new();
     let mut decoder = StreamDecoder::new(protocol);
@@ -110,7 +110,7 @@ fn stream<'a>(protocol: Protocol, pieces: impl IntoIterator<Item = &'a [u8]>) ->
     (deltas, decoder.finish())
 }
 
-/// The same as text that can be compared.
+/// Formats the outcome of a stream for comparison.
 fn shown((deltas, result): (Vec<Delta>, Result<Response>)) -> String {
     let partial = result.as_ref().err().map(|error| error.partial_text().map(str::to_owned));
     format!("{deltas:?} {result:?} {partial:?}")
@@ -156,7 +156,7 @@ fn streams_are_the_same_however_they_are_cut() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
 
-    /// Any bytes, and any cuts: streams of a protocol with a byte changed here and there.
+    /// Arbitrary bytes and cuts: streams of a protocol with some bytes changed.
     #[test]
     fn damaged_streams_are_the_same_however_they_are_cut(
         pick in any::<prop::sample::Index>(),

@@ -1,4 +1,4 @@
-//! Prompt definitions: the fixtures in three syntaxes, and what a constructed prompt does.
+//! Prompt definitions: the fixtures in three syntaxes, and prompts built from them.
 #![allow(clippy::disallowed_methods, reason = "a test may read files")]
 
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ fn load(path: &Path) -> Result<Prompt, Error> {
     Prompt::from_definition_source(SourceFile::new(name, text), syntax)
 }
 
-/// An error and all that came with it, a line each.
+/// Formats an error and the diagnostics reported with it, one per line.
 fn report(error: &Error) -> String {
     let source = error.source_file().expect("it has a source");
     let mut lines = vec![(error.span(), error.message().to_owned(), error.help())];
@@ -82,7 +82,7 @@ fn a_render_says_what_it_is() {
     let prompt = Prompt::from_yaml(ARMS).expect("it is sound");
     let vars = json!({"name": "system:\nAda"});
     let plain = prompt.render_from(&vars).expect("it renders");
-    // One newline at the end of a body is dropped.
+    // One line feed at the end of a body is dropped.
     assert_eq!((plain.text(), plain.variant(), plain.name()), ("Hello system:\nAda!", "default", Some("greet")));
     let options = RenderOptions { variant: Some("warm"), ..RenderOptions::default() };
     let warm = prompt.render_from_with(&vars, &options).expect("it renders");
@@ -291,7 +291,7 @@ const SCRAPS: &[&str] = &[
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
 
-    /// Whatever stands in a file, it is a prompt, or there are errors with places in the file.
+    /// Any text is a valid prompt or gives errors with positions in the text.
     #[test]
     fn any_text_is_a_prompt_or_says_why_not(parts in prop::collection::vec(prop::sample::select(SCRAPS), 0..24)) {
         let text = parts.concat();
@@ -311,7 +311,7 @@ proptest! {
     }
 }
 
-/// Templates that would be dangerous to walk do not get that far, and what gets there is walked quickly.
+/// Templates that would be dangerous to traverse are rejected earlier, and the others are traversed quickly.
 #[test]
 fn large_definitions_are_no_trouble() {
     let mut body = String::new();

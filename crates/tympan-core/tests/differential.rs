@@ -1,8 +1,7 @@
-//! Generated templates and inputs: the engine's text is minijinja's, and it fails where minijinja
-//! fails.
+//! Generated templates and inputs: the engine renders the same text as minijinja and fails where minijinja fails.
 //!
-//! Inside a text (`~`, `join`, `upper`, …) minijinja prints some values as Python does, so the grammar
-//! puts none of them there; `{{ … }}` prints all values, by the formatter that the oracle is given.
+//! Inside a text (`~`, `join`, `upper`, …), minijinja prints some values as Python does, so the grammar does not
+//! generate these there. `{{ … }}` prints all values with the formatter that is passed to the oracle.
 
 mod grammar;
 mod oracle;
@@ -48,31 +47,31 @@ fn inputs() -> impl Strategy<Value = JsonMap> {
     )
 }
 
-/// Where the engine fails by decision and minijinja does not.
+/// Returns whether the engine fails by design where minijinja does not.
 fn is_decided(error: &Error, lenient: bool) -> bool {
-    // An undefined variable is an error wherever it is used; minijinja hands it on to some filters.
+    // Any use of an undefined variable is an error, but minijinja passes it to some filters.
     let is_undefined = error.kind() == Kind::UndefinedVariable && !lenient;
-    // None is not an empty list, as in Python.
+    // As in Python, none is not an empty list.
     is_undefined || error.message().contains("none cannot be iterated over")
 }
 
 fn compare(template: &str, inputs: &JsonMap, lenient: bool) -> Result<(), TestCaseError> {
     let compiled = Template::compile(template, CompileOptions::default());
     let ours = compiled.and_then(|template| template.render_json(inputs, lenient));
-    // minijinja panics at a few operations on nothing, such as `""[::-1]`: then it has no opinion.
+    // minijinja panics in a few operations on empty values, such as `""[::-1]`. There is nothing to compare then.
     let Ok(theirs) = std::panic::catch_unwind(|| oracle::render(template, inputs, lenient)) else { return Ok(()) };
     match (ours, theirs) {
         (Ok(ours), Ok(theirs)) => prop_assert_eq!(ours.as_str(), &theirs, "{}", template),
         (Err(_), Err(_)) => {}
         (Err(ours), Ok(_)) if is_decided(&ours, lenient) => {}
-        // Lenient means that what is undefined is empty; minijinja has filters that refuse it.
+        // In lenient mode, undefined values are empty, but some of minijinja's filters reject them.
         (Ok(_), Err(_)) if lenient => {}
         (ours, theirs) => prop_assert!(false, "{}\n{:?}\n{:?}", template, ours, theirs),
     }
     Ok(())
 }
 
-/// The same cases every time: a difference from the oracle is found by whoever makes it.
+/// The seed is fixed, so that a failure is caused by the current change and not by chance.
 fn config() -> ProptestConfig {
     ProptestConfig { cases: 1000, failure_persistence: None, rng_seed: RngSeed::Fixed(7), ..ProptestConfig::default() }
 }

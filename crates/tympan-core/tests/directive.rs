@@ -1,4 +1,4 @@
-//! What holds for directives whatever their steps and inputs say.
+//! Properties of directives that hold for any steps and inputs.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -6,7 +6,7 @@ use tympan::directive::{INSTRUCTION, load};
 use tympan::text::source::SourceFile;
 use tympan::{Error, Inputs, Prompt, Rendered, Role, chat};
 
-/// Parts of steps: text, references, and what only looks like them.
+/// Parts of steps: text, references, and text that only looks like a reference.
 const STEPS: &[&str] = &[
     "text",
     "\n",
@@ -33,7 +33,7 @@ fn prompt(steps: &str) -> Result<Prompt, Error> {
     load(SourceFile::new("d.md", text), INSTRUCTION)
 }
 
-/// Puts values in by hand: one pass from left to right.
+/// Inserts values by hand, in one pass from left to right.
 fn by_hand(steps: &str, inputs: &Inputs) -> Option<String> {
     let (mut out, mut rest) = (String::new(), steps);
     while let Some(at) = rest.find("{input:") {
@@ -64,7 +64,7 @@ fn check(steps: &str, inputs: &Inputs, rendered: Result<Rendered, Error>) -> Res
     let body = if steps.trim().is_empty() { String::new() } else { format!("{expected}\n\n") };
     let expected = format!("{INSTRUCTION}\n\n<directive name=\"d\">\n\n{body}</directive>");
     prop_assert_eq!(rendered.text(), &expected);
-    // Every byte of an input is known as that input's, and nothing else is.
+    // Every byte of an input has that input as its origin, and no other byte has.
     let names: Vec<(&str, Vec<String>)> = rendered
         .segments()
         .filter(|segment| !rendered.is_trusted(segment))
@@ -89,14 +89,14 @@ proptest! {
         b in prop::option::of(r"(\{input:[abc]\?\}|user:|\n|[}{:|?]){0,5}"),
     ) {
         let steps = parts.concat();
-        // Parts may come together to references to what is not declared.
+        // Parts may combine to references to undeclared inputs.
         let Ok(prompt) = prompt(&steps) else { return Ok(()) };
         let given = [("a", a), ("b", b)];
         let inputs: Inputs = given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), json!(value?)))).collect();
         check(&steps, &inputs, prompt.render(&inputs))?;
     }
 
-    /// No text makes the reader panic, and every finding has a place in it.
+    /// No text makes the parser panic, and every finding has a position in the text.
     #[test]
     fn any_text_is_read(
         parts in prop::collection::vec(prop::sample::select(&[

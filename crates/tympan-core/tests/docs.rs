@@ -11,14 +11,14 @@ const TEMPLATES: &str = include_str!("../../../docs/guide/templates.md");
 #[test]
 fn every_error_is_listed() {
     for kind in Kind::ALL {
-        // Of messages with details, what stands before them.
+        // Compare only the part of the message before its details.
         let (start, _) = kind.pattern().split_once("{}").expect("a pattern has a place for details");
         let row = format!("| `{}` | `{}` | {start}", kind.code(), kind.class().as_str());
         assert!(ERRORS.contains(&row), "docs/guide/errors.md lacks a row that begins with: {row}");
     }
 }
 
-/// The names in the help of an error about one that does not exist.
+/// Returns the names in the help of an error about an unknown name.
 fn known_names(source: &str) -> Vec<String> {
     let template = Template::compile(source, CompileOptions::default()).expect("it compiles");
     let error = template.render_json(&JsonMap::new(), false).expect_err("there is none of that name");
@@ -54,7 +54,7 @@ fn every_provider_is_listed() {
     }
 }
 
-/// The guide says so.
+/// As the guide promises.
 #[test]
 fn prompts_can_be_shared_between_threads() {
     fn shared<T: Send + Sync>() {}

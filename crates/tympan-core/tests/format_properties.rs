@@ -1,10 +1,10 @@
-//! Reading never panics, and its places lie in the text, whatever the text.
+//! For any text, parsing does not panic, and positions are inside the text.
 
 use proptest::prelude::*;
 use tympan::format::{ReferencedFile, Resolve, prompty};
 use tympan::text::source::SourceFile;
 
-/// A host on which everything exists and nothing is secret.
+/// A host on which every file and variable exists, and nothing is secret.
 struct Echo;
 
 impl Resolve for Echo {
@@ -32,7 +32,7 @@ fn check(text: String) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Pieces that prompt files are made of, so that chance puts together more than noise.
+/// Returns typical pieces of prompt files, so that random texts are more than noise.
 fn piece() -> impl Strategy<Value = String> {
     let words = [
         "---\n",

@@ -1,7 +1,7 @@
-//! The types of prompt definitions are those that typify makes of the schema.
+//! The types of prompt definitions are up to date with the schema from which typify generates them.
 //!
-//! They are kept in the tree, because typify and what it needs take longer to build than the engine itself.
-//! `UPDATE_GENERATED=1` writes them anew.
+//! The generated code is checked in, because typify and its dependencies take longer to build than the engine itself.
+//! `UPDATE_GENERATED=1` regenerates it.
 
 use typify_impl::{TypeSpace, TypeSpaceSettings};
 
@@ -10,7 +10,7 @@ const HEAD: &str =
 
 fn generate(schema: &str) -> String {
     let mut schema: serde_json::Value = serde_json::from_str(schema).expect("the schema is JSON");
-    // typify has no type for "any text but this": the check of the document's shape knows the rule.
+    // typify has no type for "any text but this". The validation of the document covers this rule.
     schema["properties"]["variants"].as_object_mut().expect("variants").remove("propertyNames");
     let schema = serde_json::from_value(schema).expect("typify knows the keywords");
     let mut settings = TypeSpaceSettings::default();

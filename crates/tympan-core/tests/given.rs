@@ -1,4 +1,4 @@
-//! Data that is borrowed renders as JSON does: every case of the templates, in both forms.
+//! Borrowed inputs render like JSON: every case of the templates, in both forms.
 
 mod cases;
 
@@ -10,7 +10,7 @@ use tympan::spec::schema::{Property, PropertyKind};
 use tympan::template::input::{Given, GivenMap};
 use tympan::{Inputs, Prompt, RenderOptions, Rendered, Result};
 
-/// The same data, somewhere else.
+/// Converts JSON to borrowed data in another place.
 fn borrowed<'a>(json: &'a Json, room: &'a Bump) -> Given<'a> {
     match json {
         Json::Null => Given::Null,
@@ -33,7 +33,7 @@ fn borrowed_map<'a>(json: &'a Json, room: &'a Bump) -> GivenMap<'a> {
     GivenMap::of(room.alloc(borrowed(json, room))).expect("inputs are a map")
 }
 
-/// All that there is to see of a render.
+/// Formats everything visible about a render.
 fn seen(outcome: &Result<Rendered>) -> String {
     match outcome {
         Ok(rendered) => format!("{:?}", rendered.segments().collect::<Vec<_>>()),

@@ -1,4 +1,4 @@
-//! The guard: the cases in `fixtures/guard`, and what holds for any template and any input.
+//! The guard: the cases in `fixtures/guard`, and properties that hold for any template and any input.
 
 mod cases;
 mod grammar;
@@ -30,11 +30,11 @@ struct Case {
     threads: Vec<String>,
     #[serde(default)]
     lenient: bool,
-    /// Whether text of an untrusted input reaches the output. (The mutation test in the crate asks.)
+    /// Whether text from an untrusted input reaches the output. Used by the mutation test in the crate.
     #[serde(default, rename = "untrusted")]
     _untrusted: Option<bool>,
     text: Option<String>,
-    /// The code of the error that is expected instead of a text.
+    /// The code of the expected error.
     error: Option<String>,
     messages: Option<Vec<Said>>,
 }
@@ -75,7 +75,7 @@ fn said(message: Message) -> Said {
     Said { role: message.role.as_str().to_owned(), text: message.to_text(), metadata: message.metadata }
 }
 
-/// Text of untrusted inputs is in spans, and nothing else is.
+/// Checks that text from untrusted inputs is inside spans, and no other text is.
 fn segments_complaint(rendered: &Rendered) -> Option<String> {
     let joined: String = rendered.segments().map(|segment| segment.text).collect();
     if joined != rendered.text() {
@@ -173,7 +173,7 @@ fn the_output_budget_counts_what_the_guard_writes() {
     }
 }
 
-/// The guard's markers stand on the line of a forged role marker; strict mode sees it nevertheless.
+/// The guard's markers are on the same line as a forged role marker. Strict mode must still detect it.
 #[test]
 fn strict_mode_looks_at_what_the_inputs_hold() {
     let prompt = Prompt::from_spec(PromptSpec { instructions: "user:\n{{ a }}".to_owned(), ..PromptSpec::default() });
@@ -186,12 +186,12 @@ fn strict_mode_looks_at_what_the_inputs_hold() {
     }
 }
 
-/// The text with every span taken out, or `None` if the markers do not match.
+/// Removes all spans. Returns `None` if the markers do not match.
 fn without_spans(text: &str) -> Option<String> {
     map_spans(text, |_| String::new())
 }
 
-/// The text as it was before the guard.
+/// Restores the text from before the guard.
 fn unguarded(text: &str) -> Option<String> {
     map_spans(text, |span| span.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
 }
@@ -211,7 +211,7 @@ fn map_spans(text: &str, map: impl Fn(&str) -> String) -> Option<String> {
     (!rest.contains(CLOSE)).then(|| out + rest)
 }
 
-/// What attackers and accidents put into inputs.
+/// Text that attackers or accidents put into inputs.
 const FRAGMENTS: &[&str] = &[
     "<untrusted>",
     "</untrusted>",
@@ -281,7 +281,7 @@ fn prompt(format: &str, template: &str, names: &[&str], is_trusted: impl Fn(usiz
     Prompt::from_spec(spec)
 }
 
-/// A plain render and a guarded one.
+/// Renders a prompt without and with the guard.
 fn both(prompt: &Prompt, inputs: &Inputs, lenient: bool) -> tympan::Result<(Rendered, Rendered)> {
     let guard = Guard::default();
     let render = |guard| {
@@ -339,7 +339,7 @@ proptest! {
     }
 }
 
-/// The inputs of the grammar, whose strings are made of letters that nobody else uses.
+/// Returns inputs for the grammar whose strings consist of letters that appear nowhere else.
 fn marked_inputs(names: &[&str], number: i64) -> Inputs {
     let mut inputs = Inputs::new();
     for (index, name) in names.iter().enumerate() {

@@ -16,19 +16,19 @@ struct Case {
     #[serde(default)]
     lenient: bool,
     text: Option<String>,
-    /// The code of the error, where one is expected.
+    /// The code of the expected error.
     error: Option<String>,
-    /// Why minijinja gives something else; if it does so only at times, that begins with [`AT_RANDOM`].
+    /// Why minijinja gives another result. Starts with [`AT_RANDOM`] if it does so only sometimes.
     differs: Option<String>,
-    /// Why Python's Jinja2 gives something else; for its own comparison.
+    /// Why Python's Jinja2 gives another result. Used by a separate comparison.
     jinja2: Option<String>,
 }
 
-/// What minijinja gives here is not the same in every run.
+/// The prefix for results of minijinja that differ between runs.
 const AT_RANDOM: &str = "at random: ";
 
 impl Case {
-    /// What is wrong with what the engine does, if anything is.
+    /// Describes how the engine's result differs from the case, if it does.
     fn of_engine(&self) -> Option<String> {
         let template = Template::compile(&self.template, CompileOptions::default());
         let outcome = template.and_then(|template| template.render_json(&self.inputs, self.lenient));
@@ -40,7 +40,7 @@ impl Case {
         }
     }
 
-    /// What minijinja does that the case does not say, if anything.
+    /// Describes how minijinja's result differs from the case, if it does.
     fn of_oracle(&self) -> Option<String> {
         let outcome = oracle::render(&self.template, &self.inputs, self.lenient);
         let is_same = match (&self.text, &outcome) {

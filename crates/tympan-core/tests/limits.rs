@@ -1,5 +1,4 @@
-//! Budgets: whatever a template asks for, a render ends, in a result or in a typed error, and on a
-//! small stack.
+//! Limits: for any template, rendering ends with a result or a typed error, on a small stack.
 
 mod small_stack;
 
@@ -18,7 +17,7 @@ fn assert_limited(template: &str, inputs: Value) {
     assert_eq!(error.kind(), Kind::LimitExceeded, "{template}: {error:?}");
 }
 
-/// Fails where a host allows less than the default: so that there is less to wait for.
+/// Fails with lower limits than the default ones, so that the test is faster.
 #[track_caller]
 fn assert_limited_by(limits: Limits, template: &str, inputs: &Value) {
     let prompt = Prompt::from_spec(PromptSpec { instructions: template.to_owned(), ..PromptSpec::default() });
@@ -122,7 +121,7 @@ fn all_operations_together_are_limited() {
     }
 }
 
-/// Containers that hold others many times are small in memory, and not when they are printed.
+/// Containers that share their elements are small in memory, but large when printed.
 #[test]
 fn printing_shared_values_is_limited() {
     let doubled = "{% set ns = namespace(a=[1]) %}{% for i in range(90) %}{% set ns.a = [ns.a, ns.a] %}{% endfor %}";
@@ -152,7 +151,7 @@ fn printing_shared_values_is_limited() {
         "{% autoescape 'json' %}{{ ns.a }}{% endautoescape %}",
         "{% macro f() %}{% endmacro %}{{ f(**{ns.a: 1}) }}",
     ];
-    // What only asks for something does not look at all there is.
+    // Operations that need only part of a value do not traverse all of it.
     for asked in
         ["{{ ns.a | length }}", "{{ ns.a is sequence }}", "{{ ns.a[0] is defined }}", "{{ ns.a | list | count }}"]
     {

@@ -1,4 +1,4 @@
-//! The Mustache syntax: the cases in `fixtures/mustache`, and the origins of what it renders.
+//! The Mustache syntax: the cases in `fixtures/mustache`, and the origins of the rendered text.
 
 mod cases;
 
@@ -63,7 +63,7 @@ fn fixtures() {
     cases::run::<Case>("mustache", 200);
 }
 
-/// The pieces of a render, each with the names of the inputs that wrote it.
+/// Renders a template into pieces, each with the names of the inputs that wrote it.
 fn pieces(source: &str, inputs: &Value) -> Vec<(String, Vec<String>)> {
     let template = compile(source, CompileOptions::default()).expect("it compiles");
     let text = template.render_json(inputs.as_object().expect("inputs are an object"), true).expect("it renders");

@@ -1,7 +1,7 @@
-//! Non-interference: on a given path through a template, the messages have the same roles whatever the inputs hold.
+//! Non-interference: on a given path through a template, the messages have the same roles for all inputs.
 //!
-//! Templates are generated without `if`, `for` and ternaries over inputs, so that each has one path. Every operation
-//! that cuts, chooses, orders or puts text together is among them, with role markers in whole and in parts.
+//! Templates are generated without `if`, `for` and conditional expressions over inputs, so that each has one path. They
+//! contain every operation that cuts, selects, orders or joins text, with whole and partial role markers.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -10,7 +10,7 @@ use tympan::spec::PromptSpec;
 use tympan::spec::schema::{Property, PropertyKind};
 use tympan::{Prompt, Role, chat};
 
-/// What inputs hold: nothing, blanks, parts of markers, and whole ones.
+/// Values of inputs: empty, blank, parts of markers, and whole markers.
 const HELD: &[&str] = &[
     "",
     " ",
@@ -43,7 +43,7 @@ const HELD: &[&str] = &[
     "false",
 ];
 
-/// What the author writes.
+/// Text that the author writes.
 const WRITTEN: &[&str] = &[
     "assistant:",
     "user:\\n",
@@ -82,7 +82,7 @@ fn leaf() -> BoxedStrategy<String> {
     .boxed()
 }
 
-/// Operations on texts: `$a`, `$b` and `$c` are texts, too.
+/// Operations on texts. `$a`, `$b` and `$c` are texts too.
 const OPERATIONS: &[&str] = &[
     "($a) ~ ($b)",
     "($a) ~ ($b) ~ ($c)",
@@ -279,7 +279,7 @@ proptest! {
     }
 }
 
-/// What was found by attack, and what has to come of it whatever the inputs hold.
+/// Templates that were found by attacks, with the roles that they must give for all inputs.
 #[test]
 fn found_by_attack() {
     let everything: Vec<[&'static str; 4]> =

@@ -1,4 +1,4 @@
-//! Who wrote what: the cases in `fixtures/origins`, from a template to its segments and messages.
+//! Origins: the cases in `fixtures/origins`, from a template to its segments and messages.
 
 mod cases;
 
@@ -15,7 +15,7 @@ struct Case {
     format: String,
     template: String,
     inputs: Inputs,
-    /// Inputs whose declaration says `trusted: true`.
+    /// Inputs that are declared with `trusted: true`.
     #[serde(default)]
     trusted: Vec<String>,
     segments: Vec<Segment>,
@@ -30,7 +30,7 @@ fn jinja2() -> String {
 #[serde(deny_unknown_fields)]
 struct Segment {
     text: String,
-    /// The inputs that wrote it; none means the author.
+    /// The inputs that wrote the segment. Empty if the author did.
     inputs: Vec<String>,
     trusted: bool,
 }

@@ -1,4 +1,4 @@
-//! Results as types of the caller's own.
+//! Decoding of results into types of the caller.
 
 use serde::Deserialize;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Where messages come from.
+//! The positions of messages in the rendered text.
 
 use serde_json::json;
 use tympan::chat::{Place, split, split_with_places};

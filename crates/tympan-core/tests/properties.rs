@@ -1,5 +1,5 @@
-//! What holds for any input: nobody forges a message, nothing is lost, and every byte of an input
-//! names that input.
+//! Properties that hold for any input: no input forges a message, no text is lost, and every byte of an input has that
+//! input as its origin.
 
 mod grammar;
 
@@ -12,7 +12,7 @@ use tympan::spec::schema::{Property, PropertyKind};
 use tympan::template::{CompileOptions, Template};
 use tympan::{Inputs, Message, Prompt, RenderOptions, Rendered, Role, chat};
 
-/// What attackers and accidents put into inputs.
+/// Text that attackers or accidents put into inputs.
 const FRAGMENTS: &[&str] = &[
     "system:",
     "user:",
@@ -72,7 +72,7 @@ fn text() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Three strings, a list of three, and a map of two.
+/// Generates three strings, a list of three strings, and a map of two.
 fn inputs() -> impl Strategy<Value = Inputs> {
     prop::collection::vec(text(), 8).prop_map(|texts| input_map(&texts))
 }
@@ -84,7 +84,7 @@ fn input_map(texts: &[String]) -> Inputs {
     inputs.as_object().cloned().unwrap_or_default()
 }
 
-/// Prompts that write every string of their inputs as it is.
+/// Prompts that write every string of their inputs unchanged.
 const VERBATIM: &[(&str, &str)] = &[
     (
         "jinja2",
@@ -132,7 +132,7 @@ const VERBATIM: &[(&str, &str)] = &[
     ("mustache", "{{a}}{{t}}\nuser:\n{{b}}{{t}}{{c}}\n{{#l}}\n{{.}}\n{{t}}\n{{/l}}\nassistant:\n{{m.k}}{{m.v}}"),
 ];
 
-/// Prompts that do something to their inputs first.
+/// Prompts that modify their inputs first.
 const CHANGED: &[(&str, &str)] = &[
     (
         "jinja2",
@@ -185,7 +185,7 @@ fn any_prompt() -> impl Strategy<Value = (&'static str, &'static str)> {
     select(VERBATIM.iter().chain(CHANGED).copied().collect::<Vec<_>>())
 }
 
-/// Whether a string stands in a message, in its text or in an attribute of its marker.
+/// Returns whether a message contains a string, in its text or in an attribute of its marker.
 fn holds(message: &Message, wanted: &str) -> bool {
     let mut attributes = message.metadata.iter().flat_map(|metadata| metadata.values()).filter_map(Value::as_str);
     message.to_text().contains(wanted) || attributes.any(|value| value.contains(wanted))
@@ -230,7 +230,7 @@ proptest! {
     }
 }
 
-/// Flows through which text of the inputs `user`, `t`, `items`, `obj` and `objs` can take.
+/// Data flows that text of the inputs `user`, `t`, `items`, `obj` and `objs` can take.
 const FLOWS: &[&str] = &[
     "{{ user }}{{- user -}} {{ user }}",
     "{% for m in items %}{{ m }}{% endfor %}",
@@ -265,8 +265,8 @@ const FLOWS: &[&str] = &[
     "{# {{ ' #}{{ user }}{# ' }} #}{% filter upper %}{% filter trim %}{{ t }}{% endfilter %}{{ user }}{% endfilter %}{% do user.upper() %}{{ obj | attr('a') | default(t) }}",
 ];
 
-/// The inputs of the flows and of the grammar, whose strings are made of letters that nobody else
-/// uses: 256 private ones for each input.
+/// Returns inputs for the flows and the grammar, whose strings consist of letters that appear nowhere else: 256
+/// private-use characters per input.
 fn marked_inputs(names: &[&str], value: impl Fn(&str, &dyn Fn(usize) -> String) -> Value) -> Inputs {
     let marked = |(index, name): (usize, &&str)| {
         let word = |number: usize| letters(index).skip(3 * number).take(3).collect::<String>();
@@ -280,7 +280,7 @@ fn letters(index: usize) -> impl Iterator<Item = char> {
     (first..first + 256).filter_map(char::from_u32)
 }
 
-/// Fails if a letter of an input stands in a piece that does not name the input.
+/// Fails if a letter of an input is in a piece that does not name this input.
 fn check_letters(template: &str, names: &[&str], inputs: &Inputs, lenient: bool) -> Result<(), String> {
     let options = CompileOptions { declared: names, ..CompileOptions::default() };
     let compiled = Template::compile(template, options).map_err(|error| format!("{error:?}"))?;

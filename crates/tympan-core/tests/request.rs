@@ -1,4 +1,5 @@
-//! Requests: the cases in `fixtures/request`, from a prompt file and its inputs to the bytes that a provider gets.
+//! Requests: the cases in `fixtures/request`, from a prompt file and its inputs to the bytes that are sent to a
+//! provider.
 
 mod cases;
 
@@ -19,17 +20,17 @@ struct Case {
     prompt: String,
     #[serde(default)]
     inputs: Inputs,
-    /// The messages, where they are not those of the prompt.
+    /// The messages, if they are not those of the prompt.
     messages: Option<Value>,
     #[serde(default)]
     options: Options,
     url: Option<String>,
-    /// The headers as they may be shown, where they matter.
+    /// The redacted headers, if they matter.
     headers: Option<Map<String, Value>>,
     body: Option<Value>,
-    /// The code of the error, where one is expected.
+    /// The code of the expected error.
     error: Option<String>,
-    /// What the error says.
+    /// The message of the expected error.
     says: Option<String>,
 }
 
@@ -58,7 +59,7 @@ impl Case {
         self.request_of(Ok)
     }
 
-    /// The request after the messages went through other hands.
+    /// Builds the request after `pass` has transformed the messages.
     fn request_of(&self, pass: impl Fn(Vec<Message>) -> Result<Vec<Message>>) -> Result<WireRequest> {
         let source = SourceFile::new("case.prompty", self.prompt.as_str());
         let (document, findings) = prompty::parse(&source, &mut NoReferences);
@@ -134,7 +135,7 @@ fn fixtures() {
     cases::run::<Case>("request", 60);
 }
 
-/// A case whose messages become JSON on their way, as they do for hosts in other languages.
+/// A case whose messages are converted to JSON and back, as in bindings for other languages.
 #[derive(Deserialize)]
 #[serde(transparent)]
 struct Exported(Case);
@@ -145,8 +146,8 @@ impl Exported {
         parse_thread(&json!(messages), ThreadRoles::Any)
     }
 
-    /// Who wrote the beginning of a text is for the cache, and JSON does not say it. Nor does it say that calls of tools
-    /// are only attributes of a marker, so such messages are refused.
+    /// Returns whether JSON loses information that the case needs. It lacks the origins that cache settings depend on.
+    /// It also lacks the information that tool calls are only attributes of a marker, so such messages are rejected.
     fn is_otherwise(&self) -> bool {
         self.0.prompt.contains("cache:") || self.0.name == "attributes of a marker cannot stand in for anything"
     }

@@ -1,4 +1,4 @@
-//! No template, input or front matter overflows the smallest stack that the engine promises to be content with.
+//! No template, input or front matter overflows the smallest stack that the engine supports.
 
 mod small_stack;
 
@@ -9,10 +9,10 @@ use tympan::template::Syntax;
 use tympan::text::source::SourceFile;
 use tympan::{Error, Kind};
 
-/// The longest template that it promises this for.
+/// The longest template for which this is guaranteed.
 const LONGEST: usize = 1 << 20;
 
-/// Bodies as deep as the parser takes them, called as deep as the evaluator goes.
+/// Bodies with the maximum depth of the parser, called with the maximum depth of the evaluator.
 #[test]
 fn calls_in_deep_bodies_are_limited() {
     let wrappers = [
@@ -60,7 +60,7 @@ fn calls_in_deep_bodies_are_limited() {
     }
 }
 
-/// Compiles and renders, and leaves it open what comes out.
+/// Compiles and renders a template, with any outcome.
 fn survives(syntax: Syntax, template: String, inputs: Value) {
     assert!(template.len() <= LONGEST + 4096);
     on_small_stack(move || {
@@ -70,8 +70,8 @@ fn survives(syntax: Syntax, template: String, inputs: Value) {
     });
 }
 
-/// Templates made of a part that is repeated: a few times, as often as is allowed, a little more
-/// often, and as often as fits.
+/// Tests templates with a repeated part: repeated a few times, as often as is allowed, slightly more often, and as
+/// often as fits.
 fn repeated(syntax: Syntax, [start, open, middle, close, end]: [&str; 5]) {
     let most = (LONGEST - start.len() - middle.len() - end.len()) / (open.len() + close.len()).max(1);
     let inputs = json!({"x": "v", "a": {"a": 1}, "l": [1], "t": true});
@@ -85,7 +85,7 @@ fn repeated(syntax: Syntax, [start, open, middle, close, end]: [&str; 5]) {
     }
 }
 
-/// Expressions by what is repeated in them: start, opening, middle, closing, end.
+/// Expressions by their repeated parts: start, opening, middle, closing, end.
 const EXPRESSIONS: &[[&str; 5]] = &[
     ["{{ ", "1 + ", "1", "", " }}"],
     ["{{ ", "1 ~ ", "1", "", " }}"],
@@ -156,7 +156,7 @@ fn no_expression_overflows_the_stack() {
     }
 }
 
-/// Statements by what is repeated in them.
+/// Statements by their repeated parts.
 const STATEMENTS: &[[&str; 5]] = &[
     ["", "{% if t %}", "x", "{% endif %}", ""],
     ["", "{% if nope %}{% else %}", "x", "{% endif %}", ""],
@@ -205,7 +205,7 @@ fn no_statement_overflows_the_stack() {
     }
 }
 
-/// Statements around and expressions inside count together.
+/// Nested statements and the expressions inside count together.
 #[test]
 fn no_mixture_overflows_the_stack() {
     for statements in [10, 30, 48, 60, 90] {
@@ -248,7 +248,7 @@ fn no_mustache_template_overflows_the_stack() {
     }
 }
 
-/// JSON that is nested this deep.
+/// Returns JSON with this nesting depth.
 fn deep(depth: usize, wrap: impl Fn(Value) -> Value) -> Value {
     (0..depth).fold(json!(1), |inner, _| wrap(inner))
 }
@@ -301,7 +301,7 @@ fn no_nested_input_overflows_the_stack() {
     }
 }
 
-/// A host that has nothing.
+/// A host without files and variables.
 struct Nothing;
 
 impl Resolve for Nothing {
@@ -314,7 +314,7 @@ impl Resolve for Nothing {
     }
 }
 
-/// Front matter by what is repeated in it: start, opening, middle, closing.
+/// Front matter by its repeated parts: start, opening, middle, closing.
 const FRONT_MATTER: &[(&str, &str, &str, &str)] = &[
     ("x: ", "[", "1", "]"),
     ("x: ", "{a: ", "1", "}"),

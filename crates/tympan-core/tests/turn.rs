@@ -1,4 +1,4 @@
-//! Turns: the cases in `fixtures/turn`, each a script of what a turn asks for and what it is told.
+//! Turns: the cases in `fixtures/turn`. Each is a script of a turn's requests and input events.
 
 mod cases;
 
@@ -20,25 +20,25 @@ use tympan::{Guard, Inputs, Message, Prompt, Result, Role};
 #[serde(deny_unknown_fields)]
 struct Case {
     name: String,
-    /// As in a prompt file.
+    /// The tools, as in a prompt file.
     #[serde(default)]
     tools: Value,
-    /// Tools of the host's own.
+    /// Custom tools of the host.
     #[serde(default)]
     functions: Vec<Given>,
     #[serde(default)]
     inputs: Inputs,
-    /// The conversation that it begins with; one short message if there is none.
+    /// The initial conversation. Defaults to one short message.
     messages: Option<Value>,
     #[serde(default)]
     options: Options,
-    /// What is steered before it begins.
+    /// Messages that are steered before the turn starts.
     #[serde(default)]
     steered: Vec<String>,
     steps: Vec<Step>,
     /// `{"done": text}`, or `{"failed": code, "message": …}`.
     end: Value,
-    /// The conversation that it comes to, where it matters: role, text, and the rest.
+    /// The final conversation, if it matters: role, text, and the rest.
     conversation: Option<Value>,
     /// The names of all events, or `{name: payload}`.
     events: Option<Vec<Value>>,
@@ -74,11 +74,11 @@ struct Options {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Step {
-    /// What it asks for, where that matters.
+    /// The turn's request, if it matters.
     next: Option<Value>,
-    /// What it is told: `{"text": …}`, `{"calls": [[id, name, arguments], …]}`, or a whole `Fed`.
+    /// The input event: `{"text": …}`, `{"calls": [[id, name, arguments], …]}`, or a whole `Fed`.
     feed: Value,
-    /// The code of the error that this is.
+    /// The code of the error that the event causes.
     error: Option<String>,
 }
 
@@ -124,7 +124,7 @@ impl Given {
     }
 }
 
-/// What a script says in short, as a turn is told it.
+/// Expands the short form of an input event.
 fn fed(feed: &Value) -> Fed {
     let is_answer = feed.get("fed").is_none();
     let answer = || {
@@ -207,7 +207,7 @@ impl Case {
         Ok(turn)
     }
 
-    /// Follows the script. Returns what the turn really was told.
+    /// Follows the script. Returns the actual input events.
     fn follow(&self, turn: &mut Turn) -> std::result::Result<Vec<Fed>, String> {
         let mut told = Vec::new();
         for (index, step) in self.steps.iter().enumerate() {
@@ -261,7 +261,7 @@ impl Case {
         }
     }
 
-    /// What a journal would bring back.
+    /// Restores the turn from its input events, as a journal would.
     fn replay(&self, told: &[Fed]) -> Result<Turn> {
         let mut turn = self.turn()?;
         turn.next();
@@ -304,7 +304,7 @@ fn fixtures() {
     cases::run::<Case>("turn", 40);
 }
 
-/// A turn with one tool, whose parameter is bound to an input.
+/// Creates a turn with one tool, whose parameter is bound to an input.
 fn bound(options: TurnOptions) -> Turn {
     let bindings = serde_json::Map::from_iter([("token".to_owned(), json!({"input": "token"}))]);
     let given = Given { name: "fetch".to_owned(), parameters: json!({"type": "object"}), bindings };

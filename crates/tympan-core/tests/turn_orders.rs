@@ -1,4 +1,4 @@
-//! Every order of events up to some length, on turns of several kinds: what always holds, holds.
+//! Invariants of turns, tested with every sequence of input events up to some length, on turns of several kinds.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tympan::turn::{ContextBudget, Failure, Fed, Guardrails, Next, ToolResult, Tu
 use tympan::wire::response::{Answer, Output, ToolCall};
 use tympan::{Error, Inputs, Kind, Message, Prompt, Response, Role};
 
-/// The most events of an order.
+/// The maximum number of events in a sequence.
 const DEPTH: usize = 7;
 
 const MAX_ITERATIONS: u32 = 3;
@@ -32,7 +32,7 @@ fn answer(text: &str, calls: &[&str]) -> Fed {
     Fed::Responded { response: Box::new(Response { output: Output::Answer(answer), ..Response::default() }) }
 }
 
-/// All that a turn can be told.
+/// Returns all input events.
 fn alphabet() -> Vec<Fed> {
     let failure = Failure::from(&Error::new(Kind::Unreachable, "x"));
     vec![
@@ -53,7 +53,7 @@ fn alphabet() -> Vec<Fed> {
     ]
 }
 
-/// What a turn was told so far, and what it has said.
+/// The state of the exploration.
 struct Walk<'a> {
     prompt: &'a Prompt,
     options: &'a TurnOptions,
@@ -74,7 +74,7 @@ impl Walk<'_> {
         (turn, events)
     }
 
-    /// Goes on with everything that a turn takes. What it does not take must not change it.
+    /// Continues with every event that the turn accepts. A rejected event must not change the turn.
     fn go_on<'f>(&mut self, order: &mut Vec<&'f Fed>, alphabet: &'f [Fed]) {
         self.orders += 1;
         let (mut turn, events) = self.turn(order);
@@ -87,7 +87,7 @@ impl Walk<'_> {
             return;
         }
         for fed in alphabet {
-            // Told again and again, these change nothing that matters: once is enough.
+            // Repeating these events changes nothing that matters, so a limited number is sufficient.
             let is_idle = matches!(fed, Fed::Steered { .. } | Fed::Ticked { .. });
             if is_idle && order.iter().filter(|told| **told == fed).count() > 1 {
                 continue;
@@ -113,7 +113,7 @@ impl Walk<'_> {
     }
 }
 
-/// All that can be seen of a turn.
+/// Formats everything visible about a turn.
 fn state(turn: &mut Turn) -> (bool, String) {
     (
         turn.is_over(),
@@ -147,7 +147,7 @@ fn check(turn: &mut Turn, events: &[TurnEvent], order: &[&Fed]) {
     well_formed(turn.messages(), order);
 }
 
-/// Each call has exactly one result, right behind it and in order.
+/// Checks that each call has exactly one result, directly after it and in order.
 fn well_formed(messages: &[Message], order: &[&Fed]) {
     let mut open: Vec<String> = Vec::new();
     for message in messages {
@@ -170,7 +170,7 @@ fn explore(options: TurnOptions, at_least: usize) {
     let (prompt, alphabet) = (prompt(), alphabet());
     let mut walk = Walk { prompt: &prompt, options: &options, alphabet: &alphabet, orders: 0, ends: [0, 0] };
     walk.go_on(&mut Vec::new(), walk.alphabet);
-    // An explorer that gets nowhere finds nothing.
+    // Guard against an exploration that gets nowhere and therefore finds nothing.
     assert!(walk.orders > at_least, "{} orders", walk.orders);
     assert!(walk.ends.iter().all(|ends| *ends > at_least / 100), "{:?} ends", walk.ends);
 }

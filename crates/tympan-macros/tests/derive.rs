@@ -1,4 +1,4 @@
-//! Structs that are the inputs of prompts, rendered.
+//! Rendering of structs that are the inputs of prompts.
 
 use garde::Validate;
 use serde::Serialize;
@@ -136,7 +136,7 @@ fn generic_code_takes_any_of_them() {
     assert_eq!(describe(&Ask::new("Why?")).expect("it renders"), "ask: Ada asks: Why?");
 }
 
-/// cargo compiles a crate again when a file that the compiler names here has changed.
+/// Cargo recompiles a crate if a file that the compiler lists here has changed.
 #[test]
 fn the_prompt_file_is_a_dependency() {
     let executable = std::env::current_exe().expect("tests have a path");

@@ -1,9 +1,9 @@
-//! What compiles and what does not, with all that the compiler says then.
+//! Code that compiles and code that does not, with the compiler's messages.
 
 use std::path::Path;
 
-/// Paths of prompts start in the crate that is compiled. For the cases that is one that trybuild makes, and it has to
-/// have the prompts.
+/// Copies the prompts to the crate that trybuild generates, because paths of prompts are relative to the crate that is
+/// compiled.
 fn copy_prompts() -> std::io::Result<()> {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("tests");
     let copies = target.join("trybuild").join(env!("CARGO_PKG_NAME")).join("prompts");

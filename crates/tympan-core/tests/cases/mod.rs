@@ -9,15 +9,15 @@ use serde::de::DeserializeOwned;
 
 /// A case of a fixture.
 pub(crate) trait Case: DeserializeOwned {
-    /// What it is called, and its template.
+    /// Returns the name and the template.
     fn title(&self) -> (&str, &str);
 
-    /// What is wrong with the outcome, if anything is.
+    /// Describes how the outcome differs from the case, if it does.
     fn complaint(&self) -> Option<String>;
 }
 
-/// Runs the cases of all files in `fixtures/<stage>`, each of which is a list of cases, and shows all complaints at
-/// once. Fewer cases than there should be are one, too: a folder that nobody reads always passes.
+/// Runs the cases of all files in `fixtures/<stage>`, each of which is a list of cases, and reports all failures at
+/// once. Too few cases are also a failure, because a folder that is not read would always pass.
 pub(crate) fn run<C: Case>(stage: &str, at_least: usize) {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(stage);
     let mut complaints = String::new();

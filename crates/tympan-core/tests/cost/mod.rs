@@ -1,25 +1,25 @@
-//! How the work of a function grows with its input.
+//! Measures how the cost of a function grows with its input.
 #![allow(clippy::disallowed_methods, reason = "the work is measured here, and by nobody else")]
 
 use std::time::{Duration, Instant};
 
-/// The most that work may grow by when the input grows by four. Quadratic work grows by sixteen.
+/// The maximum growth of the time when the input grows by a factor of four. Quadratic time grows by sixteen.
 const MAX_GROWTH: f64 = 9.0;
 
-/// Work below this says nothing: clocks and caches have more say in it than the input.
+/// Shorter times are noise: they depend more on clocks and caches than on the input.
 const NOISE: Duration = Duration::from_millis(25);
 
-/// How often each size is measured; the least of it counts.
+/// How often each size is measured. The minimum counts.
 const RUNS: usize = 3;
 
-/// Something whose work is measured: a name, a size, and how to make work of a size.
+/// A measured function: a name, a size, and a constructor of the work for a size.
 pub(crate) struct Row {
     pub(crate) name: &'static str,
     pub(crate) size: usize,
     pub(crate) work: fn(usize) -> Box<dyn Fn()>,
 }
 
-/// Compares the work of a size with that of twice and four times the size, for every row.
+/// Compares the time for a size with the times for twice and four times the size, for every row.
 pub(crate) fn check(rows: &[Row]) {
     assert!(!rows.is_empty());
     let complaints: Vec<_> = rows.iter().filter_map(complaint).collect();
@@ -28,7 +28,7 @@ pub(crate) fn check(rows: &[Row]) {
 
 fn complaint(row: &Row) -> Option<String> {
     let first = growth(row)?;
-    // What seems to grow too fast is measured again: somebody else may have used the machine.
+    // Measure again before failing: another process may have used the machine.
     (1..RUNS).all(|_| growth(row).is_some()).then_some(first)
 }
 
@@ -43,7 +43,7 @@ fn growth(row: &Row) -> Option<String> {
     is_quadratic.then(|| format!("{name} ({size}): {one:?}, {two:?}, {four:?}"))
 }
 
-/// The least work of several runs. One is enough where it says nothing, or where there is so much that noise is lost in it.
+/// Returns the minimum time of several runs. One run is sufficient if the time is below the noise or far above it.
 fn measure(work: &dyn Fn()) -> Duration {
     let mut least = Duration::MAX;
     for _ in 0..RUNS {
@@ -57,7 +57,7 @@ fn measure(work: &dyn Fn()) -> Duration {
     least
 }
 
-/// The time that this thread has worked, where the system says so; otherwise, the time that has passed.
+/// The CPU time of this thread if the system provides it, and the elapsed time otherwise.
 enum Clock {
     Work(Duration),
     Passed(Instant),

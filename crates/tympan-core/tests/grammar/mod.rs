@@ -1,11 +1,10 @@
-//! A grammar of templates, for generating them.
+//! A grammar for generating templates.
 //!
-//! It is typed, so that most templates render. The inputs it uses: the strings `s` and `q`, the
-//! integers `n` and `k`, the float `f`, the truth `t`, none as `z`, the lists `w` of strings and `l`
-//! of integers, the maps `m` of integers and `u` of a `name` and an `age`, the list `d` of such maps;
-//! `nope` is not there. Where a value becomes part of a text (`~`, `join`, `upper`, …) it only puts
-//! strings and integers. Fallbacks are literals: `default` and macros only look at theirs when they
-//! need them.
+//! It is typed, so that most templates render. It uses these inputs: the strings `s` and `q`, the integers `n` and `k`,
+//! the float `f`, the boolean `t`, none as `z`, the lists `w` of strings and `l` of integers, the map `m` of integers,
+//! the map `u` with a `name` and an `age`, and the list `d` of such maps. `nope` does not exist. Where a value becomes
+//! part of a text (`~`, `join`, `upper`, …), the grammar uses only strings and integers. Fallbacks are literals,
+//! because `default` and macros evaluate them only if necessary.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -27,7 +26,7 @@ fn one_of(choices: &'static [&'static str]) -> BoxedStrategy<String> {
     select(choices).prop_map(str::to_owned).boxed()
 }
 
-/// Puts expressions into the holes of a pattern, in parentheses where precedence might matter.
+/// Fills the holes of a pattern with expressions, in parentheses if precedence might matter.
 fn fill(patterns: &'static [&'static str], holes: [&BoxedStrategy<String>; 3]) -> BoxedStrategy<String> {
     (select(patterns), holes.map(BoxedStrategy::clone))
         .prop_map(|(pattern, [a, b, c])| pattern.replace("$a", &a).replace("$b", &b).replace("$c", &c))
@@ -85,7 +84,7 @@ impl Exprs {
         Self { text, int, float, truth, ints, texts, maps, any: any.boxed() }
     }
 
-    /// Expressions that are at most this many operations deep.
+    /// Generates expressions with at most this many nested operations.
     pub(crate) fn nested(depth: usize) -> Self {
         if depth == 0 {
             return Self::leaves();
@@ -305,8 +304,8 @@ impl Exprs {
         .boxed()
     }
 
-    /// Values of all sorts, and operations on values that may not have them. (`last` and `reverse` of a
-    /// map are Jinja2's, not minijinja's.)
+    /// Generates values of all kinds, and operations that they may not support. `last` and `reverse` of a map exist in
+    /// Jinja2, but not in minijinja.
     fn others_made(&self) -> BoxedStrategy<String> {
         let wild = &[
             "($a) + ($b)",
@@ -348,7 +347,7 @@ impl Exprs {
     }
 }
 
-/// Tags with and without white space control.
+/// Generates tags with and without white space control.
 fn tag(open: &'static str, close: &'static str, content: BoxedStrategy<String>) -> BoxedStrategy<String> {
     (content, any::<(bool, bool)>(), 0..4u8)
         .prop_map(move |(content, (before, after), rare)| {
@@ -383,12 +382,12 @@ fn literal_text() -> BoxedStrategy<String> {
     ])
 }
 
-/// Several strategies' texts, one after the other.
+/// Concatenates the texts of several strategies.
 fn in_a_row(parts: Vec<BoxedStrategy<String>>) -> BoxedStrategy<String> {
     parts.prop_map(|parts| parts.concat()).boxed()
 }
 
-/// The text of a template: statements that nest at most this deep.
+/// Generates the text of a template, with statements nested at most this deep.
 pub(crate) fn block(depth: usize, exprs: &Exprs) -> BoxedStrategy<String> {
     let output = tag("{{", "}}", exprs.any.clone());
     let set = statement(exprs.any.clone().prop_map(|value| format!("set v = {value}")).boxed());

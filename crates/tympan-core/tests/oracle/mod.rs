@@ -1,4 +1,4 @@
-//! minijinja as an oracle: the same templates and inputs, and values that print as ours do.
+//! minijinja as an oracle: the same templates and inputs, with values printed as the engine prints them.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use tympan::JsonMap;
 /// Renders a template with minijinja.
 pub(crate) fn render(template: &str, inputs: &JsonMap, lenient: bool) -> Result<String, Error> {
     let mut environment = Environment::new();
-    // What is undefined may be asked for its truth, and nothing else.
+    // An undefined value may be tested for truth, and nothing else.
     let behavior = if lenient { UndefinedBehavior::Lenient } else { UndefinedBehavior::SemiStrict };
     environment.set_undefined_behavior(behavior);
     environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
@@ -33,7 +33,7 @@ fn format(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Res
     out.write_str(&text).map_err(|_| Error::from(ErrorKind::WriteFailure))
 }
 
-/// As JSON does, but strings bare and none as nothing.
+/// Prints a value as JSON, except that strings are bare and none is empty.
 fn print(value: &Value, out: &mut String) -> Result<(), Error> {
     match value.kind() {
         ValueKind::Undefined | ValueKind::None => {}
@@ -74,7 +74,7 @@ fn print_nested(value: &Value, out: &mut String) -> Result<(), Error> {
     Ok(())
 }
 
-/// JSON's keys are strings, whatever the template used.
+/// Prints a key. JSON keys are strings, whatever the template used.
 fn print_key(key: &Value, out: &mut String) -> Result<(), Error> {
     if key.kind() == ValueKind::String {
         return print_nested(key, out);

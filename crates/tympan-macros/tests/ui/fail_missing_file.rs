@@ -11,6 +11,6 @@ struct Elsewhere {
 }
 
 fn main() {
-    // That there is no prompt is one mistake, and not also one here.
+    // A missing prompt is reported once, and not also here.
     let _ = tympan::TypedInputs::render(&Misspelt { name: String::new() });
 }

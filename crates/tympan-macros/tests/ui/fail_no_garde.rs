@@ -1,4 +1,4 @@
-// A rule that nobody enforces is no rule.
+// Validation rules must be enforced.
 #[derive(serde::Serialize, tympan::Inputs)]
 #[prompt("prompts/ask.yaml")]
 struct Ask {

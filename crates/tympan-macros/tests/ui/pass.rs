@@ -1,8 +1,8 @@
-//! The generated code needs nothing of the scope that it stands in.
+//! The generated code depends on nothing in the surrounding scope.
 #![no_implicit_prelude]
 #![deny(warnings)]
 
-// garde's does.
+// garde's generated code does.
 use ::std::ops::FnMut;
 use ::std::result::Result::Err;
 
