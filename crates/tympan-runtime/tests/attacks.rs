@@ -1,4 +1,4 @@
-//! The attack corpus, on the surfaces that a render has.
+//! The attack corpus, on the attack surfaces of rendering.
 
 mod shared;
 
@@ -15,7 +15,7 @@ use tympan_core::{Error, Message};
 use tympan_core::{Inputs, Prompt};
 use tympan_runtime::{Guard, Runtime, RuntimeOptions, prepare};
 
-/// Runs every case of a surface and collects what went wrong.
+/// Runs every case of a surface and collects the failures.
 fn run(surface: &str, check: impl Fn(&Value) -> Result<(), String>) {
     let cases = shared::cases("attacks/attacks.json");
     let failures: Vec<String> = cases
@@ -74,7 +74,7 @@ fn messages_hold(case: &Value, messages: &[Message]) -> Result<(), String> {
     }
 }
 
-/// Everything that somebody could read of a result.
+/// Formats everything visible about a result.
 fn shown(result: &Result<Vec<Message>, Error>) -> String {
     match result {
         Ok(messages) => messages.iter().map(Message::to_text).collect(),
@@ -93,7 +93,7 @@ fn no_leak(case: &Value, result: &Result<Vec<Message>, Error>) -> Result<(), Str
     Ok(())
 }
 
-/// An input may hold escape sequences; an error message may not.
+/// An input may contain escape sequences, but an error message must not.
 fn no_raw_escapes(result: &Result<Vec<Message>, Error>) -> Result<(), String> {
     if result.is_err() && shown(result).contains('\u{1b}') {
         return Err("the error holds a raw escape sequence".to_owned());
@@ -101,7 +101,7 @@ fn no_raw_escapes(result: &Result<Vec<Message>, Error>) -> Result<(), String> {
     Ok(())
 }
 
-/// The process is still here; times and sizes are for the benchmarks.
+/// The process has survived. Times and sizes are covered by the benchmarks.
 fn limits_hold(expect: &Value, result: &Result<Vec<Message>, Error>) -> Result<(), String> {
     let expected: Vec<_> = expect["roles"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     match result {
@@ -132,7 +132,7 @@ fn render_guarded() {
     run("render_guarded", |case| {
         let (prompt, inputs) = shared::prompt(case);
         guard_holds(&runtime, case, &prompt, &inputs)?;
-        // Without origins the guard would see what it sees here: text of the author's alone.
+        // Without origins, all text would count as the author's. The case must fail then.
         let mut spec = prompt.spec().clone();
         spec.inputs.iter_mut().for_each(|input| input.trusted = true);
         let is_refused = runtime.render(&prompt, &inputs).is_err();
@@ -205,7 +205,7 @@ fn hash_of_a_guarded_render() {
 fn render_many_and_concurrently() {
     run("render_many", |case| {
         let (prompt, inputs) = shared::prompt(case);
-        // The corpus asks for 200,000 runs; a nonce that failed once in a thousand would show.
+        // The corpus asks for 200,000 runs. A nonce that failed once in a thousand runs would be found.
         for _ in 0..20_000 {
             prepare(&prompt, &inputs).map_err(|error| error.to_string())?;
         }
@@ -234,7 +234,7 @@ fn render_many_and_concurrently() {
     });
 }
 
-/// Decision: inputs are never checked against a type, so validation has nothing to leak.
+/// By design, inputs are never checked against a type, so validation has nothing to leak.
 #[test]
 fn validate() {
     run("validate", |case| {
@@ -253,7 +253,7 @@ fn validate() {
     });
 }
 
-/// A value that looks like an instruction to a deserialiser is a value.
+/// A value that looks like an instruction to a deserializer is a plain value.
 #[test]
 fn roundtrip() {
     run("roundtrip", |case| {
@@ -267,7 +267,7 @@ fn roundtrip() {
     });
 }
 
-/// The streams of the corpus that need no server: what stalls, and what is no stream at all, is for the client.
+/// The streams of the corpus that need no server. Stalled and invalid streams are tested with the client.
 #[test]
 fn streams() {
     run("provider", |case| {
@@ -313,7 +313,7 @@ fn stream_holds(expect: &Value, pieces: &[&str]) -> Result<(), String> {
     }
 }
 
-/// How many events come before the one that ends the stream, each with the piece that its blank line is in.
+/// Counts the events before the one that ends the stream. An event counts once the piece with its blank line is read.
 fn events_before_the_end(pieces: &[&str]) -> u64 {
     let mut count = 0;
     let mut decoder = SseDecoder::new(1 << 20);
@@ -327,7 +327,7 @@ fn events_before_the_end(pieces: &[&str]) -> u64 {
     count
 }
 
-/// Whoever a key of the environment belongs to, it goes to none of these addresses.
+/// A key from the environment is never sent to any of these addresses, whatever its provider.
 #[test]
 fn endpoints() {
     run("provider", |case| {
@@ -346,7 +346,7 @@ fn endpoints() {
     });
 }
 
-/// An input that names a file is refused, and the file is not read.
+/// An input that names a file is rejected, and the file is not read.
 #[test]
 fn files_in_inputs() {
     run("provider", |case| {

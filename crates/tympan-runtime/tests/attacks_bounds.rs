@@ -1,4 +1,4 @@
-//! Text that is small to write, and was once slow or large to read: `fixtures/attacks/bounds_readers.json`.
+//! Short texts that were once slow to read or needed much memory: `fixtures/attacks/bounds_readers.json`.
 
 mod shared;
 
@@ -13,7 +13,7 @@ use tympan_core::{Error, Inputs, Prompt};
 use tympan_runtime::tool::openapi::{self, Service, ServiceOptions};
 use tympan_runtime::{LoadOptions, Runtime, RuntimeOptions};
 
-/// Runs each case in order, in one process: what one of them keeps would be held against the next one.
+/// Runs the cases in order in one process, so that memory retained by one case counts against the next.
 #[test]
 fn every_case_ends_within_its_memory() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/attacks/bounds_readers.json");
@@ -24,7 +24,7 @@ fn every_case_ends_within_its_memory() {
     for case in &cases {
         let inputs = shared::expand(&case["inputs"]);
         let files = shared::expand(&case["files"]);
-        // From here on, the peak is that of what follows.
+        // Reset the peak memory usage.
         let _ = std::fs::write("/proc/self/clear_refs", "5");
         run(case["surface"].as_str().unwrap_or_default(), &inputs, &files);
         let most = case["expect"]["max_rss_mib"].as_u64().expect("a bound");
@@ -37,7 +37,7 @@ fn every_case_ends_within_its_memory() {
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
 }
 
-/// A line of what the system says about this process, in KiB.
+/// Returns a memory statistic of this process, in KiB.
 fn memory(name: &str) -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with(name))?;
@@ -65,7 +65,7 @@ fn run(surface: &str, inputs: &Value, files: &Value) {
     }
 }
 
-/// Looks at all that is known about a prompt, or about why it is none.
+/// Inspects everything about a prompt, or about the error if it is invalid.
 fn judge(loaded: Result<Prompt, Error>) {
     match loaded {
         Ok(prompt) => {

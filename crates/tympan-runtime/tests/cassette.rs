@@ -1,4 +1,4 @@
-//! Cassettes: what is recorded, what is not, and what a replay says.
+//! Cassettes: what is recorded, what is not, and the results of a replay.
 
 mod faults;
 mod runs;
@@ -22,7 +22,7 @@ fn recorder(folder: &Path, variables: &[(&str, &str)]) -> Runtime {
     runtime_with(variables, |options| options.cassette = Some(Cassette::Record(folder.to_owned())))
 }
 
-/// As above, where the server may have what the environment has.
+/// Creates a recording runtime that allows the server to receive values from the environment.
 fn trusting_recorder(folder: &Path, variables: &[(&str, &str)], server: &Server) -> Runtime {
     runtime_with(variables, |options| {
         options.cassette = Some(Cassette::Record(folder.to_owned()));
@@ -30,7 +30,7 @@ fn trusting_recorder(folder: &Path, variables: &[(&str, &str)], server: &Server)
     })
 }
 
-/// A runtime that replays. Its environment has no keys.
+/// Creates a runtime that replays. Its environment has no keys.
 fn player(folder: &Path, variables: &[(&str, &str)]) -> Runtime {
     runtime_with(variables, |options| options.cassette = Some(Cassette::Replay(folder.to_owned())))
 }
@@ -52,7 +52,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// All that is on disk, names included.
+/// Returns everything on disk, including the names of files.
 fn on_disk(folder: &Path) -> String {
     let files = files(folder).into_iter();
     files.map(|path| format!("{path:?}\n{}\n", fs::read_to_string(&path).expect("it is text"))).collect()
@@ -73,7 +73,7 @@ fn what_was_recorded_is_replayed_without_server_and_key() {
                 return exchange.json(&whole(protocol, name));
             }
             exchange.events();
-            // Pieces end in the middle of events, and of characters.
+            // Pieces end in the middle of events and characters.
             streamed(protocol, name).chunks(13).for_each(|piece| _ = exchange.chunk(piece));
             exchange.end();
         });
@@ -85,7 +85,7 @@ fn what_was_recorded_is_replayed_without_server_and_key() {
         assert_eq!(files(folder.path()).len(), if has_streams { 2 } else { 1 }, "{protocol:?}");
         let connections = server.connections();
 
-        // The key is not needed, and may be another one.
+        // The key is not needed and may differ.
         let mut keyless = model.clone();
         keyless["connection"]["apiKey"] = json!("another-key");
         let mut absent = model.clone();
@@ -117,7 +117,7 @@ fn a_replayed_stream_has_the_same_steps() {
     assert_eq!(steps(&player(folder.path(), &[])), recorded);
 }
 
-/// A server that says all that it has heard.
+/// Starts a server that repeats everything it receives.
 fn parrot() -> Server {
     Server::start(|exchange| {
         let heard = format!("{} {}", exchange.request.head.replace("\r\n", " "), exchange.request.body);
@@ -230,7 +230,7 @@ fn an_unknown_request_is_shown_without_its_secrets() {
     }
 }
 
-/// `cache.cached-error` and `cache.cached-partial` of the attacks.
+/// The attacks `cache.cached-error` and `cache.cached-partial`.
 #[test]
 fn only_whole_answers_are_kept() {
     type Answer = fn(&mut faults::Exchange<'_>);
@@ -295,7 +295,7 @@ fn an_answer_that_nobody_read_to_its_end_is_not_kept() {
     assert_eq!(on_disk(folder.path()), "");
 }
 
-/// `cache.key-omits-tools`, `cache.key-omits-role`, `cache.concat-ambiguity` and `cache.template-swap` of the attacks.
+/// The attacks `cache.key-omits-tools`, `cache.key-omits-role`, `cache.concat-ambiguity` and `cache.template-swap`.
 #[test]
 fn what_the_provider_would_see_is_what_a_request_is_known_by() {
     let server = Server::start(|exchange| say(exchange, "Fine."));
@@ -412,7 +412,7 @@ fn a_server_that_does_not_stream_is_recorded_as_it_answers() {
     assert_eq!(stream(&player(folder.path(), &[]), &model).expect("it is known"), recorded);
 }
 
-/// A model repeats a secret a few letters at a time: no event holds it, and all of them together do.
+/// A model repeats a secret a few letters at a time. No single event contains it, but all of them together do.
 #[test]
 fn a_secret_in_pieces_is_not_kept_either() {
     let server = Server::start(|exchange| {

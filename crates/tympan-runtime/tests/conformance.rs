@@ -1,5 +1,5 @@
-//! The published test vectors of Prompty, from a template to messages, where they are at hand:
-//! `../shared`, beside the repository. (Its load vectors are in `load_shared.rs`.)
+//! The published test vectors of Prompty, from a template to messages, if they are available in `../shared` next to the
+//! repository. The vectors for loading are in `load_shared.rs`.
 
 mod shared;
 
@@ -17,7 +17,7 @@ fn cases(operation: &str) -> Vec<Value> {
     cases.into_iter().filter(|case| case["operation"] == operation).collect()
 }
 
-/// The prompt of a case: inputs that say so are threads, and `strict_props` are strict.
+/// Builds the prompt of a case. Inputs with the `_kind` `thread` are threads, and `strict_props` are strict.
 fn prompt(input: &Value) -> (Prompt, Inputs) {
     let inputs = input["inputs"].as_object().cloned().unwrap_or_default();
     let instructions = input["template"].as_str().unwrap_or_default().to_owned();
@@ -43,7 +43,7 @@ fn render_vectors_hold() {
         let (input, expected) = (&case["input"], &case["expected"]);
         let outcome = render(input, RuntimeOptions::default());
         match (case["name"].as_str().unwrap_or_default(), outcome) {
-            // Decided: an undefined variable is an error unless the host, or the prompt, is lenient.
+            // By design, an undefined variable is an error unless the host or the prompt is lenient.
             ("missing_variable_renders_empty", outcome) => {
                 assert_eq!(outcome.expect_err("it is undefined").code(), "undefined_variable");
                 let lenient = RuntimeOptions { lenient: Some(true), ..RuntimeOptions::default() };
@@ -58,7 +58,7 @@ fn render_vectors_hold() {
     }
 }
 
-/// Decided: nonces have 16 hexadecimal digits, where the vectors have 8.
+/// By design, nonces have 16 hexadecimal digits. Those of the vectors have 8.
 fn assert_nonce(name: &str, text: &str, pattern: &str) {
     let plain = pattern.replace('\\', "");
     let plain = plain.trim_start_matches('^').trim_end_matches('$');
@@ -80,7 +80,7 @@ fn segment_vectors_hold() {
     }
 }
 
-/// The segments in the words of the vectors.
+/// Converts segments to the format of the vectors.
 fn segments(rendered: &Rendered) -> Value {
     let inputs = rendered.inputs();
     let segments = rendered.segments().map(|segment| {
@@ -91,7 +91,7 @@ fn segments(rendered: &Rendered) -> Value {
     segments.collect()
 }
 
-/// The text that stands for the thread of an input.
+/// Returns the placeholder of an input's thread.
 fn place_of<'t>(rendered: &'t str, name: &str) -> &'t str {
     let end = format!("_{name}__");
     let start = rendered.find("__PROMPTY_THREAD_").expect("there is a thread");
@@ -107,7 +107,8 @@ fn parse_vectors_hold() {
         let rendered = input["rendered"].as_str().unwrap_or_default();
         let threads = threads.iter().map(|(name, thread)| {
             let messages = parse_thread(thread, ThreadRoles::Any).unwrap_or_else(|error| panic!("{error:?}"));
-            // The vectors have nonces of 8 digits, which are not known by name: whoever rendered the text knows them.
+            // The vectors' nonces have 8 digits, so their threads cannot be passed by name and are passed by
+            // placeholder.
             (place_of(rendered, name).to_owned(), messages)
         });
         let nonce = input["nonce"].as_str().map(str::to_owned);

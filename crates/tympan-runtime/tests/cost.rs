@@ -1,4 +1,4 @@
-//! What it takes to make functions of an OpenAPI document grows no faster than the document.
+//! The cost of building functions from an OpenAPI document grows no faster than the document.
 
 #[path = "../../tympan-core/tests/cost/mod.rs"]
 mod cost;
@@ -7,7 +7,7 @@ use cost::{Row, check};
 use serde_json::{Map, Value, json};
 use tympan_runtime::tool::openapi::{Service, ServiceOptions};
 
-/// A document with these paths and schemas.
+/// Returns a document with these paths and schemas.
 fn document(paths: Map<String, Value>, components: Value) -> Value {
     let servers = json!([{ "url": "https://a.example" }]);
     json!({ "openapi": "3.1.0", "servers": servers, "paths": paths, "components": components })
@@ -25,7 +25,7 @@ fn numbered(size: usize, value: impl Fn(usize) -> Value) -> Map<String, Value> {
     (0..size).map(|index| (format!("n{index}"), value(index))).collect()
 }
 
-/// Operations whose bodies all have one schema.
+/// Returns operations whose bodies all have the same schema.
 fn operations(count: usize, schema: &str) -> Map<String, Value> {
     let content = json!({ "application/json": { "schema": { "$ref": format!("#/components/schemas/{schema}") } } });
     let operation = json!({ "post": { "requestBody": { "content": content } } });

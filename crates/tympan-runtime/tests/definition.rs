@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tympan_core::{Kind, Prompt, RenderOptions};
 use tympan_runtime::{Inputs, load, load_str, prepare};
 
-/// A typed value of the corpus as JSON.
+/// Converts a typed value of the corpus to JSON.
 fn untyped(value: &Value) -> Value {
     let inner = &value["value"];
     match inner {
@@ -41,7 +41,7 @@ fn conformance() {
     }
 }
 
-/// The hashes of something that an attack says has to differ from something else.
+/// Returns the hashes of a value that must differ from those of another, according to an attack.
 fn hashes(value: &Value) -> Vec<String> {
     let definition = |role: &str, body: &str| {
         let variables = json!({"q": {"type": "string", "trusted": false}});
@@ -66,7 +66,7 @@ fn hashes(value: &Value) -> Vec<String> {
     if let Some(template) = map.get("t").and_then(Value::as_str) {
         return vec![definition("user", template).template_hash().to_owned()];
     }
-    // The guard changes the text, and not the definition.
+    // The guard changes the text, but not the definition.
     Vec::new()
 }
 

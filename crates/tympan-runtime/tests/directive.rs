@@ -1,4 +1,4 @@
-//! Every directive in `fixtures/directive`, with what it becomes or why it is refused; and what no input can do to one.
+//! Every directive in `fixtures/directive`, with its prompt or its errors, and attacks on directives through inputs.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ fn describe(path: &Path) -> String {
     text
 }
 
-/// What the prompt becomes with values that say which input they are, where it has inputs.
+/// Describes the rendered prompt, if it has inputs. The value of each input contains its name.
 fn describe_render(text: &mut String, prompt: &Prompt) {
     if prompt.spec().inputs.is_empty() {
         return;
@@ -94,7 +94,7 @@ fn fixtures_load_as_their_snapshots_say() {
     });
 }
 
-/// Whatever a directive says besides, these are never for the model.
+/// These parts of a directive are never sent to the model.
 #[test]
 fn what_is_excluded_is_in_no_prompt() {
     let text = "<!-- rye:signed:2026-02-22T02:41:03Z:aa:bb:cc -->\n# SENTINEL-title\nKept.\n```xml\n<directive name=\"kept\" \
@@ -125,7 +125,7 @@ fn inputs(value: Json) -> Inputs {
     value.as_object().cloned().expect("a map")
 }
 
-/// Values are put in once, and stay what they are.
+/// Values are inserted once and are not interpreted.
 #[test]
 fn values_are_inert() {
     let prompt = greeting();
@@ -166,7 +166,7 @@ fn inputs_are_those_that_are_declared() {
     assert!(error.help().is_some_and(|help| help.ends_with("declared are `a`, `b`")), "{:?}", error.help());
     assert_eq!(prompt.validate_inputs(&inputs(json!({"z": 1}))).expect_err("z is unknown").kind(), Kind::UnknownInput);
 
-    // An input that may be missing, where a step cannot do without it.
+    // An optional input that a step requires.
     let text = "# T\n\n```xml\n<directive name=\"a\"><inputs><input name=\"b\"/></inputs></directive>\n```\n\nUse {input:b}.\n";
     let prompt = load_str(text, "a.md", ".").expect("it loads");
     let error = prompt.render(&Inputs::new()).expect_err("b is missing");
@@ -204,7 +204,7 @@ fn results_are_read_as_the_instruction_shows() {
     assert_eq!(Json::Object(result), json!({"path": "a.md", "signed": true}));
 }
 
-/// A small stack is enough for whatever the metadata holds.
+/// A small stack is sufficient for any metadata.
 #[test]
 fn attacks_need_no_stack_and_no_time() {
     let attack = |content: String| format!("```xml\n{content}\n```\n1. Do it.\n");

@@ -1,4 +1,4 @@
-//! The provider `echo`, through the same functions as any other.
+//! The provider `echo`, through the same functions as any other provider.
 
 mod faults;
 mod runs;
@@ -26,7 +26,7 @@ fn scripted(script: Value) -> (Runtime, Prompt) {
     (runtime, prompt)
 }
 
-/// The same as a stream, and its steps.
+/// Streams an answer. Returns its deltas and the result.
 fn stream(runtime: &Runtime, prompt: &Prompt, messages: &[Message]) -> Result<(Vec<Delta>, Run)> {
     let mut stream = runtime.stream(prompt, messages, &RunOptions::default())?;
     let steps = stream.by_ref().collect::<Result<_>>()?;
@@ -129,7 +129,7 @@ fn a_script_goes_on_with_the_conversation() {
     messages.push(Message::text(Role::Assistant, "It is sunny."));
     let error = fails(runtime.run(&prompt, &messages), Kind::InvalidRequest);
     assert!(error.message().contains("no round 3"), "{error}");
-    // When the user speaks again, it starts again.
+    // With a new user message, the script starts again.
     messages.push(Message::text(Role::User, "And tomorrow?"));
     assert_eq!(runtime.run(&prompt, &messages).expect("it succeeds").outcome.to_json(), expected);
 }
@@ -189,7 +189,7 @@ fn vectors_and_pictures() {
     assert!(error.help().is_some_and(|help| help.contains("embedding")), "{error:?}");
 }
 
-/// The caller's word goes before the prompt's, as it does for every other provider.
+/// As for every other provider, the caller's options override the prompt's.
 #[test]
 fn a_caller_can_choose_the_interface() {
     let runtime = runtime(&[]);

@@ -1,4 +1,4 @@
-//! Where keys and other values of the environment go: the cases of `fixtures/endpoints`, against a real server.
+//! Where keys and other values from the environment are sent: the cases of `fixtures/endpoints`, against a real server.
 
 mod faults;
 mod runs;
@@ -17,7 +17,7 @@ use tympan_runtime::{
     TurnSettings,
 };
 
-/// The cases, once for each provider where they are about all of them.
+/// Returns the cases. A case that applies to all providers is repeated for each of them.
 fn cases(server: &str) -> Vec<(String, Value)> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/endpoints/endpoints.json");
     let text = std::fs::read_to_string(path).expect("the cases are there");
@@ -65,7 +65,7 @@ fn runtime_of(case: &Value) -> Runtime {
     })
 }
 
-/// Does all that sends something for a case: what it came to, in order.
+/// Runs every operation that sends a request for a case. Returns the outcomes in order.
 fn attempts(case: &Value) -> Vec<Result<()>> {
     let runtime = runtime_of(case);
     let template = case["template"].as_str().unwrap_or("user:\nHello.\n");
@@ -91,7 +91,7 @@ fn attempts(case: &Value) -> Vec<Result<()>> {
 
 #[test]
 fn values_go_where_their_source_or_the_host_says() {
-    // Nobody is asked twice, whatever is asked.
+    // A 400 response is never retried.
     let server = Server::start(|exchange| exchange.answer(400, "", "no"));
     for (name, case) in cases(&format!("http://127.0.0.1:{}", server.port)) {
         for (at, attempt) in attempts(&case).into_iter().enumerate() {
@@ -108,7 +108,7 @@ fn values_go_where_their_source_or_the_host_says() {
     }
 }
 
-/// An error names the variables, the address and the flag, and no value.
+/// Checks that the error names the variables, the address and the flag, but no value.
 fn check_error(name: &str, case: &Value, error: &Error, port: u16) {
     let text = shown(error);
     assert!(!text.to_ascii_lowercase().contains("canary"), "{name}: {text}");
@@ -153,7 +153,7 @@ fn every_provider_is_among_the_cases() {
     }
 }
 
-/// A replay sends nothing, so there is nothing to refuse.
+/// A replay sends nothing, so there is nothing to reject.
 #[test]
 fn a_replay_needs_no_leave() {
     let empty = tempfile::tempdir().expect("a directory");
@@ -166,7 +166,7 @@ fn a_replay_needs_no_leave() {
     assert_ne!(error.kind(), Kind::UntrustedEndpoint, "{error:?}");
 }
 
-/// A recording is sent as any other request is, and the host is handed no request that it must not send.
+/// A recording is sent like any other request, and the host does not receive a request that it must not send.
 #[test]
 fn recordings_and_requests_go_through_the_same_check() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -181,7 +181,7 @@ fn recordings_and_requests_go_through_the_same_check() {
     assert_eq!(request.expect_err("it is refused").kind(), Kind::UntrustedEndpoint);
 }
 
-/// The key of a caller is the caller's, and does not go where only the prompt says.
+/// A key passed by the caller is not sent to an address that only the prompt names.
 #[test]
 fn a_key_of_the_caller_needs_an_address_of_the_caller() {
     let server = Server::start(|exchange| say(exchange, "Fine."));
@@ -200,7 +200,7 @@ fn write(directory: &Path, name: &str, front: &Value, template: &str) {
     std::fs::write(directory.join(name), format!("---\n{front}\n---\n{template}")).expect("it can be written");
 }
 
-/// What a prompt got from the environment is in the conversations of all prompts that it has to do with.
+/// A value that a prompt read from the environment taints the conversations of all related prompts.
 #[test]
 fn prompts_that_call_each_other_share_what_they_carry() {
     let server = Server::start(|exchange| exchange.answer(400, "", "no"));
@@ -216,15 +216,15 @@ fn prompts_that_call_each_other_share_what_they_carry() {
     let plain = json!({ "model": echo });
     let secret = json!({ "model": echo, "inputs": token });
     let families = [
-        // A child says what the parent's model gets to see.
+        // The child's result is visible to the parent's model.
         (
             json!({ "model": own, "tools": child }),
             json!({ "model": echo, "description": "${env:TOKEN}" }),
             plain.clone(),
         ),
-        // A child of the parent with the value has an address of its own.
+        // The parent has the value, and its child has a different address.
         (json!({ "model": calling, "tools": child, "inputs": token }), json!({ "model": own }), plain.clone()),
-        // The value comes from further down, or goes there.
+        // The value comes from or goes to a more distant descendant.
         (
             json!({ "model": calling, "tools": child, "inputs": token }),
             json!({ "model": calling, "tools": grandchild }),
@@ -237,7 +237,7 @@ fn prompts_that_call_each_other_share_what_they_carry() {
             let directory = tempfile::tempdir().expect("a directory");
             let without = |front: &Value| match is_refused {
                 true => front.clone(),
-                // The same family without the value is fine.
+                // The same prompts without the value are accepted.
                 false => front.to_string().replace("${env:TOKEN}", "none").parse().expect("it is JSON"),
             };
             write(directory.path(), "parent.prompty", &without(&parent), "user:\nGo. {{ token|default('') }}\n");

@@ -1,4 +1,4 @@
-//! Providers of hosts in other languages, whose answers are data.
+//! Custom providers of bindings, whose answers are data.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use tympan_runtime::host::data;
 use tympan_runtime::net::io;
 use tympan_runtime::{Inputs, Kind, ModelCall, Provider, Reply, Result, RunOptions, Runtime};
 
-/// Answers with these steps.
+/// Answers with these deltas.
 struct Stepwise(Vec<Json>);
 
 impl Provider for Stepwise {

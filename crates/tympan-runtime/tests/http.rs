@@ -1,4 +1,4 @@
-//! The HTTP client against a real server with faults.
+//! The HTTP client, tested against a real server with faults.
 
 mod faults;
 
@@ -66,7 +66,7 @@ fn blocking_and_asynchronous_callers_share_a_connection() {
         assert_eq!((all.as_slice(), end.is_ok()), (&b"data: 1\n\n"[..], true));
         io::wait(client.send(post(server.url("/")))).expect("it succeeds");
     }
-    // A connection comes back shortly after its answer, so a quick caller may need another one now and then.
+    // A connection becomes available shortly after its response, so a fast caller may need an additional one sometimes.
     assert_eq!(server.requests().len(), 25);
     assert!(server.connections() <= 12, "{} connections", server.connections());
 }
@@ -243,7 +243,7 @@ fn an_address_where_nobody_listens_is_tried_again_and_then_named_without_its_sec
     assert_eq!(waits.seen().len(), 2);
 }
 
-/// Long enough for a server on this machine, if it wants to answer.
+/// Long enough for a local server to respond, if it does.
 const SHORT: Duration = Duration::from_millis(50);
 
 #[test]
@@ -277,7 +277,7 @@ fn each_wait_has_its_limit() {
 
 #[test]
 fn a_connection_that_is_never_made_is_given_up() {
-    // A server that speaks no TLS: it waits for a request, the client for a handshake.
+    // A server without TLS: it waits for a request, and the client waits for a handshake.
     let server = Server::start(|exchange| exchange.stall());
     let waits = Waits::default();
     let client = HttpClient::new(HttpOptions { connect_timeout: SHORT, ..options(&waits) }).expect("good options");
@@ -404,8 +404,8 @@ fn an_interim_answer_is_none() {
     assert_eq!(client().send(post(server.url("/"))).wait().expect("it succeeds").status, 200);
 }
 
-/// Writes the same for as long as the client reads, and so much that a client without a limit is found out. More than
-/// that would take the memory of the machine on which such a client is tested.
+/// Writes the same bytes while the client reads, up to an amount that reveals a client without a limit. More would
+/// exhaust the memory of the test machine.
 fn flood(exchange: &mut Exchange<'_>, head: &str) {
     const PIECE: usize = 1 << 16;
     exchange.write(head);
@@ -414,7 +414,7 @@ fn flood(exchange: &mut Exchange<'_>, head: &str) {
     exchange.close();
 }
 
-/// What may lie between a server and a client that reads nothing more.
+/// The maximum number of bytes in the buffers between a server and a client that has stopped reading.
 const IN_SOCKETS: usize = 32 << 20;
 
 #[test]
@@ -545,7 +545,7 @@ fn proxies_that_cannot_be_used_are_refused_without_showing_them() {
     }
 }
 
-/// What the child process of the next test does: its environment names a proxy.
+/// The child process of the next test, whose environment sets a proxy.
 #[test]
 #[ignore = "run by environment_names_a_proxy"]
 fn child_with_a_proxy_in_its_environment() {
@@ -558,7 +558,7 @@ fn child_with_a_proxy_in_its_environment() {
         .expect("the proxy answers");
     client(ProxyPolicy::FromEnvironment).send(post(local.url("/"))).wait().expect("this machine answers");
     assert_eq!(local.requests().len(), 1, "requests to this machine do not leave it");
-    // This is an address of this machine, too, but none that is known as such.
+    // This address also refers to this machine, but is not recognized as local.
     let outside = local.url("/").replace("localhost", "0.0.0.0");
     client(ProxyPolicy::None).send(post(outside)).wait().expect("the server answers");
     assert_eq!(local.requests().len(), 2, "without a proxy, requests go straight to the server");

@@ -1,4 +1,4 @@
-//! The attack corpus, where it is about the network. The same defences have tests of their own in `http.rs`.
+//! The network cases of the attack corpus. `http.rs` tests the same defences separately.
 
 mod faults;
 mod shared;
@@ -11,13 +11,13 @@ use serde_json::Value;
 use tympan_runtime::Kind;
 use tympan_runtime::net::client::{HttpClient, HttpOptions, ProxyPolicy};
 
-/// The cases whose names begin so.
+/// Returns the cases whose IDs start with this prefix.
 fn cases(prefix: &str) -> Vec<Value> {
     let named = |case: &Value| case["id"].as_str().is_some_and(|id| id.starts_with(prefix));
     shared::cases("attacks/attacks.json").into_iter().filter(named).collect()
 }
 
-/// The first argument of a generator of repeated text, and how often it is repeated.
+/// Returns the text of a generator and the number of repetitions.
 fn repeated(value: &Value) -> (String, usize) {
     let args = &value["$repeat"];
     let times = args[1].as_u64().and_then(|times| usize::try_from(times).ok()).expect("it says how often");
@@ -28,7 +28,7 @@ fn megabytes(case: &Value) -> u64 {
     case["expect"]["max_rss_mib"].as_u64().expect("the case has a limit")
 }
 
-/// The memory of this process, in MiB; zero where the system does not say.
+/// Returns the memory usage of this process in MiB, or zero if the system does not provide it.
 fn resident() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages = statm.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0);
@@ -64,7 +64,7 @@ fn redirects_do_not_leave_encryption() {
 #[test]
 fn proxies_of_the_environment_are_a_policy() {
     for _ in cases("http.proxy-env") {
-        // Both are tried in `http.rs`, in a process whose environment names a proxy.
+        // Both are tested in `http.rs`, in a process whose environment sets a proxy.
         assert_eq!(HttpOptions::default().proxy, ProxyPolicy::FromEnvironment);
         assert_ne!(HttpOptions { proxy: ProxyPolicy::None, ..HttpOptions::default() }.proxy, ProxyPolicy::default());
     }
@@ -171,7 +171,7 @@ fn a_million_events_cost_little() {
         }
         assert_eq!(received, expected);
         assert!(most - before < megabytes(&case), "{} MiB more", most - before);
-        // The corpus gives a time. A machine that is busy with other things needs longer, so this is an order of magnitude.
+        // The corpus specifies a time. The test allows ten times as much for a busy machine.
         let max_ms = case["expect"]["max_ms"].as_u64().expect("a limit");
         assert!(began.elapsed() < Duration::from_millis(max_ms * 10), "{:?}", began.elapsed());
     }

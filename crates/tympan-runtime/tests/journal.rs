@@ -1,4 +1,4 @@
-//! Turns with a journal: what is kept, when, and what comes of it after a death.
+//! Turns with a journal: what is saved, when it is saved, and how a turn is resumed after a crash.
 
 mod journals;
 
@@ -20,7 +20,7 @@ use tympan_runtime::{
     tool,
 };
 
-/// A prompt for the provider `echo` that goes by a script, with tools that say this of themselves.
+/// Returns a scripted prompt for the provider `echo`, with tools that are idempotent or not.
 fn scripted(tools: &[(&str, bool)], script: &Value) -> Prompt {
     scripted_saying("Hello?", tools, script)
 }
@@ -47,7 +47,7 @@ fn with_tool(name: &str, tool: Arc<dyn Tool>, journal: Journal) -> TurnSettings 
     TurnSettings { tools: [(name.to_owned(), tool)].into(), journal: Some(journal), ..TurnSettings::default() }
 }
 
-/// A tool that counts how often it ran.
+/// Returns a tool that counts its calls.
 fn counting() -> (Arc<dyn Tool>, Arc<AtomicUsize>) {
     let count = Arc::new(AtomicUsize::new(0));
     let counter = count.clone();
@@ -82,14 +82,14 @@ fn a_journal_cut_at_any_record_comes_to_the_same() {
             let resumed = resumed.unwrap_or_else(|error| panic!("{length} records: {error}"));
             assert_eq!(state(&resumed), whole, "{length} records");
             assert_eq!(resumed.resumed.expect("it was").records, length);
-            // What the model had answered is not asked again.
+            // Saved answers are not requested again.
             let answers = memory.json()[..length].iter().filter(|record| record["what"]["fed"] == "responded").count();
             assert_eq!(calls.lock().expect("nobody panics").len(), STEPS + 1 - answers, "{length} records");
         }
     }
 }
 
-/// A step of a model for the property below: which tools it calls, and whether they fail.
+/// A step of the model in the property test below: the tools it calls, and whether they fail.
 type Step = Vec<(usize, bool)>;
 
 const NAMES: [&str; 2] = ["works", "fails"];
@@ -139,7 +139,7 @@ proptest! {
         for length in 1..=records.len() {
             let (turn, mut events) = random_turn(&steps, parallel, deny, &Memory::holding(&records[..length]));
             prop_assert_eq!(&state(&turn.expect("it ends well")), &whole);
-            // Tools that run at once may end in any order.
+            // Concurrent tools may finish in any order.
             let told = |events: &mut Vec<Value>| events.sort_by_key(Value::to_string);
             told(&mut events);
             told(&mut all);
@@ -216,14 +216,14 @@ fn a_turn_that_is_over_calls_nobody() {
     let seen = events.clone();
     settings.on_event = Some(Arc::new(move |event| seen.lock().expect("nobody panics").push(event.clone())));
     let again = runtime.resume(&prompt(), &settings).expect("it ended well");
-    // Whoever listens now hears of the end, and not of everything before it.
+    // A new listener receives the end, but no earlier events.
     let events = events.lock().expect("nobody panics");
     assert!(matches!(events[..], [AgentEvent::Turn(TurnEvent::Done { .. })]), "{events:?}");
     assert_eq!(state(&again), state(&whole.expect("it ends well")));
     assert_eq!((calls.lock().expect("nobody panics").len(), memory.all(), effects(&effect.file)), (0, records, done));
 }
 
-/// The records of a turn up to where its one tool has begun.
+/// Returns the records of a turn until its only tool has started.
 fn died_in_its_tool(prompt: &Prompt) -> Memory {
     let memory = Memory::default();
     let (tool, _) = counting();
@@ -387,7 +387,7 @@ fn inputs_are_not_shown() {
     assert!(shown.contains("job") && !shown.contains("Do it."), "{shown}");
 }
 
-/// A model that cannot be called until somebody mends it.
+/// A model that fails until it is repaired.
 struct Mended(Mutex<Option<Kind>>);
 
 impl Provider for Mended {
@@ -440,7 +440,7 @@ fn the_time_before_a_death_counts() {
     assert_eq!(runtime.resume(&prompt, &settings).expect_err("its time is up").kind(), Kind::TurnLimit);
     assert_eq!((count.load(Ordering::SeqCst), kinds(&memory.json()).pop()), (0, Some("ticked")));
     assert_eq!(runtime.resume(&prompt, &settings).expect_err("it is still up").kind(), Kind::TurnLimit);
-    // Who has more time after all goes on.
+    // With a longer time limit, the turn continues.
     settings.turn.max_time = Some(Duration::from_secs(500_000));
     let turn = runtime.resume(&prompt, &settings).expect("it ends well");
     assert_eq!((turn.rounds, count.load(Ordering::SeqCst)), (2, 1));
@@ -471,7 +471,8 @@ fn a_bound_may_be_raised() {
     assert_eq!((turn.rounds as usize, effects(&effect.file).len()), (STEPS + 1, STEPS * 2));
 }
 
-/// What was said before the turn began is in its first round; what was said later in a later one. It stays so.
+/// A message that was steered before the turn started is in its first round, and a later one in a later round. Resuming
+/// preserves this.
 #[test]
 fn what_was_said_stays_where_it_was() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -498,13 +499,13 @@ fn what_was_said_stays_where_it_was() {
         let memory = Memory::holding(&records[..length]);
         let effect = if length < steered { &effect } else { &quiet };
         let resumed = runtime().0.resume(&prompt(), &settings_of(effect, memory.journal())).expect("it ends well");
-        // The second time it may be said while the other tool runs, or when both have ended.
+        // When resumed, the message may be steered while the other tool runs or after both have finished.
         let is_same = length > steered || resumed.messages.len() == whole.messages.len();
         assert!(is_same && (length < steered || state(&resumed) == state(&whole)), "{length} records");
     }
 }
 
-/// What is said while the model is called for the first time is for the second time, also when it is told again.
+/// A message that is steered during the first model call is in the second one, also after resuming.
 #[test]
 fn what_was_said_during_the_first_call_is_for_the_second() {
     struct Interrupted(tympan_runtime::Steering);
@@ -529,7 +530,7 @@ fn what_was_said_during_the_first_call_is_for_the_second() {
     assert_eq!(runtime.resume(&prompt, &settings).expect("it was over").messages, turn.messages);
 }
 
-/// What a user has said is on the disk before the model is called, which may take long.
+/// A steered message is saved before the model is called, because the call may take long.
 #[test]
 fn what_was_said_is_kept_before_the_model_is_called() {
     struct Looks(Memory);
@@ -568,7 +569,7 @@ fn numbers_come_back_as_they_were() {
         fn call<'a>(&'a self, call: ModelCall<'a>) -> BoxFuture<'a, Result<Reply, Error>> {
             let mut answer = Answer { text: "The end.".into(), ..Answer::default() };
             if call.messages.len() == 1 {
-                // A quick reader takes these for their neighbours.
+                // A fast parser would round these numbers.
                 answer.blocks = Some(json!([{ "score": 0.100_493_827_156_000_01, "big": 6.934_698_245_112_694e276 }]));
                 answer.tool_calls = vec![ToolCall { id: "a".into(), name: "act".into(), arguments: "{}".into() }];
             }
@@ -608,7 +609,7 @@ fn what_cannot_be_kept_is_not_done() {
             self.0.commit(records)
         }
     }
-    // The answer can be kept, and that the tool begins cannot.
+    // The answer can be saved, but the start of the tool cannot.
     let prompt = scripted(&[("act", false)], &json!([calls(&["act"]), { "text": "I see." }]));
     let (tool, count) = counting();
     let journal = Journal::in_store(Arc::new(Full(Memory::default(), 1)));
@@ -628,6 +629,6 @@ fn a_journal_is_needed_and_is_begun_once() {
     Runtime::default().turn(&prompt, &Inputs::new(), &settings).expect("it ends well");
     let error = Runtime::default().turn(&prompt, &Inputs::new(), &settings).expect_err("it is there");
     assert!(error.message().contains("is there already"), "{error}");
-    // A turn that is over has let go of its journal.
+    // A finished turn has released its journal.
     Runtime::default().resume(&prompt, &settings).expect("it was over");
 }

@@ -1,7 +1,7 @@
-//! Turns that are killed, with SIGKILL, at every write to their journal, inside their tools and while they are resumed.
+//! Turns that are killed with SIGKILL at every write to their journal, inside their tools, and while they are resumed.
 //!
-//! What this cannot show is that bytes are on the disk when a process says so: only a power failure would. That nothing is
-//! done before its record has been committed is shown in `journal.rs`.
+//! This cannot show that data is on the disk when a commit returns; only a power failure could. `journal.rs` shows that
+//! nothing is done before its record has been committed.
 #![cfg(unix)]
 
 mod journals;
@@ -23,29 +23,29 @@ use tempfile::TempDir;
 use tympan_runtime::turn::journal::{JournalStore, JournalWriter, Stored};
 use tympan_runtime::{Journal, Result, TurnRun};
 
-/// Tells a child process what to do.
+/// The environment variable with the plan for a child process.
 const PLAN: &str = "TYMPAN_TEST_KILL_PLAN";
 
-/// Where a process is to die.
+/// The point at which a process is killed.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 enum Death {
-    /// Before a commit, counted from 0; the beginning of the journal is none.
+    /// Before a commit, counted from 0. The creation of the journal does not count.
     Before(usize),
-    /// In the middle of one: so many parts of a hundred are in the file, but never all of it.
+    /// In the middle of a commit. This percentage of it is in the file, but never all of it.
     Torn(usize, u64),
-    /// After one.
+    /// After a commit.
     After(usize),
     /// Before the effect of a tool, counted from 0.
     BeforeEffect(usize),
-    /// After the effect of a tool, which has not returned then.
+    /// After the effect of a tool, before it returns.
     AfterEffect(usize),
-    /// Before the journal is begun.
+    /// Before the journal is created.
     BeforeCreate,
-    /// When it has been begun.
+    /// After the journal is created.
     AfterCreate,
 }
 
-/// What a process is to do.
+/// The plan for a process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Plan {
     directory: PathBuf,
@@ -70,7 +70,7 @@ impl Plan {
         Effect::new(&self.directory, self.idempotent)
     }
 
-    /// Does it in a process of its own, which must not survive.
+    /// Executes the plan in a child process, which must not survive.
     fn perform(&self) {
         let mut child = Command::new(std::env::current_exe().expect("this is a program"));
         child.args(["dies_as_planned", "--exact", "--ignored", "--nocapture"]);
@@ -79,7 +79,7 @@ impl Plan {
         assert_eq!(status.signal(), Some(Signal::KILL.as_raw()), "{self:?}: {status}");
     }
 
-    /// Goes on, undisturbed: from the journal, or from the beginning if there is none.
+    /// Finishes the turn without interruption: from the journal, or from the start if there is none.
     fn finish(&self) -> TurnRun {
         let journal = Journal::at(self.path()).expect("a journal");
         let settings = settings(&self.effect(), journal, self.compaction);
@@ -96,7 +96,7 @@ fn die() -> ! {
     unreachable!("nobody survives that")
 }
 
-/// The child: goes through the turn until it dies.
+/// The child process: runs the turn until it is killed.
 #[test]
 #[ignore = "it is run by the other tests, and dies"]
 fn dies_as_planned() {
@@ -116,7 +116,7 @@ fn dies_as_planned() {
     };
 }
 
-/// A store that dies at one of its commits.
+/// A store that kills the process at a commit.
 struct Mortal {
     path: PathBuf,
     inner: Arc<dyn JournalStore>,
@@ -181,7 +181,7 @@ impl JournalWriter for MortalWriter {
         match self.death {
             Death::After(at) if at == number => die(),
             Death::Torn(at, percent) if at == number => {
-                // What a write that was cut off would have left.
+                // Simulate the result of an interrupted write.
                 let written = self.length() - before;
                 let left = before + (written * percent / 100).clamp(1, written - 1);
                 let file = OpenOptions::new().write(true).open(&self.path).expect("it is there");
@@ -193,19 +193,19 @@ impl JournalWriter for MortalWriter {
     }
 }
 
-/// The commits of each step: an answer, the beginning of two tools, and a result of each.
+/// The commits of each step: an answer, the start of two tools, and a result of each.
 const COMMITS_OF_STEP: usize = 4;
 
 /// The commits of a whole turn.
 const COMMITS: usize = STEPS * COMMITS_OF_STEP + 1;
 
-/// A folder in memory, where there is one: processes that are killed need no disk to lose nothing, and a hundred thousand
-/// times waiting for one would be all that the tests do.
+/// Creates a folder in memory, if possible. Killed processes do not lose data in the page cache, and waiting for a disk
+/// a hundred thousand times would dominate the tests.
 fn folder() -> TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a folder")
 }
 
-/// What the turn comes to if nobody disturbs it.
+/// Returns the final state of an uninterrupted turn.
 fn undisturbed(compaction: bool) -> Value {
     let folder = folder();
     let plan = Plan { compaction, ..Plan::new(folder.path(), Death::BeforeCreate) };
@@ -214,7 +214,7 @@ fn undisturbed(compaction: bool) -> Value {
     state(&turn)
 }
 
-/// Kills a process as planned, finishes its turn, and looks whether anything is missing or has happened twice.
+/// Kills a process as planned, finishes its turn, and checks that nothing is missing or has happened twice.
 fn kill_and_finish(plan: &Plan, expected: &Value) {
     plan.perform();
     finish_as_if_nothing_had_happened(plan, expected);
@@ -226,7 +226,7 @@ fn finish_as_if_nothing_had_happened(plan: &Plan, expected: &Value) {
     let effects = effects(&plan.effect().file);
     let distinct: HashSet<_> = effects.iter().collect();
     assert_eq!((effects.len(), distinct.len()), (STEPS * 2, STEPS * 2), "{plan:?}");
-    // A turn that is over comes to the same again, and nothing happens.
+    // Resuming a finished turn gives the same state and has no effects.
     let again = plan.finish();
     assert_eq!(&state(&again), expected, "{plan:?}");
     assert_eq!(journals::effects(&plan.effect().file), effects, "{plan:?}");
@@ -265,7 +265,7 @@ fn in_every_tool_that_may_run_again() {
     each((0..STEPS * 2).flat_map(|tool| [Death::BeforeEffect(tool), Death::AfterEffect(tool)]));
 }
 
-/// A tool that must not run twice does not: the model hears that nobody knows, and it is the model that tries again.
+/// A tool that must not run twice does not. The model learns that the outcome is unknown and tries again itself.
 #[test]
 fn in_every_tool_that_must_not_run_again() {
     let deaths = (0..STEPS * 2).flat_map(|tool| [Death::BeforeEffect(tool), Death::AfterEffect(tool)]);
@@ -304,7 +304,7 @@ fn after_every_commit_of_one_turn() {
     let (expected, folder) = (undisturbed(false), folder());
     Plan::new(folder.path(), Death::AfterCreate).perform();
     let plan = Plan { resume: true, ..Plan::new(folder.path(), Death::After(0)) };
-    // A tool that had begun is not said to have begun again, so each process comes one commit further.
+    // The start of a tool is not recorded again, so each process gets one commit further.
     (0..COMMITS).for_each(|_| plan.perform());
     let length = || fs::metadata(plan.path()).expect("it is there").len();
     let before = length();
@@ -322,7 +322,7 @@ fn at_every_commit_of_a_database() {
     }
 }
 
-/// The cases that others thought of.
+/// The shared cases.
 #[test]
 fn shared_cases() {
     for case in shared::cases("attacks/attacks.json") {
@@ -351,7 +351,7 @@ fn shared_cases() {
     }
 }
 
-/// A turn that sums up its beginning has further commits. It dies at each of them.
+/// A turn with a summary has additional commits. It is killed at each of them.
 #[test]
 fn at_every_commit_of_a_turn_that_sums_up() {
     let expected = undisturbed(true);

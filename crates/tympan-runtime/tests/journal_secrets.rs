@@ -1,4 +1,4 @@
-//! A key that somebody repeats is in no journal, and the turn can be resumed all the same.
+//! A key that is repeated in an answer is not saved to the journal, and the turn can still be resumed.
 
 mod faults;
 mod runs;
@@ -12,7 +12,7 @@ use tympan_core::Prompt;
 use tympan_core::wire::Protocol;
 use tympan_runtime::{Journal, Runtime, TurnSettings, tool};
 
-/// Nothing but the journal says that this is a secret: it does not look like one.
+/// A secret that does not look like one, so it must be recognized by its value.
 const KEY: &str = "Horse/Battery+staple";
 
 const TEMPLATE: &str = "user:\nHi\n";
@@ -21,7 +21,7 @@ fn runtime() -> Runtime {
     runtime_with(&[("OPENAI_API_KEY", KEY)], |_| {})
 }
 
-/// A prompt without a key of its own: it takes the environment's.
+/// Returns a prompt without a key, which uses the one from the environment.
 fn keyless(runtime: &Runtime, server: &Server) -> (Prompt, TurnSettings) {
     let mut model = model(server, Protocol::OpenAiChat);
     let endpoint = model["connection"]["endpoint"].as_str().expect("an address").to_owned();
@@ -31,7 +31,7 @@ fn keyless(runtime: &Runtime, server: &Server) -> (Prompt, TurnSettings) {
     (prompt(runtime, &model, TEMPLATE), settings)
 }
 
-/// The key in the forms that a provider might repeat it in.
+/// Returns the key in the forms in which a provider might repeat it.
 fn forms() -> [String; 5] {
     let escaped: String = KEY.chars().map(|char| format!("\\u{:04x}", u32::from(char))).collect();
     let percent: String = KEY.bytes().map(|byte| format!("%{byte:02X}")).collect();
@@ -56,7 +56,7 @@ fn an_answer_that_repeats_the_key_is_resumed_without_it() {
                     return exchange.json(&runs::saying(&answer));
                 }
                 exchange.events();
-                // A letter at a time: no event holds the key.
+                // One letter at a time, so that no event contains the key.
                 let mut letters = [0; 4];
                 answer.chars().for_each(|char| _ = exchange.chunk(event(char.encode_utf8(&mut letters)).as_bytes()));
                 exchange.chunk(last_events().as_bytes());
@@ -71,11 +71,11 @@ fn an_answer_that_repeats_the_key_is_resumed_without_it() {
                 settings.on_event = Some(std::sync::Arc::new(|_| {}));
             }
             let turn = runtime.turn(&prompt, &inputs(), &settings).expect("it succeeds");
-            // Who asked gets what was answered.
+            // The caller receives the actual answer.
             assert_eq!(turn.run.outcome.to_json(), Value::from(text));
             holds_no_key(&fs::read_to_string(&path).expect("it is text"), &form);
             let resumed = runtime.resume(&prompt, &settings).expect("it goes on");
-            // Of base64, the last characters depend on what follows.
+            // In base64, the last characters depend on the text that follows.
             let said = resumed.run.outcome.to_json().to_string();
             assert!(said.starts_with("\"Your key is [REDACTED]") && said.len() <= 28, "{form}: {said}");
         }
@@ -98,7 +98,7 @@ fn neither_errors_nor_tools_bring_the_key_into_a_journal() {
     let journal = fs::read_to_string(&path).expect("it is text");
     assert!(!journal.contains("HORSE") && !journal.contains("Horse"), "{journal}");
 
-    // A tool that repeats the key of the prompt.
+    // A tool that repeats the prompt's key.
     let script = json!([{ "tool_calls": [{ "name": "t", "arguments": {} }] }, { "text": "done" }]);
     let model = json!({
         "provider": "echo", "connection": { "kind": "key", "apiKey": KEY },

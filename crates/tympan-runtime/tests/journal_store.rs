@@ -1,4 +1,4 @@
-//! Where journals are kept: torn writes, damage, two writers.
+//! Storage of journals: torn writes, corruption, and concurrent writers.
 
 mod shared;
 
@@ -10,13 +10,13 @@ use tempfile::TempDir;
 use tympan_runtime::turn::journal::Stored;
 use tympan_runtime::{Error, Journal, Kind};
 
-/// Records as they are, in that they end with a brace. Two are the same.
+/// Returns realistic records, which end with a brace. Two of them are the same.
 fn records() -> Vec<Vec<u8>> {
     let long = format!("{{\"text\":\"{}\"}}", "long ".repeat(40));
     ["{\"header\":1}", "{}", "{}", &long, "{\"line\\n\":\"ö\"}"].map(|record| record.as_bytes().to_vec()).to_vec()
 }
 
-/// A journal of these records in a folder of its own.
+/// A journal with these records in a temporary folder.
 struct Kept {
     _folder: TempDir,
     path: PathBuf,
@@ -47,7 +47,7 @@ impl Kept {
     }
 }
 
-/// Where the lines of a file end: the first line, and those of the records.
+/// Returns the ends of the lines of a file: the first line, and those of the records.
 fn ends(bytes: &[u8]) -> Vec<usize> {
     let mut lines = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1);
     let first = lines.next().expect("a first line");
@@ -160,7 +160,7 @@ fn what_is_cut_off_is_noticed_and_all_before_it_is_kept() {
     }
 }
 
-/// After a power failure, a file may have grown by zeros that nobody wrote.
+/// After a power failure, a file may have grown by zeros that were never written.
 #[test]
 fn zeros_at_the_end_are_a_torn_write() {
     let kept = Kept::new("turn.journal");
@@ -174,7 +174,7 @@ fn zeros_at_the_end_are_a_torn_write() {
         let torn_bytes = (whole.len() - before_last) as u64;
         assert_eq!(stored, Stored { records: records()[..4].to_vec(), torn_bytes }, "{written} bytes");
     }
-    // Zeros with something whole behind them are none, and neither are zeros where something whole was damaged.
+    // Zeros followed by intact data, or zeros that replace intact data, are not a torn write.
     for zeros in [ends(&whole)[3]..ends(&whole)[3] + 30, ends(&whole)[3] + 60..ends(&whole)[3] + 61] {
         let mut bytes = whole.clone();
         bytes[zeros].fill(0);
@@ -225,7 +225,7 @@ fn other_files_are_no_journals() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever becomes of the bytes, what is read of them is the beginning of what was written, or nothing.
+    /// Whatever happens to the bytes, only a prefix of the records is read, or none.
     #[test]
     fn no_other_record_is_ever_read(from in 0..600_usize, removed in 0..60_usize, put in prop::collection::vec(any::<u8>(), 0..60)) {
         let kept = Kept::new("turn.journal");
@@ -236,7 +236,7 @@ proptest! {
         kept.set(&bytes);
         if let Ok(stored) = kept.read() {
             prop_assert!(records().starts_with(&stored.records));
-            // Nothing that is whole and before the change is missing.
+            // No intact record before the change is missing.
             prop_assert!(stored.records.len() + 1 >= ends(&Kept::new("turn.journal").bytes()).iter().filter(|end| **end <= from).count());
         }
     }
@@ -247,7 +247,7 @@ proptest! {
 fn flipped_bits_of_a_database_lose_nothing_silently() {
     let kept = Kept::new("turn.db");
     let whole = kept.bytes();
-    // Every bit of what the records are in would take minutes; this walks through all of the file, and all bits.
+    // Testing every bit would take minutes. This covers the whole file and all bit positions.
     for bit in (0..whole.len() * 8).step_by(37) {
         let mut bytes = whole.clone();
         bytes[bit / 8] ^= 1 << (bit % 8);
@@ -282,7 +282,7 @@ fn what_sqlite_reads_as_options_is_a_name() {
     assert!(Path::new(&path).exists());
 }
 
-/// The cases that others thought of.
+/// The shared cases.
 #[test]
 fn shared_cases() {
     for case in shared::cases("attacks/attacks.json") {

@@ -1,4 +1,4 @@
-//! Keys in files, on a real file system.
+//! Key files, on a real file system.
 #![cfg(unix)]
 
 use std::fs;
@@ -32,7 +32,7 @@ fn keys_go_round() {
         let signed = sign(TEXT, form, "2026-01-01T00:00:00Z", &again).expect("it is signed");
         assert_eq!(verify(&signed, &keys).expect("it holds").owner.as_deref(), Some("ada"));
     }
-    // Nothing is left beside.
+    // No temporary files are left over.
     assert_eq!(fs::read_dir(dir.path()).expect("it is there").count(), 2);
     assert_eq!(fs::read_dir(&folder).expect("it is there").count(), 2);
 }
@@ -46,7 +46,7 @@ fn a_key_is_never_overwritten() {
     let error = write_signing_key(&file, &generate_key().expect("a key")).expect_err("there is one");
     assert_eq!(error.kind(), Kind::InvalidKey);
     assert_eq!(fs::read_to_string(&file).expect("it is there"), key.to_pem());
-    // Not even through a link to nowhere.
+    // Not even through a dangling link.
     let link = dir.path().join("link.pem");
     symlink(dir.path().join("nowhere"), &link).expect("a link");
     assert!(write_signing_key(&link, &key).is_err());

@@ -1,4 +1,4 @@
-//! Every prompt file in `fixtures/load`, with what it becomes or why it is refused.
+//! Every prompt file in `fixtures/load`, with its prompt or its errors.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -13,7 +13,7 @@ fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/load")
 }
 
-/// The only environment that fixtures see.
+/// Returns the only environment that fixtures can access.
 fn options() -> LoadOptions {
     let vars = [
         ("TEST_REGION", "north"),

@@ -1,4 +1,4 @@
-//! What a prompt's file references can reach, on a real file system.
+//! The files that a prompt's references can access, on a real file system.
 #![cfg(unix)]
 
 use std::fs;
@@ -13,7 +13,7 @@ use tympan_runtime::{LoadOptions, load_document, load_document_str};
 
 const OUTSIDE: &str = "OUTSIDE-SECRET";
 
-/// A directory with `prompts/inside.txt`, `outside/secret.txt` and `shared/note.txt`.
+/// Creates a directory with `prompts/inside.txt`, `outside/secret.txt` and `shared/note.txt`.
 fn playground() -> TempDir {
     let dir = tempfile::tempdir().expect("a directory");
     for (path, text) in
@@ -58,7 +58,7 @@ fn links_are_followed_only_inside() {
     assert_eq!(code(dir.path(), "loop"), "invalid_referenced_file");
     let absolute = dir.path().join("outside/secret.txt");
     assert_eq!(code(dir.path(), &absolute.display().to_string()), "file_outside_root");
-    // Whether a file outside exists is nobody's business.
+    // The error does not reveal whether a file outside exists.
     assert_eq!(code(dir.path(), "../outside/missing.txt"), "file_outside_root");
 }
 

@@ -1,4 +1,4 @@
-//! Conformance vectors and attacks that others wrote, where they are at hand: `../shared`, beside the repository.
+//! Third-party conformance vectors and attacks, if they are available in `../shared` next to the repository.
 
 use std::collections::HashMap;
 use std::fs;
@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 use tympan_core::Result;
 use tympan_runtime::{EnvPolicy, LoadOptions, LoadedDocument, load_document, load_document_str};
 
-/// The cases of a shared file, or nothing where it is absent.
+/// Returns the cases of a shared file, or nothing if it does not exist.
 fn shared(path: &str) -> Vec<Json> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared").join(path);
     match fs::read_to_string(path) {
@@ -18,7 +18,7 @@ fn shared(path: &str) -> Vec<Json> {
     }
 }
 
-/// Whether `actual` says all that `expected` says; maps may say more.
+/// Returns whether `actual` contains everything in `expected`. Maps may contain more.
 fn covers(actual: &Json, expected: &Json) -> bool {
     match (actual, expected) {
         (Json::Object(actual), Json::Object(expected)) => {
@@ -41,7 +41,7 @@ fn load_case(case: &Json, dir: &Path) -> Result<LoadedDocument> {
         }
         return load_document(path, &options);
     }
-    // JSON is YAML.
+    // JSON is also YAML.
     let text = format!("---\n{}\n---\n", serde_json::to_string_pretty(&case["input"]["frontmatter"]).expect("JSON"));
     load_document_str(&text, "case.prompty", dir, &options)
 }
@@ -50,7 +50,7 @@ fn load_case(case: &Json, dir: &Path) -> Result<LoadedDocument> {
 fn conformance_vectors_hold() {
     let dir = tempfile::tempdir().expect("a directory");
     for case in shared("conformance/prompty.json") {
-        // `template: jinja2` as a bare string: the specification's own text accepts it, and so do we.
+        // `template: jinja2` as a bare string: the text of the specification accepts it, and so do we.
         if case["operation"] != "load" || case["name"] == "template_string_invalid" {
             continue;
         }
@@ -66,7 +66,7 @@ fn conformance_vectors_hold() {
     }
 }
 
-/// A text that may be written with a generator.
+/// Returns a text, which may be written as a generator.
 fn generate(value: &Json) -> String {
     if let Some(text) = value.as_str() {
         return text.to_owned();
@@ -78,7 +78,7 @@ fn generate(value: &Json) -> String {
     generate(&repeat[0]).repeat(repeat[1].as_u64().expect("a number") as usize)
 }
 
-/// Lays out `prompts` with the case's files, and `outside/secret.txt` beside it.
+/// Creates `prompts` with the files of a case, and `outside/secret.txt` next to it.
 fn lay_out(case: &Json, dir: &Path) -> PathBuf {
     let prompts = dir.join("prompts");
     fs::create_dir_all(&prompts).and_then(|()| fs::create_dir_all(dir.join("outside"))).expect("directories");
@@ -90,7 +90,7 @@ fn lay_out(case: &Json, dir: &Path) -> PathBuf {
         } else if what["dir"] == true {
             fs::create_dir(path).expect("a directory");
         } else if let Some(_target) = what["symlink"].as_str().or(what["race"][1].as_str()) {
-            // The race itself is run in `load_files.rs`; here its worst moment stands still.
+            // `load_files.rs` tests the race itself. This is a snapshot of its worst moment.
             #[cfg(unix)]
             std::os::unix::fs::symlink(_target, path).expect("a link");
         }
@@ -98,8 +98,8 @@ fn lay_out(case: &Json, dir: &Path) -> PathBuf {
     prompts
 }
 
-/// The attacks on the environment are about a file that nobody trusts, so its host allows it nothing but what the case
-/// names; an unset variable is allowed, or its own error could not be seen.
+/// The attacks on the environment are about an untrusted file, so the host allows only the variables that the case
+/// names. An unset variable is allowed, because otherwise its error would not be visible.
 fn options(case: &Json) -> LoadOptions {
     let vars: HashMap<String, String> = case["env"]
         .as_object()
@@ -112,7 +112,7 @@ fn options(case: &Json) -> LoadOptions {
     LoadOptions { env: EnvPolicy::AllowList(allowed), env_vars: Some(vars), ..LoadOptions::default() }
 }
 
-/// Everything that anybody could see of an outcome.
+/// Formats everything visible about an outcome.
 fn visible(outcome: &Result<LoadedDocument>) -> String {
     match outcome {
         Ok((_, document, diagnostics)) => format!("{} {document:?} {diagnostics:?}", document.spec.to_json()),
@@ -131,7 +131,7 @@ fn check_attack(case: &Json) {
 
     let start = Instant::now();
     let outcome = load_document_str(&text, "attack.prompty", &prompts, &options(case));
-    // The corpus means a quiet machine and a release build. What it guards against takes minutes.
+    // The corpus assumes an idle machine and a release build. The attacks would take minutes.
     let most = 20 * case["expect"]["max_ms"].as_u64().unwrap_or(1000);
     assert!(start.elapsed() < Duration::from_millis(most), "{id}: too slow");
 
@@ -146,10 +146,10 @@ fn check_attack(case: &Json) {
                 assert_eq!(error.code(), code, "{id}");
             }
         }
-        // No host opts in to any of these.
+        // No host enables any of these.
         "error_or_policy" => assert!(outcome.is_err(), "{id}"),
         "error_or_inside" => assert!(!visible(&outcome).contains("OUTSIDE-SECRET"), "{id}"),
-        // YAML 1.2's core schema, by which `yes` is text and `010` is ten.
+        // In YAML 1.2's core schema, `yes` is text and `010` is ten.
         "ok" | "same_as_spec" => assert!(outcome.is_ok(), "{id}: {outcome:?}"),
         "no_leak" => {}
         other => panic!("{id}: nobody knows how to check {other}"),

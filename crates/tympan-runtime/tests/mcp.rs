@@ -1,4 +1,4 @@
-//! Tools of Model Context Protocol servers, through turns: servers that work, and servers that do not.
+//! Tools of Model Context Protocol servers in turns, with working and faulty servers.
 
 mod mcp_double;
 mod shared;
@@ -18,12 +18,12 @@ fn turn(runtime: &Runtime, prompt: &Prompt) -> Result<TurnRun> {
     runtime.turn(prompt, &Inputs::new(), &TurnSettings::default())
 }
 
-/// Goes through a turn in which the model calls these tools one after the other, and says what it was told.
+/// Runs a turn in which the model calls these tools in sequence. Returns the results that the model received.
 fn tell(runtime: &Runtime, tool: Value, names: &[&str]) -> Vec<String> {
     told(&turn(runtime, &scripted(json!([tool]), names)).expect("it ends well"))
 }
 
-/// The error of a turn that must not get to the model.
+/// Returns the error of a turn that must fail before the model is called.
 #[track_caller]
 fn refused(runtime: &Runtime, tools: Value, kind: Kind) -> tympan_runtime::Error {
     let prompt = prompt(tools, json!([{ "error": "the model was called" }]));
@@ -40,7 +40,7 @@ fn tools_of_a_program_run() {
     assert_eq!(tell(&runtime, mcp(json!({ "prefix": "maths_" })), &["maths_add"]), ["5"]);
     // One session serves all turns.
     assert_eq!((double.lines("starts").len(), double.lines("calls")), (1, vec!["add".to_owned(); 2]));
-    // Nothing is offered to the server: no model, no person, no files.
+    // The client offers the server no capabilities: no sampling, no elicitation, no roots.
     assert_eq!(double.lines("offered"), ["{}"]);
 }
 
@@ -51,7 +51,7 @@ fn lists_come_in_pages_and_logs_where_they_should_not() {
     }
 }
 
-/// Keeps what it is called with, and answers at once.
+/// Records its calls and answers immediately.
 #[derive(Default)]
 struct Listening(Mutex<Vec<Value>>);
 
@@ -163,7 +163,7 @@ fn servers_that_cannot_be_used_say_why() {
         ("badname", "no provider takes the name `no spaces, please`"),
         ("endless", "on more than 100 pages"),
     ] {
-        // Long enough for a machine that has much else to do.
+        // Long enough for a busy machine.
         let limit = Duration::from_millis(if mode == "silent" { 200 } else { 60_000 });
         let server = double.server(mode).env("TOKEN", Secret::new("correct-horse-battery"));
         let said = unavailable(server.connect_timeout(limit));
@@ -181,7 +181,7 @@ fn a_program_gets_no_keys_but_those_that_it_is_given() {
     let runtime = Runtime::default();
     runtime.register_mcp_server("double", double.server("").env("TOKEN", Secret::new("for-the-server")));
     let environment = tell(&runtime, mcp(json!({})), &["environment"]).remove(0);
-    // It has the token, and what it says of it reaches nobody.
+    // The server has the token, but its value is redacted in the output.
     assert!(environment.contains("TOKEN=[REDACTED]") && environment.contains("PATH="), "{environment}");
     assert!(!environment.contains("CARGO"), "{environment}");
 }
@@ -239,7 +239,7 @@ fn what_may_be_repeated_is_repeated_once() {
     let double = Double::new();
     assert_eq!(tell(&double.runtime(""), mcp(json!({})), &["crash_once"]), ["the second time it works"]);
     assert_eq!(double.lines("calls"), ["crash_once"; 2]);
-    // The author of a prompt may know better than the server.
+    // The author of a prompt may override the server's annotation.
     let double = Double::new();
     let told = tell(&double.runtime(""), mcp(json!({ "idempotent": true })), &["crash"]);
     assert!(told[0].contains("it is not known"), "{told:?}");
@@ -259,7 +259,7 @@ fn a_server_that_died_meanwhile_is_started_again() {
     let tools = json!([mcp(json!({})), { "name": "wait", "kind": "function" }]);
     let prompt = scripted(tools, &["die", "wait", "add", "die", "wait"]);
     let expected = ["farewell", "it has ended", "5", "farewell", "it has ended"];
-    // Nobody sees that the first call after a death goes to another process, within a turn or between two.
+    // The first call after a crash goes to a new process, which is not visible within a turn or between two.
     for _ in 0..2 {
         assert_eq!(told(&turn(&runtime, &prompt).expect("it ends well")), expected);
     }
@@ -287,7 +287,7 @@ fn a_server_is_told_when_nobody_waits_any_more() {
     assert!(cancelled[0].parse::<u64>().is_ok(), "{cancelled:?}");
 }
 
-/// Whether a process is there and has not ended.
+/// Returns whether a process exists and has not exited.
 fn is_running(process: &str) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     status.rsplit_once(") ").is_some_and(|(_, state)| !state.starts_with('Z'))
@@ -336,7 +336,7 @@ fn a_description_that_changes_has_to_be_agreed_to_again() {
     let error = refused(&runtime, json!([mcp(json!({}))]), Kind::ToolsChanged);
     assert_eq!(error.message(), "The tools have changed: the MCP server `double`: changed: `add`");
     assert!(!format!("{error} {:?}", error.help()).contains("Ignore the user"));
-    // Who does not use the tool is not concerned.
+    // Prompts that do not use the tool are not affected.
     let others = mcp(json!({ "allowedTools": ["fail"] }));
     assert_eq!(tell(&runtime, others, &["fail"]), ["Error: Tool 'fail' failed: out of order"]);
     assert_ne!(runtime.mcp_tools_hash("double", None), Some(hash));
@@ -366,7 +366,7 @@ fn a_prompt_pins_the_tools_by_their_hash() {
     let error = refused(&runtime, json!([tool(&wrong)]), Kind::ToolsChanged);
     let first = runtime.mcp_tools_hash("double", Some(&allowed)).expect("it was listed");
     assert!(error.message().contains(&first), "{error}");
-    // From now on the server shows its other face, which is what this hash stands for.
+    // From now on, the server offers other tools, which have this hash.
     refused(&runtime, json!([tool(&first)]), Kind::ToolsChanged);
     let second = runtime.mcp_tools_hash("double", Some(&allowed)).expect("it was listed");
     assert_eq!(tell(&runtime, tool(&second), &["add"]), ["5"]);
@@ -408,7 +408,7 @@ fn consent_is_asked_for_where_the_prompt_says_so() {
     let run = runtime.turn(&prompt, &Inputs::new(), &settings).expect("it ends well");
     assert_eq!(*asked.lock().expect("nobody panicked"), ["p_add", "p_look"]);
     assert_eq!((told(&run)[0].as_str(), told(&run)[2].as_str()), ("5", "Tool denied by guardrail: no"));
-    // Nobody can be asked.
+    // There is no approver.
     let told = tell(&runtime, mcp(json!({ "approvalMode": "always" })), &["add"]);
     assert!(told[0].contains("needs a person's consent"), "{told:?}");
     assert_eq!(tell(&runtime, mcp(json!({ "approvalMode": { "kind": "never" } })), &["add"]), ["5"]);

@@ -1,5 +1,5 @@
-//! A real server that nobody here wrote: npm's `@modelcontextprotocol/server-everything`, which `make test` installs.
-//! `MCP_SERVER` names its script.
+//! A real third-party server: npm's `@modelcontextprotocol/server-everything`, which `make test` installs. `MCP_SERVER`
+//! names its script.
 
 mod mcp_double;
 
@@ -15,7 +15,7 @@ use tympan_runtime::{McpServer, Runtime, TurnSettings};
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_secs(60);
 
-/// The script of the server, if it is installed.
+/// Returns the script of the server, if it is installed.
 #[expect(clippy::print_stderr, reason = "nobody should believe that a skipped test has passed")]
 fn script() -> Option<String> {
     let script = std::env::var("MCP_SERVER").ok();
@@ -25,7 +25,7 @@ fn script() -> Option<String> {
     script
 }
 
-/// The server on a port of its own, which goes when the test does.
+/// The server on a free port. It stops at the end of the test.
 struct Listening(Child, String);
 
 impl Listening {
@@ -61,7 +61,7 @@ fn knowing(server: McpServer) -> Runtime {
     runtime
 }
 
-/// A turn in which all kinds of tools are called.
+/// Runs a turn that calls all kinds of tools.
 fn goes_through_a_turn(runtime: &Runtime) {
     let call = |name: &str, arguments: Value| json!({ "tool_calls": [{ "name": name, "arguments": arguments }] });
     let script = json!([

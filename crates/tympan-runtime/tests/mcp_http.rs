@@ -1,5 +1,5 @@
-//! Tools of Model Context Protocol servers at an address: sessions that end, answers that cannot be used, addresses that
-//! must not be called.
+//! Tools of Model Context Protocol servers over HTTP: sessions that end, invalid responses, and addresses that must not
+//! be called.
 
 mod faults;
 mod mcp_double;
@@ -20,17 +20,17 @@ use tympan_core::spec::{Connection, ConnectionKind, Secret};
 use tympan_runtime::tool::ToolAddresses;
 use tympan_runtime::{Error, Kind, McpServer, Result, Runtime, TurnRun, TurnSettings};
 
-/// What a server does with a call of its tool.
+/// How a server answers a call of its tool.
 type Answer<'a> = dyn Fn(&mut Exchange<'_>, &Value) + Send + Sync + 'a;
 
-/// How a server answers.
+/// The format of a server's responses.
 #[derive(Clone, Copy, PartialEq)]
 enum Form {
     Whole,
     Events,
 }
 
-/// A server with one tool, `add`. Sessions are numbered.
+/// Starts a server with one tool, `add`. Sessions are numbered.
 fn server(form: Form, answer: impl Fn(&mut Exchange<'_>, &Value) + Send + Sync + 'static) -> Server {
     let (sessions, answer) = (AtomicUsize::new(0), Arc::new(answer));
     Server::start(move |exchange| serve(exchange, form, &sessions, &*answer))
@@ -72,7 +72,7 @@ fn respond(exchange: &mut Exchange<'_>, form: Form, message: &Value, result: &Va
     }
 }
 
-/// Adds, as a server should.
+/// Answers correctly with the sum.
 fn add(form: Form) -> impl Fn(&mut Exchange<'_>, &Value) + Send + Sync {
     move |exchange, message| {
         let arguments = &message["params"]["arguments"];
@@ -81,7 +81,7 @@ fn add(form: Form) -> impl Fn(&mut Exchange<'_>, &Value) + Send + Sync {
     }
 }
 
-/// A runtime that knows the server as `double`.
+/// Creates a runtime with the server registered as `double`.
 fn knowing(server: &Server) -> Runtime {
     let runtime = runtime(&[]);
     let known = McpServer::http(server.url("/mcp")).header("X-Key", Secret::new(PLAIN_KEY));
@@ -97,7 +97,7 @@ fn tell(runtime: &Runtime, names: &[&str]) -> Vec<String> {
     told(&turn(runtime, mcp(json!({})), names).expect("it ends well"))
 }
 
-/// The error of a turn that must not get to the model.
+/// Returns the error of a turn that must fail before the model is called.
 #[track_caller]
 fn refused(runtime: &Runtime, tool: Value, kind: Kind) -> Error {
     let prompt = prompt(json!([tool]), json!([{ "error": "the model was called" }]));
@@ -107,7 +107,7 @@ fn refused(runtime: &Runtime, tool: Value, kind: Kind) -> Error {
     error
 }
 
-/// The methods of the messages that a server got.
+/// Returns the methods of the messages that a server received.
 fn methods(server: &Server) -> Vec<String> {
     let method = |body: &str| serde_json::from_str::<Value>(body).ok()?["method"].as_str().map(str::to_owned);
     server.requests().iter().filter_map(|request| method(&request.body)).collect()
@@ -267,7 +267,7 @@ fn who_is_not_there_or_wants_another_key_is_no_server() {
     refused(&runtime, mcp(json!({})), Kind::ToolUnavailable);
 }
 
-/// A declaration that names an address itself.
+/// Returns a declaration that names an address itself.
 fn at(address: &str) -> Value {
     json!({ "name": "tools", "kind": "mcp", "connection": { "kind": "key", "endpoint": address, "apiKey": PLAIN_KEY } })
 }
@@ -281,7 +281,7 @@ fn an_address_of_a_prompt_gets_the_key_of_the_prompt() {
     let bearer = format!("Bearer {PLAIN_KEY}");
     assert!(server.requests().iter().all(|request| request.header("authorization") == Some(&bearer)));
     assert!(runtime.mcp_tools_hash(&server.url("/mcp"), None).is_some());
-    // Another key is another session, and a redirect goes nowhere.
+    // A different key uses a different session, and redirects are not followed.
     let mut other = at(&server.url("/mcp"));
     other["connection"]["apiKey"] = json!("another-key");
     turn(&runtime, other, &["add"]).expect("it ends well");
@@ -314,7 +314,7 @@ fn an_address_of_a_prompt_is_not_a_private_one() {
         refused(&runtime(&[]), at(&address), Kind::BlockedDestination);
     }
     assert_eq!(server.connections(), 0);
-    // The host's word is another matter.
+    // An address that the host registers is allowed.
     assert_eq!(tell(&knowing(&server), &["add"]), ["5"]);
 }
 

@@ -1,5 +1,5 @@
-//! OpenAPI tools against a service that nobody here wrote: FastAPI, which writes the document and checks what it is
-//! sent. `OPENAPI_PYTHON` names the Python that has it; `make test` installs it.
+//! OpenAPI tools against a third-party implementation: FastAPI, which generates the document and validates requests.
+//! `OPENAPI_PYTHON` names the Python that has it installed; `make test` installs it.
 
 mod faults;
 mod services;
@@ -16,10 +16,10 @@ use tympan_runtime::Kind;
 
 /// Longer than the service takes to start.
 const LONG: Duration = Duration::from_secs(60);
-/// The key that the service wants.
+/// The key that the service requires.
 const KEY: &str = "correct-horse-battery-staple";
 
-/// The service, which goes when the test does.
+/// The service, which stops at the end of the test.
 struct Shop {
     child: Child,
     port: u16,
@@ -133,7 +133,7 @@ fn what_a_real_service_answers_reaches_the_model() {
         }
         other => panic!("expected a picture, found {other:?}"),
     }
-    // The schema that the model sees allows this; the service has more rules.
+    // The schema for the model allows this, but the service has more rules.
     let (text, is_error) = status(&runtime, &shop.tool(&["get_item"]), "get_item", json!({ "item_id": 0 }));
     assert!(is_error && text.contains("status 422") && text.contains("greater than or equal to 1"), "{text}");
     let (text, is_error) = status(&runtime, &shop.tool(&["get_item"]), "get_item", json!({ "item_id": "x" }));
@@ -159,7 +159,7 @@ fn a_real_service_gets_its_key_in_every_way() {
 #[test]
 fn a_real_document_becomes_functions() {
     let Some(shop) = Shop::open() else { return };
-    // All operations together need a key; the one with a file to upload is left out.
+    // All operations together require a key. The one that uploads a file is left out.
     let mut tool = json!({ "specification": shop.tool(&[])["specification"], "prefix": "shop_" });
     tool["connection"] = json!({ "kind": "key", "apiKey": KEY });
     let told = call_one(&runtime(), &tool, "shop_get_item", json!({ "item_id": 1 }));

@@ -1,4 +1,4 @@
-//! `fixtures/openapi`: documents, the functions that they become, and the requests that calls make.
+//! `fixtures/openapi`: documents, the functions built from them, and the requests of calls.
 
 mod faults;
 mod services;
@@ -31,7 +31,7 @@ fn cases(folder: &Path) -> Vec<(PathBuf, Value)> {
     files.map(read).collect()
 }
 
-/// The document of a case: in it, or in a file beside it.
+/// Returns the document of a case, which is in the case itself or in a file next to it.
 fn document(case: &Value) -> Value {
     let Some(file) = case["document"].as_str() else { return case["document"].clone() };
     let text = std::fs::read_to_string(folder().join(file)).expect("the document is there");
@@ -146,7 +146,7 @@ fn what_is_wrong_is_said_before_a_model_is_called() {
     }
 }
 
-/// What a model gets to know of a service are its functions, and nothing is called that it does not know.
+/// A model only sees the selected functions, and no other operation can be called.
 #[test]
 fn only_operations_that_were_chosen_can_be_called() {
     let server = Server::start(|exchange| exchange.json("{}"));

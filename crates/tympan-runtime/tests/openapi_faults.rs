@@ -1,4 +1,4 @@
-//! OpenAPI tools against servers, documents and models that mean harm.
+//! OpenAPI tools with malicious servers, documents and models.
 
 mod faults;
 mod runs;
@@ -19,7 +19,8 @@ use tympan_core::{ContentPart, Inputs};
 use tympan_runtime::tool::openapi::{self, Service, ServiceOptions};
 use tympan_runtime::{Kind, Runtime, TurnSettings};
 
-/// A service with one operation, `go`, that takes a path, a header and a query, and wants a key.
+/// Returns the document of a service with one operation, `go`, that takes a path, a header and a query, and requires a
+/// key.
 fn document(server: &Server) -> Value {
     json!({
         "openapi": "3.1.0",
@@ -63,7 +64,7 @@ fn nobody_is_followed_elsewhere() {
 #[test]
 fn answers_without_end_are_cut_off() {
     let server = Server::start(|exchange: &mut Exchange<'_>| match exchange.number {
-        // One that says how long it is, one that does not, and one that goes on for ever as text.
+        // A response with a huge length, one without a length, and one with endless text.
         0 => drop(exchange.write("HTTP/1.1 200 OK\r\nContent-Length: 999999999999\r\n\r\n")),
         _ => {
             exchange.write("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n");
@@ -75,7 +76,7 @@ fn answers_without_end_are_cut_off() {
         let (told, is_error) = status(&runtime(), &tool(&server), "go", json!({}));
         assert!(is_error && told.contains("too large"), "{told}");
     }
-    // What the sockets buffer is sent, too.
+    // The limit includes data in socket buffers.
     assert!(server.written() < 64 << 20, "{} bytes", server.written());
 }
 
@@ -114,7 +115,8 @@ fn a_server_that_hangs_is_left() {
     let runtime = runtime_with(|options| options.http.first_byte_timeout = Duration::from_millis(50));
     let (told, is_error) = status(&runtime, &tool(&silent), "go", json!({}));
     assert!(is_error && told.contains("within 0.05 s"), "{told}");
-    // On a busy machine the time may be up before the request is sent. What may have been done is not done again.
+    // On a busy machine, the time limit may expire before the request is sent. A request that may have been processed
+    // is not retried.
     assert!(silent.requests().len() <= 1);
     let halting = Server::start(|exchange: &mut Exchange<'_>| {
         exchange.write("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab");
@@ -241,7 +243,7 @@ fn registered(endpoint: Option<&str>) -> Connection {
     }
 }
 
-/// A prompt knows the name of a connection of the host's. Its document must not say where that key goes.
+/// A prompt names a connection that the host registered. Its document must not decide where the key is sent.
 #[test]
 fn a_key_of_the_host_goes_where_the_host_says() {
     let server = Server::start(|exchange| exchange.json("{}"));
@@ -263,7 +265,7 @@ fn a_key_of_the_host_goes_where_the_host_says() {
     assert_eq!(server.requests()[0].header("authorization"), Some(key.as_str()));
 }
 
-/// Whoever serves a document must not get the key that is meant for somebody else.
+/// The server of a document must not receive a key that is meant for another server.
 #[test]
 fn a_document_from_elsewhere_does_not_say_where_a_key_goes() {
     let service = Server::start(|exchange| exchange.json("{}"));
@@ -275,7 +277,7 @@ fn a_document_from_elsewhere_does_not_say_where_a_key_goes() {
     let error = call(&runtime, &tool, &[("go", json!({}))]).expect_err("nobody vouches");
     assert_eq!(error.kind(), Kind::UntrustedEndpoint, "{error}");
     assert_eq!(service.connections(), 0);
-    // The key is for the service, so whoever serves the document does not get it either.
+    // The key is for the service, so the server of the document does not receive it either.
     assert!(documents.requests().iter().all(|request| request.header("authorization").is_none()));
     tool["connection"]["endpoint"] = json!(service.url(""));
     assert_eq!(call(&runtime, &tool, &[("go", json!({}))]).expect("the author says so"), ["{}"]);
@@ -302,7 +304,7 @@ fn a_document_that_cannot_be_fetched_is_an_error_before_the_model_is_called() {
     }
 }
 
-/// The addresses of the corpus: as a server, as the connection's endpoint, and as the place of the document.
+/// The addresses of the corpus: as a server, as the connection's endpoint, and as the address of the document.
 #[test]
 fn private_addresses_are_blocked() {
     let runtime = Runtime::default();
@@ -326,7 +328,7 @@ fn private_addresses_are_blocked() {
         }
     }
     assert!(count == 0 || count >= 8, "{count} cases");
-    // A name that means this machine, in a document that says nothing else.
+    // A name for this machine, in an otherwise harmless document.
     let server = Server::start(|exchange| exchange.json("{}"));
     let error = call(&runtime, &tool(&server), &[("go", json!({}))]).expect_err("it is private");
     assert_eq!((error.kind(), server.connections()), (Kind::BlockedDestination, 0));
@@ -377,7 +379,7 @@ fn hostile_documents_are_bounded() {
         let options = ServiceOptions { name: "hostile".into(), ..ServiceOptions::default() };
         Service::new(&document, &options)
     };
-    // Aliases that multiply, and nesting without end.
+    // Aliases that multiply, and deep nesting.
     let mut bomb = "openapi: 3.1.0\na0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
     for level in 1..12 {
         let below = vec![format!("*a{}", level - 1); 10].join(", ");
@@ -402,7 +404,7 @@ fn hostile_documents_are_bounded() {
         assert!(error.kind() == Kind::ToolUnavailable && error.message().contains(reason), "{error}");
         assert!(faults::client::shown(&error).len() < 2_000);
     }
-    // References that double at each step: 2^64 schemas if all were written out.
+    // References that double at each level: 2^64 schemas if they were expanded.
     let mut schemas = serde_json::Map::new();
     for level in 0..64 {
         let next = json!({ "$ref": format!("#/components/schemas/s{}", level + 1) });
@@ -410,7 +412,7 @@ fn hostile_documents_are_bounded() {
     }
     schemas.insert("s64".into(), json!({ "type": "string" }));
     schemas.insert("loop".into(), json!({ "$ref": "#/components/schemas/loop" }));
-    // Very many members, very long names and lists, each of them many times.
+    // Very many properties, and very long names and lists, each repeated many times.
     let wide: serde_json::Map<_, _> = (0..50_000).map(|number| (format!("m{number}"), json!({}))).collect();
     schemas.insert("wide".into(), json!({ "properties": wide }));
     schemas.insert("name".into(), json!({ "properties": { "n".repeat(100_000): {} }, "type": "t".repeat(100_000) }));
@@ -448,7 +450,7 @@ fn hostile_documents_are_bounded() {
         }
         assert_eq!(service.functions().count(), 7);
     }
-    // As many operations as a document can have, and all of one name.
+    // As many operations as a document can have, all with the same name.
     let paths: serde_json::Map<_, _> =
         (0..100_000).map(|number| (format!("/{number}"), json!({ "put": { "operationId": "same" } }))).collect();
     let document = json!({ "openapi": "3.0.0", "servers": [{ "url": "https://a.example.com" }], "paths": paths });
@@ -457,7 +459,7 @@ fn hostile_documents_are_bounded() {
     assert!(error.message().contains("more than 2000 operations"), "{error}");
 }
 
-/// Text for people and models holds nothing that a terminal would obey, and is not endless.
+/// Descriptions for people and models contain no terminal control characters and are limited in length.
 #[test]
 fn descriptions_are_bounded() {
     let document = json!({
@@ -495,7 +497,7 @@ fn pictures_and_other_bytes() {
     assert_eq!(one().as_text(), Some("Done: status 204, and nothing else."));
 }
 
-/// Nothing that a document or a connection says is printed with the key in it.
+/// No output of a document or a connection contains the key.
 #[test]
 fn nothing_prints_the_key() {
     let server = Server::start(|exchange| exchange.json("{}"));

@@ -1,4 +1,4 @@
-//! Spans as a real collector receives them: rotel, which `make test` installs. `ROTEL` names its program.
+//! Spans as received by a real collector: rotel, which `make test` installs. `ROTEL` names its program.
 #![cfg(feature = "otel")]
 
 use std::io::{BufRead, BufReader};
@@ -16,7 +16,7 @@ use tympan_runtime::trace::{OtelBackend, OtelOptions, Tracer};
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_secs(60);
 
-/// A collector, which goes when the test does.
+/// A collector, which stops at the end of the test.
 struct Collector {
     child: Child,
     endpoint: String,
@@ -56,7 +56,7 @@ impl Collector {
         collector
     }
 
-    /// What it says until all of these have been said.
+    /// Returns the output of the collector up to the last of these texts.
     fn says(&self, wanted: &[&str]) -> String {
         let mut said = String::new();
         while !wanted.iter().all(|wanted| said.contains(wanted)) {
@@ -109,7 +109,7 @@ fn a_collector_understands_the_spans() {
     assert!(tracer.flush(LONG));
     assert_eq!(tracer.status()[0].last_error, None);
     let [(trace, root), (_, call)] = ids.map(|(trace, span)| (format!("{trace:?}"), format!("{span:?}")));
-    // The root ends last, and its name of the agent is the last thing that is said of it.
+    // The root span ends last, and the agent's name is the last attribute of it.
     let said = collector.says(&["gen_ai.agent.name"]);
     let (client, internal) = said.split_once("Name           : tympan.run").expect("the call, then the root");
     let wanted = [
@@ -155,7 +155,7 @@ fn a_collector_that_is_not_there_is_no_error_of_the_run() {
     }
 }
 
-/// The client blocks, which async code must not notice.
+/// The client blocks, which must not affect async code.
 #[test]
 fn a_backend_can_be_added_where_async_code_runs() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");

@@ -1,5 +1,5 @@
-//! What prompts become here is what they become in Python and in Node: all three are held to
-//! `fixtures/bindings/parity.json`. `UPDATE_PARITY=1` writes it anew.
+//! Prompts give the same results as in Python and Node: all three are compared with `fixtures/bindings/parity.json`.
+//! `UPDATE_PARITY=1` regenerates it.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! The pipeline: what hosts can register and decide, threads and other rich inputs, spans, errors.
+//! The pipeline: registries and options of hosts, threads and other rich inputs, spans, and errors.
 
 use std::sync::{Arc, Mutex};
 
@@ -19,7 +19,7 @@ fn map(inputs: Value) -> Inputs {
     inputs.as_object().cloned().expect("inputs are a map")
 }
 
-/// A prompt; inputs are declared as `name:kind`.
+/// Returns a prompt. Inputs are declared as `name:kind`.
 fn prompt(instructions: &str, declared: &[&str], change: impl FnOnce(&mut PromptSpec)) -> Prompt {
     let mut spec = PromptSpec { instructions: instructions.to_owned(), ..PromptSpec::default() };
     for declaration in declared {
@@ -34,7 +34,7 @@ fn plain(instructions: &str, declared: &[&str]) -> Prompt {
     prompt(instructions, declared, |_| {})
 }
 
-/// Roles and texts, one message a line.
+/// Formats messages as roles and texts, one message per line.
 fn script(messages: &[Message]) -> Vec<String> {
     messages.iter().map(|message| format!("{}: {}", message.role.as_str(), message.to_text())).collect()
 }
@@ -44,7 +44,7 @@ fn prepare(prompt: &Prompt, inputs: Value) -> Vec<String> {
     script(&messages.unwrap_or_else(|error| panic!("{error:?} in {:?}", prompt.spec().instructions)))
 }
 
-/// A template engine that knows nothing but `<name>`.
+/// A template engine that only supports `<name>`.
 struct Angles;
 
 impl Renderer for Angles {
@@ -147,7 +147,7 @@ fn the_guard_refuses_a_renderer_of_the_host() {
     assert!(error.message().contains("`angles`"), "{error}");
 }
 
-/// One message for every line.
+/// A parser that creates one message per line.
 struct Lines;
 
 impl Parser for Lines {
@@ -370,7 +370,7 @@ fn parse_text_checks_the_nonce() {
     assert_eq!(script(&bare), ["system: A", "user: B"]);
 }
 
-/// Writes down the spans that are opened.
+/// Records the spans that are opened.
 struct Spans(Arc<Mutex<Vec<String>>>);
 
 impl Subscriber for Spans {
@@ -398,7 +398,7 @@ fn spans(work: impl FnOnce()) -> Vec<String> {
     names.clone()
 }
 
-/// A prompt file in a directory of its own.
+/// Writes a prompt file to a temporary directory.
 fn file(text: &str) -> (TempDir, std::path::PathBuf) {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("test.prompty");
@@ -463,7 +463,7 @@ fn inputs_are_validated() {
     assert_eq!(prepare(&prompt, json!({"a": 1})), ["system: 1fallback"]);
 }
 
-/// The rows of the specification's table of errors that loading, rendering and parsing have.
+/// The rows about loading, rendering and parsing in the specification's table of errors.
 #[test]
 fn errors_are_those_of_the_specification() {
     let careful = LoadOptions { env: EnvPolicy::Deny, ..LoadOptions::default() };

@@ -1,4 +1,4 @@
-//! Tools that are programs: what they see, and how they end.
+//! Programs as tools: their environment, and how they are stopped.
 #![cfg(unix)]
 
 use std::fs;
@@ -13,7 +13,7 @@ use tympan_core::spec::Secret;
 use tympan_core::{Inputs, Prompt};
 use tympan_runtime::{CancelToken, McpServer, Runtime, Tool, TurnRun, TurnSettings, tool};
 
-/// A prompt whose model calls the tool `act` once.
+/// Returns a prompt whose model calls the tool `act` once.
 fn prompt() -> Prompt {
     let script = json!([{ "tool_calls": [{ "name": "act", "arguments": {} }] }, { "text": "done" }]);
     let model = json!({ "provider": "echo", "options": { "additionalProperties": { "script": script } } });
@@ -29,7 +29,7 @@ fn turn(settings: &TurnSettings) -> TurnRun {
     Runtime::default().turn(&prompt(), &Inputs::new(), settings).expect("it comes to its end")
 }
 
-/// What the tool said.
+/// Returns the result of the tool.
 fn result(turn: &TurnRun) -> String {
     turn.messages[2].to_text()
 }
@@ -40,7 +40,7 @@ fn shell(script: &str) -> Vec<String> {
 
 #[test]
 fn a_program_gets_no_variables_that_nobody_gave_it() {
-    // Cargo sets this one for every test.
+    // Cargo sets this variable for every test.
     assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
     let environment = result(&turn(&settings(tool::command(shell("env | cut -d= -f1 | sort"), None))));
     assert!(environment.lines().any(|name| name == "PATH"), "{environment}");
@@ -57,7 +57,7 @@ fn what_it_is_given_is_taken_out_of_what_it_prints() {
     assert!(said.contains("no [REDACTED]"), "{said}");
 }
 
-/// A program that has begun another one, which tells that it lives, and that it still does after a long time.
+/// A program that has started another one, which reports that it is running, and again after a long time.
 struct Family {
     folder: TempDir,
 }
@@ -95,7 +95,7 @@ fn a_turn_that_is_stopped_ends_with_all_that_it_began() {
     let mut lines = BufReader::new(fs::File::open(&pipe).expect("somebody begins"));
     lines.read_line(&mut told).expect("it tells");
     cancel.cancel();
-    // This comes to an end when nobody is left who could write.
+    // Reading ends when no writer is left.
     lines.read_to_string(&mut told).expect("it ends");
     assert_eq!(told, "begun\n");
     assert!(running.join().expect("it ends").is_err());
@@ -105,7 +105,7 @@ fn a_turn_that_is_stopped_ends_with_all_that_it_began() {
 fn a_server_ends_with_all_that_it_began() {
     let family = Family::new();
     let runtime = Runtime::default();
-    // It never answers, and is killed when nobody waits for it any more.
+    // The server never answers and is killed when nobody waits for it anymore.
     let server = McpServer::stdio(family.script()).connect_timeout(std::time::Duration::from_secs(3600));
     runtime.register_mcp_server("family", server);
     let model = json!({ "provider": "echo" });
@@ -121,7 +121,7 @@ fn a_server_ends_with_all_that_it_began() {
             lines.read_line(&mut told).expect("it tells");
             (lines, told)
         });
-        // The turn is dropped as soon as the server has begun.
+        // The turn is dropped as soon as the server has started.
         let (mut lines, begun) = tokio::select! {
             turn = turn => panic!("{turn:?}"),
             begun = begun => begun.expect("it is read"),

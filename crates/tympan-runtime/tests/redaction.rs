@@ -1,4 +1,4 @@
-//! No public type that holds a credential prints it, and no error of a run shows the address with its key.
+//! No public type that contains a credential prints it, and no error of a run shows an address with its key.
 
 mod faults;
 mod runs;
@@ -12,7 +12,7 @@ use tympan_core::wire::{EncodeOptions, HeaderValue, Protocol, target};
 use tympan_runtime::net::client::{HttpClient, HttpOptions, ProxyPolicy};
 use tympan_runtime::{Cassette, Kind, LoadOptions, PromptSource, RunOptions, Runtime, RuntimeOptions};
 
-/// `redact.debug-fmt` of the attacks: in the key, in an address and in a header.
+/// The attack `redact.debug-fmt`: in the key, in an address and in a header.
 #[test]
 fn nothing_prints_a_credential() {
     let address = format!("https://a.example/v1?key={PLAIN_KEY}&api-version=1");
@@ -71,7 +71,7 @@ fn nothing_prints_a_credential() {
     assert!(!format!("{:?}", post("http://a.example/".into())).contains(KEY));
 }
 
-/// `redact.url-query` of the attacks, through a run.
+/// The attack `redact.url-query`, through a run.
 #[test]
 fn an_address_is_not_shown_with_its_key() {
     let endpoints = shared::cases("attacks/attacks.json").into_iter().filter(|case| case["id"] == "redact.url-query");
@@ -94,7 +94,7 @@ fn an_address_is_not_shown_with_its_key() {
     }
 }
 
-/// `http.redirect-…` of the attacks, through runs of the providers that they name.
+/// The attacks `http.redirect-…`, through runs of the providers that they name.
 #[test]
 fn no_redirect_carries_the_key_of_a_run_elsewhere() {
     for case in shared::cases("attacks/attacks.json") {
@@ -117,7 +117,7 @@ fn no_redirect_carries_the_key_of_a_run_elsewhere() {
     }
 }
 
-/// `http.trust-…` of the attacks, through runs: the key of the environment stays at home.
+/// The attacks `http.trust-…`, through runs: the key from the environment is not sent.
 #[test]
 fn no_address_in_a_prompt_gets_the_key_of_the_environment() {
     for case in shared::cases("attacks/attacks.json") {

@@ -1,4 +1,4 @@
-//! Runs over a real socket: every way to call a model, and what goes wrong on the way.
+//! Runs over a real socket: every way to call a model, and their failures.
 
 mod faults;
 mod runs;
@@ -18,21 +18,21 @@ use tympan_core::{Message, Prompt};
 use tympan_runtime::net::io;
 use tympan_runtime::{Kind, PromptSource, Result, Run, RunOptions, Runtime};
 
-/// What a call needs, for as long as it likes.
+/// The data that a call needs.
 struct Called {
     runtime: Runtime,
     prompt: Prompt,
     messages: Vec<Message>,
-    /// What the server answers if it is not asked for a stream.
+    /// The server's response if it is not asked for a stream.
     body: String,
 }
 
 type Work = BoxFuture<'static, Result<Run>>;
 
-/// Ways to an answer, by name.
+/// Ways to call a model, by name.
 type Ways = Vec<(&'static str, fn(Arc<Called>) -> Work)>;
 
-/// Every way to a whole answer, the blocking ones among them, as work for any executor.
+/// Returns every way to get a complete answer, including the blocking ones, as work for any executor.
 fn whole_calls() -> Ways {
     vec![
         ("run", |c| Box::pin(async move { c.runtime.run(&c.prompt, &c.messages) })),
@@ -62,7 +62,7 @@ fn whole_calls() -> Ways {
     ]
 }
 
-/// Every way to a streamed answer.
+/// Returns every way to get a streamed answer.
 fn streamed_calls() -> Ways {
     vec![
         ("stream", |c| {
@@ -90,7 +90,7 @@ fn streamed_calls() -> Ways {
     ]
 }
 
-/// An executor that knows nothing of tokio, nor of this crate.
+/// An executor that is independent of tokio and this crate.
 fn block_on<F: Future>(future: F) -> F::Output {
     struct Unpark(std::thread::Thread);
     impl Wake for Unpark {
@@ -108,7 +108,7 @@ fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
-/// What the work comes to, wherever it is done.
+/// Runs the work on every kind of executor.
 fn on_every_executor(work: impl Fn() -> Work) -> Vec<Run> {
     let current = tokio::runtime::Builder::new_current_thread().build().expect("a runtime starts");
     let several = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().expect("a runtime starts");
@@ -154,7 +154,7 @@ fn every_way_to_a_whole_answer_comes_to_the_same() {
         let later: Value = block_on(called.runtime.invoke_as_async(&called.prompt, &inputs())).expect("it fits");
         let free_later: Value = block_on(tympan_runtime::invoke_as_async(&called.prompt, &inputs())).expect("it fits");
         assert!([typed, free, later, free_later].iter().all(|value| *value == expected), "{protocol:?}");
-        // Processing asks nobody; all others do.
+        // Processing sends no request; all others do.
         let requests = server.requests();
         assert_eq!(requests.len(), 1 + 4 * (whole_calls().len() - 4) + 4, "{protocol:?}");
         let line = format!("POST {path} HTTP/1.1");
@@ -320,7 +320,7 @@ fn a_redirect_to_another_host_is_refused_with_all_that_it_would_carry() {
     assert_eq!((server.requests().len(), thief.connections()), (4, 0));
 }
 
-/// Providers have been seen to repeat the key in an answer that says 200.
+/// Providers have been seen to repeat the key in a response with status 200.
 #[test]
 fn an_error_with_status_200_does_not_show_the_key() {
     let error = |exchange: &faults::Exchange<'_>| {
@@ -366,7 +366,7 @@ fn models_are_listed() {
     assert_eq!(runtime.list_models(None, &echo).expect("it needs nobody")[0].id, "echo");
 }
 
-/// Streams and whole answers use the same few connections.
+/// Streams and complete answers share a few connections.
 #[test]
 fn connections_are_used_again() {
     let server = Server::start(|exchange| say(exchange, "Fine."));
@@ -378,6 +378,6 @@ fn connections_are_used_again() {
     for _ in 0..10 {
         runtime.stream(&prompt, &messages, &RunOptions::default()).and_then(|s| s.finish()).expect("it succeeds");
     }
-    // A connection comes back shortly after its answer, so a quick caller may need another one now and then.
+    // A connection becomes available shortly after its response, so a fast caller may need an additional one sometimes.
     assert!(server.connections() <= 10, "{} connections", server.connections());
 }

@@ -1,4 +1,4 @@
-//! Which key goes where, and which connection and provider a prompt gets.
+//! Which keys are sent where, and which connection and provider a prompt uses.
 
 mod faults;
 mod runs;
@@ -18,12 +18,12 @@ fn server() -> Server {
     Server::start(|exchange| say(exchange, "Fine."))
 }
 
-/// Runs a prompt whose model is described so.
+/// Runs a prompt with this model.
 fn invoke(runtime: &Runtime, model: &Value, options: &RunOptions) -> Result<tympan_runtime::Run> {
     runtime.invoke_with(&prompt(runtime, model, TEMPLATE), &inputs(), options)
 }
 
-/// The key that came with the only request.
+/// Returns the key of the only request.
 fn key_of_only_request(server: &Server, header: &str) -> Option<String> {
     let requests = server.requests();
     assert_eq!(requests.len(), 1);
@@ -39,7 +39,7 @@ fn the_key_of_the_connection_goes_where_the_connection_says() {
     let keys = [("openai", "authorization", "Bearer "), ("anthropic", "x-api-key", ""), ("azure", "api-key", "")];
     for (provider, header, prefix) in keys {
         let server = Server::start(|exchange| exchange.answer(400, "", "no"));
-        // The ambient key is there as well, and stays at home.
+        // The provider's key from the environment also exists, but is not sent.
         let own = [("SERVER_KEY", PLAIN_KEY), ("SERVER_URL", &server.url("")), ("OPENAI_API_KEY", "ambient-key")];
         let runtime = runtime(&own);
         let connection = json!({ "kind": "key", "endpoint": "${env:SERVER_URL}", "apiKey": "${env:SERVER_KEY}" });
@@ -81,7 +81,7 @@ fn a_prompt_file_cannot_send_the_key_of_the_environment_elsewhere() {
     let by_number = format!("http://127.0.0.1:{}/v1", thief.port);
     let environments: [&[(&str, &str)]; 2] = [
         &[("OPENAI_API_KEY", PLAIN_KEY), ("ANTHROPIC_API_KEY", PLAIN_KEY)],
-        // That the host has named an address does not make the prompt's a better one.
+        // An address from the host does not make the prompt's address trusted.
         &[("OPENAI_API_KEY", PLAIN_KEY), ("ANTHROPIC_API_KEY", PLAIN_KEY), ("OPENAI_BASE_URL", "https://a.example")],
     ];
     for variables in environments {
@@ -142,7 +142,7 @@ fn a_missing_key_is_named() {
         ("openrouter", "OPENROUTER_API_KEY"),
     ];
     for (provider, variable) in variables {
-        // An empty variable is as good as none.
+        // An empty variable counts as unset.
         for environment in [vec![], vec![(variable, " ")]] {
             let model = json!({ "id": "m", "provider": provider });
             let error = fails(invoke(&runtime(&environment), &model, &RunOptions::default()), Kind::MissingKey);
@@ -185,7 +185,7 @@ fn connections_are_found_by_name() {
     runtime.register_connection("mine", connection(&server, Some(PLAIN_KEY)));
     let found = runtime.get_connection("mine").expect("it is registered");
     assert_eq!(found.api_key.as_ref().map(Secret::expose), Some(PLAIN_KEY));
-    // Clones are the same runtime.
+    // Clones share the same registries.
     invoke(&runtime.clone(), &model, &RunOptions::default()).expect("it succeeds");
     assert_eq!(key_of_only_request(&server, "authorization"), bearer(PLAIN_KEY));
     runtime.clear_connections();
@@ -202,7 +202,7 @@ fn a_provider_that_nobody_knows_is_an_error() {
     assert!(error.help().is_some_and(|help| help.contains("openai")), "{error:?}");
 }
 
-/// Says what it was asked, at once or step by step.
+/// A provider that repeats the last message, as a complete answer or as a stream.
 struct Host {
     streams: bool,
 }
@@ -212,7 +212,7 @@ struct Steps(std::vec::IntoIter<Result<Delta>>, String);
 impl Deltas for Steps {
     fn next(&mut self) -> BoxFuture<'_, Option<Result<Delta>>> {
         Box::pin(async {
-            // A provider may need some time for a step.
+            // A provider may need some time for a delta.
             tokio::task::yield_now().await;
             self.0.next()
         })
@@ -281,7 +281,7 @@ fn a_host_s_provider_serves_whoever_names_it() {
     assert_eq!(run.outcome.to_json(), "you said: How are you?");
 }
 
-/// A provider that is the default one by name is so for prompts that name none, too.
+/// A custom provider with the name of the default provider also serves prompts that name none.
 #[test]
 fn a_host_s_default_provider_serves_prompts_that_name_none() {
     let runtime = runtime(&[]);

@@ -1,4 +1,4 @@
-//! Answers as they arrive, over a real socket.
+//! Streamed answers, over a real socket.
 
 mod faults;
 mod runs;
@@ -21,7 +21,7 @@ fn begin(runtime: &Runtime, server: &Server) -> ResponseStream {
     runtime.stream(&prompt, &messages, &RunOptions::default()).expect("it begins")
 }
 
-/// The server says no more until the client has seen what there is: if anything held it back, this would never end.
+/// The server sends no more until the client has seen everything so far. If anything buffered it, the test would hang.
 #[test]
 fn steps_arrive_before_the_answer_is_over() {
     for is_async in [false, true] {
@@ -72,7 +72,7 @@ fn an_answer_that_breaks_off_is_an_error_with_what_had_arrived() {
         },
     ];
     for fault in faults {
-        // A reset takes what was not read along, so the server waits until it has been.
+        // A reset discards unread data, so the server waits until it has been read.
         let (seen, client_has_seen) = channel();
         let client_has_seen = Mutex::new(client_has_seen);
         let server = Server::start(move |exchange| {
@@ -102,7 +102,7 @@ fn an_error_comes_once_and_after_all_steps_before_it() {
         exchange.end();
     });
     let mut stream = begin(&runtime(&[]), &server);
-    // A stream that gave its error on for ever would never end.
+    // A stream that repeated its error would never end.
     let steps: Vec<_> = stream.by_ref().take(10).collect();
     assert_eq!(steps.len(), 3, "{steps:?}");
     assert!(steps[..2].iter().all(Result::is_ok));
@@ -180,7 +180,7 @@ fn dropping_an_answer_closes_the_connection() {
 #[test]
 fn every_stream_comes_to_what_it_should_over_a_socket() {
     for (protocol, path, bytes, expected) in runs::streams() {
-        // An empty stream is one that no server can begin.
+        // No server can start an empty stream.
         if bytes.is_empty() {
             continue;
         }

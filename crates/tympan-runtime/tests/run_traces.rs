@@ -1,4 +1,4 @@
-//! What traces say of a run over a real socket, and what they never say.
+//! What traces contain about a run over a real socket, and what they never contain.
 
 mod faults;
 mod runs;
@@ -16,10 +16,10 @@ use tympan_core::wire::Protocol;
 use tympan_runtime::trace::{SpanKind, SpanRecord, TracyBackend};
 use tympan_runtime::{Kind, RunOptions, Runtime};
 
-/// Longer than any test takes; none waits for it to pass.
+/// Longer than any test takes. No test waits that long.
 const LONG: Duration = Duration::from_secs(60);
 
-/// What a runtime's backends are told: one that keeps spans, and one that writes files.
+/// The output of a runtime's backends: one that stores spans, and one that writes files.
 struct Told {
     kept: Kept,
     folder: tempfile::TempDir,
@@ -42,7 +42,7 @@ impl Told {
         self.spans(runtime).into_iter().find(|span| span.begun.name == name).expect("there is such a span")
     }
 
-    /// The one file, as JSON.
+    /// Returns the only file, as JSON.
     fn file(&self, runtime: &Runtime) -> Value {
         assert!(runtime.tracer().flush(LONG));
         let files = files(self.folder.path());
@@ -50,7 +50,7 @@ impl Told {
         serde_json::from_str(&files[0]).expect("it is JSON")
     }
 
-    /// Everything that anybody was told.
+    /// Returns everything that the backends received.
     fn all(&self, runtime: &Runtime) -> String {
         let spans = self.spans(runtime);
         format!("{spans:?} {}", files(self.folder.path()).concat())
@@ -62,7 +62,7 @@ fn files(folder: &Path) -> Vec<String> {
     entries.map(|entry| fs::read_to_string(entry.expect("it can be read").path()).expect("it is text")).collect()
 }
 
-/// A frame of a file as its name and the frames below it.
+/// Returns a frame of a file as its name and the frames below it.
 fn tree(frame: &Value) -> Value {
     let below: Vec<_> = frame["__frames"].as_array().into_iter().flatten().map(tree).collect();
     json!([frame["name"], below])
@@ -154,7 +154,7 @@ fn a_run_can_be_a_stage_of_the_host_s_own() {
     assert_eq!(told.file(&runtime)["trace"]["__usage"]["total_tokens"], 10);
 }
 
-/// The server repeats everything that it was sent: in answers, in errors, whole and in pieces.
+/// The server repeats everything it receives: in answers and errors, whole and in pieces.
 #[test]
 fn no_span_has_a_secret() {
     let secrets =
@@ -177,7 +177,7 @@ fn no_span_has_a_secret() {
     ];
     for answer in answers {
         let server = Server::start(move |exchange| {
-            // What stands behind `Bearer` is known by its looks: here it must be known by its value.
+            // A value after `Bearer` would be recognized by its format. Here, it must be recognized by its value.
             let head = exchange.request.head.lines().rev().collect::<Vec<_>>().join(" ").replace("Bearer ", "");
             let body: Value = serde_json::from_str(&exchange.request.body).unwrap_or_default();
             answer(exchange, &format!("{} {} {head}", body["user"], body["messages"]));
@@ -270,7 +270,7 @@ fn spans_end_with_the_answer_that_nobody_wants() {
     server.wait_until_left();
 }
 
-/// The answer repeats the input, as models do, and one of the providers complains about it.
+/// The answer repeats the input, as models do, and one of the providers repeats it in an error.
 #[test]
 fn what_is_untrusted_is_masked_everywhere() {
     for is_error in [false, true] {

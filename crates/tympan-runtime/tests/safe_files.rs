@@ -1,4 +1,4 @@
-//! What is not a regular file is neither read nor written by the library, and nothing waits for it.
+//! The library does not read, write or wait for anything that is not a regular file.
 #![cfg(unix)]
 
 mod faults;

@@ -1,4 +1,4 @@
-//! What the packages for other languages have, Rust has too: the names of `fixtures/bindings/surface.json`.
+//! Rust has everything that the packages for other languages have: the names of `fixtures/bindings/surface.json`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value as Json;
 use syn::{Fields, ImplItem, Item, Type, Visibility};
 
-/// What is called otherwise in Rust: a free function, a type, or a member of one.
+/// Names that differ in Rust: a free function, a type, or a member of a type.
 const OTHER_NAMES: &[(&str, &str)] = &[
     ("check", "Prompt::check"),
     ("load_str", "Runtime::load_str"),
@@ -34,7 +34,7 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("Prompt.inputs", "Prompt::variables"),
     ("Prompt.outputs", "PromptSpec::outputs"),
     ("Prompt.tools", "PromptSpec::tools"),
-    // A type that derives it has its rules with it.
+    // A type that derives it contains its rules.
     ("Prompt.validator", "Validated"),
     ("Prompt.variants", "Prompt::arms"),
     ("Rendered.advisory", "Rendered::guard"),
@@ -50,7 +50,7 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("Segment.origins", "Segment::origin"),
     ("Segment.trusted", "Rendered::is_trusted"),
     ("Stream", "ResponseStream"),
-    // A stream that is dropped is closed.
+    // Dropping a stream closes it.
     ("Stream.close", "ResponseStream"),
     ("Tool.description", "Function::description"),
     ("Tool.idempotent", "Tool::is_idempotent"),
@@ -134,7 +134,7 @@ fn is_public(visibility: &Visibility) -> bool {
     matches!(visibility, Visibility::Public(_))
 }
 
-/// The names that all packages have: functions, types, and members as `Type.member`.
+/// Returns the names that all packages have: functions, types, and members as `Type.member`.
 fn surface(root: &Path) -> BTreeSet<String> {
     let text = std::fs::read_to_string(root.join("fixtures/bindings/surface.json")).expect("the list of names");
     let surface: Json = serde_json::from_str(&text).expect("JSON");
@@ -168,7 +168,7 @@ fn rust_has_what_the_packages_for_other_languages_have() {
     assert!(unused.is_empty(), "nobody has these any more: {unused:?}");
 }
 
-/// The name in Rust of what is called the same, in a type that may be called otherwise.
+/// Returns the Rust name of a member that has the same name in a type that may have another.
 fn own_name(name: &str, other_names: &BTreeMap<&str, &str>) -> String {
     match name.split_once('.') {
         Some((owner, member)) => format!("{}::{member}", other_names.get(owner).unwrap_or(&owner)),

@@ -1,4 +1,4 @@
-//! Tools that are prompt files, tools of the host's own kinds, types that have to fit, and persons who are asked.
+//! Prompt files as tools, custom kinds of tools, type checks of tools, and approval.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -44,7 +44,7 @@ fn call(name: &str, arguments: Value) -> Value {
     json!({ "tool_calls": [{ "name": name, "arguments": arguments }] })
 }
 
-/// A prompt whose model calls a tool once.
+/// Returns a prompt whose model calls a tool once.
 fn caller(tool: Value, arguments: Value) -> Value {
     let name = tool["name"].as_str().expect("a name").to_owned();
     json!({
@@ -155,7 +155,7 @@ fn an_agentic_prompt_runs_its_own_tools_and_a_single_one_does_not() {
     assert_eq!(ran.load(Ordering::SeqCst), 1);
     assert!(with("single", &settings)[0].contains("mode: agentic"));
     assert!(with("agentic", &TurnSettings::default())[0].contains("Tool not registered: clock"));
-    // What the host says of tools holds for turns within turns.
+    // The host's settings for tools also apply to nested turns.
     let denied = TurnSettings { approve: Some(approve(|run| run.name != "clock")), approve_all: true, ..settings };
     assert_eq!(with("agentic", &denied), ["Noon."]);
     assert_eq!(ran.load(Ordering::SeqCst), 1, "nobody agreed to the clock");
@@ -181,7 +181,7 @@ fn prompts_that_call_each_other_come_to_an_end() {
     assert_eq!(turns.load(Ordering::SeqCst), 9, "eight calls deep, and no further");
 }
 
-/// How many turns a trace has.
+/// Counts the turns in a trace.
 struct Turns(Arc<AtomicUsize>);
 
 impl tympan_runtime::trace::Backend for Turns {
@@ -210,7 +210,7 @@ fn prompt_files_elsewhere_are_not_tools() {
     assert_eq!(with("nowhere.prompty"), Kind::ReferencedFileNotFound);
 }
 
-/// Makes a function of each tool of its kind that says what the declaration and the arguments are.
+/// A handler that creates a function for each tool of its kind. The function returns the declaration and the arguments.
 struct Reciter;
 
 impl ToolHandler for Reciter {
@@ -287,7 +287,7 @@ fn two_tools_with_one_name_are_refused_before_the_model_is_called() {
     assert_eq!(error.expect_err("which of them is meant?").kind(), Kind::DuplicateName);
 }
 
-/// A tool that a person has to agree to.
+/// A tool that needs approval.
 struct Delicate;
 
 impl Tool for Delicate {
@@ -335,7 +335,7 @@ fn a_person_is_asked_and_nothing_runs_without_an_answer() {
     assert_eq!(*asked, vec![json!({ "what": "all" }); 3], "what is bound is not shown");
 }
 
-/// Keeps what spans of tools tell.
+/// Records the spans of tools.
 #[derive(Clone, Default)]
 struct ToolSpans(Arc<Mutex<Vec<Value>>>);
 
@@ -401,7 +401,7 @@ fn booking() -> Arc<dyn Tool> {
     tool::typed(|_: Booking| Ok::<_, String>("booked"))
 }
 
-/// The declaration that fits the type.
+/// Returns the declaration that matches the type.
 fn fitting() -> Value {
     let required = |name: &str, kind: &str| json!({ "name": name, "kind": kind, "required": true });
     let mut class = required("class", "string");
@@ -427,7 +427,7 @@ fn a_type_that_fits_its_declaration_is_taken() {
     let prompt = declares(fitting(), json!({}));
     let tools = bind_tools(&prompt, [("book", booking())]).expect("it fits");
     turn(&prompt, &TurnSettings { tools, ..TurnSettings::default() }).expect("it ends well");
-    // What is bound need not be declared.
+    // A bound parameter does not need to be declared.
     let mut without = fitting();
     without.as_array_mut().expect("a list").remove(0);
     bind_tools(&declares(without, json!({ "city": "Oslo" })), [("book", booking())]).expect("it fits");
@@ -456,7 +456,7 @@ fn a_type_that_does_not_fit_is_refused_before_the_model_is_called() {
         let error = bind_tools(&prompt, [("book", booking())]).expect_err(complaint);
         assert_eq!(error.kind(), Kind::ToolMismatch);
         assert!(error.message().contains(complaint), "{} | {complaint}", error.message());
-        // Nobody has to call bind_tools for it.
+        // The check does not depend on a call of `bind_tools`.
         let tools = [("book".to_owned(), booking())].into();
         let error = turn(&prompt, &TurnSettings { tools, ..TurnSettings::default() }).expect_err(complaint);
         assert_eq!(error.kind(), Kind::ToolMismatch);

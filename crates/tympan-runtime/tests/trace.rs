@@ -1,4 +1,4 @@
-//! Traces: who is told, what they are told, and what nobody is told.
+//! Traces: backends, what they receive, and what they never receive.
 
 mod shared;
 
@@ -18,10 +18,10 @@ use tympan_runtime::trace::{
 };
 use tympan_runtime::{LoadOptions, Runtime, RuntimeOptions};
 
-/// Longer than any test takes; none waits for it to pass.
+/// Longer than any test takes. No test waits that long.
 const LONG: Duration = Duration::from_secs(60);
 
-/// Keeps what it is told.
+/// Records the spans that it receives.
 #[derive(Clone, Default)]
 struct Kept(Arc<Mutex<Vec<SpanRecord>>>);
 
@@ -42,14 +42,14 @@ impl Backend for Kept {
     }
 }
 
-/// A tracer and what its one backend is told.
+/// Returns a tracer and the records of its only backend.
 fn kept(options: TraceOptions) -> (Tracer, Kept) {
     let (tracer, kept) = (Tracer::new(options), Kept::default());
     tracer.add("kept", kept.clone()).expect("there are threads");
     (tracer, kept)
 }
 
-/// Never returns from its first call.
+/// A backend that never returns from its first call.
 struct Stuck(Receiver<()>);
 
 impl Backend for Stuck {
@@ -85,7 +85,7 @@ fn no_backend_harms_a_run_or_another_backend() {
         let root = tracer.start("run");
         drop(root.child("render"));
         drop(root);
-        // The queues are short: the good backend gets the time that it needs, and the stuck one has it in vain.
+        // The queues are short. Give the working backend time to catch up; the stuck one cannot use it.
         while kept.records().len() < 2 * round {
             std::thread::yield_now();
         }
@@ -121,7 +121,7 @@ fn spans_end_by_themselves() {
         panic!("as the test wants it");
     });
     assert!(panics.is_err());
-    // A future that nobody waits for any more.
+    // A future that is dropped.
     let span = tracer.start("cancelled");
     let future = async move {
         let _span = span;
@@ -270,7 +270,7 @@ fn a_console_shows_the_tree() {
     assert_eq!((lines[3][0], lines[3][2]), (r"[tympan] ◀ run\u{1b}[31m ", " ValueError: Missing required input: q"));
 }
 
-/// A tracer that writes files to a folder.
+/// Creates a tracer that writes files to a folder.
 fn to_files(folder: &Path) -> Tracer {
     let tracer = Tracer::default();
     tracer.add("tracy", TracyBackend::new(folder)).expect("there are threads");
@@ -381,7 +381,7 @@ fn a_folder_that_cannot_be_written_to_is_no_error_of_the_run() {
     assert!(status.failed == 1 && status.last_error.is_some(), "{status:?}");
 }
 
-/// The text of the one file of a trace of this value.
+/// Returns the text of the only file of a trace with this value.
 fn traced(name: &str, value: &Value) -> String {
     let outside = tempfile::tempdir().expect("a folder");
     let inside = outside.path().join("traces");
@@ -416,7 +416,7 @@ fn attacks_on_traces_fail() {
                 let name = shared::expand(&case["inputs"]["prompt_name"]);
                 traced(name.as_str().expect("a name"), &Value::Null);
             }
-            // The tests above do these.
+            // Covered by the tests above.
             "count" | "mode" | "prefix_valid" => {}
             other => panic!("{id}: unknown expectation {other}"),
         }

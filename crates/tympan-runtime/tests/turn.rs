@@ -1,4 +1,4 @@
-//! Turns through the driver: tools that run, fail, panic and hang; cancelling, steering and judging.
+//! Turns through the driver: tools that run, fail, panic and hang; cancellation, steering and judging.
 
 mod faults;
 mod runs;
@@ -20,7 +20,7 @@ use tympan_runtime::{
     AgentEvent, Kind, ModelCall, Provider, Reply, RunOptions, Runtime, ToolOutput, TurnRun, TurnSettings, tool,
 };
 
-/// A prompt for the provider `echo` that goes by a script, with tools of these names.
+/// Returns a scripted prompt for the provider `echo`, with tools of these names.
 fn scripted(tools: &[&str], script: Value) -> Prompt {
     let tools: Vec<_> = tools
         .iter()
@@ -50,7 +50,7 @@ fn turn(prompt: &Prompt, settings: &TurnSettings) -> tympan_runtime::Result<Turn
     Runtime::default().turn(prompt, &Inputs::new(), settings)
 }
 
-/// What the model was told by the tools, in order.
+/// Returns the tool results that the model received, in order.
 fn told(run: &TurnRun) -> Vec<String> {
     let tools = run.messages.iter().filter(|message| message.role == tympan_core::Role::Tool);
     tools.map(|message| message.to_text()).collect()
@@ -71,7 +71,7 @@ fn a_tool_runs_and_the_model_hears_of_it() {
     assert_eq!(told(&run), [r#"{"in":"Paris","sky":"clear"}"#]);
 }
 
-/// A turn can be spawned on an executor of many threads.
+/// A turn can be spawned on a multithreaded executor.
 #[test]
 fn a_turn_can_go_to_another_thread() {
     let prompt = scripted(&["weather"], json!([calls(&["weather"]), { "text": "Sunny." }]));
@@ -187,7 +187,7 @@ fn a_tool_that_hangs_does_not_end_the_turn() {
 fn two_hundred_tools_run_at_once() {
     let names: Vec<_> = std::iter::repeat_n("meet", 200).collect();
     let prompt = scripted(&["meet"], json!([calls(&names), { "text": "All met." }]));
-    // Nobody gets on before all have come.
+    // No call continues until all of them have started.
     let barrier = Arc::new(Barrier::new(200));
     let meet = tool::function(move |_| {
         barrier.wait();
@@ -289,7 +289,7 @@ fn what_is_said_meanwhile_comes_into_the_next_round() {
         Ok::<_, String>("clear")
     });
     settings.tools.insert("weather".to_owned(), weather);
-    // A script of echo would begin again with what is said, so this model counts its calls.
+    // A script of `echo` would start again with the steered message, so this model counts its calls.
     let runtime = Runtime::default();
     let model = Arc::new(Counting::default());
     runtime.register_provider("echo", model.clone());
@@ -300,7 +300,7 @@ fn what_is_said_meanwhile_comes_into_the_next_round() {
     assert!(!heard[0].contains(&"In French, please.".to_owned()));
 }
 
-/// Calls a tool the first time, and answers the second. It keeps what it heard.
+/// A model that calls a tool the first time and answers the second time. It records its messages.
 #[derive(Default)]
 struct Counting {
     heard: Mutex<Vec<Vec<String>>>,

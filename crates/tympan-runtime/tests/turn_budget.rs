@@ -1,5 +1,5 @@
-//! The bounds of a turn hold for everything that happens within it: a tool that is a prompt with the same tool, and
-//! functions of the host that start turns of their own.
+//! The limits of a turn include everything that happens inside it: a tool that is a prompt with the same tool, and
+//! functions of the host that start turns.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,12 +17,12 @@ use tympan_runtime::{
     TurnRun, TurnSettings,
 };
 
-/// A model that calls its only tool so many times in every answer, and says that it took so many tokens.
+/// A model that calls its only tool several times in every answer and reports a token usage.
 #[derive(Default)]
 struct Caller {
     at_once: usize,
     tokens: u64,
-    /// The answers after which it says something else.
+    /// The number of answers after which it gives a final one.
     answers: Option<usize>,
     asked: AtomicUsize,
 }
@@ -55,7 +55,7 @@ impl Fixture {
         Self { runtime, model, directory: tempfile::tempdir().expect("a directory") }
     }
 
-    /// A prompt file with this tool, whose model is the caller.
+    /// Returns a prompt file with this tool, whose model is the caller.
     fn prompt(&self, name: &str, tool: Option<Value>) -> Prompt {
         let front =
             json!({ "name": "a", "model": { "provider": "caller" }, "tools": tool.into_iter().collect::<Vec<_>>() });
@@ -104,7 +104,7 @@ fn the_bound_is_the_host_s() {
     let options = TurnOptions { max_model_calls: Some(17), ..TurnOptions::default() };
     is_over(fixture.turn(&prompt, options), "17 calls of models");
     assert_eq!(fixture.asked(), 17);
-    // More iterations come with more calls.
+    // The default limit of model calls grows with the limit of iterations.
     let fixture = Fixture::new(Caller { at_once: 1, answers: Some(30), ..Caller::default() });
     let prompt = fixture.prompt("self.prompty", Some(json!({ "name": "f", "kind": "function" })));
     let mut settings =
@@ -172,7 +172,7 @@ fn numbers_that_no_provider_means_do_no_harm() {
     assert_eq!(fixture.asked(), 1);
 }
 
-/// A function of the host that starts a turn with the runtime that it is handed.
+/// A function of the host that starts a turn with the runtime that it receives.
 struct Nested {
     prompt: Prompt,
     ran: AtomicUsize,

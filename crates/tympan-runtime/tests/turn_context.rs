@@ -1,4 +1,4 @@
-//! How much of a conversation a model gets, and what stands for the rest.
+//! How much of a conversation is sent to a model, and what replaces the rest.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,7 +12,7 @@ use tympan_runtime::{
     AgentEvent, Compact, Error, Kind, ModelCall, Prompt, Provider, Reply, Result, Runtime, TurnRun, TurnSettings, tool,
 };
 
-/// A model that calls a tool so many times, and keeps all that it was sent. It is asked for summaries too.
+/// A model that calls a tool several times and records everything it receives. It also writes summaries.
 struct Model {
     rounds: usize,
     sent: Mutex<Vec<Vec<Message>>>,
@@ -53,7 +53,7 @@ impl Provider for Model {
     }
 }
 
-/// Goes through a turn whose tool returns the words of a long story each time.
+/// Runs a turn whose tool returns the words of a long story each time.
 fn turn(model: &Arc<Model>, change: impl FnOnce(&mut TurnSettings)) -> (TurnRun, Vec<&'static str>) {
     let runtime = Runtime::default();
     runtime.register_provider("echo", model.clone());
@@ -147,7 +147,7 @@ fn functions_and_other_prompts_say_it_in_short() {
             ".",
         )
         .expect("it loads");
-    // The model of the turn goes by another name than that of the summaries.
+    // The turn's model and the summarizer are registered under different names.
     let runtime = Runtime::default();
     let model = Model::new(8, None);
     runtime.register_provider("counted", model.clone());

@@ -1,4 +1,4 @@
-//! The published vectors of the agent loop, and the attacks on it that a turn alone withstands.
+//! The published vectors of the agent loop, and the attacks on it that a turn alone must withstand.
 
 mod shared;
 
@@ -20,7 +20,7 @@ fn list(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
-/// A vector on its way through a turn.
+/// A vector and the state of its turn.
 struct Vector<'v> {
     case: &'v Value,
     turn: Turn,
@@ -54,7 +54,7 @@ impl<'v> Vector<'v> {
         }
     }
 
-    /// The step of the sequence that the last answer was.
+    /// Returns the step of the sequence for the last answer.
     fn step(&self) -> &'v Value {
         &self.case["sequence"][self.turn.iterations() as usize - 1]
     }
@@ -69,7 +69,7 @@ impl<'v> Vector<'v> {
         ToolResult::text(result.and_then(|result| result["result"].as_str()).expect("the vector has a result"))
     }
 
-    /// What is steered before the round of this number.
+    /// Steers the messages for this round.
     fn steer(&mut self, round: u32) {
         for message in list(&self.case["input"]["steering"]["messages"]) {
             if message["inject_before_iteration"] == round {
@@ -134,7 +134,7 @@ impl<'v> Vector<'v> {
         }
         let messages = self.turn.messages();
         if let Some(total) = expected["total_messages"].as_u64() {
-            // Where tools are called, the vectors count one message more than their own `message_sequence` lists.
+            // If tools are called, the vectors count one more message than their own `message_sequence` lists.
             let surplus = usize::from(!self.ran.is_empty());
             assert_eq!((messages.len() + surplus) as u64, total, "{name}");
         }
@@ -155,7 +155,7 @@ impl<'v> Vector<'v> {
         self.check_events(&expected["events"]);
     }
 
-    /// The events come in this order; there may be others among them.
+    /// Checks that the events are in this order. There may be others between them.
     fn check_events(&self, expected: &Value) {
         let mut found = self.events.iter();
         for event in list(expected) {
@@ -175,7 +175,7 @@ fn payload_fits(event: &TurnEvent, expected: &Value) -> bool {
         TurnEvent::ToolResult { name, result } => {
             json!({"name": name, "result": result.parts.iter().filter_map(|part| part.as_text()).collect::<String>()})
         }
-        // The vectors count one message more, as above.
+        // As above, the vectors count one more message.
         TurnEvent::MessagesUpdated { count } => json!({"message_count": count + 1}),
         TurnEvent::Done { response, .. } => json!({"response": response}),
         _ => Value::Null,
@@ -200,7 +200,7 @@ fn agent_vectors_hold() {
     }
 }
 
-/// What a turn ran, and how it ended, when the model makes the same calls in each round.
+/// The tools that a turn ran and how it ended, if the model makes the same calls in each round.
 struct Attacked {
     ran: Vec<ToolRun>,
     end: Next,
@@ -251,7 +251,7 @@ fn tool(name: &Value, inputs: &Value) -> Value {
     json!({"name": name, "kind": "function", "parameters": parameters, "bindings": bindings})
 }
 
-/// Whether the model was told of an error, or the turn ended with one.
+/// Returns whether the model received an error or the turn failed.
 fn is_error(attacked: &Attacked) -> bool {
     let is_told = |message: &Message| message.role.as_str() == "tool" && message.to_text().starts_with("Error: ");
     matches!(attacked.end, Next::Failed(_)) || attacked.turn.messages().iter().any(is_told)
@@ -259,8 +259,8 @@ fn is_error(attacked: &Attacked) -> bool {
 
 #[test]
 fn attacks_on_tools_fail() {
-    // A turn has no handlers that could hang, and no servers whose descriptions could change: those are tested where
-    // there are, in `turn.rs` and `mcp.rs`.
+    // A turn has no handlers that could hang, and no servers whose descriptions could change. These are tested in
+    // `turn.rs` and `mcp.rs`.
     const NOT_OF_A_TURN: [&str; 2] = ["tool.handler-hang", "tool.desc-injection"];
     for case in shared::cases("attacks/attacks.json") {
         let (id, expect) = (case["id"].as_str().unwrap_or_default(), &case["expect"]);

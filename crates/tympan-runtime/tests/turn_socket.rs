@@ -1,4 +1,4 @@
-//! Turns with a scripted model at the other end of a socket, which speaks as providers do.
+//! Turns with a scripted model at the other end of a socket, which uses the providers' protocols.
 
 mod faults;
 mod runs;
@@ -25,7 +25,7 @@ fn prompt(runtime: &Runtime, server: &Server, protocol: Protocol) -> Prompt {
     runtime.load_str(&text, "socket.prompty", ".").expect("it loads")
 }
 
-/// A picture and a text, and a text.
+/// Registers two tools: one returns an image and a text, and the other a text.
 fn register(runtime: &Runtime) {
     let picture: ContentPart = serde_json::from_value(json!({
         "kind": "image", "value": "iVBORw0KGgo=", "mediaType": "image/png",
@@ -50,7 +50,7 @@ fn stream(exchange: &mut Exchange<'_>, bytes: &[u8]) {
     exchange.end();
 }
 
-/// What the server was sent in the second round, after two tools.
+/// Returns what the server received in the second round, after two tools.
 fn second_request(protocol: Protocol, first: &'static str) -> (Value, Vec<String>) {
     let server = Server::start(move |exchange| {
         let is_second = exchange.request.body.contains("noon");
@@ -125,7 +125,7 @@ fn responses_gets_an_output_for_each_call() {
     assert_eq!(calls, of("function_call_output"));
 }
 
-/// What a server returns must not be able to end a turn.
+/// The result of a tool server must not be able to end a turn.
 #[test]
 fn what_cannot_be_carried_is_told_of_in_words() {
     for (protocol, first) in [
@@ -167,7 +167,7 @@ fn the_last_answer_is_told_as_it_arrives() {
     let server = Server::start(move |exchange| {
         exchange.events();
         exchange.chunk(event("First "));
-        // The rest is sent when somebody has heard the beginning. If nobody does, it is never sent.
+        // The rest is sent after a listener has received the start. If none does, it is never sent.
         let heard = hears.lock().expect("nobody panics with it").recv_timeout(Duration::from_secs(30)).is_ok();
         if heard {
             exchange.chunk(event("second."));

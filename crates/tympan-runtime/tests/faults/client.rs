@@ -1,4 +1,4 @@
-//! Clients for the server, which do not wait, and what is looked at in their errors.
+//! Clients for the test server, which do not wait before retries, and helpers for their errors.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -8,10 +8,10 @@ use tympan_core::wire::{Header, HeaderValue, Protocol, WireRequest};
 use tympan_runtime::net::client::{ByteStream, HttpClient, HttpOptions, ProxyPolicy};
 use tympan_runtime::{Error, Kind, Result};
 
-/// A key that nobody but the server may see.
+/// A key that only the server may receive.
 pub(crate) const KEY: &str = "sk-live-CANARY";
 
-/// A request with the key.
+/// Returns a request with the key.
 pub(crate) fn post(url: String) -> WireRequest {
     WireRequest {
         protocol: Protocol::OpenAiChat,
@@ -39,7 +39,7 @@ impl Waits {
     }
 }
 
-/// Options of a client that does not wait, but says for how long it would have.
+/// Returns options for a client that does not wait, but records how long it would have waited.
 pub(crate) fn options(waits: &Waits) -> HttpOptions {
     let waits = waits.clone();
     HttpOptions {
@@ -52,7 +52,7 @@ pub(crate) fn options(waits: &Waits) -> HttpOptions {
     }
 }
 
-/// A client as it is by default, but for the waits.
+/// Returns a client with default options, except that it does not wait.
 pub(crate) fn client() -> HttpClient {
     client_with(|_| ())
 }
@@ -63,7 +63,7 @@ pub(crate) fn client_with(change: impl FnOnce(&mut HttpOptions)) -> HttpClient {
     HttpClient::new(options).expect("the options are good")
 }
 
-/// All bytes of a stream, and how it ended.
+/// Returns all bytes of a stream, and how it ended.
 pub(crate) fn drain(mut stream: ByteStream) -> (Vec<u8>, Result<()>) {
     let mut all = Vec::new();
     loop {
@@ -75,7 +75,7 @@ pub(crate) fn drain(mut stream: ByteStream) -> (Vec<u8>, Result<()>) {
     }
 }
 
-/// Everything that somebody could read of an error.
+/// Formats everything visible about an error.
 pub(crate) fn shown(error: &Error) -> String {
     let mut shown = format!("{error} {error:?} {}", error.help().unwrap_or_default());
     let mut source = std::error::Error::source(error);
@@ -86,7 +86,7 @@ pub(crate) fn shown(error: &Error) -> String {
     shown
 }
 
-/// The error of something that must fail in this way, and never show the key.
+/// Returns the error of an operation that must fail in this way, and checks that it does not contain the key.
 #[track_caller]
 pub(crate) fn fails<T: std::fmt::Debug>(result: Result<T>, kind: Kind) -> Error {
     let error = result.expect_err("it fails");

@@ -1,4 +1,4 @@
-//! A server that does to its clients whatever a test wants, on real sockets and with threads of its own.
+//! A server with programmable faults, on real sockets and with its own threads.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::io::{self, Read, Write};
@@ -12,12 +12,12 @@ use std::time::Duration;
 pub(crate) mod client;
 pub(crate) mod tls;
 
-/// What a connection is read from and written to.
+/// A connection that can be read and written.
 pub(crate) trait Wire: Read + Write + Send {}
 
 impl<T: Read + Write + Send> Wire for T {}
 
-/// A server on a port of its own.
+/// A server on a free port.
 pub(crate) struct Server {
     pub(crate) port: u16,
     scheme: &'static str,
@@ -32,10 +32,10 @@ struct State {
     written: AtomicUsize,
 }
 
-/// A request as it came.
+/// A received request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Request {
-    /// Everything up to the empty line.
+    /// Everything up to the blank line.
     pub(crate) head: String,
     pub(crate) body: String,
 }
@@ -49,57 +49,57 @@ impl Request {
     }
 }
 
-/// One request, and the connection to answer it on.
+/// A request, and the connection to answer it on.
 pub(crate) struct Exchange<'a> {
     pub(crate) request: Request,
-    /// How many requests the server had before.
+    /// The number of earlier requests to the server.
     pub(crate) number: usize,
     wire: &'a mut dyn Wire,
     socket: &'a TcpStream,
-    /// Whether another request may come on the connection.
+    /// Whether another request may follow on the connection.
     open: bool,
     state: &'a State,
     left: &'a Sender<()>,
 }
 
 impl Exchange<'_> {
-    /// Writes bytes and sends them off. What the client no longer reads is lost.
+    /// Writes and flushes bytes. Bytes that the client does not read are lost.
     pub(crate) fn write(&mut self, bytes: impl AsRef<[u8]>) -> bool {
         let bytes = bytes.as_ref();
         self.state.written.fetch_add(bytes.len(), Ordering::SeqCst);
         self.wire.write_all(bytes).and_then(|()| self.wire.flush()).is_ok()
     }
 
-    /// Writes a whole answer.
+    /// Writes a complete response.
     pub(crate) fn answer(&mut self, status: u16, headers: &str, body: impl AsRef<[u8]>) {
         let body = body.as_ref();
         self.write(format!("HTTP/1.1 {status} Status\r\n{headers}Content-Length: {}\r\n\r\n", body.len()));
         self.write(body);
     }
 
-    /// Writes a whole answer of JSON.
+    /// Writes a complete JSON response.
     pub(crate) fn json(&mut self, body: &str) {
         self.answer(200, "Content-Type: application/json\r\n", body);
     }
 
-    /// Begins an answer of events.
+    /// Starts a response with events.
     pub(crate) fn events(&mut self) {
         self.write("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n");
     }
 
-    /// Writes a piece of an answer that was begun as chunked.
+    /// Writes a chunk of a chunked response.
     pub(crate) fn chunk(&mut self, bytes: impl AsRef<[u8]>) -> bool {
         let bytes = bytes.as_ref();
         let framed = [format!("{:x}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat();
         self.write(framed)
     }
 
-    /// Ends an answer that was begun as chunked.
+    /// Ends a chunked response.
     pub(crate) fn end(&mut self) {
         self.write("0\r\n\r\n");
     }
 
-    /// Says nothing more until the client goes away, and reports that.
+    /// Sends nothing more until the client disconnects, and reports that.
     pub(crate) fn stall(&mut self) {
         let mut sink = [0; 1024];
         while matches!(self.wire.read(&mut sink), Ok(count) if count > 0) {}
@@ -107,25 +107,25 @@ impl Exchange<'_> {
         let _ = self.left.send(());
     }
 
-    /// Closes the connection so that the client sees a reset.
+    /// Closes the connection with a reset.
     pub(crate) fn reset(&mut self) {
         socket2::SockRef::from(self.socket).set_linger(Some(Duration::ZERO)).expect("the option exists");
         self.open = false;
     }
 
-    /// Closes the connection in good order.
+    /// Closes the connection normally.
     pub(crate) fn close(&mut self) {
         self.open = false;
     }
 }
 
 impl Server {
-    /// Starts a server that does the same with every request.
+    /// Starts a server that handles every request in the same way.
     pub(crate) fn start(answer: impl Fn(&mut Exchange<'_>) + Send + Sync + 'static) -> Self {
         Self::start_with("http", |stream| Ok(Box::new(stream)), answer)
     }
 
-    /// Starts a server with something between it and its sockets.
+    /// Starts a server with a layer on top of its sockets.
     pub(crate) fn start_with(
         scheme: &'static str,
         wrap: impl Fn(TcpStream) -> io::Result<Box<dyn Wire>> + Send + Sync + 'static,
@@ -150,27 +150,27 @@ impl Server {
         server
     }
 
-    /// An address on the server.
+    /// Returns an address of the server.
     pub(crate) fn url(&self, path: &str) -> String {
         format!("{}://localhost:{}{path}", self.scheme, self.port)
     }
 
-    /// How many connections there were.
+    /// Returns the number of connections.
     pub(crate) fn connections(&self) -> usize {
         self.state.connections.load(Ordering::SeqCst)
     }
 
-    /// The requests that came.
+    /// Returns the received requests.
     pub(crate) fn requests(&self) -> Vec<Request> {
         self.state.requests.lock().expect("nobody panicked").clone()
     }
 
-    /// How many bytes clients were sent.
+    /// Returns the number of bytes sent to clients.
     pub(crate) fn written(&self) -> usize {
         self.state.written.load(Ordering::SeqCst)
     }
 
-    /// Waits until a client has left a connection on which the server stalls.
+    /// Waits until a client has disconnected while the server stalls.
     pub(crate) fn wait_until_left(&self) {
         self.left.recv().expect("the server runs");
     }

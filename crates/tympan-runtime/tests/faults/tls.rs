@@ -1,4 +1,4 @@
-//! The server behind TLS, with a certificate that it made itself.
+//! The server behind TLS, with a self-signed certificate.
 
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use super::{Exchange, Server};
 
-/// Starts a server for `localhost`; the certificate in PEM is for clients that shall trust it.
+/// Starts a server for `localhost`. Returns its certificate in PEM, for clients that should trust it.
 pub(crate) fn start(answer: impl Fn(&mut Exchange<'_>) + Send + Sync + 'static) -> (Server, String) {
     let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate is made");
     let key = PrivateKeyDer::try_from(certified.signing_key.serialize_der()).expect("the key is well-formed");

@@ -1,4 +1,5 @@
-//! A turn of twenty steps with three tools, two at once, that can die anywhere; and stores that watch.
+//! A turn of twenty steps with three tools, two of them concurrent, that can crash anywhere; and stores that watch
+//! commits.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::fs::{self, OpenOptions};
@@ -17,15 +18,15 @@ use tympan_runtime::{
     Error, Invocation, Journal, Kind, ModelCall, Provider, Reply, Result, Runtime, ToolOutput, TurnRun, TurnSettings,
 };
 
-/// How many steps the model takes before its last answer.
+/// The number of steps before the model's final answer.
 pub(crate) const STEPS: usize = 20;
 
 const TOOLS: [&str; 3] = ["read", "write", "send"];
 
-/// A model that goes by what the last tool told it: it needs no memory, and does not mind what was dropped.
+/// A model that depends only on the last tool result, so it needs no memory and works with a shortened conversation.
 struct Stepping(Calls);
 
-/// The messages of all calls.
+/// The number of messages of each call.
 pub(crate) type Calls = Arc<Mutex<Vec<usize>>>;
 
 impl Provider for Stepping {
@@ -46,7 +47,7 @@ impl Provider for Stepping {
     }
 }
 
-/// The step after the one that a tool tells of. One of which nobody knows how it ended tells of none.
+/// Returns the step after the one in a tool result. A result with an unknown outcome contains none.
 fn next_step(text: &str) -> Option<usize> {
     let step = text.strip_prefix("step ")?.split(' ').next()?;
     Some(step.parse::<usize>().expect("a number") + 1)
@@ -57,7 +58,7 @@ fn tool_call(step: usize, call: usize) -> ToolCall {
     ToolCall { id: format!("call_{step}_{call}"), name, arguments: json!({ "step": step }).to_string() }
 }
 
-/// The runtime that serves it, and how often the model was called.
+/// Returns the runtime for the model, and the record of its calls.
 pub(crate) fn runtime() -> (Runtime, Calls) {
     let (runtime, calls) = (Runtime::default(), Calls::default());
     runtime.register_provider("stepping", Arc::new(Stepping(calls.clone())));
@@ -78,7 +79,7 @@ pub(crate) fn inputs() -> Inputs {
     json!({ "job": "Do it." }).as_object().expect("a map").clone()
 }
 
-/// When a tool is interrupted, if anybody wants that.
+/// When a tool is interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moment {
     BeforeEffect,
@@ -87,11 +88,11 @@ pub(crate) enum Moment {
 
 type Interrupt = Arc<dyn Fn(&Invocation, Moment) + Send + Sync>;
 
-/// A tool whose effect is a line in a file, with the key of the call.
+/// A tool whose effect is a line in a file with the key of the call.
 #[derive(Clone)]
 pub(crate) struct Effect {
     pub(crate) file: PathBuf,
-    /// Whether it may be run again: then it looks whether it has been, as such tools do.
+    /// Whether it may run again. If so, it checks whether it has already run, as idempotent tools do.
     pub(crate) idempotent: bool,
     pub(crate) interrupt: Option<Interrupt>,
 }
@@ -131,7 +132,7 @@ impl Tool for Effect {
     }
 }
 
-/// The keys of all effects, in order.
+/// Returns the keys of all effects, in order.
 pub(crate) fn effects(file: &Path) -> Vec<String> {
     fs::read_to_string(file).unwrap_or_default().lines().map(str::to_owned).collect()
 }
@@ -149,7 +150,7 @@ pub(crate) fn settings(effect: &Effect, journal: Journal, compaction: bool) -> T
     TurnSettings { turn, tools, journal: Some(journal), ..TurnSettings::default() }
 }
 
-/// What is left of a turn: all that a user can see of it. Its random name is not among it.
+/// Returns everything about a turn that is visible to a user, except for its random ID.
 pub(crate) fn state(turn: &TurnRun) -> Value {
     json!([turn.run.outcome.to_json(), turn.usage, turn.rounds, turn.messages])
 }
@@ -160,7 +161,7 @@ type Watch = Arc<dyn Fn(&[Vec<u8>]) + Send + Sync>;
 #[derive(Clone, Default)]
 pub(crate) struct Memory {
     pub(crate) records: Arc<Mutex<Vec<Vec<u8>>>>,
-    /// Is told of each commit.
+    /// Called at each commit.
     pub(crate) watch: Option<Watch>,
 }
 
@@ -177,7 +178,7 @@ impl Memory {
         self.records.lock().expect("nobody panics").clone()
     }
 
-    /// The records as JSON.
+    /// Returns the records as JSON.
     pub(crate) fn json(&self) -> Vec<Value> {
         self.all().iter().map(|record| serde_json::from_slice(record).expect("it is JSON")).collect()
     }

@@ -1,4 +1,4 @@
-//! A server that does to its clients whatever a test wants, and prompts whose tools are its tools.
+//! A fake server with programmable faults, and prompts that use its tools.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::sync::{Arc, Mutex};
@@ -9,7 +9,7 @@ use tympan_core::turn::{ToolStatus, TurnEvent};
 use tympan_core::{Inputs, Prompt};
 use tympan_runtime::{AgentEvent, McpServer, Runtime, TurnRun, TurnSettings};
 
-/// The server, with a directory where it writes down what it did.
+/// The server, with a directory where it records what it did.
 pub(crate) struct Double {
     state: TempDir,
 }
@@ -29,21 +29,21 @@ impl Double {
         McpServer::stdio(self.command(mode))
     }
 
-    /// A runtime where the server is registered as `double`.
+    /// Creates a runtime with the server registered as `double`.
     pub(crate) fn runtime(&self, mode: &str) -> Runtime {
         let runtime = Runtime::default();
         runtime.register_mcp_server("double", self.server(mode));
         runtime
     }
 
-    /// The lines of a file that the server has written.
+    /// Returns the lines of a file that the server has written.
     pub(crate) fn lines(&self, name: &str) -> Vec<String> {
         let text = std::fs::read_to_string(self.state.path().join(name)).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
     }
 }
 
-/// A declaration of the server's tools, with these keys.
+/// Returns a declaration of the server's tools, with these keys.
 pub(crate) fn mcp(keys: Value) -> Value {
     let mut tool = json!({ "name": "tools", "kind": "mcp", "serverName": "double" });
     if let (Some(tool), Some(keys)) = (tool.as_object_mut(), keys.as_object()) {
@@ -52,7 +52,7 @@ pub(crate) fn mcp(keys: Value) -> Value {
     tool
 }
 
-/// A prompt for the provider `echo` with these tools, which goes by a script.
+/// Returns a scripted prompt for the provider `echo` with these tools.
 pub(crate) fn prompt(tools: Value, script: Value) -> Prompt {
     let model = json!({ "provider": "echo", "options": { "additionalProperties": { "script": script } } });
     let front = json!({ "name": "scripted", "model": model, "tools": tools });
@@ -67,20 +67,20 @@ pub(crate) fn calls(names: &[&str]) -> Value {
     json!({ "tool_calls": calls.collect::<Vec<_>>() })
 }
 
-/// A prompt whose model calls these tools one after the other.
+/// Returns a prompt whose model calls these tools in sequence.
 pub(crate) fn scripted(tools: Value, names: &[&str]) -> Prompt {
     let mut script: Vec<_> = names.iter().map(|name| calls(&[*name])).collect();
     script.push(json!({ "text": "Done." }));
     prompt(tools, json!(script))
 }
 
-/// What the model was told by the tools, in order.
+/// Returns the tool results that the model received, in order.
 pub(crate) fn told(run: &TurnRun) -> Vec<String> {
     let tools = run.messages.iter().filter(|message| message.role == tympan_core::Role::Tool);
     tools.map(|message| message.to_text()).collect()
 }
 
-/// The codes of the failures among the results of a turn, in order.
+/// Returns the error codes of the tool results of a turn, in order.
 pub(crate) fn error_codes(runtime: &Runtime, prompt: &Prompt) -> Vec<Option<String>> {
     let codes = Arc::new(Mutex::new(Vec::new()));
     let listener = codes.clone();

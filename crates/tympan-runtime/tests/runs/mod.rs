@@ -1,4 +1,4 @@
-//! Runs against the server: runtimes with an environment of their own, prompts that name the server, and answers.
+//! Runs against the test server: runtimes with their own environment, prompts that name the server, and answers.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::path::{Path, PathBuf};
@@ -13,10 +13,10 @@ use tympan_runtime::{LoadOptions, Runtime, RuntimeOptions};
 use crate::faults::client::{Waits, options};
 use crate::faults::{Exchange, Server};
 
-/// A key without the looks of one: only who knows it can hide it.
+/// A key that does not look like one, so it can only be redacted by its value.
 pub(crate) const PLAIN_KEY: &str = "correct-horse-battery-staple";
 
-/// A runtime that waits for nothing, and whose environment has these variables and no others.
+/// Creates a runtime that does not wait, and whose environment has only these variables.
 pub(crate) fn runtime(variables: &[(&str, &str)]) -> Runtime {
     runtime_with(variables, |_| ())
 }
@@ -29,20 +29,20 @@ pub(crate) fn runtime_with(variables: &[(&str, &str)], change: impl FnOnce(&mut 
     Runtime::new(options)
 }
 
-/// A prompt whose model is described so, in YAML.
+/// Returns a prompt with this model.
 pub(crate) fn prompt(runtime: &Runtime, model: &Value, template: &str) -> Prompt {
     let front = json!({ "name": "test", "model": model, "inputs": [{ "name": "q", "kind": "string" }] });
     runtime.load_str(&format!("---\n{front}\n---\n{template}"), "test.prompty", ".").expect("it is a prompt")
 }
 
-/// A model on the server, whose connection has the key.
+/// Returns a model on the server, whose connection has the key.
 pub(crate) fn model(server: &Server, protocol: Protocol) -> Value {
     let provider = if protocol == Protocol::AnthropicMessages { "anthropic" } else { "openai" };
     let connection = json!({ "kind": "key", "endpoint": server.url("/v1"), "apiKey": PLAIN_KEY });
     json!({ "id": "m", "provider": provider, "apiType": protocol.api_type(), "connection": connection })
 }
 
-/// A prompt for the server's chat, with its messages.
+/// Returns a prompt for the server's chat, with its messages.
 pub(crate) fn chat(runtime: &Runtime, server: &Server) -> (Prompt, Vec<Message>) {
     let prompt = prompt(runtime, &model(server, Protocol::OpenAiChat), TEMPLATE);
     let messages = runtime.prepare(&prompt, &inputs()).expect("it renders");
@@ -59,20 +59,20 @@ fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures")
 }
 
-/// The body of a whole answer of `fixtures/response`.
+/// Returns the body of a complete answer in `fixtures/response`.
 pub(crate) fn whole(protocol: Protocol, name: &str) -> String {
     let path = fixtures().join("response").join(protocol.as_str()).join(format!("{name}.json"));
     let case: Value = serde_json::from_slice(&std::fs::read(path).expect("the case is there")).expect("it is JSON");
     case["response"].to_string()
 }
 
-/// The bytes of a stream of `fixtures/stream`.
+/// Returns the bytes of a stream in `fixtures/stream`.
 pub(crate) fn streamed(protocol: Protocol, name: &str) -> Vec<u8> {
     let path = fixtures().join("stream").join(protocol.as_str()).join(format!("{name}.sse"));
     std::fs::read(path).expect("the stream is there")
 }
 
-/// All streams of `fixtures/stream`, with what they come to.
+/// Returns all streams in `fixtures/stream`, with their expected results.
 pub(crate) fn streams() -> Vec<(Protocol, PathBuf, Vec<u8>, Value)> {
     let mut all = Vec::new();
     for protocol in [Protocol::OpenAiChat, Protocol::OpenAiResponses, Protocol::AnthropicMessages] {
@@ -89,7 +89,7 @@ pub(crate) fn streams() -> Vec<(Protocol, PathBuf, Vec<u8>, Value)> {
     all
 }
 
-/// A chat's answer with this text.
+/// Returns a chat answer with this text.
 pub(crate) fn saying(text: &str) -> String {
     json!({
         "id": "chatcmpl-1", "model": "m-1",
@@ -99,14 +99,14 @@ pub(crate) fn saying(text: &str) -> String {
     .to_string()
 }
 
-/// An event of a chat's stream with this text.
+/// Returns an event of a chat stream with this text.
 pub(crate) fn event(text: &str) -> String {
     let event =
         json!({ "id": "chatcmpl-1", "model": "m-1", "choices": [{ "index": 0, "delta": { "content": text } }] });
     format!("data: {event}\n\n")
 }
 
-/// The last events of a chat's stream.
+/// Returns the last events of a chat stream.
 pub(crate) fn last_events() -> String {
     let end = json!({
         "choices": [{ "index": 0, "delta": {}, "finish_reason": "stop" }],
@@ -115,7 +115,7 @@ pub(crate) fn last_events() -> String {
     format!("data: {end}\n\ndata: [DONE]\n\n")
 }
 
-/// Whether the client asks for a stream.
+/// Returns whether the client asks for a stream.
 pub(crate) fn wants_stream(exchange: &Exchange<'_>) -> bool {
     serde_json::from_str::<Value>(&exchange.request.body).is_ok_and(|body| body["stream"] == true)
 }
@@ -133,7 +133,7 @@ pub(crate) fn say(exchange: &mut Exchange<'_>, text: &str) {
     exchange.end();
 }
 
-/// Keeps the spans that have ended.
+/// Records the spans that have ended.
 #[derive(Clone, Default)]
 pub(crate) struct Kept(Arc<Mutex<Vec<SpanRecord>>>);
 

@@ -11,7 +11,7 @@ use tympan_runtime::{AgentEvent, Result, Runtime, RuntimeOptions, TurnSettings};
 
 use crate::faults::client::{Waits, options};
 
-/// A runtime whose tools may call this machine, and whose client does not wait.
+/// Creates a runtime whose tools may call this machine, and whose client does not wait.
 pub(crate) fn runtime() -> Runtime {
     runtime_with(|_| ())
 }
@@ -24,7 +24,7 @@ pub(crate) fn runtime_with(change: impl FnOnce(&mut RuntimeOptions)) -> Runtime 
     Runtime::new(options)
 }
 
-/// A prompt with this tool, and a model that makes these calls at once and then answers.
+/// Returns a prompt with this tool, and a model that makes these calls in parallel and then answers.
 pub(crate) fn prompt(runtime: &Runtime, tool: &Value, calls: &[(&str, Value)]) -> Prompt {
     let calls: Vec<_> = calls.iter().map(|(name, arguments)| json!({ "name": name, "arguments": arguments })).collect();
     let script = json!([{ "tool_calls": calls }, { "text": "Done." }]);
@@ -37,19 +37,19 @@ pub(crate) fn prompt(runtime: &Runtime, tool: &Value, calls: &[(&str, Value)]) -
     runtime.load_str(&text, "test.prompty", env!("CARGO_MANIFEST_DIR")).expect("it is a prompt")
 }
 
-/// What the model was told of its calls, in order.
+/// Returns the results of these calls as text, in order.
 pub(crate) fn call(runtime: &Runtime, tool: &Value, calls: &[(&str, Value)]) -> Result<Vec<String>> {
     Ok(parts(runtime, tool, calls)?.iter().map(|part| part.as_text().unwrap_or("(media)").to_owned()).collect())
 }
 
-/// As [`call`], for one call.
+/// Returns the result of one call as text.
 pub(crate) fn call_one(runtime: &Runtime, tool: &Value, name: &str, arguments: Value) -> String {
     let told = call(runtime, tool, &[(name, arguments)]).expect("the turn ends well");
     assert_eq!(told.len(), 1, "{told:?}");
     told.into_iter().next().unwrap_or_default()
 }
 
-/// As [`call`], with parts that are no text.
+/// Returns the results of these calls as parts, in order.
 pub(crate) fn parts(runtime: &Runtime, tool: &Value, calls: &[(&str, Value)]) -> Result<Vec<ContentPart>> {
     let prompt = prompt(runtime, tool, calls);
     let run = runtime.turn(&prompt, &Inputs::new(), &TurnSettings::default())?;
@@ -57,7 +57,7 @@ pub(crate) fn parts(runtime: &Runtime, tool: &Value, calls: &[(&str, Value)]) ->
     Ok(tools.flat_map(|message| message.content.iter().cloned()).collect())
 }
 
-/// The result of one call, with whether it is a failure. Its text does not say that.
+/// Returns the result of one call, and whether it is a failure, which the text does not show.
 pub(crate) fn status(runtime: &Runtime, tool: &Value, name: &str, arguments: Value) -> (String, bool) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let (keep, prompt) = (seen.clone(), prompt(runtime, tool, &[(name, arguments)]));

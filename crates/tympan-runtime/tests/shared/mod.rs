@@ -1,5 +1,4 @@
-//! Test data beside the checkout that this project did not write. Tests that use it pass without
-//! doing anything where it is absent.
+//! Third-party test data next to the checkout. Tests that use it pass without doing anything if it does not exist.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::path::PathBuf;
@@ -9,7 +8,7 @@ use tympan_core::spec::PromptSpec;
 use tympan_core::spec::schema::{Property, PropertyKind};
 use tympan_core::{Inputs, Prompt};
 
-/// The cases of a file of the shared data, if it is there.
+/// Returns the cases of a file of the shared data, if it exists.
 pub(crate) fn cases(file: &str) -> Vec<Value> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared").join(file);
     let Ok(text) = std::fs::read_to_string(&path) else { return Vec::new() };
@@ -17,14 +16,14 @@ pub(crate) fn cases(file: &str) -> Vec<Value> {
     cases.as_array().cloned().expect("shared data is a list of cases")
 }
 
-/// A file of the shared data, if it is there.
+/// Returns a file of the shared data, if it exists.
 pub(crate) fn document(file: &str) -> Option<Value> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared").join(file);
     let text = std::fs::read_to_string(&path).ok()?;
     Some(serde_json::from_str(&text).expect("shared data is JSON"))
 }
 
-/// Replaces the corpus's value generators by what they generate.
+/// Replaces the generators of a case with what they generate.
 pub(crate) fn expand(value: &Value) -> Value {
     match value {
         Value::Object(map) if map.len() == 1 => {
@@ -66,7 +65,7 @@ fn count(value: &Value) -> usize {
     value.as_u64().and_then(|count| usize::try_from(count).ok()).expect("a generator's argument is a count")
 }
 
-/// The prompt and the inputs of a case that gives its template as text.
+/// Returns the prompt and the inputs of a case with a template as text.
 pub(crate) fn prompt(case: &Value) -> (Prompt, Inputs) {
     let inputs = expand(&case["inputs"]).as_object().cloned().unwrap_or_default();
     let mut spec = PromptSpec { instructions: text(&expand(&case["template"])), ..PromptSpec::default() };
