@@ -43,7 +43,7 @@ export class TympanError extends Error {
   readonly column: number | undefined;
   /** How to fix the error. */
   readonly help: string | undefined;
-  /** Other findings in the same file. */
+  /** Other findings that were reported together with this error. */
   readonly others: readonly Finding[];
   /** The part of the model's answer that had arrived. */
   readonly partialText: string | undefined;

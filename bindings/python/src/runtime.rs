@@ -24,7 +24,7 @@ use crate::validator::Validator;
 use crate::values::{from_python, map_to_python, to_python};
 use crate::work::{self, Caller};
 
-/// Options and registries. The package's class `Runtime` adds the operations that call models.
+/// Options and registries. The package's class `Runtime` adds model calls and async variants.
 #[pyclass(frozen, subclass, module = "tympan._native")]
 pub(crate) struct Runtime {
     inner: tympan::Runtime,

@@ -24,7 +24,7 @@ class TympanError(Exception):
     help: Optional[str]
     """How to fix the error."""
     others: list[Finding]
-    """Other findings in the same file."""
+    """Other findings that were reported together with this error."""
     partial_text: Optional[str]
     """The part of the model's answer that had arrived."""
     conversation: list[Message]

@@ -375,7 +375,7 @@ class ModelCall:
 
 @disjoint_base
 class Runtime:
-    """Options and registries. The package's class `Runtime` adds the operations that call models."""
+    """Options and registries. The package's class `Runtime` adds model calls and async variants."""
 
     def __new__(cls, **options: Unpack[RuntimeOptions]) -> Self: ...
     def load(self, path: _Path, /, *, validator: _Validator = None) -> Prompt:

@@ -1,4 +1,4 @@
-"""The class `Runtime`: the native class with the operations that call models."""
+"""The class `Runtime`: the native class with model calls and async variants."""
 
 from __future__ import annotations
 
