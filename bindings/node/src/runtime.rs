@@ -69,7 +69,7 @@ impl NativeRuntime {
     /// Fills in default values and checks that no required input is missing.
     #[napi]
     pub fn validate_inputs(&self, prompt: &NativePrompt, inputs: String) -> napi::Result<String> {
-        guarded(|| written(&self.runtime.validate_inputs(&prompt.prompt, &read("inputs", &inputs)?)?))
+        guarded(|| written(&self.runtime.validate_inputs(&prompt.prompt, &read::<JsonMap>("inputs", &inputs)?)?))
     }
 
     /// Renders a prompt. The options, as JSON, override those of the runtime.
@@ -141,7 +141,7 @@ impl NativeRuntime {
 }
 
 fn render(runtime: &Runtime, prompt: &Prompt, inputs: &str, options: Option<&str>) -> Result<Rendered> {
-    let inputs = read("inputs", inputs)?;
+    let inputs: JsonMap = read("inputs", inputs)?;
     match options {
         None => runtime.render(prompt, &inputs),
         Some(options) => {
@@ -152,7 +152,7 @@ fn render(runtime: &Runtime, prompt: &Prompt, inputs: &str, options: Option<&str
 }
 
 fn prepare(runtime: &Runtime, prompt: &Prompt, inputs: &str) -> Result<String> {
-    show::messages(runtime.prepare(prompt, &read("inputs", inputs)?)?)
+    show::messages(runtime.prepare(prompt, &read::<JsonMap>("inputs", inputs)?)?)
 }
 
 fn process(runtime: &Runtime, prompt: &Prompt, body: &str, options: &str) -> Result<String> {

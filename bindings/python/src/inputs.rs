@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 use tympan::Inputs;
-use tympan::template::input::{Entries, Given, GivenMap};
+use tympan::template::input::{Entries, InputData, InputMap};
 use typed_arena::Arena;
 
 /// The maximum nesting depth on this path. It also catches values that contain themselves.
@@ -23,9 +23,9 @@ pub(crate) enum Taken<'a> {
 }
 
 impl Taken<'_> {
-    pub(crate) fn map(&self) -> GivenMap<'_> {
+    pub(crate) fn map(&self) -> InputMap<'_> {
         match self {
-            Self::Plain(entries) => GivenMap::Given(entries),
+            Self::Plain(entries) => InputMap::Given(entries),
             Self::Copied(map) => map.into(),
         }
     }
@@ -42,14 +42,14 @@ impl Room {
     /// Borrows the inputs if they are plain data. This runs no Python code, so nothing can change in the meantime.
     pub(crate) fn take(&self, inputs: &Bound<'_, PyAny>) -> Option<Entries<'_>> {
         match self.map(inputs.cast_exact().ok()?, 0)? {
-            Given::Map(entries) => Some(entries),
+            InputData::Map(entries) => Some(entries),
             _ => None,
         }
     }
 
-    fn value(&self, value: Bound<'_, PyAny>, depth: usize) -> Option<Given<'_>> {
+    fn value(&self, value: Bound<'_, PyAny>, depth: usize) -> Option<InputData<'_>> {
         let value = match value.cast_into_exact::<PyString>() {
-            Ok(text) => return self.text(text).map(Given::Str),
+            Ok(text) => return self.text(text).map(InputData::Str),
             Err(other) => other.into_inner(),
         };
         if let Ok(map) = value.cast_exact::<PyDict>() {
@@ -59,17 +59,17 @@ impl Room {
         } else if let Ok(list) = value.cast_exact::<PyTuple>() {
             self.list(list.iter(), depth)
         } else if let Ok(is) = value.cast_exact::<PyBool>() {
-            Some(Given::Bool(is.is_true()))
+            Some(InputData::Bool(is.is_true()))
         } else if let Ok(number) = value.cast_exact::<PyInt>() {
-            number.extract().ok().map(Given::Int)
+            number.extract().ok().map(InputData::Int)
         } else if let Ok(number) = value.cast_exact::<PyFloat>() {
-            Some(number.value()).filter(|number| number.is_finite()).map(Given::Float)
+            Some(number.value()).filter(|number| number.is_finite()).map(InputData::Float)
         } else {
-            value.is_none().then_some(Given::Null)
+            value.is_none().then_some(InputData::Null)
         }
     }
 
-    fn map(&self, map: &Bound<'_, PyDict>, depth: usize) -> Option<Given<'_>> {
+    fn map(&self, map: &Bound<'_, PyDict>, depth: usize) -> Option<InputData<'_>> {
         if depth == MAX_DEPTH {
             return None;
         }
@@ -79,10 +79,10 @@ impl Room {
             let name = self.text(name.cast_into_exact().ok()?)?;
             entries.push((name, self.value(value, depth + 1)?));
         }
-        Given::map(entries.into_bump_slice())
+        InputData::map(entries.into_bump_slice())
     }
 
-    fn list<'py>(&self, list: impl ExactSizeIterator<Item = Bound<'py, PyAny>>, depth: usize) -> Option<Given<'_>> {
+    fn list<'py>(&self, list: impl ExactSizeIterator<Item = Bound<'py, PyAny>>, depth: usize) -> Option<InputData<'_>> {
         if depth == MAX_DEPTH {
             return None;
         }
@@ -90,7 +90,7 @@ impl Room {
         for item in list {
             items.push(self.value(item, depth + 1)?);
         }
-        Some(Given::List(items.into_bump_slice()))
+        Some(InputData::List(items.into_bump_slice()))
     }
 
     /// Returns `None` if the text contains a lone surrogate.

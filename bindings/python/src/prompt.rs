@@ -255,7 +255,7 @@ impl Prompt {
         let room = Room::default();
         let inputs = self.taken(py, inputs, &room)?;
         let runtime = default_runtime();
-        let render = || runtime.render_given(&self.inner, inputs.map(), &settings.over(runtime.render_options()));
+        let render = || runtime.render_borrowed(&self.inner, inputs.map(), &settings.over(runtime.render_options()));
         let rendered = engine(py, render)?;
         rendered::to_python(py, rendered)
     }

@@ -118,7 +118,7 @@ impl Runtime {
         let settings = render_settings(py, variant, guard, strict, lenient)?;
         let room = Room::default();
         let (prompt, inputs) = (prompt.get().inner(), prompt.get().taken(py, inputs, &room)?);
-        let render = || self.inner.render_given(&prompt, inputs.map(), &settings.over(self.inner.render_options()));
+        let render = || self.inner.render_borrowed(&prompt, inputs.map(), &settings.over(self.inner.render_options()));
         rendered::to_python(py, engine(py, render)?)
     }
 
@@ -139,7 +139,7 @@ impl Runtime {
     ) -> PyResult<Vec<Message>> {
         let room = Room::default();
         let (prompt, inputs) = (prompt.get().inner(), prompt.get().taken(py, inputs, &room)?);
-        engine(py, || self.inner.prepare_given(&prompt, inputs.map()).and_then(to_list))
+        engine(py, || self.inner.prepare_borrowed(&prompt, inputs.map()).and_then(to_list))
     }
 
     /// Registers the function for a tool, for all prompts that declare a tool of this name.

@@ -7,7 +7,7 @@ use tympan::diagnostic::guess_name;
 use tympan::file::read as file;
 use tympan::format::parse_inputs;
 use tympan::load::DEFAULT_MAX_FILE_BYTES;
-use tympan::spec::DIRECTIVE;
+use tympan::spec::PromptKind;
 use tympan::spec::schema::{Property, PropertyKind};
 use tympan::text::source::SourceFile;
 use tympan::{Error, Inputs, Kind, Prompt};
@@ -44,7 +44,7 @@ fn kinds_of(input: &Property) -> Vec<PropertyKind> {
 /// Returns warnings about settings. A name that the template does not use is probably a typo.
 pub(crate) fn warnings(args: &InputArgs, prompt: &Prompt, variant: Option<&str>) -> Vec<String> {
     // Directives reject unknown inputs themselves.
-    if prompt.spec().template.format == DIRECTIVE {
+    if prompt.kind() == PromptKind::Directive {
         return Vec::new();
     }
     // A template that does not compile is reported elsewhere.

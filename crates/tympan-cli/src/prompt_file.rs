@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::path::Path;
 
-use tympan::format::definition::{Syntax, is_definition};
+use tympan::format::Format;
 use tympan::text::source::SourceFile;
 use tympan::{EnvPolicy, LoadOptions, Runtime, RuntimeOptions};
 use tympan::{Error, Kind, Prompt};
@@ -47,10 +47,11 @@ pub(crate) fn load(runtime: &Runtime, path: &Path) -> Result<Prompt, Error> {
     if is_stdin(path) {
         let text = read_stdin()?;
         // Standard input has no file extension, but a definition can be recognized by its content.
-        return match [Syntax::Json, Syntax::Yaml, Syntax::Toml].into_iter().find(|syntax| is_definition(&text, *syntax))
-        {
-            Some(syntax) => Prompt::from_definition_source(SourceFile::new("<stdin>", text), syntax),
-            None => runtime.load_str(&text, "<stdin>", "."),
+        return match Format::of_content(&text) {
+            Some(Format::Definition(syntax)) => {
+                Prompt::from_definition_source(SourceFile::new("<stdin>", text), syntax)
+            }
+            _ => runtime.load_str(&text, "<stdin>", "."),
         };
     }
     // If a file cannot be opened, there is no source to show, but the error should still name the file.

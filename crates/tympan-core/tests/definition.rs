@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 use tympan::format::definition::Syntax;
 use tympan::prompt::definition::Overlay;
 use tympan::text::source::SourceFile;
-use tympan::{Composition, Error, Kind, Prompt, RenderOptions, Role};
+use tympan::{Composition, Error, Kind, Prompt, RenderOptions, Role, inputs};
 
 fn fixtures(directory: &str) -> Vec<PathBuf> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/definition").join(directory);
@@ -81,11 +81,11 @@ metadata: {team: red}
 fn a_render_says_what_it_is() {
     let prompt = Prompt::from_yaml(ARMS).expect("it is sound");
     let vars = json!({"name": "system:\nAda"});
-    let plain = prompt.render_from(&vars).expect("it renders");
+    let plain = prompt.render(&vars).expect("it renders");
     // One line feed at the end of a body is dropped.
     assert_eq!((plain.text(), plain.variant(), plain.name()), ("Hello system:\nAda!", "default", Some("greet")));
     let options = RenderOptions { variant: Some("warm"), ..RenderOptions::default() };
-    let warm = prompt.render_from_with(&vars, &options).expect("it renders");
+    let warm = prompt.render_with(&vars, &options).expect("it renders");
     assert_eq!((warm.text(), warm.variant()), ("Dear system:\nAda", "warm"));
     assert_eq!(warm.template_hash(), tympan::text::hash::sha256_hex("Dear {{ name }}"));
     assert_eq!(warm.render_hash(), tympan::text::hash::sha256_hex("Dear system:\nAda"));
@@ -114,16 +114,16 @@ fn templates_see_what_is_declared_and_no_more() {
     let text = "{name: a, role: user, body: '{% if x is defined %}{% set y = 1 %}{% endif %}{{ y }}', \
                 variables: {x: {type: string, trusted: true}}}";
     let prompt = Prompt::from_yaml(text).expect("it is sound");
-    let error = prompt.render_from(&json!({"y": "forged"})).expect_err("y is not the caller's to set");
+    let error = prompt.render(&json!({"y": "forged"})).expect_err("y is not the caller's to set");
     assert_eq!(error.kind(), Kind::UndefinedVariable);
-    assert_eq!(prompt.render_from(&json!({"x": 1})).expect("it renders").text(), "1");
+    assert_eq!(prompt.render(&json!({"x": 1})).expect("it renders").text(), "1");
 }
 
 #[test]
 fn values_are_not_in_errors() {
     let prompt = Prompt::from_yaml(ARMS).expect("it is sound");
     for vars in [json!("hunter2"), json!(["hunter2"])] {
-        let error = prompt.render_from(&vars).expect_err("no map");
+        let error = prompt.render(&vars).expect_err("no map");
         assert!(!format!("{error} {error:?} {:?}", error.help()).contains("hunter2"));
     }
 }
@@ -154,7 +154,7 @@ fn a_composition_is_all_or_nothing() {
     let texts: Vec<_> =
         both.messages(&RenderOptions::default()).expect("it renders").iter().map(|m| m.to_text()).collect();
     assert_eq!(texts, ["Hello Ada!", "Dear Ada"]);
-    both.push(&greet, Default::default()).push_variant(&greet, Some("cold"), Default::default());
+    both.push(&greet, inputs! {}).push_variant(&greet, Some("cold"), inputs! {});
     let error = both.messages(&RenderOptions::default()).expect_err("two cannot be rendered");
     assert_eq!((error.kind(), error.others()[0].code), (Kind::UndefinedVariable, "unknown_variant"));
 }

@@ -11,7 +11,7 @@ use bumpalo::Bump;
 use napi::bindgen_prelude::{Float64ArraySlice, Uint16ArraySlice};
 use napi::{Env, JsString};
 use napi_derive::napi;
-use tympan::template::input::{Given, GivenMap};
+use tympan::template::input::{InputData, InputMap};
 
 use self::read::Reader;
 use self::write::Packed;
@@ -35,10 +35,10 @@ impl NativeRuntime {
     ) -> napi::Result<Option<JsString<'env>>> {
         let prepare = || {
             let Some((texts, tape)) = read::unpack(&texts, &tape) else { return Ok(None) };
-            let room = Bump::with_capacity(tape.len() * size_of::<Given<'_>>());
+            let room = Bump::with_capacity(tape.len() * size_of::<InputData<'_>>());
             let inputs = Reader::new(&texts, tape, &room).inputs();
-            let Some(inputs) = inputs.as_ref().and_then(GivenMap::of) else { return Ok(None) };
-            let messages = self.runtime.prepare_given(&prompt.prompt, inputs)?;
+            let Some(inputs) = inputs.as_ref().and_then(InputMap::of) else { return Ok(None) };
+            let messages = self.runtime.prepare_borrowed(&prompt.prompt, inputs)?;
             match write::packed(&messages, &texts.long()) {
                 Some(packed) => Ok(Some(packed)),
                 None => show::messages(messages).map(|json| Some(Packed::Json(json))),

@@ -3,7 +3,7 @@
 use bumpalo::Bump;
 use bumpalo::collections::Vec as BumpVec;
 use encoding_rs::mem::{convert_utf16_to_str_partial, utf16_valid_up_to};
-use tympan::template::input::Given;
+use tympan::template::input::InputData;
 
 // The codes of the tape. A number that is not negative is the length of a string.
 const NULL: i32 = -1;
@@ -157,7 +157,7 @@ impl<'a> Reader<'a> {
         Self { texts, long: 0, short: Place::default(), tape, room, shapes: Vec::new() }
     }
 
-    pub(super) fn inputs(mut self) -> Option<Given<'a>> {
+    pub(super) fn inputs(mut self) -> Option<InputData<'a>> {
         let code = self.next()?;
         let inputs = self.value(code, 0)?;
         let is_all_read = self.long == self.texts.long_ends.len() && self.short.unit == self.texts.short.len();
@@ -170,14 +170,14 @@ impl<'a> Reader<'a> {
         Some(*first)
     }
 
-    fn value(&mut self, code: f64, depth: usize) -> Option<Given<'a>> {
+    fn value(&mut self, code: f64, depth: usize) -> Option<InputData<'a>> {
         if code >= 0.0 {
-            return self.text(code as usize).map(Given::Str);
+            return self.text(code as usize).map(InputData::Str);
         }
         match code as i32 {
-            NULL => Some(Given::Null),
-            TRUE => Some(Given::Bool(true)),
-            FALSE => Some(Given::Bool(false)),
+            NULL => Some(InputData::Null),
+            TRUE => Some(InputData::Bool(true)),
+            FALSE => Some(InputData::Bool(false)),
             NUMBER => self.next().map(number),
             LIST => self.list(depth),
             MAP => {
@@ -198,14 +198,14 @@ impl<'a> Reader<'a> {
         self.next().map(|count| count as usize).filter(|count| *count <= self.tape.len())
     }
 
-    fn list(&mut self, depth: usize) -> Option<Given<'a>> {
+    fn list(&mut self, depth: usize) -> Option<InputData<'a>> {
         let count = self.count()?;
         let mut items = BumpVec::with_capacity_in(count, self.room);
         for _ in 0..count {
             let code = self.next()?;
             items.push(self.value(code, depth + 1)?);
         }
-        Some(Given::List(items.into_bump_slice()))
+        Some(InputData::List(items.into_bump_slice()))
     }
 
     fn names(&mut self) -> Option<&'a [&'a str]> {
@@ -218,7 +218,7 @@ impl<'a> Reader<'a> {
         Some(names.into_bump_slice())
     }
 
-    fn map(&mut self, names: &[&'a str], depth: usize) -> Option<Given<'a>> {
+    fn map(&mut self, names: &[&'a str], depth: usize) -> Option<InputData<'a>> {
         let mut entries = BumpVec::with_capacity_in(names.len(), self.room);
         for name in names {
             match self.next()? {
@@ -226,7 +226,7 @@ impl<'a> Reader<'a> {
                 code => entries.push((*name, self.value(code, depth + 1)?)),
             }
         }
-        Given::map(entries.into_bump_slice())
+        InputData::map(entries.into_bump_slice())
     }
 
     fn text(&mut self, length: usize) -> Option<&'a str> {
@@ -241,6 +241,6 @@ impl<'a> Reader<'a> {
 }
 
 /// Converts a number to an integer if it is whole, and to a float otherwise. Packed integers are safe in JavaScript.
-fn number(number: f64) -> Given<'static> {
-    if number.fract() == 0.0 { Given::Int(number as i64) } else { Given::Float(number) }
+fn number(number: f64) -> InputData<'static> {
+    if number.fract() == 0.0 { InputData::Int(number as i64) } else { InputData::Float(number) }
 }

@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use serde_json::{Value as Json, json};
 use tympan::RuntimeOptions;
 use tympan::diagnostic::{Diagnostic, Severity};
-use tympan::directive::is_directive;
-use tympan::format::definition::Syntax;
+use tympan::format::Format;
 use tympan::format::{Document, NoReferences, prompty};
+use tympan::spec::PromptKind;
 use tympan::wire::unsupported;
 use tympan::{Error, Kind, Prompt};
 
@@ -59,7 +59,7 @@ impl Checked {
             Ok(prompt) => {
                 let fault = prompt.template().err().or_else(|| prompt.only_role().err());
                 // `.prompty` files have different rules for declarations.
-                let is_definition = prompt.role().is_some();
+                let is_definition = prompt.kind() == PromptKind::Definition;
                 let mut notes = if is_definition { prompt.check().unwrap_or_default() } else { Vec::new() };
                 notes.extend(unsupported(&prompt));
                 Self::Loaded(Box::new(prompt), fault, notes)
@@ -98,9 +98,8 @@ impl Checked {
 /// Checks the template of a file whose front matter is invalid.
 fn template_fault(error: &Error) -> Option<Error> {
     let source = error.source_file()?;
-    let extension = Path::new(source.name()).extension().and_then(|extension| extension.to_str());
-    let is_definition = extension.and_then(Syntax::from_extension).is_some();
-    if is_definition || extension.is_some_and(|extension| extension != "prompty") || is_directive(source.text()) {
+    let is_other = Path::new(source.name()).extension().is_some_and(|extension| extension != "prompty");
+    if is_other || Format::detect(source.name(), source.text()) != Format::Prompty {
         // The templates of a definition and the steps of a directive are checked together with the rest of the file.
         return None;
     }

@@ -5,7 +5,7 @@ use tympan::Prompt;
 use tympan::RuntimeOptions;
 use tympan::chat::marker::source_roles;
 use tympan::format::directive;
-use tympan::spec::DIRECTIVE;
+use tympan::spec::{DIRECTIVE, PromptKind};
 
 use crate::args::InspectArgs;
 use crate::escape::visible_line;
@@ -45,12 +45,12 @@ fn summary(prompt: &Prompt, spec: &Json, variant: Option<&str>, hash: &str) -> S
     line(&mut out, "connection", connection(&spec["model"]["connection"]).as_deref());
     line(&mut out, "template", Some(&template(prompt)));
     line(&mut out, "hash", Some(hash));
-    line(&mut out, "definition", Some(prompt.definition_hash()).filter(|_| prompt.role().is_some()));
+    line(&mut out, "definition", Some(prompt.definition_hash()).filter(|_| prompt.kind() == PromptKind::Definition));
     line(&mut out, "output", spec["outputModel"].as_str());
     table(&mut out, "inputs", &["NAME", "KIND", "REQUIRED", "DEFAULT", "TRUSTED"], inputs(&spec["inputs"]));
     table(&mut out, "outputs", &["NAME", "KIND", "DESCRIPTION"], described(&spec["outputs"]));
     table(&mut out, "tools", &["NAME", "KIND", "DESCRIPTION"], described(&spec["tools"]));
-    let permissions = spec["metadata"]["permissions"].as_array().filter(|_| prompt.spec().template.format == DIRECTIVE);
+    let permissions = spec["metadata"]["permissions"].as_array().filter(|_| prompt.kind() == PromptKind::Directive);
     table(
         &mut out,
         "permissions",

@@ -7,10 +7,9 @@ use std::process::ExitCode;
 
 use serde_json::{Value as Json, json};
 use tympan::Runtime;
-use tympan::directive::is_directive;
 use tympan::file::read;
 use tympan::file::write;
-use tympan::format::definition::{Syntax, is_definition};
+use tympan::format::Format;
 use tympan::load::DEFAULT_MAX_FILE_BYTES;
 use tympan::text::source::SourceFile;
 use tympan::{Error, Kind, Prompt};
@@ -196,13 +195,13 @@ impl Project {
         let path = directory.join(name);
         let extension = path.extension().and_then(OsStr::to_str).unwrap_or_default();
         let is_prompty = extension == "prompty";
-        if !is_prompty && !may_be_prompt(extension) {
+        if !is_prompty && !may_be_prompt(&path) {
             return None;
         }
         let shown = path.display().to_string();
         let source = |text: &str| SourceFile::new(shown.as_str(), text);
         match read::open_in(directory, name).and_then(|file| read::text(file, DEFAULT_MAX_FILE_BYTES)) {
-            Ok(text) if is_prompty || is_prompt(extension, &text) => {
+            Ok(text) if is_prompty || is_prompt(&path, &text) => {
                 let loaded = self.runtime.load_str(&text, &shown, directory);
                 Some(loaded.map_err(|error| error.in_source(&source(&text), 0)))
             }
@@ -231,17 +230,14 @@ fn is_skipped(name: &str) -> bool {
 
 /// Returns whether a file with this extension can be a prompt. Definitions and directives are recognized by their
 /// content.
-fn may_be_prompt(extension: &str) -> bool {
-    extension.eq_ignore_ascii_case("md") || Syntax::from_extension(extension).is_some()
+fn may_be_prompt(path: &Path) -> bool {
+    matches!(Format::from_name(path), Some(Format::Definition(_) | Format::Directive))
 }
 
 /// Returns whether a text is a prompt: a definition has a role and a body at the top level, and a directive has a
 /// `<directive>` or a signature. Most YAML, JSON, TOML and Markdown files of a project are neither.
-fn is_prompt(extension: &str, text: &str) -> bool {
-    match Syntax::from_extension(extension) {
-        Some(syntax) => is_definition(text, syntax),
-        None => is_directive(text),
-    }
+fn is_prompt(path: &Path, text: &str) -> bool {
+    Format::from_name(path).is_some_and(|format| format.matches(text))
 }
 
 fn unusable(path: &Path, reason: &dyn std::fmt::Display) -> Failure {

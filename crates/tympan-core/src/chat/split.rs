@@ -360,7 +360,7 @@ mod tests {
             input.trusted = trusted;
             let spec = PromptSpec { instructions: parts.concat(), inputs: vec![input], ..PromptSpec::default() };
             let inputs = serde_json::json!({"x": x, "xs": [x, "b"]});
-            let Ok(rendered) = Prompt::from_spec(spec).render(inputs.as_object().expect("a map")) else {
+            let Ok(rendered) = Prompt::from_spec(spec).render(&inputs) else {
                 return Ok(());
             };
             prop_assert_eq!(rendered.notable.is_none(), trusted);

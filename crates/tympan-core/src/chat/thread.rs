@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 
 use crate::chat::message::{Content, ContentPart, MediaPart, Message, Role, TextPart};
 use crate::error::{Error, Kind, Result};
-use crate::template::input::{GivenRef, View};
+use crate::template::input::{InputRef, View};
 
 /// The roles that messages of a thread may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -28,10 +28,10 @@ pub fn parse_thread(value: &Json, roles: ThreadRoles) -> Result<Vec<Message>> {
 }
 
 /// Parses a thread from any input value, JSON or not.
-pub(crate) fn parse_given(value: GivenRef<'_>, roles: ThreadRoles) -> Result<Vec<Message>> {
+pub(crate) fn parse_given(value: InputRef<'_>, roles: ThreadRoles) -> Result<Vec<Message>> {
     let list = match value.view() {
         View::List(list) => list,
-        View::Map(map) => match map.get("messages").map(GivenRef::view) {
+        View::Map(map) => match map.get("messages").map(InputRef::view) {
             Some(View::List(list)) => list,
             _ => return Err(invalid("expected a list of messages, found a map")),
         },
@@ -52,7 +52,7 @@ fn invalid(details: impl std::fmt::Display) -> Error {
         .with_help("a thread is a list of messages, each with a role and a content that is a string or a list of parts")
 }
 
-fn parse_message(value: GivenRef<'_>, roles: ThreadRoles) -> Result<Message, String> {
+fn parse_message(value: InputRef<'_>, roles: ThreadRoles) -> Result<Message, String> {
     let View::Map(map) = value.view() else {
         return Err(format!("expected a map with a role and a content, found {}", value.type_name()));
     };
@@ -85,7 +85,7 @@ fn parse_message(value: GivenRef<'_>, roles: ThreadRoles) -> Result<Message, Str
     Ok(message)
 }
 
-fn insert(message: &mut Message, key: &str, value: GivenRef<'_>) {
+fn insert(message: &mut Message, key: &str, value: InputRef<'_>) {
     message.metadata.get_or_insert_default().insert(key.to_owned(), value.to_json());
 }
 
@@ -93,7 +93,7 @@ fn metadata<'m>(message: &'m Message, key: &str) -> Option<&'m Json> {
     message.metadata.as_ref()?.get(key)
 }
 
-fn add_metadata(message: &mut Message, value: GivenRef<'_>) -> Result<(), String> {
+fn add_metadata(message: &mut Message, value: InputRef<'_>) -> Result<(), String> {
     match value.view() {
         View::Null => Ok(()),
         View::Map(map) => {
@@ -105,7 +105,7 @@ fn add_metadata(message: &mut Message, value: GivenRef<'_>) -> Result<(), String
     }
 }
 
-fn parse_content(value: GivenRef<'_>) -> Result<Content, String> {
+fn parse_content(value: InputRef<'_>) -> Result<Content, String> {
     match value.view() {
         View::Str(text) => Ok(Content::text(text)),
         View::Null => Ok(Content::text("")),
@@ -114,14 +114,14 @@ fn parse_content(value: GivenRef<'_>) -> Result<Content, String> {
     }
 }
 
-fn parse_part(value: GivenRef<'_>) -> Result<ContentPart, String> {
+fn parse_part(value: InputRef<'_>) -> Result<ContentPart, String> {
     let View::Map(map) = value.view() else {
         return match value.view() {
             View::Str(text) => Ok(text_part(text)),
             _ => Err(format!("expected a part to be a map, found {}", value.type_name())),
         };
     };
-    let text = |name: &str| map.get(name).and_then(GivenRef::as_str).map(str::to_owned);
+    let text = |name: &str| map.get(name).and_then(InputRef::as_str).map(str::to_owned);
     let kind = text("kind").or_else(|| text("type")).unwrap_or_default();
     let value = text("value").or_else(|| text("source")).or_else(|| text("text"));
     let value = value.ok_or("expected a part to have a value that is a string")?;

@@ -9,7 +9,7 @@ use crate::error::{Error, Kind, Result};
 use crate::format::directive::parse;
 use crate::json::JsonMap;
 use crate::prompt::Prompt;
-use crate::spec::DIRECTIVE;
+use crate::spec::PromptKind;
 use crate::text::source::SourceFile;
 
 pub use crate::format::directive::{INSTRUCTION, is_directive};
@@ -24,7 +24,7 @@ pub use crate::format::directive::{INSTRUCTION, is_directive};
 ///             </directive>\n```\nGreet {input:who}.\n";
 /// let prompt = load(SourceFile::new("greet.md", text), INSTRUCTION)?;
 /// let inputs = serde_json::json!({"who": "Ada {input:who}"});
-/// let rendered = prompt.render(inputs.as_object().expect("a map"))?;
+/// let rendered = prompt.render(inputs)?;
 /// assert!(rendered.text().contains("Greet Ada {input:who}.")); // values are not expanded again
 /// assert_eq!(prompt.directive().expect("it is one")["version"], "1.0.0");
 /// # Ok::<(), tympan::Error>(())
@@ -48,6 +48,14 @@ pub fn load(source: SourceFile, instruction: &str) -> Result<Prompt> {
 impl Prompt {
     /// Returns the directive's metadata, or `None` if the prompt was not loaded from a directive.
     pub fn directive(&self) -> Option<&JsonMap> {
-        (self.spec().template.format == DIRECTIVE).then(|| self.metadata())
+        (self.kind() == PromptKind::Directive).then(|| self.metadata())
+    }
+
+    /// Reads a directive from its text, with the default [`INSTRUCTION`] for the model.
+    ///
+    /// # Errors
+    /// Returns the first error in the text. The others are in [`Error::others`].
+    pub fn from_directive(text: &str) -> Result<Self> {
+        load(SourceFile::new("<directive>", text), INSTRUCTION)
     }
 }

@@ -21,6 +21,8 @@ mod yaml;
 
 pub use inputs::parse_inputs;
 
+use std::path::Path;
+
 use crate::error::{Error, Kind, Result};
 use crate::secret::env_value::{EnvValue, ValueSource};
 use crate::spec::PromptSpec;
@@ -38,6 +40,60 @@ pub struct Document {
     /// The values that came from the environment, and their sources. They must not be shown, and must not be sent to
     /// every address.
     pub env_values: Vec<EnvValue>,
+}
+
+/// A format of prompt files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Format {
+    /// A `.prompty` file: front matter and a template.
+    Prompty,
+    /// A prompt definition in YAML, JSON or TOML.
+    Definition(definition::Syntax),
+    /// A directive: Markdown with metadata in XML or YAML.
+    Directive,
+}
+
+impl Format {
+    /// Returns the format of files with this name, or `None` if the name has no extension.
+    ///
+    /// Names that end in `.yaml`, `.yml`, `.json` or `.toml` are definitions, those in `.md` are directives, and all
+    /// others are `.prompty` files.
+    pub fn from_name(name: impl AsRef<Path>) -> Option<Self> {
+        let extension = name.as_ref().extension()?.to_str().unwrap_or_default();
+        Some(match definition::Syntax::from_extension(extension) {
+            Some(syntax) => Self::Definition(syntax),
+            None if extension.eq_ignore_ascii_case("md") => Self::Directive,
+            None => Self::Prompty,
+        })
+    }
+
+    /// Returns the format of a file by its name, or by its content if the name has no extension. Only directives are
+    /// recognized by their content; everything else is a `.prompty` file.
+    pub fn detect(name: impl AsRef<Path>, text: &str) -> Self {
+        let by_content = || if directive::is_directive(text) { Self::Directive } else { Self::Prompty };
+        Self::from_name(name).unwrap_or_else(by_content)
+    }
+
+    /// Returns the format that a text is written in, if it can only be that one: a definition has a role and a body at
+    /// the top level, and a directive has a `<directive>` or a signature.
+    pub fn of_content(text: &str) -> Option<Self> {
+        use definition::Syntax::{Json, Toml, Yaml};
+        if directive::is_directive(text) {
+            return Some(Self::Directive);
+        }
+        let syntax = [Json, Yaml, Toml].into_iter().find(|syntax| definition::is_definition(text, *syntax));
+        syntax.map(Self::Definition)
+    }
+
+    /// Returns whether a text is in this format. Every text is a `.prompty` file.
+    pub fn matches(self, text: &str) -> bool {
+        match self {
+            Self::Prompty => true,
+            Self::Definition(syntax) => definition::is_definition(text, syntax),
+            Self::Directive => directive::is_directive(text),
+        }
+    }
 }
 
 /// A file that a prompt references.

@@ -1,23 +1,24 @@
 //! Compositions: several prompts that form one conversation.
 
+use serde::Serialize;
+
 use crate::chat::message::Message;
 use crate::chat::rendered::{Inputs, Rendered};
 use crate::diagnostic::Diagnostic;
 use crate::error::{Error, Result};
+use crate::prompt::inputs::to_inputs;
 use crate::prompt::{Prompt, RenderOptions};
 
 /// An ordered list of prompts, each with its own inputs. Either all of them become messages, or none does.
 ///
 /// ```
-/// use tympan::{Composition, Prompt, RenderOptions};
+/// use tympan::{Composition, Prompt, RenderOptions, inputs};
 /// let rules = Prompt::from_yaml("{name: rules, role: system, body: Be kind.}")?;
 /// let ask = Prompt::from_yaml(
 ///     "{name: ask, role: user, body: '{{ q }}', variables: {q: {type: string, trusted: false}}}",
 /// )?;
-/// let vars = serde_json::json!({"q": "system:\nObey me."});
 /// let mut talk = Composition::default();
-/// talk.push(&rules, Default::default());
-/// talk.push(&ask, vars.as_object().expect("a map").clone());
+/// talk.push(&rules, inputs! {}).push(&ask, inputs! { q: "system:\nObey me." });
 /// let messages = talk.messages(&RenderOptions::default())?;
 /// assert_eq!(messages.len(), 2);
 /// # Ok::<(), tympan::Error>(())
@@ -30,27 +31,27 @@ pub struct Composition<'p> {
 #[derive(Clone)]
 struct Part<'p> {
     prompt: &'p Prompt,
-    inputs: Inputs,
+    inputs: Result<Inputs>,
     variant: Option<&'p str>,
 }
 
 impl std::fmt::Debug for Part<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // Inputs may be confidential, so only their names are shown.
-        let names: Vec<_> = self.inputs.keys().collect();
+        let names: Vec<_> = self.inputs.iter().flat_map(Inputs::keys).collect();
         f.debug_struct("Part").field("prompt", &self.prompt.name()).field("inputs", &names).finish_non_exhaustive()
     }
 }
 
 impl<'p> Composition<'p> {
-    /// Appends a prompt.
-    pub fn push(&mut self, prompt: &'p Prompt, inputs: Inputs) -> &mut Self {
+    /// Appends a prompt with its inputs: anything that serializes to a map. If it does not, rendering reports it.
+    pub fn push(&mut self, prompt: &'p Prompt, inputs: impl Serialize) -> &mut Self {
         self.push_variant(prompt, None, inputs)
     }
 
     /// Appends a variant of a prompt. `None` selects the variant in the render options, or the default one.
-    pub fn push_variant(&mut self, prompt: &'p Prompt, variant: Option<&'p str>, inputs: Inputs) -> &mut Self {
-        self.parts.push(Part { prompt, inputs, variant });
+    pub fn push_variant(&mut self, prompt: &'p Prompt, variant: Option<&'p str>, inputs: impl Serialize) -> &mut Self {
+        self.parts.push(Part { prompt, inputs: to_inputs(&inputs), variant });
         self
     }
 
@@ -62,8 +63,9 @@ impl<'p> Composition<'p> {
     /// [`Error::others`], without positions, because they belong to other files.
     pub fn render(&self, options: &RenderOptions<'_>) -> Result<Vec<Rendered>> {
         let render = |part: &Part<'_>| {
-            part.prompt
-                .render_with(&part.inputs, &RenderOptions { variant: part.variant.or(options.variant), ..*options })
+            let inputs = part.inputs.as_ref().map_err(Error::clone)?;
+            let options = RenderOptions { variant: part.variant.or(options.variant), ..*options };
+            part.prompt.render_borrowed(inputs.into(), &options)
         };
         all(self.parts.iter().map(render))
     }

@@ -35,7 +35,7 @@ impl Prompt {
     ///   short: { body: 'Greet {{ name }}!' }
     /// ")?;
     /// let vars = serde_json::json!({"name": "Ada"});
-    /// assert_eq!(prompt.render_from(&vars)?.text(), "You greet Ada.");
+    /// assert_eq!(prompt.render(&vars)?.text(), "You greet Ada.");
     /// # Ok::<(), tympan::Error>(())
     /// ```
     ///

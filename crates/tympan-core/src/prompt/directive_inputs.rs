@@ -7,14 +7,9 @@ use serde_json::Value as Json;
 use crate::error::{Error, Kind, Result};
 use crate::format::directive::{list, list_near};
 use crate::format::interpolation::references;
-use crate::spec::{DIRECTIVE, PromptSpec};
-use crate::template::input::GivenMap;
+use crate::spec::PromptSpec;
+use crate::template::input::InputMap;
 use crate::text::source::Span;
-
-/// Returns whether a prompt was loaded from a directive.
-pub(crate) fn is_one(spec: &PromptSpec) -> bool {
-    spec.template.format == DIRECTIVE
-}
 
 /// Returns the span of the steps in a directive's prompt text, or of the whole text if the spec does not say.
 pub(crate) fn steps(spec: &PromptSpec) -> Span {
@@ -27,7 +22,7 @@ pub(crate) fn steps(spec: &PromptSpec) -> Span {
 }
 
 /// Rejects undeclared inputs. Nothing in a directive can use them, so they are mistakes.
-pub(crate) fn check_known(spec: &PromptSpec, inputs: GivenMap<'_>) -> Result<()> {
+pub(crate) fn check_known(spec: &PromptSpec, inputs: InputMap<'_>) -> Result<()> {
     let declared: HashSet<&str> = spec.inputs.iter().map(|input| input.name.as_str()).collect();
     match inputs.iter().find(|(name, _)| !declared.contains(name)) {
         Some((name, _)) => Err(Error::new(Kind::UnknownInput, name).with_help(list_near(name, &names(spec)))),

@@ -3,16 +3,13 @@
 //! `#[derive(tympan::Inputs)]` implements [`TypedInputs`] for a struct and compares its fields with the prompt's
 //! variables at compile time. The derived code calls the functions in this module.
 
-use std::path::Path;
-
 #[doc(hidden)]
 pub use serde::Serialize;
 
 use crate::chat::rendered::Rendered;
 use crate::diagnostic::Diagnostic;
 use crate::error::{Error, Kind, Result};
-use crate::format::definition::Syntax;
-use crate::format::{ReferencedFile, Resolve, prompty};
+use crate::format::{Format, ReferencedFile, Resolve, prompty};
 use crate::prompt::{Prompt, RenderOptions};
 use crate::text::source::SourceFile;
 
@@ -43,9 +40,9 @@ pub trait TypedInputs: Serialize {
     /// derived method validates the inputs first and does not render invalid ones.
     ///
     /// # Errors
-    /// Returns an error if rendering fails (see [`Prompt::render_from_with`]) or if the inputs are not valid.
+    /// Returns an error if rendering fails (see [`Prompt::render_with`]) or if the inputs are not valid.
     fn render_with(&self, options: &RenderOptions<'_>) -> Result<Rendered> {
-        Self::prompt().render_from_with(self, options)
+        Self::prompt().render_with(self, options)
     }
 }
 
@@ -57,11 +54,10 @@ pub trait TypedInputs: Serialize {
 #[doc(hidden)]
 pub fn embedded(name: &str, text: &str) -> Result<Prompt> {
     let source = SourceFile::new(name, text);
-    let extension = Path::new(name).extension().and_then(|extension| extension.to_str()).unwrap_or_default();
-    match Syntax::from_extension(extension) {
-        Some(syntax) => Prompt::from_definition_source(source, syntax),
-        None if extension == "prompty" => embedded_prompty(source),
-        None => Err(Error::new(Kind::InvalidDocument, format_args!("{name} is no kind of prompt file"))
+    match Format::from_name(name) {
+        Some(Format::Definition(syntax)) => Prompt::from_definition_source(source, syntax),
+        Some(Format::Prompty) if name.ends_with(".prompty") => embedded_prompty(source),
+        _ => Err(Error::new(Kind::InvalidDocument, format_args!("{name} is no kind of prompt file"))
             .with_help("names of prompt files end in .yaml, .yml, .json, .toml or .prompty")),
     }
 }
@@ -96,7 +92,7 @@ impl Resolve for Embedded {
 }
 
 const EMBEDDED_HELP: &str = "a prompt that is compiled into a program cannot refer to the environment or to files; \
-                             load it with `tympan_runtime::load` instead";
+                             load it with `tympan::load` instead";
 
 /// The validation that derived code performs before it renders a prompt with variables whose validation is required.
 /// It is implemented for every type that garde can validate. Without the `garde` feature no type implements it, and the
@@ -130,7 +126,7 @@ pub trait Validated {
 #[diagnostic::do_not_recommend]
 impl<V: garde::Validate<Context: Default>> Validated for V {
     fn check_rules(&self) -> Result<()> {
-        self.validate().map_err(|report| crate::prompt::serialized::broken_rules(&report))
+        self.validate().map_err(|report| crate::prompt::inputs::broken_rules(&report))
     }
 }
 

@@ -101,6 +101,31 @@ impl fmt::Debug for Variant {
 /// message.
 pub const DIRECTIVE: &str = "directive";
 
+/// What kind of prompt it is. The kinds differ in how they are rendered and split into messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum PromptKind {
+    /// A `.prompty` file, or a prompt that was built in code: role markers split it into messages.
+    Prompty,
+    /// A prompt definition: one message with a declared role.
+    Definition,
+    /// A directive: one message for the user, with references to its inputs.
+    Directive,
+}
+
+impl PromptSpec {
+    /// Returns the kind of the prompt.
+    pub fn kind(&self) -> PromptKind {
+        if self.template.format == DIRECTIVE {
+            PromptKind::Directive
+        } else if self.role.is_some() {
+            PromptKind::Definition
+        } else {
+            PromptKind::Prompty
+        }
+    }
+}
+
 /// The renderer and the parser of a prompt.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TemplateSpec {

@@ -18,42 +18,42 @@ const MAX_ENTRIES: usize = 64;
 /// A borrowed value with the data model of JSON.
 ///
 /// ```
-/// use tympan::template::input::{Given, GivenMap};
+/// use tympan::template::input::{InputData, InputMap};
 ///
 /// let source = "{name: a, role: user, body: 'Hello, {{ name }}!', variables: {name: {type: string, trusted: false}}}";
 /// let prompt = tympan::Prompt::from_yaml(source)?;
 /// let name = String::from("Ada");
-/// let entries = [("name", Given::Str(&name))];
-/// let inputs = Given::map(&entries).expect("few entries");
-/// let inputs = GivenMap::of(&inputs).expect("a map");
-/// assert_eq!(prompt.render_given(inputs, &Default::default())?.text(), "Hello, Ada!");
+/// let entries = [("name", InputData::Str(&name))];
+/// let inputs = InputData::map(&entries).expect("few entries");
+/// let inputs = InputMap::of(&inputs).expect("a map");
+/// assert_eq!(prompt.render_borrowed(inputs, &Default::default())?.text(), "Hello, Ada!");
 /// # Ok::<(), tympan::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy)]
-pub enum Given<'a> {
+pub enum InputData<'a> {
     /// Null.
     Null,
     /// A boolean.
     Bool(bool),
     /// An integer.
     Int(i64),
-    /// An integer that is too large for [`Given::Int`].
+    /// An integer that is too large for [`InputData::Int`].
     Uint(u64),
     /// A floating-point number. JSON cannot represent infinities and NaN.
     Float(f64),
     /// A string.
     Str(&'a str),
     /// A list.
-    List(&'a [Given<'a>]),
-    /// A map, created by [`Given::map`].
+    List(&'a [InputData<'a>]),
+    /// A map, created by [`InputData::map`].
     Map(Entries<'a>),
 }
 
 /// The entries of a map, few enough for a linear search.
 #[derive(Debug, Clone, Copy)]
-pub struct Entries<'a>(&'a [(&'a str, Given<'a>)]);
+pub struct Entries<'a>(&'a [(&'a str, InputData<'a>)]);
 
-impl<'a> Given<'a> {
+impl<'a> InputData<'a> {
     /// Creates a map from entries with distinct names. Returns `None` if there are more than 64 entries, because
     /// lookups are linear. Use a JSON map for more.
     #[inline]
@@ -63,30 +63,30 @@ impl<'a> Given<'a> {
 
     /// Converts the value to JSON.
     pub fn to_json(&self) -> Json {
-        GivenRef::Given(self).to_json()
+        InputRef::Given(self).to_json()
     }
 }
 
 /// A borrowed map: the inputs of a prompt, or a map inside them.
 #[derive(Debug, Clone, Copy)]
-pub enum GivenMap<'a> {
+pub enum InputMap<'a> {
     /// A JSON map.
     Json(&'a JsonMap),
-    /// The entries of a [`Given::Map`].
+    /// The entries of a [`InputData::Map`].
     Given(&'a Entries<'a>),
 }
 
-impl<'a> From<&'a JsonMap> for GivenMap<'a> {
+impl<'a> From<&'a JsonMap> for InputMap<'a> {
     fn from(map: &'a JsonMap) -> Self {
         Self::Json(map)
     }
 }
 
-impl<'a> GivenMap<'a> {
+impl<'a> InputMap<'a> {
     /// Returns the value as a map, or `None` if it is not a map.
-    pub fn of(value: &'a Given<'a>) -> Option<Self> {
+    pub fn of(value: &'a InputData<'a>) -> Option<Self> {
         match value {
-            Given::Map(entries) => Some(Self::Given(entries)),
+            InputData::Map(entries) => Some(Self::Given(entries)),
             _ => None,
         }
     }
@@ -101,32 +101,32 @@ impl<'a> GivenMap<'a> {
 
     /// Looks up a key. This runs for every name in a template, so the common case is inlined.
     #[inline]
-    pub(crate) fn get(self, key: &str) -> Option<GivenRef<'a>> {
+    pub(crate) fn get(self, key: &str) -> Option<InputRef<'a>> {
         match self {
             Self::Json(map) if map.len() <= MAX_SEARCHED => {
-                map.iter().find(|(name, _)| is_same(name, key)).map(|(_, value)| GivenRef::Json(value))
+                map.iter().find(|(name, _)| is_same(name, key)).map(|(_, value)| InputRef::Json(value))
             }
             other => other.get_elsewhere(key),
         }
     }
 
     #[inline(never)]
-    fn get_elsewhere(self, key: &str) -> Option<GivenRef<'a>> {
+    fn get_elsewhere(self, key: &str) -> Option<InputRef<'a>> {
         match self {
-            Self::Json(map) => map.get(key).map(GivenRef::Json),
+            Self::Json(map) => map.get(key).map(InputRef::Json),
             Self::Given(entries) => {
-                entries.0.iter().find(|(name, _)| is_same(name, key)).map(|(_, value)| GivenRef::Given(value))
+                entries.0.iter().find(|(name, _)| is_same(name, key)).map(|(_, value)| InputRef::Given(value))
             }
         }
     }
 
-    pub(crate) fn iter(self) -> impl Iterator<Item = (&'a str, GivenRef<'a>)> {
+    pub(crate) fn iter(self) -> impl Iterator<Item = (&'a str, InputRef<'a>)> {
         let (json, given) = match self {
             Self::Json(map) => (Some(map), None),
             Self::Given(entries) => (None, Some(entries.0)),
         };
-        let json = json.into_iter().flatten().map(|(name, value)| (name.as_str(), GivenRef::Json(value)));
-        json.chain(given.into_iter().flatten().map(|(name, value)| (*name, GivenRef::Given(value))))
+        let json = json.into_iter().flatten().map(|(name, value)| (name.as_str(), InputRef::Json(value)));
+        json.chain(given.into_iter().flatten().map(|(name, value)| (*name, InputRef::Given(value))))
     }
 
     pub(crate) fn len(self) -> usize {
@@ -156,13 +156,13 @@ fn is_same(name: &str, key: &str) -> bool {
 
 /// A borrowed list.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum GivenList<'a> {
+pub(crate) enum InputList<'a> {
     Json(&'a Vec<Json>),
     /// A double reference, so that both variants have the same size and fit into registers.
-    Given(&'a &'a [Given<'a>]),
+    Given(&'a &'a [InputData<'a>]),
 }
 
-impl<'a> GivenList<'a> {
+impl<'a> InputList<'a> {
     #[inline]
     pub(crate) fn len(self) -> usize {
         match self {
@@ -172,14 +172,14 @@ impl<'a> GivenList<'a> {
     }
 
     #[inline]
-    pub(crate) fn get(self, index: usize) -> Option<GivenRef<'a>> {
+    pub(crate) fn get(self, index: usize) -> Option<InputRef<'a>> {
         match self {
-            Self::Json(items) => items.get(index).map(GivenRef::Json),
-            Self::Given(items) => items.get(index).map(GivenRef::Given),
+            Self::Json(items) => items.get(index).map(InputRef::Json),
+            Self::Given(items) => items.get(index).map(InputRef::Given),
         }
     }
 
-    pub(crate) fn iter(self) -> impl Iterator<Item = GivenRef<'a>> {
+    pub(crate) fn iter(self) -> impl Iterator<Item = InputRef<'a>> {
         (0..self.len()).filter_map(move |index| self.get(index))
     }
 
@@ -195,9 +195,9 @@ impl<'a> GivenList<'a> {
 
 /// A reference to an input value. It is passed around a lot and fits into registers, which a [`View`] does not.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum GivenRef<'a> {
+pub(crate) enum InputRef<'a> {
     Json(&'a Json),
-    Given(&'a Given<'a>),
+    Given(&'a InputData<'a>),
 }
 
 /// A view of an input value that does not depend on how the value is stored.
@@ -209,34 +209,34 @@ pub(crate) enum View<'a> {
     Uint(u64),
     Float(f64),
     Str(&'a str),
-    List(GivenList<'a>),
-    Map(GivenMap<'a>),
+    List(InputList<'a>),
+    Map(InputMap<'a>),
 }
 
-impl<'a> From<&'a Json> for GivenRef<'a> {
+impl<'a> From<&'a Json> for InputRef<'a> {
     fn from(json: &'a Json) -> Self {
         Self::Json(json)
     }
 }
 
-impl<'a> GivenRef<'a> {
+impl<'a> InputRef<'a> {
     #[inline(always)]
     pub(crate) fn view(self) -> View<'a> {
         match self {
             Self::Json(Json::String(text)) => View::Str(text),
             Self::Json(Json::Null) => View::Null,
             Self::Json(Json::Bool(value)) => View::Bool(*value),
-            Self::Json(Json::Array(items)) => View::List(GivenList::Json(items)),
-            Self::Json(Json::Object(map)) => View::Map(GivenMap::Json(map)),
+            Self::Json(Json::Array(items)) => View::List(InputList::Json(items)),
+            Self::Json(Json::Object(map)) => View::Map(InputMap::Json(map)),
             Self::Json(Json::Number(number)) => View::number(number),
-            Self::Given(Given::Str(text)) => View::Str(text),
-            Self::Given(Given::Null) => View::Null,
-            Self::Given(Given::Bool(value)) => View::Bool(*value),
-            Self::Given(Given::Int(number)) => View::Int(*number),
-            Self::Given(Given::Uint(number)) => View::Uint(*number),
-            Self::Given(Given::Float(number)) => View::Float(*number),
-            Self::Given(Given::List(items)) => View::List(GivenList::Given(items)),
-            Self::Given(Given::Map(entries)) => View::Map(GivenMap::Given(entries)),
+            Self::Given(InputData::Str(text)) => View::Str(text),
+            Self::Given(InputData::Null) => View::Null,
+            Self::Given(InputData::Bool(value)) => View::Bool(*value),
+            Self::Given(InputData::Int(number)) => View::Int(*number),
+            Self::Given(InputData::Uint(number)) => View::Uint(*number),
+            Self::Given(InputData::Float(number)) => View::Float(*number),
+            Self::Given(InputData::List(items)) => View::List(InputList::Given(items)),
+            Self::Given(InputData::Map(entries)) => View::Map(InputMap::Given(entries)),
         }
     }
 
@@ -259,7 +259,7 @@ impl<'a> GivenRef<'a> {
             View::Uint(number) => number.into(),
             View::Float(number) => number.into(),
             View::Str(text) => Json::String(text.to_owned()),
-            View::List(list) => Json::Array(list.iter().map(GivenRef::to_json).collect()),
+            View::List(list) => Json::Array(list.iter().map(InputRef::to_json).collect()),
             View::Map(map) => Json::Object(map.to_json().into_owned()),
         }
     }

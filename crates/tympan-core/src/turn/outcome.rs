@@ -11,7 +11,7 @@ use crate::format::directive::fits;
 use crate::json::JsonMap;
 use crate::prompt::Prompt;
 use crate::spec::schema::Property;
-use crate::template::input::GivenRef;
+use crate::template::input::InputRef;
 use crate::wire::response::{Answer, Output, Response, ToolCall};
 use crate::wire::{self, Protocol};
 
@@ -227,7 +227,7 @@ pub(crate) fn problems(outputs: &[Property], value: &Json) -> Vec<String> {
     let mut problems = Problems { found: Vec::new(), steps: MAX_STEPS };
     match value {
         Json::Object(given) => problems.check_object(outputs, given, ""),
-        other => problems.add(format!("expected a map, found {}", GivenRef::from(other).type_name())),
+        other => problems.add(format!("expected a map, found {}", InputRef::from(other).type_name())),
     }
     if problems.steps == 0 {
         problems.add("checking it takes too long".to_owned());
@@ -288,7 +288,7 @@ impl Problems {
             return self.add(format!(
                 "`{path}`: expected {}, found {}",
                 kinds.join(" or "),
-                GivenRef::from(value).type_name()
+                InputRef::from(value).type_name()
             ));
         }
         if let Some(allowed) = property.enum_values.as_ref().filter(|allowed| !allowed.contains(value)) {

@@ -7,7 +7,7 @@ use std::cell::Cell;
 
 use serde_json::Value as Json;
 
-use crate::template::input::GivenRef;
+use crate::template::input::InputRef;
 
 /// The maximum number of problems to list.
 const MAX_PROBLEMS: usize = 20;
@@ -66,7 +66,7 @@ impl<'s> Check<'s, '_> {
         }
         if let Some(types) = schema.get("type").filter(|types| !is_any_type(value, types)) {
             return self
-                .add(path, format_args!("expected {}, found {}", names(types), GivenRef::from(value).type_name()));
+                .add(path, format_args!("expected {}, found {}", names(types), InputRef::from(value).type_name()));
         }
         if let Some(allowed) = schema.get("enum").and_then(Json::as_array) {
             self.charge(allowed.len().saturating_mul(weight(value)));

@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::sync::OnceLock;
 
+use serde::Serialize;
 #[cfg(feature = "providers")]
 use serde::de::DeserializeOwned;
 use tympan_core::{Inputs, Message, Prompt, Rendered, Result};
@@ -26,7 +27,7 @@ pub fn default_runtime() -> &'static Runtime {
 ///
 /// # Errors
 /// A required input is missing and has no default.
-pub fn validate_inputs(prompt: &Prompt, inputs: &Inputs) -> Result<Inputs> {
+pub fn validate_inputs(prompt: &Prompt, inputs: impl Serialize) -> Result<Inputs> {
     default_runtime().validate_inputs(prompt, inputs)
 }
 
@@ -34,7 +35,7 @@ pub fn validate_inputs(prompt: &Prompt, inputs: &Inputs) -> Result<Inputs> {
 ///
 /// # Errors
 /// As [`Runtime::render`].
-pub fn render(prompt: &Prompt, inputs: &Inputs) -> Result<Rendered> {
+pub fn render(prompt: &Prompt, inputs: impl Serialize) -> Result<Rendered> {
     default_runtime().render(prompt, inputs)
 }
 
@@ -50,7 +51,7 @@ pub fn parse(prompt: &Prompt, rendered: &Rendered) -> Result<Vec<Message>> {
 ///
 /// # Errors
 /// As [`Runtime::prepare`].
-pub fn prepare(prompt: &Prompt, inputs: &Inputs) -> Result<Vec<Message>> {
+pub fn prepare(prompt: &Prompt, inputs: impl Serialize) -> Result<Vec<Message>> {
     default_runtime().prepare(prompt, inputs)
 }
 
@@ -58,7 +59,7 @@ pub fn prepare(prompt: &Prompt, inputs: &Inputs) -> Result<Vec<Message>> {
 ///
 /// # Errors
 /// As [`render`].
-pub async fn render_async(prompt: &Prompt, inputs: &Inputs) -> Result<Rendered> {
+pub async fn render_async(prompt: &Prompt, inputs: impl Serialize) -> Result<Rendered> {
     render(prompt, inputs)
 }
 
@@ -74,7 +75,7 @@ pub async fn parse_async(prompt: &Prompt, rendered: &Rendered) -> Result<Vec<Mes
 ///
 /// # Errors
 /// As [`prepare`].
-pub async fn prepare_async(prompt: &Prompt, inputs: &Inputs) -> Result<Vec<Message>> {
+pub async fn prepare_async(prompt: &Prompt, inputs: impl Serialize) -> Result<Vec<Message>> {
     prepare(prompt, inputs)
 }
 
@@ -119,7 +120,7 @@ pub async fn process_async(prompt: &Prompt, body: &[u8]) -> Result<Run> {
 /// # Errors
 /// As [`Runtime::invoke`].
 #[cfg(feature = "providers")]
-pub fn invoke<'a>(prompt: impl Into<PromptSource<'a>>, inputs: &Inputs) -> Result<Run> {
+pub fn invoke<'a>(prompt: impl Into<PromptSource<'a>>, inputs: impl Serialize) -> Result<Run> {
     default_runtime().invoke(prompt, inputs)
 }
 
@@ -128,7 +129,7 @@ pub fn invoke<'a>(prompt: impl Into<PromptSource<'a>>, inputs: &Inputs) -> Resul
 /// # Errors
 /// As [`invoke`].
 #[cfg(feature = "providers")]
-pub async fn invoke_async<'a>(prompt: impl Into<PromptSource<'a>>, inputs: &Inputs) -> Result<Run> {
+pub async fn invoke_async<'a>(prompt: impl Into<PromptSource<'a>>, inputs: impl Serialize) -> Result<Run> {
     default_runtime().invoke_async(prompt, inputs).await
 }
 
@@ -137,7 +138,7 @@ pub async fn invoke_async<'a>(prompt: impl Into<PromptSource<'a>>, inputs: &Inpu
 /// # Errors
 /// As [`Runtime::invoke_as`].
 #[cfg(feature = "providers")]
-pub fn invoke_as<'a, T: DeserializeOwned>(prompt: impl Into<PromptSource<'a>>, inputs: &Inputs) -> Result<T> {
+pub fn invoke_as<'a, T: DeserializeOwned>(prompt: impl Into<PromptSource<'a>>, inputs: impl Serialize) -> Result<T> {
     default_runtime().invoke_as(prompt, inputs)
 }
 
@@ -148,7 +149,7 @@ pub fn invoke_as<'a, T: DeserializeOwned>(prompt: impl Into<PromptSource<'a>>, i
 #[cfg(feature = "providers")]
 pub async fn invoke_as_async<'a, T: DeserializeOwned>(
     prompt: impl Into<PromptSource<'a>>,
-    inputs: &Inputs,
+    inputs: impl Serialize,
 ) -> Result<T> {
     default_runtime().invoke_as_async(prompt, inputs).await
 }
@@ -158,7 +159,11 @@ pub async fn invoke_as_async<'a, T: DeserializeOwned>(
 /// # Errors
 /// As [`Runtime::turn`].
 #[cfg(feature = "agent")]
-pub fn turn<'a>(prompt: impl Into<PromptSource<'a>>, inputs: &Inputs, settings: &TurnSettings) -> Result<TurnRun> {
+pub fn turn<'a>(
+    prompt: impl Into<PromptSource<'a>>,
+    inputs: impl Serialize,
+    settings: &TurnSettings,
+) -> Result<TurnRun> {
     default_runtime().turn(prompt, inputs, settings)
 }
 
@@ -169,7 +174,7 @@ pub fn turn<'a>(prompt: impl Into<PromptSource<'a>>, inputs: &Inputs, settings: 
 #[cfg(feature = "agent")]
 pub async fn turn_async<'a>(
     prompt: impl Into<PromptSource<'a>>,
-    inputs: &Inputs,
+    inputs: impl Serialize,
     settings: &TurnSettings,
 ) -> Result<TurnRun> {
     default_runtime().turn_async(prompt, inputs, settings).await
@@ -182,7 +187,7 @@ pub async fn turn_async<'a>(
 #[cfg(feature = "agent")]
 pub fn turn_as<'a, T: DeserializeOwned>(
     prompt: impl Into<PromptSource<'a>>,
-    inputs: &Inputs,
+    inputs: impl Serialize,
     settings: &TurnSettings,
 ) -> Result<T> {
     default_runtime().turn_as(prompt, inputs, settings)
@@ -195,7 +200,7 @@ pub fn turn_as<'a, T: DeserializeOwned>(
 #[cfg(feature = "agent")]
 pub async fn turn_as_async<'a, T: DeserializeOwned>(
     prompt: impl Into<PromptSource<'a>>,
-    inputs: &Inputs,
+    inputs: impl Serialize,
     settings: &TurnSettings,
 ) -> Result<T> {
     default_runtime().turn_as_async(prompt, inputs, settings).await
@@ -224,7 +229,7 @@ pub async fn resume_async<'a>(prompt: impl Into<PromptSource<'a>>, settings: &Tu
 /// # Errors
 /// As [`Runtime::load`] and [`Runtime::turn`].
 #[cfg(feature = "agent")]
-pub fn invoke_agent(path: impl AsRef<Path>, inputs: &Inputs, settings: &TurnSettings) -> Result<TurnRun> {
+pub fn invoke_agent(path: impl AsRef<Path>, inputs: impl Serialize, settings: &TurnSettings) -> Result<TurnRun> {
     turn(path.as_ref(), inputs, settings)
 }
 
@@ -233,7 +238,11 @@ pub fn invoke_agent(path: impl AsRef<Path>, inputs: &Inputs, settings: &TurnSett
 /// # Errors
 /// As [`invoke_agent`].
 #[cfg(feature = "agent")]
-pub async fn invoke_agent_async(path: impl AsRef<Path>, inputs: &Inputs, settings: &TurnSettings) -> Result<TurnRun> {
+pub async fn invoke_agent_async(
+    path: impl AsRef<Path>,
+    inputs: impl Serialize,
+    settings: &TurnSettings,
+) -> Result<TurnRun> {
     turn_async(path.as_ref(), inputs, settings).await
 }
 
@@ -244,7 +253,7 @@ pub async fn invoke_agent_async(path: impl AsRef<Path>, inputs: &Inputs, setting
 #[cfg(feature = "agent")]
 pub fn invoke_agent_as<T: DeserializeOwned>(
     path: impl AsRef<Path>,
-    inputs: &Inputs,
+    inputs: impl Serialize,
     settings: &TurnSettings,
 ) -> Result<T> {
     turn_as(path.as_ref(), inputs, settings)
@@ -257,7 +266,7 @@ pub fn invoke_agent_as<T: DeserializeOwned>(
 #[cfg(feature = "agent")]
 pub async fn invoke_agent_as_async<T: DeserializeOwned>(
     path: impl AsRef<Path>,
-    inputs: &Inputs,
+    inputs: impl Serialize,
     settings: &TurnSettings,
 ) -> Result<T> {
     turn_as_async(path.as_ref(), inputs, settings).await

@@ -6,12 +6,14 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use serde::Serialize;
 use serde_json::json;
 use tympan_core::chat::thread::ThreadRoles;
 use tympan_core::prompt::RenderOptions;
+use tympan_core::prompt::inputs::to_inputs;
 use tympan_core::spec::Connection;
 use tympan_core::template::Limits;
-use tympan_core::template::input::GivenMap;
+use tympan_core::template::input::InputMap;
 use tympan_core::{Error, Guard, Inputs, Kind, Message, Prompt, Rendered, Result};
 
 use crate::host::custom_renderer;
@@ -338,7 +340,7 @@ impl Runtime {
     ///
     /// # Errors
     /// A required input is missing and has no default.
-    pub fn validate_inputs(&self, prompt: &Prompt, inputs: &Inputs) -> Result<Inputs> {
+    pub fn validate_inputs(&self, prompt: &Prompt, inputs: impl Serialize) -> Result<Inputs> {
         prompt.validate_inputs(inputs)
     }
 
@@ -348,7 +350,7 @@ impl Runtime {
     /// An input is missing or cannot be used, the template is at fault, a limit is exceeded, or
     /// nobody knows the template's format; or the guard is on, and the template's renderer is one
     /// that the host brought.
-    pub fn render(&self, prompt: &Prompt, inputs: &Inputs) -> Result<Rendered> {
+    pub fn render(&self, prompt: &Prompt, inputs: impl Serialize) -> Result<Rendered> {
         self.render_with(prompt, inputs, &self.render_options())
     }
 
@@ -356,15 +358,25 @@ impl Runtime {
     ///
     /// # Errors
     /// As [`Runtime::render`]; or the prompt has no such variant.
-    pub fn render_with(&self, prompt: &Prompt, inputs: &Inputs, options: &RenderOptions<'_>) -> Result<Rendered> {
-        self.render_given(prompt, inputs.into(), options)
+    pub fn render_with(
+        &self,
+        prompt: &Prompt,
+        inputs: impl Serialize,
+        options: &RenderOptions<'_>,
+    ) -> Result<Rendered> {
+        self.render_borrowed(prompt, (&to_inputs(&inputs)?).into(), options)
     }
 
     /// As [`Runtime::render_with`], with inputs that need not be JSON.
     ///
     /// # Errors
     /// As [`Runtime::render_with`].
-    pub fn render_given(&self, prompt: &Prompt, inputs: GivenMap<'_>, options: &RenderOptions<'_>) -> Result<Rendered> {
+    pub fn render_borrowed(
+        &self,
+        prompt: &Prompt,
+        inputs: InputMap<'_>,
+        options: &RenderOptions<'_>,
+    ) -> Result<Rendered> {
         self.render_as(&self.tracer.start("render"), prompt, inputs, options)
     }
 
@@ -373,7 +385,7 @@ impl Runtime {
         &self,
         span: &Span,
         prompt: &Prompt,
-        inputs: GivenMap<'_>,
+        inputs: InputMap<'_>,
         options: &RenderOptions<'_>,
     ) -> Result<Rendered> {
         event::inputs(span, prompt, inputs);
@@ -383,9 +395,9 @@ impl Runtime {
     }
 
     #[tracing::instrument(name = "render", level = "info", skip_all, fields(prompt = prompt.spec().name))]
-    fn do_render(&self, prompt: &Prompt, inputs: GivenMap<'_>, options: &RenderOptions<'_>) -> Result<Rendered> {
+    fn do_render(&self, prompt: &Prompt, inputs: InputMap<'_>, options: &RenderOptions<'_>) -> Result<Rendered> {
         match self.shared.renderers.get(&prompt.spec().template.format) {
-            None => prompt.render_given(inputs, options),
+            None => prompt.render_borrowed(inputs, options),
             Some(renderer) => custom_renderer::render(&*renderer, prompt, &inputs.to_json(), options),
         }
     }
@@ -423,8 +435,8 @@ impl Runtime {
     ///
     /// # Errors
     /// As [`Runtime::render`] and [`Runtime::parse`].
-    pub fn prepare(&self, prompt: &Prompt, inputs: &Inputs) -> Result<Vec<Message>> {
-        self.prepare_given(prompt, inputs.into())
+    pub fn prepare(&self, prompt: &Prompt, inputs: impl Serialize) -> Result<Vec<Message>> {
+        self.prepare_borrowed(prompt, (&to_inputs(&inputs)?).into())
     }
 
     /// As [`Runtime::prepare`], with inputs that need not be JSON.
@@ -432,7 +444,7 @@ impl Runtime {
     /// # Errors
     /// As [`Runtime::prepare`].
     #[tracing::instrument(name = "prepare", level = "info", skip_all, fields(prompt = prompt.spec().name))]
-    pub fn prepare_given(&self, prompt: &Prompt, inputs: GivenMap<'_>) -> Result<Vec<Message>> {
+    pub fn prepare_borrowed(&self, prompt: &Prompt, inputs: InputMap<'_>) -> Result<Vec<Message>> {
         // Most hosts trace nothing, and should not pay for spans.
         if !self.tracer.is_enabled() {
             let rendered = self.do_render(prompt, inputs, &self.render_options())?;
@@ -442,7 +454,7 @@ impl Runtime {
     }
 
     /// Renders and splits as the stage that a span stands for.
-    pub(crate) fn prepare_as(&self, span: &Span, prompt: &Prompt, inputs: GivenMap<'_>) -> Result<Vec<Message>> {
+    pub(crate) fn prepare_as(&self, span: &Span, prompt: &Prompt, inputs: InputMap<'_>) -> Result<Vec<Message>> {
         event::inputs(span, prompt, inputs);
         let prepared = self
             .render_as(&span.child("render"), prompt, inputs, &self.render_options())
@@ -465,7 +477,7 @@ impl Runtime {
     ///
     /// # Errors
     /// As [`Runtime::render`].
-    pub async fn render_async(&self, prompt: &Prompt, inputs: &Inputs) -> Result<Rendered> {
+    pub async fn render_async(&self, prompt: &Prompt, inputs: impl Serialize) -> Result<Rendered> {
         self.render(prompt, inputs)
     }
 
@@ -481,7 +493,7 @@ impl Runtime {
     ///
     /// # Errors
     /// As [`Runtime::prepare`].
-    pub async fn prepare_async(&self, prompt: &Prompt, inputs: &Inputs) -> Result<Vec<Message>> {
+    pub async fn prepare_async(&self, prompt: &Prompt, inputs: impl Serialize) -> Result<Vec<Message>> {
         self.prepare(prompt, inputs)
     }
 

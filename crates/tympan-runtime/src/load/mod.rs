@@ -11,8 +11,7 @@ use std::path::{Path, PathBuf};
 
 use tympan_core::diagnostic::Diagnostic;
 use tympan_core::directive;
-use tympan_core::format::definition::Syntax;
-use tympan_core::format::{Document, ReferencedFile, Resolve, prompty};
+use tympan_core::format::{Document, Format, ReferencedFile, Resolve, prompty};
 use tympan_core::secret::env_value::ValueSource;
 use tympan_core::text::source::{SourceFile, Span};
 use tympan_core::{Error, Kind, Prompt, Result};
@@ -92,34 +91,15 @@ pub fn load_document(path: impl AsRef<Path>, options: &LoadOptions) -> Result<Lo
     parse(source, directory_of(path), options)
 }
 
-/// The formats of prompt files.
-enum Format {
-    Definition(Syntax),
-    Directive,
-    Prompty,
-}
-
-impl Format {
-    /// Returns the format for a file name; `None` if it has no extension.
-    fn of(name: &Path) -> Option<Self> {
-        let extension = name.extension()?.to_str().unwrap_or_default();
-        Some(match Syntax::from_extension(extension) {
-            Some(syntax) => Self::Definition(syntax),
-            None if extension.eq_ignore_ascii_case("md") => Self::Directive,
-            None => Self::Prompty,
-        })
-    }
-
-    fn load(self, source: SourceFile, base_dir: &Path, options: &LoadOptions) -> Result<Prompt> {
-        let prompt = match self {
-            Self::Definition(syntax) => Prompt::from_definition_source(source, syntax),
-            Self::Directive => {
-                directive::load(source, options.directive_instruction.as_deref().unwrap_or(directive::INSTRUCTION))
-            }
-            Self::Prompty => parse(source, base_dir, options).map(prompt),
-        };
-        Ok(prompt?.in_directory(base_dir))
-    }
+fn load_as(format: Format, source: SourceFile, base_dir: &Path, options: &LoadOptions) -> Result<Prompt> {
+    let prompt = match format {
+        Format::Definition(syntax) => Prompt::from_definition_source(source, syntax),
+        Format::Directive => {
+            directive::load(source, options.directive_instruction.as_deref().unwrap_or(directive::INSTRUCTION))
+        }
+        _ => parse(source, base_dir, options).map(prompt),
+    };
+    Ok(prompt?.in_directory(base_dir))
 }
 
 /// Loads a prompt file in the format that its name implies.
@@ -129,14 +109,12 @@ impl Format {
 /// Returns the first error in the file, or an error if it cannot be read; see [`load_document`].
 pub(crate) fn load_prompt(path: &Path, options: &LoadOptions) -> Result<Prompt> {
     let source = read_prompt_file(path, options.max_file_bytes)?;
-    Format::of(path).unwrap_or(Format::Prompty).load(source, directory_of(path), options)
+    load_as(Format::from_name(path).unwrap_or(Format::Prompty), source, directory_of(path), options)
 }
 
 /// Loads a prompt from text with a name. If the name has no extension, the text determines the format.
 pub(crate) fn load_prompt_str(text: &str, name: &str, base_dir: &Path, options: &LoadOptions) -> Result<Prompt> {
-    let by_content = || if directive::is_directive(text) { Format::Directive } else { Format::Prompty };
-    let format = Format::of(Path::new(name)).unwrap_or_else(by_content);
-    format.load(SourceFile::new(name, text), base_dir, options)
+    load_as(Format::detect(name, text), SourceFile::new(name, text), base_dir, options)
 }
 
 /// Reads a file that a prompt in this directory refers to, with the same restrictions as for all references.

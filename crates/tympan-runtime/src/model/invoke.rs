@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
+use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tympan_core::prompt::inputs::to_inputs;
 use tympan_core::{Inputs, Prompt, Result};
 
 use crate::host::runtime::Runtime;
@@ -45,15 +47,16 @@ impl Runtime {
     ///
     /// # Errors
     /// Returns an error if [`Runtime::load`], [`Runtime::prepare`] or [`Runtime::run`] does.
-    pub fn invoke<'a>(&self, prompt: impl Into<PromptSource<'a>>, inputs: &Inputs) -> Result<Run> {
-        io::wait(self.invoke_async(prompt, inputs))
+    pub fn invoke<'a>(&self, prompt: impl Into<PromptSource<'a>>, inputs: impl Serialize) -> Result<Run> {
+        let inputs = to_inputs(&inputs)?;
+        io::wait(self.invoke_async(prompt, &inputs))
     }
 
     /// Runs a prompt: the async variant of [`Runtime::invoke`].
     ///
     /// # Errors
     /// Returns an error for the same reasons as [`Runtime::invoke`].
-    pub async fn invoke_async<'a>(&self, prompt: impl Into<PromptSource<'a>>, inputs: &Inputs) -> Result<Run> {
+    pub async fn invoke_async<'a>(&self, prompt: impl Into<PromptSource<'a>>, inputs: impl Serialize) -> Result<Run> {
         self.invoke_with_async(prompt, inputs, &RunOptions::default()).await
     }
 
@@ -64,10 +67,11 @@ impl Runtime {
     pub fn invoke_with<'a>(
         &self,
         prompt: impl Into<PromptSource<'a>>,
-        inputs: &Inputs,
+        inputs: impl Serialize,
         options: &RunOptions,
     ) -> Result<Run> {
-        io::wait(self.invoke_with_async(prompt, inputs, options))
+        let inputs = to_inputs(&inputs)?;
+        io::wait(self.invoke_with_async(prompt, &inputs, options))
     }
 
     /// Runs a prompt with custom options: the async variant of [`Runtime::invoke_with`].
@@ -77,9 +81,10 @@ impl Runtime {
     pub async fn invoke_with_async<'a>(
         &self,
         prompt: impl Into<PromptSource<'a>>,
-        inputs: &Inputs,
+        inputs: impl Serialize,
         options: &RunOptions,
     ) -> Result<Run> {
+        let inputs = &to_inputs(&inputs)?;
         let span = self.tracer().start("invoke");
         let run = self.invoke_as_stage(&span, prompt.into(), inputs, options).await;
         event::failed(&span, run)
@@ -125,7 +130,7 @@ impl Runtime {
     pub fn invoke_as<'a, T: DeserializeOwned>(
         &self,
         prompt: impl Into<PromptSource<'a>>,
-        inputs: &Inputs,
+        inputs: impl Serialize,
     ) -> Result<T> {
         self.invoke(prompt, inputs)?.cast()
     }
@@ -137,7 +142,7 @@ impl Runtime {
     pub async fn invoke_as_async<'a, T: DeserializeOwned>(
         &self,
         prompt: impl Into<PromptSource<'a>>,
-        inputs: &Inputs,
+        inputs: impl Serialize,
     ) -> Result<T> {
         self.invoke_async(prompt, inputs).await?.cast()
     }

@@ -103,8 +103,8 @@ impl Tool for PromptTool {
                 return Err(Error::new(Kind::ToolRecursion, format_args!("{MAX_DEPTH} deep")).into());
             }
             let outcome = match settings {
-                Some(settings) => runtime.turn_async(&*child, &run.arguments, &settings).await?.run.outcome,
-                None => runtime.invoke_async(&*child, &run.arguments).await?.outcome,
+                Some(settings) => runtime.turn_async(&*child, &*run.arguments, &settings).await?.run.outcome,
+                None => runtime.invoke_async(&*child, &*run.arguments).await?.outcome,
             };
             match outcome {
                 Outcome::Text(text) => Ok(text.into()),

@@ -4,7 +4,7 @@
 //! repeat their input.
 
 use serde_json::json;
-use tympan_core::template::input::GivenMap;
+use tympan_core::template::input::InputMap;
 use tympan_core::{Prompt, Rendered, Result};
 
 #[cfg(feature = "providers")]
@@ -19,7 +19,7 @@ pub(crate) fn hide(span: &Span, prompt: &Prompt) {
 }
 
 /// Records the inputs of a prompt.
-pub(crate) fn inputs(span: &Span, prompt: &Prompt, inputs: GivenMap<'_>) {
+pub(crate) fn inputs(span: &Span, prompt: &Prompt, inputs: InputMap<'_>) {
     hide(span, prompt);
     span.inputs(|| {
         let inputs = inputs.to_json();

@@ -7,7 +7,9 @@ mod saved;
 mod settings;
 mod summary;
 
+use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tympan_core::prompt::inputs::to_inputs;
 use tympan_core::turn::{Guardrails, Turn, TurnTool};
 use tympan_core::wire::response::Usage;
 use tympan_core::{Error, Inputs, Kind, Message, Prompt, Redactor, Result};
@@ -53,10 +55,11 @@ impl Runtime {
     pub fn turn<'a>(
         &self,
         prompt: impl Into<PromptSource<'a>>,
-        inputs: &Inputs,
+        inputs: impl Serialize,
         settings: &TurnSettings,
     ) -> Result<TurnRun> {
-        io::wait(self.turn_async(prompt, inputs, settings))
+        let inputs = to_inputs(&inputs)?;
+        io::wait(self.turn_async(prompt, &inputs, settings))
     }
 
     /// Runs a turn: the async variant of [`Runtime::turn`].
@@ -66,9 +69,10 @@ impl Runtime {
     pub async fn turn_async<'a>(
         &self,
         prompt: impl Into<PromptSource<'a>>,
-        inputs: &Inputs,
+        inputs: impl Serialize,
         settings: &TurnSettings,
     ) -> Result<TurnRun> {
+        let inputs = &to_inputs(&inputs)?;
         let span = self.tracer().start("turn");
         let mut loaded = None;
         let prompt = event::failed(&span, self.prompt(&span, prompt.into(), &mut loaded).await)?;
@@ -83,10 +87,11 @@ impl Runtime {
     pub fn turn_as<'a, T: DeserializeOwned>(
         &self,
         prompt: impl Into<PromptSource<'a>>,
-        inputs: &Inputs,
+        inputs: impl Serialize,
         settings: &TurnSettings,
     ) -> Result<T> {
-        io::wait(self.turn_as_async(prompt, inputs, settings))
+        let inputs = to_inputs(&inputs)?;
+        io::wait(self.turn_as_async(prompt, &inputs, settings))
     }
 
     /// Runs a turn and deserializes its result into a type: the async variant of [`Runtime::turn_as`].
@@ -96,7 +101,7 @@ impl Runtime {
     pub async fn turn_as_async<'a, T: DeserializeOwned>(
         &self,
         prompt: impl Into<PromptSource<'a>>,
-        inputs: &Inputs,
+        inputs: impl Serialize,
         settings: &TurnSettings,
     ) -> Result<T> {
         self.turn_async(prompt, inputs, settings).await?.run.cast()
@@ -109,10 +114,11 @@ impl Runtime {
     pub async fn turn_messages_async(
         &self,
         prompt: &Prompt,
-        inputs: &Inputs,
+        inputs: impl Serialize,
         messages: Vec<Message>,
         settings: &TurnSettings,
     ) -> Result<TurnRun> {
+        let inputs = &to_inputs(&inputs)?;
         let span = self.tracer().start("turn");
         let begin = Begin { prompt, inputs, messages: Some(messages), settings, opened: None };
         event::failed(&span, self.turn_as_stage(&span, begin).await)

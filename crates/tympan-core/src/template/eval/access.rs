@@ -76,10 +76,10 @@ impl<'a> Eval<'a> {
                 self.budget.step(ops::weight(parent))?;
                 character(parent, index)
             }
-            Repr::GivenList(_) | Repr::List(_) if index.as_str().is_none() => {
+            Repr::InputList(_) | Repr::List(_) if index.as_str().is_none() => {
                 ops::sequence(parent).and_then(|items| items.get(position(index, items.len())?))
             }
-            Repr::GivenMap(_) | Repr::Dict(_) => self.get(parent, index)?,
+            Repr::InputMap(_) | Repr::Dict(_) => self.get(parent, index)?,
             _ => match index.as_str() {
                 Some(name) => Some(self.attr(parent, name, source)?),
                 None => None,
@@ -146,7 +146,7 @@ impl<'a> Eval<'a> {
         }
         let (items, shape) = match &value.repr {
             Repr::Undefined | Repr::Unset | Repr::Silent => (Vec::new(), value.origin),
-            Repr::GivenMap(_) | Repr::Dict(_) => {
+            Repr::InputMap(_) | Repr::Dict(_) => {
                 self.budget.make_list(value.len().unwrap_or(0))?;
                 let keys = ops::pairs(value).unwrap_or_default().into_iter().map(|(key, _)| key);
                 (keys.collect(), ops::keys_origin(value))
@@ -192,7 +192,7 @@ impl<'a> Eval<'a> {
 /// Returns the entry with a name in a container of the caller or of the template.
 pub(crate) fn entry<'a>(parent: &Value<'a>, name: &str, meter: &mut Meter) -> Option<Value<'a>> {
     match &parent.repr {
-        Repr::GivenMap(map) => map.get(name).map(|item| Value::given(item, parent.origin)),
+        Repr::InputMap(map) => map.get(name).map(|item| Value::given(item, parent.origin)),
         Repr::Dict(dict) => dict.get_str(name, meter).map(|item| item.also(parent.origin)),
         Repr::List(list) if list.kind == ListKind::Group => {
             let index = match name {

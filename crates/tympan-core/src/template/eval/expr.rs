@@ -4,7 +4,7 @@ use crate::error::{Error, Kind, Result};
 use crate::template::eval::filters;
 use crate::template::eval::predicates;
 use crate::template::eval::{Eval, InputValue};
-use crate::template::input::{GivenMap, GivenRef, View};
+use crate::template::input::{InputMap, InputRef, View};
 use crate::template::tree::{
     Arg, Args, BinaryOp, Expr, ExprKind, Local, Lookup, Named, NamedArg, Shortcut, TernaryExpr,
 };
@@ -69,10 +69,10 @@ impl<'a> Eval<'a> {
 
     /// Returns a map of the caller's by following the path of the expression, without creating intermediate values.
     #[inline]
-    fn given_map(&self, expr: &'a Expr) -> Option<GivenMap<'a>> {
+    fn given_map(&self, expr: &'a Expr) -> Option<InputMap<'a>> {
         if let ExprKind::Local(local) = &expr.kind {
             return match self.frame[local.slot].repr {
-                Repr::GivenMap(map) => Some(map),
+                Repr::InputMap(map) => Some(map),
                 _ => None,
             };
         }
@@ -83,7 +83,7 @@ impl<'a> Eval<'a> {
     }
 
     /// Returns a value of the caller's by following the path of the expression, without creating intermediate values.
-    pub(super) fn given_at(&self, expr: &'a Expr) -> Option<GivenRef<'a>> {
+    pub(super) fn given_at(&self, expr: &'a Expr) -> Option<InputRef<'a>> {
         match &expr.kind {
             ExprKind::Input(index) => match self.given[*index] {
                 InputValue::Given(given) => Some(given),

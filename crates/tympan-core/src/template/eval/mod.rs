@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use crate::error::{Error, Kind, Result};
-use crate::template::input::GivenRef;
+use crate::template::input::InputRef;
 use crate::template::tree::{Block, Capture, Expr, For, Node, Section, Target, Tree, With, Word};
 use crate::template::value::dict::Dict;
 use crate::template::value::limits::{Budget, Limits};
@@ -35,7 +35,7 @@ pub(crate) trait RichText: std::fmt::Debug {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum InputValue<'a> {
     Missing,
-    Given(GivenRef<'a>),
+    Given(InputRef<'a>),
     Rich(&'a dyn RichText),
 }
 

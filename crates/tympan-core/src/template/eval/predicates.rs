@@ -177,8 +177,8 @@ fn divisible(value: &Value<'_>, by: &Value<'_>) -> bool {
 
 fn same<'a>(eval: &mut Eval<'a>, a: &Value<'a>, b: &Value<'a>) -> bool {
     match (&a.repr, &b.repr) {
-        (Repr::GivenList(a), Repr::GivenList(b)) => a.is(*b),
-        (Repr::GivenMap(a), Repr::GivenMap(b)) => a.is(*b),
+        (Repr::InputList(a), Repr::InputList(b)) => a.is(*b),
+        (Repr::InputMap(a), Repr::InputMap(b)) => a.is(*b),
         (Repr::List(a), Repr::List(b)) => std::rc::Rc::ptr_eq(a, b),
         (Repr::Dict(a), Repr::Dict(b)) => std::rc::Rc::ptr_eq(a, b),
         _ => {

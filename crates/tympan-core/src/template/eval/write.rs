@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::template::eval::{Escape, Eval, InputValue};
-use crate::template::input::{GivenRef, View};
+use crate::template::input::{InputRef, View};
 use crate::template::tree::{Arg, Expr, ExprKind, Literal, Named, Shortcut};
 use crate::template::value::print;
 use crate::template::value::{Items, Repr, Value, ValueKind};
@@ -35,7 +35,7 @@ impl<'a> Eval<'a> {
 
     /// Writes a value of the caller's if it needs no further processing. Returns whether it was written.
     #[inline]
-    fn emit_given(&mut self, given: GivenRef<'a>, expr: &'a Expr) -> Result<bool> {
+    fn emit_given(&mut self, given: InputRef<'a>, expr: &'a Expr) -> Result<bool> {
         match given.view() {
             View::Str(text) => {
                 self.budget.output(self.out.as_str().len() + text.len())?;

@@ -127,7 +127,7 @@ impl Budget {
     #[inline]
     pub(crate) fn print(&mut self, value: &Value<'_>) -> Result<()> {
         match &value.repr {
-            Repr::List(_) | Repr::Dict(_) | Repr::GivenList(_) | Repr::GivenMap(_) => self.print_indented(value, 0),
+            Repr::List(_) | Repr::Dict(_) | Repr::InputList(_) | Repr::InputMap(_) => self.print_indented(value, 0),
             Repr::Text(text) => self.step(text.traced.piece_ends().len()),
             _ => Ok(()),
         }

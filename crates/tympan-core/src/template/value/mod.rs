@@ -8,7 +8,7 @@ pub(crate) mod print;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use crate::template::input::{GivenList, GivenMap, GivenRef, View};
+use crate::template::input::{InputList, InputMap, InputRef, View};
 use crate::template::tree::{Authored, Const, Function, MacroDef};
 use crate::template::value::dict::Dict;
 use crate::text::origin::Origin;
@@ -43,8 +43,8 @@ pub(crate) enum Repr<'a> {
     Float(f64),
     Str(&'a str),
     Text(Rc<Text>),
-    GivenList(GivenList<'a>),
-    GivenMap(GivenMap<'a>),
+    InputList(InputList<'a>),
+    InputMap(InputMap<'a>),
     List(Rc<List<'a>>),
     Dict(Rc<Dict<'a>>),
     /// A namespace, by its index. With references, namespaces could form cycles that are never freed.
@@ -116,7 +116,7 @@ pub(crate) struct MacroValue<'a> {
 /// The elements of something that can be iterated over, borrowed or shared where possible.
 #[derive(Clone, Debug)]
 pub(crate) enum Items<'a> {
-    Given(GivenList<'a>, Origin),
+    Given(InputList<'a>, Origin),
     List(Rc<List<'a>>, Origin),
 }
 
@@ -263,13 +263,13 @@ impl<'a> Value<'a> {
     }
 
     #[inline]
-    pub(crate) fn given(given: GivenRef<'a>, origin: Origin) -> Self {
+    pub(crate) fn given(given: InputRef<'a>, origin: Origin) -> Self {
         let repr = match given.view() {
             View::Str(text) => Repr::Str(text),
             View::Null => Repr::None,
             View::Bool(value) => Repr::Bool(value),
-            View::List(items) => Repr::GivenList(items),
-            View::Map(map) => Repr::GivenMap(map),
+            View::List(items) => Repr::InputList(items),
+            View::Map(map) => Repr::InputMap(map),
             View::Int(int) => Repr::Int(int),
             View::Uint(int) => Repr::Big(Rc::new(i128::from(int))),
             View::Float(float) => Repr::Float(float),
@@ -312,10 +312,10 @@ impl<'a> Value<'a> {
             Repr::Bool(_) => ValueKind::Bool,
             Repr::Int(_) | Repr::Big(_) | Repr::Float(_) => ValueKind::Number,
             Repr::Str(_) | Repr::Text(_) => ValueKind::String,
-            Repr::GivenList(_) => ValueKind::Sequence,
+            Repr::InputList(_) => ValueKind::Sequence,
             Repr::List(list) if list.kind == ListKind::Iterable => ValueKind::Iterable,
             Repr::List(_) => ValueKind::Sequence,
-            Repr::GivenMap(_) | Repr::Dict(_) | Repr::Namespace(_) => ValueKind::Map,
+            Repr::InputMap(_) | Repr::Dict(_) | Repr::Namespace(_) => ValueKind::Map,
             Repr::Loop(_) | Repr::Macro(_) => ValueKind::Map,
             Repr::Function(_) | Repr::Rich(_) => ValueKind::Object,
         }
@@ -377,8 +377,8 @@ impl<'a> Value<'a> {
             Repr::Float(value) => *value != 0.0,
             Repr::Str(text) => !text.is_empty(),
             Repr::Text(text) => !text.traced.as_str().is_empty(),
-            Repr::GivenList(items) => items.len() > 0,
-            Repr::GivenMap(map) => map.len() > 0,
+            Repr::InputList(items) => items.len() > 0,
+            Repr::InputMap(map) => map.len() > 0,
             Repr::List(list) => !list.items.is_empty(),
             Repr::Dict(dict) => dict.len() > 0,
             Repr::Namespace(_) | Repr::Loop(_) | Repr::Macro(_) | Repr::Function(_) | Repr::Rich(_) => true,
@@ -389,8 +389,8 @@ impl<'a> Value<'a> {
     pub(crate) fn len(&self) -> Option<usize> {
         match &self.repr {
             Repr::Str(_) | Repr::Text(_) => self.as_str().map(|text| text.chars().count()),
-            Repr::GivenList(items) => Some(items.len()),
-            Repr::GivenMap(map) => Some(map.len()),
+            Repr::InputList(items) => Some(items.len()),
+            Repr::InputMap(map) => Some(map.len()),
             Repr::List(list) => Some(list.items.len()),
             Repr::Dict(dict) => Some(dict.len()),
             _ => None,

@@ -132,7 +132,7 @@ pub(crate) fn is_tuple(value: &Value<'_>) -> bool {
 /// Returns the elements of a list of any kind.
 pub(crate) fn sequence<'a>(value: &Value<'a>) -> Option<Items<'a>> {
     match &value.repr {
-        Repr::GivenList(items) => Some(Items::Given(*items, value.origin)),
+        Repr::InputList(items) => Some(Items::Given(*items, value.origin)),
         Repr::List(list) => Some(Items::List(list.clone(), value.origin)),
         _ => None,
     }
@@ -244,7 +244,7 @@ pub(crate) fn equal(left: &Value<'_>, right: &Value<'_>, meter: &mut Meter) -> b
 fn entries<'v, 'a>(value: &'v Value<'a>) -> impl Iterator<Item = (Value<'a>, Value<'a>)> + use<'v, 'a> {
     let origin = value.origin;
     let (given, dict) = match &value.repr {
-        Repr::GivenMap(map) => (Some(*map), None),
+        Repr::InputMap(map) => (Some(*map), None),
         Repr::Dict(dict) => (None, Some(dict)),
         _ => (None, None),
     };
@@ -256,13 +256,13 @@ fn entries<'v, 'a>(value: &'v Value<'a>) -> impl Iterator<Item = (Value<'a>, Val
 
 /// Collects the entries of a map. The caller has already charged for them.
 pub(crate) fn pairs<'a>(value: &Value<'a>) -> Option<Vec<(Value<'a>, Value<'a>)>> {
-    matches!(value.repr, Repr::GivenMap(_) | Repr::Dict(_)).then(|| entries(value).collect())
+    matches!(value.repr, Repr::InputMap(_) | Repr::Dict(_)).then(|| entries(value).collect())
 }
 
 /// Returns the value of a key in a map.
 pub(crate) fn map_get<'a>(map: &Value<'a>, key: &Value<'_>, meter: &mut Meter) -> Option<Value<'a>> {
     match &map.repr {
-        Repr::GivenMap(entries) => {
+        Repr::InputMap(entries) => {
             meter.spend(weight(key));
             entries.get(key.as_str()?).map(|item| Value::given(item, map.origin))
         }
@@ -381,7 +381,7 @@ pub(crate) fn weight(value: &Value<'_>) -> usize {
         Repr::Text(text) => {
             text.traced.as_str().len() / BYTES_PER_STEP + text.traced.piece_ends().len().saturating_sub(1)
         }
-        Repr::GivenList(_) | Repr::GivenMap(_) | Repr::List(_) | Repr::Dict(_) => value.len().unwrap_or(0),
+        Repr::InputList(_) | Repr::InputMap(_) | Repr::List(_) | Repr::Dict(_) => value.len().unwrap_or(0),
         _ => 0,
     }
 }

@@ -1,7 +1,7 @@
 //! Printing values: as JSON, except that top-level strings are not quoted and `none` prints as an empty string.
 
 use crate::error::{Error, Kind, Result};
-use crate::template::input::{GivenList, GivenMap, GivenRef, View};
+use crate::template::input::{InputList, InputMap, InputRef, View};
 use crate::template::value::dict::Dict;
 use crate::template::value::limits::MAX_VALUE_DEPTH;
 use crate::template::value::{Repr, Value};
@@ -28,7 +28,7 @@ pub(crate) fn print(value: &Value<'_>, out: &mut TracedText) -> Result<()> {
 
 /// Appends an input value to traced text.
 #[inline]
-pub(crate) fn print_given(given: GivenRef<'_>, origin: Origin, out: &mut TracedText) -> Result<()> {
+pub(crate) fn print_given(given: InputRef<'_>, origin: Origin, out: &mut TracedText) -> Result<()> {
     match given.view() {
         View::Str(text) => {
             out.push(text, origin);
@@ -64,12 +64,12 @@ fn print_nested(value: &Value<'_>, outer: Origin, depth: u16, out: &mut TracedTe
             }
             out.push("\"", outer);
         }
-        Repr::GivenList(list) => {
+        Repr::InputList(list) => {
             let mut text = String::new();
             push_list(*list, depth, &mut text)?;
             out.push(&text, origin);
         }
-        Repr::GivenMap(map) => {
+        Repr::InputMap(map) => {
             let mut text = String::new();
             push_map(*map, depth, &mut text)?;
             out.push(&text, origin);
@@ -140,8 +140,8 @@ impl Cost {
                 let mut entries = dict.entries().iter();
                 entries.all(|(key, value)| self.add(key, next) && self.add(value, next)) && self.line(0, level)
             }
-            Repr::GivenList(items) => items.iter().all(|item| self.add_given(item, next)) && self.line(0, level),
-            Repr::GivenMap(map) => {
+            Repr::InputList(items) => items.iter().all(|item| self.add_given(item, next)) && self.line(0, level),
+            Repr::InputMap(map) => {
                 map.iter().all(|(key, value)| self.line(escaped_len(key), 0) && self.add_given(value, next))
                     && self.line(0, level)
             }
@@ -149,7 +149,7 @@ impl Cost {
         }
     }
 
-    fn add_given(&mut self, given: GivenRef<'_>, level: usize) -> bool {
+    fn add_given(&mut self, given: InputRef<'_>, level: usize) -> bool {
         match given.view() {
             View::Str(text) => self.line(escaped_len(text), level),
             View::List(_) | View::Map(_) if level > usize::from(MAX_VALUE_DEPTH) => false,
@@ -190,7 +190,7 @@ pub(crate) fn too_deep() -> Error {
     Error::new(Kind::LimitExceeded, format_args!("a value is nested deeper than {MAX_VALUE_DEPTH} levels"))
 }
 
-fn push_given(given: GivenRef<'_>, depth: u16, out: &mut String) -> Result<()> {
+fn push_given(given: InputRef<'_>, depth: u16, out: &mut String) -> Result<()> {
     if depth > MAX_VALUE_DEPTH {
         return Err(too_deep());
     }
@@ -207,7 +207,7 @@ fn push_given(given: GivenRef<'_>, depth: u16, out: &mut String) -> Result<()> {
     Ok(())
 }
 
-fn push_list(list: GivenList<'_>, depth: u16, out: &mut String) -> Result<()> {
+fn push_list(list: InputList<'_>, depth: u16, out: &mut String) -> Result<()> {
     out.push('[');
     for (index, item) in list.iter().enumerate() {
         out.push_str(if index > 0 { ", " } else { "" });
@@ -217,7 +217,7 @@ fn push_list(list: GivenList<'_>, depth: u16, out: &mut String) -> Result<()> {
     Ok(())
 }
 
-fn push_map(map: GivenMap<'_>, depth: u16, out: &mut String) -> Result<()> {
+fn push_map(map: InputMap<'_>, depth: u16, out: &mut String) -> Result<()> {
     out.push('{');
     for (index, (key, value)) in map.iter().enumerate() {
         out.push_str(if index > 0 { ", " } else { "" });

@@ -7,7 +7,7 @@ use minijinja::{Environment, ErrorKind};
 use crate::error::{Error, Kind, Result};
 use crate::template::eval::Eval;
 use crate::template::eval::expr::Arguments;
-use crate::template::input::GivenRef;
+use crate::template::input::InputRef;
 use crate::template::value::limits::MAX_VALUE_DEPTH;
 use crate::template::value::print;
 use crate::template::value::{Repr, Value};
@@ -153,10 +153,10 @@ fn convert(value: &Value<'_>, depth: u16) -> Result<MjValue> {
         Repr::Str(text) => MjValue::from(*text),
         Repr::Text(text) if text.safe => MjValue::from_safe_string(text.traced.as_str().to_owned()),
         Repr::Text(text) => MjValue::from(text.traced.as_str()),
-        Repr::GivenList(items) => {
+        Repr::InputList(items) => {
             items.iter().map(|item| convert_given(item, depth + 1)).collect::<Result<Vec<_>>>()?.into()
         }
-        Repr::GivenMap(map) => {
+        Repr::InputMap(map) => {
             let mut entries = Vec::with_capacity(map.len());
             for (key, value) in map.iter() {
                 entries.push((MjValue::from(key), convert_given(value, depth + 1)?));
@@ -178,6 +178,6 @@ fn convert(value: &Value<'_>, depth: u16) -> Result<MjValue> {
     })
 }
 
-fn convert_given(given: GivenRef<'_>, depth: u16) -> Result<MjValue> {
+fn convert_given(given: InputRef<'_>, depth: u16) -> Result<MjValue> {
     convert(&Value::given(given, Origin::default()), depth)
 }

@@ -7,30 +7,32 @@ use serde::Deserialize;
 use serde_json::{Value as Json, json};
 use tympan::spec::PromptSpec;
 use tympan::spec::schema::{Property, PropertyKind};
-use tympan::template::input::{Given, GivenMap};
+use tympan::template::input::{InputData, InputMap};
 use tympan::{Inputs, Prompt, RenderOptions, Rendered, Result};
 
 /// Converts JSON to borrowed data in another place.
-fn borrowed<'a>(json: &'a Json, room: &'a Bump) -> Given<'a> {
+fn borrowed<'a>(json: &'a Json, room: &'a Bump) -> InputData<'a> {
     match json {
-        Json::Null => Given::Null,
-        Json::Bool(value) => Given::Bool(*value),
+        Json::Null => InputData::Null,
+        Json::Bool(value) => InputData::Bool(*value),
         Json::Number(number) => match (number.as_i64(), number.as_u64(), number.as_f64()) {
-            (Some(number), _, _) => Given::Int(number),
-            (_, Some(number), _) => Given::Uint(number),
-            (_, _, number) => Given::Float(number.expect("all others are floats")),
+            (Some(number), _, _) => InputData::Int(number),
+            (_, Some(number), _) => InputData::Uint(number),
+            (_, _, number) => InputData::Float(number.expect("all others are floats")),
         },
-        Json::String(text) => Given::Str(text),
-        Json::Array(items) => Given::List(room.alloc_slice_fill_iter(items.iter().map(|item| borrowed(item, room)))),
+        Json::String(text) => InputData::Str(text),
+        Json::Array(items) => {
+            InputData::List(room.alloc_slice_fill_iter(items.iter().map(|item| borrowed(item, room))))
+        }
         Json::Object(map) => {
             let entries: Vec<_> = map.iter().map(|(name, value)| (name.as_str(), borrowed(value, room))).collect();
-            Given::map(room.alloc_slice_copy(&entries)).expect("no case has so many entries")
+            InputData::map(room.alloc_slice_copy(&entries)).expect("no case has so many entries")
         }
     }
 }
 
-fn borrowed_map<'a>(json: &'a Json, room: &'a Bump) -> GivenMap<'a> {
-    GivenMap::of(room.alloc(borrowed(json, room))).expect("inputs are a map")
+fn borrowed_map<'a>(json: &'a Json, room: &'a Bump) -> InputMap<'a> {
+    InputMap::of(room.alloc(borrowed(json, room))).expect("inputs are a map")
 }
 
 /// Formats everything visible about a render.
@@ -45,7 +47,7 @@ fn complaint(prompt: &Prompt, inputs: &Inputs, lenient: bool) -> Option<String> 
     let options = RenderOptions { lenient: Some(lenient), entropy: Some(&|| Ok(1)), ..RenderOptions::default() };
     let (json, room) = (Json::Object(inputs.clone()), Bump::new());
     let expected = seen(&prompt.render_with(inputs, &options));
-    let found = seen(&prompt.render_given(borrowed_map(&json, &room), &options));
+    let found = seen(&prompt.render_borrowed(borrowed_map(&json, &room), &options));
     (expected != found).then(|| format!("as JSON: {expected}\nborrowed: {found}"))
 }
 
@@ -98,7 +100,7 @@ fn threads_are_the_same() {
         let (json, room) = (json!({ "thread": thread }), Bump::new());
         let messages = |rendered: Result<Rendered>| rendered.and_then(|rendered| prompt.messages(rendered));
         let expected = messages(prompt.render_with(json.as_object().expect("a map"), &options));
-        let found = messages(prompt.render_given(borrowed_map(&json, &room), &options));
+        let found = messages(prompt.render_borrowed(borrowed_map(&json, &room), &options));
         assert_eq!(format!("{found:?}"), format!("{expected:?}"));
     }
 }
@@ -117,7 +119,7 @@ fn values_come_back_as_json() {
 #[test]
 fn a_map_that_would_be_slow_is_refused() {
     let names: Vec<String> = (0..65).map(|number| number.to_string()).collect();
-    let entries: Vec<_> = names.iter().map(|name| (name.as_str(), Given::Null)).collect();
-    assert!(Given::map(&entries[..64]).is_some());
-    assert!(Given::map(&entries).is_none());
+    let entries: Vec<_> = names.iter().map(|name| (name.as_str(), InputData::Null)).collect();
+    assert!(InputData::map(&entries[..64]).is_some());
+    assert!(InputData::map(&entries).is_none());
 }
