@@ -19,7 +19,7 @@ FUZZ_SECONDS ?= 60
 FUZZ_TARGETS ?= template front_matter definition directive parse stream openapi
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-node test-python wheels wheel package interop lint bench bench-python bench-node fuzz generate need-cargo need-python need-node
+.PHONY: help demo test test-node test-python wheels wheel package interop lint bench bench-python bench-node fuzz generate docs-images need-cargo need-python need-node
 
 help:
 	@echo 'make demo           Render and run prompts, and watch an input fail to forge a message'
@@ -33,6 +33,7 @@ help:
 	@echo 'make bench-python   Run the Python benchmarks; BENCH_PYTHON=python3.12, for example, chooses the Python'
 	@echo 'make bench-node     Run the Node benchmarks'
 	@echo 'make generate       Generate the typed forms of prompt definitions from their schema'
+	@echo 'make docs-images    Draw the pictures of the documentation from the output of the command'
 	@echo 'make fuzz           Run each fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS)) seconds'
 
 need-cargo:
@@ -162,6 +163,11 @@ lint: need-cargo
 
 generate: need-cargo
 	CARGO=$(CARGO) PYTHON=$(PYTHON) sh schemas/generate.sh
+
+# `make test` does not compare the pictures with the command. To do so, run: python3 docs/images/make_images.py --check
+docs-images: need-cargo
+	$(CARGO) build --quiet --package tympan-cli
+	$(PYTHON) -B docs/images/make_images.py
 
 # One run produces three sets of tables, each comparing peers in one language. Each adds to target/bench.json.
 bench: need-cargo
