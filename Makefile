@@ -15,11 +15,13 @@ BENCH_PYTHON ?= $(PYTHON)
 BENCH_PYTHON_DIR := target/bench-python
 BENCH_NODE_DIR := target/bench-node
 HELLO := $(CURDIR)/examples/hello.prompty
+RUSTUP ?= rustup
+WINDOWS := x86_64-pc-windows-gnu
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS ?= template front_matter definition directive parse stream openapi
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-node test-python wheels wheel package interop lint bench bench-python bench-node fuzz generate docs-images need-cargo need-python need-node
+.PHONY: help demo test test-node test-python wheels wheel package interop lint bench bench-python bench-node fuzz generate docs-images need-cargo need-python need-node need-lint-tools install
 
 help:
 	@echo 'make demo           Render and run prompts, and watch an input fail to forge a message'
@@ -28,7 +30,8 @@ help:
 	@echo 'make test-node      Run the tests of the Node package'
 	@echo 'make wheels         Build the Python and Node packages into $(WHEELS), install them and try them'
 	@echo 'make interop        Test against a gateway and a real small model; the first build takes 10 minutes or more'
-	@echo 'make lint           Check formatting, clippy, documentation and licences'
+	@echo 'make install        Install the command `tympan` with all its features'
+	@echo 'make lint           Check formatting, clippy, documentation, licences, features and Windows'
 	@echo 'make bench          Compare Tympan with its peers, as ratios; writes target/bench.json'
 	@echo 'make bench-python   Run the Python benchmarks; BENCH_PYTHON=python3.12, for example, chooses the Python'
 	@echo 'make bench-node     Run the Node benchmarks'
@@ -52,6 +55,9 @@ need-node:
 		>/dev/null 2>&1 && command -v npm >/dev/null 2>&1 || { \
 		echo 'Node 20.15 or newer with npm is missing; one package is for it, and one test talks to a server that is written for it.' >&2; \
 		echo 'Get it from https://nodejs.org' >&2; exit 1; }
+
+install: need-cargo
+	$(CARGO) install --path crates/tympan-cli --locked
 
 demo: need-cargo
 	@$(CARGO) build --quiet --package tympan-cli
@@ -151,15 +157,27 @@ $(INTEROP_MODELS)/ready: tests/interop/models-requirements.txt | need-python
 		--requirement tests/interop/models-requirements.txt
 	@touch $@
 
-lint: need-cargo
+lint: need-cargo need-lint-tools
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- --deny warnings
 	RUSTDOCFLAGS='--deny warnings' $(CARGO) doc --workspace --no-deps --quiet
-	@if $(CARGO) deny --version >/dev/null 2>&1; then \
-		$(CARGO) deny check licenses bans sources; \
+	$(CARGO) deny check licenses bans sources
+	@# Each feature alone, none, and all of them.
+	$(CARGO) hack check --quiet --each-feature --no-dev-deps --package tympan-core --package tympan-runtime --package tympan
+	@# What needs no C compiler for Windows has to compile for it.
+	@if $(RUSTUP) target list --installed 2>/dev/null | grep -qx $(WINDOWS) || $(RUSTUP) target add $(WINDOWS); then \
+		echo '$(CARGO) check --target $(WINDOWS)'; \
+		$(CARGO) check --quiet --package tympan --no-default-features --features signatures --target $(WINDOWS); \
 	else \
-		echo 'cargo-deny is not here, so licences were not checked (cargo install cargo-deny --locked)'; \
+		echo 'SKIPPED: the check for Windows (rustup target add $(WINDOWS))'; \
 	fi
+
+# The tools of `make lint`, installed if they are missing.
+need-lint-tools: need-cargo
+	@for tool in deny hack; do \
+		$(CARGO) $$tool --version >/dev/null 2>&1 || { \
+			echo "$(CARGO) install cargo-$$tool --locked"; $(CARGO) install cargo-$$tool --locked --quiet || exit 1; }; \
+	done
 
 generate: need-cargo
 	CARGO=$(CARGO) PYTHON=$(PYTHON) sh schemas/generate.sh

@@ -49,6 +49,7 @@ pub use error::{Class, Error, Kind, Result};
 pub use format::definition::PromptDefinition;
 pub use json::JsonMap;
 pub use prompt::composition::Composition;
+pub use prompt::inputs::{IntoInputs, Serialized};
 pub use prompt::typed::TypedInputs;
 pub use prompt::{Prompt, RenderOptions};
 pub use secret::redact::Redactor;

@@ -86,7 +86,7 @@ impl Embedded {
                 options: &::tympan::RenderOptions<'_>,
             ) -> ::tympan::Result<::tympan::Rendered> {
                 ::tympan::prompt::typed::Validated::check_rules(self)?;
-                <Self as ::tympan::TypedInputs>::prompt().render_with(self, options)
+                <Self as ::tympan::TypedInputs>::prompt().render_with(::tympan::prompt::inputs::Serialized(self), options)
             }
         }
     }

@@ -1,21 +1,20 @@
-//! Tympan's runtime: everything that waits.
+//! Tympan's runtime: files, the environment, model calls, tools, journals and traces.
 //!
-//! Files, the environment, randomness, models and clocks come in here; the pure engine is the crate `tympan`.
-//! The free functions use one default [`Runtime`]; a host with renderers, limits or traces of its own makes another.
+//! Depend on the crate `tympan`, which re-exports this one and the engine. The free functions use one default
+//! [`Runtime`]; create your own for custom renderers, limits or traces.
 //!
 //! ```
 //! # std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).expect("the root of the repository");
 //! use serde_json::json;
 //!
-//! let inputs = json!({"question": "What is a tympan?"});
 //! // The provider of this prompt is `echo`, which needs no key and no network.
-//! let run = tympan_runtime::invoke("examples/echo.prompty", inputs.as_object().expect("a map"))?;
+//! let run = tympan_runtime::invoke("examples/echo.prompty", json!({"question": "What is a tympan?"}))?;
 //! assert_eq!(run.outcome.to_json(), "What is a tympan?");
 //! # Ok::<(), tympan_runtime::Error>(())
 //! ```
 //!
-//! Where to look next: [`Runtime`] for everything, [`invoke`] for a whole run, [`ResponseStream`] for answers as they
-//! arrive, [`Cassette`] for runs without a provider, [`trace`] for what a run did.
+//! Start with [`Runtime`]; then see `invoke` for a complete call, `ResponseStream` for streamed responses, `Cassette`
+//! for recorded calls, and [`trace`] for traces.
 #![warn(missing_docs)]
 // The parts share helpers, and none of them needs all of these alone.
 #![cfg_attr(not(feature = "all"), allow(dead_code, unused_imports, reason = "only a part of the crate is compiled"))]

@@ -123,7 +123,10 @@ fn dropped(expect: &Value, messages: &[Message]) -> Result<(), String> {
 }
 
 fn guarding() -> Runtime {
-    Runtime::new(RuntimeOptions { guard: Some(Guard::default()), ..RuntimeOptions::default() })
+    Runtime::new(RuntimeOptions {
+        guard: Some(Guard::default().without_advisory_message()),
+        ..RuntimeOptions::default()
+    })
 }
 
 #[test]

@@ -4,10 +4,10 @@
 //!
 //! ```
 //! # std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).expect("the root of the repository");
-//! use serde_json::json;
+//! use tympan::inputs;
 //!
 //! let prompt = tympan::load("examples/hello.prompty")?;
-//! let messages = tympan::prepare(&prompt, json!({"name": "Ada"}).as_object().expect("a map"))?;
+//! let messages = tympan::prepare(&prompt, inputs! { name: "Ada" })?;
 //! assert_eq!(messages.len(), 2);
 //! # Ok::<(), tympan::Error>(())
 //! ```
@@ -48,6 +48,9 @@ pub mod turn {
 /// The examples of the guide, as tests.
 #[cfg(all(doctest, feature = "all"))]
 mod guide {
+    #[doc = include_str!("../../../README.md")]
+    struct Readme;
+
     #[doc = include_str!("../../../docs/guide/rust.md")]
     struct Rust;
 

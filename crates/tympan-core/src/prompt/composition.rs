@@ -1,12 +1,10 @@
 //! Compositions: several prompts that form one conversation.
 
-use serde::Serialize;
-
 use crate::chat::message::Message;
 use crate::chat::rendered::{Inputs, Rendered};
 use crate::diagnostic::Diagnostic;
 use crate::error::{Error, Result};
-use crate::prompt::inputs::to_inputs;
+use crate::prompt::inputs::IntoInputs;
 use crate::prompt::{Prompt, RenderOptions};
 
 /// An ordered list of prompts, each with its own inputs. Either all of them become messages, or none does.
@@ -45,13 +43,19 @@ impl std::fmt::Debug for Part<'_> {
 
 impl<'p> Composition<'p> {
     /// Appends a prompt with its inputs: anything that serializes to a map. If it does not, rendering reports it.
-    pub fn push(&mut self, prompt: &'p Prompt, inputs: impl Serialize) -> &mut Self {
+    pub fn push(&mut self, prompt: &'p Prompt, inputs: impl IntoInputs<'p>) -> &mut Self {
         self.push_variant(prompt, None, inputs)
     }
 
     /// Appends a variant of a prompt. `None` selects the variant in the render options, or the default one.
-    pub fn push_variant(&mut self, prompt: &'p Prompt, variant: Option<&'p str>, inputs: impl Serialize) -> &mut Self {
-        self.parts.push(Part { prompt, inputs: to_inputs(&inputs), variant });
+    pub fn push_variant(
+        &mut self,
+        prompt: &'p Prompt,
+        variant: Option<&'p str>,
+        inputs: impl IntoInputs<'p>,
+    ) -> &mut Self {
+        let inputs = inputs.into_inputs().map(|inputs| inputs.into_json().into_owned());
+        self.parts.push(Part { prompt, inputs, variant });
         self
     }
 

@@ -1,7 +1,10 @@
-//! Inputs from anything that serializes to a map: JSON, maps, structs, and the macro [`inputs!`](crate::inputs).
+//! Inputs: JSON, maps, structs, and the macro [`inputs!`](crate::inputs).
 
-use serde::ser::Error as _;
-use serde::{Serialize, Serializer};
+use std::any::Any;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+
+use serde::Serialize;
 use serde_json::Value as Json;
 
 use crate::chat::rendered::Inputs;
@@ -11,6 +14,134 @@ use crate::error::{Error, Kind, Result};
 use crate::json::JsonMap;
 #[cfg(feature = "garde")]
 use crate::prompt::{Prompt, RenderOptions};
+use crate::template::input::InputMap;
+
+/// Values that can be the inputs of a prompt.
+///
+/// It is implemented for references to anything that serializes to a map and owns its data: `&serde_json::Map`,
+/// `&serde_json::Value`, `&HashMap<String, V>`, `&MyStruct`. JSON is read in place; everything else is copied once.
+/// Maps, JSON and [`inputs!`](crate::inputs) can be passed by value, too. A struct that borrows its data goes through
+/// [`Serialized`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the inputs of a prompt",
+    note = "pass `inputs! {{ name: value }}`, a reference to a map or to JSON, or a reference to a struct that implements `Serialize`",
+    note = "wrap a struct that borrows its data: `Serialized(&value)`"
+)]
+pub trait IntoInputs<'a> {
+    /// Converts the value.
+    ///
+    /// # Errors
+    /// Returns an error if the value cannot be serialized, or if it is not a map. The error does not quote the value.
+    fn into_inputs(self) -> Result<PromptInputs<'a>>;
+}
+
+/// The inputs of a prompt: borrowed where possible.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum PromptInputs<'a> {
+    /// Inputs that are read in place.
+    Borrowed(InputMap<'a>),
+    /// Inputs that were copied to JSON.
+    Owned(JsonMap),
+}
+
+impl<'a> PromptInputs<'a> {
+    /// Returns the inputs for rendering.
+    pub fn as_map(&self) -> InputMap<'_> {
+        match self {
+            Self::Borrowed(map) => *map,
+            Self::Owned(map) => map.into(),
+        }
+    }
+
+    /// Converts the inputs to JSON, without a copy if they are JSON already.
+    pub fn into_json(self) -> Cow<'a, Inputs> {
+        match self {
+            Self::Borrowed(map) => map.to_json(),
+            Self::Owned(map) => Cow::Owned(map),
+        }
+    }
+}
+
+impl<'a, T: Serialize + 'static> IntoInputs<'a> for &'a T {
+    fn into_inputs(self) -> Result<PromptInputs<'a>> {
+        let any: &'a dyn Any = self;
+        let object = || any.downcast_ref::<Json>().and_then(Json::as_object);
+        match any.downcast_ref::<JsonMap>().or_else(object) {
+            Some(map) => Ok(PromptInputs::Borrowed(map.into())),
+            None => to_inputs(self).map(PromptInputs::Owned),
+        }
+    }
+}
+
+impl<'a> IntoInputs<'a> for InputMap<'a> {
+    fn into_inputs(self) -> Result<PromptInputs<'a>> {
+        Ok(PromptInputs::Borrowed(self))
+    }
+}
+
+impl<'a> IntoInputs<'a> for PromptInputs<'a> {
+    fn into_inputs(self) -> Result<PromptInputs<'a>> {
+        Ok(self)
+    }
+}
+
+impl<'a> IntoInputs<'a> for JsonMap {
+    fn into_inputs(self) -> Result<PromptInputs<'a>> {
+        Ok(PromptInputs::Owned(self))
+    }
+}
+
+impl<'a> IntoInputs<'a> for Json {
+    fn into_inputs(self) -> Result<PromptInputs<'a>> {
+        match self {
+            Self::Object(map) => map.into_inputs(),
+            other => to_inputs(&other).map(PromptInputs::Owned),
+        }
+    }
+}
+
+impl<'a> IntoInputs<'a> for NamedInputs {
+    fn into_inputs(self) -> Result<PromptInputs<'a>> {
+        self.0.map(PromptInputs::Owned)
+    }
+}
+
+impl<'a, K: Serialize, V: Serialize, S> IntoInputs<'a> for HashMap<K, V, S> {
+    fn into_inputs(self) -> Result<PromptInputs<'a>> {
+        to_inputs(&self).map(PromptInputs::Owned)
+    }
+}
+
+impl<'a, K: Serialize, V: Serialize> IntoInputs<'a> for BTreeMap<K, V> {
+    fn into_inputs(self) -> Result<PromptInputs<'a>> {
+        to_inputs(&self).map(PromptInputs::Owned)
+    }
+}
+
+/// A value that serializes to a map, as the inputs of a prompt. It need not own its data.
+///
+/// ```
+/// use tympan::{Prompt, Serialized};
+///
+/// #[derive(serde::Serialize)]
+/// struct Greeting<'a> {
+///     name: &'a str,
+/// }
+///
+/// let prompt = Prompt::from_prompty("user:\nHi {{ name }}!")?;
+/// let name = String::from("Ada");
+/// assert_eq!(prompt.render(Serialized(&Greeting { name: &name }))?.text(), "user:\nHi Ada!");
+/// # Ok::<(), tympan::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Serialized<'s, T: ?Sized>(pub &'s T);
+
+impl<'a, T: Serialize + ?Sized> IntoInputs<'a> for Serialized<'_, T> {
+    fn into_inputs(self) -> Result<PromptInputs<'a>> {
+        to_inputs(self.0).map(PromptInputs::Owned)
+    }
+}
 
 /// Builds the inputs of a prompt from names and values that serialize.
 ///
@@ -38,7 +169,7 @@ macro_rules! inputs {
 
 /// The inputs that [`inputs!`](crate::inputs) builds.
 #[derive(Clone, Debug)]
-pub struct NamedInputs(Result<JsonMap, String>);
+pub struct NamedInputs(Result<JsonMap>);
 
 impl Default for NamedInputs {
     fn default() -> Self {
@@ -52,19 +183,15 @@ impl NamedInputs {
     pub fn with(mut self, name: &str, value: &(impl Serialize + ?Sized)) -> Self {
         match (&mut self.0, serde_json::to_value(value)) {
             (Ok(map), Ok(value)) => drop(map.insert(name.to_owned(), value)),
-            (Ok(_), Err(_)) => self.0 = Err(name.to_owned()),
+            // The reason may quote the value.
+            (Ok(_), Err(_)) => {
+                let error =
+                    Error::new(Kind::InvalidInput, format_args!("the input `{name}` cannot be written as JSON"));
+                self.0 = Err(error.with_help("keys have to be text, and numbers finite"));
+            }
             (Err(_), _) => {}
         }
         self
-    }
-}
-
-impl Serialize for NamedInputs {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match &self.0 {
-            Ok(map) => map.serialize(serializer),
-            Err(name) => Err(S::Error::custom(format_args!("the input `{name}` cannot be serialized"))),
-        }
     }
 }
 
@@ -82,7 +209,7 @@ impl Prompt {
         V::Context: Default,
     {
         vars.validate().map_err(|report| broken_rules(&report))?;
-        self.render_with(vars, options)
+        self.render_with(Serialized(vars), options)
     }
 }
 

@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::Serialize;
 use smallvec::SmallVec;
 
 use super::Prompt;
 use super::compile::Compiled;
 use super::directive_inputs as directive;
-use super::inputs::to_inputs;
+use super::inputs::IntoInputs;
 use crate::chat::guard::Guard;
 use crate::chat::message::{Message, RichInput, RichValue};
 use crate::chat::rendered::{Inputs, Rendered, RichPlace};
@@ -66,8 +65,9 @@ impl Prompt {
     /// # Errors
     /// Returns an error if a required input is missing and has no default, or if an input of a directive is not
     /// declared.
-    pub fn validate_inputs(&self, inputs: impl Serialize) -> Result<Inputs> {
-        let inputs = &to_inputs(&inputs)?;
+    pub fn validate_inputs<'a>(&self, inputs: impl IntoInputs<'a>) -> Result<Inputs> {
+        let inputs = inputs.into_inputs()?.into_json();
+        let inputs = &*inputs;
         if self.is_directive() {
             directive::check_known(&self.spec, inputs.into())?;
         }
@@ -84,28 +84,28 @@ impl Prompt {
         Ok(validated)
     }
 
-    /// Renders the prompt with anything that serializes to a map: JSON, a map, a struct, or [`inputs!`](crate::inputs).
+    /// Renders the prompt with JSON, a map, a struct, or [`inputs!`](crate::inputs); see [`IntoInputs`].
     ///
     /// ```
     /// #[derive(serde::Serialize)]
-    /// struct Greeting<'a> {
-    ///     name: &'a str,
+    /// struct Greeting {
+    ///     name: String,
     /// }
     ///
     /// let prompt = tympan::Prompt::from_yaml(
     ///     "{name: greet, role: user, body: 'Hi {{ name }}!', variables: {name: {type: string, trusted: false}}}",
     /// )?;
     /// assert_eq!(prompt.render(&serde_json::json!({"name": "Ada"}))?.text(), "Hi Ada!");
-    /// assert_eq!(prompt.render(Greeting { name: "Ada" })?.text(), "Hi Ada!");
+    /// assert_eq!(prompt.render(&Greeting { name: "Ada".into() })?.text(), "Hi Ada!");
     /// # Ok::<(), tympan::Error>(())
     /// ```
     ///
-    /// The inputs are copied once. [`Prompt::render_borrowed`] renders without a copy.
+    /// JSON is read in place; other inputs are copied once.
     ///
     /// # Errors
     /// Returns an error if the inputs do not serialize to a map, if an input is missing or cannot be used, if the
     /// template fails, or if a limit is exceeded.
-    pub fn render(&self, inputs: impl Serialize) -> Result<Rendered> {
+    pub fn render<'a>(&self, inputs: impl IntoInputs<'a>) -> Result<Rendered> {
         self.render_with(inputs, &RenderOptions::default())
     }
 
@@ -115,8 +115,8 @@ impl Prompt {
     /// Returns an error if there is no such variant, if the inputs do not serialize to a map, if an input is missing or
     /// cannot be used, if the template fails, if a limit is exceeded or, in strict mode, if an untrusted input contains
     /// a role marker.
-    pub fn render_with(&self, inputs: impl Serialize, options: &RenderOptions<'_>) -> Result<Rendered> {
-        self.render_borrowed((&to_inputs(&inputs)?).into(), options)
+    pub fn render_with<'a>(&self, inputs: impl IntoInputs<'a>, options: &RenderOptions<'_>) -> Result<Rendered> {
+        self.render_borrowed(inputs.into_inputs()?.as_map(), options)
     }
 
     /// Renders the prompt with options, from inputs that are read where they are: nothing is copied. A `&JsonMap`

@@ -10,6 +10,7 @@ use crate::chat::rendered::Rendered;
 use crate::diagnostic::Diagnostic;
 use crate::error::{Error, Kind, Result};
 use crate::format::{Format, ReferencedFile, Resolve, prompty};
+use crate::prompt::inputs::Serialized;
 use crate::prompt::{Prompt, RenderOptions};
 use crate::text::source::SourceFile;
 
@@ -42,7 +43,7 @@ pub trait TypedInputs: Serialize {
     /// # Errors
     /// Returns an error if rendering fails (see [`Prompt::render_with`]) or if the inputs are not valid.
     fn render_with(&self, options: &RenderOptions<'_>) -> Result<Rendered> {
-        Self::prompt().render_with(self, options)
+        Self::prompt().render_with(Serialized(self), options)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What hosts in other languages give and get, as data: the counterpart of [`config`](crate::config) for everything
+//! What hosts in other languages give and get, as data: the counterpart of [`config`](crate::host::config) for everything
 //! that is no option.
 //!
 //! ```

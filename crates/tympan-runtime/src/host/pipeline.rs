@@ -4,9 +4,9 @@
 use std::path::Path;
 use std::sync::OnceLock;
 
-use serde::Serialize;
 #[cfg(feature = "providers")]
 use serde::de::DeserializeOwned;
+use tympan_core::prompt::inputs::IntoInputs;
 use tympan_core::{Inputs, Message, Prompt, Rendered, Result};
 
 use crate::host::runtime::Runtime;
@@ -27,7 +27,7 @@ pub fn default_runtime() -> &'static Runtime {
 ///
 /// # Errors
 /// A required input is missing and has no default.
-pub fn validate_inputs(prompt: &Prompt, inputs: impl Serialize) -> Result<Inputs> {
+pub fn validate_inputs<'i>(prompt: &Prompt, inputs: impl IntoInputs<'i>) -> Result<Inputs> {
     default_runtime().validate_inputs(prompt, inputs)
 }
 
@@ -35,7 +35,7 @@ pub fn validate_inputs(prompt: &Prompt, inputs: impl Serialize) -> Result<Inputs
 ///
 /// # Errors
 /// As [`Runtime::render`].
-pub fn render(prompt: &Prompt, inputs: impl Serialize) -> Result<Rendered> {
+pub fn render<'i>(prompt: &Prompt, inputs: impl IntoInputs<'i>) -> Result<Rendered> {
     default_runtime().render(prompt, inputs)
 }
 
@@ -51,7 +51,7 @@ pub fn parse(prompt: &Prompt, rendered: &Rendered) -> Result<Vec<Message>> {
 ///
 /// # Errors
 /// As [`Runtime::prepare`].
-pub fn prepare(prompt: &Prompt, inputs: impl Serialize) -> Result<Vec<Message>> {
+pub fn prepare<'i>(prompt: &Prompt, inputs: impl IntoInputs<'i>) -> Result<Vec<Message>> {
     default_runtime().prepare(prompt, inputs)
 }
 
@@ -59,7 +59,7 @@ pub fn prepare(prompt: &Prompt, inputs: impl Serialize) -> Result<Vec<Message>> 
 ///
 /// # Errors
 /// As [`render`].
-pub async fn render_async(prompt: &Prompt, inputs: impl Serialize) -> Result<Rendered> {
+pub async fn render_async<'i>(prompt: &Prompt, inputs: impl IntoInputs<'i>) -> Result<Rendered> {
     render(prompt, inputs)
 }
 
@@ -75,7 +75,7 @@ pub async fn parse_async(prompt: &Prompt, rendered: &Rendered) -> Result<Vec<Mes
 ///
 /// # Errors
 /// As [`prepare`].
-pub async fn prepare_async(prompt: &Prompt, inputs: impl Serialize) -> Result<Vec<Message>> {
+pub async fn prepare_async<'i>(prompt: &Prompt, inputs: impl IntoInputs<'i>) -> Result<Vec<Message>> {
     prepare(prompt, inputs)
 }
 
@@ -120,7 +120,7 @@ pub async fn process_async(prompt: &Prompt, body: &[u8]) -> Result<Run> {
 /// # Errors
 /// As [`Runtime::invoke`].
 #[cfg(feature = "providers")]
-pub fn invoke<'a>(prompt: impl Into<PromptSource<'a>>, inputs: impl Serialize) -> Result<Run> {
+pub fn invoke<'a, 'i>(prompt: impl Into<PromptSource<'a>>, inputs: impl IntoInputs<'i>) -> Result<Run> {
     default_runtime().invoke(prompt, inputs)
 }
 
@@ -129,7 +129,7 @@ pub fn invoke<'a>(prompt: impl Into<PromptSource<'a>>, inputs: impl Serialize) -
 /// # Errors
 /// As [`invoke`].
 #[cfg(feature = "providers")]
-pub async fn invoke_async<'a>(prompt: impl Into<PromptSource<'a>>, inputs: impl Serialize) -> Result<Run> {
+pub async fn invoke_async<'a, 'i>(prompt: impl Into<PromptSource<'a>>, inputs: impl IntoInputs<'i>) -> Result<Run> {
     default_runtime().invoke_async(prompt, inputs).await
 }
 
@@ -138,7 +138,10 @@ pub async fn invoke_async<'a>(prompt: impl Into<PromptSource<'a>>, inputs: impl 
 /// # Errors
 /// As [`Runtime::invoke_as`].
 #[cfg(feature = "providers")]
-pub fn invoke_as<'a, T: DeserializeOwned>(prompt: impl Into<PromptSource<'a>>, inputs: impl Serialize) -> Result<T> {
+pub fn invoke_as<'a, 'i, T: DeserializeOwned>(
+    prompt: impl Into<PromptSource<'a>>,
+    inputs: impl IntoInputs<'i>,
+) -> Result<T> {
     default_runtime().invoke_as(prompt, inputs)
 }
 
@@ -147,9 +150,9 @@ pub fn invoke_as<'a, T: DeserializeOwned>(prompt: impl Into<PromptSource<'a>>, i
 /// # Errors
 /// As [`invoke_as`].
 #[cfg(feature = "providers")]
-pub async fn invoke_as_async<'a, T: DeserializeOwned>(
+pub async fn invoke_as_async<'a, 'i, T: DeserializeOwned>(
     prompt: impl Into<PromptSource<'a>>,
-    inputs: impl Serialize,
+    inputs: impl IntoInputs<'i>,
 ) -> Result<T> {
     default_runtime().invoke_as_async(prompt, inputs).await
 }
@@ -159,9 +162,9 @@ pub async fn invoke_as_async<'a, T: DeserializeOwned>(
 /// # Errors
 /// As [`Runtime::turn`].
 #[cfg(feature = "agent")]
-pub fn turn<'a>(
+pub fn turn<'a, 'i>(
     prompt: impl Into<PromptSource<'a>>,
-    inputs: impl Serialize,
+    inputs: impl IntoInputs<'i>,
     settings: &TurnSettings,
 ) -> Result<TurnRun> {
     default_runtime().turn(prompt, inputs, settings)
@@ -172,9 +175,9 @@ pub fn turn<'a>(
 /// # Errors
 /// As [`turn`].
 #[cfg(feature = "agent")]
-pub async fn turn_async<'a>(
+pub async fn turn_async<'a, 'i>(
     prompt: impl Into<PromptSource<'a>>,
-    inputs: impl Serialize,
+    inputs: impl IntoInputs<'i>,
     settings: &TurnSettings,
 ) -> Result<TurnRun> {
     default_runtime().turn_async(prompt, inputs, settings).await
@@ -185,9 +188,9 @@ pub async fn turn_async<'a>(
 /// # Errors
 /// As [`Runtime::turn_as`].
 #[cfg(feature = "agent")]
-pub fn turn_as<'a, T: DeserializeOwned>(
+pub fn turn_as<'a, 'i, T: DeserializeOwned>(
     prompt: impl Into<PromptSource<'a>>,
-    inputs: impl Serialize,
+    inputs: impl IntoInputs<'i>,
     settings: &TurnSettings,
 ) -> Result<T> {
     default_runtime().turn_as(prompt, inputs, settings)
@@ -198,9 +201,9 @@ pub fn turn_as<'a, T: DeserializeOwned>(
 /// # Errors
 /// As [`turn_as`].
 #[cfg(feature = "agent")]
-pub async fn turn_as_async<'a, T: DeserializeOwned>(
+pub async fn turn_as_async<'a, 'i, T: DeserializeOwned>(
     prompt: impl Into<PromptSource<'a>>,
-    inputs: impl Serialize,
+    inputs: impl IntoInputs<'i>,
     settings: &TurnSettings,
 ) -> Result<T> {
     default_runtime().turn_as_async(prompt, inputs, settings).await
@@ -229,7 +232,11 @@ pub async fn resume_async<'a>(prompt: impl Into<PromptSource<'a>>, settings: &Tu
 /// # Errors
 /// As [`Runtime::load`] and [`Runtime::turn`].
 #[cfg(feature = "agent")]
-pub fn invoke_agent(path: impl AsRef<Path>, inputs: impl Serialize, settings: &TurnSettings) -> Result<TurnRun> {
+pub fn invoke_agent<'i>(
+    path: impl AsRef<Path>,
+    inputs: impl IntoInputs<'i>,
+    settings: &TurnSettings,
+) -> Result<TurnRun> {
     turn(path.as_ref(), inputs, settings)
 }
 
@@ -238,9 +245,9 @@ pub fn invoke_agent(path: impl AsRef<Path>, inputs: impl Serialize, settings: &T
 /// # Errors
 /// As [`invoke_agent`].
 #[cfg(feature = "agent")]
-pub async fn invoke_agent_async(
+pub async fn invoke_agent_async<'i>(
     path: impl AsRef<Path>,
-    inputs: impl Serialize,
+    inputs: impl IntoInputs<'i>,
     settings: &TurnSettings,
 ) -> Result<TurnRun> {
     turn_async(path.as_ref(), inputs, settings).await
@@ -251,9 +258,9 @@ pub async fn invoke_agent_async(
 /// # Errors
 /// As [`invoke_agent`]; or the result is something else.
 #[cfg(feature = "agent")]
-pub fn invoke_agent_as<T: DeserializeOwned>(
+pub fn invoke_agent_as<'i, T: DeserializeOwned>(
     path: impl AsRef<Path>,
-    inputs: impl Serialize,
+    inputs: impl IntoInputs<'i>,
     settings: &TurnSettings,
 ) -> Result<T> {
     turn_as(path.as_ref(), inputs, settings)
@@ -264,9 +271,9 @@ pub fn invoke_agent_as<T: DeserializeOwned>(
 /// # Errors
 /// As [`invoke_agent_as`].
 #[cfg(feature = "agent")]
-pub async fn invoke_agent_as_async<T: DeserializeOwned>(
+pub async fn invoke_agent_as_async<'i, T: DeserializeOwned>(
     path: impl AsRef<Path>,
-    inputs: impl Serialize,
+    inputs: impl IntoInputs<'i>,
     settings: &TurnSettings,
 ) -> Result<T> {
     turn_as_async(path.as_ref(), inputs, settings).await

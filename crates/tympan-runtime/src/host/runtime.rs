@@ -6,11 +6,10 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use serde::Serialize;
 use serde_json::json;
 use tympan_core::chat::thread::ThreadRoles;
 use tympan_core::prompt::RenderOptions;
-use tympan_core::prompt::inputs::to_inputs;
+use tympan_core::prompt::inputs::IntoInputs;
 use tympan_core::spec::Connection;
 use tympan_core::template::Limits;
 use tympan_core::template::input::InputMap;
@@ -340,7 +339,7 @@ impl Runtime {
     ///
     /// # Errors
     /// A required input is missing and has no default.
-    pub fn validate_inputs(&self, prompt: &Prompt, inputs: impl Serialize) -> Result<Inputs> {
+    pub fn validate_inputs<'i>(&self, prompt: &Prompt, inputs: impl IntoInputs<'i>) -> Result<Inputs> {
         prompt.validate_inputs(inputs)
     }
 
@@ -350,7 +349,7 @@ impl Runtime {
     /// An input is missing or cannot be used, the template is at fault, a limit is exceeded, or
     /// nobody knows the template's format; or the guard is on, and the template's renderer is one
     /// that the host brought.
-    pub fn render(&self, prompt: &Prompt, inputs: impl Serialize) -> Result<Rendered> {
+    pub fn render<'i>(&self, prompt: &Prompt, inputs: impl IntoInputs<'i>) -> Result<Rendered> {
         self.render_with(prompt, inputs, &self.render_options())
     }
 
@@ -358,13 +357,13 @@ impl Runtime {
     ///
     /// # Errors
     /// As [`Runtime::render`]; or the prompt has no such variant.
-    pub fn render_with(
+    pub fn render_with<'i>(
         &self,
         prompt: &Prompt,
-        inputs: impl Serialize,
+        inputs: impl IntoInputs<'i>,
         options: &RenderOptions<'_>,
     ) -> Result<Rendered> {
-        self.render_borrowed(prompt, (&to_inputs(&inputs)?).into(), options)
+        self.render_borrowed(prompt, inputs.into_inputs()?.as_map(), options)
     }
 
     /// As [`Runtime::render_with`], with inputs that need not be JSON.
@@ -435,8 +434,8 @@ impl Runtime {
     ///
     /// # Errors
     /// As [`Runtime::render`] and [`Runtime::parse`].
-    pub fn prepare(&self, prompt: &Prompt, inputs: impl Serialize) -> Result<Vec<Message>> {
-        self.prepare_borrowed(prompt, (&to_inputs(&inputs)?).into())
+    pub fn prepare<'i>(&self, prompt: &Prompt, inputs: impl IntoInputs<'i>) -> Result<Vec<Message>> {
+        self.prepare_borrowed(prompt, inputs.into_inputs()?.as_map())
     }
 
     /// As [`Runtime::prepare`], with inputs that need not be JSON.
@@ -477,7 +476,7 @@ impl Runtime {
     ///
     /// # Errors
     /// As [`Runtime::render`].
-    pub async fn render_async(&self, prompt: &Prompt, inputs: impl Serialize) -> Result<Rendered> {
+    pub async fn render_async<'i>(&self, prompt: &Prompt, inputs: impl IntoInputs<'i>) -> Result<Rendered> {
         self.render(prompt, inputs)
     }
 
@@ -493,7 +492,7 @@ impl Runtime {
     ///
     /// # Errors
     /// As [`Runtime::prepare`].
-    pub async fn prepare_async(&self, prompt: &Prompt, inputs: impl Serialize) -> Result<Vec<Message>> {
+    pub async fn prepare_async<'i>(&self, prompt: &Prompt, inputs: impl IntoInputs<'i>) -> Result<Vec<Message>> {
         self.prepare(prompt, inputs)
     }
 

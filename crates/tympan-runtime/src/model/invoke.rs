@@ -2,9 +2,8 @@
 
 use std::path::Path;
 
-use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tympan_core::prompt::inputs::to_inputs;
+use tympan_core::prompt::inputs::IntoInputs;
 use tympan_core::{Inputs, Prompt, Result};
 
 use crate::host::runtime::Runtime;
@@ -47,16 +46,20 @@ impl Runtime {
     ///
     /// # Errors
     /// Returns an error if [`Runtime::load`], [`Runtime::prepare`] or [`Runtime::run`] does.
-    pub fn invoke<'a>(&self, prompt: impl Into<PromptSource<'a>>, inputs: impl Serialize) -> Result<Run> {
-        let inputs = to_inputs(&inputs)?;
-        io::wait(self.invoke_async(prompt, &inputs))
+    pub fn invoke<'a, 'i>(&self, prompt: impl Into<PromptSource<'a>>, inputs: impl IntoInputs<'i>) -> Result<Run> {
+        let inputs = inputs.into_inputs()?.into_json();
+        io::wait(self.invoke_async(prompt, &*inputs))
     }
 
     /// Runs a prompt: the async variant of [`Runtime::invoke`].
     ///
     /// # Errors
     /// Returns an error for the same reasons as [`Runtime::invoke`].
-    pub async fn invoke_async<'a>(&self, prompt: impl Into<PromptSource<'a>>, inputs: impl Serialize) -> Result<Run> {
+    pub async fn invoke_async<'a, 'i>(
+        &self,
+        prompt: impl Into<PromptSource<'a>>,
+        inputs: impl IntoInputs<'i>,
+    ) -> Result<Run> {
         self.invoke_with_async(prompt, inputs, &RunOptions::default()).await
     }
 
@@ -64,27 +67,27 @@ impl Runtime {
     ///
     /// # Errors
     /// Returns an error for the same reasons as [`Runtime::invoke`].
-    pub fn invoke_with<'a>(
+    pub fn invoke_with<'a, 'i>(
         &self,
         prompt: impl Into<PromptSource<'a>>,
-        inputs: impl Serialize,
+        inputs: impl IntoInputs<'i>,
         options: &RunOptions,
     ) -> Result<Run> {
-        let inputs = to_inputs(&inputs)?;
-        io::wait(self.invoke_with_async(prompt, &inputs, options))
+        let inputs = inputs.into_inputs()?.into_json();
+        io::wait(self.invoke_with_async(prompt, &*inputs, options))
     }
 
     /// Runs a prompt with custom options: the async variant of [`Runtime::invoke_with`].
     ///
     /// # Errors
     /// Returns an error for the same reasons as [`Runtime::invoke`].
-    pub async fn invoke_with_async<'a>(
+    pub async fn invoke_with_async<'a, 'i>(
         &self,
         prompt: impl Into<PromptSource<'a>>,
-        inputs: impl Serialize,
+        inputs: impl IntoInputs<'i>,
         options: &RunOptions,
     ) -> Result<Run> {
-        let inputs = &to_inputs(&inputs)?;
+        let inputs = &*inputs.into_inputs()?.into_json();
         let span = self.tracer().start("invoke");
         let run = self.invoke_as_stage(&span, prompt.into(), inputs, options).await;
         event::failed(&span, run)
@@ -127,10 +130,10 @@ impl Runtime {
     ///
     /// # Errors
     /// Returns an error if [`Runtime::invoke`] does, or if the result does not match the type.
-    pub fn invoke_as<'a, T: DeserializeOwned>(
+    pub fn invoke_as<'a, 'i, T: DeserializeOwned>(
         &self,
         prompt: impl Into<PromptSource<'a>>,
-        inputs: impl Serialize,
+        inputs: impl IntoInputs<'i>,
     ) -> Result<T> {
         self.invoke(prompt, inputs)?.cast()
     }
@@ -139,10 +142,10 @@ impl Runtime {
     ///
     /// # Errors
     /// Returns an error for the same reasons as [`Runtime::invoke_as`].
-    pub async fn invoke_as_async<'a, T: DeserializeOwned>(
+    pub async fn invoke_as_async<'a, 'i, T: DeserializeOwned>(
         &self,
         prompt: impl Into<PromptSource<'a>>,
-        inputs: impl Serialize,
+        inputs: impl IntoInputs<'i>,
     ) -> Result<T> {
         self.invoke_async(prompt, inputs).await?.cast()
     }

@@ -7,9 +7,8 @@ mod saved;
 mod settings;
 mod summary;
 
-use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tympan_core::prompt::inputs::to_inputs;
+use tympan_core::prompt::inputs::IntoInputs;
 use tympan_core::turn::{Guardrails, Turn, TurnTool};
 use tympan_core::wire::response::Usage;
 use tympan_core::{Error, Inputs, Kind, Message, Prompt, Redactor, Result};
@@ -52,27 +51,27 @@ impl Runtime {
     /// Returns an error if nothing runs a declared tool (checked before the model is called), if the turn exceeds a
     /// limit, is cancelled or is denied by a guardrail, or if the model call fails. The conversation so far is in
     /// [`Error::conversation`].
-    pub fn turn<'a>(
+    pub fn turn<'a, 'i>(
         &self,
         prompt: impl Into<PromptSource<'a>>,
-        inputs: impl Serialize,
+        inputs: impl IntoInputs<'i>,
         settings: &TurnSettings,
     ) -> Result<TurnRun> {
-        let inputs = to_inputs(&inputs)?;
-        io::wait(self.turn_async(prompt, &inputs, settings))
+        let inputs = inputs.into_inputs()?.into_json();
+        io::wait(self.turn_async(prompt, &*inputs, settings))
     }
 
     /// Runs a turn: the async variant of [`Runtime::turn`].
     ///
     /// # Errors
     /// Returns an error for the same reasons as [`Runtime::turn`].
-    pub async fn turn_async<'a>(
+    pub async fn turn_async<'a, 'i>(
         &self,
         prompt: impl Into<PromptSource<'a>>,
-        inputs: impl Serialize,
+        inputs: impl IntoInputs<'i>,
         settings: &TurnSettings,
     ) -> Result<TurnRun> {
-        let inputs = &to_inputs(&inputs)?;
+        let inputs = &*inputs.into_inputs()?.into_json();
         let span = self.tracer().start("turn");
         let mut loaded = None;
         let prompt = event::failed(&span, self.prompt(&span, prompt.into(), &mut loaded).await)?;
@@ -84,24 +83,24 @@ impl Runtime {
     ///
     /// # Errors
     /// Returns an error if [`Runtime::turn`] does, or if the result does not match the type.
-    pub fn turn_as<'a, T: DeserializeOwned>(
+    pub fn turn_as<'a, 'i, T: DeserializeOwned>(
         &self,
         prompt: impl Into<PromptSource<'a>>,
-        inputs: impl Serialize,
+        inputs: impl IntoInputs<'i>,
         settings: &TurnSettings,
     ) -> Result<T> {
-        let inputs = to_inputs(&inputs)?;
-        io::wait(self.turn_as_async(prompt, &inputs, settings))
+        let inputs = inputs.into_inputs()?.into_json();
+        io::wait(self.turn_as_async(prompt, &*inputs, settings))
     }
 
     /// Runs a turn and deserializes its result into a type: the async variant of [`Runtime::turn_as`].
     ///
     /// # Errors
     /// Returns an error for the same reasons as [`Runtime::turn_as`].
-    pub async fn turn_as_async<'a, T: DeserializeOwned>(
+    pub async fn turn_as_async<'a, 'i, T: DeserializeOwned>(
         &self,
         prompt: impl Into<PromptSource<'a>>,
-        inputs: impl Serialize,
+        inputs: impl IntoInputs<'i>,
         settings: &TurnSettings,
     ) -> Result<T> {
         self.turn_async(prompt, inputs, settings).await?.run.cast()
@@ -111,14 +110,14 @@ impl Runtime {
     ///
     /// # Errors
     /// Returns an error for the same reasons as [`Runtime::turn`].
-    pub async fn turn_messages_async(
+    pub async fn turn_messages_async<'i>(
         &self,
         prompt: &Prompt,
-        inputs: impl Serialize,
+        inputs: impl IntoInputs<'i>,
         messages: Vec<Message>,
         settings: &TurnSettings,
     ) -> Result<TurnRun> {
-        let inputs = &to_inputs(&inputs)?;
+        let inputs = &*inputs.into_inputs()?.into_json();
         let span = self.tracer().start("turn");
         let begin = Begin { prompt, inputs, messages: Some(messages), settings, opened: None };
         event::failed(&span, self.turn_as_stage(&span, begin).await)
