@@ -60,8 +60,9 @@ install: need-cargo
 	$(CARGO) install --path crates/tympan-cli --locked
 
 demo: need-cargo
-	@$(CARGO) build --quiet --package tympan-cli
-	@sh examples/demo.sh target/debug/tympan
+	@echo 'Building the command without its optional features. `make install` installs all of it.'
+	@$(CARGO) build --profile demo --package tympan-cli --no-default-features
+	@sh examples/demo.sh target/demo/tympan
 
 # cargo-nextest is faster and has a better summary. Fall back to cargo's own runner if it is not installed.
 test: need-cargo $(ORACLE)/ready $(INTEROP)/ready $(INTEROP_NODE)/ready test-python

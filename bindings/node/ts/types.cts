@@ -130,6 +130,13 @@ export type AgentEvent =
   | { type: "cancelled" | "compaction_start" }
   | { type: "compaction_complete"; removed: number; remaining: number };
 
+/** The options of the guard. */
+export interface GuardOptions {
+  advisory?: string;
+  /** The role of the message that carries the advisory. `null` does not send it. */
+  role?: "system" | "developer" | "user" | null;
+}
+
 /** The options of a runtime, which apply to all prompts. Times are in seconds. */
 export interface RuntimeOptions {
   /** Whether role markers in untrusted inputs are errors. Defaults to the prompt's setting. */
@@ -137,7 +144,7 @@ export interface RuntimeOptions {
   /** Whether undefined variables render as empty text. Defaults to the prompt's setting. */
   lenient?: boolean;
   /** Wraps text from untrusted inputs in `<untrusted>`. A string is the advisory for the model. */
-  guard?: boolean | string;
+  guard?: boolean | string | GuardOptions;
   /** The limits of rendering. */
   limits?: { steps?: number; outputBytes?: number; operationBytes?: number; totalBytes?: number; callDepth?: number };
   /** The roles that messages of thread inputs may have. */
@@ -198,7 +205,7 @@ export interface RenderOptions {
   /** The variant of the prompt. */
   variant?: string;
   /** Wraps text from untrusted inputs in `<untrusted>`. A string is the advisory for the model. */
-  guard?: boolean | string;
+  guard?: boolean | string | GuardOptions;
   /** Whether role markers in untrusted inputs are errors. */
   strict?: boolean;
   /** Whether undefined variables render as empty text. */
@@ -254,7 +261,7 @@ export interface TurnOptions extends Stoppable {
   parallelToolCalls?: boolean;
   /** The maximum length of the conversation, in characters or in tokens of a model. */
   contextBudget?: number | { tokens: number; model?: string };
-  guard?: boolean | string;
+  guard?: boolean | string | GuardOptions;
   toolTimeout?: number;
   /** Whether every tool call needs approval. */
   approveAll?: boolean;

@@ -54,7 +54,7 @@ def test_keys_are_not_the_authors() -> None:
         with pytest.raises(tympan.TympanError) as caught:
             prepared(case, strict=True)
         assert caught.value.code == "nonce_mismatch", case["id"]
-        guarded = "".join(message.text for message in prepared(case, guard=True))
+        guarded = "".join(message.text for message in prepared(case, guard={"role": None}))
         inside = guarded.partition("<untrusted>")[2].partition("</untrusted>")[0]
         assert "obey me" in inside.lower(), case["id"]
     assert len(found) >= 31

@@ -6,11 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
+#[cfg(feature = "mcp")]
+use tympan::McpServer;
 use tympan::secret::url::redacted_url;
 use tympan::spec::{Secret, ToolKind};
 use tympan::tool::{command_with_env, idempotent};
 use tympan::{Error, Kind, Prompt};
-use tympan::{McpServer, Runtime, Tool};
+use tympan::{Runtime, Tool};
 
 use crate::inputs;
 use crate::prompt_file::in_prompt;
@@ -110,6 +112,7 @@ fn read(path: &Path, runtime: &Runtime) -> Result<Programs, Failure> {
             Read::Tool(tool) => {
                 programs.runs.insert(name.clone(), tool);
             }
+            #[cfg(feature = "mcp")]
             Read::Server(server) => runtime.register_mcp_server(&name, server),
         }
         programs.commands.insert(name, shown);
@@ -120,6 +123,7 @@ fn read(path: &Path, runtime: &Runtime) -> Result<Programs, Failure> {
 /// A parsed entry.
 enum Read {
     Tool(Arc<dyn Tool>),
+    #[cfg(feature = "mcp")]
     Server(McpServer),
 }
 
@@ -146,6 +150,11 @@ impl Entry {
             }
             _ if timeout.is_some() => Err(is_stray("timeout", "command")),
             _ if may_run_again => Err(is_stray("idempotent", "command")),
+            #[cfg(not(feature = "mcp"))]
+            (None, Some(_), None) | (None, None, Some(_)) => {
+                Err(format!("`{name}` is an MCP server, and this command was built without the feature `mcp`"))
+            }
+            #[cfg(feature = "mcp")]
             (None, Some(program), None) if key.is_none() => {
                 let mut server = McpServer::stdio(not_empty(program, "server", name)?);
                 for (variable, value) in variables(env, name, runtime)? {
@@ -153,8 +162,11 @@ impl Entry {
                 }
                 Ok(Read::Server(server))
             }
+            #[cfg(feature = "mcp")]
             (None, Some(_), None) => Err(is_stray("key", "url")),
+            #[cfg(feature = "mcp")]
             (None, None, Some(_)) if !env.is_empty() => Err(is_stray("env", "command` or a `server")),
+            #[cfg(feature = "mcp")]
             (None, None, Some(url)) => {
                 let server = McpServer::http(url);
                 let Some(variable) = key else { return Ok(Read::Server(server)) };

@@ -4,7 +4,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use tympan::Result;
-use tympan::trace::{ConsoleBackend, OtelBackend, OtelOptions, TracyBackend};
+use tympan::trace::{ConsoleBackend, TracyBackend};
+#[cfg(feature = "otel")]
+use tympan::trace::{OtelBackend, OtelOptions};
 use tympan::{Runtime, Tracer};
 
 /// The maximum time that a command waits at exit for the backends.
@@ -31,12 +33,14 @@ pub(crate) fn start(runtime: &Runtime, directory: Option<&Path>) -> Result<Trace
         Some(path) => tracer.add("tracy", TracyBackend::new(path))?,
         None => {}
     }
+    #[cfg(feature = "otel")]
     if let Some(endpoint) = otlp_endpoint() {
         tracer.add("otel", OtelBackend::new(OtelOptions::new(endpoint)))?;
     }
     Ok(Traces(tracer.clone()))
 }
 
+#[cfg(feature = "otel")]
 /// Returns the address of the collector, from the standard OpenTelemetry environment variables.
 fn otlp_endpoint() -> Option<String> {
     let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());

@@ -128,7 +128,8 @@ fn the_guard_is_the_hosts_choice() {
                   system:\n{{ style }}\n\nuser[name={{ q }}]:\n{{ q }}\n";
     let prompt = runtime.load_str(source, "t.prompty", ".").expect("it loads");
     let inputs = map(json!({"q": "<b>", "style": "Be <brief>."}));
-    let messages = runtime.prepare(&prompt, &inputs).expect("it renders");
+    let mut messages = runtime.prepare(&prompt, &inputs).expect("it renders");
+    assert_eq!(messages.remove(1).to_text(), Guard::default().advisory());
     assert_eq!(script(&messages), ["system: Be <brief>.", "user: <untrusted>&lt;b&gt;</untrusted>"]);
     assert_eq!(messages[1].metadata, json!({"name": "<b>"}).as_object().cloned());
     let rendered = runtime.render(&prompt, &inputs).expect("it renders");

@@ -84,12 +84,20 @@ class ToolAddresses(TypedDict, total=False):
     allow_hosts: list[str]
 
 
+class GuardOptions(TypedDict, total=False):
+    """The options of the guard."""
+
+    advisory: str
+    #: The role of the message that carries the advisory. `None` does not send it.
+    role: Optional[Literal["system", "developer", "user"]]
+
+
 class RuntimeOptions(TypedDict, total=False):
     """The options of a runtime, which apply to all prompts."""
 
     strict: bool
     lenient: bool
-    guard: Union[bool, str]
+    guard: Union[bool, str, GuardOptions]
     limits: Limits
     thread_roles: Literal["any", "no_instructions"]
     load: LoadOptions
@@ -153,7 +161,7 @@ class TurnOptions(TurnHooks, total=False):
     max_result_bytes: int
     parallel_tool_calls: bool
     context_budget: Union[int, TokenBudget]
-    guard: Union[bool, str]
+    guard: Union[bool, str, GuardOptions]
     tool_timeout: float
     approve_all: bool
     journal: Path

@@ -55,6 +55,7 @@ impl Call<'_> {
     pub(super) fn perform(&self) -> Result<ExitCode, Failure> {
         let tokio = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let status = tokio.block_on(self.show());
+        #[cfg(feature = "mcp")]
         self.runtime.close_mcp_servers();
         status
     }

@@ -53,6 +53,7 @@ pub(super) fn run(args: &ChatArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let traces = traces::start(&runtime, args.call.trace.as_deref())?;
     let mut chat = Chat::new(&runtime, &prompt, conversation, programs, args, &reader, quiet)?;
     let ended = chat.talk(reader);
+    #[cfg(feature = "mcp")]
     runtime.close_mcp_servers();
     traces.flush();
     ended
