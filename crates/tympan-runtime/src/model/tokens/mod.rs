@@ -10,9 +10,11 @@
 //! assert_eq!(Encoding::of_model("gpt-4o").count("A tympan keeps the sheet in its place."), 10);
 //! ```
 
-use std::sync::Arc;
+mod tokenizer;
 
-use bpe_openai::Tokenizer;
+use std::sync::{Arc, LazyLock};
+
+use tokenizer::Tokenizer;
 use tympan_core::turn::ContextBudget;
 use tympan_core::{ContentPart, Message};
 
@@ -67,9 +69,11 @@ impl Encoding {
     }
 
     fn tokenizer(self) -> &'static Tokenizer {
+        static CL100K: LazyLock<Tokenizer> = LazyLock::new(Tokenizer::cl100k);
+        static O200K: LazyLock<Tokenizer> = LazyLock::new(Tokenizer::o200k);
         match self {
-            Self::Cl100k => bpe_openai::cl100k_base(),
-            Self::O200k => bpe_openai::o200k_base(),
+            Self::Cl100k => &CL100K,
+            Self::O200k => &O200K,
         }
     }
 }
@@ -119,6 +123,18 @@ mod tests {
         ("\t\t\n\n\n  x", 4, 4),
         ("<|endoftext|> is only text here", 11, 11),
     ];
+
+    /// The counts are tiktoken's too. `fixtures/tokens/generate.py` writes them.
+    #[test]
+    fn varied_texts_count_as_the_published_encoders_count_them() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/tokens/counts.json");
+        let text = std::fs::read_to_string(path).expect("the fixture exists");
+        let cases: Vec<(String, usize, usize)> = serde_json::from_str(&text).expect("the fixture is JSON");
+        assert!(cases.len() > 900, "{}", cases.len());
+        for (text, cl100k, o200k) in &cases {
+            assert_eq!((Encoding::Cl100k.count(text), Encoding::O200k.count(text)), (*cl100k, *o200k), "{text:?}");
+        }
+    }
 
     #[test]
     fn a_long_word_takes_no_longer_than_a_long_text() {
