@@ -17,12 +17,11 @@ use tympan_runtime::{Guard, Runtime, RuntimeOptions, prepare};
 
 /// Runs every case of a surface and collects the failures.
 fn run(surface: &str, check: impl Fn(&Value) -> Result<(), String>) {
-    let cases = shared::cases("attacks/attacks.json");
-    let failures: Vec<String> = cases
-        .iter()
-        .filter(|case| case["surface"] == surface)
-        .filter_map(|case| check(case).err().map(|reason| format!("{}: {reason}", case["id"])))
-        .collect();
+    let mut cases = shared::attacks();
+    cases.retain(|case| case["surface"] == surface);
+    assert!(!cases.is_empty(), "there are no cases for {surface}");
+    let failures: Vec<String> =
+        cases.iter().filter_map(|case| check(case).err().map(|reason| format!("{}: {reason}", case["id"]))).collect();
     assert!(failures.is_empty(), "{} failed:\n{}", failures.len(), failures.join("\n"));
 }
 

@@ -14,7 +14,7 @@ use tympan_runtime::net::client::{HttpClient, HttpOptions, ProxyPolicy};
 /// Returns the cases whose IDs start with this prefix.
 fn cases(prefix: &str) -> Vec<Value> {
     let named = |case: &Value| case["id"].as_str().is_some_and(|id| id.starts_with(prefix));
-    shared::cases("attacks/attacks.json").into_iter().filter(named).collect()
+    shared::attacks().into_iter().filter(named).collect()
 }
 
 /// Returns the text of a generator and the number of repetitions.

@@ -325,7 +325,7 @@ fn at_every_commit_of_a_database() {
 /// The shared cases.
 #[test]
 fn shared_cases() {
-    for case in shared::cases("attacks/attacks.json") {
+    for case in shared::attacks() {
         let Some(at) = case["inputs"]["kill_at"].as_str().filter(|_| case["class"] == "durability") else { continue };
         assert_eq!(case["inputs"]["script"], "20 steps, 3 tools, 2 parallel");
         assert_eq!((&case["expect"]["lost_results"], &case["expect"]["duplicate_effects"]), (&0.into(), &0.into()));

@@ -285,7 +285,7 @@ fn what_sqlite_reads_as_options_is_a_name() {
 /// The shared cases.
 #[test]
 fn shared_cases() {
-    for case in shared::cases("attacks/attacks.json") {
+    for case in shared::attacks() {
         let Some(fault) = case["inputs"]["store_fault"].as_str() else { continue };
         assert_eq!(case["expect"]["silent_loss"], 0);
         let kept = Kept::new("turn.journal");

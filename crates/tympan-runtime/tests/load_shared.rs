@@ -1,4 +1,6 @@
-//! Third-party conformance vectors and attacks, if they are available in `../shared` next to the repository.
+//! The attack corpus, and third-party conformance vectors if they are available next to the repository.
+
+mod shared;
 
 use std::collections::HashMap;
 use std::fs;
@@ -8,15 +10,6 @@ use std::time::{Duration, Instant};
 use serde_json::Value as Json;
 use tympan_core::Result;
 use tympan_runtime::{EnvPolicy, LoadOptions, LoadedDocument, load_document, load_document_str};
-
-/// Returns the cases of a shared file, or nothing if it does not exist.
-fn shared(path: &str) -> Vec<Json> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared").join(path);
-    match fs::read_to_string(path) {
-        Ok(text) => serde_json::from_str(&text).expect("it is a list of cases"),
-        Err(_) => Vec::new(),
-    }
-}
 
 /// Returns whether `actual` contains everything in `expected`. Maps may contain more.
 fn covers(actual: &Json, expected: &Json) -> bool {
@@ -49,7 +42,7 @@ fn load_case(case: &Json, dir: &Path) -> Result<LoadedDocument> {
 #[test]
 fn conformance_vectors_hold() {
     let dir = tempfile::tempdir().expect("a directory");
-    for case in shared("conformance/prompty.json") {
+    for case in shared::cases("conformance/prompty.json") {
         // `template: jinja2` as a bare string: the text of the specification accepts it, and so do we.
         if case["operation"] != "load" || case["name"] == "template_string_invalid" {
             continue;
@@ -158,7 +151,7 @@ fn check_attack(case: &Json) {
 
 #[test]
 fn attacks_on_loading_fail() {
-    for case in shared("attacks/attacks.json").iter().filter(|case| case["surface"] == "load") {
+    for case in shared::attacks().iter().filter(|case| case["surface"] == "load") {
         check_attack(case);
     }
 }

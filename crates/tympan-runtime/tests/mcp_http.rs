@@ -320,7 +320,7 @@ fn an_address_of_a_prompt_is_not_a_private_one() {
 
 #[test]
 fn no_request_goes_where_the_attack_corpus_wants_it() {
-    for case in shared::cases("attacks/attacks.json") {
+    for case in shared::attacks() {
         if case["surface"] == "tool_url"
             && let Some(address) = case["inputs"]["mcp_server_url"].as_str()
         {

@@ -309,7 +309,7 @@ fn a_document_that_cannot_be_fetched_is_an_error_before_the_model_is_called() {
 fn private_addresses_are_blocked() {
     let runtime = Runtime::default();
     let mut count = 0;
-    for case in shared::cases("attacks/attacks.json").iter().filter(|case| case["surface"] == "tool_url") {
+    for case in shared::attacks().iter().filter(|case| case["surface"] == "tool_url") {
         let Some(address) = case["inputs"]["openapi_server_url"].as_str() else { continue };
         count += 1;
         let paths = json!({ "/": { "get": { "operationId": "go" } } });

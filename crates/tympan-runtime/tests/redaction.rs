@@ -74,7 +74,7 @@ fn nothing_prints_a_credential() {
 /// The attack `redact.url-query`, through a run.
 #[test]
 fn an_address_is_not_shown_with_its_key() {
-    let endpoints = shared::cases("attacks/attacks.json").into_iter().filter(|case| case["id"] == "redact.url-query");
+    let endpoints = shared::attacks().into_iter().filter(|case| case["id"] == "redact.url-query");
     let endpoints = endpoints.map(|case| case["inputs"]["endpoint"].as_str().expect("an address").to_owned());
     let own = format!("http://127.0.0.1:1/x?key={PLAIN_KEY}");
     for endpoint in endpoints.chain([own]) {
@@ -97,7 +97,7 @@ fn an_address_is_not_shown_with_its_key() {
 /// The attacks `http.redirect-…`, through runs of the providers that they name.
 #[test]
 fn no_redirect_carries_the_key_of_a_run_elsewhere() {
-    for case in shared::cases("attacks/attacks.json") {
+    for case in shared::attacks() {
         let (Some(provider), Some(location)) =
             (case["inputs"]["provider"].as_str(), case["inputs"]["location"].as_str())
         else {
@@ -120,7 +120,7 @@ fn no_redirect_carries_the_key_of_a_run_elsewhere() {
 /// The attacks `http.trust-…`, through runs: the key from the environment is not sent.
 #[test]
 fn no_address_in_a_prompt_gets_the_key_of_the_environment() {
-    for case in shared::cases("attacks/attacks.json") {
+    for case in shared::attacks() {
         let Some(endpoint) = case["inputs"]["endpoint"].as_str().filter(|_| case["inputs"]["ambient_key"] == true)
         else {
             continue;

@@ -399,7 +399,7 @@ fn traced(name: &str, value: &Value) -> String {
 
 #[test]
 fn attacks_on_traces_fail() {
-    for case in shared::cases("attacks/attacks.json").iter().filter(|case| case["surface"] == "trace") {
+    for case in shared::attacks().iter().filter(|case| case["surface"] == "trace") {
         let (id, expect) = (&case["id"], &case["expect"]);
         match expect["kind"].as_str().unwrap_or_default() {
             "no_leak" => {

@@ -262,7 +262,7 @@ fn attacks_on_tools_fail() {
     // A turn has no handlers that could hang, and no servers whose descriptions could change. These are tested in
     // `turn.rs` and `mcp.rs`.
     const NOT_OF_A_TURN: [&str; 2] = ["tool.handler-hang", "tool.desc-injection"];
-    for case in shared::cases("attacks/attacks.json") {
+    for case in shared::attacks() {
         let (id, expect) = (case["id"].as_str().unwrap_or_default(), &case["expect"]);
         if !id.starts_with("tool.") || NOT_OF_A_TURN.contains(&id) {
             continue;
@@ -293,7 +293,7 @@ fn attacks_on_tools_fail() {
 
 #[test]
 fn results_cannot_leave_the_guard() {
-    for case in shared::cases("attacks/attacks.json").iter().filter(|case| case["id"] == "guard.tool-result") {
+    for case in shared::attacks().iter().filter(|case| case["id"] == "guard.tool-result") {
         let mut inputs = case["inputs"].clone();
         inputs["declared"] = json!(["safe"]);
         let attacked = attack(&inputs, Some(Guard::default()));

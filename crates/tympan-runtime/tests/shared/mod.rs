@@ -8,6 +8,15 @@ use tympan_core::spec::PromptSpec;
 use tympan_core::spec::schema::{Property, PropertyKind};
 use tympan_core::{Inputs, Prompt};
 
+/// Returns the attack corpus. All of it is there, or the test fails.
+pub(crate) fn attacks() -> Vec<Value> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/attacks/attacks.json");
+    let text = std::fs::read_to_string(path).expect("the attack corpus");
+    let cases: Vec<Value> = serde_json::from_str(&text).expect("a list of cases");
+    assert_eq!(cases.len(), 458, "the attack corpus has another number of cases");
+    cases
+}
+
 /// Returns the cases of a file of the shared data, if it exists.
 pub(crate) fn cases(file: &str) -> Vec<Value> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared").join(file);
