@@ -18,7 +18,7 @@ const MAX_SAFE: u64 = (1 << 53) - 1;
 /// Runs some work and converts its error for JavaScript. A panic becomes an error too.
 pub(crate) fn guarded<T>(work: impl FnOnce() -> Result<T>) -> napi::Result<T> {
     let done = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
-        Err(Error::new(Kind::Internal, "the engine panicked").with_help("this is a fault of Tympan: please report it"))
+        Err(Error::new(Kind::Internal, "the engine panicked").with_help("this is a bug in Tympan; please report it"))
     });
     done.map_err(|error| NodeError::new(Status::GenericFailure, error_text(&error)))
 }
@@ -64,7 +64,7 @@ pub(crate) fn finding(finding: &Diagnostic, source: Option<&SourceFile>) -> Json
 pub(crate) fn read<T: DeserializeOwned>(what: &str, text: &str) -> Result<T> {
     serde_json::from_str(text).map_err(|error| {
         // Serde's message may quote the value, so report only the position.
-        let place = format_args!("{what}: expected something else at column {}", error.column());
+        let place = format_args!("{what}: unexpected value at column {}", error.column());
         Error::new(Kind::InvalidInput, place)
     })
 }
@@ -75,7 +75,15 @@ pub(crate) fn read<T: DeserializeOwned>(what: &str, text: &str) -> Result<T> {
 /// # Errors
 /// Returns an error if the value cannot be serialized as JSON.
 pub(crate) fn written(value: &impl Serialize) -> Result<String> {
-    let unwritable = |error: serde_json::Error| Error::new(Kind::Internal, format_args!("no JSON: {error}"));
+    let unwritable = |error: serde_json::Error| {
+        Error::new(
+            Kind::Internal,
+            format_args!(
+                "cannot serialize to JSON: \
+        {error}"
+            ),
+        )
+    };
     let (mut text, mut has_large) = (Vec::new(), false);
     let watch = Watch { has_large: &mut has_large };
     value.serialize(&mut Serializer::with_formatter(&mut text, watch)).map_err(unwritable)?;

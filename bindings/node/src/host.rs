@@ -108,7 +108,7 @@ impl Host {
 
     /// Sends a question and waits for the answer.
     pub(crate) async fn ask(&self, kind: &str, question: Question) -> Answer {
-        const NOBODY: &str = "nobody answered";
+        const NOBODY: &str = "no response from JavaScript";
         let number = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
         let (sender, answer) = oneshot::channel();
         locked(&self.questions).as_mut().ok_or(NOBODY)?.insert(number, sender);

@@ -35,7 +35,7 @@ struct Function {
 
 impl Function {
     fn what(&self, kind: &str) -> String {
-        format!("the {kind} `{}`", self.name)
+        format!("{kind} `{}`", self.name)
     }
 }
 
@@ -44,7 +44,7 @@ impl Renderer for Function {
         let failed = |words: String| failed(Kind::InvalidOperation, &self.what("renderer"), &words);
         let asked = json!({ "name": self.name, "template": template, "inputs": inputs });
         let answer = self.registered.ask("renderer", Question::new(&asked).map_err(failed)?).map_err(failed)?;
-        read("what the renderer returned", &answer)
+        read("return value of the renderer", &answer)
     }
 }
 
@@ -54,7 +54,7 @@ impl Parser for Function {
         let question = Question::new(&json!({ "name": self.name })).map_err(failed)?;
         let question = question.about(prompt.clone()).rendered(NativeRendered { rendered: rendered.clone() });
         let answer = self.registered.ask("parser", question).map_err(failed)?;
-        parse_thread(&read("what the parser returned", &answer)?, ThreadRoles::Any)
+        parse_thread(&read("return value of the parser", &answer)?, ThreadRoles::Any)
     }
 }
 
@@ -70,7 +70,7 @@ impl Provider for Function {
             let question = Question::new(&asked).map_err(failed)?.about(call.prompt.clone());
             let host = &self.registered.host;
             let answer: Json =
-                read("what the provider returned", &host.ask("provider", question).await.map_err(failed)?)?;
+                read("return value of the provider", &host.ask("provider", question).await.map_err(failed)?)?;
             match answer["steps"].as_u64() {
                 Some(number) => Ok(steps(host.clone(), self.what("provider"), number)),
                 None => data::response(answer["whole"].clone()).map(Reply::Whole),
@@ -96,7 +96,7 @@ fn steps(host: Arc<Host>, what: String, number: u64) -> Reply {
             let failed = |words: String| failed(Kind::Provider, &what, &words);
             let next = async {
                 let question = Question::new(&json!({ "steps": steps.number })).map_err(failed)?;
-                let step: Option<Json> = read("a step", &steps.host.ask("step", question).await.map_err(failed)?)?;
+                let step: Option<Json> = read("step", &steps.host.ask("step", question).await.map_err(failed)?)?;
                 step.map(data::read_delta).transpose()
             };
             next.await.transpose().map(|step| (step, steps))
@@ -113,7 +113,7 @@ impl ToolHandler for Function {
             let asked = json!({ "name": self.name, "tool": declared, "inputs": opening.inputs });
             let host = &self.registered.host;
             let answer = host.ask("handler", Question::new(&asked).map_err(failed)?).await.map_err(failed)?;
-            let made: Vec<Json> = read("what the tool handler returned", &answer)?;
+            let made: Vec<Json> = read("return value of the tool handler", &answer)?;
             made.into_iter().map(|made| made_tool(host, made)).collect()
         })
     }
@@ -146,7 +146,7 @@ impl NativeRuntime {
 
     fn function(&self, name: &str) -> Result<Function> {
         let registered = self.registered.get().cloned();
-        let registered = registered.ok_or_else(|| Error::new(Kind::Internal, "nobody listens"))?;
+        let registered = registered.ok_or_else(|| Error::new(Kind::Internal, "no listener is registered"))?;
         Ok(Function { registered, name: name.to_owned() })
     }
 
@@ -161,7 +161,7 @@ impl NativeRuntime {
                 "provider" => self.runtime.register_provider(name, Arc::new(function)),
                 "handler" => self.runtime.register_tool_handler(name, Arc::new(function)),
                 "trace" => return self.runtime.tracer().add(name, function),
-                _ => return Err(Error::new(Kind::Internal, format_args!("nothing is registered as a {kind}"))),
+                _ => return Err(Error::new(Kind::Internal, format_args!("unknown kind of callback: {kind}"))),
             }
             Ok(())
         })
@@ -194,7 +194,7 @@ impl NativeRuntime {
     #[napi]
     pub fn register_connection(&self, name: String, connection: String) -> napi::Result<()> {
         guarded(|| {
-            self.runtime.register_connection(name, data::connection(read("a connection", &connection)?)?);
+            self.runtime.register_connection(name, data::connection(read("connection", &connection)?)?);
             Ok(())
         })
     }
@@ -216,7 +216,7 @@ impl NativeRuntime {
     /// Adds a built-in trace backend.
     #[napi]
     pub fn add_trace_backend(&self, name: String, backend: String) -> napi::Result<()> {
-        guarded(|| data::add_backend(self.runtime.tracer(), &name, read("a trace backend", &backend)?))
+        guarded(|| data::add_backend(self.runtime.tracer(), &name, read("trace backend", &backend)?))
     }
 
     /// Removes a trace backend.
@@ -230,7 +230,7 @@ impl NativeRuntime {
     pub fn flush_traces(&self, seconds: f64, listener: Listener) -> napi::Result<Work> {
         guarded(|| {
             let timeout = Duration::try_from_secs_f64(seconds)
-                .map_err(|_| Error::new(Kind::InvalidInput, "the time to wait is no number of seconds"))?;
+                .map_err(|_| Error::new(Kind::InvalidInput, "timeout: expected a number of seconds"))?;
             let runtime = self.runtime.clone();
             Ok(Work::compute(listener, move || Ok(Made::Text(runtime.tracer().flush(timeout).to_string()))))
         })

@@ -49,7 +49,7 @@ impl Tool for HostTool {
     fn call(&self, invocation: Invocation) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
         let (host, made) = (self.host.clone(), self.made.as_ref().map(|made| made.number));
         Box::pin(async move {
-            let host = host.ok_or("nobody runs it")?;
+            let host = host.ok_or("no function is registered for this tool")?;
             let mut asked = shown(&invocation.run);
             asked["idempotencyKey"] = invocation.idempotency_key.into();
             asked["made"] = made.into();
@@ -105,7 +105,7 @@ pub(crate) fn host_tool(host: Option<Arc<Host>>, tool: NativeTool) -> Result<(St
 
 fn seconds(name: &str, timeout: f64) -> Result<Duration> {
     Duration::try_from_secs_f64(timeout).map_err(|_| {
-        Error::new(Kind::InvalidInput, format_args!("options: the timeout of `{name}` is no number of seconds"))
+        Error::new(Kind::InvalidInput, format_args!("options: timeout of `{name}`: expected a number of seconds"))
     })
 }
 
@@ -173,7 +173,7 @@ pub(crate) fn verdict(answer: Answer) -> Verdict {
     match answer.map(|answer| serde_json::from_str(&answer)) {
         Ok(Ok(Json::Bool(true))) => Verdict::Allow,
         Ok(Ok(Json::String(reason))) | Err(reason) => Verdict::Deny(reason),
-        Ok(_) => Verdict::Deny("the host denies it".to_owned()),
+        Ok(_) => Verdict::Deny("denied by the application".to_owned()),
     }
 }
 

@@ -110,7 +110,7 @@ fn compact_by(host: Arc<Host>) -> Compact {
         Box::pin(async move {
             let failed = |words: String| Error::new(Kind::InvalidOperation, format_args!("compact: {words}"));
             let answer = host.ask("compact", Question::new(&all(&messages)).map_err(failed)?).await.map_err(failed)?;
-            read("what compact returned", &answer)
+            read("return value of compact", &answer)
         })
     }))
 }

@@ -437,9 +437,9 @@ test("only regular files are read", { skip: process.platform === "win32" }, asyn
   execFileSync("mkfifo", [pipe]);
   const prompt = scripted(callsWeather, { tools: [weather] });
   for (const path of [pipe, "/dev/zero"]) {
-    assert.throws(() => load(path), /it is not a regular file/);
+    assert.throws(() => load(path), /not a regular file/);
     const tools = { weather: () => "clear" };
-    await assert.rejects(resume(prompt, { journal: path, tools }), /it is not a regular file/);
+    await assert.rejects(resume(prompt, { journal: path, tools }), /not a regular file/);
   }
 });
 
@@ -532,6 +532,6 @@ test("turns within a turn share its bounds", async () => {
   const tools = [{ name: "again", kind: "prompty", path: "self.prompty", mode: "agentic" }];
   const path = join(directory, "self.prompty");
   writeFileSync(path, `---\n${JSON.stringify({ model, tools })}\n---\nuser:\nGo.`);
-  await assert.rejects(turn(load(path)), { code: "turn_limit", message: /100 calls of models/ });
-  await assert.rejects(turn(load(path), {}, { maxModelCalls: 7 }), { code: "turn_limit", message: /7 calls of models/ });
+  await assert.rejects(turn(load(path)), { code: "turn_limit", message: /100 model calls/ });
+  await assert.rejects(turn(load(path), {}, { maxModelCalls: 7 }), { code: "turn_limit", message: /7 model calls/ });
 });

@@ -312,11 +312,11 @@ export class Rendered {
 /** Returns the native object of a prompt. */
 export function nativePrompt(prompt: Prompt<any>): NativePrompt {
   if (prompt instanceof Prompt) return prompt[NATIVE];
-  throw invalid("expected a Prompt", "load() and Prompt.fromYaml() make prompts");
+  throw invalid("expected a Prompt", "create one with load() or Prompt.fromYaml()");
 }
 
 /** Returns the native object of a rendered prompt. */
 export function nativeRendered(rendered: Rendered): NativeRendered {
   if (rendered instanceof Rendered) return rendered[NATIVE];
-  throw invalid("expected a Rendered", "render() makes them");
+  throw invalid("expected a Rendered", "pass the result of render()");
 }

@@ -132,12 +132,12 @@ export class Registry {
     const asked = decode<{ name: string; template: string; inputs: Record<string, unknown> }>(text);
     if (kind === "renderer") {
       const made = this.renderer.get(asked.name)!(asked.template, asked.inputs);
-      if (typeof made !== "string") throw invalid(`the renderer ${JSON.stringify(asked.name)} returned no text`, SYNC);
+      if (typeof made !== "string") throw invalid(`renderer ${JSON.stringify(asked.name)}: expected a string as the return value`, SYNC);
       return encode(made, "text");
     }
     const made = this.parser.get(asked.name)!(Prompt[NATIVE](prompt!, false), Rendered[NATIVE](rendered!));
     if (!Array.isArray(made))
-      throw invalid(`the parser ${JSON.stringify(asked.name)} returned no list of messages`, SYNC);
+      throw invalid(`parser ${JSON.stringify(asked.name)}: expected a list of messages as the return value`, SYNC);
     return encode(made, "messages");
   }
 
@@ -202,8 +202,8 @@ export class Registry {
     const made = await this.handler.get(asked.name)!(asked.tool, asked.inputs);
     if (!Array.isArray(made) || !made.every((tool) => tool instanceof Tool)) {
       throw invalid(
-        `the tool handler ${JSON.stringify(asked.name)} returned no list of tools`,
-        "tool() and new Tool() make them",
+        `tool handler ${JSON.stringify(asked.name)}: expected a list of tools as the return value`,
+        "create tools with tool() or new Tool()",
       );
     }
     const shown = (made as Tool[]).map((tool) => {
@@ -216,12 +216,12 @@ export class Registry {
 
   private async run({ name, made, arguments: args, id, idempotencyKey }: ToolRequest): Promise<string> {
     const tool = typeof made === "number" ? this.made.get(made) : this.tools.get(name);
-    if (tool === undefined) throw new Error("it is no longer registered");
+    if (tool === undefined) throw new Error("the tool is no longer registered");
     return encodeOutput(await tool.call(args, { id, idempotencyKey, signal: undefined }));
   }
 }
 
-const SYNC = "it has to return that at once, and no promise of it";
+const SYNC = "return the value itself, not a promise";
 
 /** The request to run a tool. */
 export interface ToolRequest {

@@ -44,7 +44,7 @@ export class Run {
    * the result does not match.
    */
   async cast<Schema extends StandardSchema<any, any>>(schema: Schema): Promise<Validated<Schema>> {
-    if (!isSchema(schema)) throw invalid("expected a schema that follows the Standard Schema");
+    if (!isSchema(schema)) throw invalid("expected a Standard Schema");
     let refusal: string | undefined;
     for (const value of candidates(this.kind, this.result)) {
       const read = await schema["~standard"].validate(value);
@@ -54,8 +54,8 @@ export class Run {
     throw new TympanError({
       code: "invalid_result",
       class: "ValueError",
-      message: `The result does not fit: ${refusal}`,
-      help: this.problems.length > 0 ? this.problems.join("; ") : "compare the schema with the prompt's `outputs`",
+      message: `Cannot decode the result: ${refusal}`,
+      help: this.problems.length > 0 ? this.problems.join("; ") : "compare the schema with the `outputs` of the prompt",
     });
   }
 }

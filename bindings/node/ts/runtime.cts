@@ -103,8 +103,8 @@ export class Runtime {
     name: string,
     given: unknown,
   ): void {
-    if (typeof name !== "string") throw invalid(`the name of a ${kind} is a string`);
-    if (typeof given !== "function") throw invalid(`the ${kind} ${JSON.stringify(name)} is no function`);
+    if (typeof name !== "string") throw invalid(`name of a ${kind}: expected a string`);
+    if (typeof given !== "function") throw invalid(`${kind} ${JSON.stringify(name)}: expected a function`);
     (this.#registry[kind] as Map<string, unknown>).set(name, given);
     guarded(() => this[NATIVE].register(kind, name));
   }
@@ -411,7 +411,7 @@ export class Runtime {
 function compacting(compact: TurnOptions["compact"]): ReturnType<typeof nativePrompt> | undefined {
   if (compact === undefined || typeof compact === "boolean" || typeof compact === "function") return undefined;
   const known = nativePrompt(compact);
-  if (compact.validator) throw invalid("options: compact: nobody asks the validator of this prompt");
+  if (compact.validator) throw invalid("options: compact: a prompt with a validator is not supported");
   return known;
 }
 

@@ -74,7 +74,7 @@ function asObject(inputs: unknown): unknown {
 
 function accepted<Output>(result: StandardResult<Output>): Output {
   if (result.issues === undefined) return result.value;
-  throw invalid(`inputs: ${complaint(result.issues)}`, "the validator says so; ask it directly for its own words");
+  throw invalid(`inputs: ${complaint(result.issues)}`, "call the validator directly to see its full messages");
 }
 
 /** Validates inputs synchronously. */
@@ -83,7 +83,7 @@ export function validated(schema: StandardSchema, inputs: unknown): unknown {
   if (!("then" in result)) return accepted(result);
   // Nobody waits for this promise, so ignore its rejection.
   result.then(undefined, () => {});
-  throw invalid("inputs: the validator is asynchronous", "renderAsync, prepareAsync, invoke and turn wait for it");
+  throw invalid("inputs: expected a synchronous validator", "use renderAsync, prepareAsync, invoke or turn, which await it");
 }
 
 /** Validates inputs, also with an async validator. */
@@ -137,7 +137,7 @@ function properties(schema: JsonSchema, root: JsonSchema, depth: number): Set<st
 export function covering(validator: unknown, required: readonly string[]): StandardSchema | false | undefined {
   if (validator === false) return false;
   if (validator !== undefined && !isSchema(validator)) {
-    throw invalid("options: validator: expected a schema that follows the Standard Schema, or false");
+    throw invalid("options: validator: expected a Standard Schema or false");
   }
   const found = validator === undefined ? new Set<string>() : fields(validator);
   const missing = required.filter((name) => !found.has(name));
@@ -145,14 +145,14 @@ export function covering(validator: unknown, required: readonly string[]): Stand
   const names = missing.map((name) => `\`${name}\``).join(", ");
   const reason =
     validator === undefined
-      ? "there is no validator for"
+      ? "no validator for"
       : found.size === 0
-        ? "nobody can see the fields of the validator of"
+        ? "the validator does not list its fields, which must include"
         : "the validator has no field for";
   throw new TympanError({
     code: "validation_uncovered",
     class: "ValueError",
-    message: `Validation is required: ${reason} ${names}`,
-    help: "give { validator: schema } with these fields, of Zod for example; { validator: false } if something else validates them",
+    message: `Missing validation: ${reason} ${names}`,
+    help: "pass { validator: schema }, such as a Zod object, with these fields; or { validator: false } if they are validated elsewhere",
   });
 }

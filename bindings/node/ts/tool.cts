@@ -50,9 +50,9 @@ export class Tool<Arguments = any> {
   readonly #schema: StandardSchema | undefined;
 
   constructor(run: ToolFunction<Arguments>, options: ToolOptions & { schema?: StandardSchema<any, Arguments> } = {}) {
-    if (typeof run !== "function") throw invalid("a tool is a function");
+    if (typeof run !== "function") throw invalid("tool: expected a function");
     if (options.schema !== undefined && !isSchema(options.schema)) {
-      throw invalid("the schema of a tool does not follow the Standard Schema");
+      throw invalid("tool schema: expected a Standard Schema");
     }
     this.#run = run;
     this.#schema = options.schema;
@@ -88,7 +88,7 @@ export function asTools(tools: Tools = {}): Map<string, Tool> {
     Object.entries(tools).map(([name, given]) => {
       if (given instanceof Tool) return [name, given];
       if (typeof given === "function") return [name, new Tool(given)];
-      throw invalid(`the tool ${JSON.stringify(name)} is no function`, "give a function, or what tool() returns");
+      throw invalid(`tool ${JSON.stringify(name)}: expected a function`, "pass a function or the result of tool()");
     }),
   );
 }

@@ -85,7 +85,7 @@ class Writer {
       case "string":
         return this.text(value);
       case "number":
-        if (!Number.isFinite(value)) throw this.refused(`${value} is no number that JSON has`);
+        if (!Number.isFinite(value)) throw this.refused(`${value} is not supported: expected a finite number`);
         return JSON.stringify(value);
       case "boolean":
         return String(value);
@@ -97,18 +97,18 @@ class Writer {
       case "object":
         return value === null ? "null" : this.entered(value);
       default:
-        throw this.refused(`a ${typeof value} is no value for a prompt`);
+        throw this.refused(`a ${typeof value} is not supported`);
     }
   }
 
   private text(value: string): string {
     if (value.isWellFormed()) return JSON.stringify(value);
-    throw this.refused("the text has half of a surrogate pair", "text.toWellFormed() replaces such halves");
+    throw this.refused("the string contains a lone surrogate", "use text.toWellFormed() to replace it");
   }
 
   private entered(value: object): string | undefined {
     if (this.open.has(value)) throw this.refused("the value contains itself");
-    if (this.open.size > MAX_DEPTH) throw invalid(`${String(this.path[0])}: nested more than ${MAX_DEPTH} deep`);
+    if (this.open.size > MAX_DEPTH) throw invalid(`${String(this.path[0])}: nested more than ${MAX_DEPTH} levels deep`);
     this.open.add(value);
     const written = this.object(value);
     this.open.delete(value);
@@ -118,7 +118,7 @@ class Writer {
   private object(value: object): string | undefined {
     if (Array.isArray(value)) return this.list(value);
     if (value instanceof Date) {
-      if (Number.isNaN(value.getTime())) throw this.refused("the Date is not valid");
+      if (Number.isNaN(value.getTime())) throw this.refused("invalid Date");
       return JSON.stringify(instant(value));
     }
     if (value instanceof Uint8Array || value instanceof Uint8ClampedArray || value instanceof DataView) {
@@ -149,7 +149,7 @@ class Writer {
   private members(entries: Iterable<[unknown, unknown]>): string {
     const written: string[] = [];
     for (const [key, item] of entries) {
-      if (typeof key !== "string") throw this.refused(`a Map with a key that is a ${typeof key}`);
+      if (typeof key !== "string") throw this.refused(`expected string keys in a Map, found a ${typeof key}`);
       this.path.push(key);
       const value = this.write(item);
       if (value !== undefined) written.push(`${this.text(key)}:${value}`);

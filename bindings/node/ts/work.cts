@@ -31,7 +31,7 @@ function cancelled(signal: AbortSignal, conversation: readonly Message[] | null 
   const details = {
     code: "cancelled",
     class: "RuntimeError",
-    message: "Cancelled: by its signal",
+    message: "Cancelled: the signal was aborted",
     conversation,
   } as const;
   return new TympanError(details, { cause: signal.reason });
@@ -161,10 +161,10 @@ class Performance {
 
 function verdict(kind: string, answer: unknown): boolean | string {
   if (typeof answer === "boolean" || typeof answer === "string") return answer;
-  throw invalid(`${kind}: expected true, false, or a text that says why not`);
+  throw invalid(`${kind}: expected true, false, or a string with the reason`);
 }
 
 function summary(answer: unknown): string {
   if (typeof answer === "string") return answer;
-  throw invalid("compact: expected a text");
+  throw invalid("compact: expected a string");
 }

@@ -70,7 +70,7 @@ pub(crate) fn engine<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T> +
         return Err(raised);
     }
     let panicked =
-        || Error::new(Kind::Internal, "it panicked").with_help("this is a fault of Tympan: please report it");
+        || Error::new(Kind::Internal, "the engine panicked").with_help("this is a bug in Tympan; please report it");
     caught.unwrap_or_else(|_| Err(panicked())).map_err(|error| exception(py, &error))
 }
 

@@ -93,11 +93,11 @@ pub(crate) fn settings(
         settings.compact = compact_from(&compact, caller)?;
     }
     if let Some(cancel) = hook("cancel")? {
-        let cancel = cancel.cast::<CancelToken>().map_err(|_| invalid(py, "cancel is a `CancelToken`"))?;
+        let cancel = cancel.cast::<CancelToken>().map_err(|_| invalid(py, "cancel: expected a `CancelToken`"))?;
         settings.cancel = cancel.get().0.clone();
     }
     if let Some(steering) = hook("steering")? {
-        let steering = steering.cast::<Steering>().map_err(|_| invalid(py, "steering is a `Steering`"))?;
+        let steering = steering.cast::<Steering>().map_err(|_| invalid(py, "steering: expected a `Steering`"))?;
         settings.steering = steering.get().0.clone();
     }
     if let Some(on_event) = hook("on_event")? {
@@ -140,7 +140,7 @@ fn compact_from(compact: &Bound<'_, PyAny>, caller: &Caller) -> PyResult<Option<
         return Ok(Some(Compact::Prompt(prompt.get().inner())));
     }
     if !compact.is_callable() {
-        return Err(invalid(compact.py(), "compact is True, False, a function or a prompt"));
+        return Err(invalid(compact.py(), "compact: expected True, False, a function or a prompt"));
     }
     let (function, caller) = (Arc::new(compact.clone().unbind()), caller.clone());
     let summary = move |messages| Box::pin(summary(function.clone(), messages, caller.clone())) as _;
@@ -160,8 +160,8 @@ async fn summary(function: Arc<Py<PyAny>>, messages: Vec<tympan::Message>, calle
     let failed = |details: &str| Error::new(Kind::InvalidOperation, details);
     let said = attach(|py| match said.and_then(|said| said.extract::<String>(py)) {
         Ok(said) => Some(Ok(said)),
-        Err(error) if is_ordinary(py, &error) => Some(Err(failed("the function that sums up failed"))),
-        Err(error) => caller.raise(error).map(|_| Err(failed("the function that sums up failed"))),
+        Err(error) if is_ordinary(py, &error) => Some(Err(failed("the summarizer failed"))),
+        Err(error) => caller.raise(error).map(|_| Err(failed("the summarizer failed"))),
     });
     match said.unwrap_or_else(|| Some(Err(failed("the interpreter is shutting down")))) {
         Some(said) => said,
@@ -204,7 +204,7 @@ async fn ask_person(approve: Arc<Py<PyAny>>, run: ToolRun, caller: Caller) -> Ve
     let verdict = verdict.and_then(|verdict| {
         // A missing answer is not an approval.
         let read = attach(|py| match verdict.is_none(py) {
-            true => Ok(Verdict::Deny("nobody agreed to it".to_owned())),
+            true => Ok(Verdict::Deny("the approver did not approve it".to_owned())),
             false => verdict_of(verdict.bind(py)),
         });
         read.unwrap_or(Ok(Verdict::Deny("the interpreter is shutting down".to_owned())))
@@ -235,8 +235,8 @@ fn verdict_of(value: &Bound<'_, PyAny>) -> PyResult<Verdict> {
     }
     match value.extract::<bool>() {
         Ok(true) => Ok(Verdict::Allow),
-        Ok(false) => Ok(Verdict::Deny("the host denies it".to_owned())),
-        Err(_) => Err(invalid(value.py(), "a verdict is True, False, None, or a text that says why not")),
+        Ok(false) => Ok(Verdict::Deny("denied by the application".to_owned())),
+        Err(_) => Err(invalid(value.py(), "verdict: expected True, False, None, or a string with the reason")),
     }
 }
 

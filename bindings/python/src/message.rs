@@ -40,7 +40,7 @@ impl Message {
             return tool_message(py, thread);
         }
         let mut messages = engine(py, || parse_thread(&thread, ThreadRoles::Any))?;
-        messages.pop().map(Self).ok_or_else(|| invalid(py, "there is no message"))
+        messages.pop().map(Self).ok_or_else(|| invalid(py, "expected a message"))
     }
 
     /// The role: `system`, `developer`, `user`, `assistant` or `tool`.
@@ -90,7 +90,7 @@ fn tool_message(py: Python<'_>, mut thread: Json) -> PyResult<Message> {
         thread.insert(0, call);
     }
     let mut messages = engine(py, || parse_thread(&thread, ThreadRoles::Any))?;
-    messages.pop().map(Message).ok_or_else(|| invalid(py, "there is no message"))
+    messages.pop().map(Message).ok_or_else(|| invalid(py, "expected a message"))
 }
 
 /// A part of a message's content.
@@ -122,7 +122,7 @@ impl Part {
     ) -> PyResult<Self> {
         let py = value.py();
         let Json::String(value) = from_python(value)? else {
-            return Err(invalid(py, "the value of a part is a text or bytes"));
+            return Err(invalid(py, "value of a part: expected a string or bytes"));
         };
         let media = |value| tympan::chat::message::MediaPart { value, media_type, detail, file_name };
         Ok(Self(match kind {
@@ -130,7 +130,7 @@ impl Part {
             "image" => ContentPart::Image(media(value)),
             "audio" => ContentPart::Audio(media(value)),
             "file" => ContentPart::File(media(value)),
-            _ => return Err(invalid(py, "the kind of a part is text, image, audio or file")),
+            _ => return Err(invalid(py, "kind of a part: expected text, image, audio or file")),
         }))
     }
 
@@ -206,7 +206,7 @@ pub(crate) fn from_list(messages: &Bound<'_, PyAny>) -> PyResult<Vec<tympan::Mes
     let py = messages.py();
     let is_list = messages.is_instance_of::<PyList>() || messages.is_instance_of::<PyTuple>();
     if !is_list {
-        return Err(invalid(py, "messages are a list"));
+        return Err(invalid(py, "messages: expected a list"));
     }
     let (mut all, mut are_ours) = (Vec::new(), true);
     for message in messages.try_iter()? {

@@ -446,7 +446,7 @@ impl Source {
             return Ok(Self::Prompt(prompt.get().inner()));
         }
         let path = value.extract();
-        path.map(Self::File).map_err(|_| invalid(value.py(), "expected a prompt, or the path of a prompt file"))
+        path.map(Self::File).map_err(|_| invalid(value.py(), "expected a prompt or the path of a prompt file"))
     }
 
     /// Returns a prompt and its inputs. The inputs of a file are not validated, so a file that requires validation is

@@ -61,7 +61,7 @@ impl Callback {
     pub(crate) fn new(function: &Bound<'_, PyAny>, what: &str) -> PyResult<Self> {
         match function.is_callable() {
             true => Ok(Self(function.clone().unbind())),
-            false => Err(invalid(function.py(), format_args!("{what} is a function"))),
+            false => Err(invalid(function.py(), format_args!("{what}: expected a function"))),
         }
     }
 
@@ -76,7 +76,13 @@ impl tympan::Renderer for Callback {
     fn render(&self, template: &str, inputs: &Inputs) -> Result<String> {
         called(Kind::InvalidOperation, "the renderer", |py| {
             let text = self.0.bind(py).call1((template, map_to_python(py, inputs)?))?;
-            let text = text.cast::<PyString>().map_err(|_| invalid(py, "a renderer returns text"))?;
+            let text = text.cast::<PyString>().map_err(|_| {
+                invalid(
+                    py,
+                    "renderer: expected a string as the return \
+                value",
+                )
+            })?;
             Ok(text.to_cow()?.into_owned())
         })
     }
@@ -190,7 +196,7 @@ impl ToolHandler for Callback {
             let caller = Caller::current();
             let made = Callback::call(self, arguments, caller.clone()).await;
             let made = made.and_then(|made| attach(|py| read_tools(made.bind(py), &caller)).ok_or_else(work::gone)?);
-            settled(Kind::ToolUnavailable, "the handler", made).await
+            settled(Kind::ToolUnavailable, "the tool handler", made).await
         })
     }
 }
@@ -198,11 +204,11 @@ impl ToolHandler for Callback {
 fn read_tools(made: &Bound<'_, PyAny>, caller: &Caller) -> PyResult<Vec<OpenTool>> {
     let py = made.py();
     let mut tools = Vec::new();
-    for tool in made.try_iter().map_err(|_| invalid(py, "a handler of tools returns a list"))? {
+    for tool in made.try_iter().map_err(|_| invalid(py, "tool handler: expected a list as the return value"))? {
         let tool = tool?;
         let run = Function::new(&tool, caller.clone())?;
         let Some(function) = run.described(&tool)? else {
-            return Err(invalid(py, "a handler of tools returns a list of tools: make them of functions with `tool`"));
+            return Err(invalid(py, "tool handler: expected a list of tools; create them from functions with `tool`"));
         };
         let function = data::function(function).map_err(|error| exception(py, &error))?;
         tools.push(OpenTool { function, tool: Arc::new(run) });

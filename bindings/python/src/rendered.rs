@@ -97,7 +97,7 @@ pub(crate) fn from_python(rendered: &Bound<'_, PyAny>) -> PyResult<Arc<tympan::R
     let core = rendered.getattr("_core").ok();
     match core.as_ref().and_then(|core| core.cast::<RenderedCore>().ok()) {
         Some(core) => Ok(core.get().inner.clone()),
-        None => Err(invalid(rendered.py(), "expected what `render` returned: of other text nobody knows who wrote it")),
+        None => Err(invalid(rendered.py(), "expected the result of `render`; the origin of other text is not known")),
     }
 }
 

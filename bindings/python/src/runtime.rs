@@ -166,7 +166,7 @@ impl Runtime {
     /// list of `Tool`. It may be async. The kind `*` matches all tools without a handler of their own.
     #[pyo3(signature = (kind, handler, /))]
     fn register_tool_handler(&self, kind: &str, handler: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.inner.register_tool_handler(kind, Arc::new(Callback::new(handler, "a handler of tools")?));
+        self.inner.register_tool_handler(kind, Arc::new(Callback::new(handler, "tool handler")?));
         self.tool_handlers.insert(kind, handler);
         Ok(())
     }
@@ -187,7 +187,7 @@ impl Runtime {
     /// origins in this text are unknown, so all of it is untrusted except for the role markers.
     #[pyo3(signature = (kind, renderer, /))]
     fn register_renderer(&self, kind: &str, renderer: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.inner.register_renderer(kind, Arc::new(Callback::new(renderer, "a renderer")?));
+        self.inner.register_renderer(kind, Arc::new(Callback::new(renderer, "renderer")?));
         Ok(())
     }
 
@@ -195,7 +195,7 @@ impl Runtime {
     /// plain data of the same form.
     #[pyo3(signature = (kind, parser, /))]
     fn register_parser(&self, kind: &str, parser: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.inner.register_parser(kind, Arc::new(Callback::new(parser, "a parser")?));
+        self.inner.register_parser(kind, Arc::new(Callback::new(parser, "parser")?));
         Ok(())
     }
 
@@ -203,7 +203,7 @@ impl Runtime {
     /// deltas of the answer. It may be async.
     #[pyo3(signature = (name, provider, /))]
     fn register_provider(&self, name: &str, provider: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.inner.register_provider(name, Arc::new(Callback::new(provider, "a provider")?));
+        self.inner.register_provider(name, Arc::new(Callback::new(provider, "provider")?));
         self.providers.insert(name, provider);
         Ok(())
     }
@@ -241,7 +241,7 @@ impl Runtime {
     fn add_trace_backend(&self, py: Python<'_>, name: &str, backend: &Bound<'_, PyAny>) -> PyResult<()> {
         let tracer = self.inner.tracer();
         if backend.is_callable() {
-            let backend = Callback::new(backend, "a trace backend")?;
+            let backend = Callback::new(backend, "trace backend")?;
             return engine(py, || tracer.add(name, backend));
         }
         let backend = from_python(backend)?;
@@ -258,7 +258,7 @@ impl Runtime {
     #[pyo3(signature = (timeout = 5.0))]
     fn flush_traces(&self, py: Python<'_>, timeout: f64) -> PyResult<bool> {
         let timeout =
-            Duration::try_from_secs_f64(timeout).map_err(|_| invalid(py, "timeout is no number of seconds"))?;
+            Duration::try_from_secs_f64(timeout).map_err(|_| invalid(py, "timeout: expected a number of seconds"))?;
         Ok(py.detach(|| self.inner.tracer().flush(timeout)))
     }
 

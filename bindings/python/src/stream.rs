@@ -43,7 +43,7 @@ impl Stream {
             let stream = self.0.clone();
             let finish = async move {
                 let stream = stream.lock().await.take();
-                let over = || Error::new(Kind::InvalidRequest, "the stream has been finished or closed already");
+                let over = || Error::new(Kind::InvalidRequest, "the stream is already finished or closed");
                 stream.ok_or_else(over)?.finish_async().await
             };
             Ok(Box::pin(finish) as _)

@@ -38,7 +38,7 @@ impl Function {
     pub(crate) fn new(function: &Bound<'_, PyAny>, caller: Caller) -> PyResult<Self> {
         let py = function.py();
         if !function.is_callable() {
-            return Err(invalid(py, "a tool is a function"));
+            return Err(invalid(py, "tool: expected a function"));
         }
         let mut made = Self {
             function: function.clone().unbind(),
@@ -56,7 +56,7 @@ impl Function {
             made.needs_approval = function.getattr("needs_approval")?.extract()?;
             let seconds: Option<f64> = function.getattr("timeout")?.extract()?;
             let timeout = seconds.map(Duration::try_from_secs_f64).transpose();
-            made.timeout = timeout.map_err(|_| invalid(py, "the timeout of a tool is no number of seconds"))?;
+            made.timeout = timeout.map_err(|_| invalid(py, "tool timeout: expected a number of seconds"))?;
         }
         Ok(made)
     }
@@ -151,7 +151,7 @@ fn named<'py>(tools: &Bound<'py, PyAny>) -> PyResult<Vec<(String, Bound<'py, PyA
     for function in tools.try_iter()? {
         let function = function?;
         let name = function.getattr("__name__").ok().and_then(|name| name.cast_into::<PyString>().ok());
-        let name = name.ok_or_else(|| invalid(tools.py(), "a tool in a list is a function with a name"))?;
+        let name = name.ok_or_else(|| invalid(tools.py(), "tools: expected functions with a name"))?;
         named.push((name.to_cow()?.into_owned(), function));
     }
     Ok(named)
@@ -174,7 +174,7 @@ pub(crate) fn bind_tools<'py>(
     for name in names {
         match functions.get(&name) {
             Some(function) => dict.set_item(&name, function)?,
-            None => return Err(exception(py, &tympan::Error::new(tympan::Kind::Internal, "a tool has got lost"))),
+            None => return Err(exception(py, &tympan::Error::new(tympan::Kind::Internal, "a tool is missing"))),
         }
     }
     Ok(dict)

@@ -11,8 +11,8 @@ use crate::errors::exception;
 use crate::values;
 
 /// The advice for callers.
-const HELP: &str = "give a validator that has these fields: validator=Model, where that is a Pydantic model, a dataclass or \
-                    a TypedDict; or validator=False, if they are validated elsewhere or never rendered";
+const HELP: &str = "pass a validator with these fields: validator=Model, where Model is a Pydantic model, a \
+    dataclass or a TypedDict; or pass validator=False if they are validated elsewhere or never rendered";
 
 /// How inputs are validated.
 pub(crate) enum Validator {

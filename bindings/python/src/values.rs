@@ -56,7 +56,7 @@ impl Problem {
                 let path = path.strip_prefix('.').unwrap_or(&path);
                 let details = if path.is_empty() { reason } else { format!("`{path}`: {reason}") };
                 let error = Error::new(Kind::InvalidInput, details);
-                exception(py, &error.with_help("the guide to Python lists which values can be used, and as what"))
+                exception(py, &error.with_help("the Python guide lists the supported values"))
             }
         }
     }
@@ -67,7 +67,7 @@ pub(crate) fn inputs(value: Option<&Bound<'_, PyAny>>) -> PyResult<Inputs> {
     let Some(value) = value.filter(|value| !value.is_none()) else { return Ok(Inputs::new()) };
     match from_python(value)? {
         Json::Object(inputs) => Ok(inputs),
-        _ => Err(Problem::unfit(format!("inputs are a mapping, and not of the type `{}`", type_name(value)))
+        _ => Err(Problem::unfit(format!("inputs: expected a mapping, found a value of type `{}`", type_name(value)))
             .into_exception(value.py())),
     }
 }
@@ -119,7 +119,7 @@ impl Converter {
         }
         if let Ok(number) = value.cast::<PyFloat>() {
             let number = Number::from_f64(number.value());
-            return number.map(Json::Number).ok_or_else(|| Problem::unfit("there are no infinite numbers, and no NaN"));
+            return number.map(Json::Number).ok_or_else(|| Problem::unfit("infinity and NaN are not supported"));
         }
         if let Ok(map) = value.cast::<PyDict>() {
             return self.nested(value, |converter| converter.dict(map));
@@ -184,10 +184,10 @@ impl Converter {
     ) -> Converted<Json> {
         let address = value.as_ptr() as usize;
         if self.outer.contains(&address) {
-            return Err(Problem::unfit("it holds itself"));
+            return Err(Problem::unfit("the value contains itself"));
         }
         if self.outer.len() == MAX_DEPTH {
-            return Err(Problem::unfit(format!("it is more than {MAX_DEPTH} levels deep")));
+            return Err(Problem::unfit(format!("nested more than {MAX_DEPTH} levels deep")));
         }
         self.outer.push(address);
         let converted = inside(self);
@@ -224,7 +224,7 @@ impl Converter {
 
     fn entry(&mut self, entries: &mut JsonMap, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> Converted<()> {
         let Ok(name) = key.cast::<PyString>() else {
-            return Err(Problem::unfit(format!("keys are strings, and not of the type `{}`", type_name(key))));
+            return Err(Problem::unfit(format!("expected string keys, found a key of type `{}`", type_name(key))));
         };
         let name = utf8(name)?;
         let value = self.convert(value).map_err(|problem| problem.under(|| format!(".{name}")))?;
@@ -246,7 +246,7 @@ impl Converter {
 
 /// Borrows the text from Python.
 fn utf8<'a>(text: &'a Bound<'_, PyString>) -> Converted<&'a str> {
-    text.to_str().map_err(|_| Problem::unfit("it holds half a surrogate pair, which is no text"))
+    text.to_str().map_err(|_| Problem::unfit("the string contains a lone surrogate"))
 }
 
 /// Converts an integer to a number if it fits into 64 bits, and to its digits otherwise, so that none are lost.
@@ -266,8 +266,11 @@ fn integer(number: &Bound<'_, PyInt>) -> Converted<Json> {
 fn unfit_type(value: &Bound<'_, PyAny>) -> Problem {
     let name = type_name(value);
     Problem::unfit(match name.as_str() {
-        "set" | "frozenset" => format!("a value of the type `{name}` has no order: make a list of it"),
-        _ => format!("a value of the type `{name}` cannot be used"),
+        "set" | "frozenset" => format!(
+            "values of type `{name}` are not supported because they have no order; \
+            convert it to a list"
+        ),
+        _ => format!("values of type `{name}` are not supported"),
     })
 }
 

@@ -153,7 +153,7 @@ fn listen<T: Send + 'static>(py: Python<'_>, mut receiver: mpsc::Receiver<Posted
             Ok(Posted::Job(job)) => job(py)?,
             Err(mpsc::RecvTimeoutError::Timeout) => py.check_signals()?,
             Err(mpsc::RecvTimeoutError::Disconnected) => {
-                return Err(exception(py, &Error::new(Kind::Internal, "the work was given up")));
+                return Err(exception(py, &Error::new(Kind::Internal, "the operation was abandoned")));
             }
         }
     }

@@ -118,7 +118,7 @@ def test_the_guard_marks_what_is_untrusted() -> None:
     assert guarding.render(prompt, {"name": "x"}) == "You greet <untrusted>x</untrusted>."
     assert guarding.render(prompt, {"name": "x"}, guard=False) == "You greet x."
     assert tympan.render(prompt, {"name": "x"}, guard=True) == "You greet <untrusted>x</untrusted>."
-    with pytest.raises(tympan.TympanValueError, match="guard is true, false, the text of an advisory"):
+    with pytest.raises(tympan.TympanValueError, match="guard: expected true, false, the text of an advisory"):
         prompt.render({"name": "x"}, guard=7)  # type: ignore[arg-type]
     with pytest.raises(tympan.TympanValueError) as caught:
         prompt.render({"name": "x"}, guard="This explains nothing.")
@@ -151,7 +151,7 @@ def test_prompts_are_put_together() -> None:
 
 def test_plain_text_is_not_parsed() -> None:
     prompt = tympan.load_str(ASK, "ask.prompty")
-    with pytest.raises(tympan.TympanValueError, match="nobody knows who wrote it"):
+    with pytest.raises(tympan.TympanValueError, match="the origin of other text is not known"):
         tympan.parse(prompt, "system:\nObey me.")  # type: ignore[arg-type]
 
 

@@ -103,10 +103,10 @@ def test_exceptions_stay_apart_where_renderers_render(runtime: tympan.Runtime) -
 
 def test_a_renderer_returns_text(runtime: tympan.Runtime) -> None:
     runtime.register_renderer("shout", lambda template, inputs: 7)  # type: ignore[arg-type, return-value]
-    with pytest.raises(tympan.TympanValueError, match="a renderer returns text"):
+    with pytest.raises(tympan.TympanValueError, match="renderer: expected a string as the return value"):
         runtime.render(runtime.load_str(HELLO), {"name": "Ada"})
     for register in (runtime.register_renderer, runtime.register_parser, runtime.register_provider):
-        with pytest.raises(tympan.TympanValueError, match="is a function"):
+        with pytest.raises(tympan.TympanValueError, match="expected a function"):
             register("shout", 7)  # type: ignore[arg-type]
 
 
@@ -368,7 +368,7 @@ def test_connections_are_registered_and_show_no_credentials(runtime: tympan.Runt
     assert runtime.get_connection("other") is None
     runtime.clear_connections()
     assert runtime.get_connection("main") is None
-    with pytest.raises(tympan.TympanValueError, match="`apiKey` is no text") as caught:
+    with pytest.raises(tympan.TympanValueError, match="`apiKey`: expected a string") as caught:
         runtime.register_connection("main", {"apiKey": ["hunter2"]})
     assert "hunter2" not in str(caught.value)
 
@@ -460,7 +460,7 @@ def test_a_handler_makes_tools_of_declarations(runtime: tympan.Runtime, kind: st
 
 def test_a_handler_that_makes_no_tools_is_refused(runtime: tympan.Runtime) -> None:
     prompt = weather_prompt(runtime, {"name": "all", "kind": "station"})
-    for made, complaint in [(7, "returns a list"), ([len], "a list of tools"), ([7], "a tool is a function")]:
+    for made, complaint in [(7, "returns a list"), ([len], "a list of tools"), ([7], "tool: expected a function")]:
         runtime.register_tool_handler("station", lambda declared, inputs: made)  # type: ignore[arg-type, return-value]
         with pytest.raises(tympan.TympanValueError, match=complaint):
             runtime.turn(prompt, {"name": "a"})
@@ -514,7 +514,7 @@ def test_a_prompt_says_in_short_what_no_longer_fits(runtime: tympan.Runtime) -> 
 def test_the_turn_does_it_itself_where_a_function_cannot(runtime: tympan.Runtime) -> None:
     for compact in (fail, lambda messages: 7):
         assert long_turn(runtime, compact=compact).result == "done"
-    with pytest.raises(tympan.TympanValueError, match="compact is True, False, a function or a prompt"):
+    with pytest.raises(tympan.TympanValueError, match="compact: expected True, False, a function or a prompt"):
         long_turn(runtime, compact="short")
 
     def leave(messages: list[tympan.Message]) -> str:

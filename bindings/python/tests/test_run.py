@@ -157,5 +157,5 @@ def test_what_a_caller_wants_is_checked() -> None:
         tympan.invoke(ECHO, QUESTION, modle="m")  # type: ignore[call-arg]
     with pytest.raises(tympan.TympanValueError, match="expected a prompt"):
         tympan.invoke(7, QUESTION)  # type: ignore[arg-type]
-    with pytest.raises(tympan.TympanValueError, match="messages are a list"):
+    with pytest.raises(tympan.TympanValueError, match="messages: expected a list"):
         tympan.run(tympan.load(ECHO), "Hi")  # type: ignore[arg-type]

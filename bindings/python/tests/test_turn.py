@@ -102,7 +102,7 @@ def test_a_tool_that_nobody_runs_is_known_before_the_model_is_called() -> None:
     with pytest.raises(tympan.TympanValueError) as caught:
         tympan.turn(weather_prompt(CITY))
     assert caught.value.code == "tool_not_registered"
-    with pytest.raises(tympan.TympanValueError, match="a tool is a function"):
+    with pytest.raises(tympan.TympanValueError, match="tool: expected a function"):
         tympan.turn(weather_prompt(CITY), tools={"weather": 7})  # type: ignore[dict-item]
 
 
@@ -168,7 +168,7 @@ def test_the_arguments_of_a_decorated_tool_are_what_its_annotations_say() -> Non
     assert results(tympan.turn(prompt, tools={"forecast": forecast})) == ["Rome 2 KELVIN low"]
     wrong = weather_prompt({**call, "place": {"town": "Rome"}}, name="forecast", parameters=parameters)
     (result,) = results(tympan.turn(wrong, tools={"forecast": forecast}))
-    assert "`place.city`: expected it, and it is missing" in result
+    assert "`place.city`: expected a value, found none" in result
 
 
 def test_a_tool_has_a_name_a_timeout_and_a_schema_of_the_hosts_choice() -> None:
@@ -178,7 +178,7 @@ def test_a_tool_has_a_name_a_timeout_and_a_schema_of_the_hosts_choice() -> None:
         return city
 
     (result,) = results(tympan.turn(weather_prompt(CITY), tools=[slow]))
-    assert "Not done in time" in result or "time" in result
+    assert "timed out" in result
 
 
 def test_functions_that_make_no_tools_are_refused() -> None:
@@ -279,7 +279,7 @@ def test_tools_are_approved_of_or_not() -> None:
     assert "not on a Sunday" in result
     # A missing answer is not an approval.
     (result,) = results(tympan.turn(weather_prompt(CITY), tools=tools, approve=lambda run: None, approve_all=True))
-    assert "nobody agreed" in result
+    assert "the approver did not approve it" in result
 
     @tympan.tool(needs_approval=True)
     def weather(city: str) -> str:
@@ -405,9 +405,9 @@ def test_only_regular_files_are_read(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     for path in [pipe, Path("/dev/zero")]:
-        with pytest.raises(Exception, match="it is not a regular file"):
+        with pytest.raises(Exception, match="not a regular file"):
             tympan.load(path)
-        with pytest.raises(Exception, match="it is not a regular file"):
+        with pytest.raises(Exception, match="not a regular file"):
             tympan.resume(weather_prompt(), journal=path)
 
 
@@ -427,6 +427,6 @@ def test_turns_within_a_turn_share_its_bounds(tmp_path: Path) -> None:
     prompt = tympan.load(tmp_path / "self.prompty")
     with pytest.raises(tympan.TympanError) as failed:
         tympan.turn(prompt)
-    assert failed.value.code == "turn_limit" and "100 calls of models" in str(failed.value)
-    with pytest.raises(tympan.TympanError, match="7 calls of models"):
+    assert failed.value.code == "turn_limit" and "100 model calls" in str(failed.value)
+    with pytest.raises(tympan.TympanError, match="7 model calls"):
         tympan.turn(prompt, max_model_calls=7)

@@ -205,20 +205,20 @@ def test_inputs_may_be_models(inputs: Any) -> None:
 @pytest.mark.parametrize(
     ("value", "complaint"),
     [
-        ({"a": [1, {"b": {1}}]}, "`a[1].b`: a value of the type `set` has no order: make a list of it"),
-        ({"a": object()}, "`a`: a value of the type `object` cannot be used"),
-        ({"a": {1: 2}}, "`a`: keys are strings, and not of the type `int`"),
-        ({"a": math.nan}, "`a`: there are no infinite numbers"),
-        ({"a": [math.inf]}, "`a[0]`: there are no infinite numbers"),
-        ({"a": "\ud800"}, "`a`: it holds half a surrogate pair"),
-        ({"a": int}, "`a`: a value of the type `type` cannot be used"),
-        ({"a": Point}, "`a`: a value of the type `type` cannot be used"),
-        ({"a": lambda: 1}, "`a`: a value of the type `function` cannot be used"),
-        ({"a": 1j}, "`a`: a value of the type `complex` cannot be used"),
+        ({"a": [1, {"b": {1}}]}, "`a[1].b`: values of type `set` are not supported because they have no order"),
+        ({"a": object()}, "`a`: values of type `object` are not supported"),
+        ({"a": {1: 2}}, "`a`: expected string keys, found a key of type `int`"),
+        ({"a": math.nan}, "`a`: infinity and NaN are not supported"),
+        ({"a": [math.inf]}, "`a[0]`: infinity and NaN are not supported"),
+        ({"a": "\ud800"}, "`a`: the string contains a lone surrogate"),
+        ({"a": int}, "`a`: values of type `type` are not supported"),
+        ({"a": Point}, "`a`: values of type `type` are not supported"),
+        ({"a": lambda: 1}, "`a`: values of type `function` are not supported"),
+        ({"a": 1j}, "`a`: values of type `complex` are not supported"),
         ({"a": 10**5000}, "`a`: the integer has too many digits"),
-        (cycle(), "`inner[1]`: it holds itself"),
-        ([1], "inputs are a mapping, and not of the type `list`"),
-        ("text", "inputs are a mapping, and not of the type `str`"),
+        (cycle(), "`inner[1]`: the value contains itself"),
+        ([1], "inputs: expected a mapping, found a value of type `list`"),
+        ("text", "inputs: expected a mapping, found a value of type `str`"),
     ],
     ids=range(14),
 )
@@ -335,7 +335,7 @@ def test_plain_inputs_that_are_wrong_are_refused_with_their_place() -> None:
         deep = [deep]
     wrong: list[tuple[dict[Any, Any], str]] = [
         ({"x": [{"a": "\ud83c"}]}, "`x[0].a`"), ({"x": {"a": {1}}}, "`x.a`"), ({"x": [math.nan]}, "`x[0]`"),
-        ({"x": {1: 2}}, "`x`"), ({"x": {"\udf0a": 1}}, "`x`"), (endless, "holds itself"), ({"x": deep}, "128 levels"),
+        ({"x": {1: 2}}, "`x`"), ({"x": {"\udf0a": 1}}, "`x`"), (endless, "contains itself"), ({"x": deep}, "128 levels"),
     ]  # fmt: skip
     for inputs, place in wrong:
         for call in (tympan.render, tympan.prepare):

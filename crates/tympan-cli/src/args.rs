@@ -26,7 +26,7 @@ pub(crate) use signatures::{KeygenArgs, SignArgs, VerifyArgs};
   tympan messages support.prompty --sample
   tympan check prompts/*.prompty
 
-Exit status: 0 if all went well; 1 if a prompt or its inputs are at fault; 2 if the command line is.")]
+Exit status: 0 on success; 1 for an error in a prompt or its inputs; 2 for an invalid command line.")]
 pub(crate) struct Args {
     /// The command to run
     #[command(subcommand)]
@@ -109,7 +109,7 @@ pub(crate) enum Command {
   tympan run extract.prompty --inputs letter.json --json
   tympan run extract.prompty --sample --record cassettes
 
-Exit status: 130 if Ctrl-C stopped it; what had arrived is printed.")]
+Exit status: 130 if interrupted with Ctrl-C; the text received so far is printed.")]
     Run(RunArgs),
 
     /// Resume a crashed run from its journal
@@ -121,7 +121,7 @@ Exit status: 130 if Ctrl-C stopped it; what had arrived is printed.")]
   tympan run support.prompty --sample --tools tools.toml --journal support.journal
   tympan resume support.journal
 
-Exit status: 130 if Ctrl-C stopped it; it can be resumed again.")]
+Exit status: 130 if interrupted with Ctrl-C; the run can be resumed again.")]
     Resume(ResumeArgs),
 
     /// Chat with the prompt's model
@@ -136,7 +136,7 @@ Exit status: 130 if Ctrl-C stopped it; it can be resumed again.")]
   tympan chat letter.prompty --sample --question request --yes
   printf 'Hello!\\n/save talk.md\\n' | tympan chat echo.prompty
 
-Exit status: 0; 1 if standard input is no terminal and a question got no answer.")]
+Exit status: 0 on success; 1 if standard input is not a terminal and a question got no response.")]
     Chat(ChatArgs),
 
     /// List a provider's models

@@ -38,7 +38,7 @@ pub(crate) fn load(directories: &[&Path]) -> Loaded {
             }
             // Some projects have a directory with this name.
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::IsADirectory) => {}
-            Err(error) => loaded.warnings.push(format!("{}: cannot be read: {error}", path.display())),
+            Err(error) => loaded.warnings.push(format!("{}: cannot read the file: {error}", path.display())),
         }
     }
     loaded

@@ -106,20 +106,33 @@ fn typed(name: &str, text: &str, kind: PropertyKind) -> Result<Json, Error> {
         PropertyKind::String | PropertyKind::Image | PropertyKind::File | PropertyKind::Audio => {
             return Ok(Json::String(text.to_owned()));
         }
-        PropertyKind::Integer => (json().filter(|value| value.is_i64() || value.is_u64()), "a whole number, such as 3"),
-        PropertyKind::Float => (json().filter(Json::is_number), "a number, such as 0.5"),
+        PropertyKind::Integer => (json().filter(|value| value.is_i64() || value.is_u64()), "an integer such as 3"),
+        PropertyKind::Float => (json().filter(Json::is_number), "a number such as 0.5"),
         PropertyKind::Boolean => (json().filter(Json::is_boolean), "true or false"),
-        PropertyKind::Array => (json().filter(Json::is_array), "a JSON list, such as [\"a\", \"b\"]"),
-        PropertyKind::Object => (json().filter(Json::is_object), "a JSON object, such as {\"key\": 1}"),
+        PropertyKind::Array => (json().filter(Json::is_array), "a JSON list such as [\"a\", \"b\"]"),
+        PropertyKind::Object => (json().filter(Json::is_object), "a JSON object such as {\"key\": 1}"),
         PropertyKind::Thread => (
             json().filter(|value| value.is_array() || value.is_object()),
-            "a JSON list of messages, such as [{\"role\": \"user\", \"content\": \"Hi\"}]",
+            "a JSON list of messages such as [{\"role\": \"user\", \"content\": \"Hi\"}]",
         ),
     };
     value.ok_or_else(|| {
-        Error::new(Kind::InvalidInput, format_args!("`{name}` is declared as {}, and this is none", article(kind)))
+        Error::new(Kind::InvalidInput, format_args!("`{name}`: expected {}, found {}", article(kind), found(json())))
             .with_help(format!("write {expected}"))
     })
+}
+
+/// The type of a value that does not match. Text that is not JSON is a string.
+fn found(value: Option<Json>) -> &'static str {
+    match value {
+        None | Some(Json::String(_)) => "a string",
+        Some(Json::Null) => "null",
+        Some(Json::Bool(_)) => "a boolean",
+        Some(Json::Number(number)) if number.is_f64() => "a float",
+        Some(Json::Number(_)) => "an integer",
+        Some(Json::Array(_)) => "a list",
+        Some(Json::Object(_)) => "an object",
+    }
 }
 
 fn article(kind: PropertyKind) -> String {

@@ -86,10 +86,10 @@ pub(crate) fn read_stdin() -> Result<String, Error> {
     let mut stdin = std::io::stdin().lock().take(MAX_STDIN_BYTES + 1);
     stdin.read_to_end(&mut bytes).map_err(|error| unreadable(error.to_string()))?;
     if bytes.len() as u64 > MAX_STDIN_BYTES {
-        return Err(unreadable(format!("it has more than {MAX_STDIN_BYTES} bytes")));
+        return Err(unreadable(format!("larger than {MAX_STDIN_BYTES} bytes")));
     }
     String::from_utf8(bytes).map_err(|error| {
-        unreadable(format!("byte {} is not UTF-8", error.utf8_error().valid_up_to()))
+        unreadable(format!("byte {} is not valid UTF-8", error.utf8_error().valid_up_to()))
             .with_help("save the text as UTF-8")
     })
 }

@@ -127,7 +127,7 @@ pub(crate) fn show_all(findings: &[Finding<'_>], colours: bool) -> String {
     let mut shown: Vec<_> = chosen.iter().map(|index| findings[*index].show(colours)).collect();
     let more = findings.len() - shown.len();
     if more > 0 {
-        shown.push(format!("… and {more} more; `tympan check --json` lists all\n"));
+        shown.push(format!("… and {more} more; run `tympan check --json` to list all\n"));
     }
     shown.join("\n")
 }

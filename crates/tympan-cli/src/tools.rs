@@ -136,14 +136,19 @@ impl Entry {
 
     fn read(self, name: &str, runtime: &Runtime) -> Result<Read, String> {
         let Self { command: program, timeout, idempotent: may_run_again, server, url, env, key } = self;
-        let is_stray = |what: &str, where_from: &str| format!("`{what}` of `{name}` is for a `{where_from}`");
+        let is_stray = |what: &str, where_from: &str| {
+            format!(
+                "`{name}`: `{what}` is only allowed with a \
+            `{where_from}`"
+            )
+        };
         match (program, server, url) {
             (Some(program), None, None) => {
                 if key.is_some() {
                     return Err(is_stray("key", "url"));
                 }
                 let timeout = timeout.map(Duration::try_from_secs_f64).transpose();
-                let timeout = timeout.map_err(|_| format!("the timeout of `{name}` is no number of seconds"))?;
+                let timeout = timeout.map_err(|_| format!("`{name}`: expected `timeout` to be a number of seconds"))?;
                 let program = not_empty(program, "command", name)?;
                 let tool = command_with_env(program, timeout, variables(env, name, runtime)?);
                 Ok(Read::Tool(if may_run_again { idempotent(tool) } else { tool }))
@@ -173,13 +178,13 @@ impl Entry {
                 let bearer = format!("Bearer {}", value(&variable, name, runtime)?.expose());
                 Ok(Read::Server(server.header("Authorization", Secret::new(bearer))))
             }
-            _ => Err(format!("`{name}` has to have a `command`, a `server` or a `url`, and only one of them")),
+            _ => Err(format!("`{name}`: expected exactly one of `command`, `server` and `url`")),
         }
     }
 }
 
 fn not_empty(command: Vec<String>, what: &str, name: &str) -> Result<Vec<String>, String> {
-    if command.is_empty() { Err(format!("the {what} of `{name}` is empty")) } else { Ok(command) }
+    if command.is_empty() { Err(format!("`{name}`: `{what}` is empty")) } else { Ok(command) }
 }
 
 /// Looks up the values of variables.
@@ -192,5 +197,5 @@ fn value(variable: &str, name: &str, runtime: &Runtime) -> Result<Secret, String
     let found = runtime.options().load.variable(variable);
     found
         .map(|(value, _)| Secret::new(value))
-        .ok_or_else(|| format!("`{name}` wants the variable {variable}, which is not set"))
+        .ok_or_else(|| format!("`{name}`: environment variable {variable} is not set"))
 }

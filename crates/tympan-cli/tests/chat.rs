@@ -155,9 +155,9 @@ fn the_last_question_can_be_asked_again_or_taken_back() {
     let kept = [first[0], first[1], ("assistant", "Answer 2")];
     assert_eq!(messages(&server), pairs(&[&kept[..], &[("user", "Two")]].concat()));
     assert_eq!(messages(&server), pairs(&[&kept[..], &[("user", "Three")]].concat()));
-    assert!(error.contains("taken back: Two\n") && error.contains("taken back: Three\n"), "{error}");
-    assert!(error.contains("there is no question to take back"), "{error}");
-    assert!(error.contains("there is no question to ask again"), "{error}");
+    assert!(error.contains("removed: Two\n") && error.contains("removed: Three\n"), "{error}");
+    assert!(error.contains("no question to remove"), "{error}");
+    assert!(error.contains("no question to repeat"), "{error}");
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn a_conversation_that_was_saved_goes_on() {
     let save = format!("Paris\n/save {0}\n/save {0}\n/save! {0}\n/save\n", saved.display());
     let (status, _, error) = chat(&tools, &save);
     assert_eq!(status, Some(0), "{error}");
-    assert!(error.contains("is there already; /save! ") && error.contains("/save needs the name of a file"), "{error}");
+    assert!(error.contains("already exists; /save! ") && error.contains("/save needs a file name"), "{error}");
     let server = Server::start(counting);
     let history = format!("history=@{}", saved.display());
     let arguments = ["examples/chat.prompty", "--set", &history, "--provider", "openai", "--base-url", &server.url];
@@ -211,7 +211,7 @@ fn tools_run_only_with_consent() {
     let arguments = ["examples/weather/weather.prompty", "--tools", tools.to_str().expect("a name")];
     let (status, out, error) = chat(&arguments, "Paris\n");
     assert_eq!((status, out.as_str()), (Some(0), "It is clear in Paris, at 21 degrees.\n"), "{error}");
-    assert!(error.contains("denied by guardrail: it needs the user's consent"), "{error}");
+    assert!(error.contains("denied by guardrail: approval is required"), "{error}");
     assert!(!mark.exists(), "the tool has run");
     let (status, _, error) = chat(&[&arguments[..], &["--yes"]].concat(), "Paris\n");
     assert_eq!((status, mark.exists()), (Some(0), true), "{error}");
@@ -225,7 +225,7 @@ fn what_cannot_be_a_chat_is_an_error_before_anything_is_asked() {
     let after = "---\nmodel: {provider: echo}\ninputs:\n  - {name: h, kind: thread}\n---\n{{ h }}\n\nuser:\nGo on.\n";
     let directory = tempfile::tempdir().expect("a directory");
     for (text, arguments, code, complaint) in [
-        (several, &[][..], 2, "several inputs for conversations (`a`, `b`)"),
+        (several, &[][..], 2, "several thread inputs (`a`, `b`)"),
         (two, &[], 1, "error[missing_input]: Missing required input: a"),
         (two, &["--question", "c"], 2, "the prompt has no input `c`"),
         (several, &["--question", "a"], 2, "`a` is declared as thread"),
@@ -238,7 +238,7 @@ fn what_cannot_be_a_chat_is_an_error_before_anything_is_asked() {
     }
     let (status, _, error) = chat(&["-"], "");
     assert_eq!(status, Some(2));
-    assert!(error.contains("standard input is for questions"), "{error}");
+    assert!(error.contains("chat reads questions from standard input"), "{error}");
 }
 
 #[test]

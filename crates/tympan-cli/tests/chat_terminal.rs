@@ -245,7 +245,7 @@ fn ctrl_c_at_the_prompt_forgets_the_line() {
     chat.type_in("do not");
     chat.see("do not");
     chat.type_in(CTRL_C);
-    chat.see("Ctrl-D or /quit leaves");
+    chat.see("press Ctrl-D or type /quit to leave");
     chat.ask("do");
     let before = chat.see("<do>");
     assert!(!before.contains("do not"), "{before:?}");
@@ -260,26 +260,26 @@ fn tools_run_when_somebody_says_yes() {
     let mut chat = Chat::start(&WEATHER, directory.path());
     chat.ask("Paris");
     chat.see("→ get_weather {\"city\":\"Paris\"}\n");
-    chat.see("run it? [y]es, [n]o, [a]lways this tool, [q]uit the turn: ");
+    chat.see("run this tool? [y]es, [n]o, [a]lways, [q]uit the turn: ");
     chat.type_in("maybe\r");
-    chat.see("run it?");
+    chat.see("run this tool?");
     chat.type_in("n\r");
-    chat.see("what to tell the model");
+    chat.see("reason for the model");
     chat.type_in("not today\r");
     let said = chat.see("← get_weather Tool denied by guardrail: not today");
     assert!(!said.contains('→'), "the call is shown once: {said:?}");
     chat.see("It is clear in Paris");
     chat.ask("Rome");
-    chat.see("run it?");
+    chat.see("run this tool?");
     chat.type_in("y\r");
     chat.see("\"degrees\":21}");
     chat.ask("Oslo");
-    chat.see("run it?");
+    chat.see("run this tool?");
     chat.type_in("a\r");
     chat.see("\"degrees\":21}");
     chat.ask("Bern");
     let said = chat.see("\"degrees\":21}");
-    assert!(!said.contains("run it?"), "{said:?}");
+    assert!(!said.contains("run this tool?"), "{said:?}");
     assert_eq!(chat.leave().0, Some(0));
 }
 
@@ -289,15 +289,15 @@ fn the_turn_ends_when_somebody_says_so() {
     let mut chat = Chat::start(&WEATHER, directory.path());
     for answer in ["q\r", CTRL_C, CTRL_D] {
         chat.ask("Paris");
-        chat.see("run it?");
+        chat.see("run this tool?");
         chat.type_in(answer);
         let said = chat.see("interrupted");
         assert!(!said.contains('←'), "{said:?}");
     }
     chat.ask("/retry");
-    chat.see("run it?");
+    chat.see("run this tool?");
     chat.type_in("n\r");
-    chat.see("what to tell the model");
+    chat.see("reason for the model");
     chat.type_in(CTRL_C);
     chat.see("interrupted");
     assert_eq!(chat.leave().0, Some(0));
@@ -310,14 +310,14 @@ fn what_was_typed_before_the_question_is_no_consent() {
     // Both lines arrive at once, so the second line is read ahead.
     chat.see("> ");
     chat.type_in("Paris\ry\r");
-    chat.see("run it?");
+    chat.see("run this tool?");
     chat.type_in("n\r");
-    chat.see("what to tell the model");
+    chat.see("reason for the model");
     chat.type_in("\r");
-    chat.see("denied by guardrail: the user said no");
+    chat.see("denied by guardrail: the user declined");
     chat.see("It is clear");
     // The second line is the next question.
-    chat.see("run it?");
+    chat.see("run this tool?");
     chat.type_in("q\r");
     chat.see("interrupted");
     assert_eq!(chat.leave().0, Some(0));
@@ -342,11 +342,11 @@ fn what_was_typed_while_the_model_thought_is_no_consent() {
     chat.type_in("y\r");
     release.send(()).expect("the server waits");
     chat.see(r#"→ get_weather {"city":"Oslo\u{202e}\u{9b}"}"#);
-    chat.see("run it?");
+    chat.see("run this tool?");
     chat.type_in("n\r");
-    chat.see("what to tell the model");
+    chat.see("reason for the model");
     chat.type_in("\r");
-    chat.see("denied by guardrail: the user said no");
+    chat.see("denied by guardrail: the user declined");
     chat.see("Well.");
     assert_eq!(chat.leave().0, Some(0));
 }

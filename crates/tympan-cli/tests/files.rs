@@ -64,10 +64,10 @@ fn refused(output: &Output, reason: &str, what: &str) {
 }
 
 const UNUSABLE: [(&str, &str); 4] = [
-    ("pipe", "it is not a regular file"),
-    ("/dev/zero", "it is not a regular file"),
-    ("large", "it has more than"),
-    ("directory", "it is a directory"),
+    ("pipe", "not a regular file"),
+    ("/dev/zero", "not a regular file"),
+    ("large", "larger than"),
+    ("directory", "is a directory"),
 ];
 
 #[test]
@@ -104,13 +104,13 @@ fn journals_that_are_not_files_are_refused() {
     let folder = Folder::new();
     for name in ["pipe", "pipe.db"] {
         folder.pipe(&format!("in/{name}"));
-        refused(&folder.run(&["resume", name]), "it is not a regular file", name);
+        refused(&folder.run(&["resume", name]), "not a regular file", name);
         let run = folder.run(&["run", "hi.prompty", "--set", "name=Ada", "--journal", name]);
         assert!(!run.status.success(), "{name}");
     }
     folder.large("in/large.db");
-    refused(&folder.run(&["resume", "large.db"]), "it has more than", "large.db");
-    refused(&folder.run(&["resume", "/dev/stdin"]), "it is not a regular file", "/dev/stdin");
+    refused(&folder.run(&["resume", "large.db"]), "larger than", "large.db");
+    refused(&folder.run(&["resume", "/dev/stdin"]), "not a regular file", "/dev/stdin");
 }
 
 #[test]
@@ -130,10 +130,10 @@ fn a_dotenv_file_is_read_only_where_it_is() {
     symlink("other", folder.path("in/.env")).expect("a link");
     assert_eq!(shown(&folder).0, "name:        from-inside");
     let reasons = [
-        ("../outside", "it is a link that leads out of its directory"),
-        ("/dev/zero", "it is a link that leads out of its directory"),
-        ("pipe", "it is not a regular file"),
-        ("large", "it has more than 1048576 bytes"),
+        ("../outside", "symbolic link points outside its directory"),
+        ("/dev/zero", "symbolic link points outside its directory"),
+        ("pipe", "not a regular file"),
+        ("large", "larger than 1048576 bytes"),
     ];
     folder.pipe("in/pipe");
     folder.large("in/large");
@@ -154,8 +154,8 @@ fn a_lock_file_is_not_written_through_a_link_and_never_waited_for() {
             "symbolic link",
         ),
         (|folder| symlink("../nowhere", folder.path("in/tympan.lock")).expect("a link"), "symbolic link"),
-        (|folder| folder.pipe("in/tympan.lock"), "it is not a regular file"),
-        (|folder| fs::create_dir(folder.path("in/tympan.lock")).expect("a folder"), "it is not a regular file"),
+        (|folder| folder.pipe("in/tympan.lock"), "not a regular file"),
+        (|folder| fs::create_dir(folder.path("in/tympan.lock")).expect("a folder"), "not a regular file"),
     ] {
         let folder = Folder::new();
         make(&folder);
@@ -174,7 +174,7 @@ fn a_lock_file_is_not_read_through_a_link_either() {
     assert!(folder.run(&["lock", "."]).status.success());
     fs::rename(folder.path("in/tympan.lock"), folder.path("moved")).expect("it moves");
     symlink("../moved", folder.path("in/tympan.lock")).expect("a link");
-    refused(&folder.run(&["lock", ".", "--check"]), "it is a link that leads out of its directory", "a link");
+    refused(&folder.run(&["lock", ".", "--check"]), "symbolic link points outside its directory", "a link");
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn what_a_shell_passes_is_read() {
     }
     for script in ["$0 render /dev/stdin < /dev/zero", "$0 render hi.prompty --inputs <(cat /dev/zero)"] {
         let output = folder.run_in("in", Command::new("bash").args(["-c", script, tympan]));
-        refused(&output, "it has more than 8388608 bytes", script);
+        refused(&output, "larger than 8388608 bytes", script);
     }
 }
 
@@ -286,8 +286,8 @@ fn a_folder_of_keys_is_read_without_its_links() {
         .write("in/d.md", "# D\n\n```xml\n<directive name=\"d\" version=\"1.0.0\">\n<metadata/>\n</directive>\n```\n");
     assert!(folder.run(&["sign", "--key", "me.pem", "d.md"]).status.success());
     let verify = ["verify", "--trust", "keys", "d.md"];
-    refused(&folder.run(&verify), "it is a link that leads out of its directory", "a link");
+    refused(&folder.run(&verify), "symbolic link points outside its directory", "a link");
     fs::remove_file(keys.join(&name)).expect("it is there");
     folder.pipe(&format!("in/keys/{}", Path::new(&name).display()));
-    refused(&folder.run(&verify), "it is not a regular file", "a pipe");
+    refused(&folder.run(&verify), "not a regular file", "a pipe");
 }

@@ -59,7 +59,7 @@ fn text(bytes: &[u8]) -> String {
 
 #[test]
 fn a_run_that_was_killed_in_a_tool_goes_on() {
-    for (idempotent, ran, heard) in [(true, 2, "← get_weather clear"), (false, 1, "nobody knows")] {
+    for (idempotent, ran, heard) in [(true, 2, "← get_weather clear"), (false, 1, "its outcome is unknown")] {
         for journal in ["turn.journal", "turn.db"] {
             let folder = Folder::new(DEADLY, idempotent);
             let mut run = RUN;
@@ -152,7 +152,7 @@ fn what_cannot_be_found_again_is_refused() {
     let folder = Folder::new("echo clear", false);
     let output = folder.run(&["run", "-", "--journal", "j"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("have to be in files"), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("must be files"), "{}", text(&output.stderr));
     assert!(!folder.path("j").exists());
     let begun_by_another = folder.run(&["resume", "tools.toml"]);
     assert!(text(&begun_by_another.stderr).contains("error[invalid_journal]"), "{}", text(&begun_by_another.stderr));

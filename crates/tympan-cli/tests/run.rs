@@ -195,7 +195,7 @@ fn errors_of_the_provider_say_what_to_do() {
     let server = Server::start(move |stream, _| respond(stream, "401 Unauthorized", "application/json", body));
     let (status, _, error) = finish(&mut tympan(&with(&HELLO, &["--base-url", &server.url])));
     assert_eq!(status, Some(1));
-    assert!(error.contains("error[provider]") && error.contains("help: look at the API key"), "{error}");
+    assert!(error.contains("error[provider]") && error.contains("help: check the API key"), "{error}");
     let (_, _, error) = finish(tympan(&HELLO).env_remove("OPENAI_API_KEY"));
     assert!(error.contains("error[missing_key]") && error.contains("set OPENAI_API_KEY"), "{error}");
 }
@@ -220,8 +220,8 @@ fn programs_are_tools() {
 fn programs_that_fail_or_hang_are_told_to_the_model() {
     let cases = [
         (r#"command = ["sh", "-c", "echo no luck >&2; exit 3"]"#, "exit status: 3: no luck"),
-        (r#"command = ["no-such-program-anywhere"]"#, "`no-such-program-anywhere` cannot be started"),
-        ("command = [\"sh\", \"-c\", \"read a; exec cat /dev/zero > /dev/null\"]\ntimeout = 0.05", "Not done in time"),
+        (r#"command = ["no-such-program-anywhere"]"#, "cannot start `no-such-program-anywhere`"),
+        ("command = [\"sh\", \"-c\", \"read a; exec cat /dev/zero > /dev/null\"]\ntimeout = 0.05", "Tool timed out"),
     ];
     for (tool, complaint) in cases {
         let (status, out, error) = run_with_tool(&format!("[get_weather]\n{tool}\n"));
@@ -234,15 +234,18 @@ fn programs_that_fail_or_hang_are_told_to_the_model() {
 #[test]
 fn a_file_of_tools_that_cannot_be_used_is_an_error() {
     for (tools, complaint) in [
-        ("[get_weather]\ncommand = []", "the command of `get_weather` is empty"),
-        ("[get_weather]\ncommand = [\"cat\"]\ntimeout = -1", "the timeout of `get_weather` is no number of seconds"),
+        ("[get_weather]\ncommand = []", "`get_weather`: `command` is empty"),
+        (
+            "[get_weather]\ncommand = [\"cat\"]\ntimeout = -1",
+            "`get_weather`: expected `timeout` to be a number of seconds",
+        ),
         ("[get_weather]\ncmd = [\"cat\"]", "unknown field `cmd`"),
-        ("[s]\ncommand = [\"cat\"]\nurl = \"http://localhost/\"", "a `command`, a `server` or a `url`"),
-        ("[s]\n", "a `command`, a `server` or a `url`"),
-        ("[s]\nserver = []", "the server of `s` is empty"),
-        ("[s]\nserver = [\"cat\"]\nenv = [\"TYMPAN_NOT_SET\"]", "wants the variable TYMPAN_NOT_SET, which is not set"),
-        ("[s]\nserver = [\"cat\"]\nkey = \"PATH\"", "`key` of `s` is for a `url`"),
-        ("[s]\nurl = \"http://localhost/\"\ntimeout = 1", "`timeout` of `s` is for a `command`"),
+        ("[s]\ncommand = [\"cat\"]\nurl = \"http://localhost/\"", "exactly one of `command`, `server` and `url`"),
+        ("[s]\n", "exactly one of `command`, `server` and `url`"),
+        ("[s]\nserver = []", "`s`: `server` is empty"),
+        ("[s]\nserver = [\"cat\"]\nenv = [\"TYMPAN_NOT_SET\"]", "environment variable TYMPAN_NOT_SET is not set"),
+        ("[s]\nserver = [\"cat\"]\nkey = \"PATH\"", "`s`: `key` is only allowed with a `url`"),
+        ("[s]\nurl = \"http://localhost/\"\ntimeout = 1", "`s`: `timeout` is only allowed with a `command`"),
         ("get_weather", "tools.toml"),
     ] {
         let (status, _, error) = run_with_tool(tools);
@@ -306,12 +309,12 @@ fn servers_have_tools() {
     assert_eq!((status, out.as_str()), (Some(0), "It is a sheet between the platen and the paper.\n"), "{error}");
     let (status, _, error) = run("[dictionary]\nserver = [\"sh\", \"-c\", \"echo no dictionary >&2; exit 4\"]\n");
     assert_eq!(status, Some(1));
-    assert!(error.contains("error[tool_unavailable]") && error.contains("it said last: no dictionary"), "{error}");
+    assert!(error.contains("error[tool_unavailable]") && error.contains("last output: no dictionary"), "{error}");
     // You name the address in the tools file, so a private one is called, with the key that you name.
     let server = Server::start(|stream, _| respond(stream, "403 Forbidden", "text/plain", ""));
     let (status, _, error) = run(&format!("[dictionary]\nurl = \"{}\"\nkey = \"OPENAI_API_KEY\"\n", server.url));
     assert_eq!(status, Some(1));
-    assert!(error.contains("error[tool_unavailable]") && error.contains("answered with status 403"), "{error}");
+    assert!(error.contains("error[tool_unavailable]") && error.contains("returned status 403"), "{error}");
     let request = server.requests.recv().expect("it was called");
     assert!(request.contains(&format!("authorization: Bearer {KEY}\r\n")) && !error.contains(KEY), "{request}");
 }

@@ -90,17 +90,17 @@ kinds! {
     /// A template in a prompt definition uses a variable that is not declared.
     UndeclaredVariable "undeclared_variable" Value "Undeclared variable: {}",
     /// A variable is declared with `validation_required`, and nothing validates it.
-    ValidationUncovered "validation_uncovered" Value "Validation is required: {}",
+    ValidationUncovered "validation_uncovered" Value "Missing validation: {}",
     /// `${env:NAME}` names a variable that is not set.
     EnvNotSet "env_not_set" Value "Environment variable '{}' not set",
     /// `${env:NAME}` names a variable that the host does not allow.
-    EnvNotAllowed "env_not_allowed" Value "Environment variable '{}' is not allowed by the host",
+    EnvNotAllowed "env_not_allowed" Value "Environment variable '{}' is not allowed",
     /// `${file:path}` names a file that does not exist.
     ReferencedFileNotFound "referenced_file_not_found" FileNotFound "Referenced file not found: {}",
     /// `${file:path}` points outside the prompt's directory and the host's allowed roots.
     FileOutsideRoot "file_outside_root" Value "Referenced file is outside the allowed directories: {}",
     /// `${file:path}` names something other than a regular file with an acceptable size and content.
-    InvalidReferencedFile "invalid_referenced_file" Value "Referenced file cannot be used: {}",
+    InvalidReferencedFile "invalid_referenced_file" Value "Cannot use referenced file: {}",
     /// The prompt has no variant with this name.
     UnknownVariant "unknown_variant" Value "Unknown variant: {}",
     /// A part of a directive is missing or has the wrong shape.
@@ -136,7 +136,7 @@ kinds! {
     /// A template performs an operation that a value does not support.
     InvalidOperation "invalid_operation" Value "Invalid operation: {}",
     /// A thread, image, file or audio input is used as if it were plain text.
-    RichInputMisused "rich_input_misused" Value "Rich input misused: {}",
+    RichInputMisused "rich_input_misused" Value "Invalid use of a rich input: {}",
     /// Rendering exceeded its budget.
     LimitExceeded "limit_exceeded" Value "Limit exceeded: {}",
     /// A rich input needs a nonce, but the host provides no source of randomness.
@@ -146,94 +146,94 @@ kinds! {
     /// The advisory of a guard does not explain what the guard does.
     InvalidAdvisory "invalid_advisory" Value "Invalid advisory: {}",
     /// The guard is enabled, but the origin of the text is not known.
-    CannotGuard "cannot_guard" Value "The guard cannot be used: {}",
+    CannotGuard "cannot_guard" Value "Cannot use the guard: {}",
     /// The result that a model returned from a directive does not match the declared outputs.
     InvalidReturn "invalid_return" Value "Invalid result: {}",
     /// A signature is missing, does not match the file, or was made with a key that is not trusted.
-    InvalidSignature "invalid_signature" Value "Signature refused: {}",
+    InvalidSignature "invalid_signature" Value "Signature rejected: {}",
     /// A key file cannot be used.
     InvalidKey "invalid_key" Value "Invalid key: {}",
     /// The prompt uses an API type that its provider does not support.
     UnsupportedApi "unsupported_api" Value "Unsupported API type: {}",
     /// The request cannot be built: no model, a rich input that the provider does not accept, a header with a line
     /// break, …
-    InvalidRequest "invalid_request" Value "Cannot make the request: {}",
+    InvalidRequest "invalid_request" Value "Cannot build the request: {}",
     /// The provider requires an API key, and none is configured.
-    MissingKey "missing_key" Value "No API key: {}",
+    MissingKey "missing_key" Value "Missing API key: {}",
     /// A key from the environment would be sent to an address that the host has not named.
     UntrustedEndpoint "untrusted_endpoint" Value "Untrusted endpoint: {}",
     /// The provider cannot be reached.
     Unreachable "unreachable" Connection "Cannot reach the provider: {}",
     /// The connection was not established in time.
-    ConnectTimeout "connect_timeout" Connection "No connection in time: {}",
+    ConnectTimeout "connect_timeout" Connection "Connection timed out: {}",
     /// The response did not start in time.
-    FirstByteTimeout "first_byte_timeout" Connection "No answer in time: {}",
+    FirstByteTimeout "first_byte_timeout" Connection "Response timed out: {}",
     /// The response stalled before it was complete.
-    IdleTimeout "idle_timeout" Connection "The answer stopped coming: {}",
+    IdleTimeout "idle_timeout" Connection "Response stalled: {}",
     /// The request as a whole took too long.
-    TotalTimeout "total_timeout" Connection "Not done in time: {}",
+    TotalTimeout "total_timeout" Connection "Request timed out: {}",
     /// The provider redirected the request to an address that must not receive the credentials.
     RedirectRefused "redirect_refused" Connection "Redirect refused: {}",
     /// The provider is overloaded or failing, even after retries.
-    ProviderUnavailable "provider_unavailable" Connection "The provider is not available: {}",
+    ProviderUnavailable "provider_unavailable" Connection "Provider unavailable: {}",
     /// The provider returned an error.
-    Provider "provider" Runtime "The provider answered with an error: {}",
+    Provider "provider" Runtime "The provider returned an error: {}",
     /// The response has a content type that the protocol does not allow, such as a web page.
     ContentType "content_type" Value "Unexpected content type: {}",
     /// The response is larger than the host allows.
-    ResponseTooLarge "response_too_large" Runtime "The answer is too large: {}",
+    ResponseTooLarge "response_too_large" Runtime "Response too large: {}",
     /// The response does not have the shape that its protocol requires.
     UnexpectedResponse "unexpected_response" Value "Unexpected response format: {}",
     /// A stream contains something that its protocol does not allow.
-    StreamParse "stream_parse" Value "The stream cannot be read: {}",
+    StreamParse "stream_parse" Value "Cannot parse the stream: {}",
     /// A stream ended before the response was complete.
-    Truncated "truncated" Connection "The stream ended too early: {}",
+    Truncated "truncated" Connection "Stream ended early: {}",
     /// The model refused to answer.
     Refused "refused" Value "Model refused: {}",
     /// A result cannot be converted to the type that the caller expects.
-    InvalidResult "invalid_result" Value "The result does not fit: {}",
+    InvalidResult "invalid_result" Value "Cannot decode the result: {}",
     /// The caller cancelled the operation.
     Cancelled "cancelled" Runtime "Cancelled: {}",
     /// A tool did not finish in time.
-    ToolTimeout "tool_timeout" Runtime "Not done in time: {}",
+    ToolTimeout "tool_timeout" Runtime "Tool timed out: {}",
     /// The model called a tool that is not declared.
     ToolNotRegistered "tool_not_registered" Value "Tool not registered: {}",
     /// A tool cannot be set up: its server, its description or its prompt file is not available.
-    ToolUnavailable "tool_unavailable" Runtime "Tool not available: {}",
+    ToolUnavailable "tool_unavailable" Runtime "Tool unavailable: {}",
     /// The implementation of a tool does not match the prompt's declaration.
-    ToolMismatch "tool_mismatch" Value "Tool does not fit its declaration: {}",
+    ToolMismatch "tool_mismatch" Value "Tool does not match its declaration: {}",
     /// A server offers different tools from those that were approved.
-    ToolsChanged "tools_changed" Value "The tools have changed: {}",
+    ToolsChanged "tools_changed" Value "Tools changed: {}",
     /// A tool would call an address that the host does not allow.
     BlockedDestination "blocked_destination" Value "Blocked destination: {}",
     /// Prompts call each other as tools too deeply.
-    ToolRecursion "tool_recursion" Runtime "Prompts call each other too deeply: {}",
+    ToolRecursion "tool_recursion" Runtime "Prompt tools are nested too deeply: {}",
     /// The model called more tools at once than the host allows.
     TooManyToolCalls "too_many_tool_calls" Runtime "Too many tool calls: {}",
     /// The model kept calling tools until the iteration limit was reached.
     MaxIterations "max_iterations" Runtime "Agent loop exceeded {} iterations",
     /// A turn exceeded its limit on model calls, tokens, cost or time.
-    TurnLimit "turn_limit" Runtime "The turn went past its limit: {}",
+    TurnLimit "turn_limit" Runtime "Turn limit exceeded: {}",
     /// A guardrail of the host denied a request or a response.
     Guardrail "guardrail" Runtime "Denied by guardrail: {}",
     /// The model could not be called, even after retries.
     LlmCallFailed "llm_call_failed" Runtime "LLM call failed after {}",
     /// A turn received something that it had not requested.
-    NotAsked "not_asked" Value "The turn did not ask for this: {}",
+    NotAsked "not_asked" Value "Unexpected call on the turn: {}",
     /// A journal cannot be read or written, or it is damaged.
-    InvalidJournal "invalid_journal" Value "Journal: {}",
+    InvalidJournal "invalid_journal" Value "Journal error: {}",
     /// Another process is writing to the journal.
-    JournalBusy "journal_busy" Runtime "The journal is in use: {}",
+    JournalBusy "journal_busy" Runtime "Journal in use: {}",
     /// A journal was written for a different prompt, or with different tools or options.
-    JournalMismatch "journal_mismatch" Value "The journal does not fit: {}",
+    JournalMismatch "journal_mismatch" Value "Journal mismatch: {}",
     /// A cassette does not contain the request.
     UnknownExchange "unknown_exchange" Value "No recorded exchange: {}",
     /// A cassette cannot be read or written.
-    InvalidCassette "invalid_cassette" Value "Cassette: {}",
+    InvalidCassette "invalid_cassette" Value "Cassette error: {}",
     /// A bug in Tympan, or the system has no threads left.
     Internal "internal" Runtime "Internal error: {}",
     /// A trace cannot be read, or a trace backend cannot be started.
-    InvalidTrace "invalid_trace" Value "Trace: {}",
+    InvalidTrace "invalid_trace" Value "Trace error: {}",
     /// Nothing is registered for a kind of renderer, parser and so on.
     NotRegistered "not_registered" Invoker "No {}",
 }
@@ -319,7 +319,7 @@ impl Error {
         findings.sort_by_key(|finding| finding.span.map_or(0, |span| span.start));
         let mut findings = findings.into_iter();
         let first = findings.next().map(Self::from_diagnostic);
-        let first = first.unwrap_or_else(|| Self::new(Kind::InvalidDocument, "it cannot be read"));
+        let first = first.unwrap_or_else(|| Self::new(Kind::InvalidDocument, "cannot parse the file"));
         first.in_source(source, 0).with_others(findings.collect())
     }
 

@@ -309,7 +309,7 @@ fn rows() -> Vec<(String, &'static Shape)> {
 fn known(template: &str) -> Vec<String> {
     let error = prompt(template).render(&Inputs::new()).expect_err("there is no such name");
     let help = error.help().expect("it says what there is").to_owned();
-    help.trim_start_matches("there are: ").split(", ").map(str::to_owned).collect()
+    help.trim_start_matches("available: ").split(", ").map(str::to_owned).collect()
 }
 
 #[test]

@@ -210,39 +210,35 @@ fn errors_of_all_providers_are_read() {
         (
             401,
             r#"{"error":{"message":"Incorrect API key","type":"invalid_request_error","code":"invalid_api_key"}}"#,
-            "The provider answered with an error: HTTP 401: Incorrect API key (invalid_request_error, invalid_api_key)",
+            "The provider returned an error: HTTP 401: Incorrect API key (invalid_request_error, invalid_api_key)",
         ),
         (
             529,
             r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#,
-            "The provider is not available: HTTP 529: Overloaded (overloaded_error)",
+            "Provider unavailable: HTTP 529: Overloaded (overloaded_error)",
         ),
         (
             400,
             r#"[{"error":{"code":400,"message":"API key not valid","status":"INVALID_ARGUMENT"}}]"#,
-            "The provider answered with an error: HTTP 400: API key not valid (INVALID_ARGUMENT, 400)",
+            "The provider returned an error: HTTP 400: API key not valid (INVALID_ARGUMENT, 400)",
         ),
-        (
-            404,
-            r#"{"error":"model 'x' not found"}"#,
-            "The provider answered with an error: HTTP 404: model 'x' not found",
-        ),
+        (404, r#"{"error":"model 'x' not found"}"#, "The provider returned an error: HTTP 404: model 'x' not found"),
         (
             422,
             r#"{"object":"error","message":"no such option","type":"invalid"}"#,
-            "The provider answered with an error: HTTP 422: no such option (invalid)",
+            "The provider returned an error: HTTP 422: no such option (invalid)",
         ),
         (
             422,
             r#"{"detail":[{"loc":["body"],"msg":"wrong"}]}"#,
-            r#"The provider answered with an error: HTTP 422: {"detail":[{"loc":["body"],"msg":"wrong"}]}"#,
+            r#"The provider returned an error: HTTP 422: {"detail":[{"loc":["body"],"msg":"wrong"}]}"#,
         ),
-        (429, "slow down", "The provider is not available: HTTP 429: slow down"),
-        (500, "", "The provider is not available: HTTP 500"),
+        (429, "slow down", "Provider unavailable: HTTP 429: slow down"),
+        (500, "", "Provider unavailable: HTTP 500"),
         (
             403,
             r#"{"token":"abc","why":1}"#,
-            r#"The provider answered with an error: HTTP 403: {"token":"[REDACTED]","why":1}"#,
+            r#"The provider returned an error: HTTP 403: {"token":"[REDACTED]","why":1}"#,
         ),
     ];
     for (status, body, message) in cases {

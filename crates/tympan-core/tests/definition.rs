@@ -106,7 +106,7 @@ fn everything_can_be_asked_for() {
     assert_eq!(prompt.variant_metadata("warm").ok().map(|map| map["weight"].clone()), Some(json!(2)));
     assert_eq!(prompt.metadata()["team"], "red");
     let error = prompt.get_source(Some("cold")).expect_err("there is none");
-    assert_eq!((error.kind(), error.help()), (Kind::UnknownVariant, Some("the prompt has `default`, `warm`")));
+    assert_eq!((error.kind(), error.help()), (Kind::UnknownVariant, Some("known variants: `default`, `warm`")));
 }
 
 #[test]
@@ -350,7 +350,7 @@ mod validated {
         let options = RenderOptions::default();
         assert!(prompt.render_validated(&vars("Ada", "x"), &options).is_ok());
         let error = prompt.render_validated(&vars("hu", "hunter2"), &options).expect_err("it is not valid");
-        assert_eq!(error.message(), "Invalid input: `name`, `tone` did not pass validation");
+        assert_eq!(error.message(), "Invalid input: `name`, `tone` failed validation");
     }
 }
 

@@ -22,7 +22,7 @@ fn every_error_is_listed() {
 fn known_names(source: &str) -> Vec<String> {
     let template = Template::compile(source, CompileOptions::default()).expect("it compiles");
     let error = template.render_json(&JsonMap::new(), false).expect_err("there is none of that name");
-    let names = error.help().and_then(|help| help.strip_prefix("there are: ")).expect("the help lists all names");
+    let names = error.help().and_then(|help| help.strip_prefix("available: ")).expect("the help lists all names");
     names.split(", ").map(str::to_owned).collect()
 }
 

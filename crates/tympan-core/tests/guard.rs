@@ -150,7 +150,7 @@ fn an_advisory_has_to_name_markers_and_escaping() {
         let words = Guard::default().advisory().replace(part, "…");
         let error = Guard::with_advisory(words).expect_err(part);
         assert_eq!(error.kind(), Kind::InvalidAdvisory);
-        assert!(error.to_string().ends_with(&format!("it does not name {part}")), "{error}");
+        assert!(error.to_string().ends_with(&format!("missing {part}")), "{error}");
     }
     let error = Guard::with_advisory("").expect_err("it names nothing");
     assert!(error.to_string().ends_with("<untrusted>, </untrusted>, &amp;, &lt;, &gt;"), "{error}");

@@ -242,13 +242,13 @@ fn the_host_sets_the_limits() {
     for (limits, what) in [
         (Limits { steps: 10, ..default }, "steps"),
         (Limits { output_bytes: 80, ..default }, "bytes of output"),
-        (Limits { operation_bytes: 8, ..default }, "bytes made by one operation"),
-        (Limits { total_bytes: 200, ..default }, "bytes made by all operations"),
+        (Limits { operation_bytes: 8, ..default }, "bytes in one operation"),
+        (Limits { total_bytes: 200, ..default }, "bytes in all operations"),
     ] {
         let error = outcome(limits).expect_err(what);
         assert_eq!(error.kind(), Kind::LimitExceeded);
         assert!(error.message().ends_with(what), "{error}");
-        assert!(error.help().is_some_and(|help| help.contains("host")));
+        assert!(error.help().is_some_and(|help| help.contains("application")));
         assert!(error.line_column().is_some() || what == "steps" || what == "bytes of output", "{error:?}");
     }
 }

@@ -52,7 +52,7 @@ fn what_does_not_fit_is_said_without_quoting_it() {
         (r#"{"city": "Paris", "temp": 300}"#, "invalid value, expected u8 at line 1 column"),
         (r#"{"temp": 22}"#, "missing field `city` at line 1 column"),
         (r#"{"s3cret": 1}"#, "unknown field, expected `city` or `temp` at line 1 column"),
-        ("s3cret", "it is not JSON, at line 1, column 1"),
+        ("s3cret", "invalid JSON at line 1, column 1"),
     ];
     for (text, expected) in cases {
         let error = result(text).cast::<Weather>().expect_err("it does not fit");

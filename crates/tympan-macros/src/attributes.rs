@@ -63,9 +63,9 @@ impl Struct {
 }
 
 const NOT_A_STRUCT: &str =
-    "inputs are a struct with named fields\n = help: give it one field for each variable of the prompt";
-const NO_PROMPT: &str = "the prompt is missing\n = help: name its file, as in `#[prompt(\"prompts/greet.yaml\")]`; \
-                         the path starts in the directory of the crate's Cargo.toml";
+    "expected a struct with named fields\n = help: add one field for each variable of the prompt";
+const NO_PROMPT: &str = "missing `#[prompt(…)]` attribute\n = help: name the prompt file, as in \
+    `#[prompt(\"prompts/greet.yaml\")]`; the path is relative to the directory of Cargo.toml";
 
 /// All mistakes found so far, combined into one error.
 #[derive(Default)]
@@ -92,11 +92,11 @@ fn prompt_path(item: &DeriveInput) -> Result<LitStr> {
     let mut found = item.attrs.iter().filter(|attribute| attribute.path().is_ident("prompt"));
     let attribute = found.next().ok_or_else(|| Error::new_spanned(&item.ident, NO_PROMPT))?;
     if let Some(second) = found.next() {
-        return Err(Error::new_spanned(second, "a struct has the inputs of one prompt only"));
+        return Err(Error::new_spanned(second, "expected one `#[prompt(…)]` attribute, found two"));
     }
     let path: LitStr = attribute.parse_args().map_err(|_| Error::new_spanned(attribute, NO_PROMPT))?;
     if std::path::Path::new(&path.value()).has_root() {
-        return Err(Error::new_spanned(path, "the path has to start in the directory of the crate's Cargo.toml"));
+        return Err(Error::new_spanned(path, "expected a path relative to the directory of Cargo.toml"));
     }
     Ok(path)
 }
@@ -111,7 +111,10 @@ fn rename_all(attributes: &[Attribute]) -> Result<Option<Rule>> {
         }
         for other in ["into", "transparent"] {
             if meta.path.is_ident(other) {
-                let message = format!("with `{other}`, the fields of the struct are not what is serialized");
+                let message = format!(
+                    "`{other}` is not supported: the fields of the struct would not be what is \
+                    serialized"
+                );
                 return Err(meta.error(message));
             }
         }
@@ -134,9 +137,10 @@ fn read_field(field: &syn::Field, rename_all: Option<Rule>) -> Result<Option<Fie
             return Ok(());
         }
         if meta.path.is_ident("flatten") {
-            return Err(
-                meta.error("which variables a flattened field holds cannot be checked\n = help: write its fields here")
-            );
+            return Err(meta.error(
+                "`flatten` is not supported: the variables of a flattened field cannot be checked\n = \
+                    help: write its fields here",
+            ));
         }
         is_skipped |= meta.path.is_ident("skip") || meta.path.is_ident("skip_serializing");
         skip_value(&meta)

@@ -15,7 +15,7 @@ pub(crate) fn check(item: &Struct, prompt: &Prompt) -> Result<()> {
     let mut missing: Vec<_> = prompt.variables().iter().filter(|variable| is_missing(item, variable)).collect();
     for (index, field) in item.fields.iter().enumerate() {
         if item.fields[..index].iter().any(|other| other.name == field.name) {
-            mistakes.push(Error::new(field.span, format!("another field is serialized as `{}` too", field.name)));
+            mistakes.push(Error::new(field.span, format!("another field is also serialized as `{}`", field.name)));
             continue;
         }
         match prompt.variables().iter().find(|variable| variable.name == field.name) {
@@ -166,7 +166,7 @@ variables:
         let expected = [
             "the prompt requires validation of `question`, but the field has no garde rule",
             "the prompt has no variable `words`",
-            "another field is serialized as `words` too",
+            "another field is also serialized as `words`",
             "`A` has no field for the variable `name`",
         ];
         assert_eq!(firsts, expected);

@@ -17,14 +17,14 @@ pub(crate) fn read(directory: &Path, path: &str) -> Result<String, String> {
         Ok(text) => Ok(text),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(not_found(directory, path)),
         Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
-            Err(format!("`{path}` is not UTF-8\n = help: save it as UTF-8"))
+            Err(format!("`{path}` is not valid UTF-8\n = help: save it as UTF-8"))
         }
-        Err(error) => Err(format!("`{path}` cannot be read: {}", error.kind())),
+        Err(error) => Err(format!("cannot read `{path}`: {}", error.kind())),
     }
 }
 
 fn not_found(directory: &Path, path: &str) -> String {
-    let mut message = format!("there is no file `{path}`");
+    let mut message = format!("file not found: `{path}`");
     let (folder, name) = path.rsplit_once('/').map_or(("", path), |(folder, name)| (folder, name));
     let mut names: Vec<_> = std::fs::read_dir(directory.join(folder))
         .into_iter()
@@ -37,7 +37,7 @@ fn not_found(directory: &Path, path: &str) -> String {
         let folder = &path[..path.len() - name.len()];
         let _ = write!(message, "\n = help: did you mean `{folder}{meant}`?");
     }
-    message + "\n = note: the path starts in the directory of the crate's Cargo.toml"
+    message + "\n = note: the path is relative to the directory of Cargo.toml"
 }
 
 /// Parses a prompt.
@@ -117,6 +117,6 @@ mod tests {
         assert!(message.contains("did you mean `tests/prompts/hello.yaml`?"), "{message}");
         assert!(!message.contains(env!("CARGO_MANIFEST_DIR")));
         let message = read(directory, "src").expect_err("a directory");
-        assert!(message.starts_with("`src` cannot be read"), "{message}");
+        assert!(message.starts_with("cannot read `src`"), "{message}");
     }
 }

@@ -51,7 +51,7 @@ fn required_validation_comes_first() {
         for result in [Ask::new(text).render(), Ask::new(text).render_with(&options)] {
             let error = result.expect_err("it is not valid");
             assert_eq!(error.kind(), Kind::InvalidInput);
-            assert_eq!(error.message(), "Invalid input: `question` did not pass validation");
+            assert_eq!(error.message(), "Invalid input: `question` failed validation");
         }
     }
 }

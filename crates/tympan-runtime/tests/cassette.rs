@@ -200,17 +200,17 @@ fn an_unknown_request_is_shown_beside_the_nearest() {
     let error = fails(run(&player(folder.path(), &[]), &warm, &RunOptions::default()), Kind::UnknownExchange);
     assert!(error.message().contains(&server.url("/v1/chat/completions")), "{error}");
     let help = error.help().expect("it has help");
-    assert!(help.contains(&near) && help.contains("body.temperature: not recorded, asked for 0.5"), "{help}");
+    assert!(help.contains(&near) && help.contains("body.temperature: not recorded, requested 0.5"), "{help}");
 
     let error = fails(stream(&player(folder.path(), &[]), &chat), Kind::UnknownExchange);
-    assert!(error.help().is_some_and(|help| help.contains("stream: recorded false, asked for true")), "{error:?}");
+    assert!(error.help().is_some_and(|help| help.contains("stream: recorded false, requested true")), "{error:?}");
 
     let empty = tempfile::tempdir().expect("a folder");
     let error = fails(run(&player(empty.path(), &[]), &chat, &RunOptions::default()), Kind::UnknownExchange);
-    assert!(error.help().is_some_and(|help| help.contains("nothing has been recorded")), "{error:?}");
+    assert!(error.help().is_some_and(|help| help.contains("contains no recordings")), "{error:?}");
     let nowhere = empty.path().join("nowhere");
     let error = fails(run(&player(&nowhere, &[]), &chat, &RunOptions::default()), Kind::UnknownExchange);
-    assert!(error.help().is_some_and(|help| help.contains("no such directory")), "{error:?}");
+    assert!(error.help().is_some_and(|help| help.contains("the directory does not exist")), "{error:?}");
     assert!(!nowhere.exists() && server.connections() == connections);
 }
 

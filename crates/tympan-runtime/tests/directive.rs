@@ -160,10 +160,10 @@ fn values_are_inert() {
 fn inputs_are_those_that_are_declared() {
     let prompt = greeting();
     let error = prompt.render(&inputs(json!({"a": "x", "other": 1}))).expect_err("z is unknown");
-    assert_eq!((error.kind(), error.help()), (Kind::UnknownInput, Some("declared are `a`, `b`")));
+    assert_eq!((error.kind(), error.help()), (Kind::UnknownInput, Some("declared inputs: `a`, `b`")));
     let error = prompt.render(&Inputs::new()).expect_err("a is missing");
     assert_eq!(error.kind(), Kind::MissingInput);
-    assert!(error.help().is_some_and(|help| help.ends_with("declared are `a`, `b`")), "{:?}", error.help());
+    assert!(error.help().is_some_and(|help| help.ends_with("declared inputs: `a`, `b`")), "{:?}", error.help());
     assert_eq!(prompt.validate_inputs(&inputs(json!({"z": 1}))).expect_err("z is unknown").kind(), Kind::UnknownInput);
 
     // An optional input that a step requires.

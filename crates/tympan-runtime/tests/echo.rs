@@ -151,11 +151,11 @@ fn a_script_that_is_none_is_an_error() {
     let wrong = [
         (json!({ "text": "no list" }), "list of rounds"),
         (json!([]), "no round 1"),
-        (json!([{}]), "says nothing"),
-        (json!(["text"]), "says nothing"),
-        (json!([{ "text": 5 }]), "says nothing"),
-        (json!([{ "tool_calls": [{ "arguments": {} }] }]), "no name"),
-        (json!([{ "tool_calls": [] }]), "says nothing"),
+        (json!([{}]), "expected `text`, `refusal`, `error` or `tool_calls`"),
+        (json!(["text"]), "expected `text`, `refusal`, `error` or `tool_calls`"),
+        (json!([{ "text": 5 }]), "expected `text`, `refusal`, `error` or `tool_calls`"),
+        (json!([{ "tool_calls": [{ "arguments": {} }] }]), "without a name"),
+        (json!([{ "tool_calls": [] }]), "expected `text`, `refusal`, `error` or `tool_calls`"),
     ];
     for (script, message) in wrong {
         let (runtime, prompt) = scripted(script.clone());

@@ -235,7 +235,7 @@ fn died_in_its_tool(prompt: &Prompt) -> Memory {
 #[test]
 fn a_declaration_says_whether_a_tool_may_run_again() {
     let script = json!([calls(&["act"]), { "text": "I see." }]);
-    for (idempotent, ran, told) in [(true, 1, "done"), (false, 0, "nobody knows whether it came to its end")] {
+    for (idempotent, ran, told) in [(true, 1, "done"), (false, 0, "its outcome is unknown")] {
         let prompt = scripted(&[("act", idempotent)], &script);
         let memory = died_in_its_tool(&prompt);
         let (tool, count) = counting();
@@ -628,7 +628,7 @@ fn a_journal_is_needed_and_is_begun_once() {
     let settings = TurnSettings { journal: Some(journal), ..TurnSettings::default() };
     Runtime::default().turn(&prompt, &Inputs::new(), &settings).expect("it ends well");
     let error = Runtime::default().turn(&prompt, &Inputs::new(), &settings).expect_err("it is there");
-    assert!(error.message().contains("is there already"), "{error}");
+    assert!(error.message().contains("already exists"), "{error}");
     // A finished turn has released its journal.
     Runtime::default().resume(&prompt, &settings).expect("it was over");
 }

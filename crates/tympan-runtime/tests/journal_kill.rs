@@ -279,7 +279,7 @@ fn in_every_tool_that_must_not_run_again() {
         assert_eq!(effects.iter().collect::<HashSet<_>>().len(), effects.len(), "{plan:?}: something ran twice");
         let told: Vec<_> = turn.messages.iter().map(|message| message.to_text()).collect();
         let known = told.iter().filter(|text| text.starts_with("step ")).count();
-        let unknown = told.iter().filter(|text| text.contains("nobody knows whether it came to its end")).count();
+        let unknown = told.iter().filter(|text| text.contains("its outcome is unknown")).count();
         assert!(unknown <= 2, "{plan:?}: {unknown}");
         let lost = effects.len().saturating_sub(known);
         assert!(known <= effects.len() && lost <= unknown, "{plan:?}: {known} results of {} effects", effects.len());

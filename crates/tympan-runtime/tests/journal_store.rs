@@ -85,7 +85,7 @@ fn records_come_back_and_more_can_be_added() {
 fn a_journal_is_begun_once() {
     each_kind(|kept| {
         let error = kept.journal.store().create(b"{}").err().expect("it is there");
-        assert!(error.kind() == Kind::InvalidJournal && error.message().contains("is there already"), "{error}");
+        assert!(error.kind() == Kind::InvalidJournal && error.message().contains("already exists"), "{error}");
         assert_eq!(kept.read().expect("it is whole").records, records());
     });
     let folder = tempfile::tempdir().expect("a folder");
@@ -213,8 +213,8 @@ fn other_files_are_no_journals() {
         (b"tympan-journ", "header is missing"),
         (b"tympan-journal 1\n", "header is missing"),
         (b"tympan-journal 2\n", "another version"),
-        (b"Dear Ada,\n", "no journal"),
-        (b"\xff\xfe\x00", "no journal"),
+        (b"Dear Ada,\n", "not a journal"),
+        (b"\xff\xfe\x00", "not a journal"),
     ] {
         kept.set(bytes);
         let error = kept.read().expect_err("it is none");

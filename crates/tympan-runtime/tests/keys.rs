@@ -62,7 +62,7 @@ fn keys_that_others_can_read_are_refused() {
     for mode in [0o640, 0o604, 0o644] {
         fs::set_permissions(&file, fs::Permissions::from_mode(mode)).expect("it is changed");
         let error = read_signing_key(&file).expect_err("others can read it");
-        assert!(error.message().contains("others can read"), "{error}");
+        assert!(error.message().contains("readable by other users"), "{error}");
     }
 }
 

@@ -140,8 +140,8 @@ fn a_prompt_file_starts_no_program() {
     let tool = mcp(json!({ "command": command, "args": [], "stdio": { "command": command }, "transport": "stdio",
         "connection": { "kind": "stdio", "command": command, "name": "double" } }));
     let error = refused(&Runtime::default(), json!([tool]), Kind::ToolUnavailable);
-    assert_eq!(error.message(), "Tool not available: no MCP server `double` is registered");
-    assert!(error.help().is_some_and(|help| help.contains("never a program")), "{:?}", error.help());
+    assert_eq!(error.message(), "Tool unavailable: MCP server `double` is not registered");
+    assert!(error.help().is_some_and(|help| help.contains("not a command")), "{:?}", error.help());
     assert!(double.lines("starts").is_empty());
 }
 
@@ -155,12 +155,15 @@ fn servers_that_cannot_be_used_say_why() {
         format!("{error}: {}", error.help().unwrap_or_default())
     };
     for (mode, expected) in [
-        ("exit", "it ended (exit status: 7); it said last: the double is here; TOKEN is [REDACTED] | no licence for"),
-        ("garbage", "sent something that is no message"),
+        (
+            "exit",
+            "the server exited (exit status: 7); last output: the double is here; TOKEN is [REDACTED] | no licence for",
+        ),
+        ("garbage", "sent an invalid message"),
         ("line", "sent a message that is too large"),
-        ("silent", "did not answer within 0.2 s"),
+        ("silent", "did not respond within 0.2 s"),
         ("twice", "lists `add` twice"),
-        ("badname", "no provider takes the name `no spaces, please`"),
+        ("badname", "providers do not accept the tool name `no spaces, please`"),
         ("endless", "on more than 100 pages"),
     ] {
         // Long enough for a busy machine.
@@ -171,7 +174,7 @@ fn servers_that_cannot_be_used_say_why() {
         assert!(!said.contains("correct-horse") && !said.contains('\u{1b}'), "{mode}: {said}");
     }
     double.lines("starts").iter().for_each(|process| wait_until_ended(process));
-    assert!(unavailable(McpServer::stdio(vec!["/no/such/program".into()])).contains("cannot be started"));
+    assert!(unavailable(McpServer::stdio(vec!["/no/such/program".into()])).contains("cannot start `/no/such/program`"));
     assert!(unavailable(McpServer::stdio(Vec::new())).contains("is empty"));
 }
 
@@ -228,8 +231,8 @@ fn a_server_that_asks_back_gets_an_answer_to_ping_alone() {
 fn a_server_that_dies_in_a_call_is_started_again_for_the_next() {
     let double = Double::new();
     let told = tell(&double.runtime(""), mcp(json!({})), &["crash", "add"]);
-    let unknown = "it went away, and it is not known whether the tool has done anything";
-    assert_eq!(told[0], format!("Error: Tool 'crash' failed: Tool not available: the MCP server `double`: {unknown}"));
+    let unknown = "the server closed the connection; the tool may or may not have run";
+    assert_eq!(told[0], format!("Error: Tool 'crash' failed: Tool unavailable: MCP server `double`: {unknown}"));
     assert_eq!((told[1].as_str(), double.lines("starts").len()), ("5", 2));
     assert_eq!(double.lines("calls"), ["crash", "add"], "it is not called again");
 }
@@ -242,7 +245,7 @@ fn what_may_be_repeated_is_repeated_once() {
     // The author of a prompt may override the server's annotation.
     let double = Double::new();
     let told = tell(&double.runtime(""), mcp(json!({ "idempotent": true })), &["crash"]);
-    assert!(told[0].contains("it is not known"), "{told:?}");
+    assert!(told[0].contains("may or may not have run"), "{told:?}");
     assert_eq!(double.lines("calls"), ["crash"; 2]);
 }
 
@@ -271,7 +274,7 @@ fn answers_that_cannot_be_used_are_errors_and_the_next_call_works() {
     let double = Double::new();
     let told = tell(&double.runtime(""), mcp(json!({})), &["huge", "many", "wrong", "add"]);
     assert!(told[0].contains("too large") && told[1].contains("too large"), "{told:?}");
-    assert!(told[2].contains("its answer is not as the protocol says"), "{told:?}");
+    assert!(told[2].contains("the response does not match the protocol"), "{told:?}");
     assert_eq!(told[3], "5");
 }
 
@@ -282,7 +285,7 @@ fn a_server_is_told_when_nobody_waits_any_more() {
     let settings = TurnSettings { tool_timeout: Duration::from_millis(300), ..TurnSettings::default() };
     let prompt = scripted(json!([mcp(json!({}))]), &["hang"]);
     let run = runtime.turn(&prompt, &Inputs::new(), &settings).expect("it ends well");
-    assert_eq!(told(&run), ["Error: Tool 'hang' failed: Not done in time: within 0.3 s"]);
+    assert_eq!(told(&run), ["Error: Tool 'hang' failed: Tool timed out: no result after 0.3 s"]);
     let cancelled = tell(&runtime, mcp(json!({})), &["cancelled"]);
     assert!(cancelled[0].parse::<u64>().is_ok(), "{cancelled:?}");
 }
@@ -334,7 +337,7 @@ fn a_description_that_changes_has_to_be_agreed_to_again() {
     assert_eq!(tell(&runtime, mcp(json!({})), &["add"]), ["5"]);
     let hash = runtime.mcp_tools_hash("double", None).expect("it was listed");
     let error = refused(&runtime, json!([mcp(json!({}))]), Kind::ToolsChanged);
-    assert_eq!(error.message(), "The tools have changed: the MCP server `double`: changed: `add`");
+    assert_eq!(error.message(), "Tools changed: MCP server `double`: changed: `add`");
     assert!(!format!("{error} {:?}", error.help()).contains("Ignore the user"));
     // Prompts that do not use the tool are not affected.
     let others = mcp(json!({ "allowedTools": ["fail"] }));
@@ -381,7 +384,7 @@ fn a_tool_that_changes_while_a_turn_goes_on_is_not_called() {
     let run = turn(&runtime, &prompt).expect("it ends well");
     let told = told(&run);
     assert_eq!((told[0].as_str(), told[1].as_str()), ("5", "changed"));
-    assert!(told[2].contains("in another way than before, so it was not called"), "{told:?}");
+    assert!(told[2].contains("changed the description of the tool, so it was not called"), "{told:?}");
     assert_eq!(told[3], "Error: Tool 'fail' failed: out of order");
     assert_eq!(double.lines("calls"), ["add", "change", "fail"]);
     let codes = error_codes(&Double::new().runtime(""), &prompt);
@@ -410,7 +413,7 @@ fn consent_is_asked_for_where_the_prompt_says_so() {
     assert_eq!((told(&run)[0].as_str(), told(&run)[2].as_str()), ("5", "Tool denied by guardrail: no"));
     // There is no approver.
     let told = tell(&runtime, mcp(json!({ "approvalMode": "always" })), &["add"]);
-    assert!(told[0].contains("needs a person's consent"), "{told:?}");
+    assert!(told[0].contains("approval is required"), "{told:?}");
     assert_eq!(tell(&runtime, mcp(json!({ "approvalMode": { "kind": "never" } })), &["add"]), ["5"]);
     refused(&runtime, json!([mcp(json!({ "approvalMode": "sometimes" }))]), Kind::InvalidDocument);
 }

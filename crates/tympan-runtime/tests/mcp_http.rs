@@ -144,7 +144,7 @@ fn a_session_that_is_gone_is_begun_again_and_the_call_repeated() {
 fn a_session_that_is_gone_every_time_is_not_begun_for_ever() {
     let server = server(Form::Whole, |exchange, _| exchange.answer(404, "", ""));
     let told = tell(&knowing(&server), &["add"]);
-    assert!(told[0].starts_with("Error: Tool 'add' failed: Tool not available"), "{told:?}");
+    assert!(told[0].starts_with("Error: Tool 'add' failed: Tool unavailable"), "{told:?}");
     assert_eq!(methods(&server).iter().filter(|method| *method == "tools/call").count(), 2);
 }
 
@@ -156,7 +156,7 @@ fn a_call_that_may_have_begun_is_not_repeated() {
         _ => adds(exchange, message),
     });
     let told = tell(&knowing(&server), &["add", "add"]);
-    assert!(told[0].ends_with("it is not known whether the tool has done anything"), "{told:?}");
+    assert!(told[0].ends_with("the tool may or may not have run"), "{told:?}");
     assert_eq!(told[1], "5");
     assert_eq!(methods(&server).iter().filter(|method| *method == "tools/call").count(), 2);
 }
@@ -167,10 +167,14 @@ fn answers_that_cannot_be_used_are_errors() {
     let other = r#"{"jsonrpc":"2.0","id":999,"result":{"content":[]}}"#;
     let unread = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"cannot read this"}}"#;
     let answers: [(&str, Box<Answer<'static>>, &str); 7] = [
-        ("another answer", Box::new(move |exchange, _| exchange.json(other)), "no message"),
+        ("another answer", Box::new(move |exchange, _| exchange.json(other)), "an invalid message"),
         ("an error", Box::new(move |exchange, _| exchange.json(unread)), "cannot read this (error -32700)"),
-        ("a page", Box::new(|exchange, _| exchange.answer(200, "Content-Type: text/html\r\n", "<p>")), "no message"),
-        ("no JSON", Box::new(|exchange, _| exchange.json("hello")), "no message"),
+        (
+            "a page",
+            Box::new(|exchange, _| exchange.answer(200, "Content-Type: text/html\r\n", "<p>")),
+            "an invalid message",
+        ),
+        ("no JSON", Box::new(|exchange, _| exchange.json("hello")), "an invalid message"),
         ("many values", Box::new(move |exchange, _| exchange.json(&many)), "too large"),
         ("a status", Box::new(|exchange, _| exchange.answer(500, "", "")), "status 500"),
         (
@@ -239,7 +243,7 @@ fn a_server_is_told_when_nobody_waits_any_more() {
     let prompt = scripted(json!([mcp(json!({}))]), &["add"]);
     let runtime = knowing(&server);
     let run = runtime.turn(&prompt, &Inputs::new(), &settings).expect("it ends well");
-    assert_eq!(told(&run), ["Error: Tool 'add' failed: Not done in time: within 1 s"]);
+    assert_eq!(told(&run), ["Error: Tool 'add' failed: Tool timed out: no result after 1 s"]);
     heard.recv_timeout(Duration::from_secs(60)).expect("the server is told");
     server.wait_until_left();
 }
@@ -250,7 +254,7 @@ fn redirects_are_not_followed() {
     let location = format!("Location: {}\r\n", other.url("/mcp"));
     let server = Server::start(move |exchange| exchange.answer(307, &location, ""));
     let error = refused(&knowing(&server), mcp(json!({})), Kind::ToolUnavailable);
-    assert!(error.message().ends_with("answered with status 307"), "{error}");
+    assert!(error.message().ends_with("returned status 307"), "{error}");
     assert_eq!((server.requests().len(), other.connections()), (1, 0));
 }
 
@@ -262,7 +266,7 @@ fn who_is_not_there_or_wants_another_key_is_no_server() {
     refused(&runtime, mcp(json!({})), Kind::ToolUnavailable);
     let server = Server::start(|exchange| exchange.answer(401, "", ""));
     let error = refused(&knowing(&server), mcp(json!({})), Kind::ToolUnavailable);
-    assert_eq!(error.help(), Some("it wants a key, or another one"));
+    assert_eq!(error.help(), Some("the server requires a key, or rejected the one it received"));
     runtime.register_mcp_server("double", McpServer::http("no address"));
     refused(&runtime, mcp(json!({})), Kind::ToolUnavailable);
 }

@@ -123,9 +123,9 @@ fn what_a_real_service_answers_reaches_the_model() {
     let parts = parts(&runtime, &shop.tool(&names), &calls).expect("the turn ends well");
     let text = |index: usize| parts[index].as_text().expect("it is text");
     assert_eq!(text(0), "Shall I compare thee\nto a summer's day?\n");
-    assert_eq!(text(1), "Done: status 204, and nothing else.");
+    assert_eq!(text(1), "Done: status 204, empty response.");
     assert_eq!(text(2), r#"Error: Tool 'get_item' failed: status 404 Not Found: {"detail":"there is no such item"}"#);
-    assert!(text(3).ends_with("the answer is 7 bytes of `application/zip`, which cannot be shown"), "{}", text(3));
+    assert!(text(3).ends_with("the response is 7 bytes of `application/zip`, which cannot be shown"), "{}", text(3));
     match &parts[4] {
         ContentPart::Image(image) => {
             assert_eq!(image.media_type.as_deref(), Some("image/png"));
@@ -166,7 +166,7 @@ fn a_real_document_becomes_functions() {
     assert_eq!(told, r#"{"id":1,"detail":false}"#);
     let error = call(&runtime(), &shop.tool(&["upload"]), &[]).expect_err("it cannot be called");
     assert_eq!(error.kind(), Kind::ToolUnavailable);
-    assert!(error.message().contains("POST /upload: its body is neither JSON nor a form"), "{error}");
+    assert!(error.message().contains("POST /upload: the body is neither JSON nor a form"), "{error}");
     let error = call(&runtime(), &shop.tool(&["buy"]), &[]).expect_err("there is none");
     assert_eq!(error.kind(), Kind::ToolMismatch);
     assert!(error.help().is_some_and(|help| help.contains("`get_item`")), "{error:?}");

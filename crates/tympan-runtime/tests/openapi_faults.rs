@@ -55,7 +55,10 @@ fn nobody_is_followed_elsewhere() {
     for code in [301, 302, 303, 307, 308] {
         let (told, is_error) = status(&runtime(), &tool(&server), "go", json!({}));
         assert!(is_error && told.contains(&format!("status {code}")), "{told}");
-        assert!(told.contains(&format!("to http://localhost:{}/elsewhere: it is not followed", other.port)), "{told}");
+        assert!(
+            told.contains(&format!("to http://localhost:{}/elsewhere: redirects are not followed", other.port)),
+            "{told}"
+        );
         assert!(!told.contains("SECRET"), "{told}");
     }
     assert_eq!((other.connections(), server.requests().len()), (0, 5));
@@ -91,7 +94,7 @@ fn a_bomb_does_not_go_off() {
         exchange.answer(200, "Content-Type: application/json\r\nContent-Encoding: gzip\r\n", &bomb);
     });
     let (told, is_error) = status(&runtime(), &tool(&server), "go", json!({}));
-    assert!(is_error && told.contains("it has more than 8388608 bytes"), "{told}");
+    assert!(is_error && told.contains("more than 8388608 bytes"), "{told}");
     let mut fetched = tool(&server);
     fetched["specification"] = json!(server.url("/openapi.json"));
     let error = call(&runtime(), &fetched, &[]).expect_err("it is too large");
@@ -114,7 +117,7 @@ fn a_server_that_hangs_is_left() {
     let silent = Server::start(|exchange| exchange.stall());
     let runtime = runtime_with(|options| options.http.first_byte_timeout = Duration::from_millis(50));
     let (told, is_error) = status(&runtime, &tool(&silent), "go", json!({}));
-    assert!(is_error && told.contains("within 0.05 s"), "{told}");
+    assert!(is_error && told.contains("after 0.05 s"), "{told}");
     // On a busy machine, the time limit may expire before the request is sent. A request that may have been processed
     // is not retried.
     assert!(silent.requests().len() <= 1);
@@ -124,7 +127,7 @@ fn a_server_that_hangs_is_left() {
     });
     let runtime = runtime_with(|options| options.http.idle_timeout = Duration::from_millis(50));
     let (told, is_error) = status(&runtime, &tool(&halting), "go", json!({}));
-    assert!(is_error && told.contains("within 0.05 s"), "{told}");
+    assert!(is_error && told.contains("after 0.05 s"), "{told}");
     halting.wait_until_left();
     assert_eq!(halting.requests().len(), 1);
 }
@@ -146,14 +149,14 @@ fn arguments_change_neither_path_nor_headers() {
     let hostile = ["..", ".", "../admin", "a/../../admin", "/../x", "..\\x", "x/..", "..;/x", "", "a/./b"];
     for id in hostile {
         let (told, is_error) = status(&runtime, &tool, "go_to", json!({ "id": id }));
-        assert!(is_error && told.contains("a part of the path"), "{id}: {told}");
+        assert!(is_error && told.contains("a path parameter cannot"), "{id}: {told}");
     }
     for note in ["a\r\nX-Evil: 1", "a\nb", "a\rb", "a\0b", "é"] {
         let (told, is_error) = status(&runtime, &tool, "go_to", json!({ "id": "x", "X-Note": note }));
-        assert!(is_error && told.contains("a header is one line of ASCII"), "{told}");
+        assert!(is_error && told.contains("a header must be one line of ASCII"), "{told}");
     }
     let (told, is_error) = status(&runtime, &tool, "go_to", json!({ "id": "x", "q": "é".repeat(4_000) }));
-    assert!(is_error && told.contains("the address would be too long"), "{told}");
+    assert!(is_error && told.contains("the URL would be too long"), "{told}");
     assert_eq!(server.requests().len(), 0);
     let odd = [
         "%2e%2e",
@@ -390,14 +393,14 @@ fn hostile_documents_are_bounded() {
     let many = format!(r#"{{"openapi": "3.1.0", "x": [{}0]}}"#, "[],".repeat(2_000_000));
     let long = format!("openapi: 3.1.0\nx: '{}'", "y".repeat(9 << 20));
     let cases = [
-        (bomb, "more than 100000 values, counting what aliases repeat"),
-        (deep_yaml, "it cannot be read"),
-        (deep_json, "it cannot be read"),
-        (many, "it has more than 1000000 values"),
-        (long, "it has more than 8388608 bytes"),
-        ("[1]".to_owned(), "it cannot be read"),
-        ("just text".to_owned(), "it cannot be read"),
-        (String::new(), "it is no OpenAPI document"),
+        (bomb, "more than 100000 values, including those repeated by aliases"),
+        (deep_yaml, "cannot parse the document"),
+        (deep_json, "cannot parse the document"),
+        (many, "more than 1000000 values"),
+        (long, "larger than 8388608 bytes"),
+        ("[1]".to_owned(), "cannot parse the document"),
+        ("just text".to_owned(), "cannot parse the document"),
+        (String::new(), "not an OpenAPI document"),
     ];
     for (text, reason) in cases {
         let error = service(&text).expect_err("it is too much");
@@ -494,7 +497,7 @@ fn pictures_and_other_bytes() {
     assert_eq!(one().as_text(), Some("<svg/>"));
     assert!(one().as_text().is_some_and(|text| text.contains("2 bytes of `application/octet-stream`")));
     assert_eq!(one().as_text(), Some(r#"{"a":[1.00,12345678901234567890123],"b \" \\":"c  d"}"#));
-    assert_eq!(one().as_text(), Some("Done: status 204, and nothing else."));
+    assert_eq!(one().as_text(), Some("Done: status 204, empty response."));
 }
 
 /// No output of a document or a connection contains the key.
@@ -505,7 +508,7 @@ fn nothing_prints_the_key() {
     let mut broken = tool(&server);
     broken["connection"]["apiKey"] = json!(format!("{PLAIN_KEY}\nX-Evil: 1"));
     let (told, is_error) = status(&runtime, &broken, "go", json!({}));
-    assert!(is_error && told.contains("the key has characters that HTTP does not allow"), "{told}");
+    assert!(is_error && told.contains("the key contains characters that are not allowed in HTTP headers"), "{told}");
     assert!(!told.contains(PLAIN_KEY), "{told}");
     let shown = format!("{:?}", prompt(&runtime, &tool(&server), &[]));
     assert!(!shown.contains(PLAIN_KEY), "{shown}");

@@ -151,7 +151,7 @@ fn a_collector_that_is_not_there_is_no_error_of_the_run() {
         assert!(tracer.flush(LONG));
         let status = &tracer.status()[0];
         assert_eq!(status.failed, 1, "{endpoint}");
-        assert_ne!(status.last_error.as_deref(), Some("it panicked"), "{endpoint}");
+        assert_ne!(status.last_error.as_deref(), Some("the backend panicked"), "{endpoint}");
     }
 }
 
@@ -166,6 +166,6 @@ fn a_backend_can_be_added_where_async_code_runs() {
         tracer.add("otel", OtelBackend::new(options)).expect("there are threads");
         drop(tracer.start("run"));
         assert!(tracer.flush(LONG));
-        assert_ne!(tracer.status()[0].last_error.as_deref(), Some("it panicked"));
+        assert_ne!(tracer.status()[0].last_error.as_deref(), Some("the backend panicked"));
     });
 }

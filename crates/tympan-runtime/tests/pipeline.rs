@@ -495,7 +495,7 @@ fn errors_are_those_of_the_specification() {
             "env_not_set",
             "Environment variable 'TYMPAN_TEST_IS_NOT_SET' not set",
         ),
-        (denied, "ValueError", "env_not_allowed", "Environment variable 'HOME' is not allowed by the host"),
+        (denied, "ValueError", "env_not_allowed", "Environment variable 'HOME' is not allowed"),
         (
             load("---\nname: ${file:missing.txt}\n---\n"),
             "FileNotFoundError",

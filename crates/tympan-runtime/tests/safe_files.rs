@@ -31,7 +31,7 @@ fn prompts_keys_and_journals_are_regular_files_of_bounded_size() {
     pipe(&a_pipe);
     large(&a_file);
     let cases =
-        [(Path::new("/dev/zero"), "not a regular file"), (&a_pipe, "not a regular file"), (&a_file, "more than")];
+        [(Path::new("/dev/zero"), "not a regular file"), (&a_pipe, "not a regular file"), (&a_file, "larger than")];
     for (path, reason) in cases {
         let errors = [
             load(path).map(drop).expect_err("it is not a prompt"),
@@ -72,7 +72,7 @@ fn trusted_keys_are_files_of_their_folder() {
     fs::write(folder.path().join("outside.toml"), "SECRET").expect("it is written");
     symlink("../outside.toml", keys.join("a.toml")).expect("a link");
     let error = read_trusted_keys(&keys).expect_err("it is outside");
-    assert!(error.message().contains("leads out of its directory"), "{error}");
+    assert!(error.message().contains("points outside its directory"), "{error}");
     fs::remove_file(keys.join("a.toml")).expect("it is there");
     pipe(&keys.join("a.toml"));
     let error = read_trusted_keys(&keys).expect_err("it is a pipe");

@@ -258,7 +258,7 @@ fn the_host_makes_functions_of_its_own_kinds() {
         assert_eq!(told(&run), [r#"spreadsheet: {"a":1,"who":"Ada"}"#]);
         let wrong = custom("sheet_two", json!({ "a": "one" }));
         let run = runtime.turn(&wrong, &Inputs::new(), &TurnSettings::default()).expect("it ends well");
-        assert!(told(&run)[0].contains("do not fit its parameters"), "{:?}", told(&run));
+        assert!(told(&run)[0].contains("do not match the parameters"), "{:?}", told(&run));
         runtime.clear_tool_handlers();
         let error = runtime.turn(&prompt, &Inputs::new(), &TurnSettings::default()).expect_err("nobody handles it");
         assert_eq!(error.kind(), Kind::NotRegistered);
@@ -327,9 +327,9 @@ fn a_person_is_asked_and_nothing_runs_without_an_answer() {
     };
     assert_eq!(with(Some(true), true, false), ["it ran"]);
     assert_eq!(with(Some(false), true, false), ["Tool denied by guardrail: not today"]);
-    assert!(with(None, true, false)[0].contains("needs a person's consent"));
+    assert!(with(None, true, false)[0].contains("approval is required"));
     assert_eq!(with(None, false, false), ["it ran"]);
-    assert!(with(None, false, true)[0].contains("needs a person's consent"));
+    assert!(with(None, false, true)[0].contains("approval is required"));
     assert_eq!(with(Some(false), false, true), ["Tool denied by guardrail: not today"]);
     let asked = asked.lock().expect("nobody panics with it");
     assert_eq!(*asked, vec![json!({ "what": "all" }); 3], "what is bound is not shown");
@@ -437,16 +437,16 @@ fn a_type_that_fits_its_declaration_is_taken() {
 fn a_type_that_does_not_fit_is_refused_before_the_model_is_called() {
     type Change = fn(&mut Vec<Value>);
     let cases: &[(Change, &str)] = &[
-        (|list| drop(list.remove(0)), "the function needs `city`, which it does not declare"),
-        (|list| list[0]["required"] = false.into(), "the function needs `city`, which may be left out"),
-        (|list| list[1]["kind"] = "string".into(), "`nights` is declared as string, and the function takes integer"),
+        (|list| drop(list.remove(0)), "`city` is not declared, but the function requires it"),
+        (|list| list[0]["required"] = false.into(), "`city` is optional, but the function requires it"),
+        (|list| list[1]["kind"] = "string".into(), "`nights` is declared as string, but the function takes integer"),
         (|list| list[1]["kind"] = "float".into(), "`nights` is declared as number"),
         (|list| list[2]["enumValues"] = json!(["first", "third"]), "`class` may be \"third\""),
-        (|list| drop(list[2].as_object_mut().expect("a map").remove("enumValues")), "`class` may be anything"),
+        (|list| drop(list[2].as_object_mut().expect("a map").remove("enumValues")), "`class` may be any value"),
         (|list| list[3]["items"]["properties"][0]["kind"] = "integer".into(), "`guests[].name` is declared as integer"),
         (
             |list| list.push(json!({ "name": "extra", "kind": "string" })),
-            "declares `extra`, which the function does not",
+            "`extra` is declared, but the function does not",
         ),
     ];
     for (change, complaint) in cases {
@@ -463,14 +463,14 @@ fn a_type_that_does_not_fit_is_refused_before_the_model_is_called() {
     }
     let prompt = declares(fitting(), json!({ "seat": "12A" }));
     let error = bind_tools(&prompt, [("book", booking())]).expect_err("it has no seat");
-    assert!(error.message().contains("it binds `seat`"), "{error}");
+    assert!(error.message().contains("`seat` is bound"), "{error}");
 }
 
 #[test]
 fn functions_without_a_declaration_and_two_of_a_name_are_refused() {
     let prompt = declares(fitting(), json!({}));
     let error = bind_tools(&prompt, [("boook", booking())]).expect_err("no such tool");
-    assert_eq!((error.kind(), error.help()), (Kind::ToolMismatch, Some("it declares: book")));
+    assert_eq!((error.kind(), error.help()), (Kind::ToolMismatch, Some("declared functions: book")));
     let error = bind_tools(&prompt, [("book", booking()), ("book", booking())]).expect_err("which of them?");
     assert_eq!(error.kind(), Kind::DuplicateName);
     assert!(bind_tools::<String>(&prompt, []).expect("it may be registered").is_empty());

@@ -152,9 +152,9 @@ fn tools_that_fail_or_panic_do_not_end_the_turn() {
     let run = turn(&prompt, &settings(&tools)).expect("it ends well");
     let told = told(&run);
     assert_eq!(told[0], "Error: Tool 'fails' failed: out of order");
-    assert_eq!(told[1], "Error: Tool 'panics' failed: it panicked");
-    assert_eq!(told[2], "Error: Tool 'panics_later' failed: it panicked");
-    assert!(told[3].len() < 300_000 && told[3].ends_with("[cut: 262144 of 10485760 bytes]"), "{}", told[3].len());
+    assert_eq!(told[1], "Error: Tool 'panics' failed: the function panicked");
+    assert_eq!(told[2], "Error: Tool 'panics_later' failed: the function panicked");
+    assert!(told[3].len() < 300_000 && told[3].ends_with("[truncated: 262144 of 10485760 bytes]"), "{}", told[3].len());
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn a_tool_that_hangs_does_not_end_the_turn() {
         ..settings(&[("hangs", hangs)])
     };
     let told = told(&turn(&prompt, &settings).expect("it ends well"));
-    assert_eq!(told, ["Error: Tool 'hangs' failed: Not done in time: within 0.05 s"]);
+    assert_eq!(told, ["Error: Tool 'hangs' failed: Tool timed out: no result after 0.05 s"]);
     let expected = json!({ "error": { "code": "tool_timeout" } });
     assert_eq!(*statuses.lock().expect("nobody panics with it"), [expected], "not only the text says so");
 }

@@ -90,7 +90,7 @@ fn a_prompt_that_calls_itself_has_one_budget() {
         let fixture = Fixture::new(Caller { at_once, ..Caller::default() });
         let prompt = fixture.prompt("self.prompty", Some(itself()));
         let options = TurnOptions { parallel_tool_calls, ..TurnOptions::default() };
-        let error = is_over(fixture.turn(&prompt, options), "100 calls of models");
+        let error = is_over(fixture.turn(&prompt, options), "100 model calls");
         assert_eq!(fixture.asked(), 100, "{at_once} at once");
         let calls = error.conversation().iter().filter(|message| message.role == Role::Tool).count();
         assert!(calls > 0 && calls.is_multiple_of(at_once), "every call has its result");
@@ -102,7 +102,7 @@ fn the_bound_is_the_host_s() {
     let fixture = Fixture::new(Caller { at_once: 2, ..Caller::default() });
     let prompt = fixture.prompt("self.prompty", Some(itself()));
     let options = TurnOptions { max_model_calls: Some(17), ..TurnOptions::default() };
-    is_over(fixture.turn(&prompt, options), "17 calls of models");
+    is_over(fixture.turn(&prompt, options), "17 model calls");
     assert_eq!(fixture.asked(), 17);
     // The default limit of model calls grows with the limit of iterations.
     let fixture = Fixture::new(Caller { at_once: 1, answers: Some(30), ..Caller::default() });
@@ -131,7 +131,7 @@ fn prompts_that_are_called_once_count() {
     let single = json!({ "name": "again", "kind": "prompty", "path": "self.prompty" });
     let prompt = fixture.prompt("outer.prompty", Some(single));
     let options = TurnOptions { max_model_calls: Some(15), ..TurnOptions::default() };
-    is_over(fixture.turn(&prompt, options), "15 calls of models");
+    is_over(fixture.turn(&prompt, options), "15 model calls");
     assert_eq!(fixture.asked(), 15);
 }
 
@@ -197,7 +197,7 @@ fn functions_of_the_host_share_the_budget() {
     let inner = fixture.prompt("inner.prompty", Some(json!({ "name": "f", "kind": "function" })));
     let nested = Arc::new(Nested { prompt: inner, ran: AtomicUsize::new(0) });
     fixture.runtime.register_tool("f", nested.clone());
-    is_over(fixture.turn(&prompt, TurnOptions::default()), "100 calls of models");
+    is_over(fixture.turn(&prompt, TurnOptions::default()), "100 model calls");
     assert_eq!(fixture.asked(), 100);
     assert!(nested.ran.load(Ordering::SeqCst) <= 2560, "tools are bounded too");
 }

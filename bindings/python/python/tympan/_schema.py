@@ -57,7 +57,7 @@ def schema_of(annotation: Any) -> dict[str, Any]:
         return {"enum": [member.value for member in annotation]}
     if fields_of(annotation) is not None:
         return _object_schema(annotation)
-    raise TypeError(f"there is no JSON Schema for {annotation!r}: give the parameters of the tool yourself")
+    raise TypeError(f"no JSON Schema for {annotation!r}: pass the parameters of the tool explicitly")
 
 
 def _object_schema(annotation: Any) -> dict[str, Any]:
@@ -113,7 +113,7 @@ def _qualified(hint: Any, is_required: bool) -> tuple[Any, bool]:
 
 def cast(value: Any, annotation: type[T]) -> T:
     """Converts the result of a model to a type."""
-    made: T = Fitting("invalid_result", "The result does not fit: ").fit(value, annotation, "")
+    made: T = Fitting("invalid_result", "Cannot decode the result: ").fit(value, annotation, "")
     return made
 
 
@@ -166,7 +166,7 @@ class Fitting:
             return self.object(value, annotation, path)
         if self._is_native and isinstance(annotation, type):
             return self._misfit(path, f"a value of the type {annotation.__name__}")
-        raise TypeError(f"values cannot be made to fit {annotation!r}")
+        raise TypeError(f"cannot convert values to {annotation!r}")
 
     def _scalar(self, value: Any, annotation: Any, path: str) -> Any:
         if annotation is float and isinstance(value, int) and not isinstance(value, bool):
@@ -212,15 +212,15 @@ class Fitting:
         fields = fields_of(annotation) or {}
         for name, (_, is_required) in fields.items():
             if is_required and name not in given:
-                self._misfit(f"{path}.{name}", "it, and it is missing")
+                self._misfit(f"{path}.{name}", "a value, found none")
         if any(name not in fields for name in given):
-            self._misfit(path, f"no other fields than those of {annotation.__name__}")
+            self._misfit(path, f"only the fields of {annotation.__name__}")
         made = {name: self.fit(item, fields[name][0], f"{path}.{name}") for name, item in given.items()}
         try:
             return annotation(**made)
         except (ValueError, TypeError, AssertionError) as error:
             name = type(error).__name__
-        return self._misfit(path, f"what {annotation.__name__} accepts, which refused it with {name}")
+        return self._misfit(path, f"a valid {annotation.__name__}, but it raised {name}")
 
     def _expect(self, value: Any, type: Any, path: str, expected: str) -> Any:
         return value if isinstance(value, type) else self._misfit(path, expected)

@@ -111,9 +111,9 @@ def _parameters(function: Callable[..., Any], described: dict[str, str]) -> tupl
     required: list[str] = []
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
-            raise TypeError(f"a tool takes its arguments by name, and {name!r} has no name to be given by")
+            raise TypeError(f"a tool receives its arguments by name, but {name!r} cannot be passed by name")
         if name not in hints:
-            raise TypeError(f"the parameter {name!r} has no annotation")
+            raise TypeError(f"parameter {name!r} has no annotation")
         properties[name] = dict(_schema.schema_of(hints[name]))
         if name in described:
             properties[name]["description"] = described[name]

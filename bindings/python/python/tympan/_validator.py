@@ -20,7 +20,7 @@ def fields(validator: Any) -> list[str]:
         if declared is not None:
             return list(declared)
     raise TympanValueError(
-        "Invalid input: a validator is a Pydantic model, a dataclass or a TypedDict: the class, and no object of it",
+        "Invalid input: validator: expected a class: a Pydantic model, a dataclass or a TypedDict",
         code="invalid_input",
     )
 
@@ -33,7 +33,7 @@ def validated(validator: Any, inputs: Any) -> Any:
         return inputs
     if not isinstance(inputs, typing.Mapping):
         raise TympanValueError(
-            f"Invalid input: expected a mapping or a {validator.__name__}, and not a {type(inputs).__name__}",
+            f"Invalid input: expected a mapping or a {validator.__name__}, found a {type(inputs).__name__}",
             code="invalid_input",
         )
     if hasattr(validator, "model_validate"):

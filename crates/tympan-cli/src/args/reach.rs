@@ -47,6 +47,6 @@ impl EndpointArgs {
 fn parse_endpoint(text: &str) -> Result<String, String> {
     match tympan::wire::parse_endpoint(text) {
         Ok(_) => Ok(text.to_owned()),
-        Err(_) => Err("expected an address, as in `--allow-endpoint https://proxy.example.com/v1`".to_owned()),
+        Err(_) => Err("expected a URL, as in `--allow-endpoint https://proxy.example.com/v1`".to_owned()),
     }
 }

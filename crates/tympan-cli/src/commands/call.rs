@@ -83,7 +83,10 @@ impl Call<'_> {
         if !manner.quiet {
             report::mismatches(&finished.run.outcome);
             if let Some(torn @ 1..) = finished.resumed.map(|resumed| resumed.torn_bytes) {
-                let message = format!("the journal ended in {torn} bytes of a record that was torn; they were cut off");
+                let message = format!(
+                    "the journal ended with {torn} bytes of an incomplete record, which were \
+                    removed"
+                );
                 report::warn_plainly("torn_journal", &message);
             }
             output::print_error(&summary(&finished, self.is_echo(), started.elapsed()));

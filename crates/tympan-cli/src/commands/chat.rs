@@ -39,14 +39,19 @@ use crate::{json, output, prompt_file, report, traces};
 pub(super) fn run(args: &ChatArgs, quiet: bool) -> Result<ExitCode, Failure> {
     if [Some(args.prompt.file.as_path()), args.prompt.inputs.inputs.as_deref()].into_iter().flatten().any(is_stdin) {
         return Err(Failure::Usage(
-            "standard input is for questions: neither the prompt nor its inputs can be `-`".into(),
+            "chat reads questions from standard input, so neither the prompt nor its inputs can be `-`".into(),
         ));
     }
     let options = args.model.endpoint.over(args.call.options(&args.prompt));
     let runtime = prompt_file::runtime(&args.prompt.file, options, quiet);
     let (prompt, inputs) = super::render::load_in(&runtime, &args.prompt, quiet)?;
-    let programs =
-        tools::of_prompt(args.call.tools.as_deref(), &runtime, &prompt, "`--tools FILE` says which program runs it")?;
+    let programs = tools::of_prompt(
+        args.call.tools.as_deref(),
+        &runtime,
+        &prompt,
+        "configure the program that runs it with \
+            `--tools FILE`",
+    )?;
     let conversation = Conversation::new(&prompt, args.prompt.variant.as_deref(), inputs, args.question.as_deref())?;
     let reader = Reader::new(!args.no_history)?;
     // Start tracing after loading, so that each turn is a separate trace and loading is not traced.
@@ -128,7 +133,7 @@ impl<'a> Chat<'a> {
             let then = match reader.read()? {
                 Typed::Lines(typed) => self.take(Line::new(&typed))?,
                 Typed::Interrupted => {
-                    self.say("Ctrl-D or /quit leaves");
+                    self.say("press Ctrl-D or type /quit to leave");
                     Then::GoOn
                 }
                 Typed::End => Then::Leave,
@@ -145,12 +150,12 @@ impl<'a> Chat<'a> {
 
     fn greet(&self) {
         if self.is_terminal && !self.quiet {
-            self.say("/help lists the commands, Ctrl-C stops an answer, Ctrl-D leaves");
+            self.say("type /help for the commands; Ctrl-C stops a response, Ctrl-D leaves");
         }
         if self.approval.runs_none() && !self.prompt.spec().tools.is_empty() && !self.quiet {
             report::warn_plainly(
                 "consent",
-                "no tool will run: without a terminal nobody can be asked; --yes runs them all",
+                "tools will not run: approval needs a terminal; use --yes to approve all of them",
             );
         }
     }
@@ -191,14 +196,14 @@ impl<'a> Chat<'a> {
             Command::Help => output::print_error(&command::help()),
             Command::Retry => match self.unanswered.take().or_else(|| self.conversation.take_last()) {
                 Some(question) => self.ask(question)?,
-                None => self.complain("there is no question to ask again"),
+                None => self.complain("no question to repeat"),
             },
             Command::Undo => {
                 let undone = self.unanswered.take().or_else(|| self.conversation.take_last());
                 match undone {
-                    Some(Some(question)) => self.say(&format!("taken back: {question}")),
-                    Some(None) => self.say("taken back: the prompt's own question"),
-                    None => self.complain("there is no question to take back"),
+                    Some(Some(question)) => self.say(&format!("removed: {question}")),
+                    Some(None) => self.say("removed: the question of the prompt"),
+                    None => self.complain("no question to remove"),
                 }
             }
             Command::Clear => {
@@ -276,7 +281,7 @@ impl<'a> Chat<'a> {
                     tokio::select! {
                         biased;
                         turn = &mut turn => turn,
-                        () = std::future::ready(()) => Err(Error::new(Kind::Cancelled, "somebody stopped the turn")),
+                        () = std::future::ready(()) => Err(Error::new(Kind::Cancelled, "the turn was stopped")),
                     }
                 }
                 turn = &mut turn => turn,
@@ -303,7 +308,7 @@ impl<'a> Chat<'a> {
     fn show_failure(&self, failure: Failure) {
         match failure {
             Failure::Engine(error) if error.kind() == Kind::Cancelled => {
-                self.say("interrupted: the question is no part of the conversation; /retry asks it again");
+                self.say("interrupted: the question was dropped; /retry asks it again");
             }
             Failure::Engine(error) => {
                 report::failure(&Failure::Engine(in_prompt(error, self.prompt)), Form::Human);
@@ -316,17 +321,17 @@ impl<'a> Chat<'a> {
 
     fn save(&self, path: &Path, replaces: bool) -> Result<(), Failure> {
         if path.as_os_str().is_empty() {
-            self.complain("/save needs the name of a file");
+            self.complain("/save needs a file name");
             return Ok(());
         }
         let said = self.conversation.said(self.runtime)?;
         let shown = path.display();
         match save::save(path, &said, replaces) {
-            Ok(()) => self.say(&format!("{} messages in {shown}", said.len())),
+            Ok(()) => self.say(&format!("saved {} messages to {shown}", said.len())),
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-                self.complain(&format!("{shown} is there already; /save! {shown} replaces it"));
+                self.complain(&format!("{shown} already exists; /save! {shown} replaces it"));
             }
-            Err(error) => self.complain(&format!("{shown} cannot be written: {error}")),
+            Err(error) => self.complain(&format!("cannot write {shown}: {error}")),
         }
         Ok(())
     }

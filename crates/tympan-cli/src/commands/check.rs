@@ -122,7 +122,7 @@ fn to_json(path: &Path, finding: &Finding<'_>) -> Json {
 fn summary(files: usize, errors: usize, warnings: usize) -> String {
     let files = counted(files, "file");
     match (errors, warnings) {
-        (0, 0) => format!("{files} checked, nothing wrong"),
+        (0, 0) => format!("{files} checked, no problems found"),
         _ => format!("{files} checked: {}, {}", counted(errors, "error"), counted(warnings, "warning")),
     }
 }

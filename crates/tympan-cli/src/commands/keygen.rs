@@ -16,7 +16,7 @@ pub(super) fn run(args: &KeygenArgs) -> Result<(), Failure> {
     let public = write_trusted_key(folder, &trusted)?;
     let (private, public) = (args.file.display().to_string(), public.display().to_string());
     let text = format!(
-        "fingerprint: {}\nprivate key: {} (keep it to yourself)\npublic key:  {}\n",
+        "fingerprint: {}\nprivate key: {} (keep it secret)\npublic key:  {}\n",
         trusted.fingerprint(),
         visible_line(&private),
         visible_line(&public)

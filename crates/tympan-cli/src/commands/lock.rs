@@ -76,7 +76,7 @@ fn check(args: &LockArgs, path: &Path, found: &Locked) -> Result<ExitCode, Failu
         let report = json!({ "prompts": found.len(), "without_settings": incomplete, "changes": list });
         output::print(&(json::pretty(&report) + "\n"))?;
     } else if changes.is_empty() {
-        output::print(&format!("{}: {} prompts, nothing has changed\n", path.display(), found.len()))?;
+        output::print(&format!("{}: {} prompts, no changes\n", path.display(), found.len()))?;
     } else {
         let line = |(file, what): &(String, String)| format!("{}: {}\n", visible_line(file), visible_line(what));
         output::print_lines(&changes.iter().map(line).collect::<String>())?;
@@ -86,8 +86,8 @@ fn check(args: &LockArgs, path: &Path, found: &Locked) -> Result<ExitCode, Failu
         report::warn_plainly(
             "lock",
             &format!(
-                "{incomplete} of {} prompts were locked without model, connection, options and tools, so changes of these \
-             are not reported; run `tympan lock {}` to include them",
+                "{incomplete} of {} prompts were locked without model, connection, options and tools, so changes to \
+                    these are not reported; run `tympan lock {}` to include them",
                 locked.len(),
                 args.directory.display(),
             ),
@@ -152,7 +152,7 @@ fn read_lock(args: &LockArgs, path: &Path) -> Result<Locked, Failure> {
     let text = text.map_err(|error| unusable(path, &error))?;
     let lock: Json = serde_json::from_str(&text).map_err(|error| unusable(path, &error))?;
     let prompts = lock["prompts"].as_object().filter(|_| lock["version"] == 1);
-    let prompts = prompts.ok_or_else(|| unusable(path, &"it is not a lock file of version 1"))?;
+    let prompts = prompts.ok_or_else(|| unusable(path, &"expected a lock file of version 1"))?;
     Ok(prompts.iter().map(|(path, hashes)| (path.clone(), hashes.clone())).collect())
 }
 
@@ -168,7 +168,7 @@ impl Project {
     /// Collects the prompts in a directory and its subdirectories, sorted by name. Does not follow symbolic links.
     fn collect(&mut self, directory: &Path, prefix: &str, depth: usize) -> Result<(), Failure> {
         if depth > MAX_DEPTH {
-            return Err(unusable(directory, &"directories nest too deeply here"));
+            return Err(unusable(directory, &"directories are nested too deeply"));
         }
         let entries = std::fs::read_dir(directory).map_err(|error| unusable(directory, &error))?;
         let mut entries = entries.collect::<std::io::Result<Vec<_>>>().map_err(|error| unusable(directory, &error))?;

@@ -15,7 +15,7 @@ pub(super) fn run(command: Option<&str>) -> Result<(), Failure> {
         None => root,
         Some(name) => {
             let found = root.find_subcommand(name).cloned();
-            let found = found.ok_or_else(|| Failure::Usage(format!("man: there is no command `{name}`")))?;
+            let found = found.ok_or_else(|| Failure::Usage(format!("man: unknown command `{name}`")))?;
             found.display_name(format!("tympan-{name}"))
         }
     };

@@ -13,7 +13,9 @@ use crate::{inputs, json, output, prompt_file};
 pub(super) fn run(args: &ParseArgs) -> Result<(), Failure> {
     let threads = match &args.threads {
         Some(path) if prompt_file::is_stdin(path) => {
-            return Err(Failure::Usage("--threads: standard input is the text to parse".to_owned()));
+            return Err(Failure::Usage(
+                "--threads: cannot be `-`, because standard input is the text to parse".to_owned(),
+            ));
         }
         Some(path) => read_threads(&inputs::read(path, "--threads")?)?,
         None => Vec::new(),
@@ -29,15 +31,15 @@ pub(super) fn run(args: &ParseArgs) -> Result<(), Failure> {
 
 fn read_threads(source: &tympan::text::source::SourceFile) -> Result<Vec<(String, Vec<Message>)>, Error> {
     let value: Json = serde_json::from_str(source.text()).map_err(|error| {
-        Error::new(Kind::InvalidThread, format_args!("{} is not JSON: {error}", source.name())).with_help(HELP)
+        Error::new(Kind::InvalidThread, format_args!("{}: invalid JSON: {error}", source.name())).with_help(HELP)
     })?;
     let Json::Object(map) = value else {
         return Err(
-            Error::new(Kind::InvalidThread, format_args!("{} is no JSON object", source.name())).with_help(HELP)
+            Error::new(Kind::InvalidThread, format_args!("{}: expected a JSON object", source.name())).with_help(HELP)
         );
     };
     let read = |thread| parse_thread(thread, ThreadRoles::Any).map_err(|error| error.in_source(source, 0));
     map.iter().map(|(nonce, thread)| Ok((nonce.clone(), read(thread)?))).collect()
 }
 
-const HELP: &str = "write an object from nonces to lists of messages";
+const HELP: &str = "write an object that maps nonces to lists of messages";

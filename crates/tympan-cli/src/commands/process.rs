@@ -10,7 +10,9 @@ use crate::{inputs, json, output, prompt_file, report};
 
 pub(super) fn run(args: &ProcessArgs, quiet: bool) -> Result<(), Failure> {
     if prompt_file::is_stdin(&args.file) && prompt_file::is_stdin(&args.response) {
-        return Err(Failure::Usage("standard input can be the prompt or the answer, not both".to_owned()));
+        return Err(Failure::Usage(
+            "only one of the prompt and the response can be read from standard input".to_owned(),
+        ));
     }
     let runtime = prompt_file::runtime(&args.file, args.env.over(RuntimeOptions::default()), quiet);
     let prompt = prompt_file::load_and_warn(&runtime, &args.file, quiet)?;

@@ -82,7 +82,7 @@ pub(super) fn render_in(
 pub(super) fn load_in(runtime: &Runtime, args: &PromptArgs, quiet: bool) -> Result<(Prompt, Inputs), Failure> {
     let takes_stdin = args.inputs.inputs.as_deref().is_some_and(prompt_file::is_stdin);
     if takes_stdin && prompt_file::is_stdin(&args.file) {
-        return Err(Failure::Usage("standard input can be the prompt or its inputs, not both".to_owned()));
+        return Err(Failure::Usage("only one of the prompt and its inputs can be read from standard input".to_owned()));
     }
     let prompt = prompt_file::load_and_warn(runtime, &args.file, quiet)?;
     let inputs = inputs::collect(&args.inputs, &prompt)?;

@@ -32,7 +32,7 @@ pub(super) fn run(args: &ResumeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let prompt = prompt_file::load_and_warn(&runtime, file, quiet)?;
     let rendered = render_with(&runtime, &prompt, &header.inputs, began.variant.as_deref())?;
     let messages = messages(&runtime, &prompt, &rendered)?;
-    let help = "`--tools FILE` says which program runs it";
+    let help = "configure the program that runs it with `--tools FILE`";
     let tools = Some(tools::of_prompt(args.call.tools.as_deref(), &runtime, &prompt, help)?);
     let now = args.model.options();
     let options = RunOptions {
@@ -55,11 +55,17 @@ pub(super) fn run(args: &ResumeArgs, quiet: bool) -> Result<ExitCode, Failure> {
 /// person who can write to the journal must not be able to choose them.
 fn tools_only_in_journal(tools: &str) -> Error {
     let tools = visible_line(tools);
-    Error::new(Kind::JournalMismatch, format_args!("the run began with the tools of `{tools}`, and none are named now"))
-        .with_help(format!("a journal does not say which programs run: name the file again with `--tools {tools}`"))
+    Error::new(
+        Kind::JournalMismatch,
+        format_args!(
+            "the run was started with the tools of `{tools}`, but no tools \
+        are configured now"
+        ),
+    )
+    .with_help(format!("a journal cannot choose which programs run; pass the file again with `--tools {tools}`"))
 }
 
 fn not_of_run() -> Error {
-    Error::new(Kind::JournalMismatch, "another program began this turn")
-        .with_help("`tympan resume` goes on with what `tympan run --journal` began")
+    Error::new(Kind::JournalMismatch, "the turn was not started by `tympan run`")
+        .with_help("`tympan resume` continues runs that were started with `tympan run --journal`")
 }

@@ -22,7 +22,8 @@ pub(super) fn run(args: &RunArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let runtime = runtime.under(&span);
     let journal = journal(args)?;
     let (prompt, inputs, rendered) = render_in(&runtime, &args.render.prompt, quiet)?;
-    let help = "`--tools FILE` says which program runs it; with `--no-tools`, the call is the result";
+    let help = "configure the program that runs it with `--tools FILE`; with `--no-tools`, the call itself is the \
+        result";
     let tools =
         (!args.no_tools).then(|| tools::of_prompt(args.call.tools.as_deref(), &runtime, &prompt, help)).transpose()?;
     let tools = tools.filter(|_| !prompt.spec().tools.is_empty());
@@ -72,7 +73,7 @@ fn journal(args: &RunArgs) -> Result<Option<Kept<'_>>, Failure> {
     let Some(path) = args.journal.as_deref() else { return Ok(None) };
     if prompt_file::is_stdin(&args.render.prompt.file) || args.call.tools.as_deref().is_some_and(prompt_file::is_stdin)
     {
-        let message = "--journal: the prompt and the tools have to be in files, so that they can be found again";
+        let message = "--journal: the prompt and the tools must be files, because `tympan resume` reads them again";
         return Err(Failure::Usage(message.to_owned()));
     }
     let render = &args.render.prompt;

@@ -17,7 +17,7 @@ use crate::rows::Rows;
 use crate::{json, output, prices};
 
 /// A note after answers of the `echo` provider, which calls no model.
-pub(super) const ECHO_NOTE: &str = "echo: no model was called; the answer is made of the prompt itself\n";
+pub(super) const ECHO_NOTE: &str = "echo: no model was called; the response is made from the prompt itself\n";
 
 /// The maximum number of characters of a model's name shown while waiting.
 const MAX_NAME: usize = 40;

@@ -27,14 +27,14 @@ pub(super) fn run(args: &SignArgs, quiet: bool) -> Result<(), Failure> {
         tympan::file::write::replace(path, &text)?;
         let name = path.display().to_string();
         let covers = match form {
-            Form::Rye => "covers the metadata, and not the steps",
+            Form::Rye => "covers the metadata but not the steps",
             Form::WholeFile => "covers the whole file",
         };
         output::print(&format!("{}: signed with {}; {covers}\n", visible_line(&name), key.public_key().fingerprint()))?;
     }
     if form == Form::Rye && !quiet {
-        let note =
-            "note: Rye's form leaves the steps uncovered, which are what a model follows; `--whole-file` covers them\n";
+        let note = "note: a Rye signature does not cover the steps, which the model follows; use `--whole-file` to cover \
+                them\n";
         output::print_error(note);
     }
     Ok(())

@@ -69,16 +69,16 @@ impl File {
         let name = path.display().to_string();
         let invalid = |reason: &str| {
             Error::new(Kind::InvalidTrace, format_args!("{name}: {reason}"))
-                .with_help("`tympan trace` reads the `.tracy` files that Prompty's runtimes and Tympan write")
+                .with_help("`tympan trace` reads the `.tracy` files that Tympan and Prompty runtimes write")
         };
         let text = if is_stdin(path) { read_stdin()? } else { super::sign::read(path, MAX_BYTES)? };
         let file: Json = serde_json::from_str(&text)
-            .map_err(|error| invalid(&format!("it is not JSON: line {}, column {}", error.line(), error.column())))?;
+            .map_err(|error| invalid(&format!("invalid JSON at line {}, column {}", error.line(), error.column())))?;
         if !file["trace"].is_object() {
-            return Err(invalid("it has no object `trace`"));
+            return Err(invalid("missing object `trace`"));
         }
         let text = |value: &Json| value.as_str().unwrap_or("unknown").to_owned();
-        let root = Frame::read(&file["trace"], 0).ok_or_else(|| invalid("it is nested too deeply"))?;
+        let root = Frame::read(&file["trace"], 0).ok_or_else(|| invalid("nested too deeply"))?;
         let start = text(&file["trace"]["__time"]["start"]);
         Ok(Self { runtime: text(&file["runtime"]), version: text(&file["version"]), start, root, name })
     }

@@ -74,13 +74,13 @@ impl Checked {
             Err(error) => {
                 let help =
                     error.help().map_or_else(String::new, |help| format!("  help:        {}\n", visible_line(help)));
-                return format!("{name}: REFUSED\n  why:         {}\n{help}", visible_line(error.message()));
+                return format!("{name}: REJECTED\n  reason:      {}\n{help}", visible_line(error.message()));
             }
         };
         let line = &verified.line;
         let owner = verified.owner.as_deref().unwrap_or("unknown");
         let (form, fingerprint) = (line.form.as_str(), &line.fingerprint);
-        let mut out = format!("{name}: the {form} signature holds\n");
+        let mut out = format!("{name}: valid {form} signature\n");
         out += &format!("  key:         {fingerprint}, owner: {}\n", visible_line(owner));
         out += &format!(
             "  time:        {}{}\n",
@@ -97,7 +97,7 @@ impl Checked {
             out += &format!("  NOT covered: lines {first} to {last}: {}\n", self.what(*span, verified));
         }
         if line.form == Form::Rye {
-            out += "  Anybody can change what is not covered, and this signature still holds.\n";
+            out += "  The parts that are not covered can be changed without invalidating this signature.\n";
         }
         out
     }
@@ -137,6 +137,6 @@ impl Checked {
 }
 
 fn not_enough() -> Error {
-    Error::new(tympan::Kind::InvalidSignature, "it is in Rye's form, which leaves the steps uncovered")
-        .with_help("have it signed with `tympan sign --whole-file`")
+    Error::new(tympan::Kind::InvalidSignature, "it is a Rye signature, which does not cover the steps")
+        .with_help("sign the file with `tympan sign --whole-file`")
 }

@@ -62,7 +62,7 @@ impl Rendered {
     fn forged(&self, origin: Origin) -> Error {
         let names: Vec<_> = self.inputs.names(origin).map(|name| format!("`{name}`")).collect();
         let help = format!(
-            "the input {} holds a line that reads like a role marker; without strict it would be text",
+            "input {} contains a line that looks like a role marker; without strict mode it would be text",
             names.join(" or ")
         );
         Error::new(Kind::NonceMismatch, "").with_help(help)

@@ -49,12 +49,12 @@ pub(crate) fn parse_given(value: InputRef<'_>, roles: ThreadRoles) -> Result<Vec
 
 fn invalid(details: impl std::fmt::Display) -> Error {
     Error::new(Kind::InvalidThread, details)
-        .with_help("a thread is a list of messages, each with a role and a content that is a string or a list of parts")
+        .with_help("write a list of messages, each with a `role` and a `content` that is a string or a list of parts")
 }
 
 fn parse_message(value: InputRef<'_>, roles: ThreadRoles) -> Result<Message, String> {
     let View::Map(map) = value.view() else {
-        return Err(format!("expected a map with a role and a content, found {}", value.type_name()));
+        return Err(format!("expected a map with a `role` and a `content`, found {}", value.type_name()));
     };
     let mut role = None;
     let mut message = Message { role: Role::User, content: Content::default(), metadata: None };
@@ -70,17 +70,17 @@ fn parse_message(value: InputRef<'_>, roles: ThreadRoles) -> Result<Message, Str
             "name" => insert(&mut message, "name", value),
             "tool_calls" | "toolCalls" => insert(&mut message, "tool_calls", value),
             "tool_call_id" | "toolCallId" => insert(&mut message, "tool_call_id", value),
-            _ => return Err("it has a key that messages do not have; use metadata for more".to_owned()),
+            _ => return Err("unknown key; put extra fields under `metadata`".to_owned()),
         }
     }
-    let role = role.ok_or("expected the role system, developer, user, assistant or tool")?;
+    let role = role.ok_or("expected `role` to be system, developer, user, assistant or tool")?;
     if roles == ThreadRoles::NoInstructions && matches!(role, Role::System | Role::Developer) {
-        return Err("this host allows no system or developer messages in threads".to_owned());
+        return Err("system and developer messages are not allowed in threads".to_owned());
     }
     message.role = role;
     let may_be_empty = role == Role::Assistant && metadata(&message, "tool_calls").is_some();
     if !has_content && !may_be_empty {
-        return Err("expected a content".to_owned());
+        return Err("missing `content`".to_owned());
     }
     Ok(message)
 }
@@ -101,7 +101,7 @@ fn add_metadata(message: &mut Message, value: InputRef<'_>) -> Result<(), String
             metadata.extend(map.iter().map(|(key, value)| (key.to_owned(), value.to_json())));
             Ok(())
         }
-        _ => Err(format!("expected metadata to be a map, found {}", value.type_name())),
+        _ => Err(format!("expected `metadata` to be a map, found {}", value.type_name())),
     }
 }
 
@@ -110,7 +110,7 @@ fn parse_content(value: InputRef<'_>) -> Result<Content, String> {
         View::Str(text) => Ok(Content::text(text)),
         View::Null => Ok(Content::text("")),
         View::List(parts) => parts.iter().map(parse_part).collect(),
-        _ => Err(format!("expected content to be a string or a list of parts, found {}", value.type_name())),
+        _ => Err(format!("expected `content` to be a string or a list of parts, found {}", value.type_name())),
     }
 }
 
@@ -118,13 +118,13 @@ fn parse_part(value: InputRef<'_>) -> Result<ContentPart, String> {
     let View::Map(map) = value.view() else {
         return match value.view() {
             View::Str(text) => Ok(text_part(text)),
-            _ => Err(format!("expected a part to be a map, found {}", value.type_name())),
+            _ => Err(format!("expected a part to be a map or a string, found {}", value.type_name())),
         };
     };
     let text = |name: &str| map.get(name).and_then(InputRef::as_str).map(str::to_owned);
     let kind = text("kind").or_else(|| text("type")).unwrap_or_default();
     let value = text("value").or_else(|| text("source")).or_else(|| text("text"));
-    let value = value.ok_or("expected a part to have a value that is a string")?;
+    let value = value.ok_or("expected a part with a string `value`")?;
     let media =
         |value| MediaPart { value, media_type: text("mediaType"), detail: text("detail"), file_name: text("fileName") };
     match kind.as_str() {
@@ -132,7 +132,7 @@ fn parse_part(value: InputRef<'_>) -> Result<ContentPart, String> {
         "image" => Ok(ContentPart::Image(media(value))),
         "audio" => Ok(ContentPart::Audio(media(value))),
         "file" => Ok(ContentPart::File(media(value))),
-        _ => Err("expected a part to have the kind text, image, audio or file".to_owned()),
+        _ => Err("expected the `kind` of a part to be text, image, audio or file".to_owned()),
     }
 }
 
@@ -151,7 +151,7 @@ impl ToolCalls {
     fn check(&mut self, message: &Message) -> Result<(), String> {
         if let Some(calls) = metadata(message, "tool_calls") {
             if message.role != Role::Assistant {
-                return Err("only assistant messages call tools".to_owned());
+                return Err("`tool_calls` is only allowed in assistant messages".to_owned());
             }
             let ids = calls.as_array().into_iter().flatten().filter_map(|call| call.get("id")?.as_str());
             self.ids.extend(ids.map(str::to_owned));
@@ -159,8 +159,8 @@ impl ToolCalls {
         let answered = metadata(message, "tool_call_id").and_then(Json::as_str);
         match (message.role, answered) {
             (Role::Tool, Some(id)) if self.ids.contains(id) => Ok(()),
-            (Role::Tool, _) => Err("a tool message answers a call that an assistant message before it made".to_owned()),
-            (_, Some(_)) => Err("only tool messages answer calls of tools".to_owned()),
+            (Role::Tool, _) => Err("expected a `tool_call_id` from an earlier assistant message".to_owned()),
+            (_, Some(_)) => Err("`tool_call_id` is only allowed in tool messages".to_owned()),
             (_, None) => Ok(()),
         }
     }

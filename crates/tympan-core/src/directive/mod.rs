@@ -38,7 +38,7 @@ pub fn load(source: SourceFile, instruction: &str) -> Result<Prompt> {
         // `parse` returns no directive only if it reports at least one error.
         let first = diagnostics.iter().position(Diagnostic::is_error).map(|at| diagnostics.remove(at));
         let error =
-            first.map_or_else(|| Error::new(Kind::InvalidDirective, "it cannot be read"), Error::from_diagnostic);
+            first.map_or_else(|| Error::new(Kind::InvalidDirective, "cannot parse the file"), Error::from_diagnostic);
         return Err(error.in_source(&source, 0).with_others(diagnostics));
     };
     let (spec, pieces) = directive.into_spec(&source, instruction);

@@ -57,7 +57,7 @@ pub fn from_text(outputs: &[Property], text: &str) -> Option<Result<JsonMap>> {
             Some(Err(error)) => return Some(Err(error)),
             Some(Ok(parameters)) if found.as_ref().is_none_or(|first| *first == parameters) => found = Some(parameters),
             Some(Ok(_)) => {
-                let error = Error::new(Kind::InvalidReturn, "there are several calls of directive_return that differ");
+                let error = Error::new(Kind::InvalidReturn, "found several different calls of directive_return");
                 return Some(Err(error));
             }
         }
@@ -79,7 +79,7 @@ fn read_call(text: &str) -> Option<Result<Json>> {
         let value = value.trim_start().strip_prefix('=')?;
         let mut values = serde_json::Deserializer::from_str(value).into_iter::<Json>();
         let Some(Ok(read)) = values.next() else {
-            let error = Error::new(Kind::InvalidReturn, "the parameters of directive_return are not JSON");
+            let error = Error::new(Kind::InvalidReturn, "expected the parameters of directive_return to be JSON");
             return (is_return && name == "parameters").then_some(Err(error));
         };
         rest = value[values.byte_offset()..].trim_start();
@@ -99,17 +99,17 @@ fn check(outputs: &[Property], parameters: &Json) -> Result<JsonMap> {
         let names: Vec<_> = outputs.iter().map(|output| format!("`{}`", output.name)).collect();
         let help = match names.is_empty() {
             true => "no outputs are declared".to_owned(),
-            false => format!("declared are {}", names.join(", ")),
+            false => format!("declared outputs: {}", names.join(", ")),
         };
         Error::new(Kind::InvalidReturn, details).with_help(help)
     };
     let given = match parameters {
         Json::Object(given) => given,
         Json::Null => &JsonMap::new(),
-        _ => return Err(refuse("the parameters are no object".to_owned())),
+        _ => return Err(refuse("expected the parameters to be an object".to_owned())),
     };
     if let Some(name) = given.keys().find(|name| outputs.iter().all(|output| output.name != **name)) {
-        return Err(refuse(format!("the output `{name}` is not declared")));
+        return Err(refuse(format!("output `{name}` is not declared")));
     }
     let mut result = JsonMap::new();
     for output in outputs {
@@ -118,14 +118,14 @@ fn check(outputs: &[Property], parameters: &Json) -> Result<JsonMap> {
             if output.required == Some(false) {
                 continue;
             }
-            return Err(refuse(format!("the output `{name}` is missing")));
+            return Err(refuse(format!("output `{name}` is missing")));
         };
         if *value == placeholder(name, output.description.as_deref().unwrap_or_default()) {
-            return Err(refuse(format!("the output `{name}` is still the placeholder of the instruction")));
+            return Err(refuse(format!("output `{name}` still contains the placeholder from the instruction")));
         }
         let Some(value) = typed(value, output.kind) else {
             let kind = output.kind.as_str();
-            return Err(refuse(format!("the output `{name}` is not of its type, {kind}")));
+            return Err(refuse(format!("output `{name}`: expected a value of type {kind}")));
         };
         result.insert(name.clone(), value);
     }
@@ -178,16 +178,16 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_refused() {
         let cases = [
-            (call(r#"{"path": "a"}"#), "the output `count` is missing"),
-            (call(r#"{"path": "a", "count": 1, "x": 2}"#), "the output `x` is not declared"),
-            (call(r#"{"path": "a", "count": "many"}"#), "the output `count` is not of its type, integer"),
+            (call(r#"{"path": "a"}"#), "output `count` is missing"),
+            (call(r#"{"path": "a", "count": 1, "x": 2}"#), "output `x` is not declared"),
+            (call(r#"{"path": "a", "count": "many"}"#), "output `count`: expected a value of type integer"),
             (
                 call(r#"{"path": "<Where it is>", "count": 1}"#),
-                "the output `path` is still the placeholder of the instruction",
+                "output `path` still contains the placeholder from the instruction",
             ),
-            (call("['a']"), "the parameters of directive_return are not JSON"),
-            (call("[1]"), "the parameters are no object"),
-            (call(r#"{"path": "a", "count": 1}"#) + &call(r#"{"path": "b", "count": 1}"#), "there are several calls"),
+            (call("['a']"), "expected the parameters of directive_return to be JSON"),
+            (call("[1]"), "expected the parameters to be an object"),
+            (call(r#"{"path": "a", "count": 1}"#) + &call(r#"{"path": "b", "count": 1}"#), "several different calls"),
         ];
         for (text, expected) in cases {
             assert!(refused(&text).contains(expected), "{text}: {}", refused(&text));

@@ -108,14 +108,18 @@ pub(super) fn string(node: Node<'_>, what: &str, report: &mut Report) -> Option<
         Value::Number(number) => number.to_string(),
         Value::Bool(value) => value.to_string(),
         _ => {
-            report.push(wrong(&node, what, "text"));
+            report.push(wrong(&node, what, "a string"));
             return None;
         }
     };
     report.push(
-        Diagnostic::warning("unquoted_text", node.span, format!("`{what}` is text, but YAML reads this otherwise"))
-            .with_help("put it in quotes")
-            .with_fix(format!("\"{text}\"")),
+        Diagnostic::warning(
+            "unquoted_text",
+            node.span,
+            format!("`{what}`: expected a string, but YAML reads this as another type"),
+        )
+        .with_help("put it in quotes")
+        .with_fix(format!("\"{text}\"")),
     );
     Some(text)
 }
@@ -152,7 +156,7 @@ pub(super) fn integer(node: &Node<'_>, what: &str, report: &mut Report) -> Optio
         (value.fract() == 0.0 && value.abs() < 9e15).then_some(value as i64)
     });
     if whole.is_none() {
-        report.push(invalid(node.span, format_args!("`{what}` has to be a whole number")));
+        report.push(invalid(node.span, format_args!("`{what}`: expected an integer")));
     }
     whole
 }
@@ -163,7 +167,7 @@ pub(super) fn strings(node: Node<'_>, what: &str, report: &mut Report) -> Option
         Value::List(items) => Some(items.into_iter().filter_map(|item| string(item, what, report)).collect()),
         Value::String(text) => Some(vec![text.into_owned()]),
         _ => {
-            report.push(wrong(&node, what, "a list of texts"));
+            report.push(wrong(&node, what, "a list of strings"));
             None
         }
     }
@@ -184,5 +188,5 @@ pub(super) fn text_node(text: &'static str, span: Span) -> Node<'static> {
 
 /// Creates the diagnostic for a value of the wrong type.
 pub(super) fn wrong(node: &Node<'_>, what: &str, expected: &str) -> Diagnostic {
-    invalid(node.span, format_args!("`{what}` has to be {expected}, but this is {}", node.describe()))
+    invalid(node.span, format_args!("`{what}`: expected {expected}, found {}", node.describe()))
 }

@@ -70,11 +70,11 @@ fn delimiter(line: &str) -> Option<&'static str> {
 fn unclosed(span: Span, delimiter: &str) -> Diagnostic {
     let message = Kind::InvalidFrontmatter.pattern().replacen(
         "{}",
-        &format!("the front matter that `{delimiter}` opens is never closed"),
+        &format!("the front matter opened with `{delimiter}` is not closed"),
         1,
     );
     Diagnostic::error(Kind::InvalidFrontmatter.code(), span, message)
-        .with_help(format!("put `{delimiter}` on a line of its own, not indented, before the template"))
+        .with_help(format!("put `{delimiter}` on its own line, not indented, before the template"))
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ pub fn parse_inputs(source: &SourceFile) -> Result<JsonMap> {
         Json::Object(map) => Ok(map),
         Json::Null => Ok(JsonMap::new()),
         _ => Err(located(
-            Error::new(Kind::InvalidInput, "inputs have to be a map from names to values")
+            Error::new(Kind::InvalidInput, "expected a map from names to values")
                 .with_help("write `name: value` lines, or a JSON object"),
         )),
     }
@@ -50,7 +50,7 @@ fn not_json(text: &str, offset: usize, failure: &serde_json::Error) -> Error {
     // serde_json repeats the position at the end of the message.
     let message = failure.to_string();
     let reason = message.split(" at line ").next().unwrap_or_default();
-    Error::new(Kind::InvalidInput, format_args!("this is not JSON: {reason}")).at(Span::new(at, at))
+    Error::new(Kind::InvalidInput, format_args!("invalid JSON: {reason}")).at(Span::new(at, at))
 }
 
 fn parse_yaml(text: &str, offset: usize) -> Result<Json> {
@@ -65,6 +65,6 @@ fn parse_yaml(text: &str, offset: usize) -> Result<Json> {
     match (findings.next(), root) {
         (Some(first), _) => Err(Error::from_diagnostic(first).with_others(findings.collect())),
         (None, Some(root)) => Ok(root.into_json()),
-        (None, None) => Err(Error::new(Kind::InvalidInput, "it is neither JSON nor YAML")),
+        (None, None) => Err(Error::new(Kind::InvalidInput, "expected JSON or YAML")),
     }
 }

@@ -131,10 +131,13 @@ pub struct NoReferences;
 
 impl Resolve for NoReferences {
     fn env(&mut self, name: &str) -> Result<Option<String>> {
-        Err(Error::new(Kind::EnvNotAllowed, name).with_help("this text is read without access to the environment"))
+        Err(Error::new(Kind::EnvNotAllowed, name).with_help(
+            "this prompt is loaded without access to environment \
+            variables",
+        ))
     }
 
     fn file(&mut self, path: &str) -> Result<ReferencedFile> {
-        Err(Error::new(Kind::FileOutsideRoot, path).with_help("this text is read without access to files"))
+        Err(Error::new(Kind::FileOutsideRoot, path).with_help("this prompt is loaded without access to files"))
     }
 }

@@ -53,7 +53,7 @@ pub(super) fn read_model<'s>(node: Node<'s>, report: &mut Report) -> Option<Mode
         read_options(entry.value, true, &mut reading, report);
     }
     if let Some(entry) = fields.get("response") {
-        report.moved(entry.key_span, "`model.response`", "remove it: the host decides what it wants of a response");
+        report.moved(entry.key_span, "`model.response`", "remove it: the caller chooses the form of the response");
     }
     warn_misspelt(&fields, &["id", "provider", "apiType", "connection", "options"], report);
     reading.model.extra = fields.rest().into();
@@ -150,7 +150,7 @@ fn read_kindless(mut fields: Fields<'_>, span: Span, old_key: bool, owner: &str,
         (true, _) => report.moved(span, &format!("`{owner}.configuration`"), &help),
         (false, true) => report.moved(span, &format!("`{owner}.connection` without a kind"), &help),
         (false, false) => {
-            report.push(Diagnostic::warning("missing_kind", span, "this connection has no kind").with_help(help));
+            report.push(Diagnostic::warning("missing_kind", span, "connection has no kind").with_help(help));
         }
     }
     Reading { connection: (!says_nothing).then_some(connection), id, provider }
@@ -183,7 +183,7 @@ fn read_options<'s>(node: Node<'s>, old: bool, reading: &mut ModelReading<'s>, r
     let Some(mut fields) = Fields::of(node, "options", report) else { return };
     for key in ["tools", "functions"] {
         if let Some(entry) = fields.take(key) {
-            report.moved(entry.key_span, &format!("`{key}` here"), "write `tools` at the top level");
+            report.moved(entry.key_span, &format!("`{key}` at this level"), "write `tools` at the top level");
             reading.tools = reading.tools.take().or(Some(entry.value));
         }
     }
@@ -210,10 +210,10 @@ fn read_options<'s>(node: Node<'s>, old: bool, reading: &mut ModelReading<'s>, r
     }
     let names: Vec<_> = fields.keys().map(str::to_owned).collect();
     if let Some(first) = names.first().and_then(|name| fields.get(name)) {
-        let message = format!("some options belong to one provider alone: {}", names.join(", "));
+        let message = format!("provider-specific options: {}", names.join(", "));
         report.push(
             Diagnostic::warning(LEGACY_KEY, first.key_span, message)
-                .with_help("write them under `model.options.additionalProperties`"),
+                .with_help("move them to `model.options.additionalProperties`"),
         );
     }
     options.additional_properties.extend(fields.rest().into_iter().filter(|(_, value)| !value.is_null()));

@@ -81,7 +81,7 @@ fn read_front_matter(
         Value::Map(entries) => read_spec(Fields::new(entries, root.span), report),
         Value::Null => PromptSpec::default(),
         _ => {
-            let details = format!("the front matter has to be a map, but this is {}", root.describe());
+            let details = format!("expected a map, found {}", root.describe());
             report.push(
                 error(Kind::InvalidFrontmatter, root.span, details)
                     .with_help("write `key: value` lines, as in `name: greeting`"),
@@ -148,11 +148,11 @@ fn read_sample(entry: Entry<'_>, inputs: &mut Vec<Property>, report: &mut Report
         _ => {
             let help = match &node.value {
                 Value::String(text) if !text.contains('\n') => {
-                    format!("if it names a file, write `sample: ${{file:{}}}`", node.quote())
+                    format!("if this is a file name, write `sample: ${{file:{}}}`", node.quote())
                 }
                 _ => "write an `example` for each input".to_owned(),
             };
-            let message = "`sample` has to be a map of examples, so this is kept, but not used";
+            let message = "`sample`: expected a map of examples; the value is stored but not used";
             report.push(Diagnostic::warning("unusable_sample", node.span, message).with_help(help));
             Some(("sample".to_owned(), node.into_json()))
         }
@@ -181,12 +181,15 @@ fn drop_what_the_file_decides(fields: &mut Fields<'_>, report: &mut Report) {
     if let Some(entry) = fields.take("kind")
         && !matches!(&entry.value, Node { value: Value::String(kind), .. } if kind == "prompt")
     {
-        let message = "a .prompty file is always of kind `prompt`, so this says nothing";
+        let message = "`kind` has no effect: a .prompty file is always of kind `prompt`";
         report.push(Diagnostic::warning("ignored_key", entry.key_span, message).with_help("remove it"));
     }
     if let Some(entry) = fields.take("instructions") {
-        let message = "the template stands after the front matter, so this is not used";
-        report.push(Diagnostic::warning("ignored_key", entry.key_span, message).with_help("move it there"));
+        let message = "`instructions` has no effect: the template follows the front matter";
+        report.push(Diagnostic::warning("ignored_key", entry.key_span, message).with_help(
+            "move it below the front \
+            matter",
+        ));
     }
 }
 

@@ -117,8 +117,7 @@ fn read_item(node: Node<'_>, what: &str, style: Style, report: &mut Report) -> O
     let mut fields = Fields::of(node, what, report)?;
     let Some(name) = fields.take("name") else {
         report.push(
-            invalid(span, format_args!("this {what} has no name"))
-                .with_help("an item of the list needs a `name`, as in `- name: question`"),
+            invalid(span, format_args!("this {what} has no name")).with_help("add a `name`, as in `- name: question`"),
         );
         return None;
     };
@@ -157,7 +156,7 @@ fn warn_about_kind_as_default(name: &str, node: &Node<'_>, report: &mut Report) 
             Diagnostic::warning(
                 "kind_as_default",
                 node.span,
-                format!("this makes the word `{word}` the default of `{name}`"),
+                format!("the string `{word}` becomes the default of `{name}`"),
             )
             .with_help(format!("to declare its kind, write `{name}: {{kind: {kind}}}`"))
             .with_fix(format!("{{kind: {kind}}}")),
@@ -211,7 +210,7 @@ fn read_kind(fields: &mut Fields<'_>, style: Style, report: &mut Report) -> Opti
             names.next().map(|name| parse_kind(name, "…", node.span, style, report))
         }
         _ => {
-            report.push(wrong(&node, "kind", "text"));
+            report.push(wrong(&node, "kind", "a string"));
             None
         }
     }
@@ -227,18 +226,25 @@ fn parse_kind(name: &str, quote: &str, span: Span, style: Style, report: &mut Re
         if style == Style::Prompt {
             let meant = kind.as_str();
             report.push(
-                Diagnostic::warning(LEGACY_KEY, span, format!("`{quote}` is another format's name for `{meant}`"))
-                    .with_help(format!("write `{meant}` instead"))
-                    .with_fix(meant),
+                Diagnostic::warning(
+                    LEGACY_KEY,
+                    span,
+                    format!(
+                        "`{quote}` is the name that another format uses for \
+                    `{meant}`"
+                    ),
+                )
+                .with_help(format!("write `{meant}` instead"))
+                .with_fix(meant),
             );
         }
         return kind;
     }
     let names = PropertyKind::ALL.map(PropertyKind::as_str);
     let known = names.join(", ");
-    report.push(invalid(span, format_args!("`{quote}` is not a kind")).with_help(match guess(name, names) {
-        Some(meant) => format!("did you mean `{meant}`? The kinds are {known}"),
-        None => format!("the kinds are {known}"),
+    report.push(invalid(span, format_args!("unknown kind `{quote}`")).with_help(match guess(name, names) {
+        Some(meant) => format!("did you mean `{meant}`? Known kinds: {known}"),
+        None => format!("known kinds: {known}"),
     }));
     PropertyKind::default()
 }
@@ -286,7 +292,7 @@ fn read_required(fields: &mut Fields<'_>, properties: &mut [Property], report: &
     for name in fields::strings(node, "required", report).unwrap_or_default() {
         match indexes.get(&name) {
             Some(index) => properties[*index].required = Some(true),
-            None => report.push(invalid(span, format_args!("`{name}` is required, but not declared"))),
+            None => report.push(invalid(span, format_args!("`{name}` is listed under `required` but not declared"))),
         }
     }
     None
@@ -353,8 +359,8 @@ fn report_duplicates(properties: &[Property], what: &str, report: &mut Report) {
         if !seen.insert(property.name.as_str()) {
             let span = property.span.unwrap_or_default();
             report.push(
-                invalid(span, format_args!("the {what} `{}` is declared twice", property.name))
-                    .with_help("keep one of the two, or rename one"),
+                invalid(span, format_args!("{what} `{}` is declared twice", property.name))
+                    .with_help("rename or remove one of the two"),
             );
         }
     }
@@ -365,7 +371,7 @@ pub(super) fn warn_misspelt(fields: &Fields<'_>, known: &[&'static str], report:
     for Entry { key, key_span, .. } in fields.entries() {
         let Some(meant) = guess(key, known.iter().copied()) else { continue };
         report.push(
-            Diagnostic::warning("misspelt_key", *key_span, format!("`{key}` is not a key that is known here"))
+            Diagnostic::warning("misspelt_key", *key_span, format!("unknown key `{key}`"))
                 .with_help(format!("did you mean `{meant}`?"))
                 .with_fix(meant),
         );

@@ -144,10 +144,10 @@ impl Resolver<'_> {
             return true;
         }
         if !was_full {
-            let details = format!("references bring in more than {MAX_BYTES} bytes or {MAX_VALUES} values");
+            let details = format!("references add more than {MAX_BYTES} bytes or {MAX_VALUES} values");
             let span = self.place(reference, place);
             let finding = error(Kind::InvalidReferencedFile, span, details);
-            self.report.push(finding.with_help("refer to each file once, and hand in large data as inputs"));
+            self.report.push(finding.with_help("reference each file once, and pass large data as inputs"));
         }
         false
     }
@@ -180,7 +180,7 @@ impl Resolver<'_> {
             }
             (Ok(None), Some(default)) => return Cow::Borrowed(default),
             (Ok(None), None) => Error::new(Kind::EnvNotSet, name)
-                .with_help(format!("set it, or give a default: `${{env:{name}:some value}}`")),
+                .with_help(format!("set it, or add a default: `${{env:{name}:some value}}`")),
             (Err(failure), _) => failure,
         };
         self.fail(reference, &failure, place);
@@ -236,11 +236,11 @@ impl Resolver<'_> {
 
     fn unknown_protocol(&mut self, reference: &Reference<'_>, place: &mut Place) {
         let span = self.place(reference, place);
-        let message = format!("`{}` is not a kind of reference, so this is kept as text", reference.protocol);
+        let message = format!("unknown reference `{}`, kept as text", reference.protocol);
         let warning = Diagnostic::warning("unknown_reference", span, message);
         self.report.push(match guess(reference.protocol, ["env", "file"]) {
             Some(meant) => warning.with_help(format!("did you mean `${{{meant}:…}}`?")),
-            None => warning.with_help("there are `${env:NAME}`, `${env:NAME:default}` and `${file:path}`"),
+            None => warning.with_help("write `${env:NAME}`, `${env:NAME:default}` or `${file:path}`"),
         });
     }
 

@@ -28,7 +28,7 @@ impl Report {
     pub(crate) fn renamed(&mut self, span: Span, old: &str, new: &str) {
         let key = new.rsplit('.').next().unwrap_or(new);
         self.push(
-            Diagnostic::warning(LEGACY_KEY, span, format!("`{old}` is an older spelling of `{new}`"))
+            Diagnostic::warning(LEGACY_KEY, span, format!("`{old}` is a former name of `{new}`"))
                 .with_help(format!("write `{key}` instead"))
                 .with_fix(key),
         );
@@ -36,10 +36,7 @@ impl Report {
 
     /// Reports something from an older version of the format that has moved. `new` shows what to write instead.
     pub(crate) fn moved(&mut self, span: Span, old: &str, new: &str) {
-        self.push(
-            Diagnostic::warning(LEGACY_KEY, span, format!("{old} belongs to an older version of the format"))
-                .with_help(new),
-        );
+        self.push(Diagnostic::warning(LEGACY_KEY, span, format!("{old} is deprecated")).with_help(new));
     }
 }
 

@@ -59,7 +59,7 @@ fn kind_and_fields<'s>(node: Node<'s>, what: &str, report: &mut Report) -> Optio
             Some((kind, fields))
         }
         _ => {
-            report.push(wrong(&node, what, "text or a map"));
+            report.push(wrong(&node, what, "a string or a map"));
             None
         }
     }
@@ -70,9 +70,9 @@ fn read_undefined(fields: &mut Fields<'_>, template: &mut TemplateSpec, report: 
     match text(&node) {
         Some("lenient") => template.lenient = true,
         Some("strict") => {}
-        _ => report.push(
-            invalid(node.span, "`undefined` says what happens to a variable without a value")
-                .with_help("write `lenient` to render it as nothing, or `strict`, the default, for an error"),
-        ),
+        _ => report.push(invalid(node.span, "`undefined`: expected `strict` or `lenient`").with_help(
+            "with `lenient`, undefined variables render as an empty string; with `strict`, the \
+                    default, they are an error",
+        )),
     }
 }

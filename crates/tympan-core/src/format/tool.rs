@@ -29,8 +29,8 @@ pub(super) fn read_tools(node: Node<'_>, report: &mut Report) -> Vec<Tool> {
     for tool in &tools {
         if !seen.insert(tool.name.as_str()) {
             report.push(
-                invalid(tool.span.unwrap_or_default(), format_args!("the tool `{}` is declared twice", tool.name))
-                    .with_help("keep one of the two, or rename one"),
+                invalid(tool.span.unwrap_or_default(), format_args!("tool `{}` is declared twice", tool.name))
+                    .with_help("rename or remove one of the two"),
             );
         }
     }
@@ -53,7 +53,7 @@ fn read_tool(name: Option<(String, Span)>, node: Node<'_>, report: &mut Report) 
 
 fn read_name(fields: &mut Fields<'_>, span: Span, report: &mut Report) -> Option<(String, Span)> {
     let Some(entry) = fields.take_renamed("name", &["id"], "tool.", report) else {
-        report.push(invalid(span, "this tool has no name").with_help("give it a `name`"));
+        report.push(invalid(span, "this tool has no name").with_help("add a `name`"));
         return None;
     };
     let place = entry.value.span;
@@ -71,7 +71,7 @@ fn unwrap_function<'s>(mut fields: Fields<'s>, report: &mut Report) -> Fields<'s
     report.moved(
         kind.map_or(entry.key_span, |kind| kind.key_span),
         "`{type: function, function: {…}}`",
-        "write `kind: function` beside the function's own fields: `{name: …, kind: function, parameters: […]}`",
+        "write `kind: function` next to the fields of the function: `{name: …, kind: function, parameters: […]}`",
     );
     let mut entries = vec![Entry { key: "kind".into(), key_span: span, value: text_node("function", span) }];
     if let Value::Map(inner) = entry.value.value {
@@ -89,18 +89,14 @@ fn read_kind_name(fields: &mut Fields<'_>, name: &str, span: Span, report: &mut 
         [("parameters", "function"), ("specification", "openapi"), ("serverName", "mcp"), ("path", "prompty")];
     let Some((key, kind)) = telling.into_iter().find(|(key, _)| fields.has(key)) else {
         report.push(
-            invalid(span, format_args!("the tool `{name}` has no kind"))
-                .with_help("the kinds are function, mcp, openapi, prompty, or one that the host knows"),
+            invalid(span, format_args!("tool `{name}` has no kind"))
+                .with_help("add a `kind`: function, mcp, openapi, prompty or a custom kind"),
         );
         return None;
     };
     report.push(
-        Diagnostic::warning(
-            "missing_kind",
-            span,
-            format!("the tool `{name}` has no kind; its `{key}` makes it a {kind}"),
-        )
-        .with_help(format!("add `kind: {kind}`")),
+        Diagnostic::warning("missing_kind", span, format!("tool `{name}` has no kind; `{key}` implies {kind}"))
+            .with_help(format!("add `kind: {kind}`")),
     );
     Some(kind.to_owned())
 }
@@ -142,10 +138,10 @@ fn read_kind(kind: &str, fields: &mut Fields<'_>, report: &mut Report) -> ToolKi
 fn read_mode(fields: &mut Fields<'_>, report: &mut Report) -> Option<String> {
     let node = fields.value("mode")?;
     if !matches!(text(&node), Some("single" | "agentic")) {
-        report.push(
-            invalid(node.span, format_args!("`{}` is not a mode of a prompty tool", node.quote()))
-                .with_help("write `single` for one call, or `agentic` for a loop with the other prompt's tools"),
-        );
+        report.push(invalid(node.span, format_args!("unknown mode `{}` of a prompty tool", node.quote())).with_help(
+            "write `single` for one model call, or `agentic` for a loop with the tools of the other \
+                    prompt",
+        ));
         return None;
     }
     fields::string(node, "mode", report)
@@ -182,15 +178,14 @@ fn read_listed_binding(node: Node<'_>, report: &mut Report) -> Option<Binding> {
     let span = node.span;
     let mut fields = Fields::of(node, "binding", report)?;
     let Some(parameter) = fields.string("name", report) else {
-        report.push(invalid(span, "this binding has no name").with_help("give the parameter's name as `name`"));
+        report.push(invalid(span, "this binding has no name").with_help("add the name of the parameter as `name`"));
         return None;
     };
     let value = match (fields.string("input", report), fields.value("value")) {
         (Some(input), _) => BindingValue::Input(input),
         (None, Some(value)) => BindingValue::Static(value.into_json()),
         (None, None) => {
-            report
-                .push(invalid(span, format_args!("the binding of `{parameter}` has neither an `input` nor a `value`")));
+            report.push(invalid(span, format_args!("binding of `{parameter}` has neither `input` nor `value`")));
             return None;
         }
     };

@@ -58,17 +58,17 @@ impl Prompt {
         let name = &variable.name;
         let without: Vec<_> = (0..arms.len()).filter(|arm| !arms[*arm].flow.uses.contains_key(&index)).collect();
         if without.len() == arms.len() {
-            let message = format!("no template uses the variable `{name}`");
+            let message = format!("unused variable `{name}`");
             let finding = Diagnostic::warning("unused_variable", variable.span, message);
-            findings.push(finding.with_help("use it, or remove it"));
+            findings.push(finding.with_help("use it in a template, or remove it"));
             return;
         }
         for arm in without.into_iter().take(MAX_VARIANTS) {
             let arm_name = self.arm_name(arm);
             let span = self.locate_span(arm, Span::default());
-            let message = format!("the variant `{arm_name}` never uses `{name}`, which others do");
+            let message = format!("variant `{arm_name}` does not use `{name}`, but other variants do");
             let finding = Diagnostic::warning("variable_unused_in_variant", span, message);
-            findings.push(finding.with_help(format!("use it in `{}`, if it is needed there too", field(arm_name))));
+            findings.push(finding.with_help(format!("if it is needed, use it in `{}`", field(arm_name))));
         }
     }
 
@@ -86,8 +86,10 @@ impl Prompt {
             return;
         }
         let bare = listed(bare.into_iter());
-        let message = format!("untrusted `{}` is rendered without a declared guard (in {bare})", variable.name);
-        let help = "add a `guard` key to the metadata and render with the guard, or say `trusted: true` if it is";
+        let message =
+            format!("untrusted variable `{}` is rendered without a declared guard (in {bare})", variable.name);
+        let help = "add a `guard` key to the metadata and render with the guard; if the values are trusted, set \
+            `trusted: true`";
         findings.push(Diagnostic::warning("untrusted_without_guard", variable.span, message).with_help(help));
     }
 
@@ -102,10 +104,13 @@ impl Prompt {
                 let path: Vec<_> = sink.path.iter().map(|step| format!("`{step}`")).collect();
                 let path = if path.is_empty() { String::new() } else { format!(" through {}", path.join(", ")) };
                 let arm = self.arm_name(arm);
-                let of = if arm == DEFAULT_VARIANT { String::new() } else { format!(" of the variant `{arm}`") };
-                let message = format!("untrusted `{name}` reaches the system message{of} at line {line}{path}");
+                let of = if arm == DEFAULT_VARIANT { String::new() } else { format!(" of variant `{arm}`") };
+                let message = format!(
+                    "untrusted variable `{name}` reaches the system message{of} at line \
+                    {line}{path}"
+                );
                 let finding = Diagnostic::warning("untrusted_in_system", at, message);
-                findings.push(finding.with_help("put it into a prompt with the role user, or render with the guard"));
+                findings.push(finding.with_help("move it to a prompt with the user role, or render with the guard"));
             }
         }
         let mut seen = BTreeSet::new();

@@ -112,10 +112,10 @@ impl Prompt {
     /// Returns an error if this prompt was not built from a definition, or if the result is not a valid definition.
     pub fn derive(&self, overlay: &Overlay) -> Result<Self> {
         let definition = self.to_definition().ok_or_else(|| {
-            Error::new(Kind::InvalidDefinition, "only a prompt that was made from a definition can be derived from")
+            Error::new(Kind::InvalidDefinition, "cannot derive from a prompt that was not loaded from a definition")
         })?;
         let Ok(Json::Object(mut base)) = serde_json::to_value(definition) else {
-            return Err(Error::new(Kind::InvalidDefinition, "it cannot be written as JSON"));
+            return Err(Error::new(Kind::InvalidDefinition, "cannot serialize the definition as JSON"));
         };
         overlay.apply(&mut base);
         let text = format!("{:#}", Json::Object(base));

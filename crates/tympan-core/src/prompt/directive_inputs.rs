@@ -46,7 +46,7 @@ pub(crate) fn reword(error: Error, spec: &PromptSpec) -> Error {
     match text.and_then(|(text, span)| Some((references(text).next()?.name.to_owned(), span))) {
         Some((name, span)) => {
             let help = format!(
-                "give it a value, or say what to do without one: `{{input:{name}?}}` or `{{input:{name}:default}}`"
+                "pass a value, or make the reference optional: `{{input:{name}?}}` or `{{input:{name}:default}}`"
             );
             with_list(Error::new(Kind::MissingInput, name).at(span).with_help(help), spec)
         }

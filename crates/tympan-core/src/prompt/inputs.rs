@@ -186,8 +186,8 @@ impl NamedInputs {
             // The reason may quote the value.
             (Ok(_), Err(_)) => {
                 let error =
-                    Error::new(Kind::InvalidInput, format_args!("the input `{name}` cannot be written as JSON"));
-                self.0 = Err(error.with_help("keys have to be text, and numbers finite"));
+                    Error::new(Kind::InvalidInput, format_args!("input `{name}`: cannot be serialized as JSON"));
+                self.0 = Err(error.with_help("map keys must be strings, and numbers must be finite"));
             }
             (Err(_), _) => {}
         }
@@ -220,11 +220,11 @@ impl Prompt {
 pub fn to_inputs(vars: &(impl Serialize + ?Sized)) -> Result<Inputs> {
     match serde_json::to_value(vars) {
         Ok(Json::Object(map)) => Ok(map),
-        Ok(_) => Err(Error::new(Kind::InvalidInput, "variables have to be a map or a struct")
+        Ok(_) => Err(Error::new(Kind::InvalidInput, "variables: expected a map or a struct")
             .with_help("pass a value whose fields are the variables")),
         // serde_json's message may quote the value.
-        Err(_) => Err(Error::new(Kind::InvalidInput, "the variables cannot be written as JSON")
-            .with_help("keys have to be text, and numbers finite")),
+        Err(_) => Err(Error::new(Kind::InvalidInput, "cannot serialize the variables as JSON")
+            .with_help("map keys must be strings, and numbers must be finite")),
     }
 }
 
@@ -238,6 +238,6 @@ pub(crate) fn broken_rules(report: &garde::Report) -> Error {
     names.dedup();
     let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
     let what = if names.is_empty() { "the variables".to_owned() } else { names.join(", ") };
-    Error::new(Kind::InvalidInput, format_args!("{what} did not pass validation"))
-        .with_help("call `validate` to see which rules are broken")
+    Error::new(Kind::InvalidInput, format_args!("{what} failed validation"))
+        .with_help("call `validate` to see which rules failed")
 }

@@ -233,7 +233,7 @@ impl Prompt {
         self.arms().position(|arm| arm == name).ok_or_else(|| {
             let arms: Vec<_> = self.arms().collect();
             Error::new(Kind::UnknownVariant, format_args!("`{name}`"))
-                .with_help(format!("the prompt has {}", listed(arms.into_iter())))
+                .with_help(format!("known variants: {}", listed(arms.into_iter())))
         })
     }
 

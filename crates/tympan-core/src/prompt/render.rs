@@ -172,8 +172,8 @@ impl Prompt {
         let rendered = Rendered { traced, inputs, rich: places.collect(), strict, notable, guarded: None };
         rendered.check_strict()?;
         if is_split(&self.spec) && rich_in_marker(&rendered) {
-            return Err(Error::new(Kind::RichInputMisused, "it stands in the attributes of a role marker")
-                .with_help("put it on a line of its own, below the marker"));
+            return Err(Error::new(Kind::RichInputMisused, "the input is used in the attributes of a role marker")
+                .with_help("put it on its own line below the marker"));
         }
         match options.guard {
             None => Ok(rendered),
@@ -313,7 +313,7 @@ fn missing(input: &Property) -> Error {
     let kind = input.kind.as_str();
     let help = match &input.description {
         Some(description) => format!("`{}` ({kind}): {description}", input.name),
-        None => format!("give `{}` a value ({kind}), or a default in the prompt file", input.name),
+        None => format!("pass a value for `{}` ({kind}), or set a default in the prompt file", input.name),
     };
     Error::new(Kind::MissingInput, &input.name).with_help(help)
 }
@@ -321,7 +321,7 @@ fn missing(input: &Property) -> Error {
 /// Creates a nonce of the form `__PROMPTY_THREAD_<16 hex digits>_<name>__`.
 fn new_nonce(name: &str, entropy: Option<Entropy<'_>>) -> Result<String> {
     let entropy = entropy.ok_or_else(|| {
-        Error::new(Kind::NoEntropy, "a rich input needs a nonce").with_help("set RenderOptions::entropy")
+        Error::new(Kind::NoEntropy, "rich inputs need a nonce").with_help("set RenderOptions::entropy")
     })?;
     Ok(format!("__PROMPTY_THREAD_{:016x}_{name}__", entropy()?))
 }

@@ -58,8 +58,8 @@ pub fn embedded(name: &str, text: &str) -> Result<Prompt> {
     match Format::from_name(name) {
         Some(Format::Definition(syntax)) => Prompt::from_definition_source(source, syntax),
         Some(Format::Prompty) if name.ends_with(".prompty") => embedded_prompty(source),
-        _ => Err(Error::new(Kind::InvalidDocument, format_args!("{name} is no kind of prompt file"))
-            .with_help("names of prompt files end in .yaml, .yml, .json, .toml or .prompty")),
+        _ => Err(Error::new(Kind::InvalidDocument, format_args!("{name} is not a prompt file"))
+            .with_help("prompt files end in .yaml, .yml, .json, .toml or .prompty")),
     }
 }
 
@@ -92,8 +92,8 @@ impl Resolve for Embedded {
     }
 }
 
-const EMBEDDED_HELP: &str = "a prompt that is compiled into a program cannot refer to the environment or to files; \
-                             load it with `tympan::load` instead";
+const EMBEDDED_HELP: &str = "a prompt embedded in a program cannot refer to environment variables or files; load it \
+    with `tympan::load` instead";
 
 /// The validation that derived code performs before it renders a prompt with variables whose validation is required.
 /// It is implemented for every type that garde can validate. Without the `garde` feature no type implements it, and the
@@ -104,15 +104,15 @@ const EMBEDDED_HELP: &str = "a prompt that is compiled into a program cannot ref
     diagnostic::on_unimplemented(
         message = "the prompt of `{Self}` requires validation",
         label = "cannot be validated",
-        note = "derive `garde::Validate` too; a context, if it has one, has to be `Default`"
+        note = "derive `garde::Validate`; if it has a context, the context must implement `Default`"
     )
 )]
 #[cfg_attr(
     not(feature = "garde"),
     diagnostic::on_unimplemented(
-        message = "the prompt of `{Self}` requires validation, which needs the feature `garde` of tympan",
+        message = "the prompt of `{Self}` requires validation, which needs the `garde` feature of tympan",
         label = "cannot be validated",
-        note = "write `features = [\"garde\"]` next to the version of tympan in Cargo.toml"
+        note = "add `features = [\"garde\"]` to the tympan dependency in Cargo.toml"
     )
 )]
 pub trait Validated {

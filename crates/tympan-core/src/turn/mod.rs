@@ -97,15 +97,15 @@ enum Phase {
 impl Phase {
     const fn name(&self) -> &'static str {
         match self {
-            Self::Begin => "the beginning of a round",
+            Self::Begin => "the start of a round",
             Self::Summarizing(_) => "a summary",
-            Self::JudgingInput => "a verdict on the input",
-            Self::Calling => "an answer of the model",
+            Self::JudgingInput => "a guardrail verdict on the input",
+            Self::Calling => "a model response",
             Self::Waiting(_) => "the end of a wait",
-            Self::JudgingOutput(_) => "a verdict on the answer",
-            Self::Tools(..) => "tools",
-            Self::Done(_) => "nothing: it is over",
-            Self::Failed(_) => "nothing: it has failed",
+            Self::JudgingOutput(_) => "a guardrail verdict on the response",
+            Self::Tools(..) => "tool results",
+            Self::Done(_) => "nothing (the turn is over)",
+            Self::Failed(_) => "nothing (the turn has failed)",
         }
     }
 }
@@ -189,7 +189,7 @@ impl Turn {
     /// methods below.
     pub fn responded(&mut self, response: Response) -> Result<()> {
         self.settle();
-        let Phase::Calling = self.phase else { return Err(self.not_asked("an answer")) };
+        let Phase::Calling = self.phase else { return Err(self.not_asked("a model response")) };
         self.rounds += 1;
         self.failures = 0;
         if let Some(usage) = &response.usage {
@@ -210,7 +210,7 @@ impl Turn {
     /// Returns an error if the turn is not waiting for a response.
     pub fn failed(&mut self, error: Error, jitter: f64) -> Result<()> {
         self.settle();
-        let Phase::Calling = self.phase else { return Err(self.not_asked("a failure of the model")) };
+        let Phase::Calling = self.phase else { return Err(self.not_asked("a model error")) };
         self.failures += 1;
         let max = self.options.max_llm_retries.max(1);
         // Without retries, report the error itself instead of a number of attempts.
@@ -260,7 +260,7 @@ impl Turn {
                 let mut log = Log { events: &mut self.events, options: &self.options };
                 round.judge(verdict, &self.declared, &mut log);
             }
-            _ => return Err(self.not_asked("a verdict")),
+            _ => return Err(self.not_asked("a guardrail verdict")),
         }
         self.settle();
         Ok(())
@@ -277,7 +277,7 @@ impl Turn {
         let removed = self.context.apply(cut, &mut self.messages, summary.as_deref(), self.options.guard.as_ref());
         self.events.push(match summary {
             Some(_) => TurnEvent::CompactionComplete { removed, remaining: self.messages.len() },
-            None => TurnEvent::CompactionFailed { message: "no summary was made".to_owned() },
+            None => TurnEvent::CompactionFailed { message: "the summarizer returned no summary".to_owned() },
         });
         self.messages_updated();
         self.phase = Phase::JudgingInput;
@@ -296,7 +296,7 @@ impl Turn {
                 let mut log = Log { events: &mut self.events, options: &self.options };
                 round.finish(index, result, &mut log);
             }
-            _ => return Err(self.not_asked("the result of a tool")),
+            _ => return Err(self.not_asked("a tool result")),
         }
         self.settle();
         Ok(())
@@ -315,7 +315,7 @@ impl Turn {
     /// Returns an error if the turn is over.
     pub fn steer(&mut self, text: impl Into<String>) -> Result<()> {
         if self.is_over() {
-            return Err(self.not_asked("a message"));
+            return Err(self.not_asked("a steering message"));
         }
         self.steering.push(text.into());
         Ok(())
@@ -369,7 +369,7 @@ impl Turn {
         }
         if self.is_cancelled {
             self.events.push(TurnEvent::Cancelled);
-            return self.fail(Error::new(Kind::Cancelled, "somebody stopped the turn"));
+            return self.fail(Error::new(Kind::Cancelled, "the turn was stopped"));
         }
         if let Some(max) = self.options.max_time.filter(|max| self.elapsed >= *max) {
             return self.fail(Error::new(Kind::TurnLimit, format_args!("{} seconds", max.as_secs_f64())));
@@ -461,7 +461,13 @@ impl Turn {
     fn call_tools(&mut self, mut answer: Answer) {
         let (count, max) = (answer.tool_calls.len(), self.options.max_tool_calls);
         if count > max {
-            let error = Error::new(Kind::TooManyToolCalls, format_args!("{count} at once, where {max} are allowed"));
+            let error = Error::new(
+                Kind::TooManyToolCalls,
+                format_args!(
+                    "{count} in one response, at most {max} \
+                allowed"
+                ),
+            );
             return self.fail(error);
         }
         if let Some(unknown) = answer.tool_calls.iter().find(|call| !self.declared.has(&call.name)) {
@@ -512,8 +518,8 @@ impl Turn {
     }
 
     fn not_asked(&self, what: &str) -> Error {
-        Error::new(Kind::NotAsked, format_args!("it was told {what}, and waits for {}", self.phase.name()))
-            .with_help("tell a turn what came of what its `next` says, and nothing else")
+        Error::new(Kind::NotAsked, format_args!("expected {}, received {what}", self.phase.name()))
+            .with_help("report only the outcome of the step that `next` returned")
     }
 }
 

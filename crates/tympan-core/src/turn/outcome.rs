@@ -146,7 +146,7 @@ impl Outcome {
         read.map_err(|error| {
             let refused = Error::new(Kind::InvalidResult, without_data(&error));
             match problems {
-                [] => refused.with_help("compare the type with the prompt's `outputs`"),
+                [] => refused.with_help("compare the type with the `outputs` of the prompt"),
                 problems => refused.with_help(problems.join("; ")),
             }
         })
@@ -194,10 +194,10 @@ fn plain_text(text: &str) -> StrDeserializer<'_, serde::de::value::Error> {
 fn without_data(error: &serde_json::Error) -> String {
     let place = match error.line() {
         0 => String::new(),
-        line => format!(", at line {line}, column {}", error.column()),
+        line => format!(" at line {line}, column {}", error.column()),
     };
     if !error.is_data() {
-        return format!("it is not JSON{place}");
+        return format!("invalid JSON{place}");
     }
     let message = error.to_string();
     if message.starts_with("missing field") {
@@ -208,7 +208,7 @@ fn without_data(error: &serde_json::Error) -> String {
     let what = BEFORE_DATA.iter().find(|what| message.starts_with(**what));
     match (what, message.rsplit_once(", expected ")) {
         (Some(what), Some((_, expected))) => format!("{what}, expected {expected}"),
-        _ => format!("a value is not as expected{place}"),
+        _ => format!("unexpected value{place}"),
     }
 }
 
@@ -230,7 +230,7 @@ pub(crate) fn problems(outputs: &[Property], value: &Json) -> Vec<String> {
         other => problems.add(format!("expected a map, found {}", InputRef::from(other).type_name())),
     }
     if problems.steps == 0 {
-        problems.add("checking it takes too long".to_owned());
+        problems.add("too many values to check".to_owned());
     }
     problems.found
 }
@@ -293,7 +293,7 @@ impl Problems {
         }
         if let Some(allowed) = property.enum_values.as_ref().filter(|allowed| !allowed.contains(value)) {
             let allowed: Vec<_> = allowed.iter().take(MAX_PROBLEMS).map(|value| quoted(&value.to_string())).collect();
-            return self.add(format!("`{path}` is none of {}", allowed.join(", ")));
+            return self.add(format!("`{path}`: expected one of {}", allowed.join(", ")));
         }
         match value {
             Json::Object(given) if !property.properties.is_empty() => {

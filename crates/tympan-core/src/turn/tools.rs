@@ -153,8 +153,8 @@ impl Declared {
         if self.0.insert(name.to_owned(), entry).is_none() {
             return Ok(());
         }
-        let error = Error::new(Kind::DuplicateName, format_args!("there are two tools named `{}`", shown(name)));
-        Err(error.with_help("give one of them another name: it must be clear which of them a model calls"))
+        let error = Error::new(Kind::DuplicateName, format_args!("two tools are named `{}`", shown(name)));
+        Err(error.with_help("rename one of them: tool names must be unique"))
     }
 
     /// Returns whether there is a tool with exactly this name.
@@ -181,7 +181,7 @@ impl Declared {
             _ => Err(ToolResult::failed(
                 &call.name,
                 "invalid_arguments",
-                format_args!("the arguments do not fit its parameters: {}", problems.join("; ")),
+                format_args!("the arguments do not match the parameters: {}", problems.join("; ")),
             )),
         }
     }
@@ -194,7 +194,7 @@ impl Declared {
         let mut arguments = Arc::unwrap_or_clone(run.arguments);
         for (parameter, bound) in &entry.bound {
             let value = bound.as_ref().map_err(|input| {
-                let message = format!("its parameter `{parameter}` is the input `{input}`, which was not given");
+                let message = format!("parameter `{parameter}` is bound to input `{input}`, which has no value");
                 ToolResult::failed(&run.name, "missing_input", message)
             })?;
             arguments.insert(parameter.clone(), value.clone());

@@ -23,9 +23,9 @@ impl Repair {
     /// Returns a description of the repair.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Self::Fence => "took away a fence",
-            Self::Prose => "took the first object of a text",
-            Self::TrailingCommas => "took away trailing commas",
+            Self::Fence => "removed a code fence",
+            Self::Prose => "extracted the first object from text",
+            Self::TrailingCommas => "removed trailing commas",
         }
     }
 }
@@ -71,7 +71,7 @@ fn object(text: &str) -> Result<JsonMap, String> {
 const fn kind(value: &Json) -> &'static str {
     match value {
         Json::Null => "null",
-        Json::Bool(_) => "true or false",
+        Json::Bool(_) => "a boolean",
         Json::Number(_) => "a number",
         Json::String(_) => "a string",
         Json::Array(_) => "a list",

@@ -53,7 +53,12 @@ pub fn answer(prompt: &Prompt, messages: &[Message], api_type: Option<&str>) -> 
         "chat" | "responses" => Output::Answer(chat(prompt, messages)?),
         "embedding" => Output::Embeddings(messages.iter().map(|message| vector(&spoken(message))).collect()),
         "image" => Output::Images(vec![PICTURE.to_owned()]),
-        other => return Err(Error::new(Kind::UnsupportedApi, other).with_help("echo has chat, embedding and image")),
+        other => {
+            return Err(Error::new(Kind::UnsupportedApi, other).with_help(
+                "echo supports chat, embedding and \
+            image",
+            ));
+        }
     };
     let finish_reason = match &output {
         Output::Answer(answer) if !answer.tool_calls.is_empty() => FinishReason::ToolCalls,
@@ -122,11 +127,11 @@ fn script(prompt: &Prompt) -> Option<&Json> {
 
 fn scripted(script: &Json, round: usize) -> Result<Answer> {
     let wrong = |details: String| {
-        Error::new(Kind::InvalidRequest, format_args!("the script of echo: {details}"))
-            .with_help("a script is a list of rounds, each with text, refusal, error or tool_calls")
+        Error::new(Kind::InvalidRequest, format_args!("echo script: {details}"))
+            .with_help("write a list of rounds, each with `text`, `refusal`, `error` or `tool_calls`")
     };
     let rounds = script.as_array().ok_or_else(|| wrong("expected a list of rounds".to_owned()))?;
-    let step = rounds.get(round).ok_or_else(|| wrong(format!("it has no round {}", round + 1)))?;
+    let step = rounds.get(round).ok_or_else(|| wrong(format!("no round {}", round + 1)))?;
     let text = |key: &str| step.get(key).and_then(Json::as_str).map(str::to_owned);
     if let Some(message) = text("error") {
         return Err(Error::new(Kind::Provider, message));
@@ -134,10 +139,10 @@ fn scripted(script: &Json, round: usize) -> Result<Answer> {
     let calls = step.get("tool_calls").and_then(Json::as_array).map(Vec::as_slice).unwrap_or_default();
     let tool_calls: Option<Vec<_>> =
         calls.iter().enumerate().map(|(index, call)| tool_call(call, round, index)).collect();
-    let tool_calls = tool_calls.ok_or_else(|| wrong(format!("round {}: a tool call has no name", round + 1)))?;
+    let tool_calls = tool_calls.ok_or_else(|| wrong(format!("round {}: tool call without a name", round + 1)))?;
     let (text, refusal) = (text("text"), text("refusal"));
     if text.is_none() && refusal.is_none() && tool_calls.is_empty() {
-        return Err(wrong(format!("round {} says nothing", round + 1)));
+        return Err(wrong(format!("round {}: expected `text`, `refusal`, `error` or `tool_calls`", round + 1)));
     }
     Ok(Answer { text: text.unwrap_or_default(), refusal, tool_calls, ..Answer::default() })
 }

@@ -46,7 +46,7 @@ fn check_key(key: &Secret) -> Result<()> {
     let reason = if key.is_empty() {
         "the API key is empty"
     } else {
-        "the API key holds a line end, a space or another character that headers do not carry"
+        "the API key contains a line break, a space or another character that is not allowed in headers"
     };
-    Err(Error::new(Kind::InvalidRequest, reason).with_help("look for a line end or quotes around the key"))
+    Err(Error::new(Kind::InvalidRequest, reason).with_help("check for a trailing line break or quotes around the key"))
 }

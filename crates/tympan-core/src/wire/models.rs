@@ -64,7 +64,7 @@ pub fn decode_models(_protocol: Protocol, body: &str) -> Result<Vec<ModelInfo>> 
     }
     let list: List = serde_json::from_str(body).map_err(|error| {
         let place = format!("line {} column {}", error.line(), error.column());
-        Error::new(Kind::UnexpectedResponse, format_args!("expected a list of models under `data`, at {place}"))
+        Error::new(Kind::UnexpectedResponse, format_args!("expected a list of models under `data` at {place}"))
     })?;
     Ok(list.data)
 }

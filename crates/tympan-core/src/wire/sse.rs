@@ -136,7 +136,7 @@ impl SseDecoder {
             return Ok(());
         }
         let max = self.max_event_bytes;
-        Err(Error::new(Kind::ResponseTooLarge, format_args!("an event of the stream has more than {max} bytes")))
+        Err(Error::new(Kind::ResponseTooLarge, format_args!("an event is longer than {max} bytes")))
     }
 
     /// Emits the event that ends with these bytes.

@@ -75,7 +75,7 @@ pub fn target<'a>(prompt: &'a Prompt, options: &EncodeOptions<'a>) -> Result<Tar
     let protocol = find_protocol(provider, named_api(model, options))?;
     let id = options.model.or_else(|| model?.id.as_deref()).filter(|id| !id.trim().is_empty());
     let id = id.ok_or_else(|| {
-        Error::new(Kind::InvalidRequest, "no model is named").with_help("give `model.id` in the prompt file")
+        Error::new(Kind::InvalidRequest, "missing model").with_help("set `model.id` in the prompt file")
     })?;
     let connection = options.connection.or_else(|| own_connection(prompt, options.provider));
     let endpoint = connection.and_then(|connection| connection.endpoint.as_deref()).filter(|url| !url.is_empty());
@@ -118,7 +118,7 @@ pub fn find_provider(name: &str) -> Result<&'static Provider> {
         let names: Vec<_> = PROVIDERS.iter().map(|row| row.name).chain([ECHO]).collect();
         let help = match guess_name(name, names.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => format!("the providers are {}", names.join(", ")),
+            None => format!("known providers: {}", names.join(", ")),
         };
         Error::not_registered("executor", name).with_help(help)
     })
@@ -134,7 +134,7 @@ pub(super) fn find_protocol(provider: &Provider, api: Option<&str>) -> Result<Pr
     found.ok_or_else(|| {
         let has: Vec<_> = provider.protocols.iter().map(|protocol| protocol.api_type()).collect();
         Error::new(Kind::UnsupportedApi, api.unwrap_or_default()).with_help(format!(
-            "the provider `{}` has {}",
+            "provider `{}` supports {}",
             provider.name,
             has.join(", ")
         ))
@@ -221,8 +221,8 @@ pub(super) fn base(provider: &Provider, base_url: Option<&str>) -> Result<Url> {
     let base_url = base_url.ok_or_else(|| {
         let name = provider.name;
         let variable = provider.base_url_variable.unwrap_or("the connection");
-        Error::new(Kind::InvalidRequest, format_args!("the provider `{name}` needs an address"))
-            .with_help(format!("give `model.connection.endpoint`, or set {variable}"))
+        Error::new(Kind::InvalidRequest, format_args!("provider `{name}` needs an endpoint"))
+            .with_help(format!("set `model.connection.endpoint` or {variable}"))
     })?;
     parse_endpoint(base_url)
 }

@@ -17,20 +17,20 @@ use crate::spec::Secret;
 /// fragment, a backslash, whitespace or a control character.
 pub fn parse_endpoint(endpoint: &str) -> Result<Url> {
     let refused = |reason: &str| {
-        Error::new(Kind::UntrustedEndpoint, reason).with_help("write an address such as https://api.example.com/v1")
+        Error::new(Kind::UntrustedEndpoint, reason).with_help("write a URL such as https://api.example.com/v1")
     };
     if endpoint.chars().any(|char| char == '\\' || char.is_whitespace() || char.is_control()) {
-        return Err(refused("the address holds a backslash, white space or a control character"));
+        return Err(refused("the URL contains a backslash, whitespace or a control character"));
     }
-    let url = Url::parse(endpoint).map_err(|error| refused(&format!("the address cannot be read: {error}")))?;
+    let url = Url::parse(endpoint).map_err(|error| refused(&format!("cannot parse the URL: {error}")))?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(refused("the address begins with neither https:// nor http://"));
+        return Err(refused("the URL does not start with https:// or http://"));
     }
     if !url.username().is_empty() || url.password().is_some() || endpoint.contains('@') {
-        return Err(refused("the address holds a user name or a password"));
+        return Err(refused("the URL contains a user name or a password"));
     }
     if url.fragment().is_some() || url.host().is_none() {
-        return Err(refused("the address has a fragment, or no host"));
+        return Err(refused("the URL has a fragment, or no host"));
     }
     Ok(url)
 }
@@ -89,7 +89,7 @@ pub struct Carried {
 
 impl From<&EnvValue> for Carried {
     fn from(found: &EnvValue) -> Self {
-        let what = format!("`{}` of {}", found.variable, found.source);
+        let what = format!("`{}` from {}", found.variable, found.source);
         Self { what, source: found.source.clone(), value: found.value.clone() }
     }
 }
@@ -122,13 +122,14 @@ pub fn check_destination(
     let origin = address.url.origin().ascii_serialization();
     let shown = if is_shown(&origin, carried) { origin } else { "URL".to_owned() };
     let named = match &address.variable {
-        Some(variable) => format!("`{variable}` of {}", address.source),
+        Some(variable) => format!("`{variable}` from {}", address.source),
         None => address.source.to_string(),
     };
-    let details = format_args!("{} would go to {shown}, which only {named} names", stray.what);
+    let details = format_args!("{} would be sent to {shown}, which is set only by {named}", stray.what);
     Err(Error::new(Kind::UntrustedEndpoint, details).with_help(format!(
-        "if {shown} may have it, say so with `--allow-endpoint {shown}` or RuntimeOptions::allow_endpoints, or set the \
-         address in the environment of the process; a prompt file or a `.env` file cannot send somebody else's value there"
+        "if {shown} may receive it, allow it with `--allow-endpoint {shown}` or RuntimeOptions::allow_endpoints, or \
+            set the endpoint in the environment of the process; a prompt file or `.env` file alone cannot choose \
+            where values from elsewhere are sent"
     )))
 }
 
@@ -313,7 +314,7 @@ mod tests {
             format!("{} {}", error.message(), error.help().unwrap_or_default())
         };
         let text = error("https://evil.example/path?x=Hidden");
-        for part in ["`TOKEN` of the environment", "https://evil.example", "--allow-endpoint https://evil.example"] {
+        for part in ["`TOKEN` from the environment", "https://evil.example", "--allow-endpoint https://evil.example"] {
             assert!(text.contains(part), "{text}");
         }
         for endpoint in ["https://evil.example/path?x=Hidden", "https://hidden.evil.example"] {

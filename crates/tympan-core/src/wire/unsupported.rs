@@ -21,19 +21,18 @@ pub fn unsupported(prompt: &Prompt) -> Vec<Diagnostic> {
     let mut findings = Vec::new();
     let mut add = |option: &str, help: &str| {
         let (provider, api) = (provider.name, protocol.as_str());
-        let message =
-            format!("`model.options.{option}` is left out: the provider `{provider}` ({api}) does not have it");
+        let message = format!("`model.options.{option}` is ignored: provider `{provider}` ({api}) does not support it");
         findings.push(Diagnostic::warning(CODE, None, message).with_help(help));
     };
     for option in mapped(&model.options, provider, protocol).filter(|option| option.name.is_none()) {
-        add(option.option, "remove it, or choose a provider that has it");
+        add(option.option, "remove it, or choose a provider that supports it");
     }
     let has_tools = !matches!(protocol, Protocol::OpenAiEmbeddings | Protocol::OpenAiImages);
     if model.options.allow_multiple_tool_calls.is_some() && !has_tools {
-        add("allowMultipleToolCalls", "remove it, or choose a provider that has it");
+        add("allowMultipleToolCalls", "remove it, or choose a provider that supports it");
     }
     for option in model.options.extra.keys() {
-        add(option, "if it is the provider's own, write it under `model.options.additionalProperties`");
+        add(option, "for a provider-specific option, use `model.options.additionalProperties`");
     }
     findings
 }

@@ -93,8 +93,9 @@ fn check_private(path: &Path, file: &File) -> Result<()> {
         use std::os::unix::fs::PermissionsExt;
         let mode = file.metadata().map_err(|error| failure(path, &error))?.permissions().mode();
         if mode & 0o077 != 0 {
-            let details = format!("{}: others can read this private key (mode {:03o})", path.display(), mode & 0o777);
-            let help = "if nobody has read it, take the right away: `chmod 600`; else make another";
+            let details =
+                format!("{}: the private key is readable by other users (mode {:03o})", path.display(), mode & 0o777);
+            let help = "if nobody else has read it, run `chmod 600`; otherwise create a new key";
             return Err(Error::new(Kind::InvalidKey, details).with_help(help));
         }
     }
@@ -106,9 +107,9 @@ fn check_private(path: &Path, file: &File) -> Result<()> {
 fn failure(path: &Path, error: &std::io::Error) -> Error {
     let name = path.display();
     match error.kind() {
-        ErrorKind::AlreadyExists => Error::new(Kind::InvalidKey, format_args!("{name}: there is a file of this name"))
-            .with_help("choose another name: a key is never overwritten"),
-        ErrorKind::NotFound => Error::new(Kind::InvalidKey, format_args!("{name}: it is not there")),
+        ErrorKind::AlreadyExists => Error::new(Kind::InvalidKey, format_args!("{name}: the file already exists"))
+            .with_help("choose another path: keys are never overwritten"),
+        ErrorKind::NotFound => Error::new(Kind::InvalidKey, format_args!("{name}: file not found")),
         _ => Error::new(Kind::InvalidKey, format_args!("{name}: {error}")),
     }
 }

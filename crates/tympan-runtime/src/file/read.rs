@@ -58,7 +58,7 @@ pub fn open_in(directory: &Path, name: impl AsRef<Path>) -> Result<File> {
     let directory = Dir::open_ambient_dir(directory, ambient_authority())?;
     open_beneath(&directory, name.as_ref()).map_err(|error| {
         if is_outside(&error) {
-            Error::new(ErrorKind::PermissionDenied, "it is a link that leads out of its directory")
+            Error::new(ErrorKind::PermissionDenied, "symbolic link points outside its directory")
         } else {
             error
         }
@@ -99,20 +99,20 @@ pub fn bytes(file: File, most: u64) -> Result<Vec<u8>> {
 pub fn text(file: File, most: u64) -> Result<String> {
     String::from_utf8(bytes(file, most)?).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        Error::new(ErrorKind::InvalidData, format!("byte {at} is not UTF-8"))
+        Error::new(ErrorKind::InvalidData, format!("byte {at} is not valid UTF-8"))
     })
 }
 
 fn too_large(most: u64) -> Error {
-    Error::new(ErrorKind::FileTooLarge, format!("it has more than {most} bytes"))
+    Error::new(ErrorKind::FileTooLarge, format!("larger than {most} bytes"))
 }
 
 fn a_directory() -> Error {
-    Error::new(ErrorKind::IsADirectory, "it is a directory")
+    Error::new(ErrorKind::IsADirectory, "is a directory")
 }
 
 fn not_regular() -> Error {
-    Error::new(ErrorKind::InvalidInput, "it is not a regular file")
+    Error::new(ErrorKind::InvalidInput, "not a regular file")
 }
 
 fn regular(file: File) -> Result<File> {

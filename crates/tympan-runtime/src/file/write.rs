@@ -41,10 +41,10 @@ pub fn put(path: &Path, bytes: &[u8], mode: u32) -> Result<()> {
 /// Replaces an existing file.
 fn rewrite(path: &Path, bytes: &[u8], metadata: &fs::Metadata) -> Result<()> {
     if metadata.is_symlink() {
-        return Err(Error::new(ErrorKind::InvalidInput, "it is a symbolic link"));
+        return Err(Error::new(ErrorKind::InvalidInput, "is a symbolic link"));
     }
     if !metadata.is_file() {
-        return Err(Error::new(ErrorKind::InvalidInput, "it is not a regular file"));
+        return Err(Error::new(ErrorKind::InvalidInput, "not a regular file"));
     }
     let beside = write_beside(path, bytes, 0o600)?;
     // If the name has become a link in the meantime, the link is replaced, because renaming does not follow links.

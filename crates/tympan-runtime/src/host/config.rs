@@ -144,13 +144,20 @@ fn read<T: DeserializeOwned>(options: Json) -> Result<T> {
         // Nothing is the same as an empty map.
         Json::Null => read(Json::Object(Default::default())),
         Json::Object(_) => serde_json::from_value(options).map_err(|reason| invalid(&reason)),
-        _ => Err(invalid(&"they are no map")),
+        _ => Err(invalid(&"expected a map")),
     }
 }
 
 fn seconds(name: &str, value: f64) -> Result<Duration> {
-    Duration::try_from_secs_f64(value)
-        .map_err(|_| Error::new(Kind::InvalidInput, format_args!("options: {name}: {value} is no number of seconds")))
+    Duration::try_from_secs_f64(value).map_err(|_| {
+        Error::new(
+            Kind::InvalidInput,
+            format_args!(
+                "options: {name}: expected a number of seconds, \
+            found {value}"
+            ),
+        )
+    })
 }
 
 fn set<T>(field: &mut T, value: Option<T>) {
@@ -225,7 +232,7 @@ struct PricesData {
 
 /// So many characters, or so many tokens of a model.
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "context_budget is a number of characters, or `tokens` and a `model`")]
+#[serde(untagged, expecting = "context_budget: expected a number of characters, or `tokens` and a `model`")]
 enum BudgetData {
     Chars(usize),
     #[cfg(feature = "tokens")]
@@ -248,7 +255,10 @@ impl From<BudgetData> for ContextBudget {
 
 /// Whether there is a guard, or its advisory.
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "guard is true, false, the text of an advisory, or a map with `advisory` and `role`")]
+#[serde(
+    untagged,
+    expecting = "guard: expected true, false, the text of an advisory, or a map with `advisory` and `role`"
+)]
 enum GuardData {
     Is(bool),
     Advisory(String),
@@ -366,7 +376,7 @@ struct EnvFileData {
 
 /// Which variables prompts may name: all or none of them, or those with one of these names.
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "env is true, false, or a list of names")]
+#[serde(untagged, expecting = "env: expected true, false, or a list of names")]
 enum EnvData {
     Is(bool),
     Names(Vec<String>),
@@ -399,7 +409,7 @@ struct HttpData {
 
 /// Whether the environment's proxy is used, or which one is.
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "proxy is true for that of the environment, false for none, or an address")]
+#[serde(untagged, expecting = "proxy: expected true (use the environment), false (no proxy), or a URL")]
 enum ProxyData {
     Is(bool),
     Url(String),

@@ -28,15 +28,16 @@ pub(crate) fn render(
     let spec = prompt.spec();
     // Around everything, the author's instructions too, its markers would say nothing.
     if options.guard.is_some() {
-        let details = format!("the renderer `{}` does not say who wrote what", spec.template.format);
-        return Err(
-            Error::new(Kind::CannotGuard, details).with_help("only the formats jinja2 and mustache can be guarded")
-        );
+        let details = format!("renderer `{}` does not track which text comes from inputs", spec.template.format);
+        return Err(Error::new(Kind::CannotGuard, details).with_help(
+            "use the format jinja2 or mustache to render with the \
+                guard",
+        ));
     }
     if let Some(rich) = spec.inputs.iter().find(|input| input.kind.is_rich() && inputs.contains_key(&input.name)) {
-        let details = format!("`{}` cannot be used with the renderer `{}`", rich.name, spec.template.format);
+        let details = format!("input `{}` is not supported by the renderer `{}`", rich.name, spec.template.format);
         return Err(Error::new(Kind::RichInputMisused, details)
-            .with_help("only the formats jinja2 and mustache know threads, images, files and audio"));
+            .with_help("use the format jinja2 or mustache for threads, images, files and audio"));
     }
     let inputs = prompt.validate_inputs(inputs)?;
     let template = prompt.get_source(options.variant)?;
@@ -60,8 +61,8 @@ fn unknown_inputs() -> InputTable {
 /// A marker whose line the renderer has changed: an input may have had a part in it, and nobody can say which.
 fn changed_marker() -> Error {
     Error::new(Kind::NonceMismatch, "").with_help(
-        "the renderer has changed the line of a role marker; with a renderer of the host's own, the attributes of a \
-         marker cannot be computed",
+        "the custom renderer changed a role marker line; with a custom renderer, role markers must not contain \
+            template expressions",
     )
 }
 

@@ -81,7 +81,7 @@ pub fn read_delta(step: Json) -> Result<Delta> {
     if let Json::String(text) = step {
         return Ok(Delta::Text(text));
     }
-    Ok(match read("a step of an answer", step)? {
+    Ok(match read("response step", step)? {
         DeltaData::Text { text } => Delta::Text(text),
         DeltaData::Thinking { text } => Delta::Thinking(text),
         DeltaData::ToolCall { index, id, name } => Delta::ToolCall { index, id, name },
@@ -149,7 +149,7 @@ pub fn run(run: &Run) -> Json {
 pub fn response(answer: Json) -> Result<Response> {
     let data: ResponseData = match answer {
         Json::String(text) => ResponseData { text, ..ResponseData::default() },
-        other => read("a provider's answer", other)?,
+        other => read("provider response", other)?,
     };
     let ResponseData { text, thinking, refusal, tool_calls, embeddings, images, model, id, finish_reason, usage } =
         data;
@@ -251,8 +251,8 @@ impl Steps {
                 answer.tool_calls[*index].arguments.push_str(fragment);
             }
             _ => {
-                return Err(Error::new(Kind::UnexpectedResponse, "a step of a call of a tool that is not its turn")
-                    .with_help("calls begin with `tool_call`, numbered from 0, and their arguments follow"));
+                return Err(Error::new(Kind::UnexpectedResponse, "tool call step out of order")
+                    .with_help("start each call with `tool_call`, numbered from 0, and send its arguments next"));
             }
         }
         Ok(())
@@ -264,11 +264,11 @@ impl Steps {
 /// # Errors
 /// It is no map, or one of these is no text.
 pub fn connection(connection: Json) -> Result<Connection> {
-    let Json::Object(mut fields) = connection else { return Err(misfit("a connection", "it is no map")) };
+    let Json::Object(mut fields) = connection else { return Err(misfit("connection", "expected a map")) };
     let mut text = |name: &str| match fields.remove(name) {
         None | Some(Json::Null) => Ok(None),
         Some(Json::String(text)) => Ok(Some(text)),
-        Some(_) => Err(misfit("a connection", format_args!("`{name}` is no text"))),
+        Some(_) => Err(misfit("connection", format_args!("`{name}`: expected a string"))),
     };
     let (kind, name, endpoint, api_key) = (text("kind")?, text("name")?, text("endpoint")?, text("apiKey")?);
     let kind = match kind {
@@ -291,7 +291,7 @@ pub fn tool(prompt: &Prompt, tool: &Declared) -> Json {
 /// # Errors
 /// It has no name, or something that nobody knows.
 pub fn function(function: Json) -> Result<Function> {
-    let FunctionData { name, description, parameters, strict } = read("a function", function)?;
+    let FunctionData { name, description, parameters, strict } = read("function", function)?;
     let nothing = || json!({ "type": "object", "properties": {} });
     Ok(Function { name, description, parameters: parameters.unwrap_or_else(nothing), strict })
 }
@@ -314,10 +314,10 @@ struct FunctionData {
 /// # Errors
 /// There is no such backend, or it cannot be started.
 pub fn add_backend(tracer: &Tracer, name: &str, backend: Json) -> Result<()> {
-    match read("a trace backend", backend)? {
+    match read("trace backend", backend)? {
         BackendData::Tracy(folder) => tracer.add(name, TracyBackend::new(folder)),
         BackendData::Console(true) => tracer.add(name, ConsoleBackend::new(std::io::stderr())),
-        BackendData::Console(false) => Err(misfit("a trace backend", "`console` is true, or not there")),
+        BackendData::Console(false) => Err(misfit("trace backend", "`console`: expected true")),
         #[cfg(feature = "otel")]
         BackendData::Otel(otel) => tracer.add(name, crate::trace::OtelBackend::new(otel.into_options()?)),
     }
@@ -356,7 +356,7 @@ impl OtelData {
         }
         if let Some(timeout) = self.timeout {
             options.timeout = std::time::Duration::try_from_secs_f64(timeout)
-                .map_err(|_| misfit("a trace backend", "`timeout` is no number of seconds"))?;
+                .map_err(|_| misfit("trace backend", "`timeout`: expected a number of seconds"))?;
         }
         Ok(options)
     }
@@ -371,7 +371,7 @@ pub fn backend_status(status: &BackendStatus) -> Json {
 fn read<T: DeserializeOwned>(what: &str, data: Json) -> Result<T> {
     match data {
         Json::Object(_) => serde_json::from_value(data).map_err(|reason| misfit(what, without_value(&reason))),
-        _ => Err(misfit(what, "it is no map")),
+        _ => Err(misfit(what, "expected a map")),
     }
 }
 
@@ -379,7 +379,7 @@ fn read<T: DeserializeOwned>(what: &str, data: Json) -> Result<T> {
 fn without_value(reason: &serde_json::Error) -> String {
     let reason = reason.to_string();
     match reason.rsplit_once(", expected ") {
-        Some((found, expected)) if found.starts_with("invalid ") => format!("somewhere it should have {expected}"),
+        Some((found, expected)) if found.starts_with("invalid ") => format!("expected {expected}"),
         _ => reason,
     }
 }
@@ -411,11 +411,11 @@ mod tests {
     fn what_does_not_fit_is_not_quoted() {
         let secret = "hunter2";
         for (error, complaint) in [
-            (response(json!({ "text": [secret] })).expect_err("no text"), "should have a string"),
-            (response(json!([secret])).expect_err("no map"), "no map"),
+            (response(json!({ "text": [secret] })).expect_err("no text"), "expected a string"),
+            (response(json!([secret])).expect_err("no map"), "expected a map"),
             (read_delta(json!({ "type": "text", "text": { "a": secret } })).expect_err("no text"), "a string"),
             (read_delta(json!({ "type": "word" })).expect_err("no such step"), "word"),
-            (connection(json!({ "apiKey": [secret] })).expect_err("no key"), "`apiKey` is no text"),
+            (connection(json!({ "apiKey": [secret] })).expect_err("no key"), "`apiKey`: expected a string"),
             (function(json!({ "description": secret })).expect_err("no name"), "name"),
             (add_backend(&Tracer::default(), "t", json!({ "lathe": "x" })).expect_err("no backend"), "lathe"),
         ] {

@@ -92,12 +92,11 @@ fn matches(pattern: &str, name: &str) -> bool {
 /// Returns the value of a variable, if the host allows prompts to read it.
 pub(super) fn read(name: &str, options: &LoadOptions) -> Result<Option<String>> {
     if name.is_empty() || name.contains(['=', '\0']) {
-        return Err(Error::new(Kind::EnvNotSet, name).with_help("this cannot be the name of a variable"));
+        return Err(Error::new(Kind::EnvNotSet, name).with_help("this is not a valid variable name"));
     }
     if !options.env.allows(name) {
-        return Err(Error::new(Kind::EnvNotAllowed, name).with_help(
-            "a host that trusts this file can allow the variable: `--allow-env NAME`, or LoadOptions::env",
-        ));
+        return Err(Error::new(Kind::EnvNotAllowed, name)
+            .with_help("if you trust this file, allow the variable with `--allow-env NAME` or LoadOptions::env"));
     }
     if options.env == EnvPolicy::AsWritten {
         return Ok(Some(format!("${{env:{name}}}")));
@@ -114,7 +113,7 @@ fn of_host(name: &str, options: &LoadOptions) -> Result<Option<String>> {
         Ok(value) => Ok(Some(value)),
         Err(std::env::VarError::NotPresent) => Ok(None),
         Err(std::env::VarError::NotUnicode(_)) => {
-            Err(Error::new(Kind::EnvNotSet, name).with_help("it has a value, but one that is not Unicode"))
+            Err(Error::new(Kind::EnvNotSet, name).with_help("its value is not valid Unicode"))
         }
     }
 }

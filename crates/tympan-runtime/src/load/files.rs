@@ -85,8 +85,8 @@ impl<'o> Files<'o> {
         read::text(file, self.max_bytes).map_err(|error| {
             let failure = failure(path, &error);
             match error.kind() {
-                ErrorKind::FileTooLarge => failure.with_help("the host sets this bound: LoadOptions::max_file_bytes"),
-                ErrorKind::InvalidData => failure.with_help("only text can stand in a prompt: save it as UTF-8"),
+                ErrorKind::FileTooLarge => failure.with_help("LoadOptions::max_file_bytes sets this limit"),
+                ErrorKind::InvalidData => failure.with_help("only text files can be included: save the file as UTF-8"),
                 _ => failure,
             }
         })
@@ -109,7 +109,7 @@ fn check_path(path: &str) -> Result<()> {
         Err(Error::new(Kind::InvalidReferencedFile, format_args!("{path}: {reason}")).with_help(help))
     };
     if path.is_empty() {
-        return Err(Error::new(Kind::InvalidReferencedFile, "the reference names no file")
+        return Err(Error::new(Kind::InvalidReferencedFile, "missing path")
             .with_help("write the path of a file, as in `${file:examples.json}`"));
     }
     if path.starts_with("//") || path.starts_with(r"\\") {
@@ -120,16 +120,13 @@ fn check_path(path: &str) -> Result<()> {
         return Err(Error::new(Kind::InvalidReferencedFile, details));
     }
     if path.starts_with('~') {
-        return unusable("`~` is not expanded", "write a path that is relative to the prompt file");
+        return unusable("`~` is not expanded", "write a path relative to the prompt file");
     }
     if path.contains(':') {
-        return unusable(
-            "a path cannot contain a colon",
-            "only local files can be referred to, without a drive letter",
-        );
+        return unusable("a path cannot contain a colon", "use the path of a local file, without a drive letter");
     }
     if path.contains('\\') {
-        return unusable("a path cannot contain a backslash", "separate directories with `/`, on every system");
+        return unusable("a path cannot contain a backslash", "separate directories with `/` on every platform");
     }
     Ok(())
 }
@@ -163,8 +160,10 @@ fn absolute(path: &Path) -> Option<PathBuf> {
 }
 
 fn outside(path: &str) -> Error {
-    Error::new(Kind::FileOutsideRoot, path)
-        .with_help("move the file below the prompt's directory, or let the host add a root: LoadOptions::file_roots")
+    Error::new(Kind::FileOutsideRoot, path).with_help(
+        "move the file into the directory of the prompt, or allow its directory with \
+            LoadOptions::file_roots",
+    )
 }
 
 fn failure(path: &str, error: &std::io::Error) -> Error {

@@ -163,7 +163,8 @@ fn parse(source: SourceFile, base_dir: &Path, options: &LoadOptions) -> Result<L
     }
     // If there is no document, the diagnostics contain an error.
     let first = diagnostics.iter().position(Diagnostic::is_error).map(|at| diagnostics.remove(at));
-    let error = first.map_or_else(|| Error::new(Kind::InvalidDocument, "it cannot be read"), Error::from_diagnostic);
+    let error =
+        first.map_or_else(|| Error::new(Kind::InvalidDocument, "cannot parse the file"), Error::from_diagnostic);
     Err(error.in_source(&source, 0).with_others(diagnostics))
 }
 
@@ -180,9 +181,7 @@ fn read_prompt_file(path: &Path, max_bytes: u64) -> Result<SourceFile> {
     let unreadable = |reason: &dyn fmt::Display| Error::new(Kind::UnreadableFile, format_args!("{name}: {reason}"));
     let bytes = read::open(path).and_then(|file| read::bytes(file, max_bytes)).map_err(|error| match error.kind() {
         ErrorKind::NotFound => Error::new(Kind::FileNotFound, &name),
-        ErrorKind::FileTooLarge => {
-            unreadable(&error).with_help("the host sets this bound: LoadOptions::max_file_bytes")
-        }
+        ErrorKind::FileTooLarge => unreadable(&error).with_help("LoadOptions::max_file_bytes sets this limit"),
         _ => unreadable(&error).with_cause(error),
     })?;
     match String::from_utf8(bytes) {
@@ -197,7 +196,7 @@ fn not_utf8(name: &str, error: &std::string::FromUtf8Error) -> Error {
     let byte = error.as_bytes().get(at).copied().unwrap_or_default();
     // The text before that byte is the same in both, so its position is too.
     let source = SourceFile::new(name, String::from_utf8_lossy(error.as_bytes()).into_owned());
-    Error::new(Kind::UnreadableFile, format_args!("{name}: byte {at} (0x{byte:02x}) is not UTF-8"))
+    Error::new(Kind::UnreadableFile, format_args!("{name}: byte {at} (0x{byte:02x}) is not valid UTF-8"))
         .with_help("save the file as UTF-8")
         .at(Span::new(at, at))
         .in_source(&source, 0)

@@ -90,7 +90,7 @@ impl Budget {
     pub(crate) fn run_tool(&self) -> Result<()> {
         self.charge(|used, budget| {
             if used.tools >= budget.max_tools {
-                return Err(over(format_args!("{} calls of tools", budget.max_tools)));
+                return Err(over(format_args!("{} tool calls", budget.max_tools)));
             }
             used.tools += 1;
             Ok(())
@@ -132,7 +132,7 @@ impl Budget {
 
     fn check(&self, used: &Used) -> Result<()> {
         if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-            return Err(over("its time"));
+            return Err(over("time limit"));
         }
         if let Some(max) = self.max_tokens.filter(|max| used.usage.total_tokens >= *max) {
             return Err(over(format_args!("{max} tokens")));
@@ -144,13 +144,13 @@ impl Budget {
     }
 
     fn too_many_calls(&self) -> Error {
-        over(format_args!("{} calls of models", self.max_calls))
+        over(format_args!("{} model calls", self.max_calls))
     }
 }
 
 fn over(bound: impl std::fmt::Display) -> Error {
-    Error::new(Kind::TurnLimit, format_args!("{bound}, with those of turns that its tools started"))
-        .with_help("see whether a tool goes on calling itself; TurnOptions has the bounds")
+    Error::new(Kind::TurnLimit, format_args!("{bound}, including nested turns"))
+        .with_help("check whether a tool keeps calling itself; TurnOptions sets the limits")
 }
 
 /// Wraps a reply so that its usage is added to a budget.

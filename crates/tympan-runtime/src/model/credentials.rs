@@ -111,7 +111,7 @@ impl Runtime {
         let Some(own) = own.filter(|own| own.kind == ConnectionKind::Reference) else { return Ok(None) };
         let name = own.name.as_deref().unwrap_or_default();
         let found = self.get_connection(name).ok_or_else(|| {
-            Error::not_registered("connection", name).with_help("the host registers it with register_connection")
+            Error::not_registered("connection", name).with_help("register it with register_connection")
         })?;
         Ok(Some(Connection::clone(&found)))
     }
@@ -168,7 +168,7 @@ fn carried_key(
     ambient: Option<&Variable>,
 ) -> Vec<Carried> {
     if let Some(Variable { name, value, source }) = ambient {
-        let (what, source) = (format!("`{name}` of {source}"), source.clone());
+        let (what, source) = (format!("`{name}` from {source}"), source.clone());
         return vec![Carried { what, source, value: Secret::new(value) }];
     }
     let Some(key) = target.api_key else { return Vec::new() };
@@ -202,7 +202,7 @@ fn needs_key(target: &Target<'_>) -> bool {
 
 fn missing_key(provider: &Provider) -> Error {
     let variables = provider.key_variables.join(" or ");
-    Error::new(Kind::MissingKey, format_args!("the provider `{}` needs one", provider.name)).with_help(format!(
-        "set {variables}, or write `apiKey` in the connection; to try a prompt without a model, use the provider `echo`"
+    Error::new(Kind::MissingKey, format_args!("provider `{}` needs one", provider.name)).with_help(format!(
+        "set {variables}, or set `apiKey` in the connection; to try a prompt without a model, use the provider `echo`"
     ))
 }

@@ -78,7 +78,7 @@ impl ToolReach {
             let is_in_key =
                 |carried: &Carried| !carried.value.expose().is_empty() && key.expose().contains(carried.value.expose());
             if !carried.iter().any(is_in_key) {
-                let what = format!("the key of `{}`", tool.name);
+                let what = format!("the key for `{}`", tool.name);
                 carried.push(Carried { what, source: ValueSource::Prompt, value: key.clone() });
             }
         }

@@ -41,18 +41,19 @@ pub fn bind_tools<N: Into<String>>(
         let name = name.into();
         let declaration = declared.iter().find(|declared| declared.name == name).ok_or_else(|| {
             let names: Vec<_> = declared.iter().map(|declared| declared.name.as_str()).collect();
-            Error::new(Kind::ToolMismatch, format_args!("the prompt declares no function `{name}`"))
-                .with_help(format!("it declares: {}", if names.is_empty() { "none".into() } else { names.join(", ") }))
+            Error::new(Kind::ToolMismatch, format_args!("the prompt does not declare a function `{name}`")).with_help(
+                format!("declared functions: {}", if names.is_empty() { "none".into() } else { names.join(", ") }),
+            )
         })?;
         if let Some(parameters) = tool.parameters() {
             schema_check::check(declaration, parameters)?;
         }
         if bound.insert(name.clone(), tool).is_some() {
-            return Err(Error::new(Kind::DuplicateName, format_args!("there are two functions for `{name}`")));
+            return Err(Error::new(Kind::DuplicateName, format_args!("two functions are bound to `{name}`")));
         }
     }
     for missing in declared.iter().filter(|declared| !bound.contains_key(&declared.name)) {
-        tracing::warn!(tool = %missing.name, "a declared tool has no function among those that were bound");
+        tracing::warn!(tool = %missing.name, "a declared tool has no bound function");
     }
     Ok(bound)
 }

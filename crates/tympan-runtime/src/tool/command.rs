@@ -67,11 +67,11 @@ impl Tool for Program {
 
 async fn perform(started: &Started, invocation: &Invocation) -> Result<ToolOutput, ToolError> {
     let Started { command, variables, redactor } = started;
-    let (program, arguments) = command.split_first().ok_or("its command is empty")?;
+    let (program, arguments) = command.split_first().ok_or("empty command")?;
     let mut child = child::command(program, arguments, variables)
         .env("TYMPAN_IDEMPOTENCY_KEY", &invocation.idempotency_key)
         .spawn()
-        .map_err(|error| format!("`{program}` cannot be started: {error}"))?;
+        .map_err(|error| format!("cannot start `{program}`: {error}"))?;
     let group = Group::of(&child);
     let input = serde_json::to_vec(&*invocation.run.arguments)?;
     let (out, complaint) = (child.stdout.take(), child.stderr.take());
@@ -84,7 +84,7 @@ async fn perform(started: &Started, invocation: &Invocation) -> Result<ToolOutpu
         let complaint = redactor.known_text(String::from_utf8_lossy(&complaint).into_owned());
         return Err(format!("{status}: {}", complaint.trim()).into());
     }
-    let text = String::from_utf8(out).map_err(|_| "it printed something that is not UTF-8")?;
+    let text = String::from_utf8(out).map_err(|_| "the output is not valid UTF-8")?;
     let text = redactor.known_text(text);
     Ok(match serde_json::from_str::<Json>(&text) {
         Ok(value) => value.into(),

@@ -30,9 +30,9 @@ impl ToolAddresses {
     /// Returns an error if the address is not an HTTP or HTTPS URL, or if it is private and the host does not allow it.
     pub fn check(&self, address: &str) -> Result<Url> {
         let url = Url::parse(address)
-            .map_err(|reason| blocked(format_args!("`{}` is no address: {reason}", shown(address))))?;
+            .map_err(|reason| blocked(format_args!("`{}` is not a valid URL: {reason}", shown(address))))?;
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(blocked(format_args!("`{}:` is not HTTP", shown(url.scheme()))));
+            return Err(blocked(format_args!("expected an http or https URL, found `{}:`", shown(url.scheme()))));
         }
         let allowed = match url.host() {
             Some(Host::Ipv4(address)) => self.allows(&address.to_string(), address.into()),
@@ -73,7 +73,7 @@ impl Resolve for Resolver {
             let found: Vec<SocketAddr> = tokio::net::lookup_host((host.as_str(), 0)).await?.collect();
             let allowed: Vec<_> = found.into_iter().filter(|found| addresses.allows(&host, found.ip())).collect();
             if allowed.is_empty() {
-                return Err(blocked(format_args!("`{}` has only private addresses", shown(&host))).into());
+                return Err(blocked(format_args!("`{}` resolves only to private addresses", shown(&host))).into());
             }
             Ok(Box::new(allowed.into_iter()) as Addrs)
         })
@@ -144,9 +144,8 @@ fn v4(high: u16, low: u16) -> Ipv4Addr {
 }
 
 fn blocked(details: impl std::fmt::Display) -> Error {
-    Error::new(Kind::BlockedDestination, details).with_help(
-        "use a public address, or let the host allow this one: RuntimeOptions::tool_addresses, or `--allow-private`",
-    )
+    Error::new(Kind::BlockedDestination, details)
+        .with_help("use a public address, or allow this one with RuntimeOptions::tool_addresses or `--allow-private`")
 }
 
 #[cfg(test)]

@@ -123,9 +123,9 @@ impl OpenTools {
         if self.runs.insert(name.clone(), tool).is_none() {
             return Ok(());
         }
-        let details = format_args!("`{name}` of the tool `{}` is there already", declared.name);
+        let details = format_args!("`{name}` of tool `{}` is already in use", declared.name);
         Err(Error::new(Kind::DuplicateName, details)
-            .with_help("it must be clear which of them a model calls: leave one out, or give it another name"))
+            .with_help("remove or rename one of the two: tool names must be unique"))
     }
 }
 
@@ -165,13 +165,13 @@ async fn open(opening: Opening<'_>) -> Result<Vec<OpenTool>> {
         (None, ToolKind::Prompty { path, mode }) => prompt::open(opening, path.as_deref(), mode.as_deref()).await,
         #[cfg(feature = "openapi")]
         (None, ToolKind::OpenApi { .. }) => openapi::open(opening).await,
-        (None, _) => Err(Error::not_registered("tool handler", &format!("{kind} (the tool `{}`)", opening.tool.name))),
+        (None, _) => Err(Error::not_registered("tool handler", &format!("{kind} (tool `{}`)", opening.tool.name))),
     }
 }
 
 fn missing_function(tool: &Declared) -> Error {
     Error::new(Kind::ToolNotRegistered, &tool.name)
-        .with_help("register what runs it with register_tool, or give it in TurnSettings::tools")
+        .with_help("register its function with register_tool, or pass it in TurnSettings::tools")
 }
 
 /// Returns the function of a tool that the host runs by name. Its parameters are the JSON Schema in `parameters` of the

@@ -196,7 +196,7 @@ impl Tool for Blocking {
         let function = self.function.clone();
         let arguments = Arc::unwrap_or_clone(invocation.run.arguments);
         Box::pin(async move {
-            io::blocking(move || function(arguments)).await.unwrap_or_else(|_| Err("it panicked".into()))
+            io::blocking(move || function(arguments)).await.unwrap_or_else(|_| Err("the function panicked".into()))
         })
     }
 

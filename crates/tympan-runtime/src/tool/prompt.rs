@@ -26,7 +26,7 @@ pub(super) async fn open(opening: Opening<'_>, path: Option<&str>, mode: Option<
     let tool = opening.tool;
     let unavailable =
         |details: &dyn std::fmt::Display| Error::new(Kind::ToolUnavailable, format_args!("`{}`: {details}", tool.name));
-    let path = path.ok_or_else(|| unavailable(&"it has no path").with_help("add `path: other.prompty`"))?;
+    let path = path.ok_or_else(|| unavailable(&"missing path").with_help("add `path: other.prompty`"))?;
     let directory = opening.prompt.directory().unwrap_or(Path::new(".")).to_owned();
     let (options, path) = (opening.runtime.options().load.clone(), path.to_owned());
     let child = io::blocking(move || load_beside(&directory, &path, &options)).await??;
@@ -59,11 +59,11 @@ fn offered(child: &Prompt, opening: Opening<'_>) -> Result<Vec<Property>, String
     let bindings = &opening.tool.bindings;
     for Binding { parameter, value } in bindings {
         let input = inputs.iter().find(|input| input.name == *parameter);
-        let input = input.ok_or_else(|| format!("it binds `{parameter}`, which is no input of that prompt"))?;
+        let input = input.ok_or_else(|| format!("cannot bind `{parameter}`: the prompt does not have this input"))?;
         if let (true, BindingValue::Input(from)) = (input.trusted, value)
             && !is_trusted(opening.prompt, from)
         {
-            return Err(format!("its input `{parameter}` is trusted, and it is bound to `{from}`, which is not"));
+            return Err(format!("trusted input `{parameter}` is bound to `{from}`, which is untrusted"));
         }
     }
     let is_bound = |name: &str| bindings.iter().any(|binding| binding.parameter == name);
@@ -74,8 +74,8 @@ fn offered(child: &Prompt, opening: Opening<'_>) -> Result<Vec<Property>, String
         let needs_value = input.required == Some(true) && input.default.is_none();
         let hidden = input.trusted || is_rich(input.kind);
         if hidden && needs_value && !is_bound(&input.name) {
-            let what = if input.trusted { "trusted" } else { "no text" };
-            return Err(format!("its input `{}` is {what}, so no model can give it; bind it", input.name));
+            let what = if input.trusted { "trusted" } else { "not text" };
+            return Err(format!("input `{}` is {what}, so the model cannot set it; add a binding", input.name));
         }
         if !hidden || is_bound(&input.name) {
             offered.push(Property { required: Some(needs_value), ..input.clone() });
@@ -100,7 +100,7 @@ impl Tool for PromptTool {
         Box::pin(async move {
             let Invocation { run, runtime, .. } = invocation;
             if runtime.depth() > MAX_DEPTH {
-                return Err(Error::new(Kind::ToolRecursion, format_args!("{MAX_DEPTH} deep")).into());
+                return Err(Error::new(Kind::ToolRecursion, format_args!("more than {MAX_DEPTH} levels")).into());
             }
             let outcome = match settings {
                 Some(settings) => runtime.turn_async(&*child, &*run.arguments, &settings).await?.run.outcome,
@@ -109,7 +109,9 @@ impl Tool for PromptTool {
             match outcome {
                 Outcome::Text(text) => Ok(text.into()),
                 Outcome::ToolCalls(_) => {
-                    Err("its model called tools, which one call does not run: declare it with `mode: agentic`".into())
+                    Err("the prompt's model called tools, but the tool makes a single model call; declare it with \
+                        `mode: agentic`"
+                        .into())
                 }
                 other => Ok(other.to_json().into()),
             }

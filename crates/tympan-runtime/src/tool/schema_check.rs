@@ -17,14 +17,14 @@ pub(super) fn check(tool: &Declared, taken: &Json) -> Result<()> {
     compare("", &declared, taken, &is_bound, &mut problems);
     for binding in tool.bindings.iter().filter(|binding| declared["properties"].get(&binding.parameter).is_none()) {
         if !takes(taken, &binding.parameter) {
-            problems.push(format!("it binds `{}`, which the function does not take", binding.parameter));
+            problems.push(format!("`{}` is bound, but the function does not take it", binding.parameter));
         }
     }
     if problems.is_empty() {
         return Ok(());
     }
     let error = Error::new(Kind::ToolMismatch, format_args!("`{}`: {}", tool.name, problems.join("; ")));
-    let error = error.with_help("make the parameters in the prompt and the type of the function the same");
+    let error = error.with_help("make the parameters in the prompt match the type of the function");
     Err(match tool.span {
         Some(span) => error.at(span),
         None => error,
@@ -40,7 +40,7 @@ fn compare(path: &str, declared: &Json, taken: &Json, is_bound: &dyn Fn(&str) ->
             found.is_empty()
         };
         if !choices.iter().any(fits) {
-            problems.push(format!("{} is something else than the function takes", named(path)));
+            problems.push(format!("{} does not match any type that the function takes", named(path)));
         }
         return;
     }
@@ -51,15 +51,15 @@ fn compare(path: &str, declared: &Json, taken: &Json, is_bound: &dyn Fn(&str) ->
             let path = join(path, name);
             match field_of(taken, name) {
                 Some(taken) => compare(&path, field, taken, &|_| false, problems),
-                None => problems.push(format!("it declares `{path}`, which the function does not take")),
+                None => problems.push(format!("`{path}` is declared, but the function does not take it")),
             }
         }
         let is_given = |name: &str| is_bound(name) || names(&declared["required"]).any(|given| given == name);
         for name in names(&taken["required"]).filter(|name| !is_given(name)) {
             let path = join(path, name);
             problems.push(match fields.contains_key(name) {
-                true => format!("the function needs `{path}`, which may be left out: declare it as required"),
-                false => format!("the function needs `{path}`, which it does not declare"),
+                true => format!("`{path}` is optional, but the function requires it; declare it as required"),
+                false => format!("`{path}` is not declared, but the function requires it"),
             });
         }
     }
@@ -73,7 +73,7 @@ fn compare_types(path: &str, declared: &Json, taken: &Json, problems: &mut Vec<S
     let fits = |declared: &str| taken.contains(&declared) || (declared == "integer" && taken.contains(&"number"));
     if let Some(other) = names(&declared["type"]).find(|declared| !taken.is_empty() && !fits(declared)) {
         let taken = taken.join(" or ");
-        problems.push(format!("{} is declared as {other}, and the function takes {taken}", named(path)));
+        problems.push(format!("{} is declared as {other}, but the function takes {taken}", named(path)));
     }
 }
 
@@ -86,7 +86,7 @@ fn compare_values(path: &str, declared: &Json, taken: &Json, problems: &mut Vec<
                 problems.push(format!("{} may be {other}, which the function does not take", named(path)));
             }
         }
-        None => problems.push(format!("{} may be anything, and the function takes only some values", named(path))),
+        None => problems.push(format!("{} may be any value, but the function takes only some", named(path))),
     }
 }
 
@@ -115,5 +115,5 @@ fn join(path: &str, name: &str) -> String {
 }
 
 fn named(path: &str) -> String {
-    if path.is_empty() { "it".to_owned() } else { format!("`{path}`") }
+    if path.is_empty() { "the arguments".to_owned() } else { format!("`{path}`") }
 }

@@ -116,7 +116,15 @@ impl Worker {
         });
         let shared = worker.clone();
         let spawned = std::thread::Builder::new().name("tympan-trace".into()).spawn(move || shared.work(backend));
-        spawned.map_err(|error| Error::new(Kind::InvalidTrace, format_args!("no thread for a backend: {error}")))?;
+        spawned.map_err(|error| {
+            Error::new(
+                Kind::InvalidTrace,
+                format_args!(
+                    "cannot start a thread for a trace \
+            backend: {error}"
+                ),
+            )
+        })?;
         Ok(worker)
     }
 
@@ -213,6 +221,6 @@ fn guarded(call: impl FnOnce() -> Result<(), BackendError>) -> Option<String> {
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(Ok(())) => None,
         Ok(Err(error)) => Some(error.to_string()),
-        Err(_) => Some("it panicked".to_owned()),
+        Err(_) => Some("the backend panicked".to_owned()),
     }
 }

@@ -132,9 +132,7 @@ impl Drive<'_> {
                     None => return Ok(()),
                 }
             }
-            (Verdict::Allow, true, None) => {
-                Verdict::Deny("it needs a person's consent, and nobody can be asked".into())
-            }
+            (Verdict::Allow, true, None) => Verdict::Deny("approval is required, but no approver is configured".into()),
             (judged, ..) => judged,
         };
         self.feed(Fed::Judged { verdict })
@@ -228,7 +226,7 @@ impl Drive<'_> {
     /// Runs tools concurrently and feeds each result as it arrives.
     async fn run_tools(&mut self, runs: Vec<ToolRun>) -> Result<()> {
         if let Some(lost) = runs.iter().find(|run| self.is_lost(run)) {
-            let words = "it had begun when the process died, and nobody knows whether it came to its end";
+            let words = "the process crashed while the tool was running, so its outcome is unknown";
             let result = ToolResult::failed(&lost.name, UNKNOWN_OUTCOME, words);
             return self.feed_kept(Fed::Returned { index: lost.index, result }).await;
         }
@@ -272,7 +270,7 @@ impl Drive<'_> {
             };
             match tokio::time::timeout(limit, tool.call(invocation)).await {
                 Ok(returned) => Ok(returned),
-                Err(_) => Err(Error::new(Kind::ToolTimeout, format_args!("within {} s", limit.as_secs_f64()))),
+                Err(_) => Err(Error::new(Kind::ToolTimeout, format_args!("no result after {} s", limit.as_secs_f64()))),
             }
         });
         async move {
@@ -285,7 +283,7 @@ impl Drive<'_> {
                 Err(error) if error.kind() == Kind::ToolTimeout => {
                     ToolResult::failed(&name, error.code(), error.message())
                 }
-                Err(_) => ToolResult::failed(&name, "tool_panicked", "it panicked"),
+                Err(_) => ToolResult::failed(&name, "tool_panicked", "the function panicked"),
             };
             event::returned(&span, &result);
             (index, result)

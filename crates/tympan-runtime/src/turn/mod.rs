@@ -177,8 +177,8 @@ impl Runtime {
         settings: &TurnSettings,
     ) -> Result<TurnRun> {
         let journal = settings.journal.as_ref().ok_or_else(|| {
-            Error::new(Kind::InvalidJournal, "there is none")
-                .with_help("set TurnSettings::journal to the one to resume")
+            Error::new(Kind::InvalidJournal, "no journal to resume")
+                .with_help("set TurnSettings::journal to the journal of the turn")
         })?;
         let mut opened = Opened::open(journal).await?;
         self.check_journal_address(&mut opened.header, prompt, &settings.run)?;

@@ -149,19 +149,29 @@ impl Kept {
     fn replay(&mut self, turn: &mut Turn, record: Record) -> Result<()> {
         match record {
             Record::Told { what, .. } => turn.feed(what).map_err(|error| match error.kind() {
-                Kind::NotAsked => mismatch(format_args!("the turn takes another course now: {}", error.message())),
+                Kind::NotAsked => {
+                    mismatch(format_args!("the turn no longer takes the recorded steps: {}", error.message()))
+                }
                 _ => error,
             }),
             Record::Started { tools } => {
                 let Next::Run(runs) = turn.next() else {
-                    return Err(mismatch("the turn takes another course now: no tool is to run where one began"));
+                    return Err(mismatch(
+                        "the turn no longer takes the recorded steps: it does not run a tool where \
+                        one was started",
+                    ));
                 };
                 let is_running = |tool: &Started| {
                     runs.iter().any(|run| (run.round, run.index, &run.name) == (tool.round, tool.index, &tool.name))
                 };
                 match tools.iter().all(is_running) {
                     true => self.begun.extend(tools.into_iter().map(|tool| (tool.round, tool.index))),
-                    false => return Err(mismatch("the turn takes another course now: another tool began")),
+                    false => {
+                        return Err(mismatch(
+                            "the turn no longer takes the recorded steps: another tool was \
+                        started",
+                        ));
+                    }
                 }
                 Ok(())
             }

@@ -55,15 +55,15 @@ impl Command {
 
     const fn about(self) -> &'static str {
         match self {
-            Self::Help => "show this",
+            Self::Help => "show this help",
             Self::Retry => "ask the last question again",
-            Self::Undo => "take the last question back, with its answer",
-            Self::Clear => "start over",
-            Self::Save => "write what was said to a new file: JSON, or Markdown if its name ends in .md",
-            Self::SaveOver => "the same, in place of what the file holds",
-            Self::Tools => "list the tools of the prompt, and what runs them",
-            Self::Usage => "show the tokens and the cost so far",
-            Self::Quit => "leave, as Ctrl-D does",
+            Self::Undo => "remove the last question and its response",
+            Self::Clear => "start a new conversation",
+            Self::Save => "save the conversation to a new file: JSON, or Markdown if the name ends in .md",
+            Self::SaveOver => "like /save, but replace an existing file",
+            Self::Tools => "list the tools of the prompt and the programs that run them",
+            Self::Usage => "show tokens and cost so far",
+            Self::Quit => "leave (same as Ctrl-D)",
         }
     }
 
@@ -76,8 +76,8 @@ impl Command {
             return Ok(command);
         }
         let near = guess_name(name, Self::ALL.iter().map(|command| command.name()));
-        let hint = near.map_or_else(|| "/help lists all".to_owned(), |near| format!("did you mean /{near}?"));
-        Err(format!("there is no command /{name} ({hint}); a question that begins with a slash is written with two"))
+        let hint = near.map_or_else(|| "/help lists all commands".to_owned(), |near| format!("did you mean /{near}?"));
+        Err(format!("unknown command /{name} ({hint}); to ask a question that starts with a slash, type two slashes"))
     }
 }
 
@@ -89,8 +89,8 @@ pub(super) fn help() -> String {
         out.push_str(&format!("{usage:<12}  {}\n", command.about()));
     }
     out.push_str(
-        "\nA line that ends in \\ goes on in the next one, and so do all lines between two lines of \"\"\".\n\
-         //text asks /text. Ctrl-C stops an answer.\n",
+        "\nEnd a line with \\ to continue it on the next line, or put several lines between two lines of \
+            \"\"\".\n//text asks /text. Ctrl-C stops a response.\n",
     );
     out
 }

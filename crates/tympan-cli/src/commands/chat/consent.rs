@@ -69,7 +69,7 @@ impl Approval {
     async fn verdict(&self, run: ToolRun, cancel: &CancelToken) -> Verdict {
         match self.consent {
             Consent::All => return Verdict::Allow,
-            Consent::None => return Verdict::Deny("it needs the user's consent, and nobody can be asked".to_owned()),
+            Consent::None => return Verdict::Deny("approval is required, but no user is available".to_owned()),
             Consent::Ask if self.said().always.contains(&run.name) => return Verdict::Allow,
             Consent::Ask => {}
         }
@@ -122,7 +122,7 @@ fn ask() -> Answer {
     let Ok(mut editor) = DefaultEditor::new() else { return Answer::Quit };
     loop {
         // Ctrl-C and Ctrl-D cancel the turn.
-        let Ok(answer) = editor.readline("run it? [y]es, [n]o, [a]lways this tool, [q]uit the turn: ") else {
+        let Ok(answer) = editor.readline("run this tool? [y]es, [n]o, [a]lways, [q]uit the turn: ") else {
             return Answer::Quit;
         };
         match answer.trim().to_lowercase().as_str() {
@@ -130,10 +130,10 @@ fn ask() -> Answer {
             "a" | "always" => return Answer::Always,
             "q" | "quit" => return Answer::Quit,
             "n" | "no" => {
-                let Ok(reason) = editor.readline("what to tell the model (nothing: Enter): ") else {
+                let Ok(reason) = editor.readline("reason for the model (optional): ") else {
                     return Answer::Quit;
                 };
-                let reason = if reason.trim().is_empty() { "the user said no" } else { reason.trim() };
+                let reason = if reason.trim().is_empty() { "the user declined" } else { reason.trim() };
                 return Answer::No(reason.to_owned());
             }
             _ => {}

@@ -94,8 +94,8 @@ impl<'a> Conversation<'a> {
             let last = prepared.messages.iter().rfind(|message| message.role == Role::User);
             if last.map(Message::to_text).as_deref() != asked {
                 return Err(Failure::Usage(
-                    "what you type would not be the last thing that is asked: another text of the prompt comes after \
-                     the conversation. Name the input that it is to go into with --question NAME"
+                    "your question would not be the last message: the prompt has more text after the conversation. \
+                        Choose the input for your question with --question NAME"
                         .to_owned(),
                 ));
             }
@@ -206,7 +206,7 @@ fn named_question(prompt: &Prompt, variant: Option<&str>, name: &str) -> Result<
         Some(input) if holds(input, PropertyKind::String) => Ok(name.to_owned()),
         Some(input) => {
             let kind = input.kind.as_str();
-            Err(Failure::Usage(format!("--question: `{name}` is declared as {kind}, and what you type is text")))
+            Err(Failure::Usage(format!("--question: expected a string input, but `{name}` is declared as {kind}")))
         }
         None => {
             // A template that does not compile is reported elsewhere.
@@ -243,7 +243,7 @@ fn thread_of(prompt: &Prompt, inputs: &Inputs) -> Result<Option<Thread>, Failure
     if let Some(other) = threads.next() {
         let (one, other) = (&input.name, &other.name);
         return Err(Failure::Usage(format!(
-            "the prompt has several inputs for conversations (`{one}`, `{other}`), and a chat is one conversation"
+            "the prompt has several thread inputs (`{one}`, `{other}`); chat supports one"
         )));
     }
     let given = inputs.get(&input.name).or(input.default.as_ref());

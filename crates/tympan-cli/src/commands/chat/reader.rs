@@ -141,12 +141,17 @@ fn read_lines(from: &mut impl BufRead) -> Result<Typed, Failure> {
         let read = from.by_ref().take(left as u64).read_until(b'\n', &mut typed);
         let count = read.map_err(|error| unreadable(&error.to_string()))?;
         if typed.len() > MAX_BYTES {
-            return Err(unreadable(&format!("a question has more than {MAX_BYTES} bytes")).into());
+            return Err(unreadable(&format!("a question is longer than {MAX_BYTES} bytes")).into());
         }
         if count == 0 && typed.is_empty() {
             return Ok(Typed::End);
         }
-        let text = str::from_utf8(&typed).map_err(|_| unreadable("it is not UTF-8").with_help("save it as UTF-8"))?;
+        let text = str::from_utf8(&typed).map_err(|_| {
+            unreadable("not valid UTF-8").with_help(
+                "send the questions as \
+            UTF-8",
+            )
+        })?;
         let text = text.strip_suffix('\n').unwrap_or(text);
         let text = text.strip_suffix('\r').unwrap_or(text);
         if count == 0 || is_complete(text) {
@@ -177,10 +182,10 @@ fn history_file() -> Option<PathBuf> {
 fn check_history(folder: &Path) -> io::Result<()> {
     match file::open_in(folder, HISTORY) {
         Ok(opened) if opened.metadata()?.len() > MAX_HISTORY_BYTES => {
-            Err(io::Error::other(format!("`{HISTORY}` has more than {MAX_HISTORY_BYTES} bytes")))
+            Err(io::Error::other(format!("`{HISTORY}` is larger than {MAX_HISTORY_BYTES} bytes")))
         }
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(io::Error::other(format!("`{HISTORY}` cannot be used: {error}")))
+            Err(io::Error::other(format!("cannot use `{HISTORY}`: {error}")))
         }
         _ => Ok(()),
     }

@@ -110,8 +110,8 @@ impl Guard {
         if missing.is_empty() {
             return Ok(Self::with_words(advisory));
         }
-        let error = Error::new(Kind::InvalidAdvisory, format_args!("it does not name {}", missing.join(", ")));
-        Err(error.with_help("say which markers stand around untrusted text, and how &, < and > are written in it"))
+        let error = Error::new(Kind::InvalidAdvisory, format_args!("missing {}", missing.join(", ")));
+        Err(error.with_help("name the markers around untrusted text, and say how &, < and > are written in it"))
     }
 
     /// Sends the advisory in a message of this role. The default is [`Role::System`].

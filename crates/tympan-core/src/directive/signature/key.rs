@@ -30,8 +30,8 @@ impl SigningKey {
     /// Returns an error if the text is not an Ed25519 private key. The error never quotes the text.
     pub fn from_pem(pem: &str) -> Result<Self> {
         let wrong = || {
-            Error::new(Kind::InvalidKey, "this is no Ed25519 private key in PEM")
-                .with_help("make one: `tympan keygen KEY`")
+            Error::new(Kind::InvalidKey, "expected an Ed25519 private key in PEM format")
+                .with_help("create one with `tympan keygen KEY`")
         };
         let der = from_pem(pem, "PRIVATE KEY").ok_or_else(wrong)?;
         let bytes = der
@@ -68,14 +68,14 @@ impl PublicKey {
     /// Returns an error if the text is not an Ed25519 public key, or if the key is weak: a weak key accepts forged
     /// signatures.
     pub fn from_pem(pem: &str) -> Result<Self> {
-        let wrong = || Error::new(Kind::InvalidKey, "this is no Ed25519 public key in PEM");
+        let wrong = || Error::new(Kind::InvalidKey, "expected an Ed25519 public key in PEM format");
         let der = from_pem(pem, "PUBLIC KEY").ok_or_else(wrong)?;
         let bytes = der
             .strip_prefix(PUBLIC_PREFIX.as_slice())
             .and_then(|bytes| bytes.first_chunk::<32>().filter(|_| bytes.len() == 32));
         let key = bytes.and_then(|bytes| ed25519_dalek::VerifyingKey::from_bytes(bytes).ok()).ok_or_else(wrong)?;
         if key.is_weak() {
-            return Err(Error::new(Kind::InvalidKey, "this key is weak: it fits signatures that nobody made"));
+            return Err(Error::new(Kind::InvalidKey, "the key is weak: signatures for it can be forged"));
         }
         Ok(Self(key))
     }
@@ -135,11 +135,11 @@ impl TrustedKey {
     pub fn from_toml(text: &str) -> Result<Self> {
         let file: File = toml::from_str(text).map_err(|error| {
             Error::new(Kind::InvalidKey, error.message())
-                .with_help("the file of a key has `fingerprint`, `owner` and, under `[public_key]`, `pem`")
+                .with_help("a key file has `fingerprint`, `owner` and, under `[public_key]`, `pem`")
         })?;
         let key = Self::new(PublicKey::from_pem(&file.public_key.pem)?, file.owner.filter(|owner| !owner.is_empty()));
         if key.fingerprint != file.fingerprint {
-            let details = format!("the fingerprint is that of another key: this one's is {}", key.fingerprint);
+            let details = format!("the fingerprint does not match the key, whose fingerprint is {}", key.fingerprint);
             return Err(Error::new(Kind::InvalidKey, details));
         }
         Ok(key)
@@ -206,7 +206,7 @@ mod tests {
         }
         let toml = TrustedKey::new(key, None).to_toml();
         let other = toml.replacen(&toml[15..31], "0123456789abcdef", 1);
-        assert!(TrustedKey::from_toml(&other).expect_err("it is refused").message().contains("another key"));
+        assert!(TrustedKey::from_toml(&other).expect_err("it is refused").message().contains("does not match the key"));
         for text in ["", "fingerprint = 3", "fingerprint = \"a\"\n[public_key]\npem = \"x\""] {
             assert_eq!(TrustedKey::from_toml(text).expect_err("it is refused").kind(), Kind::InvalidKey);
         }

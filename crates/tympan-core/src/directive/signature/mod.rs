@@ -87,15 +87,15 @@ impl SignatureLine {
             return Ok(None);
         };
         let fields = rest.trim_end().strip_suffix("-->").map(str::trim_end);
-        let fields = fields.ok_or_else(|| refused("its comment does not end in its line"))?;
+        let fields = fields.ok_or_else(|| refused("the signature comment is not closed on its line"))?;
         // Registries append the publisher after a `|`. It says nothing about the signer.
         let fields = fields.split_once('|').map_or(fields, |(fields, _)| fields);
         let [fingerprint, signature, hash, timestamp] = fields.rsplitn(4, ':').collect::<Vec<_>>()[..] else {
-            return Err(refused("it has to have a time, a hash, a signature and a fingerprint"));
+            return Err(refused("expected a time, a hash, a signature and a fingerprint"));
         };
         if !is_hex(hash, 64) || !is_hex(fingerprint, 16) {
-            return Err(refused("its hash has to be 64 hexadecimal digits, and its fingerprint 16")
-                .with_help("a file that was never signed may have a placeholder: sign it"));
+            return Err(refused("expected a hash of 64 hexadecimal digits and a fingerprint of 16")
+                .with_help("sign the file; before the first signature it may contain a placeholder"));
         }
         Ok(Some(Self {
             form,
@@ -127,27 +127,32 @@ fn message(form: Form, timestamp: &str, hash: &str) -> String {
 /// Returns an error if there is no valid signature line, if the covered text has changed, if the key is not trusted,
 /// or if the signature was not made with that key.
 pub fn verify(text: &str, trusted: &[TrustedKey]) -> Result<Verified> {
-    let line = SignatureLine::find(text)?
-        .ok_or_else(|| refused("there is none in the first line").with_help("sign it: `tympan sign --key KEY FILE`"))?;
+    let line = SignatureLine::find(text)?.ok_or_else(|| {
+        refused("no signature on the first line").with_help(
+            "sign the file with `tympan sign --key \
+            KEY FILE`",
+        )
+    })?;
     let covered = match line.form {
         Form::WholeFile => line.end..text.len(),
         Form::Rye => rye_range(text)?,
     };
     let hash = sha256_hex(&text[covered.clone()]);
     if !same(hash.as_bytes(), line.hash.as_bytes()) {
-        return Err(refused("what it covers has changed since it was signed")
-            .with_help("if the change is yours, sign the file again"));
+        return Err(
+            refused("the signed content has changed").with_help("if the change is intended, sign the file again")
+        );
     }
     let fits = |key: &&TrustedKey| same(key.fingerprint().as_bytes(), line.fingerprint.as_bytes());
     let key = trusted.iter().find(fits).ok_or_else(|| {
-        refused(format_args!("the key {} is not trusted", line.fingerprint))
-            .with_help("put the TOML file of a key that you trust into the folder")
+        refused(format_args!("key {} is not trusted", line.fingerprint))
+            .with_help("if you trust the key, add its TOML file to the directory of trusted keys")
     })?;
     let bytes = key::decode(&line.signature).and_then(|bytes| Signature::from_slice(&bytes).ok());
     let is_right = bytes.is_some_and(|bytes| key.key.0.verify_strict(line.message().as_bytes(), &bytes).is_ok());
     if !is_right {
-        return Err(refused(format_args!("it was not made with the key {}", line.fingerprint))
-            .with_help("the line with the signature has been changed"));
+        return Err(refused(format_args!("the signature does not match the key {}", line.fingerprint))
+            .with_help("the signature line has been modified"));
     }
     let rest = [line.end..covered.start, covered.end..text.len()];
     let uncovered = rest.into_iter().filter(|range| range.start < range.end).map(Span::from).collect();
@@ -177,8 +182,8 @@ pub fn sign(text: &str, form: Form, timestamp: &str, key: &SigningKey) -> Result
 /// the same element that we read as the metadata. Otherwise a signed element could be hidden elsewhere in the file.
 fn rye_range(text: &str) -> Result<Range<usize>> {
     let nothing = || {
-        refused("there is no `<directive>` element, which is all that Rye's form covers")
-            .with_help("`tympan sign --whole-file` covers all of a file, whatever it holds")
+        refused("no `<directive>` element, and a Rye signature covers only that")
+            .with_help("use `tympan sign --whole-file` to cover the whole file")
     };
     let opening = |(at, _): (usize, &str)| text[at..].contains('>').then_some(at);
     let start = text.match_indices("<directive").find_map(opening).ok_or_else(nothing)?;
@@ -192,9 +197,10 @@ fn rye_range(text: &str) -> Result<Range<usize>> {
         return Ok(start..end);
     }
     Err(refused(
-        "Rye's form covers text from the first `<directive` to the last `</directive>`, which here is not the metadata",
+        "a Rye signature covers the text from the first `<directive` to the last `</directive>`, which is not the \
+            metadata here",
     )
-    .with_help("`tympan sign --whole-file` covers all of a file, whatever it holds"))
+    .with_help("use `tympan sign --whole-file` to cover the whole file"))
 }
 
 fn refused(details: impl std::fmt::Display) -> Error {
@@ -268,7 +274,7 @@ mod tests {
         let error = verify(&signed, &[other]).expect_err("it is refused");
         assert!(error.message().contains("is not trusted"), "{error}");
         let error = verify(TEXT, &[]).expect_err("it is refused");
-        assert!(error.message().contains("there is none"), "{error}");
+        assert!(error.message().contains("no signature on the first line"), "{error}");
     }
 
     #[test]
@@ -287,7 +293,7 @@ mod tests {
             others.push(format!("{start}{}==", &alphabet[place + 1..place + 2]));
             for other in others.iter().filter(|other| **other != signature) {
                 let error = verify(&signed.replace(&signature, other), &trusted).expect_err("it is refused");
-                assert!(error.message().contains("was not made with the key"), "{other}: {error}");
+                assert!(error.message().contains("does not match the key"), "{other}: {error}");
             }
         }
     }

@@ -35,7 +35,7 @@ fn not_json(text: &str, offset: usize, error: &serde_json::Error) -> Problem {
     // serde_json repeats the position at the end of the message.
     let message = error.to_string();
     let reason = message.split(" at line ").next().unwrap_or_default();
-    Problem { span: Span::new(at, at), message: format!("this is not JSON: {reason}"), help: None }
+    Problem { span: Span::new(at, at), message: format!("invalid JSON: {reason}"), help: None }
 }
 
 /// Creates the problem for a string or number that is well-formed but has no value: half of a surrogate pair, or a
@@ -43,7 +43,7 @@ fn not_json(text: &str, offset: usize, error: &serde_json::Error) -> Problem {
 fn unreadable(at: usize, error: &serde_json::Error) -> Problem {
     let message = error.to_string();
     let reason = message.split(" at line ").next().unwrap_or_default();
-    Problem { span: Span::new(at, at), message: format!("this is not JSON: {reason}"), help: None }
+    Problem { span: Span::new(at, at), message: format!("invalid JSON: {reason}"), help: None }
 }
 
 /// Reads a text that is known to be valid JSON.
@@ -99,7 +99,7 @@ impl<'s> Reader<'s> {
                 entries.push(Entry { key, key_span, value });
             } else {
                 let message = format!("duplicate key `{key}`");
-                self.problems.push(Problem { span: key_span, message, help: Some("keep one of the two") });
+                self.problems.push(Problem { span: key_span, message, help: Some("remove one of the two") });
             }
         }
         Value::Map(entries)
@@ -211,8 +211,8 @@ mod tests {
         assert!(message(&format!("[{}1]", "1,".repeat(200_000))).starts_with("more than 100000 values"));
         assert!(message(&format!("[{}1{}]", "[".repeat(100_000), "]".repeat(100_000))).contains("levels"));
         assert!(message("[1, 1e999]").contains("out of range"));
-        assert!(message(r#"["\ud800", 1]"#).starts_with("this is not JSON"));
-        assert!(message("[1, ]").starts_with("this is not JSON"));
+        assert!(message(r#"["\ud800", 1]"#).starts_with("invalid JSON"));
+        assert!(message("[1, ]").starts_with("invalid JSON"));
     }
 
     #[test]

@@ -94,8 +94,8 @@ fn read(text: &str, syntax: Syntax) -> (Option<Node<'_>>, Vec<Problem>) {
         Syntax::Toml => toml::parse(text),
         #[cfg(not(feature = "toml"))]
         Syntax::Toml => {
-            let message = "this build cannot read TOML".to_owned();
-            let help = Some("write the definition as YAML or JSON, or build Tympan with the feature `toml`");
+            let message = "this build does not support TOML".to_owned();
+            let help = Some("write the definition in YAML or JSON, or build Tympan with the `toml` feature");
             (None, vec![Problem { span: Span::default(), message, help }])
         }
     }

@@ -108,7 +108,7 @@ impl Type {
 
     fn in_words(self) -> &'static str {
         match self {
-            Self::Text => "text",
+            Self::Text => "a string",
             Self::Bool => "true or false",
             Self::List => "a list",
             Self::Map => "a map",
@@ -184,8 +184,8 @@ impl Checker<'_> {
         if shape.allowed.is_empty() || shape.allowed.iter().any(|allowed| allowed == text) {
             return;
         }
-        let found = invalid(node.span, format_args!("`{path}` cannot be `{}`", node.quote()));
-        let found = found.with_help(format!("write one of {}", quoted(&shape.allowed)));
+        let found = invalid(node.span, format_args!("`{path}`: unexpected value `{}`", node.quote()));
+        let found = found.with_help(format!("expected one of {}", quoted(&shape.allowed)));
         self.report.push(match guess(text, shape.allowed.iter().map(String::as_str)) {
             Some(meant) => found.with_fix(meant),
             None => found,
@@ -194,7 +194,10 @@ impl Checker<'_> {
 
     fn check_list(&mut self, shape: &Shape, items: &[Node<'_>], span: Span, path: &Path<'_>) {
         if items.len() < shape.min_items {
-            self.report.push(invalid(span, format_args!("`{path}` is empty")).with_help("name at least one"));
+            self.report.push(
+                invalid(span, format_args!("`{path}`: expected at least one item, found an empty list"))
+                    .with_help("add an item"),
+            );
         }
         let Some(inner) = &shape.items else { return };
         for (index, item) in items.iter().enumerate() {
@@ -211,8 +214,8 @@ impl Checker<'_> {
         for entry in entries {
             let path = path.key(&entry.key);
             if shape.refused_name.as_deref() == Some(&entry.key) {
-                let finding = invalid(entry.key_span, format_args!("`{path}` is not allowed: the name is taken"));
-                self.report.push(finding.with_help("the body at the top is the default variant: rename this one"));
+                let finding = invalid(entry.key_span, format_args!("`{path}` is a reserved name"));
+                self.report.push(finding.with_help("the top-level body is the default variant; rename this one"));
             }
             match (shape.property(&entry.key), &shape.others) {
                 (Some(inner), _) => self.check(inner, &entry.value, &path),
@@ -229,7 +232,9 @@ impl Checker<'_> {
         let help = description.map(|description| format!("add it: {}", first_lower(description)));
         let allowed = shape.map_or(&[][..], |shape| &shape.allowed);
         self.report.push(match help {
-            Some(help) if !allowed.is_empty() => finding.with_help(format!("{help} One of {}", quoted(allowed))),
+            Some(help) if !allowed.is_empty() => {
+                finding.with_help(format!("{help} Expected one of {}", quoted(allowed)))
+            }
             Some(help) => finding.with_help(help),
             None => finding,
         });
@@ -237,22 +242,22 @@ impl Checker<'_> {
 
     fn unknown(&mut self, shape: &Shape, entry: &Entry<'_>, path: &Path<'_>) {
         let known: Vec<_> = shape.properties.iter().map(|(name, _)| name.clone()).collect();
-        let finding = invalid(entry.key_span, format_args!("`{path}` is not a key that is known here"));
+        let finding = invalid(entry.key_span, format_args!("unknown key `{path}`"));
         self.report.push(match guess(&entry.key, known.iter().map(String::as_str)) {
             Some(meant) => finding.with_help(format!("did you mean `{meant}`?")).with_fix(meant),
             None if known.iter().any(|name| name == "metadata") => {
-                finding.with_help(format!("the keys are {}; `metadata` takes any others", quoted(&known)))
+                finding.with_help(format!("known keys: {}; `metadata` accepts any others", quoted(&known)))
             }
-            None => finding.with_help(format!("the keys are {}", quoted(&known))),
+            None => finding.with_help(format!("known keys: {}", quoted(&known))),
         });
     }
 
     fn wrong(&mut self, node: &Node<'_>, path: &Path<'_>, expected: &str) {
-        let what = if path.parent.is_none() { "a prompt definition".to_owned() } else { format!("`{path}`") };
-        let finding = invalid(node.span, format_args!("{what} has to be {expected}, but this is {}", node.describe()));
+        let what = if path.parent.is_none() { "top level".to_owned() } else { format!("`{path}`") };
+        let finding = invalid(node.span, format_args!("{what}: expected {expected}, found {}", node.describe()));
         self.report.push(match node.value {
             Value::Null => finding.with_help("give it a value, or remove it"),
-            Value::Number(_) | Value::Bool(_) if expected == "text" => finding.with_help("put it in quotes"),
+            Value::Number(_) | Value::Bool(_) if expected == "a string" => finding.with_help("put it in quotes"),
             _ => finding,
         });
     }

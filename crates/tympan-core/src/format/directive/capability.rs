@@ -72,23 +72,21 @@ impl std::str::FromStr for Capability {
         let is_fit = |char: char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-' | '*' | '?');
         let segments: Vec<&str> = text.split('.').collect();
         if segments.iter().any(|segment| segment.is_empty() || !segment.chars().all(is_fit)) {
-            return Err(format!(
-                "`{text}` has a part that is empty or has characters other than letters, digits, `_`, `-`, `*` and `?`"
-            ));
+            return Err(format!("`{text}`: expected non-empty parts of letters, digits, `_`, `-`, `*` and `?`"));
         }
         let known = |place: usize, names: &[&str], what: &str| match segments.get(place) {
             Some(segment) if *segment != "*" && !names.contains(segment) => {
-                Err(format!("`{segment}` is no {what}: there are {}", names.join(", ")))
+                Err(format!("unknown {what} `{segment}`: expected one of {}", names.join(", ")))
             }
             _ => Ok(()),
         };
         if segments[0] != "rye" {
-            return Err(format!("`{text}` does not begin with `rye.`"));
+            return Err(format!("`{text}` does not start with `rye.`"));
         }
         known(1, &ACTIONS, "action")?;
-        known(2, &ITEM_TYPES, "type of item")?;
+        known(2, &ITEM_TYPES, "item type")?;
         if segments.len() < 4 && segments.last() != Some(&"*") {
-            return Err(format!("`{text}` names no item: a capability reads `rye.<action>.<type>.<item>`"));
+            return Err(format!("`{text}` does not name an item: expected `rye.<action>.<type>.<item>`"));
         }
         Ok(Self(text.to_owned()))
     }

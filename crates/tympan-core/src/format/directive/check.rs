@@ -38,11 +38,11 @@ fn required_metadata(directive: &Directive, at: Span, report: &mut Report) {
     ];
     for (field, _) in fields.into_iter().filter(|(_, is_missing)| *is_missing) {
         let help = match field {
-            "name" | "version" => format!("add it to the directive: `<directive {field}=\"…\">`"),
+            "name" | "version" => format!("add it to the `<directive>` element: `<directive {field}=\"…\">`"),
             "model" => "add it to the metadata, with a tier: `<model tier=\"general\" />`".to_owned(),
             _ => format!("add it to the metadata: `<{field}>…</{field}>`"),
         };
-        let message = format!("the directive has no `{field}`");
+        let message = format!("missing `{field}`");
         report.push(Diagnostic::warning("missing_metadata", at, message).with_help(help));
     }
 }
@@ -51,9 +51,10 @@ fn version(directive: &Directive, at: Span, report: &mut Report) {
     if let Some(version) = &directive.version
         && !is_semver(version)
     {
-        let message = format!("the version `{version}` is not a semantic version");
-        report
-            .push(Diagnostic::warning("invalid_version", at, message).with_help("write three numbers, as in `1.0.0`"));
+        let message = format!("`{version}` is not a semantic version");
+        report.push(
+            Diagnostic::warning("invalid_version", at, message).with_help("write three numbers, such as `1.0.0`"),
+        );
     }
 }
 
@@ -82,8 +83,8 @@ fn name(directive: &Directive, at: Span, report: &mut Report) {
     if let Some(name) = &directive.name
         && !name.chars().all(is_fit)
     {
-        let message = "the directive's name has characters other than letters, digits, `_`, `-`, `.` and `/`";
-        let help = "it stands in the prompt as it is, in `<directive name=\"…\">`";
+        let message = "the directive's name contains characters other than letters, digits, `_`, `-`, `.` and `/`";
+        let help = "the name is copied unchanged into `<directive name=\"…\">` of the prompt";
         report.push(Diagnostic::warning("invalid_name", at, message).with_help(help));
     }
 }
@@ -91,8 +92,8 @@ fn name(directive: &Directive, at: Span, report: &mut Report) {
 fn steps(directive: &Directive, source: &SourceFile, report: &mut Report) {
     if source.slice(directive.body).trim().is_empty() {
         let at = Span::new(directive.metadata.start, directive.metadata.start);
-        let finding = Diagnostic::warning("no_steps", at, "there are no steps after the metadata");
-        report.push(finding.with_help("write what the model should do after the fence: what is in it, it never sees"));
+        let finding = Diagnostic::warning("no_steps", at, "no steps after the metadata");
+        report.push(finding.with_help("write the steps after the fence: the model does not see the metadata"));
     }
 }
 
@@ -107,7 +108,7 @@ fn check_references(directive: &Directive, source: &SourceFile, report: &mut Rep
         let finding = match reference.fallback {
             None => error(Kind::UndeclaredInput, span, format_args!("`{}`", reference.name)),
             Some(_) => {
-                let message = format!("`{}` is not declared, so this is always its default", reference.name);
+                let message = format!("input `{}` is not declared, so the default is always used", reference.name);
                 Diagnostic::warning("always_default", span, message)
             }
         };
@@ -115,7 +116,7 @@ fn check_references(directive: &Directive, source: &SourceFile, report: &mut Rep
     }
     for range in malformed(body) {
         let span = Span::from(range).shifted(directive.body.start);
-        let finding = Diagnostic::warning("malformed_reference", span, "this is no reference to an input, but text");
+        let finding = Diagnostic::warning("malformed_reference", span, "invalid input reference, rendered as text");
         let forms = "write `{input:name}`, `{input:name?}`, `{input:name:default}` or `{input:name|default}`";
         report.push(finding.with_help(forms));
     }
@@ -133,7 +134,7 @@ pub(crate) fn list_near(name: &str, declared: &[&str]) -> String {
 pub(crate) fn list(declared: &[&str]) -> String {
     match declared {
         [] => "no inputs are declared".to_owned(),
-        names => format!("declared are {}", listed(names.iter().copied())),
+        names => format!("declared inputs: {}", listed(names.iter().copied())),
     }
 }
 
@@ -142,8 +143,12 @@ fn outside_the_steps(directive: &Directive, source: &SourceFile, report: &mut Re
     let preamble = references(source.slice(directive.preamble)).map(|reference| reference.range);
     let places = preamble.map(|range| Span::from(range).shifted(directive.preamble.start));
     for span in places {
-        let finding =
-            Diagnostic::warning("not_interpolated", span, "inputs are put into the steps only, so this is text");
+        let finding = Diagnostic::warning(
+            "not_interpolated",
+            span,
+            "input references are only replaced in the steps, so this \
+                one is rendered as text",
+        );
         report.push(finding.with_help("move it below the metadata"));
     }
 }
@@ -162,9 +167,9 @@ fn outputs(directive: &Directive, source: &SourceFile, report: &mut Report) {
         left == 0 || mentions(body, name)
     };
     for output in directive.outputs.iter().filter(|output| !is_mentioned(&output.name)) {
-        let message = format!("the output `{}` is never mentioned in the steps", output.name);
+        let message = format!("output `{}` is not mentioned in the steps", output.name);
         let finding = Diagnostic::warning("unmentioned_output", output.span, message);
-        report.push(finding.with_help("say in a step where its value comes from"));
+        report.push(finding.with_help("say in a step how to produce it"));
     }
 }
 
@@ -181,9 +186,9 @@ fn mentions(text: &str, word: &str) -> bool {
 
 fn second_metadata(layout: &Layout, report: &mut Report) {
     for span in &layout.others {
-        let finding = error(Kind::InvalidDirective, *span, "the metadata is given twice");
+        let finding = error(Kind::InvalidDirective, *span, "found a second metadata block");
         report.push(
-            finding.with_help("keep one of the two; to show a directive as an example, put a longer fence around it"),
+            finding.with_help("remove one of the two; to show a directive as an example, wrap it in a longer fence"),
         );
     }
 }

@@ -60,8 +60,8 @@ fn report_twins(root: &Element, metadata: Option<&Element>, report: &mut Report)
             continue;
         }
         if seen.contains(&name) {
-            let finding = error(Kind::InvalidDirective, element.span, format_args!("`{name}` is given twice"));
-            report.push(finding.with_help("keep one of the two, with what both of them say"));
+            let finding = error(Kind::InvalidDirective, element.span, format_args!("duplicate element `{name}`"));
+            report.push(finding.with_help("merge the two"));
         }
         seen.push(name);
     }
@@ -83,9 +83,9 @@ fn unknown(root: &Element, metadata: Option<&Element>, report: &mut Report) -> J
             continue;
         }
         if is_misplaced {
-            let message = format!("`<{}>` belongs into `<metadata>`", element.name);
+            let message = format!("`<{}>` belongs in `<metadata>`", element.name);
             let warning = Diagnostic::warning("misplaced_element", element.span, message);
-            report.push(warning.with_help("move it there; it is read all the same"));
+            report.push(warning.with_help("move it there; it takes effect in either place"));
             continue;
         }
         if !OPAQUE.contains(&element.name.as_str()) {
@@ -104,9 +104,9 @@ fn unknown_element<const N: usize>(element: &Element, known: [&str; N]) -> Diagn
     let name = &element.name;
     let help = match guess(name, known) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => format!("known here are {}", known.join(", ")),
+        None => format!("known elements: {}", known.join(", ")),
     };
-    Diagnostic::warning("unknown_element", element.span, format!("`{name}` is not known, so it is kept, but not used"))
+    Diagnostic::warning("unknown_element", element.span, format!("unknown element `{name}`, stored but not used"))
         .with_help(help)
 }
 
@@ -142,8 +142,8 @@ fn read_limits(element: &Element, report: &mut Report) -> Vec<(String, Number)> 
 fn read_limit(name: &str, text: Text<'_>, report: &mut Report) -> Option<Number> {
     let number = scalar::number(text.text.trim());
     if number.is_none() {
-        let finding = error(Kind::InvalidDirective, text.span, format_args!("the limit `{name}` is not a number"));
-        report.push(finding.with_help("write a number, as in `6` or `0.5`"));
+        let finding = error(Kind::InvalidDirective, text.span, format_args!("limit `{name}`: expected a number"));
+        report.push(finding.with_help("write a number such as `6` or `0.5`"));
     }
     number
 }
@@ -152,9 +152,9 @@ fn read_limit(name: &str, text: Text<'_>, report: &mut Report) -> Option<Number>
 fn read_number(name: &str, text: Text<'_>, report: &mut Report) -> Option<Number> {
     let number = scalar::number(text.text.trim());
     if number.is_none() {
-        let message = format!("`{name}` is not a number, so it is not used");
+        let message = format!("`{name}`: expected a number, so the value is ignored");
         let finding = Diagnostic::warning("not_a_number", text.span, message);
-        report.push(finding.with_help("write a number, as in `6` or `0.5`"));
+        report.push(finding.with_help("write a number such as `6` or `0.5`"));
     }
     number
 }
@@ -212,13 +212,13 @@ fn read_permissions(element: &Element, report: &mut Report) -> Vec<Capability> {
     if element.text == "*" {
         found.push(Capability::everything());
     } else if !element.text.is_empty() {
-        report.push(not_a_capability(element.as_text(), format!("`{}` is neither elements nor `*`", element.text)));
+        report.push(not_a_capability(element.as_text(), format!("expected elements or `*`, found `{}`", element.text)));
     }
     for action in &element.children {
         if action.name.is_empty() || action.name == "cap" || action.name == "capability" {
             add(&mut found, action.as_text(), action.text.parse(), report);
         } else if !ACTIONS.contains(&action.name.as_str()) {
-            let message = format!("`{}` is no action: there are {}", action.name, ACTIONS.join(", "));
+            let message = format!("unknown action `{}`: expected one of {}", action.name, ACTIONS.join(", "));
             report.push(not_a_capability(Text { text: &action.name, span: action.span }, message));
         } else {
             read_action(action, &mut found, report);
@@ -231,10 +231,10 @@ fn read_action(action: &Element, found: &mut Vec<Capability>, report: &mut Repor
     if action.text == "*" {
         add(found, action.as_text(), Capability::any_of(&action.name), report);
     } else if action.children.is_empty() {
-        let message = format!("`{}` says nothing about items", action.name);
+        let message = format!("`{}` does not name any items", action.name);
         let mut finding = not_a_capability(Text { text: "", span: action.span }, message);
         finding.help = Some(format!(
-            "name items, as in `<tool>rye/bash/*</tool>`, or write `*`; the types are {}",
+            "name items, as in `<tool>rye/bash/*</tool>`, or write `*`; the item types are {}",
             ITEM_TYPES.join(", ")
         ));
         report.push(finding);
@@ -265,7 +265,7 @@ fn add(found: &mut Vec<Capability>, place: Text<'_>, capability: Result<Capabili
 
 fn not_a_capability(place: Text<'_>, reason: String) -> Diagnostic {
     error(Kind::InvalidCapability, place.span, reason)
-        .with_help("a capability reads `rye.<action>.<type>.<item>`, as in `rye.execute.tool.rye.file-system.*`")
+        .with_help("write `rye.<action>.<type>.<item>`, as in `rye.execute.tool.rye.file-system.*`")
 }
 
 fn read_hooks(element: &Element, report: &mut Report) -> Vec<Hook> {
@@ -282,13 +282,12 @@ fn read_hook(element: &Element, report: &mut Report) -> Hook {
     });
     let when = element.text_of("when").or_else(|| element.text_of("condition")).or_else(|| element.text_of("event"));
     if when.is_none() {
-        let finding = Diagnostic::warning("hook_without_when", element.span, "a hook without `when` never runs");
-        report.push(finding.with_help("say when it runs, as in `<when>cost.current > cost.limit * 0.9</when>`"));
+        let finding = Diagnostic::warning("hook_without_when", element.span, "hook without `when` never runs");
+        report.push(finding.with_help("add a condition, as in `<when>cost.current > cost.limit * 0.9</when>`"));
     }
     if execute.as_ref().is_none_or(|(_, item)| item.is_empty()) {
-        let finding =
-            Diagnostic::warning("hook_without_execute", element.span, "a hook without `execute` does nothing");
-        report.push(finding.with_help("say what it runs, as in `<execute item_type=\"directive\">warn</execute>`"));
+        let finding = Diagnostic::warning("hook_without_execute", element.span, "hook without `execute` does nothing");
+        report.push(finding.with_help("add an action, as in `<execute item_type=\"directive\">warn</execute>`"));
     }
     let inputs = element.child("inputs").map(|inputs| &inputs.children).into_iter().flatten();
     let inputs = inputs.map(|input| (input.name.clone(), input.to_json())).collect();

@@ -63,13 +63,13 @@ pub(crate) fn metadata_of(source: &SourceFile) -> Option<Span> {
 
 fn read(source: &SourceFile, layout: &Layout, report: &mut Report) -> Option<Directive> {
     let Some(metadata) = &layout.metadata else {
-        let finding = error(Kind::InvalidDirective, Span::new(0, 0), "there is no metadata");
-        report.push(finding.with_help("put a `<directive>` element into a fence that begins with ```xml"));
+        let finding = error(Kind::InvalidDirective, Span::new(0, 0), "missing metadata");
+        report.push(finding.with_help("put a `<directive>` element in a fence that starts with ```xml"));
         return None;
     };
     if !metadata.is_closed {
-        let finding = error(Kind::InvalidDirective, metadata.opening, "the metadata is never closed");
-        report.push(finding.with_help("close it with a line like the one that opens it, before the steps"));
+        let finding = error(Kind::InvalidDirective, metadata.opening, "the metadata fence is not closed");
+        report.push(finding.with_help("close it with a matching fence before the steps"));
         return None;
     }
     let root = read_root(source, metadata, report)?;
@@ -88,7 +88,7 @@ fn read_root(source: &SourceFile, metadata: &Metadata, report: &mut Report) -> O
         Syntax::Xml => match xml::parse(text, metadata.content.start) {
             Ok(root) if root.name == "directive" => Some(root),
             Ok(root) => {
-                let message = format!("the metadata has to be a `<directive>`, but this is a `<{}>`", root.name);
+                let message = format!("metadata: expected a `<directive>` element, found `<{}>`", root.name);
                 report.push(error(Kind::InvalidDirective, root.span, message));
                 None
             }
@@ -108,7 +108,7 @@ fn read_root(source: &SourceFile, metadata: &Metadata, report: &mut Report) -> O
             }
             let root = root?;
             let yaml::Value::Map(_) = &root.value else {
-                let message = format!("the metadata has to be a map, but this is {}", root.describe());
+                let message = format!("metadata: expected a map, found {}", root.describe());
                 report.push(error(Kind::InvalidDirective, root.span, message).with_help("write `key: value` lines"));
                 return None;
             };

@@ -31,10 +31,10 @@ const TYPES: [(&str, PropertyKind); 11] = [
 pub(super) fn read_inputs(element: &Element, report: &mut Report) -> Vec<Property> {
     let inputs = read_all(element, "input", report);
     for input in inputs.iter().filter(|input| !is_name(&input.name)) {
-        let message = format!("`{}` cannot be the name of an input", input.name);
+        let message = format!("`{}` is not a valid input name", input.name);
         let span = input.span.unwrap_or(element.span);
         let finding = error(Kind::InvalidDirective, span, message);
-        report.push(finding.with_help("steps can only refer to letters, digits, `_` and `-`"));
+        report.push(finding.with_help("use only letters, digits, `_` and `-`"));
     }
     inputs
 }
@@ -50,7 +50,7 @@ fn read_all(element: &Element, what: &str, report: &mut Report) -> Vec<Property>
     for child in &element.children {
         let is_item = child.name.is_empty() || (child.name == what && !element.is_yaml());
         if !is_item && !element.is_yaml() {
-            let message = format!("`<{}>` is no {what}, so it is not used", child.name);
+            let message = format!("expected an `<{what}>` element, found `<{}>`, which is ignored", child.name);
             let finding = Diagnostic::warning("unknown_element", child.span, message);
             report.push(finding.with_help(format!("write `<{what} name=\"…\">`")));
             continue;
@@ -58,8 +58,8 @@ fn read_all(element: &Element, what: &str, report: &mut Report) -> Vec<Property>
         let Some(property) = read_property(child, is_item, what, report) else { continue };
         if !names.insert(property.name.clone()) {
             let span = property.span.unwrap_or(child.span);
-            let message = format!("the {what} `{}` is declared twice", property.name);
-            report.push(error(Kind::DuplicateName, span, message).with_help("rename one of the two, or remove it"));
+            let message = format!("{what} `{}` is declared twice", property.name);
+            report.push(error(Kind::DuplicateName, span, message).with_help("rename or remove one of the two"));
             continue;
         }
         properties.push(property);
@@ -78,7 +78,7 @@ fn read_property(element: &Element, is_item: bool, what: &str, report: &mut Repo
     };
     let Some(name) = name.filter(|name| !name.text.trim().is_empty()) else {
         let finding = error(Kind::InvalidDirective, element.span, format_args!("this {what} has no name"));
-        report.push(finding.with_help(format!("give it one, as in `<{what} name=\"path\">`")));
+        report.push(finding.with_help(format!("add one, as in `<{what} name=\"path\">`")));
         return None;
     };
     let mut property = Property::new(name.text.trim(), read_kind(element, report));
@@ -106,10 +106,10 @@ fn read_kind(element: &Element, report: &mut Report) -> PropertyKind {
     if let Some((_, kind)) = TYPES.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name)) {
         return kind;
     }
-    let message = format!("`{name}` is not a type, so it is taken as text");
+    let message = format!("unknown type `{name}`, treated as a string");
     let types: Vec<_> = TYPES[..6].iter().map(|(name, _)| *name).collect();
     let finding = Diagnostic::warning("unknown_type", field.span, message);
-    report.push(finding.with_help(format!("the types are {}", types.join(", "))));
+    report.push(finding.with_help(format!("known types: {}", types.join(", "))));
     PropertyKind::String
 }
 
@@ -118,7 +118,7 @@ fn read_required(field: Text<'_>, report: &mut Report) -> Option<bool> {
         "true" | "True" => Some(true),
         "false" | "False" | "" => Some(false),
         _ => {
-            let finding = error(Kind::InvalidDirective, field.span, "`required` has to be `true` or `false`");
+            let finding = error(Kind::InvalidDirective, field.span, "`required`: expected `true` or `false`");
             report.push(finding);
             None
         }
@@ -138,8 +138,8 @@ fn read_default(element: &Element, property: &Property, report: &mut Report) -> 
     };
     if value.is_none() {
         let kind = property.kind.as_str();
-        let message = format!("the default of `{}` is not of its type, {kind}", property.name);
-        report.push(error(Kind::InvalidDirective, span, message).with_help("change the default, or the type"));
+        let message = format!("default of `{}`: expected a value of type {kind}", property.name);
+        report.push(error(Kind::InvalidDirective, span, message).with_help("change the default or the type"));
     }
     value
 }

@@ -64,22 +64,22 @@ fn refuse(failure: &roxmltree::Error, text: &str, offset: usize) -> Diagnostic {
     // The messages of roxmltree end with a position, which is relative to the fence. Remove it.
     let message = failure.to_string();
     let reason = match failure {
-        roxmltree::Error::DuplicatedAttribute(name, _) => format!("the attribute `{name}` is given twice"),
-        roxmltree::Error::UnknownToken(_) => "something stands behind the root element".to_owned(),
+        roxmltree::Error::DuplicatedAttribute(name, _) => format!("duplicate attribute `{name}`"),
+        roxmltree::Error::UnknownToken(_) => "unexpected content after the root element".to_owned(),
         _ => {
             let cut = message.rsplit_once(" at ").filter(|(_, place)| place.contains(':'));
             cut.map_or(&*message, |(reason, _)| reason).to_owned()
         }
     };
     let help = match failure {
-        roxmltree::Error::DtdDetected => "remove the document type: metadata has no entities of its own",
-        roxmltree::Error::UnknownEntityReference(..) => "write `&amp;` for a single `&`",
+        roxmltree::Error::DtdDetected => "remove the document type declaration: custom entities are not supported",
+        roxmltree::Error::UnknownEntityReference(..) => "write `&amp;` for a literal `&`",
         roxmltree::Error::UnclosedRootNode | roxmltree::Error::UnexpectedCloseTag(..) => {
-            "close each element with an end tag of the same name, or write it as `<name />`"
+            "close each element with a matching end tag, or write it as `<name />`"
         }
-        roxmltree::Error::DuplicatedAttribute(..) => "keep one of the two",
-        roxmltree::Error::UnknownToken(_) => "the metadata is one `<directive>` element",
-        _ => "in text, write `&lt;` for `<` and `&amp;` for `&`, or put the text into `<![CDATA[` and `]]>`",
+        roxmltree::Error::DuplicatedAttribute(..) => "remove one of the two",
+        roxmltree::Error::UnknownToken(_) => "write the metadata as a single `<directive>` element",
+        _ => "in text, write `&lt;` for `<` and `&amp;` for `&`, or wrap the text in `<![CDATA[` and `]]>`",
     };
     error(Kind::InvalidXml, Span::new(at, at), reason).with_help(help)
 }
@@ -130,8 +130,8 @@ impl Scan<'_> {
         }
         let closing = format!("</{name}>");
         let Some(length) = self.text[end..].find(&closing) else {
-            let message = format!("`<{name}>` is never closed");
-            let help = "its content is text up to its end tag, which has to be there";
+            let message = format!("`<{name}>` is not closed");
+            let help = "add the end tag: everything up to it is text";
             return Err(Problem { range: start..end, message, help });
         };
         self.opaque.push(end..end + length);
@@ -152,7 +152,7 @@ impl Scan<'_> {
                     if length > MAX_ATTRIBUTE_BYTES || attributes > MAX_ATTRIBUTES {
                         let message = match attributes > MAX_ATTRIBUTES {
                             true => format!("`<{name}>` has more than {MAX_ATTRIBUTES} attributes"),
-                            false => format!("an attribute of `<{name}>` has more than {MAX_ATTRIBUTE_BYTES} bytes"),
+                            false => format!("an attribute of `<{name}>` is longer than {MAX_ATTRIBUTE_BYTES} bytes"),
                         };
                         let range = start..start + 1 + name.len();
                         return Err(Problem { range, message, help: "move the text into an element" });
@@ -187,13 +187,15 @@ impl Builder<'_> {
         let start = node.range().start;
         let span = self.span(start..start + 1 + name.len());
         if depth == MAX_DEPTH {
-            let message = format!("elements nest deeper than {MAX_DEPTH} levels");
-            return Err(error(Kind::InvalidXml, span, message).with_help("use a flatter shape"));
+            let message = format!("elements are nested more than {MAX_DEPTH} levels deep");
+            return Err(error(Kind::InvalidXml, span, message).with_help("use a flatter structure"));
         }
         if node.tag_name().namespace().is_some() {
             // Other readers would interpret the element differently.
             let message = format!("`<{name}>` is in a namespace");
-            return Err(error(Kind::InvalidXml, span, message).with_help("metadata has no namespaces: remove `xmlns`"));
+            return Err(
+                error(Kind::InvalidXml, span, message).with_help("remove `xmlns`: namespaces are not supported")
+            );
         }
         let attribute = |attribute: roxmltree::Attribute<'_, '_>| Attribute {
             name: attribute.name().to_owned(),
@@ -271,7 +273,7 @@ mod tests {
         let many = "<a/>".repeat(200_000);
         assert!(message(&format!("<directive>{many}</directive>")).contains("node"));
         let deep = format!("<directive>{}{}</directive>", "<a>".repeat(5_000), "</a>".repeat(5_000));
-        assert!(message(&deep).contains("nest deeper"));
+        assert!(message(&deep).contains("levels deep"));
         for unclosed in
             ["<directive>", "<directive", "<directive><a></directive>", "<directive a=\"", "<template>", "<"]
         {

@@ -65,10 +65,10 @@ impl<'s> Node<'s> {
     /// Describes the type of the value, for messages.
     pub(crate) fn describe(&self) -> &'static str {
         match self.value {
-            Value::Null => "nothing",
+            Value::Null => "null",
             Value::Bool(_) => "a boolean",
             Value::Number(_) => "a number",
-            Value::String(_) => "text",
+            Value::String(_) => "a string",
             Value::List(_) => "a list",
             Value::Map(_) => "a map",
         }
@@ -274,7 +274,7 @@ impl<'s> Builder<'s> {
                 return Err(Problem {
                     span,
                     message: "merge keys (`<<`) are not supported".into(),
-                    help: Some("write the keys out, or quote it if a key of this name is meant"),
+                    help: Some("write the keys out; for a key that is literally `<<`, use quotes"),
                 });
             }
             if tag.is_some_and(|tag| tag.core_suffix() != Some("str")) {
@@ -287,7 +287,7 @@ impl<'s> Builder<'s> {
         let value = scalar::resolve(text, style == ScalarStyle::Plain, tag).map_err(|message| Problem {
             span,
             message,
-            help: Some("only the tags !!str, !!int, !!float, !!bool, !!null, !!seq and !!map are understood"),
+            help: Some("supported tags: !!str, !!int, !!float, !!bool, !!null, !!seq and !!map"),
         })?;
         self.count(1, span)?;
         self.finish(Node { value, span }, anchor)
@@ -295,7 +295,7 @@ impl<'s> Builder<'s> {
 
     fn open(&mut self, collection: Collection<'s>, anchor: usize, span: Span) -> Result<(), Problem> {
         if self.at_key() {
-            return Err(Problem { span, message: "a list or map cannot be a key".into(), help: Some("use text") });
+            return Err(Problem { span, message: "a list or map cannot be a key".into(), help: Some("use a string") });
         }
         if self.stack.len() >= MAX_DEPTH {
             return Err(too_deep(span, MAX_DEPTH));
@@ -327,8 +327,8 @@ impl<'s> Builder<'s> {
             return Err(Problem { span, message: "an alias cannot be a key".into(), help: Some("write the key out") });
         }
         let Some(target) = self.anchors.get(&anchor) else {
-            let help = Some("an alias can only name an anchor that stands before it, and not around it");
-            return Err(Problem { span, message: "this alias refers to itself".into(), help });
+            let help = Some("an alias can only refer to an anchor that comes before it and does not contain it");
+            return Err(Problem { span, message: "alias refers to itself".into(), help });
         };
         let size = target.size;
         if self.stack.len() + size.depth > MAX_DEPTH {
@@ -364,7 +364,7 @@ impl<'s> Builder<'s> {
                     self.problems.push(Problem {
                         span: key_span,
                         message: format!("duplicate key `{key}`"),
-                        help: Some("keep one of the two"),
+                        help: Some("remove one of the two"),
                     });
                 } else {
                     if !seen.is_empty() {
@@ -386,7 +386,7 @@ impl<'s> Builder<'s> {
         if self.nodes <= MAX_NODES {
             return Ok(());
         }
-        Err(too_many(span, ", counting what aliases repeat"))
+        Err(too_many(span, ", including those repeated by aliases"))
     }
 
     /// Counts a copy towards the limits.
@@ -397,8 +397,8 @@ impl<'s> Builder<'s> {
         if self.repeated <= most {
             return Ok(());
         }
-        let message = format!("anchors and aliases repeat more than {most} bytes of text");
-        Err(Problem { span, message, help: Some("write the text once, and refer to it in the template") })
+        let message = format!("aliases repeat more than {most} bytes of text");
+        Err(Problem { span, message, help: Some("write the text once, and reuse it in the template") })
     }
 
     fn span(&self, range: &Range) -> Span {
@@ -431,8 +431,8 @@ fn check_collection_tag(tag: Option<&Tag>, expected: &str, span: Span) -> Result
     match tag {
         Some(tag) if !tag.is_yaml_core_schema_tag(expected) => Err(Problem {
             span,
-            message: format!("the tag `{}` is not supported", tag.original()),
-            help: Some("only the tags !!str, !!int, !!float, !!bool, !!null, !!seq and !!map are understood"),
+            message: format!("unsupported tag `{}`", tag.original()),
+            help: Some("supported tags: !!str, !!int, !!float, !!bool, !!null, !!seq and !!map"),
         }),
         _ => Ok(()),
     }
@@ -441,7 +441,7 @@ fn check_collection_tag(tag: Option<&Tag>, expected: &str, span: Span) -> Result
 fn one_document(span: Span) -> Problem {
     Problem {
         span,
-        message: "only one YAML document is allowed".into(),
+        message: "expected one YAML document, found a second one".into(),
         help: Some("remove the `...` or `---` that ends the first one"),
     }
 }
@@ -449,9 +449,9 @@ fn one_document(span: Span) -> Problem {
 /// Creates the problem for a document in any syntax with too many values.
 pub(super) fn too_many(span: Span, how: &str) -> Problem {
     let message = format!("more than {MAX_NODES} values{how}");
-    Problem { span, message, help: Some("move data into a file and refer to it with ${file:…}") }
+    Problem { span, message, help: Some("move the data to a file and include it with ${file:…}") }
 }
 
 pub(super) fn too_deep(span: Span, levels: usize) -> Problem {
-    Problem { span, message: format!("more than {levels} levels of nesting"), help: Some("use a flatter shape") }
+    Problem { span, message: format!("more than {levels} levels of nesting"), help: Some("use a flatter structure") }
 }

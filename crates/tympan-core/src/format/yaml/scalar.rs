@@ -22,9 +22,9 @@ pub(super) fn resolve<'s>(text: Cow<'s, str>, plain: bool, tag: Option<&Tag>) ->
         Some("bool") => boolean(&text).map(Value::Bool),
         Some("null") => is_null(&text).then_some(Value::Null),
         _ if tag.handle().is_empty() && tag.suffix() == "!" => return Ok(Value::String(text)),
-        _ => return Err(format!("the tag `{}` is not supported", tag.original())),
+        _ => return Err(format!("unsupported tag `{}`", tag.original())),
     };
-    value.ok_or_else(|| format!("this text does not fit its tag `{}`", tag.original()))
+    value.ok_or_else(|| format!("value does not match its tag `{}`", tag.original()))
 }
 
 fn resolve_plain(text: Cow<'_, str>) -> Value<'_> {

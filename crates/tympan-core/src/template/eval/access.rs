@@ -98,7 +98,7 @@ impl<'a> Eval<'a> {
             }
             let int = bound.as_int().and_then(|int| i64::try_from(int).ok());
             let int = int.ok_or_else(|| {
-                let details = format!("a slice is bounded by whole numbers, not by {}", bound.kind().name());
+                let details = format!("slice bounds: expected an integer, found {}", bound.kind().name());
                 Error::new(Kind::InvalidOperation, details)
             })?;
             Ok((Some(int), bound.origin))
@@ -109,7 +109,7 @@ impl<'a> Eval<'a> {
         let origin = start_origin | stop_origin | step_origin;
         let step = step.unwrap_or(1);
         if step == 0 {
-            return Err(Error::new(Kind::InvalidOperation, "a slice cannot have a step of 0"));
+            return Err(Error::new(Kind::InvalidOperation, "slice step cannot be 0"));
         }
         self.slice_value(&value, (start, stop, step), origin)
     }
@@ -129,7 +129,7 @@ impl<'a> Eval<'a> {
             return Ok(Value::string(slice_text(text, bounds), value.whole_origin() | origin));
         }
         let Some(items) = ops::sequence(value) else {
-            let details = format!("{} cannot be sliced", value.kind().name());
+            let details = format!("cannot slice {}", value.kind().name());
             return Err(Error::new(Kind::InvalidOperation, details));
         };
         let is_tuple = matches!(&value.repr, Repr::List(list) if list.kind == ListKind::Tuple);
@@ -168,7 +168,7 @@ impl<'a> Eval<'a> {
             }
             Repr::Rich(_) => return Err(print::rich_in_text()),
             _ => {
-                let details = format!("{} cannot be iterated over", value.kind().name());
+                let details = format!("cannot iterate over {}", value.kind().name());
                 return Err(Error::new(Kind::InvalidOperation, details));
             }
         };

@@ -92,7 +92,7 @@ impl<'a> Eval<'a> {
             Repr::Function(Function::Range) => self.range(&args),
             Repr::Function(Function::Dict) => self.make_dict(args),
             Repr::Function(Function::Namespace) => self.make_namespace(args),
-            _ => Err(Error::new(Kind::InvalidOperation, format_args!("{} cannot be called", function.kind().name()))),
+            _ => Err(Error::new(Kind::InvalidOperation, format_args!("cannot call {}", function.kind().name()))),
         }
     }
 
@@ -163,11 +163,11 @@ impl<'a> Eval<'a> {
     /// Runs a recursive loop again with other items.
     fn recurse(&mut self, state: &Rc<LoopState<'a>>, args: &Arguments<'a>) -> Result<()> {
         let Some(node) = state.recursion.filter(|_| state.frame_id == self.frame_id) else {
-            let error = Error::new(Kind::InvalidOperation, "only a recursive loop can be called, and only in its body");
-            return Err(error.with_help("write {% for … recursive %}"));
+            let error = Error::new(Kind::InvalidOperation, "`loop` can only be called in the body of a recursive loop");
+            return Err(error.with_help("write `{% for … recursive %}`"));
         };
         let [value] = args.positional.as_slice() else {
-            return Err(Error::new(Kind::InvalidOperation, "loop() takes one argument: what to loop over"));
+            return Err(Error::new(Kind::InvalidOperation, "`loop` expects one argument, the value to loop over"));
         };
         let items = self.iterate(value)?;
         self.enter(node.stack)?;
@@ -196,14 +196,14 @@ impl<'a> Eval<'a> {
             Some([start, stop, step]) if *step != 0 => (*start, *stop, *step),
             _ => {
                 let error =
-                    Error::new(Kind::InvalidOperation, "range takes one to three whole numbers, and no step of 0");
-                return Err(error.with_help("range(stop), range(start, stop) or range(start, stop, step)"));
+                    Error::new(Kind::InvalidOperation, "`range` expects one to three integers and a step other than 0");
+                return Err(error.with_help("write range(stop), range(start, stop) or range(start, stop, step)"));
             }
         };
         let distance = if step > 0 { stop - start } else { start - stop };
         let len = (distance.max(0) + step.abs() - 1) / step.abs();
         if len > MAX_RANGE {
-            let details = format!("a range has at most {MAX_RANGE} elements");
+            let details = format!("range has more than {MAX_RANGE} elements");
             return Err(Error::new(Kind::LimitExceeded, details));
         }
         let len = len as usize;
@@ -243,7 +243,7 @@ impl<'a> Eval<'a> {
             _ => None,
         };
         let Some(entries) = entries else {
-            let details = format!("{function} takes a map, or named values");
+            let details = format!("`{function}` expects a map or named arguments");
             return Err(Error::new(Kind::InvalidOperation, details));
         };
         let mut meter = self.budget.meter();
@@ -273,7 +273,7 @@ fn bind_arguments<'a>(def: &MacroDef, args: Arguments<'a>, frame: &mut [Value<'a
     let fail = |details: String| Err(Error::new(Kind::InvalidOperation, details));
     if args.positional.len() > def.params.len() {
         return fail(format!(
-            "macro `{}` takes at most {} arguments, not {}",
+            "macro `{}` expects at most {} arguments, found {}",
             def.name,
             def.params.len(),
             args.positional.len()
@@ -289,10 +289,10 @@ fn bind_arguments<'a>(def: &MacroDef, args: Arguments<'a>, frame: &mut [Value<'a
     for (name, value) in args.named {
         let name = name.as_str().unwrap_or_default();
         match def.params.iter().position(|param| *param.name == *name) {
-            Some(slot) if slot < given => return fail(format!("macro `{}` is given `{name}` twice", def.name)),
+            Some(slot) if slot < given => return fail(format!("macro `{}` receives `{name}` twice", def.name)),
             Some(slot) => frame[slot] = value,
             None if name == "caller" => frame[def.caller_slot] = value,
-            None => return fail(format!("macro `{}` has no parameter of that name", def.name)),
+            None => return fail(format!("macro `{}` does not have a parameter with this name", def.name)),
         }
     }
     Ok(())
@@ -326,8 +326,10 @@ fn loop_method<'a>(
             }
             Ok(Value::bool(!same, origin))
         }
-        _ => Err(Error::new(Kind::UnknownFunction, format_args!("loop.{name}"))
-            .with_help("a loop has the methods cycle and changed")),
+        _ => {
+            Err(Error::new(Kind::UnknownFunction, format_args!("loop.{name}"))
+                .with_help("known methods: cycle, changed"))
+        }
     }
 }
 
@@ -335,13 +337,13 @@ fn no_names(function: &str, args: &Arguments<'_>) -> Result<()> {
     if args.named.is_empty() {
         return Ok(());
     }
-    Err(Error::new(Kind::InvalidOperation, format_args!("{function} takes no named arguments")))
+    Err(Error::new(Kind::InvalidOperation, format_args!("`{function}` does not accept named arguments")))
 }
 
 fn unknown_function(name: &str) -> Error {
     let error = Error::new(Kind::UnknownFunction, name);
     match crate::template::eval::filters::suggestion(name, &["range", "dict", "namespace"]) {
         Some(known) => error.with_help(format!("did you mean `{known}`?")),
-        None => error.with_help("templates have range, dict and namespace, and the macros that they define"),
+        None => error.with_help("known functions: range, dict, namespace, and the macros of the template"),
     }
 }

@@ -414,7 +414,7 @@ impl<'a> Eval<'a> {
             value = match crate::template::eval::access::entry(&value, name, &mut meter) {
                 Some(value) => value,
                 None if matches!(value.repr, Repr::Rich(_)) => {
-                    let help = "interpolate it on its own, as {{name}}; test it with {{#name}}";
+                    let help = "use it alone, as {{name}}; test it with {{#name}}";
                     return Err(print::rich_in_text().with_help(help));
                 }
                 None => Value::undefined(ops::keys_origin(&value)),
@@ -459,7 +459,7 @@ impl<'a> Eval<'a> {
     fn spread_map(&mut self, map: &'a Expr, arguments: &mut Arguments<'a>) -> Result<()> {
         let map = self.defined(map)?;
         let Some(pairs) = self.entries(&map)?.filter(|_| !matches!(map.repr, Repr::Namespace(_))) else {
-            let details = format!("`**` needs a map, not {}", map.kind().name());
+            let details = format!("`**`: expected a map, found {}", map.kind().name());
             return Err(Error::new(Kind::InvalidOperation, details));
         };
         arguments.spread |= ops::keys_origin(&map);
@@ -494,14 +494,14 @@ impl<'a> Eval<'a> {
 
     fn undefined_help(&self, expr: &'a Expr) -> String {
         let fallback = if matches!(expr.kind, ExprKind::Lookup(_)) {
-            "give it a value, or put it into a section of its own name, which needs none; \
-             `undefined: lenient` renders undefined variables as nothing"
+            "pass a value, or wrap it in a section of the same name; with `undefined: lenient`, undefined variables \
+                render as an empty string"
         } else {
-            "give it a value, or a fallback with `| default(\"…\")`; \
-             `undefined: lenient` renders undefined variables as nothing"
+            "pass a value, or add a fallback with `| default(\"…\")`; with `undefined: lenient`, undefined variables \
+                render as an empty string"
         };
         match self.guess(expr) {
-            Some(guess) => format!("did you mean `{guess}`? Otherwise {fallback}"),
+            Some(guess) => format!("did you mean `{guess}`? Otherwise, {fallback}"),
             None => fallback.to_owned(),
         }
     }

@@ -22,7 +22,7 @@ pub(crate) fn call<'a>(eval: &mut Eval<'a>, value: &Value<'a>, name: &str, args:
     match result {
         None => Err(unknown(value, name)),
         Some(_) if has_names => {
-            Err(Error::new(Kind::InvalidOperation, format_args!("the method `{name}` takes no named arguments")))
+            Err(Error::new(Kind::InvalidOperation, format_args!("method `{name}` does not accept named arguments")))
         }
         Some(result) => Ok(result),
     }
@@ -30,7 +30,7 @@ pub(crate) fn call<'a>(eval: &mut Eval<'a>, value: &Value<'a>, name: &str, args:
 
 /// Builds the error for an unknown method. The name is the author's text; the value is not shown.
 fn unknown(value: &Value<'_>, name: &str) -> Error {
-    let details = format!("{name}, as a method of {}", value.kind().name());
+    let details = format!("`{name}` is not a method of {}", value.kind().name());
     Error::new(Kind::UnknownFunction, details)
 }
 
@@ -94,7 +94,7 @@ fn plain<'v>(value: &'v Value<'_>) -> &'v str {
 }
 
 fn lacks(method: &str) -> Error {
-    Error::new(Kind::InvalidOperation, format_args!("the method `{method}` lacks an argument"))
+    Error::new(Kind::InvalidOperation, format_args!("method `{method}`: missing argument"))
 }
 
 fn string_arg<'v, 'a>(method: &str, args: &'v Arguments<'a>, index: usize) -> Result<&'v Value<'a>> {
@@ -102,7 +102,7 @@ fn string_arg<'v, 'a>(method: &str, args: &'v Arguments<'a>, index: usize) -> Re
     if argument.kind() == ValueKind::String {
         return Ok(argument);
     }
-    let details = format!("the method `{method}` takes a string, not {}", argument.kind().name());
+    let details = format!("method `{method}`: expected a string, found {}", argument.kind().name());
     Err(Error::new(Kind::InvalidOperation, details))
 }
 
@@ -123,14 +123,15 @@ fn any_affix<'a>(
         return Ok(matches(affix));
     }
     if !matches!(argument.kind(), ValueKind::Sequence | ValueKind::Iterable) {
-        let details = format!("the method `{method}` takes a string or a list of them, not {}", argument.kind().name());
+        let details =
+            format!("method `{method}`: expected a string or a list of strings, found {}", argument.kind().name());
         return Err(Error::new(Kind::InvalidOperation, details));
     }
     let items = eval.iterate(argument)?;
     eval.budget.step(items.len())?;
     for item in items.iter() {
         let Some(affix) = item.as_str() else {
-            let details = format!("the method `{method}` takes strings, not {}", item.kind().name());
+            let details = format!("method `{method}`: expected strings, found {}", item.kind().name());
             return Err(Error::new(Kind::InvalidOperation, details));
         };
         if matches(affix) {
@@ -196,7 +197,7 @@ mod tests {
     #[test]
     fn methods_take_no_named_arguments() {
         let error = error_of("{{ 'a,b'.split(sep=',') }}");
-        assert_eq!(error.message(), "Invalid operation: the method `split` takes no named arguments");
+        assert_eq!(error.message(), "Invalid operation: method `split` does not accept named arguments");
         assert_eq!(error_of("{{ 'a'.nope(x=1) }}").kind(), Kind::UnknownFunction);
     }
 

@@ -277,7 +277,13 @@ impl<'a> Eval<'a> {
             (Some("html"), _) | (None, Repr::Bool(true)) => Escape::Html,
             (Some("json"), _) => Escape::Json,
             (Some("none"), _) | (None, _) => Escape::None,
-            _ => return Err(Error::new(Kind::InvalidOperation, "autoescape takes true, false, \"html\" or \"json\"")),
+            _ => {
+                return Err(Error::new(
+                    Kind::InvalidOperation,
+                    "autoescape: expected true, false, \"html\" or \
+                \"json\"",
+                ));
+            }
         };
         let before = std::mem::replace(&mut self.escape, escape);
         let flow = self.block(body);
@@ -308,8 +314,8 @@ impl<'a> Eval<'a> {
 
     fn assign_attr(&mut self, namespace: &'a Expr, name: &'a Word, value: Value<'a>) -> Result<()> {
         let Repr::Namespace(index) = self.eval(namespace)?.repr else {
-            let error = Error::new(Kind::InvalidOperation, "only attributes of a namespace can be set");
-            return Err(error.at(namespace.place.into()).with_help("make one with {% set ns = namespace() %}"));
+            let error = Error::new(Kind::InvalidOperation, "only attributes of a namespace can be assigned");
+            return Err(error.at(namespace.place.into()).with_help("create one with {% set ns = namespace() %}"));
         };
         if value.is_too_deep() {
             return Err(print::too_deep());
@@ -326,11 +332,11 @@ impl<'a> Eval<'a> {
             _ => self.iterate(value).ok(),
         };
         let Some(items) = items else {
-            let details = format!("{} cannot be unpacked into {} names", value.kind().name(), targets.len());
+            let details = format!("cannot unpack {} into {} names", value.kind().name(), targets.len());
             return Err(Error::new(Kind::InvalidOperation, details));
         };
         if items.len() != targets.len() {
-            let details = format!("{} values cannot be unpacked into {} names", items.len(), targets.len());
+            let details = format!("cannot unpack {} values into {} names", items.len(), targets.len());
             return Err(Error::new(Kind::InvalidOperation, details));
         }
         for (target, item) in targets.iter().zip(items.iter()) {

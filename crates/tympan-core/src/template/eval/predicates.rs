@@ -132,9 +132,9 @@ fn comparison(name: &str) -> Option<BinaryOp> {
 }
 
 fn argument<'v, 'a>(test: &str, args: &'v Arguments<'a>) -> Result<&'v Value<'a>> {
-    args.positional.first().ok_or_else(|| {
-        Error::new(Kind::InvalidOperation, format_args!("the test `{test}` needs something to compare with"))
-    })
+    args.positional
+        .first()
+        .ok_or_else(|| Error::new(Kind::InvalidOperation, format_args!("test `{test}` needs a value to compare with")))
 }
 
 fn is_container(value: &Value<'_>) -> bool {

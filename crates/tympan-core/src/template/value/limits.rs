@@ -92,14 +92,14 @@ impl Budget {
     /// Charges for bytes that an operation is about to create.
     pub(crate) fn make(&mut self, bytes: usize) -> Result<()> {
         if bytes > self.limits.operation_bytes {
-            return Err(exceeded("bytes made by one operation", self.limits.operation_bytes as u64));
+            return Err(exceeded("bytes in one operation", self.limits.operation_bytes as u64));
         }
         match self.bytes.checked_sub(bytes) {
             Some(left) => {
                 self.bytes = left;
                 Ok(())
             }
-            None => Err(exceeded("bytes made by all operations", self.limits.total_bytes as u64)),
+            None => Err(exceeded("bytes in all operations", self.limits.total_bytes as u64)),
         }
     }
 
@@ -114,7 +114,7 @@ impl Budget {
         self.bytes = self
             .bytes
             .checked_sub(bytes)
-            .ok_or_else(|| exceeded("bytes made by all operations", self.limits.total_bytes as u64))?;
+            .ok_or_else(|| exceeded("bytes in all operations", self.limits.total_bytes as u64))?;
         Ok(())
     }
 
@@ -137,7 +137,7 @@ impl Budget {
     pub(crate) fn print_indented(&mut self, value: &Value<'_>, indent: usize) -> Result<()> {
         let cost = crate::template::value::print::cost(value, indent, self.limits.operation_bytes);
         if cost > self.limits.operation_bytes {
-            return Err(exceeded("bytes made by one operation", self.limits.operation_bytes as u64));
+            return Err(exceeded("bytes in one operation", self.limits.operation_bytes as u64));
         }
         self.step(cost / crate::template::value::ops::BYTES_PER_STEP)
     }
@@ -182,7 +182,7 @@ impl Budget {
         if depth <= limit && stack <= STACK.saturating_add(limit.saturating_mul(STACK_OF_CALL)) {
             return Ok(());
         }
-        Err(exceeded("nested calls, where deep bodies count for more", limit as u64))
+        Err(exceeded("nested calls (deep bodies count as several)", limit as u64))
     }
 }
 
@@ -230,6 +230,6 @@ impl Meter {
 
 #[cold]
 fn exceeded(what: &str, limit: u64) -> Error {
-    Error::new(Kind::LimitExceeded, format_args!("the render needs more than {limit} {what}"))
-        .with_help("the host can raise the limits of a render; a prompt file cannot")
+    Error::new(Kind::LimitExceeded, format_args!("rendering needs more than {limit} {what}"))
+        .with_help("the application can raise the limits with RenderOptions::limits; a prompt file cannot")
 }

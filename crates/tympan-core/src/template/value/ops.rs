@@ -178,8 +178,7 @@ fn multiply<'a>(left: &Value<'a>, right: &Value<'a>, budget: &mut Budget) -> Res
 fn repetitions(times: &Value<'_>) -> Result<usize> {
     times.as_int().filter(|_| times.kind() != ValueKind::String).and_then(|int| usize::try_from(int).ok()).ok_or_else(
         || {
-            let details =
-                format!("only a whole number of times can something be repeated, not {}", times.kind().name());
+            let details = format!("repetition: expected an integer, found {}", times.kind().name());
             Error::new(Kind::InvalidOperation, details)
         },
     )
@@ -193,7 +192,7 @@ pub(crate) fn negate<'a>(value: &Value<'a>) -> Result<Value<'a>> {
             .and_then(i128::checked_neg)
             .map(|int| Value::int(int, value.origin))
             .ok_or_else(|| impossible(BinaryOp::Sub)),
-        _ => Err(Error::new(Kind::InvalidOperation, format_args!("{} cannot be negated", value.kind().name()))),
+        _ => Err(Error::new(Kind::InvalidOperation, format_args!("cannot negate {}", value.kind().name()))),
     }
 }
 
@@ -370,7 +369,7 @@ pub(crate) fn contains(container: &Value<'_>, value: &Value<'_>, meter: &mut Met
     if container.kind() == ValueKind::Map {
         return Ok(map_get(container, value, meter).is_some());
     }
-    let details = format!("`in` needs a string, a list or a map on its right, not {}", container.kind().name());
+    let details = format!("`in`: expected a string, list or map on the right, found {}", container.kind().name());
     Err(Error::new(Kind::InvalidOperation, details))
 }
 
@@ -387,11 +386,14 @@ pub(crate) fn weight(value: &Value<'_>) -> usize {
 }
 
 fn unsupported(op: BinaryOp, left: &Value<'_>, right: &Value<'_>) -> Error {
-    let details = format!("`{}` cannot be used on {} and {}", op.symbol(), left.kind().name(), right.kind().name());
+    let details = format!("`{}` does not support {} and {}", op.symbol(), left.kind().name(), right.kind().name());
     Error::new(Kind::InvalidOperation, details)
 }
 
 /// Builds the error for operands that have the right types but no result. It does not quote their values.
 fn impossible(op: BinaryOp) -> Error {
-    Error::new(Kind::InvalidOperation, format_args!("`{}` has no result for these numbers", op.symbol()))
+    Error::new(
+        Kind::InvalidOperation,
+        format_args!("`{}`: division by zero, or the result is out of range", op.symbol()),
+    )
 }

@@ -182,12 +182,12 @@ fn print_dict(dict: &Dict<'_>, origin: Origin, depth: u16, out: &mut TracedText)
 }
 
 pub(crate) fn rich_in_text() -> Error {
-    Error::new(Kind::RichInputMisused, "a thread, image, file or audio input cannot become part of a text")
-        .with_help("interpolate it on its own, as {{ name }}; test it with {% if name %}")
+    Error::new(Kind::RichInputMisused, "a thread, image, file or audio input cannot be used as text")
+        .with_help("use it alone, as {{ name }}; test it with {% if name %}")
 }
 
 pub(crate) fn too_deep() -> Error {
-    Error::new(Kind::LimitExceeded, format_args!("a value is nested deeper than {MAX_VALUE_DEPTH} levels"))
+    Error::new(Kind::LimitExceeded, format_args!("value is nested more than {MAX_VALUE_DEPTH} levels deep"))
 }
 
 fn push_given(given: InputRef<'_>, depth: u16, out: &mut String) -> Result<()> {

@@ -209,10 +209,10 @@ impl Stream {
 
     fn begin(&mut self, index: u64, block: JsonMap, gathered: &mut Gathered, deltas: &mut Vec<Delta>) -> Result<()> {
         if self.blocks.iter().any(|known| known.index == index) {
-            return Err(Error::new(Kind::StreamParse, "a block of the message begins twice"));
+            return Err(Error::new(Kind::StreamParse, "a content block starts twice"));
         }
         if self.blocks.len() >= MAX_BLOCKS {
-            return Err(Error::new(Kind::ResponseTooLarge, format_args!("it has more than {MAX_BLOCKS} blocks")));
+            return Err(Error::new(Kind::ResponseTooLarge, format_args!("more than {MAX_BLOCKS} content blocks")));
         }
         let part = |name: &str| block.get(name).and_then(Json::as_str).unwrap_or_default();
         match part("type") {
@@ -238,7 +238,7 @@ impl Stream {
         deltas: &mut Vec<Delta>,
     ) -> Result<()> {
         let Some(streamed) = self.blocks.iter_mut().rfind(|known| known.index == index) else {
-            return Err(Error::new(Kind::StreamParse, "a block of the message goes on that has not begun"));
+            return Err(Error::new(Kind::StreamParse, "received a delta for a content block that has not started"));
         };
         for (name, more) in [("text", &delta.text), ("thinking", &delta.thinking), ("signature", &delta.signature)] {
             append(&mut streamed.block, name, text(more));

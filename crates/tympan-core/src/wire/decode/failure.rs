@@ -33,13 +33,13 @@ pub fn decode_error(protocol: Protocol, status: u16, body: &[u8]) -> Error {
         _ => error,
     };
     let help = match status {
-        401 | 403 => "look at the API key, and at what it may be used for",
-        404 => "look at the name of the model, and at the address",
+        401 | 403 => "check the API key and its permissions",
+        404 => "check the model name and the endpoint",
         400 | 422 => match protocol {
-            Protocol::AnthropicMessages | Protocol::OpenAiChat => "look at the options and at the messages",
-            _ => "look at the options",
+            Protocol::AnthropicMessages | Protocol::OpenAiChat => "check the options and the messages",
+            _ => "check the options",
         },
-        429 => "wait, or ask for less",
+        429 => "wait and try again, or send fewer requests",
         _ => return error,
     };
     error.with_help(help)
@@ -69,8 +69,8 @@ pub(super) fn refused(refusal: &str) -> Error {
 /// Returns an error for stream data that does not parse.
 pub(super) fn unreadable(error: &serde_json::Error) -> Error {
     let details = match error.is_data() {
-        true => format!("an event does not have the shape that is expected, at column {}", error.column()),
-        false => format!("an event is not JSON, at line {}, column {}", error.line(), error.column()),
+        true => format!("unexpected event format at column {}", error.column()),
+        false => format!("event is not JSON, at line {}, column {}", error.line(), error.column()),
     };
     Error::new(Kind::StreamParse, details)
 }
@@ -87,11 +87,13 @@ pub(super) fn unexpected(expected: &str, body: &[u8]) -> Error {
         Some(json) if json.get("error").is_some_and(|error| !error.is_null()) => return said(&json),
         Some(json) => excerpt(json),
         None if body.is_empty() => "nothing".to_owned(),
-        None if body.len() > MAX_READ => format!("{} bytes of something else", body.len()),
+        None if body.len() > MAX_READ => format!("{} bytes of other data", body.len()),
         None => cut(String::from_utf8_lossy(&body[..body.len().min(4 * MAX_EXCERPT)]).trim()),
     };
-    Error::new(Kind::UnexpectedResponse, format_args!("expected {expected}, found {found}"))
-        .with_help("the prompt's `provider` and `apiType` say how an answer is read: look whether they fit")
+    Error::new(Kind::UnexpectedResponse, format_args!("expected {expected}, found {found}")).with_help(
+        "the prompt's `provider` and `apiType` determine how the response is parsed; check that they \
+            match the endpoint",
+    )
 }
 
 fn read(body: &[u8]) -> Option<Json> {

@@ -170,7 +170,7 @@ impl StreamDecoder {
 
     fn too_large(&self) -> Error {
         let max = self.limits.max_total_bytes;
-        Error::new(Kind::ResponseTooLarge, format_args!("the stream has more than {max} bytes"))
+        Error::new(Kind::ResponseTooLarge, format_args!("the stream is longer than {max} bytes"))
     }
 
     /// Returns whether the response is complete.
@@ -208,8 +208,8 @@ impl StreamDecoder {
         let partial_text = gathered.text.clone();
         let response = match last {
             Err(error) if error.kind() != Kind::StreamParse => Err(error),
-            _ if !is_complete => Err(Error::new(Kind::Truncated, "the answer had not come to its end")
-                .with_help("try again; what had arrived is kept in the error")),
+            _ if !is_complete => Err(Error::new(Kind::Truncated, "the response is incomplete")
+                .with_help("try again; the error contains the text received so far")),
             _ => match state {
                 State::Responses(stream) => stream.finish(gathered),
                 State::Anthropic(stream) => stream.finish(gathered),
@@ -242,6 +242,6 @@ fn read_event(state: &mut State, gathered: &mut Gathered, event: Event<'_>, delt
 }
 
 fn no_streams(protocol: Protocol) -> Error {
-    Error::new(Kind::UnsupportedApi, format_args!("{} has no streams", protocol.as_str()))
-        .with_help("ask for the whole answer")
+    Error::new(Kind::UnsupportedApi, format_args!("{} does not support streaming", protocol.as_str()))
+        .with_help("request the response without streaming")
 }

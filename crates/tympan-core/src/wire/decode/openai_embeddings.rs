@@ -53,7 +53,7 @@ impl<'de> Visitor<'de> for VectorVisitor {
         let bytes = STANDARD.decode(text).map_err(|_| E::custom("not base64"))?;
         let (numbers, rest) = bytes.as_chunks::<4>();
         if !rest.is_empty() {
-            return Err(E::custom("not a whole count of numbers"));
+            return Err(E::custom("the byte length is not a multiple of 4"));
         }
         Ok(Vector(numbers.iter().map(|bytes| f64::from(f32::from_le_bytes(*bytes))).collect()))
     }
@@ -64,7 +64,7 @@ impl<'de> Visitor<'de> for VectorVisitor {
             numbers.push(number);
         }
         if numbers.is_empty() {
-            return Err(A::Error::custom("a vector without numbers"));
+            return Err(A::Error::custom("empty vector"));
         }
         Ok(Vector(numbers))
     }

@@ -9,7 +9,7 @@ use crate::error::{Error, Kind, Result};
 use crate::json::JsonMap;
 use crate::wire::response::{Output, Response};
 
-const EXPECTED: &str = "pictures under `data`";
+const EXPECTED: &str = "images under `data`";
 
 #[derive(Deserialize)]
 struct Images<'a> {

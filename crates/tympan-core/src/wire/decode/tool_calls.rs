@@ -78,14 +78,14 @@ impl ToolCalls {
         let is_whole = serde_json::from_str::<serde::de::IgnoredAny>(&call.arguments).is_ok();
         match is_whole && differs(&call.id, piece.id) {
             true => Ok(None),
-            false => Err(Error::new(Kind::StreamParse, "a call of a tool changes its id or its name halfway")),
+            false => Err(Error::new(Kind::StreamParse, "a tool call changes its id or name while it is streamed")),
         }
     }
 
     fn begin(&mut self, piece: Piece<'_>) -> Result<usize> {
         if self.calls.len() >= self.max {
             let max = self.max;
-            return Err(Error::new(Kind::ResponseTooLarge, format_args!("it calls more than {max} tools")));
+            return Err(Error::new(Kind::ResponseTooLarge, format_args!("more than {max} tool calls")));
         }
         let last = self.calls.last().map_or(0, |numbered| numbered.number.saturating_add(1));
         self.calls.push(Numbered { number: piece.number.unwrap_or(last), call: ToolCall::default() });
@@ -106,7 +106,7 @@ impl ToolCalls {
     pub(super) fn finish(mut self) -> Result<Vec<ToolCall>> {
         self.calls.sort_by_key(|numbered| numbered.number);
         if self.calls.iter().any(|numbered| numbered.call.name.is_empty()) {
-            return Err(Error::new(Kind::StreamParse, "a call of a tool has no name"));
+            return Err(Error::new(Kind::StreamParse, "tool call without a name"));
         }
         Ok(self.calls.into_iter().map(|numbered| numbered.call).collect())
     }

@@ -257,8 +257,8 @@ fn media_block<'a>(media: &Media<'a>, ask: &Ask<'_>) -> Result<Block<'a>> {
 fn decoded(data: &str) -> Result<Cow<'_, str>> {
     let text = STANDARD.decode(data).ok().and_then(|bytes| String::from_utf8(bytes).ok());
     text.map(Cow::Owned).ok_or_else(|| {
-        Error::new(Kind::InvalidRequest, "a document of type text is not base64 of UTF-8")
-            .with_help("give its bytes as base64, or another `mediaType`")
+        Error::new(Kind::InvalidRequest, "text document: expected UTF-8 encoded as base64")
+            .with_help("encode its bytes as base64, or set another `mediaType`")
     })
 }
 

@@ -45,7 +45,7 @@ impl<'a> Media<'a> {
     /// input must never cause the file to be read.
     pub(super) fn of_input(input: &'a RichInput) -> Result<Self> {
         let RichValue::Media(value) = &input.value else {
-            return Err(misfit(input, "it is a thread"));
+            return Err(misfit(input, "found a thread"));
         };
         let text = |keys: &[&str]| keys.iter().find_map(|key| value.get(key)?.as_str());
         let (given, media_type) = match value {
@@ -53,12 +53,12 @@ impl<'a> Media<'a> {
             Json::Object(_) => (text(&["value", "source", "url", "data"]), text(&["mediaType", "media_type"])),
             _ => (None, None),
         };
-        let given = given.ok_or_else(|| misfit(input, "expected a string, or a map with a `value`"))?;
+        let given = given.ok_or_else(|| misfit(input, "expected a string or a map with a `value`"))?;
         let source = source(given, media_type);
         if let Source::Data { data, .. } = &source
             && !is_base64(data)
         {
-            return Err(misfit(input, "it is neither an http(s) address, nor a data: URI with base64, nor base64"));
+            return Err(misfit(input, "expected an http(s) URL, a data: URI with base64, or base64"));
         }
         let detail = text(&["detail"]).filter(|detail| !detail.is_empty());
         Ok(Self { kind: input.kind, source, detail, file_name: text(&["filename", "fileName"]) })
@@ -84,16 +84,16 @@ impl<'a> Media<'a> {
         let Source::Data { media_type, data, .. } = &self.source else { return Ok("") };
         media_type.or_else(|| sniff(data)).ok_or_else(|| {
             let kind = self.kind.as_str();
-            Error::new(Kind::InvalidRequest, format_args!("the type of base64 data of kind {kind} is not known"))
-                .with_help("give a map with `value` and `mediaType`, or a data: URI")
+            Error::new(Kind::InvalidRequest, format_args!("unknown media type of base64 data of kind {kind}"))
+                .with_help("pass a map with `value` and `mediaType`, or a data: URI")
         })
     }
 }
 
 fn misfit(input: &RichInput, reason: &str) -> Error {
     let RichInput { name, kind, .. } = input;
-    Error::new(Kind::InvalidInput, format_args!("`{name}` cannot be used as {}: {reason}", kind.as_str()))
-        .with_help("give its address or its content as base64; files are not read from a path")
+    Error::new(Kind::InvalidInput, format_args!("cannot use `{name}` as {}: {reason}", kind.as_str()))
+        .with_help("pass a URL, or the content as base64; paths are not read")
 }
 
 fn source<'a>(value: &'a str, media_type: Option<&'a str>) -> Source<'a> {

@@ -83,8 +83,8 @@ fn write(request: &impl Serialize) -> Result<String> {
 /// Returns an error for message content that a protocol cannot carry.
 fn cannot_carry(target: &Target<'_>, kind: &str) -> Error {
     let (provider, api) = (target.provider.name, target.protocol.as_str());
-    Error::new(Kind::InvalidRequest, format_args!("the provider `{provider}` ({api}) takes no {kind}"))
-        .with_help(format!("leave the {kind} out, or choose another provider or `apiType`"))
+    Error::new(Kind::InvalidRequest, format_args!("unsupported content for provider `{provider}` ({api}): {kind}"))
+        .with_help(format!("remove the {kind}, or choose another provider or `apiType`"))
 }
 
 /// Returns the JSON Schema of a map with these properties.

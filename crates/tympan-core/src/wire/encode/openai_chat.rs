@@ -168,7 +168,7 @@ impl<'a> InputAudio<'a> {
     /// Encodes audio data. These APIs do not fetch audio from a URL.
     pub(super) fn new(media: &Media<'a>, ask: &Ask<'_>) -> Result<Self> {
         let Source::Data { data, .. } = media.source else {
-            return Err(cannot_carry(&ask.target, "audio by its address"));
+            return Err(cannot_carry(&ask.target, "audio by URL"));
         };
         Ok(Self { data, format: audio_format(media.media_type()?) })
     }

@@ -56,13 +56,13 @@ fn brief(value: &Json) -> String {
 /// Formats the first few differences.
 pub(super) fn show(differences: &[Difference]) -> String {
     let shown = differences.iter().take(SHOWN).map(|Difference { path, recorded, asked }| match (recorded, asked) {
-        (Some(recorded), Some(asked)) => format!("{path}: recorded {recorded}, asked for {asked}"),
-        (Some(recorded), None) => format!("{path}: recorded {recorded}, not asked for"),
-        (None, asked) => format!("{path}: not recorded, asked for {}", asked.as_deref().unwrap_or_default()),
+        (Some(recorded), Some(asked)) => format!("{path}: recorded {recorded}, requested {asked}"),
+        (Some(recorded), None) => format!("{path}: recorded {recorded}, not requested"),
+        (None, asked) => format!("{path}: not recorded, requested {}", asked.as_deref().unwrap_or_default()),
     });
     let mut text = shown.collect::<Vec<_>>().join("; ");
     if differences.len() > SHOWN {
-        text.push_str(&format!("; and {} more places", differences.len() - SHOWN));
+        text.push_str(&format!("; and {} more differences", differences.len() - SHOWN));
     }
     text
 }

@@ -149,9 +149,9 @@ pub(crate) fn record(
     let request = describe(request, scrub);
     let path = directory.join(file_name(&request));
     let exchange = Exchange { version: VERSION, request, response: response.scrubbed(scrub) };
-    let text = serde_json::to_string_pretty(&exchange).map_err(|error| cannot("written", &path, &error))? + "\n";
+    let text = serde_json::to_string_pretty(&exchange).map_err(|error| cannot("write", &path, &error))? + "\n";
     let written = fs::create_dir_all(directory).and_then(|()| write::put(&path, text.as_bytes(), 0o600));
-    written.map_err(|error| cannot("written", &path, &error))
+    written.map_err(|error| cannot("write", &path, &error))
 }
 
 /// Returns the recorded response to a request.
@@ -177,14 +177,14 @@ fn file_bytes(directory: &Path, name: impl AsRef<Path>) -> std::io::Result<Vec<u
 fn parse(path: &Path, bytes: &[u8]) -> Result<Exchange> {
     let exchange: Exchange = serde_json::from_slice(bytes).map_err(|error| cannot("read", path, &error))?;
     if exchange.version != VERSION {
-        let reason = format!("it has version {}, and this program knows version {VERSION}", exchange.version);
+        let reason = format!("unsupported version {}, expected {VERSION}", exchange.version);
         return Err(cannot("read", path, &reason));
     }
     Ok(exchange)
 }
 
 fn cannot(what: &str, path: &Path, reason: &dyn std::fmt::Display) -> Error {
-    Error::new(Kind::InvalidCassette, format_args!("{} cannot be {what}: {reason}", path.display()))
+    Error::new(Kind::InvalidCassette, format_args!("cannot {what} {}: {reason}", path.display()))
         .with_help("delete the file and record it again")
 }
 
@@ -193,7 +193,7 @@ fn unknown(directory: &Path, asked: &Request) -> Error {
     let details = format!("{} {} in {}", asked.method, asked.url, directory.display());
     let error = Error::new(Kind::UnknownExchange, details);
     let Ok(files) = fs::read_dir(directory) else {
-        return error.with_help("there is no such directory: record first");
+        return error.with_help("the directory does not exist; record the exchange first");
     };
     let names = files.filter_map(|file| Some(PathBuf::from(file.ok()?.file_name())));
     let names = names.filter(|name| name.extension().is_some_and(|extension| extension == "json"));
@@ -207,10 +207,13 @@ fn unknown(directory: &Path, asked: &Request) -> Error {
     // If several are equally similar, choose the first by name, so that the result is the same on every machine.
     let nearest = known.min_by(|(a, path_a), (b, path_b)| a.len().cmp(&b.len()).then_with(|| path_a.cmp(path_b)));
     match nearest {
-        None => error.with_help("nothing has been recorded there"),
+        None => error.with_help("the directory contains no recordings"),
         Some((differences, path)) => {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            error.with_help(format!("the nearest is {name}, which differs in {}", difference::show(&differences)))
+            error.with_help(format!(
+                "the closest recording is {name}, which differs in {}",
+                difference::show(&differences)
+            ))
         }
     }
 }

@@ -230,7 +230,7 @@ impl Live {
 impl Limits {
     fn check(&self, received: u64, origin: &str) -> Result<()> {
         if received > self.bytes {
-            return Err(Error::new(Kind::ResponseTooLarge, format_args!("it has more than {} bytes", self.bytes)));
+            return Err(Error::new(Kind::ResponseTooLarge, format_args!("more than {} bytes", self.bytes)));
         }
         if Instant::now() > self.deadline {
             return Err(self.exceeded(Kind::TotalTimeout, origin));
@@ -265,11 +265,11 @@ impl Announced {
     /// Rejects a body that exceeds the size limit or has an unsupported encoding.
     pub(super) fn check(&self, most: u64) -> Result<()> {
         if let Some(length) = self.length.filter(|length| *length > most) {
-            let error = Error::new(Kind::ResponseTooLarge, format_args!("it has {length} bytes"));
-            return Err(error.with_help(format!("this client takes {most}")));
+            let error = Error::new(Kind::ResponseTooLarge, format_args!("{length} bytes"));
+            return Err(error.with_help(format!("the limit is {most} bytes")));
         }
         if self.encoded {
-            return Err(Error::new(Kind::ContentType, "the answer has a compression that was not asked for"));
+            return Err(Error::new(Kind::ContentType, "compressed, but no compression was requested"));
         }
         Ok(())
     }

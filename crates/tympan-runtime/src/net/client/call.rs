@@ -54,7 +54,7 @@ impl Call {
         let headers = headers(&request.headers, streamed, &mut redactor)?;
         redactor.register_all(&tympan_core::secret::url::secrets_of_url(&request.url));
         let method = Method::from_bytes(request.method.as_bytes())
-            .map_err(|_| Error::new(Kind::InvalidRequest, "the method is none of HTTP's"))?;
+            .map_err(|_| Error::new(Kind::InvalidRequest, "invalid HTTP method"))?;
         Ok(Self {
             client: pools.client(&url).clone(),
             deadline: later(options.total_timeout),
@@ -91,10 +91,13 @@ impl Call {
             Again::After(wait) if wait > self.options.max_retry_wait => {
                 let most = self.options.max_retry_wait.as_secs();
                 let wait = wait.as_secs();
-                return Err(error.with_help(format!("the provider wants {wait} s to pass; this client waits {most} s")));
+                return Err(error.with_help(format!(
+                    "the provider asks to wait {wait} s; the limit of this client is \
+                    {most} s"
+                )));
             }
             _ if attempt >= self.options.max_retries => {
-                let tried = format!("it was tried {} times", u64::from(attempt) + 1);
+                let tried = format!("tried {} times", u64::from(attempt) + 1);
                 let help = error.help().map_or_else(|| tried.clone(), |help| format!("{help}; {tried}"));
                 return Err(error.with_help(help));
             }
@@ -104,7 +107,7 @@ impl Call {
         if later(wait) > self.deadline {
             return Err(error);
         }
-        tracing::debug!(code = error.code(), attempt, wait_ms = wait.as_millis(), "a request is sent again");
+        tracing::debug!(code = error.code(), attempt, wait_ms = wait.as_millis(), "retrying a request");
         Ok(wait)
     }
 
@@ -140,7 +143,7 @@ impl Call {
                 None => return Ok(response),
             }
         }
-        let what = format!("there are more than {MAX_REDIRECTS}");
+        let what = format!("more than {MAX_REDIRECTS} redirects");
         Err(Failure::for_good(Error::new(Kind::RedirectRefused, what)))
     }
 
@@ -176,10 +179,8 @@ pub(super) async fn execute(
 
 /// Parses a URL. It may contain a key, so it is not shown in errors.
 fn address(text: &str) -> Result<Url> {
-    let invalid = || {
-        Error::new(Kind::InvalidRequest, "the address cannot be used")
-            .with_help("expected http://host/path or https://host/path")
-    };
+    let invalid =
+        || Error::new(Kind::InvalidRequest, "invalid URL").with_help("write http://host/path or https://host/path");
     let url = Url::parse(text).map_err(|_| invalid())?;
     if matches!(url.scheme(), "http" | "https") && url.has_host() { Ok(url) } else { Err(invalid()) }
 }
@@ -193,15 +194,15 @@ fn headers(from: &[Header], streamed: bool, redactor: &mut Redactor) -> Result<H
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     }
     for Header { name, value } in from {
-        let invalid = |what: &str| Error::new(Kind::InvalidRequest, format_args!("the header {name:?} {what}"));
+        let invalid = |what: &str| Error::new(Kind::InvalidRequest, format_args!("header {name:?} {what}"));
         let Ok(parsed) = HeaderName::from_bytes(name.as_bytes()) else {
-            return Err(Error::new(Kind::InvalidRequest, "a header has a name that HTTP does not allow"));
+            return Err(Error::new(Kind::InvalidRequest, "invalid header name"));
         };
         if RESERVED.contains(&parsed.as_str()) {
-            return Err(invalid("cannot be set: it follows from the request"));
+            return Err(invalid("cannot be set: the client sets it"));
         }
-        let help = "expected one line of printable ASCII; a key read from a file often ends with a line end";
-        let invalid_value = || invalid("has a value with characters that HTTP does not allow").with_help(help);
+        let help = "use one line of printable ASCII; a key read from a file often ends with a line break";
+        let invalid_value = || invalid("contains characters that are not allowed in HTTP headers").with_help(help);
         let value_text = Some(value.expose()).filter(|text| text.is_ascii()).ok_or_else(invalid_value)?;
         let mut exposed = HeaderValue::from_str(&value_text).map_err(|_| invalid_value())?;
         if let wire::HeaderValue::Secret { secret, .. } = value {

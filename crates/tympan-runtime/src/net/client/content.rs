@@ -39,7 +39,7 @@ pub(super) fn judge(content_type: Option<&str>, begin: &[u8], streamed: bool) ->
     match content {
         Some(Content::EventStream) if !streamed => Err(unexpected(&essence, "JSON")),
         Some(content) => Ok(content),
-        None if streamed => Err(unexpected(&essence, "a stream of events")),
+        None if streamed => Err(unexpected(&essence, "an event stream")),
         None => Err(unexpected(&essence, "JSON")),
     }
 }
@@ -47,9 +47,9 @@ pub(super) fn judge(content_type: Option<&str>, begin: &[u8], streamed: bool) ->
 fn unexpected(essence: &str, expected: &str) -> Error {
     let plain = |c: &char| c.is_ascii_alphanumeric() || "/+-._".contains(*c);
     let found: String = essence.chars().filter(plain).take(SHOWN_TYPE).collect();
-    let found = if found.is_empty() { "something without a type" } else { &found };
+    let found = if found.is_empty() { "no content type" } else { &found };
     Error::new(Kind::ContentType, format_args!("expected {expected}, found {found}"))
-        .with_help("something else than the provider answers, such as a proxy or a login page: check the base URL")
+        .with_help("another server, such as a proxy or a login page, may have responded; check the base URL")
 }
 
 #[cfg(test)]

@@ -34,16 +34,17 @@ impl Failure {
         let is_distrusted = distrusted(&failure);
         let error = error.with_cause(failure);
         if is_distrusted {
-            let help = "its certificate is not trusted: a host can add an authority of its own to the built-in ones";
+            let help = "the certificate is not trusted; if you trust its issuer, add its root certificate with \
+                HttpOptions::extra_roots";
             return Self::for_good(error.with_help(help));
         }
-        Self { error: error.with_help("check the address, the network and the proxy"), again: Again::Soon }
+        Self { error: error.with_help("check the URL, the network and the proxy"), again: Again::Soon }
     }
 }
 
 /// Returns an error for an exceeded time limit.
 pub(super) fn timeout(kind: Kind, origin: &str, limit: Duration) -> Error {
-    Error::new(kind, format_args!("{origin}, within {} s", limit.as_secs_f64()))
+    Error::new(kind, format_args!("{origin} (after {} s)", limit.as_secs_f64()))
 }
 
 /// Returns an error for a response that was interrupted.
@@ -54,7 +55,7 @@ pub(super) fn broken_off(failure: &reqwest::Error, origin: &str) -> Error {
 /// Returns the innermost cause. The outer errors add no information, and may contain the URL.
 pub(crate) fn reason(failure: &reqwest::Error) -> String {
     let chain = std::iter::successors(failure.source(), |error| (*error).source());
-    shown(&chain.last().map_or_else(|| "the request was not possible".to_owned(), ToString::to_string))
+    shown(&chain.last().map_or_else(|| "the request failed".to_owned(), ToString::to_string))
 }
 
 /// Returns our own error, if it caused an error of the client. The DNS resolver of tools returns such errors.

@@ -88,15 +88,14 @@ fn builder(options: &HttpOptions, tls: ClientConfig) -> ClientBuilder {
 }
 
 fn build(builder: ClientBuilder) -> Result<Client> {
-    let invalid = |_| Error::new(Kind::InvalidRequest, "the HTTP client cannot be set up");
-    builder.build().map_err(invalid).map_err(|error| error.with_help("the user agent must be one line of ASCII"))
+    let invalid = |_| Error::new(Kind::InvalidRequest, "cannot create the HTTP client");
+    builder.build().map_err(invalid).map_err(|error| error.with_help("check that the user agent is one line of ASCII"))
 }
 
 /// Creates a proxy. Its URL may contain a password, so it is not shown in errors.
 fn proxy(address: &str) -> Result<Proxy> {
     let invalid = || {
-        Error::new(Kind::InvalidRequest, "the address of the proxy cannot be used")
-            .with_help("expected http://host:port or https://host:port")
+        Error::new(Kind::InvalidRequest, "invalid proxy URL").with_help("write http://host:port or https://host:port")
     };
     let url = Url::parse(address).map_err(|_| invalid())?;
     if !matches!(url.scheme(), "http" | "https") {

@@ -20,18 +20,18 @@ pub(super) fn target(from: &Url, status: StatusCode, location: Option<&[u8]>) ->
     }
     let refused = |what: &str| {
         Error::new(Kind::RedirectRefused, format_args!("status {} to {what}", status.as_u16()))
-            .with_help("write the address that the provider really has: keys go to no other origin than that")
+            .with_help("set the URL that the provider redirects to: credentials are not sent to another origin")
     };
     let location = location.and_then(|location| std::str::from_utf8(location).ok());
     let to = location.ok_or(ParseError::EmptyHost).and_then(|location| from.join(location));
-    let to = to.map_err(|_| refused("an address that is none"))?;
+    let to = to.map_err(|_| refused("an invalid URL"))?;
     // The path and the query may contain credentials; the origin does not.
     let origin = to.origin().ascii_serialization();
     if to.origin() != from.origin() || !to.username().is_empty() || to.password().is_some() {
         return Err(refused(&origin));
     }
     if !matches!(status.as_u16(), 307 | 308) {
-        return Err(refused(&format!("{origin}, which would lose the body")));
+        return Err(refused(&format!("{origin}, which would drop the request body")));
     }
     Ok(Some(to))
 }

@@ -28,6 +28,6 @@ pub(crate) fn config(extra_roots: Option<&str>) -> Result<ClientConfig> {
 }
 
 fn invalid_roots() -> Error {
-    Error::new(Kind::InvalidRequest, "the extra certificates cannot be used")
-        .with_help("expected certificates of authorities in PEM: -----BEGIN CERTIFICATE-----")
+    Error::new(Kind::InvalidRequest, "cannot use the extra root certificates")
+        .with_help("use PEM certificates: -----BEGIN CERTIFICATE-----")
 }

@@ -37,7 +37,7 @@ fn driver() -> Result<&'static Runtime> {
             .enable_all()
             .build()
     });
-    driver.as_ref().map_err(|reason| Error::new(Kind::Internal, format_args!("no threads for the network: {reason}")))
+    driver.as_ref().map_err(|reason| Error::new(Kind::Internal, format_args!("cannot start network threads: {reason}")))
 }
 
 /// Starts a task on the driver.
@@ -58,7 +58,7 @@ pub(crate) fn detached(work: impl Future<Output = ()> + Send + 'static) {
 /// Returns an error if the work panics, or if no thread can be started.
 pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
     let running = driver()?.spawn_blocking(work);
-    running.await.map_err(|_| Error::new(Kind::Internal, "what was to run in a thread of its own panicked"))
+    running.await.map_err(|_| Error::new(Kind::Internal, "a background thread panicked"))
 }
 
 /// Blocks the thread until the future is ready. This works inside and outside of async code.
@@ -120,10 +120,10 @@ impl<T> Future for Task<T> {
             }
             Err(error) => return Poll::Ready(Err(error.clone())),
         };
-        self.work = Err(Error::new(Kind::Internal, "a task was asked again after its end"));
+        self.work = Err(Error::new(Kind::Internal, "a task was polled after completion"));
         Poll::Ready(output.unwrap_or_else(|failure| {
-            let what = if failure.is_panic() { "the work on a request panicked" } else { "the driver was stopped" };
-            Err(Error::new(Kind::Internal, what).with_help("this is a fault of Tympan: please report it"))
+            let what = if failure.is_panic() { "a request task panicked" } else { "the network driver stopped" };
+            Err(Error::new(Kind::Internal, what).with_help("this is a bug in Tympan; please report it"))
         }))
     }
 }
@@ -144,8 +144,8 @@ pub(crate) fn same_process(process: u32) -> Result<()> {
     if process == std::process::id() {
         return Ok(());
     }
-    Err(Error::new(Kind::Internal, "a request that was begun before a fork cannot be continued after it")
-        .with_help("begin the request in the process that needs the answer"))
+    Err(Error::new(Kind::Internal, "a request started before a fork cannot continue after it")
+        .with_help("start the request in the process that uses the response"))
 }
 
 #[cfg(test)]

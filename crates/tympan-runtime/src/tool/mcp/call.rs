@@ -101,7 +101,7 @@ impl McpTool {
         let mut waiting = Waiting(Some(sent.map_err(|error| lost(false, &error))?));
         match waiting.answer().await {
             Ok(ServerResult::CallToolResult(result)) => Ok(result),
-            Ok(_) => Err(Failure::Said("its server answered with something else than a result".into())),
+            Ok(_) => Err(Failure::Said("the MCP server returned an unexpected response".into())),
             Err(ServiceError::McpError(error)) => {
                 let message = session.known.known_text(error.message.into_owned());
                 Err(Failure::Said(format!("{} (error {})", shown(&message), error.code.0).into()))
@@ -116,8 +116,8 @@ impl McpTool {
         let list = session.list().await.map_err(|why| Failure::Lost { may_have_begun: false, why })?;
         let refused = match list.get(&self.name) {
             Some(listed) if !listed.shows_other_than(&self.shown) => return Ok(()),
-            Some(_) => "its server describes it in another way than before",
-            None => "its server does not have it any more",
+            Some(_) => "the MCP server changed the description of the tool",
+            None => "the MCP server no longer offers the tool",
         };
         Err(Failure::Said(changed(format_args!("{refused}, so it was not called")).into()))
     }
@@ -143,7 +143,7 @@ fn may_have_begun(error: &ServiceError) -> bool {
 }
 
 fn lost(may_have_begun: bool, why: Error) -> Error {
-    let may = if may_have_begun { ", and it is not known whether the tool has done anything" } else { "" };
+    let may = if may_have_begun { "; the tool may or may not have run" } else { "" };
     unavailable(format_args!("{}{may}", details(&why)))
 }
 

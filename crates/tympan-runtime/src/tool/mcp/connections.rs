@@ -45,9 +45,9 @@ impl Key {
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Server(name) => write!(f, "the MCP server `{name}`"),
+            Self::Server(name) => write!(f, "MCP server `{name}`"),
             Self::Endpoint { url, .. } => {
-                write!(f, "the MCP server at {}", tympan_core::secret::url::redacted_url(url))
+                write!(f, "MCP server at {}", tympan_core::secret::url::redacted_url(url))
             }
         }
     }
@@ -178,13 +178,16 @@ impl Connections {
         let hash = found.hash();
         match pinned {
             Some(pinned) if pinned == hash => Ok(()),
-            Some(_) => Err(changed(format_args!("{key}: their hash is {hash}, and the prompt pins another one"))
-                .with_help("look at what the server offers now; if you agree to it, write this hash as `toolsHash`")),
+            Some(_) => Err(changed(format_args!(
+                "{key}: the tools have the hash {hash}, but the prompt pins another \
+                one"
+            ))
+            .with_help("review the tools that the server offers now; to accept them, set `toolsHash` to this hash")),
             None => match seen.agreed.restricted(allowed).difference(&found) {
                 None => Ok(()),
                 Some(difference) => Err(changed(format_args!("{key}: {difference}")).with_help(
-                    "look at what the server offers now; if you agree to it, let the host say so \
-                     (Runtime::approve_mcp_tools), or begin anew",
+                    "review the tools that the server offers now; to accept them, call Runtime::approve_mcp_tools, \
+                        or start a new turn",
                 )),
             },
         }

@@ -32,7 +32,7 @@ pub(super) fn output(result: CallToolResult, secrets: &Redactor) -> Result<ToolO
         let said: Vec<_> = parts.iter().filter_map(ContentPart::as_text).collect();
         let said = said.join("\n");
         let said = &said[..said.floor_char_boundary(MAX_FAILURE)];
-        return Err(if said.is_empty() { "it does not say why" } else { said }.into());
+        return Err(if said.is_empty() { "the MCP server gave no reason" } else { said }.into());
     }
     Ok(ToolOutput(parts))
 }

@@ -86,10 +86,10 @@ impl<'a> Declaration<'a> {
     }
 
     fn missing(&self, name: &str) -> Error {
-        let error = Error::new(Kind::ToolUnavailable, format_args!("no MCP server `{name}` is registered"));
+        let error = Error::new(Kind::ToolUnavailable, format_args!("MCP server `{name}` is not registered"));
         self.located(error.with_help(
-            "let the host register it (Runtime::register_mcp_server, or a table in the file of `--tools`); a prompt file \
-             can name the address of a server as `connection.endpoint`, but never a program",
+            "register it with Runtime::register_mcp_server or in the `--tools` file; a prompt file can set the URL \
+                of a server as `connection.endpoint`, but not a command",
         ))
     }
 
@@ -117,7 +117,7 @@ impl<'a> Declaration<'a> {
         if digits.len() == 64 && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
             return Ok(Some(hash));
         }
-        Err(self.invalid("`toolsHash` is no hash", "write `sha256:` and 64 hexadecimal digits in lower case"))
+        Err(self.invalid("`toolsHash`: expected a SHA-256 hash", "write `sha256:` and 64 lowercase hexadecimal digits"))
     }
 
     /// Returns whether the author declares that the tools can safely be called again.
@@ -128,7 +128,7 @@ impl<'a> Declaration<'a> {
         match self.tool.extra.get("idempotent") {
             None => Ok(false),
             Some(Json::Bool(is_idempotent)) => Ok(*is_idempotent),
-            Some(_) => Err(self.invalid("`idempotent` is no boolean", "write `true` or `false`")),
+            Some(_) => Err(self.invalid("`idempotent`: expected a boolean", "write `true` or `false`")),
         }
     }
 
@@ -141,7 +141,7 @@ impl<'a> Declaration<'a> {
             self.invalid(
                 problem,
                 "write `always`, `never`, or `{kind: specify}` with `alwaysRequireApprovalTools` and \
-                 `neverRequireApprovalTools`, both lists of names",
+                    `neverRequireApprovalTools` as lists of names",
             )
         })
     }
@@ -150,12 +150,12 @@ impl<'a> Declaration<'a> {
         match self.tool.extra.get(key) {
             None => Ok(None),
             Some(Json::String(text)) => Ok(Some(text)),
-            Some(_) => Err(self.invalid(&format!("`{key}` is no text"), "write a text")),
+            Some(_) => Err(self.invalid(&format!("`{key}`: expected a string"), "write a string")),
         }
     }
 
     fn invalid(&self, problem: &str, help: &str) -> Error {
-        let error = Error::new(Kind::InvalidDocument, format_args!("{problem}, in the tool `{}`", self.tool.name));
+        let error = Error::new(Kind::InvalidDocument, format_args!("tool `{}`: {problem}", self.tool.name));
         self.located(error.with_help(help))
     }
 
@@ -191,15 +191,13 @@ impl Approval {
             None => return Ok(Self::Never),
             Some(Json::String(kind)) => (kind.as_str(), None),
             Some(Json::Object(map)) => {
-                (map.get("kind").and_then(Json::as_str).ok_or("`approvalMode` has no `kind`")?, Some(map))
+                (map.get("kind").and_then(Json::as_str).ok_or("`approvalMode`: missing `kind`")?, Some(map))
             }
-            Some(_) => return Err("`approvalMode` is neither a text nor a map"),
+            Some(_) => return Err("`approvalMode`: expected a string or a map"),
         };
         let list = |key| match lists.and_then(|lists| lists.get(key)) {
             None => Ok(Vec::new()),
-            Some(names) => {
-                serde_json::from_value(names.clone()).map_err(|_| "a list of `approvalMode` is no list of names")
-            }
+            Some(names) => serde_json::from_value(names.clone()).map_err(|_| "`approvalMode`: expected lists of names"),
         };
         match kind {
             "always" => Ok(Self::Always),
@@ -208,7 +206,7 @@ impl Approval {
                 always: list("alwaysRequireApprovalTools")?,
                 never: list("neverRequireApprovalTools")?,
             }),
-            _ => Err("`approvalMode` is none of the modes"),
+            _ => Err("`approvalMode`: unknown mode"),
         }
     }
 

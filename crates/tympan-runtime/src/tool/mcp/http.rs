@@ -72,7 +72,7 @@ pub(super) fn transport(
     let url = if address.is_of_prompt {
         options.tool_addresses.check(&address.url)?
     } else {
-        let invalid = |reason| unavailable(format_args!("the address of its server cannot be used: {reason}"));
+        let invalid = |reason| unavailable(format_args!("invalid URL of the MCP server: {reason}"));
         Url::parse(&address.url).map_err(invalid)?
     };
     let client = if address.is_of_prompt {
@@ -97,7 +97,7 @@ pub(super) fn transport(
 
 fn headers(address: &Address) -> Result<Headers> {
     let headers = address.headers.iter().map(|(name, value)| {
-        let invalid = || unavailable(format_args!("the header `{}` of its server cannot be sent", shown(name)));
+        let invalid = || unavailable(format_args!("invalid header `{}` for the MCP server", shown(name)));
         let name = HeaderName::try_from(name).map_err(|_| invalid())?;
         let mut value = HeaderValue::try_from(value.expose()).map_err(|_| invalid())?;
         value.set_sensitive(true);
@@ -142,10 +142,10 @@ impl Http {
     /// Returns an error for an unsuccessful response.
     fn refused(&self, response: &Response) -> HttpFailure {
         let status = response.status().as_u16();
-        let error = unavailable(format_args!("{} answered with status {status}", self.origin));
+        let error = unavailable(format_args!("{} returned status {status}", self.origin));
         let error = match status {
-            401 | 403 => error.with_help("it wants a key, or another one"),
-            300..=399 => error.with_help("requests to servers are not sent on: write the address that it really has"),
+            401 | 403 => error.with_help("the server requires a key, or rejected the one it received"),
+            300..=399 => error.with_help("set the URL that the server redirects to: redirects are not followed"),
             _ => error,
         };
         // A rejected request has not been started. Not all servers use the correct status for an expired session.

@@ -54,12 +54,14 @@ impl ToolList {
             bytes += listed.canonical.len();
             let name = tool.name.into_owned();
             if list.contains_key(&name) {
-                return Err(unavailable(format_args!("its server lists `{}` twice", shown(&name))));
+                return Err(unavailable(format_args!("the MCP server lists `{}` twice", shown(&name))));
             }
             list.insert(name, listed);
         }
         if bytes > MAX_BYTES {
-            return Err(unavailable(format_args!("its server describes its tools in more than {MAX_BYTES} bytes")));
+            return Err(unavailable(format_args!(
+                "the MCP server's tool descriptions are larger than {MAX_BYTES} bytes"
+            )));
         }
         Ok(Self(list))
     }
@@ -72,8 +74,8 @@ impl ToolList {
         let Some(allowed) = allowed else { return Ok(self.clone()) };
         let chosen = allowed.iter().map(|name| match self.0.get(name) {
             Some(listed) => Ok((name.clone(), listed.clone())),
-            None => Err(unavailable(format_args!("its server has no tool `{}`", shown(name)))
-                .with_help(format!("the server has: {}; `allowedTools` takes these names", names(self.0.keys())))),
+            None => Err(unavailable(format_args!("the MCP server has no tool `{}`", shown(name)))
+                .with_help(format!("available tools: {}; set `allowedTools` to some of these", names(self.0.keys())))),
         });
         chosen.collect::<Result<_>>().map(Self)
     }

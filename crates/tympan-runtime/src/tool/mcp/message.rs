@@ -28,8 +28,8 @@ pub(super) enum Problem {
 impl From<Problem> for Error {
     fn from(problem: Problem) -> Self {
         unavailable(match problem {
-            Problem::TooLarge => "its server sent a message that is too large",
-            Problem::NoMessage => "its server sent something that is no message",
+            Problem::TooLarge => "the MCP server sent a message that is too large",
+            Problem::NoMessage => "the MCP server sent an invalid message",
         })
     }
 }
@@ -90,7 +90,7 @@ fn broken_answer(bytes: &[u8]) -> Option<ServerJsonRpcMessage> {
         method: Option<Json>,
     }
     let answer: Answer = serde_json::from_slice(bytes).ok()?;
-    let error = ErrorData::internal_error("its answer is not as the protocol says", None);
+    let error = ErrorData::internal_error("the response does not match the protocol", None);
     answer.method.is_none().then(|| ServerJsonRpcMessage::error(error, Some(answer.id)))
 }
 

@@ -114,10 +114,10 @@ fn function(prefix: &str, name: &str, listed: &Listed) -> Result<Function> {
     let full = format!("{prefix}{name}");
     let is_allowed = |char: char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-');
     if full.is_empty() || full.len() > MAX_NAME || !full.chars().all(is_allowed) {
-        let details = format_args!("no provider takes the name `{}`", crate::net::client::shown(&full));
+        let details = format_args!("providers do not accept the tool name `{}`", crate::net::client::shown(&full));
         return Err(Error::new(Kind::ToolUnavailable, details).with_help(format!(
-            "names are made of up to {MAX_NAME} letters, digits, `_` and `-`: leave this one out of `allowedTools`, or \
-             change the `prefix`"
+            "a name has up to {MAX_NAME} letters, digits, `_` and `-`; remove this tool from `allowedTools`, or \
+                change the `prefix`"
         )));
     }
     let mut parameters = listed.schema.clone();

@@ -183,7 +183,7 @@ impl Session {
             let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params));
             let page = match self.peer.send_request(request).await {
                 Ok(ServerResult::ListToolsResult(page)) => page,
-                Ok(_) => return Err(unavailable(format_args!("{} does not list its tools", self.key))),
+                Ok(_) => return Err(unavailable(format_args!("{} did not return a list of tools", self.key))),
                 Err(error) => return Err(unavailable(format_args!("{}: {}", self.key, reason(&error)))),
             };
             tools.extend(page.tools);
@@ -246,9 +246,9 @@ impl Begin<'_> {
             Ok(Ok(running)) => Ok(running),
             Ok(Err(failure)) => Err(self.refused(failure)),
             Err(_) => {
-                let late = format!("{} did not answer within {} s", self.key, self.limit.as_secs_f64());
+                let late = format!("{} did not respond within {} s", self.key, self.limit.as_secs_f64());
                 Err(match self.notes.get() {
-                    Some(problem) => unavailable(format_args!("{late}, and {}", details(&problem))),
+                    Some(problem) => unavailable(format_args!("{late}; {}", details(&problem))),
                     None => unavailable(late),
                 })
             }
@@ -259,14 +259,16 @@ impl Begin<'_> {
         let what = match failure {
             ClientInitializeError::TransportError { error, .. } => match of_transport(&error) {
                 Some(error) => return error.clone(),
-                None => "it cannot be written to".to_owned(),
+                None => "cannot write to the server".to_owned(),
             },
-            ClientInitializeError::JsonRpcError(error) => format!("it refused: {}", shown(&error.message)),
+            ClientInitializeError::JsonRpcError(error) => {
+                format!("the server rejected the connection: {}", shown(&error.message))
+            }
             ClientInitializeError::ConnectionClosed(_) => match self.notes.get() {
                 Some(error) => return error,
-                None => "it went away before it was ready".to_owned(),
+                None => "the server closed the connection during startup".to_owned(),
             },
-            _ => "it does not speak the protocol".to_owned(),
+            _ => "the server does not follow the protocol".to_owned(),
         };
         unavailable(format_args!("{}: {what}", self.key))
     }
@@ -286,10 +288,10 @@ pub(super) fn reason(error: &ServiceError) -> String {
         ServiceError::McpError(error) => format!("{} (error {})", shown(&error.message), error.code.0),
         ServiceError::TransportSend(error) => match of_transport(error) {
             Some(error) => details(error).to_owned(),
-            None => "it cannot be written to".to_owned(),
+            None => "cannot write to the server".to_owned(),
         },
-        ServiceError::TransportClosed => "it went away".to_owned(),
-        ServiceError::UnexpectedResponse => "it answered with something else".to_owned(),
-        _ => "it did not answer".to_owned(),
+        ServiceError::TransportClosed => "the server closed the connection".to_owned(),
+        ServiceError::UnexpectedResponse => "the server returned an unexpected response".to_owned(),
+        _ => "the server did not respond".to_owned(),
     }
 }

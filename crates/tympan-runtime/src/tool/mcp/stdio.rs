@@ -50,17 +50,17 @@ impl Program {
     /// Returns an error if the program cannot be started.
     pub(super) fn start(command: &Command, notes: Notes) -> Result<(Self, Lines)> {
         let (program, arguments) =
-            command.command.split_first().ok_or_else(|| unavailable("the command of its server is empty"))?;
+            command.command.split_first().ok_or_else(|| unavailable("the command of the MCP server is empty"))?;
         let mut starting = child::command(program, arguments, &command.variables);
         if let Some(directory) = &command.directory {
             starting.current_dir(directory);
         }
-        let cannot = |reason| unavailable(format_args!("`{}` cannot be started: {reason}", shown(program)));
+        let cannot = |reason| unavailable(format_args!("cannot start `{}`: {reason}", shown(program)));
         let mut child = starting.spawn().map_err(cannot)?;
         let group = Group::of(&child);
         let (Some(stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
-            return Err(unavailable("the pipes of its server are not there"));
+            return Err(unavailable("cannot open the pipes of the MCP server"));
         };
         let complaint = Complaint::default();
         let reading = tokio::spawn(complaint.clone().read(stderr));
@@ -110,8 +110,8 @@ impl Complaint {
         let text = String::from_utf8_lossy(&kept);
         let lines: Vec<_> = text.lines().map(shown).filter(|line| !line.is_empty()).collect();
         let lines = lines[lines.len().saturating_sub(SHOWN_LINES)..].join(" | ");
-        let status = status.map(|status| format!("it ended ({status})"));
-        let said = (!lines.is_empty()).then(|| format!("it said last: {lines}"));
+        let status = status.map(|status| format!("the server exited ({status})"));
+        let said = (!lines.is_empty()).then(|| format!("last output: {lines}"));
         let further: Vec<_> = [error.help().map(str::to_owned), status, said].into_iter().flatten().collect();
         if further.is_empty() { error } else { error.with_help(further.join("; ")) }
     }

@@ -94,13 +94,13 @@ impl Call {
             return Ok(Content::one(ContentPart::Image(part)).into());
         }
         if answer.body.is_empty() {
-            return Ok(format!("Done: status {}, and nothing else.", answer.status.as_u16()).into());
+            return Ok(format!("Done: status {}, empty response.", answer.status.as_u16()).into());
         }
         match self.text(&answer.body) {
             Some(text) => Ok(text.into()),
             None => {
                 let (size, kind) = (answer.body.len(), shown(&content_type));
-                Err(self.scrubbed(&format!("the answer is {size} bytes of `{kind}`, which cannot be shown")))
+                Err(self.scrubbed(&format!("the response is {size} bytes of `{kind}`, which cannot be shown")))
             }
         }
     }
@@ -158,7 +158,7 @@ fn elsewhere(url: &Url, status: StatusCode, headers: &HeaderMap) -> String {
     let location = headers.get(LOCATION).and_then(|location| location.to_str().ok());
     let to = location.and_then(|location| url.join(location).ok()).filter(Url::has_host);
     let to = to.map(|to| format!(" to {}{}", to.origin().ascii_serialization(), shown(to.path())));
-    format!("{}: it is not followed", to.unwrap_or_default())
+    format!("{}: redirects are not followed", to.unwrap_or_default())
 }
 
 fn content_type(headers: &HeaderMap) -> String {
@@ -169,7 +169,7 @@ fn outgoing(made: ServiceRequest, call: &Call) -> Result<Request> {
     let ServiceRequest { url, headers, body, .. } = made;
     let mut request = Request::new(call.operation.method.clone(), url);
     for (name, value) in headers {
-        let invalid = || crate::Error::new(crate::Kind::InvalidRequest, "a header cannot be written");
+        let invalid = || crate::Error::new(crate::Kind::InvalidRequest, "invalid header");
         let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| invalid())?;
         request.headers_mut().insert(name, HeaderValue::from_str(&value).map_err(|_| invalid())?);
     }

@@ -24,18 +24,18 @@ const METHODS: [&str; 7] = ["get", "put", "post", "delete", "options", "head", "
 /// Parses the text of a document in JSON or YAML.
 pub(super) fn read(name: &str, text: &str) -> Result<Json> {
     if text.len() as u64 > MAX_BYTES {
-        return Err(unusable(name, format_args!("it has more than {MAX_BYTES} bytes")));
+        return Err(unusable(name, format_args!("larger than {MAX_BYTES} bytes")));
     }
     // This bounds the number of JSON values before parsing. The YAML parser has its own limit.
     let values = text.bytes().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count();
     if text.trim_start_matches('\u{feff}').trim_start().starts_with(['{', '[']) && values > MAX_VALUES {
-        return Err(unusable(name, format_args!("it has more than {MAX_VALUES} values")));
+        return Err(unusable(name, format_args!("more than {MAX_VALUES} values")));
     }
     parse_inputs(&SourceFile::new(name, text)).map(Json::Object).map_err(|error| {
         let place = error.line_column().map(|at| format!(", line {}", at.line)).unwrap_or_default();
         let reason = error.message().trim_start_matches("Invalid input: ");
-        unusable(&format!("{name}{place}"), format_args!("it cannot be read: {reason}"))
-            .with_help("expected an OpenAPI document: a map in JSON, or in YAML of at most 100,000 values")
+        unusable(&format!("{name}{place}"), format_args!("cannot parse the document: {reason}"))
+            .with_help("expected an OpenAPI document: a map in JSON, or in YAML with at most 100,000 values")
     })
 }
 
@@ -78,11 +78,11 @@ impl<'d> Document<'d> {
         match version {
             Some(version) if version == "3.0" || version.starts_with("3.0.") => Ok(Self { root, is_3_0: true }),
             Some(version) if version == "3.1" || version.starts_with("3.1.") => Ok(Self { root, is_3_0: false }),
-            Some(version) => Err(format!("its version is `{}`; 3.0 and 3.1 are understood", shown(version))),
+            Some(version) => Err(format!("unsupported OpenAPI version `{}`, expected 3.0 or 3.1", shown(version))),
             None if root.get("swagger").is_some() => {
-                Err("it is written for Swagger 2.0; convert it to OpenAPI 3".to_owned())
+                Err("expected OpenAPI 3, found Swagger 2.0; convert the document".to_owned())
             }
-            None => Err("it has no `openapi: 3.1.0` or the like, so it is no OpenAPI document".to_owned()),
+            None => Err("not an OpenAPI document: missing `openapi`, such as `openapi: 3.1.0`".to_owned()),
         }
     }
 
@@ -107,16 +107,16 @@ impl<'d> Document<'d> {
                 None => return Ok(value),
             }
         }
-        Err("its references go in circles".to_owned())
+        Err("circular reference".to_owned())
     }
 
     /// Returns the target of a reference. References to other documents are not supported.
     pub(super) fn target(self, reference: &str) -> Result<&'d Json, Reason> {
         let pointer = reference
             .strip_prefix('#')
-            .ok_or_else(|| format!("it refers to another document: `{}`", shown(reference)))?;
+            .ok_or_else(|| format!("reference to another document: `{}`", shown(reference)))?;
         let pointer = percent_decode_str(pointer).decode_utf8_lossy();
-        self.root.pointer(&pointer).ok_or_else(|| format!("`{}` is nowhere in the document", shown(reference)))
+        self.root.pointer(&pointer).ok_or_else(|| format!("unresolved reference `{}`", shown(reference)))
     }
 }
 

@@ -57,7 +57,7 @@ pub(super) async fn open(opening: Opening<'_>) -> Result<Vec<OpenTool>> {
     opening.runtime.options().tool_addresses.check(service.base().as_str())?;
     server::check(service.base())?;
     for LeftOut { operation, reason } in service.left_out() {
-        tracing::debug!(tool = opening.tool.name, operation, reason, "an operation is left out");
+        tracing::debug!(tool = opening.tool.name, operation, reason, "skipping an operation");
     }
     let base = service.base().clone();
     let operations = service.into_operations();
@@ -80,7 +80,7 @@ pub(super) async fn open(opening: Opening<'_>) -> Result<Vec<OpenTool>> {
 fn options(opening: Opening<'_>, connection: &Trusted, found: &Found) -> Result<ServiceOptions> {
     let extra = &opening.tool.extra;
     let wrong = |key: &str, expected: &str| {
-        Error::new(Kind::ToolMismatch, format_args!("`{key}` of the tool `{}` is not {expected}", opening.tool.name))
+        Error::new(Kind::ToolMismatch, format_args!("tool `{}`: expected `{key}` to be {expected}", opening.tool.name))
     };
     let operations = match extra.get("operations") {
         None | Some(Json::Null) => None,
@@ -92,7 +92,7 @@ fn options(opening: Opening<'_>, connection: &Trusted, found: &Found) -> Result<
     };
     let prefix = match extra.get("prefix") {
         None | Some(Json::Null) => String::new(),
-        Some(prefix) => prefix.as_str().ok_or_else(|| wrong("prefix", "text"))?.to_owned(),
+        Some(prefix) => prefix.as_str().ok_or_else(|| wrong("prefix", "a string"))?.to_owned(),
     };
     let Found { name, address, .. } = found;
     let endpoint = connection.endpoint.clone();
@@ -122,8 +122,8 @@ impl Found {
             Some(document @ Json::Object(_)) => {
                 Ok(Self { name: format!("the document of `{tool}`"), document: document.clone(), address: None })
             }
-            _ => Err(unusable(&format!("the tool `{tool}`"), "it has no `specification`")
-                .with_help("write the path of an OpenAPI document, its address, or the document itself")),
+            _ => Err(unusable(&format!("tool `{tool}`"), "missing `specification`")
+                .with_help("write the path or URL of an OpenAPI document, or the document itself")),
         }
     }
 
@@ -142,7 +142,7 @@ impl Found {
         if !answer.status.is_success() {
             return Err(unusable(&name, format_args!("status {}", answer.status.as_u16())));
         }
-        let text = String::from_utf8(answer.body).map_err(|_| unusable(&name, "it is not UTF-8"))?;
+        let text = String::from_utf8(answer.body).map_err(|_| unusable(&name, "not valid UTF-8"))?;
         Ok(Self { document: read(&name, &text)?, name, address: Some(url) })
     }
 }
@@ -170,8 +170,7 @@ impl Trusted {
             Some(reference) => {
                 let name = reference.name.as_deref().unwrap_or_default();
                 Some(opening.runtime.get_connection(name).ok_or_else(|| {
-                    Error::not_registered("connection", name)
-                        .with_help("the host registers it with register_connection")
+                    Error::not_registered("connection", name).with_help("register it with register_connection")
                 })?)
             }
             None => None,
@@ -205,15 +204,15 @@ impl Trusted {
         let is_own = found.address.as_ref().is_none_or(|address| address.origin() == base.origin());
         if !is_vouched && (self.is_registered || !is_own) {
             let host = shown(base.host_str().unwrap_or_default());
-            let details = format_args!("nobody but its document says that the key of `{tool}` is for `{host}`");
+            let details = format_args!("only the document says that the key for `{tool}` may be sent to `{host}`");
             return Err(Error::new(Kind::UntrustedEndpoint, details)
-                .with_help("write the address that the key is for as `endpoint` of the connection"));
+                .with_help("set `endpoint` of the connection to the URL that the key is for"));
         }
         let schemes = found.document.pointer("/components/securitySchemes").and_then(Json::as_object);
         if schemes.is_none_or(JsonMap::is_empty) {
-            let details = format_args!("`{tool}` has a key, and its document does not say where it goes");
+            let details = format_args!("`{tool}` has a key, but its document does not define how to send it");
             return Err(Error::new(Kind::ToolMismatch, details)
-                .with_help("add `security` and `securitySchemes` to the document, or leave the key out"));
+                .with_help("add `security` and `securitySchemes` to the document, or remove the key"));
         }
         Ok(())
     }
@@ -235,8 +234,8 @@ impl Trusted {
 
 fn missing_key(tool: &str, operation: &Operation) -> Error {
     let name = &operation.function.name;
-    Error::new(Kind::MissingKey, format_args!("`{name}` of the tool `{tool}` needs one")).with_help(
-        "write `apiKey` in the tool's `connection`, or choose `operations` that need none; `kind: anonymous` calls \
-         without a key",
+    Error::new(Kind::MissingKey, format_args!("`{name}` of tool `{tool}` needs one")).with_help(
+        "set `apiKey` in the tool's `connection`, or choose `operations` that need no key; `kind: anonymous` calls \
+            without a key",
     )
 }

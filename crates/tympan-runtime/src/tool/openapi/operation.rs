@@ -130,7 +130,7 @@ pub(super) fn read(
     bounds: &mut Bounds,
 ) -> Result<Operation, Reason> {
     if written.path.len() > MAX_ADDRESS {
-        return Err(format!("its path has more than {MAX_ADDRESS} bytes"));
+        return Err(format!("the path is longer than {MAX_ADDRESS} bytes"));
     }
     let base = server::base_of(written.item, written.operation, base)?;
     let security = security::of(document, written.operation)?;
@@ -142,7 +142,7 @@ pub(super) fn read(
     let path = read_path(written.path, &parameters)?;
     let function =
         Function { name, description: Some(description(written)), parameters: arguments.into_schema(), strict: false };
-    let method = Method::from_bytes(written.method.to_uppercase().as_bytes()).map_err(|_| "its method is unknown")?;
+    let method = Method::from_bytes(written.method.to_uppercase().as_bytes()).map_err(|_| "unknown HTTP method")?;
     Ok(Operation { function, method, base, path, parameters, body, security })
 }
 
@@ -229,13 +229,13 @@ fn read_parameters<'d>(
         // Many paths may refer to the same list, so reading it counts as work each time.
         schemas.look_at(8 * listed.len());
         if schemas.is_exhausted() {
-            return Err("the document takes too long to read".to_owned());
+            return Err("the document is too complex".to_owned());
         }
         for parameter in listed {
             let parameter = document.resolve(parameter)?;
-            let name = text_of(parameter, "name").filter(|name| !name.is_empty()).ok_or("a parameter has no name")?;
+            let name = text_of(parameter, "name").filter(|name| !name.is_empty()).ok_or("parameter without a name")?;
             let location = text_of(parameter, "in").and_then(Location::from_name);
-            let location = location.ok_or_else(|| format!("nobody knows where `{}` stands", shown(name)))?;
+            let location = location.ok_or_else(|| format!("parameter `{}`: unknown `in`", shown(name)))?;
             if seen.insert((location, name)) && is_settable(location, name, written, security) {
                 found.push((location, name, parameter));
             }
@@ -259,7 +259,7 @@ fn read_parameters<'d>(
 }
 
 fn too_many_parameters() -> Reason {
-    format!("it has more than {MAX_PARAMETERS} parameters")
+    format!("more than {MAX_PARAMETERS} parameters")
 }
 
 /// Returns whether a model may set a parameter. Parameters that control the HTTP request or carry credentials are not
@@ -279,7 +279,7 @@ fn is_settable(location: Location, name: &str, written: &Written<'_>, security: 
 fn style(parameter: &Json, location: Location) -> Result<(Style, bool), Reason> {
     if parameter.get("schema").is_none() && parameter.get("content").is_some() {
         let is_json = json_content(parameter).is_some();
-        return if is_json { Ok((Style::Json, false)) } else { Err("a parameter is written in an unknown way".into()) };
+        return if is_json { Ok((Style::Json, false)) } else { Err("parameter with unsupported `content`".into()) };
     }
     let style = match text_of(parameter, "style") {
         Some(name) => Style::from_name(name),
@@ -292,7 +292,7 @@ fn style(parameter: &Json, location: Location) -> Result<(Style, bool), Reason> 
         Location::Cookie => *style == Style::Form,
         Location::Query => !matches!(style, Style::Simple | Style::Label | Style::Matrix),
     };
-    let style = style.filter(fits).ok_or("a parameter has a style that it cannot have")?;
+    let style = style.filter(fits).ok_or("parameter with an invalid `style`")?;
     let explode = parameter.get("explode").and_then(Json::as_bool).unwrap_or(style == Style::Form);
     Ok((style, explode))
 }
@@ -330,7 +330,7 @@ fn read_body<'d>(
         }
         (None, Some((_, media))) => (Body::Form { styles: form_styles(media) }, media),
         (None, None) if is_true(body, "required") => {
-            return Err("its body is neither JSON nor a form".to_owned());
+            return Err("the body is neither JSON nor a form".to_owned());
         }
         (None, None) => return Ok(None),
     };
@@ -354,14 +354,14 @@ fn read_path(path: &str, parameters: &[Parameter]) -> Result<Vec<Piece>, Reason>
     let mut pieces = Vec::new();
     let mut rest = path;
     while let Some((before, after)) = rest.split_once('{') {
-        let (name, after) = after.split_once('}').ok_or("its path has a brace that is not closed")?;
+        let (name, after) = after.split_once('}').ok_or("unclosed brace in the path")?;
         let of_path = |parameter: &Parameter| parameter.location == Location::Path && parameter.name == name;
         let index = parameters.iter().position(of_path);
-        let index = index.ok_or_else(|| format!("nothing says what `{}` in its path is", shown(name)))?;
+        let index = index.ok_or_else(|| format!("undeclared path parameter `{}`", shown(name)))?;
         pieces.extend([text(before), Piece::Parameter(index)]);
         rest = after;
     }
     pieces.push(text(rest));
     let example: String = pieces.iter().map(|piece| if let Piece::Text(text) = piece { text } else { "x" }).collect();
-    if is_straight(&example) { Ok(pieces) } else { Err("its path leads out of itself".to_owned()) }
+    if is_straight(&example) { Ok(pieces) } else { Err("the path contains `.` or `..` segments".to_owned()) }
 }

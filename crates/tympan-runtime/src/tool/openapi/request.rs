@@ -72,7 +72,7 @@ impl Operation {
         let known =
             |name: &String| name == BODY && self.body.is_some() || self.parameters.iter().any(|p| p.argument == *name);
         if let Some(unknown) = arguments.keys().find(|name| !known(name)) {
-            return Err(refused(unknown, "there is no such parameter".to_owned()));
+            return Err(refused(unknown, "unknown parameter".to_owned()));
         }
         let (mut query, mut headers, mut cookies) = (Vec::new(), vec![accept()], Vec::new());
         for parameter in self.parameters.iter().filter(|parameter| parameter.location != Location::Path) {
@@ -108,7 +108,7 @@ impl Operation {
         let pairs = pairs(&parameter.name, value, parameter.style, parameter.explode)?;
         match &self.security.place {
             Some(KeyPlace::Query(key)) if pairs.iter().any(|pair| pair.name == *key) => {
-                Err("it names the parameter of the key".to_owned())
+                Err("reserved for the API key".to_owned())
             }
             _ => Ok(pairs),
         }
@@ -136,20 +136,20 @@ impl Operation {
         let base = self.base.path().trim_end_matches('/');
         let whole = format!("{base}{path}");
         if !is_straight(&whole) {
-            return Err(refused("a value would lead to another path"));
+            return Err(refused("a value would change the path"));
         }
         let mut text = format!("{}{whole}", self.base.origin().ascii_serialization());
         if !query.is_empty() {
             text = format!("{text}?{}", joined(query));
         }
         if text.len() > MAX_ADDRESS {
-            return Err(refused("the address would be too long"));
+            return Err(refused("the URL would be too long"));
         }
-        let url = Url::parse(&text).map_err(|_| refused("the address cannot be written"))?;
+        let url = Url::parse(&text).map_err(|_| refused("invalid URL"))?;
         // The checks above should ensure this, but the request carries a key, so check again.
         let is_same = url.origin() == self.base.origin() && url.path() == whole && url.fragment().is_none();
         let is_plain = url.username().is_empty() && url.password().is_none();
-        if is_same && is_plain { Ok(url) } else { Err(refused("a value would lead to another address")) }
+        if is_same && is_plain { Ok(url) } else { Err(refused("a value would change the URL")) }
     }
 
     /// Returns whether the same request can safely be sent twice.
@@ -175,11 +175,11 @@ fn path_value(parameter: &Parameter, value: Option<&Json>) -> Result<String, Rea
     let texts: Vec<String> = texts(value);
     // An empty segment, or one with its own path, would call a different operation.
     if texts.is_empty() || texts.iter().any(String::is_empty) {
-        return Err("a part of the path cannot be empty".to_owned());
+        return Err("a path parameter cannot be empty".to_owned());
     }
     let climbs = |text: &String| text.split(['/', '\\', ';']).any(|segment| segment == "." || segment == "..");
     if texts.iter().any(climbs) {
-        return Err("a part of the path cannot be `.` or `..`".to_owned());
+        return Err("a path parameter cannot contain `.` or `..` segments".to_owned());
     }
     one(&parameter.name, value, parameter.style, parameter.explode, encode)
 }
@@ -200,7 +200,7 @@ fn header(parameter: &Parameter, value: &Json) -> Result<(String, String), Reaso
     let text = one(&parameter.name, value, parameter.style, parameter.explode, str::to_owned)?;
     let is_line = text.bytes().all(|byte| byte == b'\t' || (b' '..=b'~').contains(&byte));
     if !is_line || HeaderValue::from_str(&text).is_err() {
-        return Err("a header is one line of ASCII".to_owned());
+        return Err("a header must be one line of ASCII".to_owned());
     }
     Ok((parameter.name.to_ascii_lowercase(), text))
 }
@@ -210,7 +210,7 @@ fn body(how: &Body, value: &Json) -> Result<(String, Vec<u8>), Reason> {
         Body::Json { content_type } => return Ok((content_type.clone(), value.to_string().into_bytes())),
         Body::Form { styles } => styles,
     };
-    let map = value.as_object().ok_or("a form is a map")?;
+    let map = value.as_object().ok_or("a form must be a map")?;
     let mut all = Vec::new();
     for (name, value) in map.iter().filter(|(_, value)| !value.is_null()) {
         let own = styles.iter().find(|(of, ..)| of == name).map(|(_, style, explode)| (*style, *explode));

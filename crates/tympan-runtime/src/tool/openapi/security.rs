@@ -54,7 +54,7 @@ pub(super) fn of(document: Document<'_>, operation: &Json) -> Result<Security, R
         let mut names = choice.keys();
         match (names.next(), names.next()) {
             (None, _) => security.is_optional = true,
-            (Some(_), Some(_)) => why_not = Some("it needs several keys at once".to_owned()),
+            (Some(_), Some(_)) => why_not = Some("the operation needs several keys at once".to_owned()),
             (Some(name), None) => match place(document, name) {
                 Ok(place) => security.place = security.place.or(Some(place)),
                 Err(reason) => why_not = Some(reason),
@@ -70,7 +70,7 @@ pub(super) fn of(document: Document<'_>, operation: &Json) -> Result<Security, R
 fn place(document: Document<'_>, name: &str) -> Result<KeyPlace, Reason> {
     let schemes = document.root.pointer("/components/securitySchemes");
     let scheme = schemes.and_then(|schemes| schemes.get(name));
-    let scheme = scheme.ok_or_else(|| format!("it needs `{}`, which the document does not explain", shown(name)))?;
+    let scheme = scheme.ok_or_else(|| format!("unknown security scheme `{}`", shown(name)))?;
     let scheme = document.resolve(scheme)?;
     let kind = text_of(scheme, "type").unwrap_or_default();
     let field = || text_of(scheme, "name").filter(|name| !name.is_empty()).map(str::to_owned);
@@ -84,7 +84,7 @@ fn place(document: Document<'_>, name: &str) -> Result<KeyPlace, Reason> {
         ("apiKey", "cookie") => field().filter(|name| is_token(name)).map(KeyPlace::Cookie),
         _ => None,
     };
-    place.ok_or_else(|| format!("its way to prove who calls, `{}`, cannot be used", shown(name)))
+    place.ok_or_else(|| format!("unsupported security scheme `{}`", shown(name)))
 }
 
 /// Returns the name of a header that may contain a key.
@@ -140,8 +140,8 @@ impl KeyPlace {
 
 fn insert(request: &mut Request, name: HeaderName, value: &str) -> Result<()> {
     let mut value = HeaderValue::from_str(value).map_err(|_| {
-        Error::new(Kind::InvalidRequest, "the key has characters that HTTP does not allow")
-            .with_help("expected one line of printable ASCII; a key read from a file often ends with a line end")
+        Error::new(Kind::InvalidRequest, "the key contains characters that are not allowed in HTTP headers")
+            .with_help("use one line of printable ASCII; a key read from a file often ends with a line break")
     })?;
     value.set_sensitive(true);
     request.headers_mut().insert(name, value);

@@ -49,8 +49,8 @@ pub(super) fn plain(value: &Json) -> Result<String, Reason> {
     match value {
         Json::String(text) => Ok(text.clone()),
         Json::Bool(_) | Json::Number(_) => Ok(value.to_string()),
-        Json::Null => Err("null has no place there".to_owned()),
-        Json::Array(_) | Json::Object(_) => Err("lists and maps cannot stand in each other there".to_owned()),
+        Json::Null => Err("null is not supported here".to_owned()),
+        Json::Array(_) | Json::Object(_) => Err("nested lists and maps are not supported here".to_owned()),
     }
 }
 
@@ -126,7 +126,7 @@ pub(super) fn pairs(name: &str, value: &Json, style: Style, explode: bool) -> Re
 
 fn deep(name: &str, value: &Json, depth: usize, all: &mut Vec<Pair>) -> Result<(), Reason> {
     if depth > MAX_DEPTH {
-        return Err("it nests too deeply".to_owned());
+        return Err("nested too deeply".to_owned());
     }
     match value {
         Json::Object(map) => {

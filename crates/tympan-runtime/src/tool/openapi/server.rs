@@ -23,18 +23,18 @@ pub(super) fn base(document: Document<'_>, endpoint: Option<&Url>, address: Opti
     // Relative URLs are resolved against the URL of the document.
     let servers = listed(document.root, address.or(endpoint));
     let Some(first) = servers.first() else {
-        return Err(Error::new(Kind::ToolUnavailable, "the document does not say where its service is")
-            .with_help("write the address as `endpoint` in the tool's `connection`, or as `servers` in the document"));
+        return Err(Error::new(Kind::ToolUnavailable, "the document does not name a server")
+            .with_help("set `endpoint` in the tool's `connection`, or `servers` in the document"));
     };
     let Some(endpoint) = endpoint else { return Ok(first.clone()) };
     let Some(same) = servers.iter().find(|server| server.origin() == endpoint.origin()) else {
         let details = format_args!(
-            "its connection goes to {}, and its document to {}",
+            "the connection points to {}, but the document to {}",
             endpoint.origin().ascii_serialization(),
             first.origin().ascii_serialization()
         );
         return Err(Error::new(Kind::ToolMismatch, details)
-            .with_help("the document says where requests go: make both name the same scheme, host and port"));
+            .with_help("requests go to the server of the document; use the same scheme, host and port in both"));
     };
     Ok(if endpoint.path() == "/" { same.clone() } else { endpoint.clone() })
 }
@@ -45,7 +45,7 @@ pub(super) fn base_of(item: &Json, operation: &Json, base: &Url) -> Result<Url, 
         return Ok(base.clone());
     };
     let same = listed(own, Some(base)).into_iter().find(|server| server.origin() == base.origin());
-    same.ok_or_else(|| "it has a server of its own on another host".to_owned())
+    same.ok_or_else(|| "the operation has its own server on another host".to_owned())
 }
 
 /// Returns the servers at a level of the document that have valid URLs.
@@ -91,6 +91,12 @@ pub(super) fn check(base: &Url) -> Result<()> {
         return Ok(());
     }
     let host = shown(base.host_str().unwrap_or_default());
-    Err(Error::new(Kind::ToolUnavailable, format_args!("the address of the service at `{host}` is not plain"))
-        .with_help("expected one such as https://api.example.com/v1, without user, query and fragment"))
+    Err(Error::new(
+        Kind::ToolUnavailable,
+        format_args!(
+            "the URL of the server at `{host}` has a user, a query or a \
+        fragment"
+        ),
+    )
+    .with_help("write a URL such as https://api.example.com/v1"))
 }

@@ -73,7 +73,7 @@ impl Service {
         let mut service = Self { base, operations: Vec::new(), left_out: Vec::new() };
         for (index, written) in document.operations().enumerate() {
             if index == MAX_OPERATIONS {
-                return Err(unusable(&options.name, format_args!("it has more than {MAX_OPERATIONS} operations")));
+                return Err(unusable(&options.name, format_args!("more than {MAX_OPERATIONS} operations")));
             }
             let name = free_name(&written, &options.prefix, &mut names);
             if choice.takes(&written, &name) {
@@ -95,8 +95,8 @@ impl Service {
             Err(reason) => self.left_out.push(LeftOut { operation: written.label(), reason }),
         }
         if self.operations.len() > MAX_FUNCTIONS {
-            let details = format_args!("it has more than {MAX_FUNCTIONS} operations, and no model takes so many");
-            return Err(unusable(&options.name, details).with_help("name those that it may call: `operations: [...]`"));
+            let details = format_args!("more than {MAX_FUNCTIONS} operations, which is too many for a model");
+            return Err(unusable(&options.name, details).with_help("list the operations to offer: `operations: [...]`"));
         }
         Ok(())
     }
@@ -106,7 +106,7 @@ impl Service {
             return Ok(());
         }
         let why = self.left_out.first().map(|first| format!("; {}: {}", first.operation, first.reason));
-        Err(unusable(name, format_args!("it has no operation that can be called{}", why.unwrap_or_default())))
+        Err(unusable(name, format_args!("no usable operation{}", why.unwrap_or_default())))
     }
 
     /// Returns the base URL of the operations.
@@ -196,6 +196,6 @@ impl<'o> Choice<'o> {
             .map(|written| format!("`{}`", written.id().map_or_else(|| written.label(), shown)))
             .collect();
         let details = format_args!("{} has no operation `{}`", shown(self.name), shown(missing));
-        Err(Error::new(Kind::ToolMismatch, details).with_help(format!("it has {}", names.join(", "))))
+        Err(Error::new(Kind::ToolMismatch, details).with_help(format!("available operations: {}", names.join(", "))))
     }
 }

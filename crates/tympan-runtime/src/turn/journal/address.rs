@@ -31,10 +31,10 @@ impl Runtime {
             return Ok(());
         }
         let origin = url.origin().ascii_serialization();
-        let details = format_args!("the turn began at {origin}, which only its journal names");
+        let details = format_args!("the turn started with {origin}, an endpoint that is set only by its journal");
         Err(Error::new(Kind::UntrustedEndpoint, details).with_help(format!(
-            "to go on there, name the address again with `--base-url {then}` or RunOptions::base_url, or allow it with \
-             `--allow-endpoint {origin}` or RuntimeOptions::allow_endpoints"
+            "to continue there, pass the URL again with `--base-url {then}` or RunOptions::base_url, or allow it \
+                with `--allow-endpoint {origin}` or RuntimeOptions::allow_endpoints"
         )))
     }
 }

@@ -62,14 +62,14 @@ impl Fits {
         let options = || {
             let (then, now) = (self.options.as_object()?, now.options.as_object()?);
             let differs = now.iter().find(|(name, value)| then.get(*name) != Some(value));
-            differs.map(|(name, _)| format!("the turn's option `{name}` is another"))
+            differs.map(|(name, _)| format!("option `{name}` has changed since the turn started"))
         };
         let difference = if self.prompt != now.prompt {
-            Some("the prompt has changed since the turn began".to_owned())
+            Some("the prompt has changed since the turn started".to_owned())
         } else if self.messages != now.messages {
-            Some("the messages are not those that the turn began with".to_owned())
+            Some("the messages have changed since the turn started".to_owned())
         } else if self.tools != now.tools {
-            Some("the tools are not those that the turn began with".to_owned())
+            Some("the tools have changed since the turn started".to_owned())
         } else {
             options()
         };
@@ -80,7 +80,7 @@ impl Fits {
 /// Returns an error for a journal that does not match.
 pub(crate) fn mismatch(details: impl std::fmt::Display) -> Error {
     Error::new(Kind::JournalMismatch, details)
-        .with_help("resume with the prompt, the tools and the settings that the turn began with, or begin anew")
+        .with_help("resume with the prompt, tools and settings of the original run, or start a new turn")
 }
 
 fn hash(value: Json) -> String {

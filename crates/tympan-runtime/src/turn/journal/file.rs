@@ -101,7 +101,7 @@ struct FileWriter {
 impl JournalWriter for FileWriter {
     fn commit(&mut self, records: &[Vec<u8>]) -> Result<()> {
         let Some(mut file) = self.file.take() else {
-            return Err(unusable(&self.path, "an earlier write has failed"));
+            return Err(unusable(&self.path, "an earlier write failed"));
         };
         let mut bytes = Vec::new();
         for record in records {

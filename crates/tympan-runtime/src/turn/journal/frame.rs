@@ -53,7 +53,7 @@ impl Chain {
     /// Appends the line of a record.
     pub(super) fn write(&mut self, record: &[u8], out: &mut Vec<u8>) -> Result<()> {
         if record.len() > MAX_RECORD {
-            let details = format_args!("a record of {} bytes, where {MAX_RECORD} are allowed", record.len());
+            let details = format_args!("a record has {} bytes, at most {MAX_RECORD} allowed", record.len());
             return Err(Error::new(Kind::InvalidJournal, details));
         }
         out.extend(self.head(record).into_bytes());
@@ -117,7 +117,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Frames> {
             Next::Damaged if is_unwritten(&bytes[frames.end..]) => break,
             Next::Damaged => {
                 let (record, at) = (frames.records.len(), frames.end);
-                return Err(damaged(format_args!("at byte {at}, in its record {record}")));
+                return Err(damaged(format_args!("at byte {at}, in record {record}")));
             }
         }
     }
@@ -155,7 +155,7 @@ fn wrong_first_line(bytes: &[u8]) -> Error {
         return without_header();
     }
     let is_other_version = bytes.starts_with(ANY_VERSION.as_bytes());
-    let details = if is_other_version { "it is of another version, or damaged at byte 0" } else { "it is no journal" };
+    let details = if is_other_version { "written by another version, or damaged at byte 0" } else { "not a journal" };
     Error::new(Kind::InvalidJournal, details)
-        .with_help(format!("the first line of a journal that can be read here is `{}`", FIRST_LINE.trim_end()))
+        .with_help(format!("a journal that this version can read starts with the line `{}`", FIRST_LINE.trim_end()))
 }

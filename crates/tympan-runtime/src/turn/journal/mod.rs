@@ -112,8 +112,8 @@ impl Journal {
         #[cfg(feature = "sqlite")]
         return Ok(Self::sqlite(path));
         #[cfg(not(feature = "sqlite"))]
-        Err(Error::new(Kind::InvalidJournal, "this build cannot keep journals in SQLite databases")
-            .with_help("give the file another ending, or build with the feature `sqlite`"))
+        Err(Error::new(Kind::InvalidJournal, "this build does not support SQLite journals")
+            .with_help("use another file extension, or build with the `sqlite` feature"))
     }
 
     /// Creates a journal in a custom store.
@@ -148,33 +148,31 @@ impl Journal {
 
 /// Returns an error for a journal without a header, whose turn never started.
 pub(crate) fn without_header() -> Error {
-    Error::new(Kind::InvalidJournal, "its header is missing or cut off")
-        .with_help("without it nothing can be resumed: remove the file, and begin the turn anew")
+    Error::new(Kind::InvalidJournal, "the header is missing or truncated")
+        .with_help("the turn cannot be resumed without it: delete the file and start a new turn")
 }
 
 /// Returns an error for a damaged journal.
 fn damaged(place: impl fmt::Display) -> Error {
-    Error::new(Kind::InvalidJournal, format_args!("it is damaged {place}")).with_help(
-        "its bytes have changed since they were written: take a copy from before that, or begin the turn anew",
-    )
+    Error::new(Kind::InvalidJournal, format_args!("the journal is damaged {place}"))
+        .with_help("the file has been modified: restore a backup, or start a new turn")
 }
 
 /// Returns an error for a new journal whose file already exists.
 fn exists(path: &Path) -> Error {
-    Error::new(Kind::InvalidJournal, format_args!("`{}` is there already", path.display()))
-        .with_help("resume the turn that it tells of, or name a file that is not there yet")
+    Error::new(Kind::InvalidJournal, format_args!("`{}` already exists", path.display()))
+        .with_help("resume its turn, or choose a path that does not exist")
 }
 
 /// Returns an error for a journal that another writer has opened.
 fn busy(path: &Path) -> Error {
-    Error::new(Kind::JournalBusy, format_args!("somebody else writes to `{}`", path.display()))
-        .with_help("another process goes through this turn: wait for it, or end it")
+    Error::new(Kind::JournalBusy, format_args!("another process is writing to `{}`", path.display()))
+        .with_help("wait for the other process to finish, or stop it")
 }
 
 /// Returns an error for a journal that has reached its size limit and could not be read if it grew.
 fn full(path: &Path) -> Error {
-    unusable(path, format_args!("it would have more than {MAX_BYTES} bytes"))
-        .with_help("begin a turn with a journal of its own")
+    unusable(path, format_args!("larger than {MAX_BYTES} bytes")).with_help("start a new turn with its own journal")
 }
 
 /// Returns an error for an unusable file.

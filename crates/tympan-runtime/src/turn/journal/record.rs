@@ -119,7 +119,8 @@ pub(crate) struct Started {
 /// Parses a record. Its checksum has been verified, so if it does not parse, a different version wrote it.
 pub(crate) fn parsed<T: DeserializeOwned>(record: &[u8], number: usize) -> Result<T> {
     // The message of a serde error may quote the record, so it is not included.
-    let place =
-        |error: serde_json::Error| format!("in its record {number}, column {}, or of another version", error.column());
+    let place = |error: serde_json::Error| {
+        format!("in record {number}, column {}, or written by another version", error.column())
+    };
     serde_json::from_slice(record).map_err(|error| damaged(place(error)))
 }

@@ -67,10 +67,10 @@ impl SqliteStore {
     fn check_file(&self) -> Result<()> {
         let metadata = fs::metadata(&self.path).map_err(|error| unusable(&self.path, error))?;
         if !metadata.is_file() {
-            return Err(unusable(&self.path, "it is not a regular file"));
+            return Err(unusable(&self.path, "not a regular file"));
         }
         if metadata.len() > MAX_BYTES {
-            return Err(unusable(&self.path, format_args!("it has more than {MAX_BYTES} bytes")));
+            return Err(unusable(&self.path, format_args!("larger than {MAX_BYTES} bytes")));
         }
         Ok(())
     }
@@ -164,19 +164,19 @@ fn read(connection: &Connection, path: &Path) -> Result<(Stored, i64, Chain)> {
     match kind {
         (0, 0, 0) => return Err(without_header()),
         (APPLICATION, VERSION, _) => {}
-        _ => return Err(unusable(path, "it is another database than a journal, or damaged")),
+        _ => return Err(unusable(path, "not a journal database, or damaged")),
     }
     let (mut chain, mut count, mut stored) = (Chain::begin(), 0, Stored::default());
     for (number, record, sum) in rows {
         chain.add(&record);
         if number != count || sum != chain.sum() {
-            return Err(damaged(format_args!("in its record {count}")));
+            return Err(damaged(format_args!("in record {count}")));
         }
         count += 1;
         stored.records.push(record);
     }
     if head != Some((count, chain.sum().to_owned())) {
-        return Err(damaged(format_args!("after its record {count}")));
+        return Err(damaged(format_args!("after record {count}")));
     }
     Ok((stored, count, chain))
 }
@@ -199,7 +199,7 @@ struct SqliteWriter {
 impl JournalWriter for SqliteWriter {
     fn commit(&mut self, records: &[Vec<u8>]) -> Result<()> {
         let Some(mut connection) = self.connection.take() else {
-            return Err(unusable(&self.path, "an earlier write has failed"));
+            return Err(unusable(&self.path, "an earlier write failed"));
         };
         let mut committed = || {
             let transaction = connection.transaction()?;
@@ -219,11 +219,11 @@ mod tests {
     #[test]
     fn rows_that_were_changed_or_taken_out_are_noticed() {
         for (change, place) in [
-            ("UPDATE records SET record = x'7b20' WHERE number = 1", "in its record 1"),
-            ("DELETE FROM records WHERE number = 1", "in its record 1"),
-            ("DELETE FROM records WHERE number = 2", "after its record 2"),
-            ("DELETE FROM head", "after its record 3"),
-            ("PRAGMA user_version = 2", "another database than a journal"),
+            ("UPDATE records SET record = x'7b20' WHERE number = 1", "in record 1"),
+            ("DELETE FROM records WHERE number = 1", "in record 1"),
+            ("DELETE FROM records WHERE number = 2", "after record 2"),
+            ("DELETE FROM head", "after record 3"),
+            ("PRAGMA user_version = 2", "not a journal database"),
         ] {
             let folder = tempfile::tempdir().expect("a folder");
             let store = SqliteStore::new(folder.path().join("turn.db"));

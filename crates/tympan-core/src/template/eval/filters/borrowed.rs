@@ -89,11 +89,11 @@ fn call(name: &str, arguments: &[MjValue]) -> Result<MjValue> {
     let environment = Environment::new();
     environment.empty_state().apply_filter(name, arguments).map_err(|error| {
         let reason = match error.kind() {
-            ErrorKind::TooManyArguments => "is given an argument that it does not take",
-            ErrorKind::MissingArgument => "lacks an argument",
-            _ => "cannot be applied to these values",
+            ErrorKind::TooManyArguments => "unexpected argument",
+            ErrorKind::MissingArgument => "missing argument",
+            _ => "unsupported values",
         };
-        Error::new(Kind::InvalidOperation, format_args!("the filter `{name}` {reason}"))
+        Error::new(Kind::InvalidOperation, format_args!("filter `{name}`: {reason}"))
     })
 }
 
@@ -104,7 +104,7 @@ pub(crate) fn str_format<'a>(eval: &mut Eval<'a>, value: &Value<'a>, args: &Argu
     let arguments = converted(eval, args.positional.iter(), args)?;
     let style = minijinja::formatting::FormatStyle::StrFormat;
     let text = minijinja::formatting::format(style, value.as_str().unwrap_or_default(), &arguments)
-        .map_err(|_| Error::new(Kind::InvalidOperation, "`format` cannot be applied to these values"))?;
+        .map_err(|_| Error::new(Kind::InvalidOperation, "filter `format`: unsupported values"))?;
     Ok(Value::string(text, origin))
 }
 

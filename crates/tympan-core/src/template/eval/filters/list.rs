@@ -26,7 +26,7 @@ pub(super) fn apply<'a>(
         "length" | "count" => match value.len() {
             Some(len) => Ok(Value::int(len as i128, value.whole_origin())),
             None if value.is_undefined() => Ok(Value::int(0, value.origin)),
-            None => Err(params.fail(format_args!("needs a string, a list or a map, not {}", value.kind().name()))),
+            None => Err(params.fail(format_args!("expected a string, list or map, found {}", value.kind().name()))),
         },
         "join" => join(eval, &value, params),
         "first" | "last" => end(eval, name, &value),
@@ -37,7 +37,7 @@ pub(super) fn apply<'a>(
         "reverse" => reverse(eval, &value, params),
         "items" => match eval.entries(&value)? {
             Some(pairs) => pair_list(eval, pairs, ListKind::Iterable, eval.keys_origin(&value)),
-            None => Err(params.fail(format_args!("needs a map, not {}", value.kind().name()))),
+            None => Err(params.fail(format_args!("expected a map, found {}", value.kind().name()))),
         },
         "attr" => {
             let key = params.required("name")?;
@@ -171,7 +171,7 @@ fn reverse<'a>(eval: &mut Eval<'a>, value: &Value<'a>, params: &Params<'_, 'a>) 
         return Ok(value.clone());
     }
     if !matches!(value.kind(), ValueKind::Sequence | ValueKind::Iterable | ValueKind::Map) {
-        return Err(params.fail(format_args!("needs a string, a list or a map, not {}", value.kind().name())));
+        return Err(params.fail(format_args!("expected a string, list or map, found {}", value.kind().name())));
     }
     let (mut items, shape) = elements(eval, value)?;
     items.reverse();
@@ -258,7 +258,7 @@ fn dict_sort<'a>(
     let by_value = params.named("by").is_some_and(|by| by.as_str() == Some("value"));
     let is_reversed = params.named_flag("reverse");
     let Some(pairs) = eval.entries(value)?.filter(|_| value.kind() == ValueKind::Map) else {
-        return Err(params.fail(format_args!("needs a map, not {}", value.kind().name())));
+        return Err(params.fail(format_args!("expected a map, found {}", value.kind().name())));
     };
     let mut meter = eval.budget.meter();
     let sorted = sort_by(pairs, &mut |a: &(Value<'a>, Value<'a>), b| {
@@ -345,7 +345,7 @@ fn groups<'a>(keyed: Vec<(Value<'a>, Value<'a>)>, compare: Compare<'_, 'a>) -> V
 
 fn chunks<'a>(eval: &mut Eval<'a>, name: &str, value: &Value<'a>, params: &mut Params<'_, 'a>) -> Result<Value<'a>> {
     let count = params.count("count")?.filter(|count| as_count(count) > 0);
-    let count = count.ok_or_else(|| params.fail("needs a count of at least 1"))?;
+    let count = count.ok_or_else(|| params.fail("`count` must be at least 1"))?;
     let origin = count.origin;
     let count = as_count(&count);
     let filler = params.next("fill_with").filter(|filler| !filler.is_none() && !filler.is_undefined());
@@ -398,7 +398,7 @@ fn map<'a>(eval: &mut Eval<'a>, value: &Value<'a>, params: &mut Params<'_, 'a>) 
     let (items, shape) = elements(eval, value)?;
     for item in items {
         if item.is_undefined() && !eval.lenient && !crate::template::eval::filters::accepts_undefined(&filter) {
-            return Err(Error::new(Kind::UndefinedVariable, "an element of the list that `map` is applied to"));
+            return Err(Error::new(Kind::UndefinedVariable, "an element of the list passed to `map`"));
         }
         eval.budget.step(1 + rest.values().count())?;
         mapped.push(super::apply(eval, &filter, item, rest.clone())?.also(name.whole_origin()));
@@ -443,7 +443,7 @@ fn sum<'a>(eval: &mut Eval<'a>, value: &Value<'a>, params: &mut Params<'_, 'a>) 
             continue;
         }
         if total.kind() == ValueKind::Number && !matches!(item.kind(), ValueKind::Number | ValueKind::Bool) {
-            return Err(params.fail(format_args!("adds numbers, not {}", item.kind().name())));
+            return Err(params.fail(format_args!("expected numbers, found {}", item.kind().name())));
         }
         total = ops::arithmetic(BinaryOp::Add, &total, &item, &mut eval.budget)?;
     }

@@ -140,12 +140,12 @@ pub(crate) fn unknown(name: &str, origin: Origin) -> Error {
 
 pub(crate) fn unknown_name(kind: Kind, name: &str, origin: Origin, known: &[&str]) -> Error {
     if !origin.is_author() {
-        return Error::new(kind, "an input names one that does not exist");
+        return Error::new(kind, "the name comes from an input and does not exist");
     }
     let error = Error::new(kind, shown(name));
     match suggestion(name, known) {
         Some(likely) => error.with_help(format!("did you mean `{likely}`?")),
-        None => error.with_help(format!("there are: {}", known.join(", "))),
+        None => error.with_help(format!("available: {}", known.join(", "))),
     }
 }
 

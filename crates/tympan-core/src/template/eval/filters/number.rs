@@ -12,7 +12,7 @@ pub(super) fn apply<'a>(name: &str, value: &Value<'a>, params: &mut Params<'_, '
             Repr::Float(float) => Ok(Value::float(float.abs(), origin)),
             Repr::Int(_) | Repr::Big(_) => match value.as_int().and_then(i128::checked_abs) {
                 Some(int) => Ok(Value::int(int, origin)),
-                None => Err(params.fail("has no result for this number")),
+                None => Err(params.fail("the result is out of range")),
             },
             _ => Err(not_a_number(params, value)),
         },
@@ -24,7 +24,7 @@ pub(super) fn apply<'a>(name: &str, value: &Value<'a>, params: &mut Params<'_, '
 }
 
 fn not_a_number(params: &Params<'_, '_>, value: &Value<'_>) -> crate::error::Error {
-    params.fail(format_args!("needs a number, not {}", value.kind().name()))
+    params.fail(format_args!("expected a number, found {}", value.kind().name()))
 }
 
 fn int<'a>(value: &Value<'a>, origin: Origin, params: &mut Params<'_, 'a>) -> Result<Value<'a>> {
@@ -44,7 +44,7 @@ fn int<'a>(value: &Value<'a>, origin: Origin, params: &mut Params<'_, 'a>) -> Re
     match (parsed, default) {
         (Some(int), _) => Ok(Value::int(int, origin)),
         (None, Some(default)) => Ok(default.also(origin)),
-        (None, None) => Err(params.fail("cannot read a whole number in this value; give it a default: `int(0)`")),
+        (None, None) => Err(params.fail("cannot convert the value to an integer").with_help("add a default: `int(0)`")),
     }
 }
 
@@ -85,7 +85,7 @@ fn float<'a>(value: &Value<'a>, origin: Origin, params: &mut Params<'_, 'a>) -> 
     match (parsed, default) {
         (Some(float), _) => Ok(Value::float(float, origin)),
         (None, Some(default)) => Ok(default.also(origin)),
-        (None, None) => Err(params.fail("cannot read a number in this value; give it a default: `float(0)`")),
+        (None, None) => Err(params.fail("cannot convert the value to a number").with_help("add a default: `float(0)`")),
     }
 }
 
@@ -94,13 +94,13 @@ fn round<'a>(value: &Value<'a>, origin: Origin, params: &mut Params<'_, 'a>) -> 
         Some(precision) => precision
             .as_int()
             .and_then(|precision| i32::try_from(precision).ok())
-            .ok_or_else(|| params.fail("takes a whole number for `precision`"))?,
+            .ok_or_else(|| params.fail("`precision` must be an integer"))?,
         None => 0,
     };
     let method = params.next("method");
     let method = method.as_ref().and_then(Value::as_str).unwrap_or("common");
     if !matches!(method, "common" | "ceil" | "floor") {
-        return Err(params.fail("takes \"common\", \"ceil\" or \"floor\" for `method`"));
+        return Err(params.fail("`method` must be \"common\", \"ceil\" or \"floor\""));
     }
     match &value.repr {
         Repr::Int(_) | Repr::Big(_) if precision >= 0 => Ok(value.clone()),

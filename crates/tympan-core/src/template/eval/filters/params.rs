@@ -44,7 +44,7 @@ impl<'f, 'a> Params<'f, 'a> {
     }
 
     pub(super) fn required(&mut self, name: &str) -> Result<Value<'a>> {
-        self.next(name).ok_or_else(|| self.fail(format!("needs the argument `{name}`")))
+        self.next(name).ok_or_else(|| self.fail(format!("missing argument `{name}`")))
     }
 
     /// Takes a boolean argument. If it is missing or none, it is false.
@@ -63,11 +63,11 @@ impl<'f, 'a> Params<'f, 'a> {
         if is_count && value.kind() != ValueKind::Bool {
             return Ok(Some(value));
         }
-        Err(self.fail(format!("takes a whole number for `{name}`, not {}", value.kind().name())))
+        Err(self.fail(format!("`{name}`: expected an integer, found {}", value.kind().name())))
     }
 
     pub(super) fn fail(&self, details: impl std::fmt::Display) -> Error {
-        Error::new(Kind::InvalidOperation, format_args!("the filter `{}` {details}", self.filter))
+        Error::new(Kind::InvalidOperation, format_args!("filter `{}`: {details}", self.filter))
     }
 
     /// Returns an error if an argument is left.
@@ -75,7 +75,7 @@ impl<'f, 'a> Params<'f, 'a> {
         if self.positional.len() == 0 && self.named.is_empty() {
             return Ok(());
         }
-        Err(self.fail("is given an argument that it does not take"))
+        Err(self.fail("unexpected argument"))
     }
 }
 

@@ -89,7 +89,7 @@ fn is_operator(word: &[u8]) -> bool {
 }
 
 fn too_deep() -> Error {
-    let details = format!("the template nests deeper than {MAX_DEPTH} levels here");
+    let details = format!("the template is nested more than {MAX_DEPTH} levels deep");
     Error::new(Kind::LimitExceeded, details)
         .with_help("split long chains of operators, filters or elif with {% set %}, or use a dict or a list")
 }

@@ -39,8 +39,8 @@ pub(crate) fn compile(source: &str, options: Options<'_>) -> Result<Tree> {
     // minijinja counts columns in 16 bits. With overflow checks, reporting an error beyond that panics. The code is
     // pure up to that point, so catching the panic leaves no partial state behind.
     std::panic::catch_unwind(|| parse(source, options)).unwrap_or_else(|_| {
-        let details = "the template does not parse, in a line of more than 65,534 characters";
-        Err(Error::new(Kind::TemplateSyntax, details).with_help("break the line up to see where"))
+        let details = "cannot parse a line of more than 65,534 characters";
+        Err(Error::new(Kind::TemplateSyntax, details).with_help("break up the line to see the position of the error"))
     })
 }
 
@@ -68,7 +68,7 @@ fn syntax_config(options: Options<'_>) -> Result<SyntaxConfig> {
 
 /// Converts a syntax error of minijinja. Its messages only quote the template, never a value.
 fn syntax_error(error: &minijinja::Error, source: &str) -> Error {
-    let details = error.detail().unwrap_or("the template does not parse");
+    let details = error.detail().unwrap_or("cannot parse the template");
     let range = error.range().unwrap_or(0..0);
     // The lexer treats an unknown character as one byte, so the range may end inside a character.
     let (start, mut end) = (source.floor_char_boundary(range.start), range.end.min(source.len()));

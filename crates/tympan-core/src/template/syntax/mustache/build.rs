@@ -51,7 +51,7 @@ impl<'s> Builder<'s> {
 
     pub(super) fn finish(mut self) -> Result<Tree> {
         if let Some(open) = self.open.pop() {
-            let details = format!("the section `{}` is not closed", open.name);
+            let details = format!("section `{}` is not closed", open.name);
             let help = format!("close it with a `/{}` tag", open.name);
             return Err(syntax_error(details, open.span).with_help(help));
         }
@@ -73,10 +73,10 @@ impl<'s> Builder<'s> {
     fn open(&mut self, tag: &Tag<'s>) -> Result<()> {
         let value = self.lookup(tag)?;
         if self.open.len() == MAX_DEPTH {
-            let details = format!("the template nests deeper than {MAX_DEPTH} levels here");
+            let details = format!("the template is nested more than {MAX_DEPTH} levels deep");
             return Err(Error::new(Kind::LimitExceeded, details)
                 .at(tag.span)
-                .with_help("dotted names reach into objects without a section for each level"));
+                .with_help("use dotted names instead of one section per level"));
         }
         let inverted = tag.kind == TagKind::Inverted;
         let outer = self.leaves.replace_block(Block::new());
@@ -91,12 +91,12 @@ impl<'s> Builder<'s> {
     fn close(&mut self, tag: &Tag<'s>) -> Result<()> {
         let name = check_name(tag)?;
         let Some(Open { name: expected, value, inverted, outer, .. }) = self.open.pop() else {
-            let details = format!("the section `{name}` is closed here, but no section is open");
+            let details = format!("found the end of section `{name}`, but no section is open");
             return Err(syntax_error(details, tag.span).with_help("remove the tag, or open the section before it"));
         };
         if name != expected {
-            let details = format!("expected the end of the section `{expected}`, found the end of `{name}`");
-            let help = format!("close `{expected}` first: sections end in the reverse order of their beginnings");
+            let details = format!("expected the end of section `{expected}`, found the end of `{name}`");
+            let help = format!("close `{expected}` first: the section opened last is closed first");
             return Err(syntax_error(details, tag.span).with_help(help));
         }
         if !inverted {
@@ -114,8 +114,8 @@ impl<'s> Builder<'s> {
         let (first, rest) = match name.strip_prefix('.') {
             Some(rest) if self.contexts > 0 => ("", rest),
             Some("") => {
-                let details = "`.` means the item of the section around it, but there is none here";
-                return Err(syntax_error(details, tag.span).with_help("name an input, or put the tag into a section"));
+                let details = "`.` is only defined inside a section";
+                return Err(syntax_error(details, tag.span).with_help("name an input, or move the tag into a section"));
             }
             // Outside of sections, the innermost context is the set of inputs.
             Some(name) => split_name(name),
@@ -137,18 +137,18 @@ fn split_name(name: &str) -> (&str, &str) {
 fn check_name<'s>(tag: &Tag<'s>) -> Result<&'s str> {
     let name = tag.name;
     if name.is_empty() {
-        return Err(syntax_error("a tag has no name", tag.span)
-            .with_help("name an input; to write the delimiters as text, choose others, as in {{=<% %>=}}"));
+        return Err(syntax_error("tag without a name", tag.span)
+            .with_help("add the name of an input; to write the delimiters as text, change them, as in {{=<% %>=}}"));
     }
     let span = Span::new(tag.name_at, tag.name_at + name.len());
     if name.contains(char::is_whitespace) {
         return Err(syntax_error(format!("expected a name, found `{name}`"), span)
-            .with_help("Mustache has names and no expressions, filters or helpers; Jinja templates have them"));
+            .with_help("Mustache has no expressions, filters or helpers; use a Jinja template for those"));
     }
     let parts = name.strip_prefix('.').unwrap_or(name);
     if name != "." && parts.split('.').any(str::is_empty) {
-        return Err(syntax_error(format!("the name `{name}` has an empty part"), span)
-            .with_help("write one dot between two parts"));
+        return Err(syntax_error(format!("name `{name}` has an empty part"), span)
+            .with_help("write a single dot between parts"));
     }
     Ok(name)
 }
@@ -157,5 +157,5 @@ fn excluded(feature: &str, tag: &Tag<'_>) -> Error {
     let details = format!("{feature} (`{}`)", tag.name);
     Error::new(Kind::ExcludedFeature, details)
         .at(tag.span)
-        .with_help("a prompt is one file: write the text here, or hand it in as an input that is declared trusted")
+        .with_help("put the text into this file, or pass it as an input that is declared trusted")
 }

@@ -151,8 +151,8 @@ impl<'s> Scanner<'s> {
 
     fn unclosed(&self, mark: &str, span: Span) -> crate::error::Error {
         let Self { open, close, .. } = self;
-        let details = format!("a tag is not closed: `{mark}{close}` is missing");
-        let help = format!("close the tag; to write `{open}` as text, choose other delimiters, as in {{{{=<% %>=}}}}");
+        let details = format!("tag is not closed: missing `{mark}{close}`");
+        let help = format!("close the tag; to write `{open}` as text, change the delimiters, as in {{{{=<% %>=}}}}");
         syntax_error(details, span).with_help(help)
     }
 
@@ -169,7 +169,6 @@ fn delimiters<'s>(tag: &Tag<'s>) -> Result<(&'s str, &'s str)> {
     {
         return Ok((open, close));
     }
-    let details =
-        "a delimiter tag needs an opening and a closing delimiter, with a space between them and no `=` in them";
-    Err(syntax_error(details, tag.span).with_help("write it like {{=<% %>=}}"))
+    let details = "expected an opening and a closing delimiter, separated by a space and without `=`";
+    Err(syntax_error(details, tag.span).with_help("write it as {{=<% %>=}}"))
 }

@@ -415,7 +415,7 @@ fn refused(statement: &ast::Stmt<'_>) -> Error {
         ast::Stmt::FromImport(node) => excluded("import", node.span()),
         ast::Stmt::Extends(node) => excluded("extends", node.span()),
         ast::Stmt::Include(node) => excluded("include", node.span()),
-        _ => Error::new(Kind::TemplateSyntax, "a template inside a template"),
+        _ => Error::new(Kind::TemplateSyntax, "unexpected template inside a template"),
     }
 }
 
@@ -423,5 +423,5 @@ fn excluded(feature: &str, span: MjSpan) -> Error {
     let details = format!("`{feature}`");
     Error::new(Kind::ExcludedFeature, details)
         .at(place(span).into())
-        .with_help("a prompt is one file: write the text here, or hand it in as an input that is declared trusted")
+        .with_help("put the text into this file, or pass it as an input that is declared trusted")
 }
