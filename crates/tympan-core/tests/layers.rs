@@ -44,7 +44,7 @@ fn modules(crate_name: &str) -> BTreeMap<Vec<String>, String> {
 fn module_of(root: &Path, path: &Path) -> Option<Vec<String>> {
     let inner: PathBuf = path.strip_prefix(root).expect("below the root").with_extension("");
     let mut parts: Vec<String> = inner.iter().map(|part| part.to_string_lossy().into_owned()).collect();
-    if path.extension()? != "rs" || parts == ["lib"] || parts.last()? == "tests" || parts.last()? == "generated" {
+    if path.extension()? != "rs" || parts == ["lib"] || parts.last()? == "tests" {
         return None;
     }
     if parts.last()? == "mod" {

@@ -32,6 +32,9 @@ pub mod trace;
 #[cfg(feature = "agent")]
 pub mod turn;
 
+/// The boxed future that the traits [`Tool`](tool::Tool), [`ToolHandler`](tool::ToolHandler) and `Provider` return.
+#[cfg(feature = "agent")]
+pub use futures_util::future::BoxFuture;
 pub use host::pipeline::{
     default_runtime, parse, parse_async, prepare, prepare_async, render, render_async, validate_inputs,
 };

@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use super::Prompt;
 use super::directive_inputs as directive;
-use super::render::is_split;
 use crate::chat::marker;
 use crate::chat::rendered::{InputInfo, InputTable};
 use crate::error::{Error, Result};
-use crate::spec::{DIRECTIVE, PromptKind};
+use crate::spec::{DIRECTIVE, PromptKind, PromptSpec};
 use crate::template::{CompileOptions, Syntax, Template};
 use crate::text::source::Span;
 
@@ -96,4 +95,9 @@ impl Prompt {
     pub(crate) fn locate_span(&self, index: usize, span: Span) -> Span {
         self.arms[index].placement.locate(&self.source, self.arm_source(index), span)
     }
+}
+
+/// Returns whether role markers split the text into messages.
+pub(super) fn is_split(spec: &PromptSpec) -> bool {
+    spec.template.parser == "prompty"
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::Prompt;
-use super::compile::Compiled;
+use super::compile::{Compiled, is_split};
 use super::directive_inputs as directive;
 use super::inputs::IntoInputs;
 use crate::chat::guard::Guard;
@@ -18,7 +18,7 @@ use crate::chat::{self, Place};
 use crate::error::{Error, Kind, Result};
 use crate::spec::role::Role;
 use crate::spec::schema::{Property, PropertyKind};
-use crate::spec::{CacheMode, DIRECTIVE, ONE_MESSAGE, PromptSpec};
+use crate::spec::{CacheMode, DIRECTIVE, ONE_MESSAGE};
 use crate::template::input::{InputMap, InputRef};
 use crate::template::{EvalOptions, InputValue, Limits, Output};
 
@@ -282,11 +282,6 @@ impl Prompt {
             None => error,
         }
     }
-}
-
-/// Returns whether role markers split the text into messages.
-pub(super) fn is_split(spec: &PromptSpec) -> bool {
-    spec.template.parser == "prompty"
 }
 
 /// Returns whether a rich input is on the line of a role marker, where it would become neither text nor messages.
