@@ -95,7 +95,8 @@ test("what a renderer or a parser throws comes back as itself, both ways", async
 test("a renderer answers at once, with text", async () => {
   for (const wrong of [async () => "late", () => 7, () => undefined]) {
     const runtime = withRenderer(wrong);
-    const refused = { code: "invalid_input", message: 'Invalid input: renderer "shout": expected a string as the return value' };
+    const message = 'Invalid input: renderer "shout": expected a string as the return value';
+    const refused = { code: "invalid_input", message };
     assert.throws(() => runtime.render(shouting), refused);
     await assert.rejects(runtime.renderAsync(shouting), refused);
   }

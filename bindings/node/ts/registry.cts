@@ -132,7 +132,9 @@ export class Registry {
     const asked = decode<{ name: string; template: string; inputs: Record<string, unknown> }>(text);
     if (kind === "renderer") {
       const made = this.renderer.get(asked.name)!(asked.template, asked.inputs);
-      if (typeof made !== "string") throw invalid(`renderer ${JSON.stringify(asked.name)}: expected a string as the return value`, SYNC);
+      if (typeof made !== "string") {
+        throw invalid(`renderer ${JSON.stringify(asked.name)}: expected a string as the return value`, SYNC);
+      }
       return encode(made, "text");
     }
     const made = this.parser.get(asked.name)!(Prompt[NATIVE](prompt!, false), Rendered[NATIVE](rendered!));

@@ -83,7 +83,10 @@ export function validated(schema: StandardSchema, inputs: unknown): unknown {
   if (!("then" in result)) return accepted(result);
   // Nobody waits for this promise, so ignore its rejection.
   result.then(undefined, () => {});
-  throw invalid("inputs: expected a synchronous validator", "use renderAsync, prepareAsync, invoke or turn, which await it");
+  throw invalid(
+    "inputs: expected a synchronous validator, found an asynchronous one",
+    "use renderAsync, prepareAsync, invoke or turn instead",
+  );
 }
 
 /** Validates inputs, also with an async validator. */
@@ -153,6 +156,6 @@ export function covering(validator: unknown, required: readonly string[]): Stand
     code: "validation_uncovered",
     class: "ValueError",
     message: `Missing validation: ${reason} ${names}`,
-    help: "pass { validator: schema }, such as a Zod object, with these fields; or { validator: false } if they are validated elsewhere",
+    help: "pass { validator: schema } with these fields; or { validator: false } if they are validated elsewhere",
   });
 }

@@ -311,12 +311,12 @@ def test_the_exception_of_a_provider_is_itself(runtime: tympan.Runtime, provider
 @pytest.mark.parametrize(
     ("reply", "complaint"),
     [
-        (7, "no map"),
-        (["a"], "no map"),
+        (7, "expected a map"),
+        (["a"], "expected a map"),
         ({"txet": "a"}, "txet"),
-        ({"text": ["hunter2"]}, "should have a string"),
+        ({"text": ["hunter2"]}, "expected a string"),
         (iter([{"type": "word"}]), "word"),
-        (iter([{"type": "text", "text": ["hunter2"]}]), "should have a string"),
+        (iter([{"type": "text", "text": ["hunter2"]}]), "expected a string"),
     ],
 )
 def test_what_is_no_answer_is_refused(runtime: tympan.Runtime, reply: Any, complaint: str) -> None:
@@ -460,7 +460,11 @@ def test_a_handler_makes_tools_of_declarations(runtime: tympan.Runtime, kind: st
 
 def test_a_handler_that_makes_no_tools_is_refused(runtime: tympan.Runtime) -> None:
     prompt = weather_prompt(runtime, {"name": "all", "kind": "station"})
-    for made, complaint in [(7, "returns a list"), ([len], "a list of tools"), ([7], "tool: expected a function")]:
+    for made, complaint in [
+        (7, "expected a list as the return value"),
+        ([len], "expected a list of tools"),
+        ([7], "tool: expected a function"),
+    ]:
         runtime.register_tool_handler("station", lambda declared, inputs: made)  # type: ignore[arg-type, return-value]
         with pytest.raises(tympan.TympanValueError, match=complaint):
             runtime.turn(prompt, {"name": "a"})

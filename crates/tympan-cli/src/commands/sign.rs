@@ -33,8 +33,8 @@ pub(super) fn run(args: &SignArgs, quiet: bool) -> Result<(), Failure> {
         output::print(&format!("{}: signed with {}; {covers}\n", visible_line(&name), key.public_key().fingerprint()))?;
     }
     if form == Form::Rye && !quiet {
-        let note = "note: a Rye signature does not cover the steps, which the model follows; use `--whole-file` to cover \
-                them\n";
+        let note = "note: a Rye signature does not cover the steps, which the model follows; use `--whole-file` to \
+                    cover them\n";
         output::print_error(note);
     }
     Ok(())
