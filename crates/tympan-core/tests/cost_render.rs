@@ -307,7 +307,7 @@ fn rows() -> Vec<(String, &'static Shape)> {
 
 /// Returns the names that the engine suggests for an unknown name.
 fn known(template: &str) -> Vec<String> {
-    let error = prompt(template).render(&Inputs::new()).expect_err("there is no such name");
+    let error = prompt(template).render(Inputs::new()).expect_err("there is no such name");
     let help = error.help().expect("it says what there is").to_owned();
     help.trim_start_matches("available: ").split(", ").map(str::to_owned).collect()
 }

@@ -127,7 +127,7 @@ const REQUESTS: &[Row] = &[
             let document = document.expect("it is a prompt");
             let prompt = Prompt::from_document(document.spec, source, document.body.start, Vec::new());
             Box::new(move || {
-                let rendered = prompt.render_with(&Inputs::new(), &RenderOptions::default()).expect("it renders");
+                let rendered = prompt.render_with(Inputs::new(), &RenderOptions::default()).expect("it renders");
                 let messages = prompt.messages(rendered).expect("it has messages");
                 assert!(encode(&prompt, &messages, &EncodeOptions::default()).is_ok());
             })

@@ -114,9 +114,9 @@ fn templates_see_what_is_declared_and_no_more() {
     let text = "{name: a, role: user, body: '{% if x is defined %}{% set y = 1 %}{% endif %}{{ y }}', \
                 variables: {x: {type: string, trusted: true}}}";
     let prompt = Prompt::from_yaml(text).expect("it is sound");
-    let error = prompt.render(&json!({"y": "forged"})).expect_err("y is not the caller's to set");
+    let error = prompt.render(json!({"y": "forged"})).expect_err("y is not the caller's to set");
     assert_eq!(error.kind(), Kind::UndefinedVariable);
-    assert_eq!(prompt.render(&json!({"x": 1})).expect("it renders").text(), "1");
+    assert_eq!(prompt.render(json!({"x": 1})).expect("it renders").text(), "1");
 }
 
 #[test]

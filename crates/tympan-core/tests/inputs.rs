@@ -1,5 +1,7 @@
 //! Everything that can be the inputs of a prompt renders the same text.
 
+#![allow(clippy::needless_borrows_for_generic_args, reason = "inputs can be passed either way, and both are tested")]
+
 use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;

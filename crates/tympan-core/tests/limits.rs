@@ -21,7 +21,7 @@ fn assert_limited(template: &str, inputs: Value) {
 #[track_caller]
 fn assert_limited_by(limits: Limits, template: &str, inputs: &Value) {
     let prompt = Prompt::from_spec(PromptSpec { instructions: template.to_owned(), ..PromptSpec::default() });
-    let outcome = prompt.render_with(&map(inputs), &RenderOptions { limits, ..RenderOptions::default() });
+    let outcome = prompt.render_with(map(inputs), &RenderOptions { limits, ..RenderOptions::default() });
     let error = outcome.map(|rendered| rendered.text().len()).expect_err(template);
     assert_eq!(error.kind(), Kind::LimitExceeded, "{template}: {error:?}");
 }
@@ -236,7 +236,7 @@ fn the_host_sets_the_limits() {
     let spec =
         PromptSpec { instructions: "{% for i in range(9) %}{{ 'x' * 9 }}{% endfor %}".into(), ..PromptSpec::default() };
     let prompt = Prompt::from_spec(spec);
-    let outcome = |limits| prompt.render_with(&Inputs::new(), &RenderOptions { limits, ..RenderOptions::default() });
+    let outcome = |limits| prompt.render_with(Inputs::new(), &RenderOptions { limits, ..RenderOptions::default() });
     let default = Limits::default();
     assert_eq!(outcome(default).map(|rendered| rendered.text().len()).ok(), Some(81));
     for (limits, what) in [

@@ -118,6 +118,6 @@ fn cached(body: &str) {
     let runtime = Runtime::default();
     let prompt =
         runtime.load_str(&format!("---\n{front_matter}---\n{body}"), "a.prompty", ".").expect("it is a prompt");
-    let messages = runtime.prepare(&prompt, &Inputs::new()).expect("it renders");
+    let messages = runtime.prepare(&prompt, Inputs::new()).expect("it renders");
     assert!(encode(&prompt, &messages, &EncodeOptions::default()).is_ok());
 }

@@ -36,12 +36,12 @@ fn player(folder: &Path, variables: &[(&str, &str)]) -> Runtime {
 }
 
 fn run(runtime: &Runtime, model: &Value, options: &RunOptions) -> Result<Run> {
-    runtime.invoke_with(&prompt(runtime, model, TEMPLATE), &inputs(), options)
+    runtime.invoke_with(&prompt(runtime, model, TEMPLATE), inputs(), options)
 }
 
 fn stream(runtime: &Runtime, model: &Value) -> Result<Run> {
     let prompt = prompt(runtime, model, TEMPLATE);
-    let messages = runtime.prepare(&prompt, &inputs())?;
+    let messages = runtime.prepare(&prompt, inputs())?;
     runtime.stream(&prompt, &messages, &RunOptions::default())?.finish()
 }
 
@@ -323,7 +323,7 @@ fn what_the_provider_would_see_is_what_a_request_is_known_by() {
         let options = RunOptions { functions: functions.clone(), model: Some((*name).into()), ..RunOptions::default() };
         let invoke = |runtime: Runtime| {
             let prompt = prompt(&runtime, &chat, template);
-            runtime.invoke_with(&prompt, &inputs(), &options)
+            runtime.invoke_with(&prompt, inputs(), &options)
         };
         fails(invoke(player(folder.path(), &[])), Kind::UnknownExchange);
         invoke(recorder(folder.path(), &[])).expect("it succeeds");

@@ -91,7 +91,7 @@ fn definitions_are_known_by_their_names() {
         let path = directory.path().join(name);
         std::fs::write(&path, text).expect("it can be written");
         let prompt = load(&path).expect("it loads");
-        let messages = prepare(&prompt, &Inputs::new()).expect("it renders");
+        let messages = prepare(&prompt, Inputs::new()).expect("it renders");
         let said: Vec<_> = messages.iter().map(|message| (message.role.as_str(), message.to_text())).collect();
         assert_eq!(said, [("assistant", "user:\nHi".to_owned())], "{name}");
     }

@@ -106,7 +106,7 @@ fn what_is_excluded_is_in_no_prompt() {
                 <inputs><input name=\"SENTINEL\" default=\"777\">SENTINEL</input></inputs>\
                 <template>SENTINEL</template><other>SENTINEL</other></directive>\n```\nSteps.\n";
     let prompt = load_str(text, "a.md", ".").expect("it loads");
-    let rendered = prompt.render(&Inputs::new()).expect("it renders");
+    let rendered = prompt.render(Inputs::new()).expect("it renders");
     for excluded in ["SENTINEL", "777", "rye:signed", "```", "<metadata", "<permissions"] {
         assert!(!rendered.text().contains(excluded), "{excluded}: {}", rendered.text());
     }
@@ -141,7 +141,7 @@ fn values_are_inert() {
     ];
     for value in values {
         for other in values {
-            let messages = prepare(&prompt, &inputs(json!({"a": value, "b": other}))).expect("it is prepared");
+            let messages = prepare(&prompt, inputs(json!({"a": value, "b": other}))).expect("it is prepared");
             assert_eq!(messages.len(), 1);
             assert_eq!(messages[0].role, Role::User);
             let expected = format!(
@@ -151,7 +151,7 @@ fn values_are_inert() {
             assert_eq!(messages[0].to_text(), expected);
         }
     }
-    let rendered = prompt.render(&inputs(json!({"a": "{input:b}", "b": "x"}))).expect("it renders");
+    let rendered = prompt.render(inputs(json!({"a": "{input:b}", "b": "x"}))).expect("it renders");
     let written: Vec<_> = rendered.segments().filter(|segment| !rendered.is_trusted(segment)).collect();
     assert_eq!(written.iter().map(|segment| segment.text).collect::<Vec<_>>(), ["{input:b}", "x", "{input:b}"]);
 }
@@ -159,17 +159,17 @@ fn values_are_inert() {
 #[test]
 fn inputs_are_those_that_are_declared() {
     let prompt = greeting();
-    let error = prompt.render(&inputs(json!({"a": "x", "other": 1}))).expect_err("z is unknown");
+    let error = prompt.render(inputs(json!({"a": "x", "other": 1}))).expect_err("z is unknown");
     assert_eq!((error.kind(), error.help()), (Kind::UnknownInput, Some("declared inputs: `a`, `b`")));
-    let error = prompt.render(&Inputs::new()).expect_err("a is missing");
+    let error = prompt.render(Inputs::new()).expect_err("a is missing");
     assert_eq!(error.kind(), Kind::MissingInput);
     assert!(error.help().is_some_and(|help| help.ends_with("declared inputs: `a`, `b`")), "{:?}", error.help());
-    assert_eq!(prompt.validate_inputs(&inputs(json!({"z": 1}))).expect_err("z is unknown").kind(), Kind::UnknownInput);
+    assert_eq!(prompt.validate_inputs(inputs(json!({"z": 1}))).expect_err("z is unknown").kind(), Kind::UnknownInput);
 
     // An optional input that a step requires.
     let text = "# T\n\n```xml\n<directive name=\"a\"><inputs><input name=\"b\"/></inputs></directive>\n```\n\nUse {input:b}.\n";
     let prompt = load_str(text, "a.md", ".").expect("it loads");
-    let error = prompt.render(&Inputs::new()).expect_err("b is missing");
+    let error = prompt.render(Inputs::new()).expect_err("b is missing");
     let place = error.line_column().expect("it has a place");
     assert_eq!((error.kind(), place.line, place.column), (Kind::MissingInput, 7, 5));
     assert_eq!(error.message(), "Missing required input: b");

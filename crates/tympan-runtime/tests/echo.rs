@@ -37,10 +37,10 @@ fn stream(runtime: &Runtime, prompt: &Prompt, messages: &[Message]) -> Result<(V
 fn the_same_question_has_the_same_answer() {
     let runtime = runtime(&[]);
     let prompt = prompt(&runtime, &front(json!({ "id": "echo", "provider": "echo" })));
-    let run = runtime.invoke(&prompt, &inputs()).expect("it succeeds");
+    let run = runtime.invoke(&prompt, inputs()).expect("it succeeds");
     assert_eq!(run.outcome, Outcome::Text("How are you?".into()));
     assert_eq!(run.model.as_deref(), Some("echo"), "it says what it is");
-    assert_eq!(run, runtime.invoke(&prompt, &inputs()).expect("it succeeds"));
+    assert_eq!(run, runtime.invoke(&prompt, inputs()).expect("it succeeds"));
     let usage = run.usage.as_ref().expect("it counts words");
     assert_eq!((usage.input_tokens, usage.output_tokens, usage.total_tokens), (6, 3, 9));
     let other = json!({ "q": "And you?" });
@@ -52,7 +52,7 @@ fn the_same_question_has_the_same_answer() {
 fn a_stream_comes_to_the_same_word_by_word() {
     let runtime = runtime(&[]);
     let prompt = prompt(&runtime, &front(json!({ "id": "echo", "provider": "echo" })));
-    let messages = runtime.prepare(&prompt, &inputs()).expect("it renders");
+    let messages = runtime.prepare(&prompt, inputs()).expect("it renders");
     let (steps, run) = stream(&runtime, &prompt, &messages).expect("it succeeds");
     assert_eq!(run, runtime.run(&prompt, &messages).expect("it succeeds"));
     let words: Vec<_> = ["How ", "are ", "you?"].into_iter().map(|word| Delta::Text(word.into())).collect();
@@ -83,7 +83,7 @@ fn outputs_of_every_kind_are_filled_in_as_declared() {
     let mut front = front(json!({ "id": "echo", "provider": "echo" }));
     front["outputs"] = json!(outputs);
     let prompt = prompt(&runtime, &front);
-    let messages = runtime.prepare(&prompt, &inputs()).expect("it renders");
+    let messages = runtime.prepare(&prompt, inputs()).expect("it renders");
     let run = runtime.run(&prompt, &messages).expect("it succeeds");
     let Outcome::Structured(structured) = &run.outcome else { panic!("{:?}", run.outcome) };
     assert_eq!(structured.problems, Vec::<String>::new(), "{}", structured.value);
@@ -107,7 +107,7 @@ fn a_script_goes_on_with_the_conversation() {
         ] },
         { "text": "It is sunny." },
     ]));
-    let mut messages = runtime.prepare(&prompt, &inputs()).expect("it renders");
+    let mut messages = runtime.prepare(&prompt, inputs()).expect("it renders");
     let run = runtime.run(&prompt, &messages).expect("it succeeds");
     let expected = json!([
         { "id": "call_1_1", "name": "get_weather", "arguments": "{\"city\":\"Paris\"}" },
@@ -137,12 +137,12 @@ fn a_script_goes_on_with_the_conversation() {
 #[test]
 fn a_script_can_refuse_and_fail() {
     let (runtime, refusing) = scripted(json!([{ "refusal": "I will not." }]));
-    let run = runtime.invoke(&refusing, &inputs()).expect("a refusal is an answer");
+    let run = runtime.invoke(&refusing, inputs()).expect("a refusal is an answer");
     assert_eq!(run.outcome, Outcome::Text("I will not.".into()));
     let (runtime, failing) = scripted(json!([{ "error": "overloaded" }]));
-    let error = fails(runtime.invoke(&failing, &inputs()), Kind::Provider);
+    let error = fails(runtime.invoke(&failing, inputs()), Kind::Provider);
     assert!(error.message().contains("overloaded"), "{error}");
-    let messages = runtime.prepare(&failing, &inputs()).expect("it renders");
+    let messages = runtime.prepare(&failing, inputs()).expect("it renders");
     fails(runtime.stream(&failing, &messages, &RunOptions::default()), Kind::Provider);
 }
 
@@ -159,7 +159,7 @@ fn a_script_that_is_none_is_an_error() {
     ];
     for (script, message) in wrong {
         let (runtime, prompt) = scripted(script.clone());
-        let error = fails(runtime.invoke(&prompt, &inputs()), Kind::InvalidRequest);
+        let error = fails(runtime.invoke(&prompt, inputs()), Kind::InvalidRequest);
         assert!(error.message().contains(message) && error.help().is_some(), "{script}: {error}");
     }
 }
@@ -199,7 +199,7 @@ fn a_caller_can_choose_the_interface() {
         api_type: Some(api.into()),
         ..RunOptions::default()
     };
-    let run = runtime.invoke_with(&prompt, &inputs(), &options("image")).expect("it succeeds");
+    let run = runtime.invoke_with(&prompt, inputs(), &options("image")).expect("it succeeds");
     assert!(matches!(run.outcome, Outcome::Image(_)), "{:?}", run.outcome);
-    fails(runtime.invoke_with(&prompt, &inputs(), &options("video")), Kind::UnsupportedApi);
+    fails(runtime.invoke_with(&prompt, inputs(), &options("video")), Kind::UnsupportedApi);
 }

@@ -73,11 +73,11 @@ fn attempts(case: &Value) -> Vec<Result<()>> {
     let prompt = runtime.load_str(&text, "case.prompty", ".").expect("it is a prompt");
     let run = RunOptions { base_url: case["base_url"].as_str().map(str::to_owned), ..RunOptions::default() };
     let settings = TurnSettings { run: run.clone(), ..TurnSettings::default() };
-    let turn = || runtime.turn(&prompt, &Inputs::new(), &settings).map(|_| ());
+    let turn = || runtime.turn(&prompt, Inputs::new(), &settings).map(|_| ());
     if case["tools"] == true {
         return vec![turn()];
     }
-    let messages = runtime.prepare(&prompt, &Inputs::new()).expect("it renders");
+    let messages = runtime.prepare(&prompt, Inputs::new()).expect("it renders");
     let mut attempts = vec![
         runtime.run_with(&prompt, &messages, &run).map(|_| ()),
         runtime.stream(&prompt, &messages, &run).map(|_| ()),
@@ -162,7 +162,7 @@ fn a_replay_needs_no_leave() {
     });
     let connection = json!({ "kind": "key", "endpoint": "http://127.0.0.1:1", "apiKey": "${env:TOKEN}" });
     let prompt = runs::prompt(&runtime, &json!({ "id": "m", "connection": connection }), runs::TEMPLATE);
-    let error = runtime.invoke(&prompt, &runs::inputs()).expect_err("nothing is recorded");
+    let error = runtime.invoke(&prompt, runs::inputs()).expect_err("nothing is recorded");
     assert_ne!(error.kind(), Kind::UntrustedEndpoint, "{error:?}");
 }
 
@@ -175,7 +175,7 @@ fn recordings_and_requests_go_through_the_same_check() {
     });
     let connection = json!({ "kind": "key", "endpoint": "http://127.0.0.1:1", "apiKey": "${env:TOKEN}" });
     let prompt = runs::prompt(&runtime, &json!({ "id": "m", "connection": connection }), runs::TEMPLATE);
-    let error = runtime.invoke(&prompt, &runs::inputs()).expect_err("it is refused");
+    let error = runtime.invoke(&prompt, runs::inputs()).expect_err("it is refused");
     assert_eq!(error.kind(), Kind::UntrustedEndpoint);
     let request = runtime.request(&prompt, &[], &RunOptions::default(), false);
     assert_eq!(request.expect_err("it is refused").kind(), Kind::UntrustedEndpoint);
@@ -189,11 +189,11 @@ fn a_key_of_the_caller_needs_an_address_of_the_caller() {
     let connection = json!({ "kind": "key", "endpoint": server.url("/v1") });
     let prompt = runs::prompt(&runtime, &json!({ "id": "m", "connection": connection }), runs::TEMPLATE);
     let mut run = RunOptions { api_key: Some(tympan_core::spec::Secret::new("canary")), ..RunOptions::default() };
-    let error = runtime.invoke_with(&prompt, &runs::inputs(), &run).expect_err("it is refused");
+    let error = runtime.invoke_with(&prompt, runs::inputs(), &run).expect_err("it is refused");
     assert_eq!(error.kind(), Kind::UntrustedEndpoint);
     assert_eq!(server.connections(), 0);
     run.base_url = Some(server.url("/v1"));
-    runtime.invoke_with(&prompt, &runs::inputs(), &run).expect("it is sent");
+    runtime.invoke_with(&prompt, runs::inputs(), &run).expect("it is sent");
 }
 
 fn write(directory: &Path, name: &str, front: &Value, template: &str) {
@@ -246,7 +246,7 @@ fn prompts_that_call_each_other_share_what_they_carry() {
             let runtime = runs::runtime(&variables);
             let before = server.connections();
             let prompt = runtime.load(directory.path().join("parent.prompty")).expect("it loads");
-            let turn = runtime.turn(&prompt, &Inputs::new(), &TurnSettings::default());
+            let turn = runtime.turn(&prompt, Inputs::new(), &TurnSettings::default());
             assert_eq!(server.connections() == before, is_refused, "{at}: {turn:?}");
         }
     }
@@ -267,7 +267,7 @@ fn a_journal_does_not_name_an_address() {
     let url = server.url("/v1");
     let runtime = runs::runtime(&variables);
     let prompt = |runtime: &Runtime| runs::prompt(runtime, &model, runs::TEMPLATE);
-    runtime.turn(&prompt(&runtime), &runs::inputs(), &settings(Some(&url))).expect("it is sent");
+    runtime.turn(&prompt(&runtime), runs::inputs(), &settings(Some(&url))).expect("it is sent");
     let error = runtime.resume(&prompt(&runtime), &settings(None)).expect_err("only the journal names it");
     assert_eq!(error.kind(), Kind::UntrustedEndpoint);
     let text = shown(&error);

@@ -32,7 +32,7 @@ fn steps_add_up_to_an_answer() {
     let usage = json!({ "type": "usage", "usage": { "input_tokens": 2, "output_tokens": 3 } });
     let runtime = runtime(&[json!("Hel"), json!({ "type": "text", "text": "lo" }), usage]);
     let prompt = runtime.load_str(PROMPT, "p.prompty", ".").expect("a prompt");
-    let messages = runtime.prepare(&prompt, &Inputs::new()).expect("messages");
+    let messages = runtime.prepare(&prompt, Inputs::new()).expect("messages");
     let whole = runtime.run(&prompt, &messages).expect("an answer");
     assert_eq!((whole.outcome.to_json(), whole.usage.map(|usage| usage.total_tokens)), (json!("Hello"), Some(5)));
 
@@ -55,7 +55,7 @@ fn calls_of_tools_arrive_in_steps() {
         json!({ "type": "tool_arguments", "index": 0, "text": "1}" }),
     ]);
     let prompt = runtime.load_str(PROMPT, "p.prompty", ".").expect("a prompt");
-    let run = runtime.invoke(&prompt, &Inputs::new()).expect("an answer");
+    let run = runtime.invoke(&prompt, Inputs::new()).expect("an answer");
     assert_eq!(run.outcome.to_json(), json!([{ "id": "1", "name": "t", "arguments": "{\"a\":1}" }]));
 }
 
@@ -63,7 +63,7 @@ fn calls_of_tools_arrive_in_steps() {
 fn a_step_that_is_not_its_turn_is_an_error() {
     let runtime = runtime(&[json!({ "type": "tool_arguments", "index": 7, "text": "{" })]);
     let prompt = runtime.load_str(PROMPT, "p.prompty", ".").expect("a prompt");
-    let error = runtime.invoke(&prompt, &Inputs::new()).expect_err("no call has begun");
+    let error = runtime.invoke(&prompt, Inputs::new()).expect_err("no call has begun");
     assert_eq!(error.kind(), Kind::UnexpectedResponse);
     assert!(error.help().is_some());
 }

@@ -71,7 +71,7 @@ fn a_journal_cut_at_any_record_comes_to_the_same() {
         let folder = tempfile::tempdir().expect("a folder");
         let effect = Effect::new(folder.path(), true);
         let memory = Memory::default();
-        let whole = runtime().0.turn(&prompt(), &inputs(), &settings(&effect, memory.journal(), compaction));
+        let whole = runtime().0.turn(&prompt(), inputs(), &settings(&effect, memory.journal(), compaction));
         let whole = state(&whole.expect("it ends well"));
         let records = memory.all();
         assert_eq!(kinds(&memory.json()).contains(&"summarized"), compaction);
@@ -116,7 +116,7 @@ fn random_turn(steps: &[Step], parallel: bool, deny: usize, memory: &Memory) -> 
         }
     }));
     let turn = match memory.all().is_empty() {
-        true => Runtime::default().turn(&prompt, &Inputs::new(), &settings),
+        true => Runtime::default().turn(&prompt, Inputs::new(), &settings),
         false => Runtime::default().resume(&prompt, &settings),
     };
     let events = events.lock().expect("nobody panics").clone();
@@ -184,7 +184,7 @@ fn nothing_is_done_before_it_is_on_the_disk() {
         AgentEvent::Turn(TurnEvent::Done { .. }) => note(&told, "done".into()),
         _ => {}
     }));
-    runtime().0.turn(&prompt(), &inputs(), &settings).expect("it ends well");
+    runtime().0.turn(&prompt(), inputs(), &settings).expect("it ends well");
     let log = log.lock().expect("nobody panics").clone();
     let count = |text: &str, before: usize| log[..before].iter().filter(|line| *line == text).count();
     let (mut runs, mut told, mut answers) = (0, 0, 0);
@@ -208,7 +208,7 @@ fn nothing_is_done_before_it_is_on_the_disk() {
 fn a_turn_that_is_over_calls_nobody() {
     let folder = tempfile::tempdir().expect("a folder");
     let (effect, memory) = (Effect::new(folder.path(), false), Memory::default());
-    let whole = runtime().0.turn(&prompt(), &inputs(), &settings(&effect, memory.journal(), false));
+    let whole = runtime().0.turn(&prompt(), inputs(), &settings(&effect, memory.journal(), false));
     let (records, done) = (memory.all(), effects(&effect.file));
     let (runtime, calls) = runtime();
     let mut settings = settings(&effect, memory.journal(), false);
@@ -227,7 +227,7 @@ fn a_turn_that_is_over_calls_nobody() {
 fn died_in_its_tool(prompt: &Prompt) -> Memory {
     let memory = Memory::default();
     let (tool, _) = counting();
-    Runtime::default().turn(prompt, &Inputs::new(), &with_tool("act", tool, memory.journal())).expect("it ends well");
+    Runtime::default().turn(prompt, Inputs::new(), &with_tool("act", tool, memory.journal())).expect("it ends well");
     let begun = kinds(&memory.json()).iter().position(|kind| *kind == "started").expect("it began");
     Memory::holding(&memory.all()[..=begun])
 }
@@ -368,7 +368,7 @@ fn no_credential_is_kept() {
             ..RunOptions::default()
         };
         let settings = TurnSettings { run, journal: Some(journal.clone()), ..TurnSettings::default() };
-        Runtime::default().turn(&prompt, &Inputs::new(), &settings).expect("it ends well");
+        Runtime::default().turn(&prompt, Inputs::new(), &settings).expect("it ends well");
         let text = std::fs::read_to_string(&path).expect("it is there");
         assert!(secrets.iter().all(|secret| !text.contains(secret)), "{text}");
         let header = journal.header().expect("it is there");
@@ -382,7 +382,7 @@ fn inputs_are_not_shown() {
     let folder = tempfile::tempdir().expect("a folder");
     let memory = Memory::default();
     let settings = settings(&Effect::new(folder.path(), true), memory.journal(), false);
-    runtime().0.turn(&prompt(), &inputs(), &settings).expect("it ends well");
+    runtime().0.turn(&prompt(), inputs(), &settings).expect("it ends well");
     let shown = format!("{:?} {:?}", memory.journal().header().expect("a header"), memory.journal());
     assert!(shown.contains("job") && !shown.contains("Do it."), "{shown}");
 }
@@ -409,7 +409,7 @@ fn a_model_that_could_not_be_called_is_called_again() {
     runtime.register_provider("mended", model.clone());
     let memory = Memory::default();
     let settings = TurnSettings { journal: Some(memory.journal()), ..TurnSettings::default() };
-    assert_eq!(runtime.turn(&prompt, &Inputs::new(), &settings).expect_err("no key").kind(), Kind::MissingKey);
+    assert_eq!(runtime.turn(&prompt, Inputs::new(), &settings).expect_err("no key").kind(), Kind::MissingKey);
     assert_eq!(runtime.resume(&prompt, &settings).expect_err("still no key").kind(), Kind::MissingKey);
     *model.0.lock().expect("nobody panics") = None;
     let turn = runtime.resume(&prompt, &settings).expect("there is a key now");
@@ -453,7 +453,7 @@ fn a_turn_that_was_stopped_stays_so() {
     let settings = TurnSettings { journal: Some(memory.journal()), ..TurnSettings::default() };
     settings.cancel.cancel();
     let runtime = Runtime::default();
-    assert_eq!(runtime.turn(&prompt, &Inputs::new(), &settings).expect_err("it is stopped").kind(), Kind::Cancelled);
+    assert_eq!(runtime.turn(&prompt, Inputs::new(), &settings).expect_err("it is stopped").kind(), Kind::Cancelled);
     let anew = TurnSettings { journal: Some(memory.journal()), ..TurnSettings::default() };
     assert_eq!(runtime.resume(&prompt, &anew).expect_err("it was stopped").kind(), Kind::Cancelled);
 }
@@ -464,7 +464,7 @@ fn a_bound_may_be_raised() {
     let (effect, memory) = (Effect::new(folder.path(), false), Memory::default());
     let mut settings = settings(&effect, memory.journal(), false);
     settings.turn.max_iterations = 5;
-    let error = runtime().0.turn(&prompt(), &inputs(), &settings).expect_err("it is too long");
+    let error = runtime().0.turn(&prompt(), inputs(), &settings).expect_err("it is too long");
     assert_eq!((error.kind(), effects(&effect.file).len()), (Kind::MaxIterations, 10));
     settings.turn.max_iterations = 100;
     let turn = runtime().0.resume(&prompt(), &settings).expect("it ends well");
@@ -488,7 +488,7 @@ fn what_was_said_stays_where_it_was() {
     let settings_of =
         |effect: &Effect, journal| TurnSettings { steering: steering.clone(), ..settings(effect, journal, false) };
     steering.send("First this.");
-    let whole = runtime().0.turn(&prompt(), &inputs(), &settings_of(&effect, memory.journal())).expect("it ends well");
+    let whole = runtime().0.turn(&prompt(), inputs(), &settings_of(&effect, memory.journal())).expect("it ends well");
     let said: Vec<_> = whole.messages.iter().map(Message::to_text).collect();
     let place = |text: &str| said.iter().position(|said| said.starts_with(text)).expect("it was said");
     assert_eq!(place("First this."), 2);
@@ -525,7 +525,7 @@ fn what_was_said_during_the_first_call_is_for_the_second() {
     let prompt = runtime.load_str(&format!("---\n{front}\n---\nuser:\nHello?\n"), "p.prompty", ".").expect("it loads");
     let settings = with_tool("act", counting().0, Memory::default().journal());
     runtime.register_provider("interrupted", Arc::new(Interrupted(settings.steering.clone())));
-    let turn = runtime.turn(&prompt, &Inputs::new(), &settings).expect("it ends well");
+    let turn = runtime.turn(&prompt, Inputs::new(), &settings).expect("it ends well");
     assert_eq!(turn.messages[3].to_text(), "Wait!");
     assert_eq!(runtime.resume(&prompt, &settings).expect("it was over").messages, turn.messages);
 }
@@ -558,7 +558,7 @@ fn what_was_said_is_kept_before_the_model_is_called() {
             steering.send("By the way.");
         }
     }));
-    let turn = runtime.turn(&prompt, &Inputs::new(), &settings).expect("it ends well");
+    let turn = runtime.turn(&prompt, Inputs::new(), &settings).expect("it ends well");
     assert_eq!(turn.run.outcome.to_json(), "steered");
 }
 
@@ -584,7 +584,7 @@ fn numbers_come_back_as_they_were() {
     runtime.register_provider("precise", Arc::new(Precise));
     let memory = Memory::default();
     let settings = with_tool("act", counting().0, memory.journal());
-    let turn = runtime.turn(&prompt, &Inputs::new(), &settings).expect("it ends well");
+    let turn = runtime.turn(&prompt, Inputs::new(), &settings).expect("it ends well");
     assert_eq!(runtime.resume(&prompt, &settings).expect("it was over").messages, turn.messages);
 }
 
@@ -614,7 +614,7 @@ fn what_cannot_be_kept_is_not_done() {
     let (tool, count) = counting();
     let journal = Journal::in_store(Arc::new(Full(Memory::default(), 1)));
     let error =
-        Runtime::default().turn(&prompt, &Inputs::new(), &with_tool("act", tool, journal)).expect_err("it is full");
+        Runtime::default().turn(&prompt, Inputs::new(), &with_tool("act", tool, journal)).expect_err("it is full");
     assert_eq!((error.kind(), count.load(Ordering::SeqCst)), (Kind::InvalidJournal, 0));
 }
 
@@ -626,8 +626,8 @@ fn a_journal_is_needed_and_is_begun_once() {
     let folder = tempfile::tempdir().expect("a folder");
     let journal = Journal::file(folder.path().join("turn.journal"));
     let settings = TurnSettings { journal: Some(journal), ..TurnSettings::default() };
-    Runtime::default().turn(&prompt, &Inputs::new(), &settings).expect("it ends well");
-    let error = Runtime::default().turn(&prompt, &Inputs::new(), &settings).expect_err("it is there");
+    Runtime::default().turn(&prompt, Inputs::new(), &settings).expect("it ends well");
+    let error = Runtime::default().turn(&prompt, Inputs::new(), &settings).expect_err("it is there");
     assert!(error.message().contains("already exists"), "{error}");
     // A finished turn has released its journal.
     Runtime::default().resume(&prompt, &settings).expect("it was over");

@@ -85,7 +85,7 @@ impl Plan {
         let settings = settings(&self.effect(), journal, self.compaction);
         let turn = match self.path().exists() {
             true => runtime().0.resume(&prompt(), &settings),
-            false => runtime().0.turn(&prompt(), &inputs(), &settings),
+            false => runtime().0.turn(&prompt(), inputs(), &settings),
         };
         turn.unwrap_or_else(|error| panic!("{self:?}: {error}"))
     }
@@ -112,7 +112,7 @@ fn dies_as_planned() {
     let settings = settings(&effect, journal, plan.compaction);
     let _ = match plan.resume {
         true => runtime().0.resume(&prompt(), &settings),
-        false => runtime().0.turn(&prompt(), &inputs(), &settings),
+        false => runtime().0.turn(&prompt(), inputs(), &settings),
     };
 }
 

@@ -70,7 +70,7 @@ fn an_answer_that_repeats_the_key_is_resumed_without_it() {
             if streams {
                 settings.on_event = Some(std::sync::Arc::new(|_| {}));
             }
-            let turn = runtime.turn(&prompt, &inputs(), &settings).expect("it succeeds");
+            let turn = runtime.turn(&prompt, inputs(), &settings).expect("it succeeds");
             // The caller receives the actual answer.
             assert_eq!(turn.run.outcome.to_json(), Value::from(text));
             holds_no_key(&fs::read_to_string(&path).expect("it is text"), &form);
@@ -93,7 +93,7 @@ fn neither_errors_nor_tools_bring_the_key_into_a_journal() {
     let (prompt, mut settings) = keyless(&runtime, &failing);
     let path = folder.path().join("failed.journal");
     settings.journal = Some(Journal::file(&path));
-    let error = runtime.turn(&prompt, &inputs(), &settings).expect_err("it fails");
+    let error = runtime.turn(&prompt, inputs(), &settings).expect_err("it fails");
     assert!(!error.to_string().contains("HORSE"), "{error}");
     let journal = fs::read_to_string(&path).expect("it is text");
     assert!(!journal.contains("HORSE") && !journal.contains("Horse"), "{journal}");
@@ -110,7 +110,7 @@ fn neither_errors_nor_tools_bring_the_key_into_a_journal() {
     let telling = tool::function(|_| Ok::<_, String>(format!("It is {KEY}.")));
     let tools = [("t".to_owned(), telling)].into();
     let settings = TurnSettings { tools, journal: Some(Journal::file(&path)), ..TurnSettings::default() };
-    runtime.turn(&prompt, &inputs(), &settings).expect("it succeeds");
+    runtime.turn(&prompt, inputs(), &settings).expect("it succeeds");
     holds_no_key(&fs::read_to_string(&path).expect("it is text"), "a tool");
     assert_eq!(runtime.resume(&prompt, &settings).expect("it goes on").rounds, 2);
 }

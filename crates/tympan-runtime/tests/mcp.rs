@@ -15,7 +15,7 @@ use tympan_core::{ContentPart, Inputs, Prompt, Response};
 use tympan_runtime::{Kind, McpServer, ModelCall, Provider, Reply, Result, Runtime, TurnRun, TurnSettings, tool};
 
 fn turn(runtime: &Runtime, prompt: &Prompt) -> Result<TurnRun> {
-    runtime.turn(prompt, &Inputs::new(), &TurnSettings::default())
+    runtime.turn(prompt, Inputs::new(), &TurnSettings::default())
 }
 
 /// Runs a turn in which the model calls these tools in sequence. Returns the results that the model received.
@@ -284,7 +284,7 @@ fn a_server_is_told_when_nobody_waits_any_more() {
     let runtime = double.runtime("");
     let settings = TurnSettings { tool_timeout: Duration::from_millis(300), ..TurnSettings::default() };
     let prompt = scripted(json!([mcp(json!({}))]), &["hang"]);
-    let run = runtime.turn(&prompt, &Inputs::new(), &settings).expect("it ends well");
+    let run = runtime.turn(&prompt, Inputs::new(), &settings).expect("it ends well");
     assert_eq!(told(&run), ["Error: Tool 'hang' failed: Tool timed out: no result after 0.3 s"]);
     let cancelled = tell(&runtime, mcp(json!({})), &["cancelled"]);
     assert!(cancelled[0].parse::<u64>().is_ok(), "{cancelled:?}");
@@ -408,7 +408,7 @@ fn consent_is_asked_for_where_the_prompt_says_so() {
     let mode =
         json!({ "kind": "specify", "alwaysRequireApprovalTools": ["add"], "neverRequireApprovalTools": ["key"] });
     let prompt = scripted(json!([mcp(json!({ "approvalMode": mode, "prefix": "p_" }))]), &["p_add", "p_key", "p_look"]);
-    let run = runtime.turn(&prompt, &Inputs::new(), &settings).expect("it ends well");
+    let run = runtime.turn(&prompt, Inputs::new(), &settings).expect("it ends well");
     assert_eq!(*asked.lock().expect("nobody panicked"), ["p_add", "p_look"]);
     assert_eq!((told(&run)[0].as_str(), told(&run)[2].as_str()), ("5", "Tool denied by guardrail: no"));
     // There is no approver.
@@ -436,6 +436,6 @@ fn many_calls_go_over_one_session_at_once() {
     let prompt = prompt(json!([mcp(json!({}))]), json!([calls(&["add"; 100]), { "text": "Done." }]));
     let mut settings = TurnSettings::default();
     settings.turn.parallel_tool_calls = true;
-    let run = runtime.turn(&prompt, &Inputs::new(), &settings).expect("it ends well");
+    let run = runtime.turn(&prompt, Inputs::new(), &settings).expect("it ends well");
     assert_eq!((told(&run), double.lines("starts").len()), (vec!["5".to_owned(); 100], 1));
 }

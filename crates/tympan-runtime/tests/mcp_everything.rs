@@ -74,7 +74,7 @@ fn goes_through_a_turn(runtime: &Runtime) {
         call("get-sum", json!({ "a": 1, "b": "two" })),
         { "text": "Done." },
     ]);
-    let run = runtime.turn(&prompt(json!([mcp(json!({}))]), script), &Inputs::new(), &TurnSettings::default());
+    let run = runtime.turn(&prompt(json!([mcp(json!({}))]), script), Inputs::new(), &TurnSettings::default());
     let run = run.expect("it ends well");
     let told = told(&run);
     assert!(told[0].contains("hello") && told[1].contains("42"), "{told:?}");
@@ -90,7 +90,7 @@ fn goes_through_a_turn(runtime: &Runtime) {
     let hash = runtime.mcp_tools_hash("double", None).expect("it was listed");
     // The second turn finds the same tools.
     let again = prompt(json!([mcp(json!({ "toolsHash": hash }))]), json!([{ "text": "Done." }]));
-    runtime.turn(&again, &Inputs::new(), &TurnSettings::default()).expect("it ends well");
+    runtime.turn(&again, Inputs::new(), &TurnSettings::default()).expect("it ends well");
 }
 
 #[test]

@@ -90,7 +90,7 @@ fn knowing(server: &Server) -> Runtime {
 }
 
 fn turn(runtime: &Runtime, tool: Value, names: &[&str]) -> Result<TurnRun> {
-    runtime.turn(&scripted(json!([tool]), names), &Inputs::new(), &TurnSettings::default())
+    runtime.turn(&scripted(json!([tool]), names), Inputs::new(), &TurnSettings::default())
 }
 
 fn tell(runtime: &Runtime, names: &[&str]) -> Vec<String> {
@@ -101,7 +101,7 @@ fn tell(runtime: &Runtime, names: &[&str]) -> Vec<String> {
 #[track_caller]
 fn refused(runtime: &Runtime, tool: Value, kind: Kind) -> Error {
     let prompt = prompt(json!([tool]), json!([{ "error": "the model was called" }]));
-    let error = runtime.turn(&prompt, &Inputs::new(), &TurnSettings::default()).expect_err("it is refused");
+    let error = runtime.turn(&prompt, Inputs::new(), &TurnSettings::default()).expect_err("it is refused");
     assert_eq!(error.kind(), kind, "{error} {:?}", error.help());
     assert!(!shown(&error).contains(PLAIN_KEY), "{error:?}");
     error
@@ -242,7 +242,7 @@ fn a_server_is_told_when_nobody_waits_any_more() {
     let settings = TurnSettings { tool_timeout: Duration::from_secs(1), ..TurnSettings::default() };
     let prompt = scripted(json!([mcp(json!({}))]), &["add"]);
     let runtime = knowing(&server);
-    let run = runtime.turn(&prompt, &Inputs::new(), &settings).expect("it ends well");
+    let run = runtime.turn(&prompt, Inputs::new(), &settings).expect("it ends well");
     assert_eq!(told(&run), ["Error: Tool 'add' failed: Tool timed out: no result after 1 s"]);
     heard.recv_timeout(Duration::from_secs(60)).expect("the server is told");
     server.wait_until_left();

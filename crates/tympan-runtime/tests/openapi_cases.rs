@@ -158,7 +158,7 @@ fn only_operations_that_were_chosen_can_be_called() {
     for chosen in ["look", "GET /a"] {
         let tool = json!({ "specification": specification, "operations": [chosen] });
         let prompt = prompt(&runtime, &tool, &[("look", json!({})), ("remove", json!({}))]);
-        let error = runtime.turn(&prompt, &Inputs::new(), &TurnSettings::default()).expect_err("it is not declared");
+        let error = runtime.turn(&prompt, Inputs::new(), &TurnSettings::default()).expect_err("it is not declared");
         assert_eq!((error.code(), error.message()), ("tool_not_registered", "Tool not registered: remove"), "{chosen}");
         assert_eq!(call_one(&runtime, &tool, "look", json!({})), "{}");
     }

@@ -355,7 +355,7 @@ fn files_are_read_by_the_rules_for_references() {
         let tool = json!({ "name": "service", "kind": "openapi", "specification": specification });
         let front = json!({ "name": "test", "model": model, "tools": [tool] });
         std::fs::write(&file, format!("---\n{front}\n---\nuser:\nGo on.\n")).expect("there is room");
-        let run = runtime.turn(file.as_path(), &Inputs::new(), &TurnSettings::default())?;
+        let run = runtime.turn(file.as_path(), Inputs::new(), &TurnSettings::default())?;
         Ok::<_, tympan_runtime::Error>(run.messages.len())
     };
     assert_eq!(turn("service.json").expect("it is there"), 4);

@@ -26,7 +26,7 @@ fn settings(tool: Arc<dyn Tool>) -> TurnSettings {
 }
 
 fn turn(settings: &TurnSettings) -> TurnRun {
-    Runtime::default().turn(&prompt(), &Inputs::new(), settings).expect("it comes to its end")
+    Runtime::default().turn(&prompt(), Inputs::new(), settings).expect("it comes to its end")
 }
 
 /// Returns the result of the tool.
@@ -89,7 +89,7 @@ fn a_turn_that_is_stopped_ends_with_all_that_it_began() {
     let cancel = CancelToken::default();
     let settings = TurnSettings { cancel: cancel.clone(), ..settings(tool::command(family.script(), None)) };
     let running = std::thread::spawn(move || {
-        Runtime::default().turn(&prompt(), &Inputs::new(), &settings).map(|turn| turn.rounds)
+        Runtime::default().turn(&prompt(), Inputs::new(), &settings).map(|turn| turn.rounds)
     });
     let mut told = String::new();
     let mut lines = BufReader::new(fs::File::open(&pipe).expect("somebody begins"));

@@ -36,7 +36,7 @@ fn nothing_prints_a_credential() {
         "kind": "key", "endpoint": address, "apiKey": "${env:OPENAI_API_KEY}", "token": PLAIN_KEY,
     } });
     let prompt = prompt(&runtime, &model, TEMPLATE);
-    let messages = runtime.prepare(&prompt, &inputs()).expect("it renders");
+    let messages = runtime.prepare(&prompt, inputs()).expect("it renders");
     let options =
         RunOptions { base_url: Some(address.clone()), api_key: Some(secret.clone()), ..RunOptions::default() };
     let encode = EncodeOptions {
@@ -83,11 +83,11 @@ fn an_address_is_not_shown_with_its_key() {
         let prompt = prompt(&runtime, &json!({ "id": "m", "provider": "openai", "connection": connection }), TEMPLATE);
         let kept = runs::Kept::default();
         runtime.tracer().add("kept", kept.clone()).expect("there are threads");
-        let error = fails(runtime.invoke(&prompt, &inputs()), Kind::Unreachable);
+        let error = fails(runtime.invoke(&prompt, inputs()), Kind::Unreachable);
         assert!(runtime.tracer().flush(std::time::Duration::from_secs(60)));
         let all = format!("{} {:?}", shown(&error), kept.records());
         assert!(!all.contains("sk-SECRET") && !all.contains(PLAIN_KEY), "{all}");
-        let messages = runtime.prepare(&prompt, &inputs()).expect("it renders");
+        let messages = runtime.prepare(&prompt, inputs()).expect("it renders");
         let stream = runtime.stream(&prompt, &messages, &RunOptions::default());
         let error = shown(&fails(stream, Kind::Unreachable));
         assert!(!error.contains("sk-SECRET") && !error.contains(PLAIN_KEY), "{error}");
@@ -110,7 +110,7 @@ fn no_redirect_carries_the_key_of_a_run_elsewhere() {
         let runtime: Runtime = runtime(&[]);
         let connection = json!({ "kind": "key", "endpoint": server.url(""), "apiKey": PLAIN_KEY });
         let model = json!({ "id": "m", "provider": provider, "connection": connection });
-        fails(runtime.invoke(&prompt(&runtime, &model, TEMPLATE), &inputs()), Kind::RedirectRefused);
+        fails(runtime.invoke(&prompt(&runtime, &model, TEMPLATE), inputs()), Kind::RedirectRefused);
         let header = case["inputs"]["header"].as_str().expect("a header");
         assert!(server.requests()[0].header(header).is_some_and(|value| value.contains(PLAIN_KEY)), "{}", case["id"]);
         assert_eq!(thief.connections(), 0, "{}", case["id"]);
@@ -130,7 +130,7 @@ fn no_address_in_a_prompt_gets_the_key_of_the_environment() {
             let runtime = runtime(&[("OPENAI_API_KEY", PLAIN_KEY), ("ANTHROPIC_API_KEY", PLAIN_KEY)]);
             let connection = json!({ "kind": "key", "endpoint": endpoint });
             let model = json!({ "id": "m", "provider": provider, "connection": connection });
-            let error = fails(runtime.invoke(&prompt(&runtime, &model, TEMPLATE), &inputs()), Kind::UntrustedEndpoint);
+            let error = fails(runtime.invoke(&prompt(&runtime, &model, TEMPLATE), inputs()), Kind::UntrustedEndpoint);
             assert_eq!(case["expect"]["code"], error.code(), "{}", case["id"]);
         }
     }

@@ -41,10 +41,10 @@ fn whole_calls() -> Ways {
         ("run_with_async", |c| {
             Box::pin(async move { c.runtime.run_with_async(&c.prompt, &c.messages, &RunOptions::default()).await })
         }),
-        ("invoke", |c| Box::pin(async move { c.runtime.invoke(&c.prompt, &inputs()) })),
+        ("invoke", |c| Box::pin(async move { c.runtime.invoke(&c.prompt, inputs()) })),
         ("invoke_async", |c| Box::pin(async move { c.runtime.invoke_async(&c.prompt, &inputs()).await })),
         ("invoke_with", |c| {
-            Box::pin(async move { c.runtime.invoke_with(&c.prompt, &inputs(), &RunOptions::default()) })
+            Box::pin(async move { c.runtime.invoke_with(&c.prompt, inputs(), &RunOptions::default()) })
         }),
         ("invoke_with_async", |c| {
             Box::pin(async move { c.runtime.invoke_with_async(&c.prompt, &inputs(), &RunOptions::default()).await })
@@ -53,7 +53,7 @@ fn whole_calls() -> Ways {
         ("process_async", |c| Box::pin(async move { c.runtime.process_async(&c.prompt, c.body.as_bytes()).await })),
         ("free run", |c| Box::pin(async move { tympan_runtime::run(&c.prompt, &c.messages) })),
         ("free run_async", |c| Box::pin(async move { tympan_runtime::run_async(&c.prompt, &c.messages).await })),
-        ("free invoke", |c| Box::pin(async move { tympan_runtime::invoke(&c.prompt, &inputs()) })),
+        ("free invoke", |c| Box::pin(async move { tympan_runtime::invoke(&c.prompt, inputs()) })),
         ("free invoke_async", |c| Box::pin(async move { tympan_runtime::invoke_async(&c.prompt, &inputs()).await })),
         ("free process", |c| Box::pin(async move { tympan_runtime::process(&c.prompt, c.body.as_bytes()) })),
         ("free process_async", |c| {
@@ -124,7 +124,7 @@ fn on_every_executor(work: impl Fn() -> Work) -> Vec<Run> {
 fn called(server: &Server, protocol: Protocol, body: &str) -> Arc<Called> {
     let runtime = runtime(&[]);
     let prompt = prompt(&runtime, &model(server, protocol), TEMPLATE);
-    let messages = runtime.prepare(&prompt, &inputs()).expect("it renders");
+    let messages = runtime.prepare(&prompt, inputs()).expect("it renders");
     Arc::new(Called { runtime, prompt, messages, body: body.to_owned() })
 }
 
@@ -149,8 +149,8 @@ fn every_way_to_a_whole_answer_comes_to_the_same() {
                 assert_eq!(run, first, "{protocol:?} {way}");
             }
         }
-        let typed: Value = called.runtime.invoke_as(&called.prompt, &inputs()).expect("it fits");
-        let free: Value = tympan_runtime::invoke_as(&called.prompt, &inputs()).expect("it fits");
+        let typed: Value = called.runtime.invoke_as(&called.prompt, inputs()).expect("it fits");
+        let free: Value = tympan_runtime::invoke_as(&called.prompt, inputs()).expect("it fits");
         let later: Value = block_on(called.runtime.invoke_as_async(&called.prompt, &inputs())).expect("it fits");
         let free_later: Value = block_on(tympan_runtime::invoke_as_async(&called.prompt, &inputs())).expect("it fits");
         assert!([typed, free, later, free_later].iter().all(|value| *value == expected), "{protocol:?}");
@@ -199,14 +199,14 @@ fn a_prompt_file_is_a_source_too() {
     let runtime = runtime(&[]);
     let name = path.to_str().expect("a name");
     for source in [PromptSource::from(path.as_path()), PromptSource::from(name)] {
-        assert_eq!(runtime.invoke(source, &inputs()).expect("it succeeds").outcome.to_json(), "Fine.");
+        assert_eq!(runtime.invoke(source, inputs()).expect("it succeeds").outcome.to_json(), "Fine.");
     }
     let tokio = tokio::runtime::Builder::new_current_thread().build().expect("a runtime starts");
     let run = tokio.block_on(runtime.invoke_async(name, &inputs())).expect("it succeeds");
     assert_eq!(run.outcome.to_json(), "Fine.");
     let body: Value = serde_json::from_str(&server.requests()[0].body).expect("it is JSON");
     assert_eq!(body["messages"][1], json!({ "role": "user", "content": "How are you?" }));
-    let error = fails(runtime.invoke("no-such-file.prompty", &inputs()), Kind::FileNotFound);
+    let error = fails(runtime.invoke("no-such-file.prompty", inputs()), Kind::FileNotFound);
     assert!(error.message().contains("no-such-file.prompty"), "{error}");
 }
 
@@ -272,7 +272,7 @@ fn faults_of_providers_are_errors_of_a_run() {
         let error = fails(runtime.run(&prompt, &messages), kind);
         assert!(error.message().contains(message), "{error}");
         assert_eq!(server.requests().len(), requests, "{error}");
-        fails(runtime.invoke(&prompt, &inputs()), kind);
+        fails(runtime.invoke(&prompt, inputs()), kind);
         fails(runtime.stream(&prompt, &messages, &RunOptions::default()), kind);
     }
 }
@@ -312,9 +312,9 @@ fn a_redirect_to_another_host_is_refused_with_all_that_it_would_carry() {
     for protocol in [Protocol::OpenAiChat, Protocol::AnthropicMessages] {
         let runtime = runtime(&[]);
         let prompt = prompt(&runtime, &model(&server, protocol), TEMPLATE);
-        let error = fails(runtime.invoke(&prompt, &inputs()), Kind::RedirectRefused);
+        let error = fails(runtime.invoke(&prompt, inputs()), Kind::RedirectRefused);
         assert!(!shown(&error).contains(PLAIN_KEY));
-        let messages = runtime.prepare(&prompt, &inputs()).expect("it renders");
+        let messages = runtime.prepare(&prompt, inputs()).expect("it renders");
         fails(runtime.stream(&prompt, &messages, &RunOptions::default()), Kind::RedirectRefused);
     }
     assert_eq!((server.requests().len(), thief.connections()), (4, 0));

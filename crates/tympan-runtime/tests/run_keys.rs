@@ -20,7 +20,7 @@ fn server() -> Server {
 
 /// Runs a prompt with this model.
 fn invoke(runtime: &Runtime, model: &Value, options: &RunOptions) -> Result<tympan_runtime::Run> {
-    runtime.invoke_with(&prompt(runtime, model, TEMPLATE), &inputs(), options)
+    runtime.invoke_with(&prompt(runtime, model, TEMPLATE), inputs(), options)
 }
 
 /// Returns the key of the only request.
@@ -94,7 +94,7 @@ fn a_prompt_file_cannot_send_the_key_of_the_environment_elsewhere() {
                     let error = fails(invoke(&runtime, &model, &RunOptions::default()), Kind::UntrustedEndpoint);
                     assert!(!shown(&error).contains(PLAIN_KEY));
                     let prompt = prompt(&runtime, &model, TEMPLATE);
-                    let messages = runtime.prepare(&prompt, &inputs()).expect("it renders");
+                    let messages = runtime.prepare(&prompt, inputs()).expect("it renders");
                     let stream = runtime.stream(&prompt, &messages, &RunOptions::default());
                     fails(stream, Kind::UntrustedEndpoint);
                     fails(runtime.list_models(Some(&prompt), &RunOptions::default()), Kind::UntrustedEndpoint);
@@ -256,7 +256,7 @@ fn a_host_s_provider_goes_before_one_that_is_built_in() {
             assert_eq!(run.outcome.to_json(), "you said: How are you?", "{name}");
             assert_eq!(run.usage.as_ref().map(|usage| usage.total_tokens), Some(3));
             let prompt = prompt(&runtime, &model, TEMPLATE);
-            let messages = runtime.prepare(&prompt, &inputs()).expect("it renders");
+            let messages = runtime.prepare(&prompt, inputs()).expect("it renders");
             let mut stream = runtime.stream(&prompt, &messages, &RunOptions::default()).expect("it begins");
             let text: Vec<_> = stream
                 .by_ref()

@@ -154,7 +154,7 @@ fn interfaces_without_streams_answer_in_one_step() {
         let server = Server::start(move |exchange| exchange.json(&body));
         let runtime = runtime(&[]);
         let prompt = prompt(&runtime, &model(&server, protocol), TEMPLATE);
-        let messages = runtime.prepare(&prompt, &inputs()).expect("it renders");
+        let messages = runtime.prepare(&prompt, inputs()).expect("it renders");
         let whole = runtime.run(&prompt, &messages).expect("it succeeds");
         let stream = runtime.stream(&prompt, &messages, &RunOptions::default()).expect("it begins");
         assert_eq!(stream.finish().expect("it succeeds"), whole, "{protocol:?}");
@@ -194,7 +194,7 @@ fn every_stream_comes_to_what_it_should_over_a_socket() {
         });
         let runtime = runtime(&[]);
         let prompt = prompt(&runtime, &model(&server, protocol), TEMPLATE);
-        let messages = runtime.prepare(&prompt, &inputs()).expect("it renders");
+        let messages = runtime.prepare(&prompt, inputs()).expect("it renders");
         let stream = runtime.stream(&prompt, &messages, &RunOptions::default());
         let kept = runtime.process(&prompt, &kept);
         match stream.and_then(ResponseStream::finish) {

@@ -81,7 +81,7 @@ fn an_invocation_is_a_tree_of_its_stages() {
     fs::write(&path, format!("---\n{front}\n---\n{TEMPLATE}")).expect("it is written");
     let runtime = runtime(&[]);
     let told = Told::by(&runtime);
-    runtime.invoke(path.as_path(), &inputs()).expect("it succeeds");
+    runtime.invoke(path.as_path(), inputs()).expect("it succeeds");
     let file = told.file(&runtime);
     let stages = json!([["load", []], stages_of_invoke(), ["execute", []], ["process", []]]);
     assert_eq!(tree(&file["trace"]), json!(["invoke", stages]));
@@ -192,14 +192,14 @@ fn no_span_has_a_secret() {
         let path = told.folder.path().with_extension("prompty");
         let front = json!({ "model": own, "inputs": [{ "name": "q", "kind": "string" }] });
         fs::write(&path, format!("---\n{front}\n---\n{TEMPLATE}")).expect("it is written");
-        let _ = runtime.invoke(path.as_path(), &inputs());
+        let _ = runtime.invoke(path.as_path(), inputs());
         fs::remove_file(&path).expect("it was written");
         let by_caller = RunOptions { api_key: Some(Secret::new("key-of-the-caller")), ..RunOptions::default() };
         let by_host = RunOptions { base_url: Some(server.url("/v1")), ..RunOptions::default() };
         for (model, options) in [(&own, RunOptions::default()), (&own, by_caller), (&ambient, by_host)] {
             let prompt = prompt(&runtime, model, TEMPLATE);
-            let _ = runtime.invoke_with(&prompt, &inputs(), &options);
-            let messages = runtime.prepare(&prompt, &inputs()).expect("it renders");
+            let _ = runtime.invoke_with(&prompt, inputs(), &options);
+            let messages = runtime.prepare(&prompt, inputs()).expect("it renders");
             let _ = runtime.stream(&prompt, &messages, &options).and_then(|stream| stream.finish());
         }
         let sent: String = server.requests().iter().map(|request| format!("{request:?}")).collect();
@@ -218,7 +218,7 @@ fn errors_are_told_by_every_stage_that_they_pass() {
     let runtime = runtime(&[]);
     let told = Told::by(&runtime);
     let prompt = prompt(&runtime, &model(&server, Protocol::OpenAiChat), TEMPLATE);
-    fails(runtime.invoke(&prompt, &inputs()), Kind::Provider);
+    fails(runtime.invoke(&prompt, inputs()), Kind::Provider);
     for name in ["execute", "invoke"] {
         let error = told.span(&runtime, name).error.expect("it says what went wrong");
         assert_eq!((error.code.as_str(), error.class.as_str()), ("provider", Kind::Provider.class().as_str()));
@@ -308,7 +308,7 @@ fn without_a_backend_nothing_is_told() {
     let told = Told::by(&runtime);
     runtime.tracer().clear();
     let prompt = prompt(&runtime, &model(&server, Protocol::OpenAiChat), TEMPLATE);
-    runtime.invoke(&prompt, &inputs()).expect("it succeeds");
+    runtime.invoke(&prompt, inputs()).expect("it succeeds");
     assert!(!runtime.tracer().is_enabled());
     assert_eq!((told.spans(&runtime).len(), files(told.folder.path()).len()), (0, 0));
 }

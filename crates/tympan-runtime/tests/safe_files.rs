@@ -87,7 +87,7 @@ fn cassettes_are_neither_written_nor_read_through_links() {
     let model = model(&server, Protocol::OpenAiChat);
     let run = |cassette: Cassette| -> Result<Run> {
         let runtime = runtime_with(&[], |options| options.cassette = Some(cassette));
-        runtime.invoke_with(&prompt(&runtime, &model, TEMPLATE), &inputs(), &RunOptions::default())
+        runtime.invoke_with(&prompt(&runtime, &model, TEMPLATE), inputs(), &RunOptions::default())
     };
     let record = || run(Cassette::Record(tapes.clone()));
     let replay = || run(Cassette::Replay(tapes.clone()));

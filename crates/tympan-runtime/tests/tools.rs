@@ -60,7 +60,7 @@ fn told(run: &TurnRun) -> Vec<String> {
 }
 
 fn turn(prompt: &Prompt, settings: &TurnSettings) -> Result<TurnRun> {
-    Runtime::default().turn(prompt, &Inputs::new(), settings)
+    Runtime::default().turn(prompt, Inputs::new(), settings)
 }
 
 const BODY: &str = "user:\nGo.\n";
@@ -175,7 +175,7 @@ fn prompts_that_call_each_other_come_to_an_end() {
     let turns = Arc::new(AtomicUsize::new(0));
     let runtime = Runtime::default();
     runtime.tracer().add("turns", Turns(turns.clone())).expect("it starts");
-    let run = runtime.turn(&files.load("caller.prompty"), &Inputs::new(), &TurnSettings::default());
+    let run = runtime.turn(&files.load("caller.prompty"), Inputs::new(), &TurnSettings::default());
     assert_eq!(told(&run.expect("it ends well")), ["Done."]);
     assert!(runtime.tracer().flush(std::time::Duration::from_secs(60)));
     assert_eq!(turns.load(Ordering::SeqCst), 9, "eight calls deep, and no further");
@@ -254,13 +254,13 @@ fn the_host_makes_functions_of_its_own_kinds() {
     for kind in ["spreadsheet", "*"] {
         let runtime = Runtime::default();
         runtime.register_tool_handler(kind, Arc::new(Reciter));
-        let run = runtime.turn(&prompt, &Inputs::new(), &TurnSettings::default()).expect("it ends well");
+        let run = runtime.turn(&prompt, Inputs::new(), &TurnSettings::default()).expect("it ends well");
         assert_eq!(told(&run), [r#"spreadsheet: {"a":1,"who":"Ada"}"#]);
         let wrong = custom("sheet_two", json!({ "a": "one" }));
-        let run = runtime.turn(&wrong, &Inputs::new(), &TurnSettings::default()).expect("it ends well");
+        let run = runtime.turn(&wrong, Inputs::new(), &TurnSettings::default()).expect("it ends well");
         assert!(told(&run)[0].contains("do not match the parameters"), "{:?}", told(&run));
         runtime.clear_tool_handlers();
-        let error = runtime.turn(&prompt, &Inputs::new(), &TurnSettings::default()).expect_err("nobody handles it");
+        let error = runtime.turn(&prompt, Inputs::new(), &TurnSettings::default()).expect_err("nobody handles it");
         assert_eq!(error.kind(), Kind::NotRegistered);
     }
 }
@@ -271,7 +271,7 @@ fn a_name_goes_before_a_kind() {
     runtime.register_tool_handler("spreadsheet", Arc::new(Reciter));
     runtime.register_tool("sheet", tool::function(|arguments| Ok::<_, String>(json!(arguments))));
     let prompt = custom("sheet", json!({ "a": 1 }));
-    let run = runtime.turn(&prompt, &Inputs::new(), &TurnSettings::default()).expect("it ends well");
+    let run = runtime.turn(&prompt, Inputs::new(), &TurnSettings::default()).expect("it ends well");
     assert_eq!(told(&run), [r#"{"a":1,"who":"Ada"}"#]);
 }
 
@@ -283,7 +283,7 @@ fn two_tools_with_one_name_are_refused_before_the_model_is_called() {
     let runtime = Runtime::default();
     runtime.register_tool_handler("*", Arc::new(Reciter));
     runtime.register_tool("a_one", tool::function(|_| Ok::<_, String>("")));
-    let error = runtime.turn(&files.load("caller.prompty"), &Inputs::new(), &TurnSettings::default());
+    let error = runtime.turn(&files.load("caller.prompty"), Inputs::new(), &TurnSettings::default());
     assert_eq!(error.expect_err("which of them is meant?").kind(), Kind::DuplicateName);
 }
 
@@ -365,7 +365,7 @@ fn traces_tell_of_tools_without_what_is_bound() {
         runtime.register_tool("pay", tool::function(|_| Ok::<_, String>("paid")));
         let spans = ToolSpans::default();
         runtime.tracer().add("tools", spans.clone()).expect("it starts");
-        runtime.turn(&prompt, &Inputs::new(), &TurnSettings::default()).expect("it ends well");
+        runtime.turn(&prompt, Inputs::new(), &TurnSettings::default()).expect("it ends well");
         assert!(runtime.tracer().flush(std::time::Duration::from_secs(60)));
         let spans = spans.0.lock().expect("nobody panics with it");
         assert_eq!(spans[0]["inputs"]["arguments"], json!({ "to": to, "account": "[REDACTED]" }));

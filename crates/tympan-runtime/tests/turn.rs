@@ -47,7 +47,7 @@ fn text(text: &'static str) -> Arc<dyn tool::Tool> {
 }
 
 fn turn(prompt: &Prompt, settings: &TurnSettings) -> tympan_runtime::Result<TurnRun> {
-    Runtime::default().turn(prompt, &Inputs::new(), settings)
+    Runtime::default().turn(prompt, Inputs::new(), settings)
 }
 
 /// Returns the tool results that the model received, in order.
@@ -93,9 +93,9 @@ fn the_twins_and_the_types_come_to_the_same() {
         runtime.turn_async(&prompt, &Inputs::new(), &settings).await.expect("it ends well").run.outcome.to_json()
     });
     assert_eq!(waited, turn(&prompt, &settings).expect("it ends well").run.outcome.to_json());
-    let typed: String = runtime.turn_as(&prompt, &Inputs::new(), &settings).expect("it is a string");
+    let typed: String = runtime.turn_as(&prompt, Inputs::new(), &settings).expect("it is a string");
     assert_eq!(typed, "Sunny.");
-    let free: String = tympan_runtime::turn_as(&prompt, &Inputs::new(), &settings).expect("it is a string");
+    let free: String = tympan_runtime::turn_as(&prompt, Inputs::new(), &settings).expect("it is a string");
     assert_eq!(free, "Sunny.");
     let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/weather/weather.prompty");
     let inputs = json!({ "city": "Paris" }).as_object().cloned().expect("a map");
@@ -135,7 +135,7 @@ fn what_is_registered_and_not_declared_is_not_run() {
     runtime.register_tool("delete_all", dangerous);
     runtime.register_tool("safe", text("fine"));
     let prompt = scripted(&["safe"], json!([calls(&["delete_all"]), { "text": "Done." }]));
-    let error = runtime.turn(&prompt, &Inputs::new(), &TurnSettings::default()).expect_err("it is not declared");
+    let error = runtime.turn(&prompt, Inputs::new(), &TurnSettings::default()).expect_err("it is not declared");
     assert_eq!((error.kind(), ran.load(Ordering::SeqCst)), (Kind::ToolNotRegistered, 0));
 }
 
@@ -293,7 +293,7 @@ fn what_is_said_meanwhile_comes_into_the_next_round() {
     let runtime = Runtime::default();
     let model = Arc::new(Counting::default());
     runtime.register_provider("echo", model.clone());
-    runtime.turn(&prompt, &Inputs::new(), &settings).expect("it ends well");
+    runtime.turn(&prompt, Inputs::new(), &settings).expect("it ends well");
     let heard = model.heard.lock().expect("nobody panics with it");
     assert_eq!(heard.len(), 2);
     assert_eq!(heard[1].last().map(String::as_str), Some("In French, please."));
@@ -406,7 +406,7 @@ fn pictures_reach_the_provider_as_parts() {
     });
     let run = RunOptions { base_url: Some(server.url("")), ..RunOptions::default() };
     let settings = TurnSettings { run, ..settings(&[("look", look)]) };
-    let run = runtime.turn(&prompt, &Inputs::new(), &settings).expect("it ends well");
+    let run = runtime.turn(&prompt, Inputs::new(), &settings).expect("it ends well");
     assert_eq!(run.run.outcome.to_json(), json!("A cat."));
     let body: Value = serde_json::from_str(&server.requests()[1].body).expect("it is JSON");
     assert_eq!(body["messages"][1]["tool_calls"][0]["id"], "c1");

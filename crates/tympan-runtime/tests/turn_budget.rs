@@ -65,7 +65,7 @@ impl Fixture {
     }
 
     fn turn(&self, prompt: &Prompt, turn: TurnOptions) -> Result<TurnRun> {
-        self.runtime.turn(prompt, &Inputs::new(), &TurnSettings { turn, ..TurnSettings::default() })
+        self.runtime.turn(prompt, Inputs::new(), &TurnSettings { turn, ..TurnSettings::default() })
     }
 
     fn asked(&self) -> usize {
@@ -110,7 +110,7 @@ fn the_bound_is_the_host_s() {
     let mut settings =
         TurnSettings { turn: TurnOptions { max_iterations: 40, ..Default::default() }, ..Default::default() };
     settings.tools.insert("f".to_owned(), tympan_runtime::tool::function(|_| Ok::<_, String>("x")));
-    let run = fixture.runtime.turn(&prompt, &Inputs::new(), &settings).expect("nothing is nested here");
+    let run = fixture.runtime.turn(&prompt, Inputs::new(), &settings).expect("nothing is nested here");
     assert_eq!((run.rounds, fixture.asked()), (31, 31));
 }
 
@@ -215,6 +215,6 @@ fn streams_count_as_well() {
     let prompt = runtime.load(directory.path().join("self.prompty")).expect("it loads");
     let turn = TurnOptions { max_tokens: Some(40), ..TurnOptions::default() };
     let settings = TurnSettings { turn, on_event: Some(Arc::new(|_: &AgentEvent| ())), ..TurnSettings::default() };
-    let run = runtime.turn(&prompt, &Inputs::new(), &settings);
+    let run = runtime.turn(&prompt, Inputs::new(), &settings);
     is_over(run, "40 tokens");
 }

@@ -75,7 +75,7 @@ fn turn(model: &Arc<Model>, change: impl FnOnce(&mut TurnSettings)) -> (TurnRun,
         ..TurnSettings::default()
     };
     change(&mut settings);
-    let run = runtime.turn(&prompt, &Inputs::new(), &settings).expect("it ends well");
+    let run = runtime.turn(&prompt, Inputs::new(), &settings).expect("it ends well");
     let heard = events.lock().expect("nobody panics with it").clone();
     (run, heard)
 }
@@ -159,6 +159,6 @@ fn functions_and_other_prompts_say_it_in_short() {
         compact: Some(Compact::Prompt(Arc::new(shortener))),
         ..TurnSettings::default()
     };
-    runtime.turn(&prompt, &Inputs::new(), &settings).expect("it ends well");
+    runtime.turn(&prompt, Inputs::new(), &settings).expect("it ends well");
     assert_eq!(model.sent()[8][0].to_text(), "[Context summary: In short.]");
 }

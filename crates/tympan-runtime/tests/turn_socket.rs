@@ -74,7 +74,7 @@ fn second_request(protocol: Protocol, first: &'static str) -> (Value, Vec<String
         })),
         ..TurnSettings::default()
     };
-    runtime.turn(&prompt(&runtime, &server, protocol), &Inputs::new(), &settings).expect("it ends well");
+    runtime.turn(&prompt(&runtime, &server, protocol), Inputs::new(), &settings).expect("it ends well");
     let requests = server.requests();
     assert_eq!(requests.len(), 2);
     let body = serde_json::from_str(&requests[1].body).expect("it is JSON");
@@ -153,7 +153,7 @@ fn what_cannot_be_carried_is_told_of_in_words() {
         );
         let prompt = prompt(&runtime, &server, protocol);
         let settings = TurnSettings { on_event: Some(Arc::new(|_: &AgentEvent| {})), ..TurnSettings::default() };
-        runtime.turn(&prompt, &Inputs::new(), &settings).expect("the turn goes on");
+        runtime.turn(&prompt, Inputs::new(), &settings).expect("the turn goes on");
         let body = &server.requests()[1].body;
         assert!(body.contains("Hear:") && body.contains("[audio that cannot be played]"), "{body}");
         assert!(body.contains("[an image that cannot be shown]"), "{body}");
@@ -188,7 +188,7 @@ fn the_last_answer_is_told_as_it_arrives() {
         ..TurnSettings::default()
     };
     let prompt = prompt(&runtime, &server, Protocol::OpenAiChat);
-    let run = runtime.turn(&prompt, &Inputs::new(), &settings).expect("it ends well");
+    let run = runtime.turn(&prompt, Inputs::new(), &settings).expect("it ends well");
     assert_eq!(run.run.outcome.to_json(), "First second.");
 }
 
@@ -219,6 +219,6 @@ fn two_hundred_calls_over_a_socket_come_back_in_order() {
     register(&runtime);
     let turn = TurnOptions { parallel_tool_calls: true, ..TurnOptions::default() };
     let prompt = prompt(&runtime, &server, Protocol::OpenAiChat);
-    let run = runtime.turn(&prompt, &Inputs::new(), &TurnSettings { turn, ..TurnSettings::default() });
+    let run = runtime.turn(&prompt, Inputs::new(), &TurnSettings { turn, ..TurnSettings::default() });
     assert_eq!(run.expect("it ends well").run.outcome.to_json(), "200 true");
 }

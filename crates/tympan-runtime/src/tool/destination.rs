@@ -123,9 +123,9 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
     }
 }
 
-/// Returns whether an IPv6 address with this first segment is in the global unicast range, which starts with the bits
-/// 001. This excludes private and link-local addresses, IPv4-compatible addresses, translated addresses of private
-/// networks (`64:ff9b:1::`), the discard-only block (`100::`), and multicast.
+/// Returns whether an IPv6 address with this first segment is in the global unicast range, `2000::/3`. This excludes
+/// private and link-local addresses, IPv4-compatible addresses, translated addresses of private networks
+/// (`64:ff9b:1::`), the discard-only block (`100::`), and multicast.
 fn is_handed_out(first: u16) -> bool {
     first & 0xe000 == 0x2000
 }

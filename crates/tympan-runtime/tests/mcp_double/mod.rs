@@ -96,7 +96,7 @@ pub(crate) fn error_codes(runtime: &Runtime, prompt: &Prompt) -> Vec<Option<Stri
         })),
         ..TurnSettings::default()
     };
-    runtime.turn(prompt, &Inputs::new(), &settings).expect("it ends well");
+    runtime.turn(prompt, Inputs::new(), &settings).expect("it ends well");
     let codes = codes.lock().expect("nobody panicked");
     codes.clone()
 }

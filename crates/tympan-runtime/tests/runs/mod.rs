@@ -45,7 +45,7 @@ pub(crate) fn model(server: &Server, protocol: Protocol) -> Value {
 /// Returns a prompt for the server's chat, with its messages.
 pub(crate) fn chat(runtime: &Runtime, server: &Server) -> (Prompt, Vec<Message>) {
     let prompt = prompt(runtime, &model(server, Protocol::OpenAiChat), TEMPLATE);
-    let messages = runtime.prepare(&prompt, &inputs()).expect("it renders");
+    let messages = runtime.prepare(&prompt, inputs()).expect("it renders");
     (prompt, messages)
 }
 

@@ -52,7 +52,7 @@ pub(crate) fn call_one(runtime: &Runtime, tool: &Value, name: &str, arguments: V
 /// Returns the results of these calls as parts, in order.
 pub(crate) fn parts(runtime: &Runtime, tool: &Value, calls: &[(&str, Value)]) -> Result<Vec<ContentPart>> {
     let prompt = prompt(runtime, tool, calls);
-    let run = runtime.turn(&prompt, &Inputs::new(), &TurnSettings::default())?;
+    let run = runtime.turn(&prompt, Inputs::new(), &TurnSettings::default())?;
     let tools = run.messages.iter().filter(|message| message.role == Role::Tool);
     Ok(tools.flat_map(|message| message.content.iter().cloned()).collect())
 }
@@ -68,7 +68,7 @@ pub(crate) fn status(runtime: &Runtime, tool: &Value, name: &str, arguments: Val
         }
     });
     let settings = TurnSettings { on_event: Some(on_event), ..TurnSettings::default() };
-    runtime.turn(&prompt, &Inputs::new(), &settings).expect("the turn ends well");
+    runtime.turn(&prompt, Inputs::new(), &settings).expect("the turn ends well");
     let seen = seen.lock().expect("nobody panicked");
     seen.first().cloned().expect("there is a result")
 }

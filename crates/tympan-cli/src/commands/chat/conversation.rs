@@ -67,7 +67,7 @@ impl<'a> Conversation<'a> {
         let thread = thread_of(prompt, &inputs)?;
         let conversation = Self { prompt, variant, inputs, question, thread, exchanges: Vec::new() };
         // Report missing inputs before the user types a question.
-        let checked = prompt.validate_inputs(&conversation.inputs_for(Some("")));
+        let checked = prompt.validate_inputs(conversation.inputs_for(Some("")));
         checked.map_err(|error| in_prompt(error, prompt))?;
         Ok(conversation)
     }
