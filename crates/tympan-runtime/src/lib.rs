@@ -32,7 +32,7 @@ pub mod trace;
 #[cfg(feature = "agent")]
 pub mod turn;
 
-/// The boxed future that the traits [`Tool`](tool::Tool), [`ToolHandler`](tool::ToolHandler) and `Provider` return.
+/// The boxed future that the traits [`Tool`], [`ToolHandler`] and [`Provider`] return.
 #[cfg(feature = "agent")]
 pub use futures_util::future::BoxFuture;
 pub use host::pipeline::{
