@@ -77,13 +77,13 @@ function renamed(details: ErrorDetails): ErrorDetails {
   return { ...details, message };
 }
 
-/** Exceptions of callbacks, by the name that stands for each in the engine's errors. */
+/** Exceptions thrown by callbacks, by the placeholder that the engine's errors contain for each. */
 const raised = new Map<string, unknown>();
 
 /** The maximum number of saved exceptions. A turn may continue after a failure, so some are never retrieved. */
 const MAX_RAISED = 100;
 
-/** Saves an exception and returns the name that stands for it in the engine. */
+/** Saves an exception and returns its placeholder. */
 export function raise(thrown: unknown): string {
   const name = `exception ${randomUUID()}`;
   raised.set(name, thrown);
@@ -104,7 +104,7 @@ function original(message: string): { thrown: unknown } | undefined {
   return { thrown };
 }
 
-/** Converts the text of an engine's error to an error. If it stands for an exception, returns the exception itself. */
+/** Converts the text of an engine's error to an error. If the text is a placeholder, returns the saved exception. */
 export function fromText(text: string, options?: ErrorOptions): unknown {
   const details = JSON.parse(text) as ErrorDetails;
   const found = original(details.message);

@@ -22,7 +22,7 @@ export interface Message {
   metadata?: Record<string, unknown>;
 }
 
-/** A message written by a caller. A string stands for a single text part. */
+/** A message written by a caller. A string is shorthand for a single text part. */
 export interface MessageInput {
   role: Role;
   content: string | readonly (string | ContentPart)[] | null;

@@ -74,7 +74,7 @@ pub(crate) fn engine<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T> +
     caught.unwrap_or_else(|_| Err(panicked())).map_err(|error| exception(py, &error))
 }
 
-/// Passes an exception to the caller that waits for a callback's work. Returns it if there is no such caller.
+/// Passes an exception to the caller that waits for a callback's work. Returns the exception if nobody waits.
 fn hand_over(error: PyErr) -> Option<PyErr> {
     let mut error = Some(error);
     RAISED.with_borrow_mut(|raised| {

@@ -91,7 +91,7 @@ impl Tool for Function {
             let outcome = attach(|py| match returned.and_then(|value| output(value.bind(py))) {
                 Ok(output) => Some(Ok(output)),
                 Err(error) if is_ordinary(py, &error) => Some(Err(words(py, &error).into())),
-                // If there is no caller to raise the exception in, report it to the model.
+                // Without a caller to raise the exception in, report it to the model.
                 Err(error) => caller.raise(error).map(|error| Err(words(py, &error).into())),
             });
             match outcome.ok_or(GONE)? {

@@ -62,7 +62,7 @@ impl Caller {
         }
     }
 
-    /// Ends the work with an exception. Returns the exception if there is no caller.
+    /// Ends the work with an exception. Returns the exception if nobody waits for the work.
     pub(crate) fn raise(&self, error: PyErr) -> Option<PyErr> {
         if self.post.is_none() {
             return Some(error);

@@ -313,6 +313,14 @@ impl Error {
         error
     }
 
+    /// Creates an error from the findings about a source that could not be parsed. The first error among them becomes
+    /// the error, and the rest become [`Error::others`]. `kind` is used if none of them is an error.
+    pub fn from_parser(mut findings: Vec<Diagnostic>, source: &SourceFile, kind: Kind) -> Self {
+        let first = findings.iter().position(Diagnostic::is_error).map(|at| findings.remove(at));
+        let first = first.map_or_else(|| Self::new(kind, "cannot parse the file"), Self::from_diagnostic);
+        first.in_source(source, 0).with_others(findings)
+    }
+
     /// Creates an error from the findings about a source. The first one by position becomes the error, and the rest
     /// become [`Error::others`].
     pub(crate) fn from_findings(mut findings: Vec<Diagnostic>, source: &SourceFile) -> Self {

@@ -4,7 +4,6 @@ pub mod result;
 #[cfg(feature = "signatures")]
 pub mod signature;
 
-use crate::diagnostic::Diagnostic;
 use crate::error::{Error, Kind, Result};
 use crate::format::directive::parse;
 use crate::json::JsonMap;
@@ -33,13 +32,9 @@ pub use crate::format::directive::{INSTRUCTION, is_directive};
 /// # Errors
 /// Returns the first error in the file. The remaining findings are in [`Error::others`].
 pub fn load(source: SourceFile, instruction: &str) -> Result<Prompt> {
-    let (directive, mut diagnostics) = parse(&source);
+    let (directive, diagnostics) = parse(&source);
     let Some(directive) = directive else {
-        // `parse` returns no directive only if it reports at least one error.
-        let first = diagnostics.iter().position(Diagnostic::is_error).map(|at| diagnostics.remove(at));
-        let error =
-            first.map_or_else(|| Error::new(Kind::InvalidDirective, "cannot parse the file"), Error::from_diagnostic);
-        return Err(error.in_source(&source, 0).with_others(diagnostics));
+        return Err(Error::from_parser(diagnostics, &source, Kind::InvalidDirective));
     };
     let (spec, pieces) = directive.into_spec(&source, instruction);
     Ok(Prompt::from_pieces(spec, source, pieces, diagnostics))

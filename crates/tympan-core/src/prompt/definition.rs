@@ -231,18 +231,10 @@ pub(crate) fn field(arm: &str) -> String {
     if arm == DEFAULT_VARIANT { "body".to_owned() } else { format!("variants.{arm}.body") }
 }
 
-/// Up to this many names, a linear search is used; above it, an index.
-const MAX_SEARCHED: usize = 16;
-
 fn spec(definition: PromptDefinition, declared: &[(String, Span)]) -> PromptSpec {
     let PromptDefinition { body, metadata, name, output_model, role, variables, variants } = definition;
-    let is_many = declared.len() > MAX_SEARCHED;
-    let indexed = if is_many { declared } else { &[] };
-    let spans: BTreeMap<_, _> = indexed.iter().rev().map(|(name, span)| (name.as_str(), *span)).collect();
-    let span_of = |name: &str| match is_many {
-        true => spans.get(name).copied(),
-        false => declared.iter().find(|(declared, _)| declared == name).map(|(_, span)| *span),
-    };
+    let spans: BTreeMap<_, _> = declared.iter().rev().map(|(name, span)| (name.as_str(), *span)).collect();
+    let span_of = |name: &str| spans.get(name).copied();
     let variants =
         variants.into_iter().map(|(name, variant)| Variant { name, body: variant.body, metadata: variant.metadata });
     PromptSpec {

@@ -1,9 +1,8 @@
 //! Prompts from the text of `.prompty` files.
 
 use super::Prompt;
-use crate::diagnostic::Diagnostic;
 use crate::error::{Error, Kind, Result};
-use crate::format::{Document, NoReferences, prompty};
+use crate::format::{Document, NoReferences, Resolve, prompty};
 use crate::text::source::SourceFile;
 
 impl Prompt {
@@ -22,14 +21,20 @@ impl Prompt {
     /// # Errors
     /// Returns the first error in the text. The others are in [`Error::others`].
     pub fn from_prompty(text: &str) -> Result<Self> {
-        let source = SourceFile::new("<prompty>", text);
-        let (document, mut findings) = prompty::parse(&source, &mut NoReferences);
-        if let Some(Document { spec, body, env_values, .. }) = document {
-            return Ok(Self::from_document(spec, source, body.start, findings).with_env_values(env_values));
+        Self::from_prompty_source(SourceFile::new("<prompty>", text), &mut NoReferences)
+    }
+
+    /// Reads a prompt from a `.prompty` file, with the environment variables and files that it refers to.
+    ///
+    /// # Errors
+    /// Returns the first error in the file. The others are in [`Error::others`].
+    pub fn from_prompty_source(source: SourceFile, resolve: &mut impl Resolve) -> Result<Self> {
+        let (document, findings) = prompty::parse(&source, resolve);
+        match document {
+            Some(Document { spec, body, env_values, .. }) => {
+                Ok(Self::from_document(spec, source, body.start, findings).with_env_values(env_values))
+            }
+            None => Err(Error::from_parser(findings, &source, Kind::InvalidDocument)),
         }
-        let first = findings.iter().position(Diagnostic::is_error).map(|at| findings.remove(at));
-        let error =
-            first.map_or_else(|| Error::new(Kind::InvalidDocument, "it cannot be read"), Error::from_diagnostic);
-        Err(error.in_source(&source, 0).with_others(findings))
     }
 }

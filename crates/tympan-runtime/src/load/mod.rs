@@ -97,7 +97,7 @@ fn load_as(format: Format, source: SourceFile, base_dir: &Path, options: &LoadOp
         Format::Directive => {
             directive::load(source, options.directive_instruction.as_deref().unwrap_or(directive::INSTRUCTION))
         }
-        _ => parse(source, base_dir, options).map(prompt),
+        _ => Prompt::from_prompty_source(source, &mut Host::new(base_dir, options)),
     };
     Ok(prompt?.in_directory(base_dir))
 }
@@ -135,11 +135,6 @@ pub(crate) fn load_beside(directory: &Path, path: &str, options: &LoadOptions) -
     load_prompt_str(&text, &file.display().to_string(), directory_of(&file), options)
 }
 
-fn prompt((source, document, warnings): LoadedDocument) -> Prompt {
-    let Document { spec, body, env_values, .. } = document;
-    Prompt::from_document(spec, source, body.start, warnings).with_env_values(env_values)
-}
-
 /// Loads a document from the text of a `.prompty` file. `name` identifies it in messages, and its references are
 /// relative to `base_dir`.
 ///
@@ -156,16 +151,11 @@ pub fn load_document_str(
 }
 
 fn parse(source: SourceFile, base_dir: &Path, options: &LoadOptions) -> Result<LoadedDocument> {
-    let mut host = Host { options, files: Files::new(base_dir, &options.file_roots, options.max_file_bytes) };
-    let (document, mut diagnostics) = prompty::parse(&source, &mut host);
-    if let Some(document) = document {
-        return Ok((source, document, diagnostics));
+    let (document, diagnostics) = prompty::parse(&source, &mut Host::new(base_dir, options));
+    match document {
+        Some(document) => Ok((source, document, diagnostics)),
+        None => Err(Error::from_parser(diagnostics, &source, Kind::InvalidDocument)),
     }
-    // If there is no document, the diagnostics contain an error.
-    let first = diagnostics.iter().position(Diagnostic::is_error).map(|at| diagnostics.remove(at));
-    let error =
-        first.map_or_else(|| Error::new(Kind::InvalidDocument, "cannot parse the file"), Error::from_diagnostic);
-    Err(error.in_source(&source, 0).with_others(diagnostics))
 }
 
 /// Returns the directory that the references of a prompt file are relative to.
@@ -206,6 +196,12 @@ fn not_utf8(name: &str, error: &std::string::FromUtf8Error) -> Error {
 struct Host<'o> {
     options: &'o LoadOptions,
     files: Files<'o>,
+}
+
+impl<'o> Host<'o> {
+    fn new(base_dir: &'o Path, options: &'o LoadOptions) -> Self {
+        Self { options, files: Files::new(base_dir, &options.file_roots, options.max_file_bytes) }
+    }
 }
 
 impl Resolve for Host<'_> {
