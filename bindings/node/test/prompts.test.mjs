@@ -107,6 +107,15 @@ test("a directive says what else is known of it", () => {
   assert.equal(greet.directive, undefined);
 });
 
+test("the guard sends its advisory", () => {
+  const prompt = loadStr("system:\nSum up.\n\nuser:\n{{ page }}");
+  const roles = (guard) => new Runtime({ guard }).prepare(prompt, { page: "p" }).map((message) => message.role);
+  assert.deepEqual(roles(true), ["system", "system", "user"]);
+  assert.deepEqual(roles({ role: "developer" }), ["system", "developer", "user"]);
+  assert.deepEqual(roles({ role: null }), ["system", "user"]);
+  assert.throws(() => new Runtime({ guard: { role: "assistant" } }), (error) => error instanceof TympanError);
+});
+
 test("a caller may render in a manner of its own", () => {
   const prompt = loadStr("Say {{ text }}{{ nothing }}.");
   const rendered = prompt.render({ text: "<b>" }, { guard: true, lenient: true });

@@ -125,6 +125,19 @@ def test_the_guard_marks_what_is_untrusted() -> None:
     assert caught.value.code == "invalid_advisory"
 
 
+def test_the_guard_sends_its_advisory() -> None:
+    prompt = tympan.load_str("system:\nSum up.\n\nuser:\n{{ page }}")
+    sent = [message.role for message in tympan.Runtime(guard=True).prepare(prompt, {"page": "p"})]
+    assert sent == ["system", "system", "user"]
+    advisory = tympan.Runtime(guard=True).render(prompt, {"page": "p"}).advisory
+    developer = tympan.Runtime(guard={"role": "developer"}).prepare(prompt, {"page": "p"})
+    assert (developer[1].role, developer[1].text) == ("developer", advisory)
+    silent = tympan.Runtime(guard={"role": None}).prepare(prompt, {"page": "p"})
+    assert [message.role for message in silent] == ["system", "user"]
+    with pytest.raises(tympan.TympanValueError):
+        tympan.Runtime(guard={"role": "assistant"})  # type: ignore[arg-type]
+
+
 def test_a_prompt_is_checked_and_derived_from() -> None:
     prompt = tympan.Prompt.from_yaml(GREETING)
     codes = {finding.code for finding in tympan.check(prompt)}

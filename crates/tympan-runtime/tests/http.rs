@@ -126,6 +126,7 @@ fn what_is_overloaded_or_broken_is_tried_again() {
         let kind = if status == 429 || status >= 500 { Kind::ProviderUnavailable } else { Kind::Provider };
         let error = fails(client.send(post(server.url("/"))).wait(), kind);
         assert!(error.message().ends_with(&format!("HTTP {status}: no")), "{error}");
+        assert_eq!((error.status(), error.retry_after()), (Some(status), None));
         assert_eq!((server.requests().len(), waits.seen().len()), (attempts, attempts - 1), "{status}");
         let most = [Duration::from_millis(500), Duration::from_secs(1)];
         assert!(waits.seen().iter().zip(most).all(|(wait, most)| *wait <= most), "{:?}", waits.seen());
@@ -154,6 +155,7 @@ fn a_provider_that_wants_too_long_a_wait_gets_none() {
     let client = HttpClient::new(options(&waits)).expect("the options are good");
     let error = fails(client.stream(post(server.url("/"))).wait(), Kind::ProviderUnavailable);
     assert!(error.help().is_some_and(|help| help.contains("86400000 s")), "{error:?}");
+    assert_eq!((error.status(), error.retry_after()), (Some(429), Some(Duration::from_secs(86_400_000))));
     assert_eq!((server.requests().len(), waits.seen().len()), (1, 0));
 }
 
@@ -240,6 +242,10 @@ fn an_address_where_nobody_listens_is_tried_again_and_then_named_without_its_sec
     let error = fails(client.send(request).wait(), Kind::Unreachable);
     assert!(error.message().contains("http://127.0.0.1:1: "), "{error}");
     assert!(!shown(&error).contains("sk-"), "{}", shown(&error));
+    // The causes are available, and name no secret either.
+    let causes = std::iter::successors(std::error::Error::source(&error), |cause| cause.source());
+    let causes: Vec<_> = causes.map(|cause| format!("{cause} {cause:?}")).collect();
+    assert!(!causes.is_empty() && causes.iter().all(|cause| !cause.contains("sk-")), "{causes:?}");
     assert_eq!(waits.seen().len(), 2);
 }
 
