@@ -44,7 +44,7 @@ if [ "${1:-}" = --check ]; then
         made="$out/$(basename "$form" | sed 's/^_//')"
         cmp -s "$made" "$form" || { echo "$form is stale: run schemas/generate.sh" >&2; exit 1; }
     done
-    # The Rust types are checked by a test: crates/tympan-core/tests/generated_types.rs.
+    # The Rust types are checked by a test: crates/tympan-core/tests/integration/generated_types.rs.
 else
     cp "$out/definition_models.py" "$models"
     cp "$out/definition.d.ts" "$types"

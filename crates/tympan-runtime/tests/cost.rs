@@ -1,9 +1,9 @@
 //! The cost of building functions from an OpenAPI document grows no faster than the document.
 
-#[path = "../../tympan-core/tests/cost/mod.rs"]
-mod cost;
+#[path = "../../tympan-core/tests/cost/measure.rs"]
+mod measure;
 
-use cost::{Row, check};
+use measure::{Row, check};
 use serde_json::{Map, Value, json};
 use tympan_runtime::tool::openapi::{Service, ServiceOptions};
 

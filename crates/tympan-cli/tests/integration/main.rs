@@ -1,0 +1,21 @@
+//! Tests of the command, in one program: linking many takes longer than running them.
+
+mod attacks;
+#[cfg(unix)]
+mod chat;
+#[cfg(target_os = "linux")]
+mod chat_terminal;
+#[cfg(unix)]
+mod console;
+#[cfg(unix)]
+mod endpoints;
+#[cfg(unix)]
+mod files;
+#[cfg(unix)]
+mod journal;
+#[cfg(unix)]
+mod pty;
+#[cfg(unix)]
+mod run;
+mod server;
+mod terminal;

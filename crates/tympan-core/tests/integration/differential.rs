@@ -1,0 +1,90 @@
+//! Generated templates and inputs: the engine renders the same text as minijinja and fails where minijinja fails.
+//!
+//! Inside a text (`~`, `join`, `upper`, …), minijinja prints some values as Python does, so the grammar does not
+//! generate these there. `{{ … }}` prints all values with the formatter that is passed to the oracle.
+
+use proptest::prelude::*;
+use proptest::sample::select;
+use proptest::test_runner::RngSeed;
+use serde_json::{Value, json};
+use tympan::template::{CompileOptions, Template};
+use tympan::{Error, JsonMap, Kind};
+
+use crate::grammar::{Exprs, block};
+use crate::oracle;
+
+fn inputs() -> impl Strategy<Value = JsonMap> {
+    let text = || {
+        select(vec![
+            "",
+            "a",
+            "Hello, World",
+            "žluťoučký",
+            " padded ",
+            "a b  c",
+            "x\ny\n",
+            "<b>&",
+            "12",
+            "3.7",
+            "a,b",
+            "ABC",
+            "\r\n",
+        ])
+    };
+    let texts = prop::collection::vec(text(), 0..4);
+    let ints = prop::collection::vec(-3..9i64, 0..5);
+    let scalars = (text(), text(), -9..99i64, 0..4i64, select(vec![0.5, -1.25, 3.0, 1e10]), any::<bool>());
+    (scalars, texts, ints, prop::collection::vec((text(), 20..40i64), 1..4)).prop_map(
+        |((s, q, n, k, f, t), w, l, people)| {
+            let d: Vec<Value> = people.iter().map(|(name, age)| json!({"name": name, "age": age})).collect();
+            let inputs = json!({
+                "s": s, "q": q, "n": n, "k": k, "f": f, "t": t, "z": null, "w": w, "l": l, "d": d,
+                "u": {"name": s, "age": n}, "m": {"a": 1, "b": n, "C": 3},
+            });
+            inputs.as_object().cloned().unwrap_or_default()
+        },
+    )
+}
+
+/// Returns whether the engine fails by design where minijinja does not.
+fn is_decided(error: &Error, lenient: bool) -> bool {
+    // Any use of an undefined variable is an error, but minijinja passes it to some filters.
+    let is_undefined = error.kind() == Kind::UndefinedVariable && !lenient;
+    // As in Python, none is not an empty list.
+    is_undefined || error.message().contains("none cannot be iterated over")
+}
+
+fn compare(template: &str, inputs: &JsonMap, lenient: bool) -> Result<(), TestCaseError> {
+    let compiled = Template::compile(template, CompileOptions::default());
+    let ours = compiled.and_then(|template| template.render_json(inputs, lenient));
+    // minijinja panics in a few operations on empty values, such as `""[::-1]`. There is nothing to compare then.
+    let Ok(theirs) = std::panic::catch_unwind(|| oracle::render(template, inputs, lenient)) else { return Ok(()) };
+    match (ours, theirs) {
+        (Ok(ours), Ok(theirs)) => prop_assert_eq!(ours.as_str(), &theirs, "{}", template),
+        (Err(_), Err(_)) => {}
+        (Err(ours), Ok(_)) if is_decided(&ours, lenient) => {}
+        // In lenient mode, undefined values are empty, but some of minijinja's filters reject them.
+        (Ok(_), Err(_)) if lenient => {}
+        (ours, theirs) => prop_assert!(false, "{}\n{:?}\n{:?}", template, ours, theirs),
+    }
+    Ok(())
+}
+
+/// The seed is fixed, so that a failure is caused by the current change and not by chance.
+fn config() -> ProptestConfig {
+    ProptestConfig { cases: 1000, failure_persistence: None, rng_seed: RngSeed::Fixed(7), ..ProptestConfig::default() }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn expressions_give_what_minijinja_gives(expr in Exprs::nested(3).any, inputs in inputs(), lenient: bool) {
+        compare(&format!("{{{{ {expr} }}}}"), &inputs, lenient)?;
+    }
+
+    #[test]
+    fn templates_give_what_minijinja_gives(template in block(3, &Exprs::nested(1)), inputs in inputs(), lenient: bool) {
+        compare(&template, &inputs, lenient)?;
+    }
+}

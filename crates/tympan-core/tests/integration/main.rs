@@ -1,0 +1,30 @@
+//! Tests of the engine through its public interface, in one program: linking many takes longer than running them.
+
+mod attacks;
+mod borrowed_inputs;
+mod cases;
+mod decode;
+mod definition;
+mod differential;
+mod directive;
+mod docs;
+mod format_properties;
+mod generated_types;
+mod grammar;
+mod guard;
+mod inputs;
+mod jinja;
+mod layers;
+mod limits;
+mod mustache;
+mod noninterference;
+mod oracle;
+mod origins;
+mod outcome;
+mod places;
+mod properties;
+mod request;
+mod small_stack;
+mod stack;
+mod turn;
+mod turn_orders;

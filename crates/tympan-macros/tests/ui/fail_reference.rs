@@ -1,5 +1,0 @@
-#[derive(serde::Serialize, tympan::Inputs)]
-#[prompt("prompts/reference.prompty")]
-struct Refers {}
-
-fn main() {}
