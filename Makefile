@@ -64,15 +64,17 @@ demo: need-cargo
 	@$(CARGO) build --profile demo --package tympan-cli --no-default-features
 	@sh examples/demo.sh target/demo/tympan
 
+# One build serves the tests of every language. Building the packages separately would select fewer features of their
+# dependencies, and so build those again.
+#
 # cargo-nextest is faster and has a better summary. Fall back to cargo's own runner if it is not installed.
-test: need-cargo $(ORACLE)/ready $(INTEROP)/ready $(INTEROP_NODE)/ready test-python
+test: need-cargo $(ORACLE)/ready $(INTEROP)/ready $(INTEROP_NODE)/ready
+	$(CARGO) build --workspace --all-targets
+	@$(MAKE) --no-print-directory test-python test-node SHARED=1
 	$(CARGO) test --workspace --doc
 	$(ORACLE)/bin/python tests/oracle/jinja2_oracle.py fixtures/jinja
 	PYTHON=$(PYTHON) sh schemas/generate.sh --check
-	@# Build everything that the tests need, including the command. Building it separately would build it twice.
-	$(CARGO) test --workspace --no-run --quiet
 	$(PYTHON) -B tests/interop/aimock.py target/debug/tympan $(INTEROP_NODE)
-	@$(MAKE) --no-print-directory test-node
 	@export ROTEL="$$(cat $(INTEROP)/ready)" OPENAPI_PYTHON="$(CURDIR)/$(INTEROP)/bin/python"; \
 	export MCP_SERVER="$(CURDIR)/$(INTEROP_NODE)/node_modules/@modelcontextprotocol/server-everything/dist/index.js"; \
 	if $(CARGO) nextest --version >/dev/null 2>&1; then \
@@ -85,7 +87,12 @@ test: need-cargo $(ORACLE)/ready $(INTEROP)/ready $(INTEROP_NODE)/ready test-pyt
 # Build the Python package into the checkout's virtual environment, test it, and compare its type stubs with the real
 # module.
 test-python: need-cargo $(VENV)/ready
-	cd bindings/python && VIRTUAL_ENV="$(CURDIR)/$(VENV)" "$(CURDIR)/$(VENV)/bin/maturin" develop --quiet
+	@if [ -n "$(SHARED)" ] && [ -f target/debug/libtympan_python.so ]; then \
+		echo 'Using the native module that was built with the workspace'; \
+		"$(VENV)/bin/python" bindings/python/use_built_module.py target/debug/libtympan_python.so; \
+	else \
+		cd bindings/python && VIRTUAL_ENV="$(CURDIR)/$(VENV)" "$(CURDIR)/$(VENV)/bin/maturin" develop --quiet; \
+	fi
 	cd bindings/python && "$(CURDIR)/$(VENV)/bin/python" -m pytest -q
 	cd bindings/python && "$(CURDIR)/$(VENV)/bin/python" -m mypy.stubtest tympan --allowlist stubtest.allow
 	cd bindings/python && "$(CURDIR)/$(VENV)/bin/python" -m mypy --strict python tests
@@ -98,7 +105,7 @@ $(VENV)/ready: bindings/python/requirements-dev.txt | need-python
 
 # Build the Node package (the addon and the TypeScript code) and test both parts.
 test-node: need-cargo $(NODE)/node_modules/ready
-	CARGO=$(CARGO) npm run --silent --prefix $(NODE) build
+	cd $(NODE) && CARGO=$(CARGO) node build.mjs $(if $(SHARED),--workspace --all-targets) && npm exec tsc
 	npm run --silent --prefix $(NODE) test
 
 $(NODE)/node_modules/ready: $(NODE)/package.json $(NODE)/package-lock.json | need-node

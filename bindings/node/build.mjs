@@ -6,9 +6,12 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const here = dirname(fileURLToPath(import.meta.url));
+const options = process.argv.slice(2);
+// The tests use a build of the whole workspace, which shares its dependencies.
+const selection = options.includes("--workspace") ? [] : ["--package", "tympan-node"];
 const build = spawnSync(
   process.env.CARGO ?? "cargo",
-  ["build", "--package", "tympan-node", "--message-format", "json-render-diagnostics", ...process.argv.slice(2)],
+  ["build", ...selection, "--message-format", "json-render-diagnostics", ...options],
   { cwd: here, stdio: ["ignore", "pipe", "inherit"], encoding: "utf8", maxBuffer: Infinity },
 );
 if (build.status !== 0) process.exit(build.status ?? 1);
