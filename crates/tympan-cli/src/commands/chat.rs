@@ -1,7 +1,7 @@
 //! `tympan chat`: a conversation with the prompt's model.
 
+mod approval;
 mod command;
-mod consent;
 mod conversation;
 mod line;
 mod reader;
@@ -20,8 +20,8 @@ use tympan::wire::echo::ECHO;
 use tympan::{AgentEvent, CancelToken, RunOptions, Runtime, TurnRun, TurnSettings};
 use tympan::{Error, Kind, Message, Outcome, Prompt, Role};
 
+use self::approval::{Approval, ApprovalPolicy, locked};
 use self::command::Command;
-use self::consent::{Approval, Consent, locked};
 use self::conversation::{Conversation, Prepared, Question};
 use self::line::Line;
 use self::reader::{Reader, Typed};
@@ -101,10 +101,10 @@ impl<'a> Chat<'a> {
         quiet: bool,
     ) -> Result<Self, Failure> {
         let options = args.model.options();
-        let consent = match (args.call.yes, reader.is_terminal()) {
-            (true, _) => Consent::All,
-            (false, true) => Consent::Ask,
-            (false, false) => Consent::None,
+        let policy = match (args.call.yes, reader.is_terminal()) {
+            (true, _) => ApprovalPolicy::All,
+            (false, true) => ApprovalPolicy::Ask,
+            (false, false) => ApprovalPolicy::None,
         };
         let model = options.model_of(prompt).unwrap_or("the model").to_owned();
         let screen = Arc::new(Mutex::new(Screen::new(&model, quiet)));
@@ -116,7 +116,7 @@ impl<'a> Chat<'a> {
             options,
             quiet,
             is_terminal: reader.is_terminal(),
-            approval: Approval::new(consent, screen.clone()),
+            approval: Approval::new(policy, screen.clone()),
             screen,
             totals: Totals::default(),
             unanswered: None,
@@ -324,10 +324,10 @@ impl<'a> Chat<'a> {
             self.complain("/save needs a file name");
             return Ok(());
         }
-        let said = self.conversation.said(self.runtime)?;
+        let messages = self.conversation.transcript(self.runtime)?;
         let shown = path.display();
-        match save::save(path, &said, replaces) {
-            Ok(()) => self.say(&format!("saved {} messages to {shown}", said.len())),
+        match save::save(path, &messages, replaces) {
+            Ok(()) => self.say(&format!("saved {} messages to {shown}", messages.len())),
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
                 self.complain(&format!("{shown} already exists; /save! {shown} replaces it"));
             }

@@ -5,9 +5,9 @@
 
 mod eval;
 pub(crate) mod flow;
+mod influence;
 pub mod input;
 mod syntax;
-mod touch;
 mod tree;
 mod value;
 

@@ -6,7 +6,7 @@
 use std::sync::OnceLock;
 
 use crate::text::source::{SourceFile, Span};
-use crate::text::source_map::Pieces;
+use crate::text::source_map::SourceMap;
 
 /// The placement of a template in its source.
 #[derive(Clone, Debug)]
@@ -15,8 +15,8 @@ pub(crate) enum Placement {
     Verbatim(usize),
     /// The template is the value of the string literal in this span.
     Written(Span, OnceLock<Written>),
-    /// The template was assembled from these pieces.
-    Pieces(Pieces),
+    /// The template was assembled from ranges of the file.
+    SourceMap(SourceMap),
 }
 
 impl Placement {
@@ -24,7 +24,7 @@ impl Placement {
     pub(crate) fn locate(&self, source: &SourceFile, template: &str, span: Span) -> Span {
         match self {
             Self::Verbatim(offset) => span.shifted(*offset),
-            Self::Pieces(pieces) => pieces.locate(span).unwrap_or_default(),
+            Self::SourceMap(map) => map.locate(span).unwrap_or_default(),
             Self::Written(written, index) => {
                 let raw = source.slice(*written);
                 let index = index.get_or_init(|| Written::new(raw, template));

@@ -3,7 +3,7 @@
 //! [`Turn`] is a state machine without I/O. [`Turn::next`] returns what to do next, and the other methods report the
 //! result back. The driver performs the I/O, and the turn makes all the decisions, so every decision can be tested
 //! without a network, a clock or threads. Turns are deterministic: the same input events always lead to the same state.
-//! A journal of these events ([`Fed`]) can therefore restore a turn after a crash.
+//! A journal of these events ([`InputEvent`]) can therefore restore a turn after a crash.
 //!
 //! ```
 //! use tympan::{Message, Prompt, Role, Response, turn::{Next, Turn, TurnOptions}};
@@ -27,7 +27,7 @@
 mod context;
 mod conversation;
 mod event;
-mod fed;
+mod input_event;
 mod options;
 pub mod outcome;
 mod result;
@@ -47,7 +47,7 @@ use crate::wire::response::{Answer, Output, Response, Usage};
 
 pub use context::{ContextBudget, CountTokens};
 pub use event::TurnEvent;
-pub use fed::{Failure, Fed, Verdict};
+pub use input_event::{Failure, InputEvent, Verdict};
 pub use options::{Guardrails, Prices, TurnOptions};
 pub use tools::{ToolResult, ToolRun, ToolStatus, TurnTool};
 
@@ -163,7 +163,10 @@ impl Turn {
     }
 
     /// Returns what to do next. The result stays the same until the turn receives another input event.
-    #[expect(clippy::should_implement_trait, reason = "it is no iterator: it says the same until it is told something")]
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "not an iterator: the result stays the same until the turn receives an input event"
+    )]
     pub fn next(&mut self) -> Next {
         self.settle();
         match &self.phase {
@@ -172,7 +175,7 @@ impl Turn {
             // `settle` always moves on from the beginning of a round.
             Phase::Begin | Phase::Calling => Next::Call,
             Phase::Waiting(wait) => Next::Wait(*wait),
-            Phase::JudgingOutput(response) => Next::JudgeOutput(said(response)),
+            Phase::JudgingOutput(response) => Next::JudgeOutput(response_message(response)),
             Phase::Tools(_, round) => match round.to_judge() {
                 Some(run) => Next::JudgeTool(run.clone()),
                 None => Next::Run(round.running()),
@@ -529,7 +532,7 @@ fn add(sum: &mut u64, more: u64) {
 }
 
 /// Converts a response to a message.
-fn said(response: &Response) -> Message {
+fn response_message(response: &Response) -> Message {
     match &response.output {
         Output::Answer(answer) => assistant_message(answer),
         _ => Message::text(Role::Assistant, ""),

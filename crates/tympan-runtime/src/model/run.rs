@@ -94,8 +94,8 @@ impl Run {
         let (id, model) = (response.id.take(), response.model.take());
         let (finish_reason, usage) = (response.finish_reason.take(), response.usage.take());
         let outcome = outcome::finish_as(outputs, response);
-        event::came_to(&span.child("process"), &outcome);
-        event::came_to(span, &outcome);
+        event::record_outcome(&span.child("process"), &outcome);
+        event::record_outcome(span, &outcome);
         Ok(Self { outcome: outcome?, usage, model, id, finish_reason })
     }
 

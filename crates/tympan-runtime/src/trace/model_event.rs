@@ -64,7 +64,7 @@ pub(crate) fn called(span: &Span, run: &ToolRun, bound: &[String]) {
     });
 }
 
-/// What a tool returned.
+/// Records what a tool returned.
 pub(crate) fn returned(span: &Span, result: &ToolResult) {
     span.result(|| {
         let text: String = result.parts.iter().filter_map(ContentPart::as_text).collect();
@@ -73,15 +73,15 @@ pub(crate) fn returned(span: &Span, result: &ToolResult) {
     });
 }
 
-/// What it came to.
-pub(crate) fn came_to(span: &Span, outcome: &Result<Outcome>) {
+/// Records the outcome of a call.
+pub(crate) fn record_outcome(span: &Span, outcome: &Result<Outcome>) {
     span.outcome(outcome, |outcome| {
         let json = outcome.to_json();
         if span.masks_untrusted() { untrusted(json.to_string().len()).into() } else { json }
     });
 }
 
-/// Nothing but that it went wrong.
+/// Records only the error of a failed result.
 pub(crate) fn failed<T>(span: &Span, result: Result<T>) -> Result<T> {
     result.inspect_err(|error| span.error(error))
 }

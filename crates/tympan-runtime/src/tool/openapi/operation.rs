@@ -54,7 +54,7 @@ pub(super) struct Operation {
     pub(super) function: Function,
     pub(super) method: Method,
     pub(super) base: Url,
-    pub(super) path: Vec<Piece>,
+    pub(super) path: Vec<PathPart>,
     pub(super) parameters: Vec<Parameter>,
     pub(super) body: Option<Body>,
     pub(super) security: Security,
@@ -62,7 +62,7 @@ pub(super) struct Operation {
 
 /// A piece of a path.
 #[derive(Clone, Debug)]
-pub(super) enum Piece {
+pub(super) enum PathPart {
     /// Percent-encoded text.
     Text(String),
     /// A parameter, by its index.
@@ -349,8 +349,8 @@ fn form_styles(media: &Json) -> Vec<(String, Style, bool)> {
     encodings.into_iter().flatten().filter_map(read).collect()
 }
 
-fn read_path(path: &str, parameters: &[Parameter]) -> Result<Vec<Piece>, Reason> {
-    let text = |text: &str| Piece::Text(utf8_percent_encode(text, NOT_IN_PATHS).to_string());
+fn read_path(path: &str, parameters: &[Parameter]) -> Result<Vec<PathPart>, Reason> {
+    let text = |text: &str| PathPart::Text(utf8_percent_encode(text, NOT_IN_PATHS).to_string());
     let mut pieces = Vec::new();
     let mut rest = path;
     while let Some((before, after)) = rest.split_once('{') {
@@ -358,10 +358,11 @@ fn read_path(path: &str, parameters: &[Parameter]) -> Result<Vec<Piece>, Reason>
         let of_path = |parameter: &Parameter| parameter.location == Location::Path && parameter.name == name;
         let index = parameters.iter().position(of_path);
         let index = index.ok_or_else(|| format!("undeclared path parameter `{}`", shown(name)))?;
-        pieces.extend([text(before), Piece::Parameter(index)]);
+        pieces.extend([text(before), PathPart::Parameter(index)]);
         rest = after;
     }
     pieces.push(text(rest));
-    let example: String = pieces.iter().map(|piece| if let Piece::Text(text) = piece { text } else { "x" }).collect();
+    let example: String =
+        pieces.iter().map(|piece| if let PathPart::Text(text) = piece { text } else { "x" }).collect();
     if is_straight(&example) { Ok(pieces) } else { Err("the path contains `.` or `..` segments".to_owned()) }
 }
