@@ -151,7 +151,7 @@ impl Runtime {
         messages: &[Message],
         options: &RunOptions,
     ) -> Result<Run> {
-        event::asked(span, prompt, messages);
+        event::record_request(span, prompt, messages);
         let call = ModelCall { prompt, messages, options, stream: false };
         let execute = span.child_client("execute");
         let response = match self.call(&execute, call).await {
@@ -159,8 +159,8 @@ impl Runtime {
             Ok(Reply::Stream(mut deltas)) => drain(&mut *deltas).await.and_then(|()| deltas.finish()),
             Err(error) => Err(error),
         };
-        let response = event::failed(span, event::failed(&execute, response))?;
-        event::answered(&execute, &response);
+        let response = event::record_error(span, event::record_error(&execute, response))?;
+        event::record_response(&execute, &response);
         drop(execute);
         Run::new(span, &prompt.spec().outputs, response)
     }
@@ -184,11 +184,11 @@ impl Runtime {
         options: &RunOptions,
     ) -> Result<ResponseStream> {
         let span = self.tracer().start("run");
-        event::asked(&span, prompt, messages);
+        event::record_request(&span, prompt, messages);
         let call = ModelCall { prompt, messages, options, stream: true };
         let execute = span.child_client("execute");
         let reply = self.call(&execute, call).await;
-        let deltas = match event::failed(&span, event::failed(&execute, reply))? {
+        let deltas = match event::record_error(&span, event::record_error(&execute, reply))? {
             Reply::Whole(response) => Box::new(Ready::new(response.deltas(), response)),
             Reply::Stream(deltas) => deltas,
         };
@@ -225,7 +225,7 @@ impl Runtime {
     pub fn process_with(&self, prompt: &Prompt, body: &[u8], options: &RunOptions) -> Result<Run> {
         let protocol = wire::protocol(options.provider_of(prompt), options.api_type_of(prompt).unwrap_or_default())?;
         let span = self.tracer().start("process");
-        let response = event::failed(&span, wire::decode_received(protocol, body))?;
+        let response = event::record_error(&span, wire::decode_received(protocol, body))?;
         Run::new(&span, &prompt.spec().outputs, response)
     }
 
@@ -242,7 +242,7 @@ impl Runtime {
         let ModelCall { prompt, options, .. } = call;
         let name = options.provider_of(prompt);
         self.joins_turn(prompt);
-        event::asked(span, prompt, call.messages);
+        event::record_request(span, prompt, call.messages);
         let model = prompt.spec().model.as_ref();
         let none = ModelOptions::default();
         let model_options = model.map_or(&none, |model| &model.options);

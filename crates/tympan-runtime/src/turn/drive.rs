@@ -178,9 +178,9 @@ impl Drive<'_> {
         let execute = self.span.child_client("execute");
         let called = self.unless_cancelled(self.answer(&execute)).await;
         let Some(answered) = called else { return Ok(()) };
-        match event::failed(&execute, answered) {
+        match event::record_error(&execute, answered) {
             Ok(response) => {
-                event::answered(&execute, &response);
+                event::record_response(&execute, &response);
                 self.steer()?;
                 self.feed_and_commit(InputEvent::Responded { response: Box::new(response) }).await
             }
@@ -255,7 +255,7 @@ impl Drive<'_> {
     fn run_tool(&self, run: ToolRun) -> impl Future<Output = (usize, ToolResult)> + use<> {
         let (index, name) = (run.index, run.name.clone());
         let span = self.span.child("execute_tool");
-        event::called(&span, &run, self.tools.bound.get(&run.name).map_or(&[], Vec::as_slice));
+        event::record_tool_call(&span, &run, self.tools.bound.get(&run.name).map_or(&[], Vec::as_slice));
         let tool = self.tools.runs.get(&run.name).cloned();
         let own_limit = tool.as_ref().and_then(|tool| tool.timeout());
         let limit = own_limit.unwrap_or(self.settings.tool_timeout);
@@ -286,7 +286,7 @@ impl Drive<'_> {
                 }
                 Err(_) => ToolResult::failed(&name, "tool_panicked", "the function panicked"),
             };
-            event::returned(&span, &result);
+            event::record_tool_result(&span, &result);
             (index, result)
         }
     }

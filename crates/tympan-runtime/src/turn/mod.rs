@@ -74,9 +74,9 @@ impl Runtime {
         let inputs = &*inputs.into_inputs()?.into_json();
         let span = self.tracer().start("turn");
         let mut loaded = None;
-        let prompt = event::failed(&span, self.prompt(&span, prompt.into(), &mut loaded).await)?;
+        let prompt = event::record_error(&span, self.prompt(&span, prompt.into(), &mut loaded).await)?;
         let begin = Begin { prompt, inputs, messages: None, settings, journal: None };
-        event::failed(&span, self.turn_as_stage(&span, begin).await)
+        event::record_error(&span, self.turn_as_stage(&span, begin).await)
     }
 
     /// Runs a turn and deserializes its result into a type.
@@ -120,7 +120,7 @@ impl Runtime {
         let inputs = &*inputs.into_inputs()?.into_json();
         let span = self.tracer().start("turn");
         let begin = Begin { prompt, inputs, messages: Some(messages), settings, journal: None };
-        event::failed(&span, self.turn_as_stage(&span, begin).await)
+        event::record_error(&span, self.turn_as_stage(&span, begin).await)
     }
 
     /// Resumes a turn after a crash, from the journal in the settings. The journal includes the inputs. Everything else
@@ -151,8 +151,8 @@ impl Runtime {
     ) -> Result<TurnRun> {
         let span = self.tracer().start("turn");
         let mut loaded = None;
-        let prompt = event::failed(&span, self.prompt(&span, prompt.into(), &mut loaded).await)?;
-        event::failed(&span, self.resume_as(&span, prompt, None, settings).await)
+        let prompt = event::record_error(&span, self.prompt(&span, prompt.into(), &mut loaded).await)?;
+        event::record_error(&span, self.resume_as(&span, prompt, None, settings).await)
     }
 
     /// Resumes a turn that started with messages that were already prepared. They must be the same messages.
@@ -166,7 +166,7 @@ impl Runtime {
         settings: &TurnSettings,
     ) -> Result<TurnRun> {
         let span = self.tracer().start("turn");
-        event::failed(&span, self.resume_as(&span, prompt, Some(messages), settings).await)
+        event::record_error(&span, self.resume_as(&span, prompt, Some(messages), settings).await)
     }
 
     async fn resume_as(
@@ -194,7 +194,7 @@ impl Runtime {
         let runtime = &self.within(budget.clone()).in_turn();
         runtime.joins_turn(prompt);
         span.turn(prompt.spec().name.as_deref());
-        event::inputs(span, prompt, inputs.into());
+        event::record_inputs(span, prompt, inputs.into());
         let messages = match messages {
             Some(messages) => messages,
             None => {
