@@ -37,7 +37,7 @@ pub(super) fn run(args: &CheckArgs, quiet: bool) -> Result<ExitCode, Failure> {
         output::print(&(json::pretty(&report) + "\n"))?;
     } else {
         let all: Vec<_> = findings.into_iter().flat_map(|(_, findings)| findings).collect();
-        let shown = if all.is_empty() { String::new() } else { show_all(&all, output::looks().colours) + "\n" };
+        let shown = if all.is_empty() { String::new() } else { show_all(&all, output::looks().colors) + "\n" };
         let summary = summary(args.files.len(), errors, warnings);
         output::print_lines(&format!("{shown}{summary}\n"))?;
     }
