@@ -168,11 +168,11 @@ impl Call<'_> {
     }
 
     fn model_name(&self) -> &str {
-        self.options.model_of(self.prompt).unwrap_or("the model")
+        self.options.select_model(self.prompt).model.unwrap_or("the model")
     }
 
     fn is_echo(&self) -> bool {
-        self.options.provider_of(self.prompt) == ECHO
+        self.options.select_model(self.prompt).provider == ECHO
     }
 }
 

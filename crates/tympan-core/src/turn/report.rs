@@ -1,4 +1,5 @@
-//! The methods that report input events to a turn: the results of the steps that it requested, and what happens meanwhile.
+//! The methods that report input events to a turn: the results of the steps that it requested, cancellation, steering
+//! and time.
 
 use std::time::Duration;
 

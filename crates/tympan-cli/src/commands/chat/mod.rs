@@ -101,7 +101,7 @@ impl<'a> Chat<'a> {
             (false, true) => ApprovalPolicy::Ask,
             (false, false) => ApprovalPolicy::None,
         };
-        let model = options.model_of(prompt).unwrap_or("the model").to_owned();
+        let model = options.select_model(prompt).model.unwrap_or("the model").to_owned();
         let screen = Arc::new(Mutex::new(Screen::new(&model, quiet)));
         Ok(Self {
             runtime,
@@ -160,7 +160,7 @@ impl<'a> Chat<'a> {
         if self.quiet {
             return;
         }
-        if self.options.provider_of(self.prompt) == ECHO {
+        if self.options.select_model(self.prompt).provider == ECHO {
             output::print_error(ECHO_NOTE);
         } else if !self.totals.is_empty() {
             self.say(&self.totals.shown());
