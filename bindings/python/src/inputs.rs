@@ -25,7 +25,7 @@ pub(crate) enum PromptInputs<'a> {
 impl PromptInputs<'_> {
     pub(crate) fn map(&self) -> InputMap<'_> {
         match self {
-            Self::Plain(entries) => InputMap::Given(entries),
+            Self::Plain(entries) => InputMap::Borrowed(entries),
             Self::Copied(map) => map.into(),
         }
     }

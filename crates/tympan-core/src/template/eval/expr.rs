@@ -52,7 +52,7 @@ impl<'a> Eval<'a> {
                 if let Some(map) = self.given_map(value) {
                     let origin = self.path_origin(value);
                     return Ok(match map.get(name) {
-                        Some(item) => Value::given(item, origin),
+                        Some(item) => Value::from_input(item, origin),
                         None => Value::new(Repr::Undefined, origin),
                     });
                 }
@@ -86,7 +86,7 @@ impl<'a> Eval<'a> {
     pub(super) fn given_at(&self, expr: &'a Expr) -> Option<InputRef<'a>> {
         match &expr.kind {
             ExprKind::Input(index) => match self.given[*index] {
-                InputValue::Given(given) => Some(given),
+                InputValue::Present(given) => Some(given),
                 _ => None,
             },
             ExprKind::Attr(value, name) => self.given_map(value)?.get(name),
@@ -218,7 +218,7 @@ impl<'a> Eval<'a> {
         match (items, self.tree.notable) {
             (Items::List(..), _) => self.chosen(joiner, items.shape()),
             // All items are the input's, so no marks are needed next to them.
-            (Items::Given(_, origin), Some(notable)) if influence::has_line(&joiner, notable) => {
+            (Items::Input(_, origin), Some(notable)) if influence::has_line(&joiner, notable) => {
                 Ok(joiner.also(*origin))
             }
             _ => Ok(joiner),

@@ -45,7 +45,7 @@ impl<'a> Request<'a> {
                 continue;
             }
             let blocks = match content_blocks(message) {
-                Some(blocks) => Content::Given(blocks),
+                Some(blocks) => Content::Json(blocks),
                 None => Content::Blocks(blocks(parts, message.role, cut, ask)?),
             };
             add_message(message, blocks, &mut messages);
@@ -79,7 +79,7 @@ fn add_message<'a>(message: &'a crate::chat::message::Message, content: Content<
     }
     let role = if message.role == Role::Assistant { "assistant" } else { "user" };
     let content = match content {
-        Content::Given(blocks) => Content::Given(blocks),
+        Content::Json(blocks) => Content::Json(blocks),
         Content::Blocks(mut blocks) => {
             let mut calls = calls(message).peekable();
             if calls.peek().is_some() {
@@ -168,7 +168,7 @@ struct Message<'a> {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Content<'a> {
-    Given(&'a Json),
+    Json(&'a Json),
     Blocks(Vec<Block<'a>>),
 }
 
