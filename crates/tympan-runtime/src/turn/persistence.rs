@@ -14,7 +14,7 @@ use crate::model::credentials::Purpose;
 use crate::model::run::RunOptions;
 use crate::net::io;
 use crate::turn::journal::{
-    Fingerprint, Header, Journal, JournalWriter, Record, Started, mismatch, parsed, without_header,
+    Fingerprint, Header, Journal, JournalWriter, Record, StartedTool, mismatch, parsed, without_header,
 };
 use crate::turn::settings::TurnSettings;
 
@@ -168,7 +168,7 @@ impl Persistence {
                         one was started",
                     ));
                 };
-                let is_running = |tool: &Started| {
+                let is_running = |tool: &StartedTool| {
                     runs.iter().any(|run| (run.round, run.index, &run.name) == (tool.round, tool.index, &tool.name))
                 };
                 match tools.iter().all(is_running) {
@@ -216,7 +216,7 @@ impl Persistence {
     pub(super) fn start(&mut self, runs: &[ToolRun]) -> Result<()> {
         let started = |run: &ToolRun| {
             let (round, index, name) = (run.round, run.index, run.name.clone());
-            Started { round, index, name, key: self.key(run) }
+            StartedTool { round, index, name, key: self.key(run) }
         };
         let tools: Vec<_> = runs.iter().filter(|run| !self.is_in_flight(run)).map(started).collect();
         if tools.is_empty() { Ok(()) } else { self.add(&Record::<InputEvent>::Started { tools }) }

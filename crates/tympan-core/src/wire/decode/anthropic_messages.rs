@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
 use super::accumulator::ResponseAccumulator;
-use super::content::{Text, Written, text};
+use super::content::{RawText, Text, text};
 use super::tool_calls::ToolCallFragment;
 use super::{failure, usage};
 use crate::error::{Error, Kind, Result};
@@ -44,7 +44,7 @@ struct Block<'a> {
     #[serde(borrow)]
     name: Option<Text<'a>>,
     #[serde(borrow)]
-    input: Option<Written<'a>>,
+    input: Option<RawText<'a>>,
 }
 
 /// Decodes a complete response.

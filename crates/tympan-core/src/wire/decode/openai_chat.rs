@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value as Json;
 
 use super::accumulator::ResponseAccumulator;
-use super::content::{Content, Text, Written, text, written};
+use super::content::{Content, RawText, Text, raw_text, text};
 use super::tool_calls::ToolCallFragment;
 use super::{failure, usage};
 use crate::error::Result;
@@ -54,7 +54,7 @@ struct Message<'a> {
     reasoning_content: Option<Text<'a>>,
     /// The reasoning, as OpenRouter, Groq and others name it. Other servers may send something other than text.
     #[serde(borrow)]
-    reasoning: Option<Written<'a>>,
+    reasoning: Option<RawText<'a>>,
     #[serde(borrow)]
     tool_calls: Option<Vec<Call<'a>>>,
 }
@@ -73,14 +73,14 @@ struct Function<'a> {
     #[serde(borrow)]
     name: Option<Text<'a>>,
     #[serde(borrow)]
-    arguments: Option<Written<'a>>,
+    arguments: Option<RawText<'a>>,
 }
 
 impl Message<'_> {
     /// Returns the model's reasoning.
     fn thinking(&self) -> Cow<'_, str> {
         let named = match text(&self.reasoning_content) {
-            "" => written(&self.reasoning),
+            "" => raw_text(&self.reasoning),
             thinking => thinking,
         };
         match &self.content {
@@ -101,7 +101,7 @@ impl<'a> Call<'a> {
             number: self.index,
             id: text(&self.id),
             name: function.map_or("", |function| text(&function.name)),
-            arguments: function.map_or("", |function| written(&function.arguments)),
+            arguments: function.map_or("", |function| raw_text(&function.arguments)),
         }
     }
 }

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::Value as Json;
 
 use super::accumulator::ResponseAccumulator;
-use super::content::{Text, Written, text, written};
+use super::content::{RawText, Text, raw_text, text};
 use super::tool_calls::ToolCallFragment;
 use super::{failure, usage};
 use crate::error::Result;
@@ -50,7 +50,7 @@ struct Item<'a> {
     #[serde(borrow)]
     name: Option<Text<'a>>,
     #[serde(borrow)]
-    arguments: Option<Written<'a>>,
+    arguments: Option<RawText<'a>>,
     #[serde(borrow)]
     content: Option<Vec<Part<'a>>>,
     #[serde(borrow)]
@@ -74,7 +74,7 @@ impl Item<'_> {
             "" => text(&self.id),
             id => id,
         };
-        let call = ToolCallFragment { number: None, id, name: text(&self.name), arguments: written(&self.arguments) };
+        let call = ToolCallFragment { number: None, id, name: text(&self.name), arguments: raw_text(&self.arguments) };
         (text(&self.r#type) == "function_call").then_some(call)
     }
 
@@ -174,9 +174,9 @@ struct StreamEvent<'a> {
     output_index: Option<u64>,
     summary_index: Option<u64>,
     #[serde(borrow)]
-    delta: Option<Written<'a>>,
+    delta: Option<RawText<'a>>,
     #[serde(borrow)]
-    arguments: Option<Written<'a>>,
+    arguments: Option<RawText<'a>>,
     #[serde(borrow)]
     item: Option<Item<'a>>,
     #[serde(borrow)]
@@ -203,20 +203,20 @@ impl Stream {
         };
         let number = read.output_index;
         match kind {
-            "response.output_text.delta" => accumulator.add_text(written(&read.delta), deltas),
+            "response.output_text.delta" => accumulator.add_text(raw_text(&read.delta), deltas),
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
-                accumulator.add_thinking(written(&read.delta), deltas);
+                accumulator.add_thinking(raw_text(&read.delta), deltas);
             }
             "response.reasoning_summary_part.added" if read.summary_index > Some(0) => {
                 accumulator.add_thinking(BETWEEN_SUMMARIES, deltas);
             }
-            "response.refusal.delta" => return Err(failure::refused(written(&read.delta))),
+            "response.refusal.delta" => return Err(failure::refused(raw_text(&read.delta))),
             "response.function_call_arguments.delta" => {
-                let arguments = written(&read.delta);
+                let arguments = raw_text(&read.delta);
                 accumulator.calls.add(ToolCallFragment { number, arguments, ..ToolCallFragment::default() }, deltas)?;
             }
             "response.function_call_arguments.done" if !accumulator.calls.has_arguments(number) => {
-                let arguments = written(&read.arguments);
+                let arguments = raw_text(&read.arguments);
                 accumulator.calls.add(ToolCallFragment { number, arguments, ..ToolCallFragment::default() }, deltas)?;
             }
             "response.output_item.added" | "response.output_item.done" => {

@@ -18,7 +18,7 @@ use crate::tool::mcp::connections::changed;
 use crate::tool::mcp::content;
 use crate::tool::mcp::declaration::{Approval, Target};
 use crate::tool::mcp::http;
-use crate::tool::mcp::list::{Listed, details, unavailable};
+use crate::tool::mcp::list::{ListedTool, details, unavailable};
 use crate::tool::mcp::session::{Session, reason};
 use crate::tool::{Invocation, Tool, ToolError, ToolOutput};
 
@@ -35,7 +35,7 @@ pub(super) struct McpTool {
     /// The server's name for the tool.
     pub(super) name: String,
     /// The tool's description as it was shown to the model.
-    pub(super) shown: Listed,
+    pub(super) shown: ListedTool,
     pub(super) approval: Arc<Approval>,
     pub(super) is_idempotent: bool,
 }

@@ -16,7 +16,7 @@ use url::Url;
 
 use crate::net::client::shown;
 use crate::tool::openapi::Reason;
-use crate::tool::openapi::document::{Document, Written, is_true, text_of};
+use crate::tool::openapi::document::{Document, DocumentOperation, is_true, text_of};
 use crate::tool::openapi::request::{MAX_ADDRESS, is_reserved, is_straight};
 use crate::tool::openapi::schema::{Bounds, Schemas, bounded_text, described};
 use crate::tool::openapi::security::{self, KeyPlace, Security, is_token};
@@ -124,7 +124,7 @@ pub(super) enum Body {
 /// Returns the reason if the operation is not supported.
 pub(super) fn read(
     document: Document<'_>,
-    written: &Written<'_>,
+    written: &DocumentOperation<'_>,
     name: String,
     base: &Url,
     bounds: &mut Bounds,
@@ -194,7 +194,7 @@ pub(super) fn numbered(name: &str, number: usize) -> String {
     begin + &end
 }
 
-fn description(written: &Written<'_>) -> String {
+fn description(written: &DocumentOperation<'_>) -> String {
     let mut texts: Vec<&str> = ["summary", "description"]
         .into_iter()
         .filter_map(|key| text_of(written.operation, key))
@@ -212,7 +212,7 @@ fn description(written: &Written<'_>) -> String {
 
 fn read_parameters<'d>(
     document: Document<'d>,
-    written: &Written<'d>,
+    written: &DocumentOperation<'d>,
     security: &Security,
     schemas: &mut Schemas<'d, '_>,
     arguments: &mut Arguments,
@@ -264,7 +264,7 @@ fn too_many_parameters() -> Reason {
 
 /// Returns whether a model may set a parameter. Parameters that control the HTTP request or carry credentials are not
 /// settable, and neither are path parameters that do not appear in the path.
-fn is_settable(location: Location, name: &str, written: &Written<'_>, security: &Security) -> bool {
+fn is_settable(location: Location, name: &str, written: &DocumentOperation<'_>, security: &Security) -> bool {
     match (location, &security.place) {
         (Location::Path, _) => written.path.contains(&format!("{{{name}}}")),
         (Location::Query, Some(KeyPlace::Query(key))) => key != name,

@@ -93,7 +93,7 @@ pub(crate) enum Record<E = InputEvent> {
     /// Tools were about to run.
     Started {
         /// The tools.
-        tools: Vec<Started>,
+        tools: Vec<StartedTool>,
     },
     /// The turn was resumed while model calls were failing. The failures before this record do not count.
     CalledAgain,
@@ -111,7 +111,7 @@ impl Record {
 
 /// A tool that was about to run.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(crate) struct Started {
+pub(crate) struct StartedTool {
     pub(crate) round: u32,
     pub(crate) index: usize,
     pub(crate) name: String,
