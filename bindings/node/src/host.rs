@@ -17,11 +17,11 @@ use crate::prompt::{NativePrompt, NativeRendered};
 
 /// A call to JavaScript: its kind, the number of a question or 0, the data as JSON, and a prompt and a rendered prompt
 /// if there are any.
-pub(crate) type Told = FnArgs<(String, u32, String, Option<NativePrompt>, Option<NativeRendered>)>;
+pub(crate) type HostCall = FnArgs<(String, u32, String, Option<NativePrompt>, Option<NativeRendered>)>;
 /// The JavaScript function that receives all calls of some work. Node does not exit while it exists.
-pub(crate) type Listener = ThreadsafeFunction<Told, (), Told, Status, false>;
+pub(crate) type Listener = ThreadsafeFunction<HostCall, (), HostCall, Status, false>;
 /// The JavaScript function that receives all calls of a runtime. It does not keep Node running.
-pub(crate) type WeakListener = ThreadsafeFunction<Told, (), Told, Status, false, true>;
+pub(crate) type WeakListener = ThreadsafeFunction<HostCall, (), HostCall, Status, false, true>;
 
 /// An answer to a question, or the message of an exception.
 pub(crate) type Answer = Result<String, String>;
@@ -52,7 +52,7 @@ impl Question {
         self
     }
 
-    fn told(self, kind: &str, number: u32) -> Told {
+    fn into_call(self, kind: &str, number: u32) -> HostCall {
         (kind.to_owned(), number, self.text, self.prompt, self.rendered).into()
     }
 }
@@ -73,30 +73,30 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// The connection to JavaScript for notifications and questions.
 pub(crate) struct Host {
     /// Calls JavaScript. Returns whether the call will be delivered.
-    say: Box<dyn Fn(Told) -> bool + Send + Sync>,
+    say: Box<dyn Fn(HostCall) -> bool + Send + Sync>,
     questions: Questions,
     asked: AtomicU32,
 }
 
 impl Host {
-    fn new(say: impl Fn(Told) -> bool + Send + Sync + 'static) -> Arc<Self> {
+    fn new(say: impl Fn(HostCall) -> bool + Send + Sync + 'static) -> Arc<Self> {
         let questions = Mutex::new(Some(HashMap::new()));
         Arc::new(Self { say: Box::new(say), questions, asked: AtomicU32::new(0) })
     }
 
     /// Creates the host of some work.
     pub(crate) fn of_work(listener: Listener) -> Arc<Self> {
-        Self::new(move |told| listener.call(told, ThreadsafeFunctionCallMode::NonBlocking) == Status::Ok)
+        Self::new(move |call| listener.call(call, ThreadsafeFunctionCallMode::NonBlocking) == Status::Ok)
     }
 
     /// Creates the host of a runtime.
     pub(crate) fn of_runtime(listener: WeakListener) -> Arc<Self> {
-        Self::new(move |told| listener.call(told, ThreadsafeFunctionCallMode::NonBlocking) == Status::Ok)
+        Self::new(move |call| listener.call(call, ThreadsafeFunctionCallMode::NonBlocking) == Status::Ok)
     }
 
     /// Sends a notification. If it cannot be delivered, Node is about to exit.
     pub(crate) fn say(&self, kind: &str, what: Question) {
-        (self.say)(what.told(kind, 0));
+        (self.say)(what.into_call(kind, 0));
     }
 
     /// Sends a value as a notification.
@@ -113,7 +113,7 @@ impl Host {
         let (sender, answer) = oneshot::channel();
         locked(&self.questions).as_mut().ok_or(NOBODY)?.insert(number, sender);
         let _forget = Forget { host: self, number };
-        if !(self.say)(question.told(kind, number)) {
+        if !(self.say)(question.into_call(kind, number)) {
             return Err(NOBODY.to_owned());
         }
         answer.await.unwrap_or_else(|_| Err(NOBODY.to_owned()))
@@ -180,18 +180,18 @@ pub(crate) fn here<T>(env: Env, work: impl FnOnce() -> T) -> T {
 pub(crate) struct Registered {
     pub(crate) host: Arc<Host>,
     /// Called synchronously on JavaScript's thread. The answer starts with `+`, or with `-` for a failure.
-    at_once: FunctionRef<Told, String>,
+    at_once: FunctionRef<HostCall, String>,
 }
 
 impl Registered {
-    pub(crate) fn new(listener: WeakListener, at_once: FunctionRef<Told, String>) -> Self {
+    pub(crate) fn new(listener: WeakListener, at_once: FunctionRef<HostCall, String>) -> Self {
         Self { host: Host::of_runtime(listener), at_once }
     }
 
     /// Sends a question and blocks until it is answered, on any thread.
     pub(crate) fn ask(&self, kind: &str, question: Question) -> Answer {
         let Some(env) = HERE.get() else { return self.host.ask_blocking(kind, question) };
-        let answer = self.at_once.borrow_back(&env).and_then(|function| function.call(question.told(kind, 0)));
+        let answer = self.at_once.borrow_back(&env).and_then(|function| function.call(question.into_call(kind, 0)));
         let answer = answer.map_err(|error| error.reason.clone())?;
         match answer.strip_prefix('+') {
             Some(answer) => Ok(answer.to_owned()),

@@ -16,7 +16,7 @@ use tympan::{Error, Inputs, Kind, Message, Prompt, Rendered, Result, wire};
 use tympan::{ModelCall, Parser, Provider, Renderer, Reply};
 
 use crate::border::{guarded, read, written};
-use crate::host::{Host, Listener, Question, Registered, Told, WeakListener};
+use crate::host::{Host, HostCall, Listener, Question, Registered, WeakListener};
 use crate::prompt::NativeRendered;
 use crate::runtime::NativeRuntime;
 use crate::tool::{NativeTool, host_tool, made_tool};
@@ -132,7 +132,7 @@ impl NativeRuntime {
     /// Connects the registry of JavaScript. It is called through `listener`, or through `at_once` while JavaScript
     /// waits.
     #[napi]
-    pub fn listen(&self, listener: WeakListener, at_once: FunctionRef<Told, String>) {
+    pub fn listen(&self, listener: WeakListener, at_once: FunctionRef<HostCall, String>) {
         let _ = self.registered.set(Arc::new(Registered::new(listener, at_once)));
     }
 

@@ -17,15 +17,15 @@ use typed_arena::Arena;
 const MAX_DEPTH: usize = 100;
 
 /// The inputs of a prompt.
-pub(crate) enum Taken<'a> {
+pub(crate) enum PromptInputs<'a> {
     Plain(Entries<'a>),
     Copied(Inputs),
 }
 
-impl Taken<'_> {
+impl PromptInputs<'_> {
     pub(crate) fn map(&self) -> InputMap<'_> {
         match self {
-            Self::Plain(entries) => InputMap::Given(entries),
+            Self::Plain(entries) => InputMap::Borrowed(entries),
             Self::Copied(map) => map.into(),
         }
     }

@@ -17,7 +17,7 @@ use tympan::prompt::definition::Overlay;
 use tympan::text::source::SourceFile;
 
 use crate::errors::{engine, exception, invalid};
-use crate::inputs::{Room, Taken};
+use crate::inputs::{PromptInputs, Room};
 use crate::message::{Message, to_list};
 use crate::rendered;
 use crate::runtime::default_runtime;
@@ -58,9 +58,12 @@ impl Prompt {
         py: Python<'_>,
         inputs: Option<&Bound<'_, PyAny>>,
         room: &'a Room,
-    ) -> PyResult<Taken<'a>> {
+    ) -> PyResult<PromptInputs<'a>> {
         let plain = if self.validator.is_class() { None } else { inputs.and_then(|inputs| room.take(inputs)) };
-        plain.map_or_else(|| self.validated(py, inputs).map(Taken::Copied), |plain| Ok(Taken::Plain(plain)))
+        plain.map_or_else(
+            || self.validated(py, inputs).map(PromptInputs::Copied),
+            |plain| Ok(PromptInputs::Plain(plain)),
+        )
     }
 
     fn findings(&self, findings: &[Diagnostic]) -> Vec<Finding> {

@@ -218,10 +218,10 @@ fn read_tools(made: &Bound<'_, PyAny>, caller: &Caller) -> PyResult<Vec<OpenTool
 
 impl Backend for Callback {
     fn trace(&mut self, trace: &Trace) -> std::result::Result<(), BackendError> {
-        let told = attach(|py| {
-            let told = to_python(py, &trace.to_json()).and_then(|trace| self.0.call1(py, (trace,)));
-            told.map(drop).map_err(|error| words(py, &error))
+        let outcome = attach(|py| {
+            let outcome = to_python(py, &trace.to_json()).and_then(|trace| self.0.call1(py, (trace,)));
+            outcome.map(drop).map_err(|error| words(py, &error))
         });
-        told.unwrap_or_else(|| Err("the interpreter is shutting down".to_owned())).map_err(Into::into)
+        outcome.unwrap_or_else(|| Err("the interpreter is shutting down".to_owned())).map_err(Into::into)
     }
 }

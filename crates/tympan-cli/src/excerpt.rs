@@ -60,12 +60,12 @@ impl<'a> Finding<'a> {
     }
 
     /// Formats the finding for people, on one or more full lines.
-    pub(crate) fn show(&self, colours: bool) -> String {
+    pub(crate) fn show(&self, colors: bool) -> String {
         let level = match self.severity {
             Severity::Error => Level::ERROR,
             Severity::Warning => Level::WARNING,
         };
-        let renderer = if colours { Renderer::styled() } else { Renderer::plain() };
+        let renderer = if colors { Renderer::styled() } else { Renderer::plain() };
         let mut group = Group::with_title(level.primary_title(visible_line(self.message)).id(self.code));
         let Some((source, span)) = self.source.zip(self.span) else {
             return renderer.render(&[group]) + "\n" + &self.rest_without_place();

@@ -5,7 +5,7 @@
 //! in [`commands`] implements one command.
 
 mod args;
-mod colour;
+mod color;
 mod commands;
 mod dotenv;
 mod escape;

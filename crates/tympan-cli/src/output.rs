@@ -9,8 +9,8 @@ use crate::rows::{Rows, terminal_width};
 /// How text is written to standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Looks {
-    /// Whether to use colours.
-    pub(crate) colours: bool,
+    /// Whether to use colors.
+    pub(crate) colors: bool,
     /// Whether the output is displayed on a terminal. If so, control characters must be escaped.
     pub(crate) is_seen: bool,
 }
@@ -18,13 +18,13 @@ pub(crate) struct Looks {
 /// Determines how to write to standard output, from the user's choice and the environment.
 pub(crate) fn looks() -> Looks {
     let stdout = io::stdout();
-    let colours = AutoStream::choice(&stdout) != ColorChoice::Never;
-    // If colours are requested, the output is meant to be displayed, perhaps through a pager.
-    Looks { colours, is_seen: colours || stdout.is_terminal() }
+    let colors = AutoStream::choice(&stdout) != ColorChoice::Never;
+    // If colors are requested, the output is meant to be displayed, perhaps through a pager.
+    Looks { colors, is_seen: colors || stdout.is_terminal() }
 }
 
-/// Returns whether standard error uses colours.
-pub(crate) fn stderr_colours() -> bool {
+/// Returns whether standard error uses colors.
+pub(crate) fn stderr_colors() -> bool {
     AutoStream::choice(&io::stderr()) != ColorChoice::Never
 }
 
@@ -34,8 +34,8 @@ pub(crate) fn stderr_colours() -> bool {
 /// Returns an error if standard output cannot be written. A closed pipe is not an error.
 pub(crate) fn print(text: &str) -> io::Result<()> {
     let stdout = io::stdout();
-    let result = if looks().colours {
-        // Enables colours on Windows consoles. With `Always`, nothing is stripped.
+    let result = if looks().colors {
+        // Enables colors on Windows consoles. With `Always`, nothing is stripped.
         let mut stream = AutoStream::new(stdout.lock(), ColorChoice::Always);
         stream.write_all(text.as_bytes()).and_then(|()| stream.flush())
     } else {
@@ -66,7 +66,7 @@ pub(crate) fn stdout_width() -> Option<usize> {
 pub(crate) fn print_error(text: &str) {
     let stderr = io::stderr();
     let text = Rows::hanging(terminal_width(&stderr)).lay_out(text);
-    let choice = if stderr_colours() { ColorChoice::Always } else { ColorChoice::Never };
+    let choice = if stderr_colors() { ColorChoice::Always } else { ColorChoice::Never };
     let mut stream = AutoStream::new(stderr.lock(), choice);
     let _ = stream.write_all(text.as_bytes()).and_then(|()| stream.flush());
 }

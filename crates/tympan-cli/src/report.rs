@@ -80,7 +80,7 @@ pub(crate) fn show_error(error: &Error) {
 
 fn engine_error(error: &Error, form: Form) -> String {
     match form {
-        Form::Human => show_all(&Finding::all_of_error(error), output::stderr_colours()),
+        Form::Human => show_all(&Finding::all_of_error(error), output::stderr_colors()),
         Form::Json => {
             let mut object = json!({ "class": error.class().as_str() });
             extend(&mut object, finding_json(&Finding::of_error(error)));
@@ -95,7 +95,7 @@ fn engine_error(error: &Error, form: Form) -> String {
 fn plain_error(class: &str, code: &str, message: &str, form: Form) -> String {
     let finding = Finding { severity: Severity::Error, code, message, help: None, source: None, span: None };
     match form {
-        Form::Human => finding.show(output::stderr_colours()),
+        Form::Human => finding.show(output::stderr_colors()),
         Form::Json => {
             let mut object = json!({ "class": class });
             extend(&mut object, finding_json(&finding));
@@ -111,7 +111,7 @@ const MAX_SHOWN: usize = 100;
 const MAX_ON_LINE: usize = 10;
 
 /// Formats findings for people, separated by blank lines. Findings over the limits are only counted.
-pub(crate) fn show_all(findings: &[Finding<'_>], colours: bool) -> String {
+pub(crate) fn show_all(findings: &[Finding<'_>], colors: bool) -> String {
     // If not all findings can be shown, errors take precedence over warnings.
     let (errors, warnings): (Vec<_>, Vec<_>) =
         (0..findings.len()).partition(|index| findings[*index].severity == Severity::Error);
@@ -124,7 +124,7 @@ pub(crate) fn show_all(findings: &[Finding<'_>], colours: bool) -> String {
     };
     let mut chosen: Vec<_> = errors.into_iter().chain(warnings).filter(is_shown).take(MAX_SHOWN).collect();
     chosen.sort_unstable();
-    let mut shown: Vec<_> = chosen.iter().map(|index| findings[*index].show(colours)).collect();
+    let mut shown: Vec<_> = chosen.iter().map(|index| findings[*index].show(colors)).collect();
     let more = findings.len() - shown.len();
     if more > 0 {
         shown.push(format!("… and {more} more; run `tympan check --json` to list all\n"));
@@ -136,14 +136,14 @@ pub(crate) fn show_all(findings: &[Finding<'_>], colours: bool) -> String {
 pub(crate) fn warn(warnings: &[Diagnostic], source: &SourceFile) {
     let findings: Vec<_> = warnings.iter().map(|warning| Finding::of_diagnostic(warning, Some(source))).collect();
     if !findings.is_empty() {
-        output::print_error(&(show_all(&findings, output::stderr_colours()) + "\n"));
+        output::print_error(&(show_all(&findings, output::stderr_colors()) + "\n"));
     }
 }
 
 /// Prints a warning that has no source position.
 pub(crate) fn warn_plainly(code: &str, message: &str) {
     let finding = Finding { severity: Severity::Warning, code, message, help: None, source: None, span: None };
-    output::print_error(&finding.show(output::stderr_colours()));
+    output::print_error(&finding.show(output::stderr_colors()));
 }
 
 /// Prints a warning for each mismatch between a result and the prompt's declared outputs.

@@ -46,7 +46,7 @@ impl Rows {
         Self { first, further, width: width.map(|width| width.max(least)), column: 0, is_new: true }
     }
 
-    /// Wraps the next part of a text. Escape sequences for colours have no width. The text must not contain other
+    /// Wraps the next part of a text. Escape sequences for colors have no width. The text must not contain other
     /// sequences.
     pub(crate) fn lay_out(&mut self, text: &str) -> String {
         let mut out = String::with_capacity(text.len() + text.len() / 16);

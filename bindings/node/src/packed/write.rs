@@ -40,7 +40,7 @@ impl Packed {
 
 /// A piece of a message's text.
 #[derive(Clone, Copy)]
-enum Piece<'a> {
+enum TextRun<'a> {
     New(&'a str),
     /// A long input text, by its number. JavaScript already has it.
     Known(usize),
@@ -58,7 +58,7 @@ pub(super) fn packed(messages: &[Message], long: &[&str]) -> Option<Packed> {
         finder.split(text, &mut pieces);
         heads.push((role, pieces.len() - before));
     }
-    let new = || pieces.iter().filter_map(Piece::if_new);
+    let new = || pieces.iter().filter_map(TextRun::if_new);
     let size = new().map(str::len).sum::<usize>();
     let room = size + DIGITS * (heads.len() + pieces.len() + 2) + heads.len() + 1;
     if room.max(long.len()) >= MAX_LENGTH {
@@ -89,7 +89,7 @@ fn simple(message: &Message) -> Option<(Role, &str)> {
     }
 }
 
-impl<'a> Piece<'a> {
+impl<'a> TextRun<'a> {
     fn if_new(&self) -> Option<&'a str> {
         match self {
             Self::New(text) => Some(text),
@@ -108,15 +108,15 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    fn split<'t>(&mut self, text: &'t str, pieces: &mut Vec<Piece<'t>>) {
+    fn split<'t>(&mut self, text: &'t str, pieces: &mut Vec<TextRun<'t>>) {
         let mut rest = text;
         while let Some((before, number, after)) = self.find(rest) {
-            pieces.extend((!before.is_empty()).then_some(Piece::New(before)));
-            pieces.push(Piece::Known(number));
+            pieces.extend((!before.is_empty()).then_some(TextRun::New(before)));
+            pieces.push(TextRun::Known(number));
             self.next = number + 1;
             rest = after;
         }
-        pieces.extend((!rest.is_empty()).then_some(Piece::New(rest)));
+        pieces.extend((!rest.is_empty()).then_some(TextRun::New(rest)));
     }
 
     /// Finds a known text in a text. Returns it with the text before and after it.
@@ -144,15 +144,15 @@ fn split_by<'t>(text: &'t str, known: &str) -> Option<(&'t str, &'t str)> {
     Some((before, from.strip_prefix(known)?))
 }
 
-fn trailer(heads: &[(Role, usize)], pieces: &[Piece<'_>], mut length: impl FnMut(&str) -> usize) -> Vec<u8> {
+fn trailer(heads: &[(Role, usize)], pieces: &[TextRun<'_>], mut length: impl FnMut(&str) -> usize) -> Vec<u8> {
     let (mut trailer, mut pieces) = (Vec::new(), pieces.iter());
     for (role, count) in heads {
         trailer.push(role_code(*role));
         trailer.extend_from_slice(&digits(*count));
         for piece in pieces.by_ref().take(*count) {
             trailer.extend_from_slice(&digits(match piece {
-                Piece::New(text) => 2 * length(text),
-                Piece::Known(number) => 2 * number + 1,
+                TextRun::New(text) => 2 * length(text),
+                TextRun::Known(number) => 2 * number + 1,
             }));
         }
     }

@@ -33,12 +33,12 @@ pub(super) struct Call<'a> {
     pub(super) tools: Option<Programs>,
     /// Whether tools that need approval are approved.
     pub(super) yes: bool,
-    pub(super) journal: Option<Kept<'a>>,
+    pub(super) journal: Option<CallJournal<'a>>,
     pub(super) manner: Manner,
 }
 
 /// The journal of a call.
-pub(super) struct Kept<'a> {
+pub(super) struct CallJournal<'a> {
     pub(super) journal: Journal,
     pub(super) path: &'a Path,
     /// The tools file, which must be passed to `tympan resume` again.
@@ -95,11 +95,11 @@ impl Call<'_> {
     }
 
     fn say_how_to_resume(&self) {
-        if let Some(kept) = self.journal.as_ref().filter(|kept| !self.manner.json && kept.path.exists()) {
+        if let Some(saved) = self.journal.as_ref().filter(|saved| !self.manner.json && saved.path.exists()) {
             let shown = |path: &Path| visible_line(&path.display().to_string());
-            let mut command = format!("tympan resume {}", shown(kept.path));
+            let mut command = format!("tympan resume {}", shown(saved.path));
             // Name these again: `resume` does not take them from the journal, which others may be able to write.
-            if let Some(tools) = kept.tools {
+            if let Some(tools) = saved.tools {
                 command += &format!(" --tools {}", shown(tools));
             }
             if let Some(url) = &self.options.base_url {
@@ -137,7 +137,7 @@ impl Call<'_> {
     async fn turn(&self, waiting: &Waiting, show: &Arc<Mutex<Show>>) -> tympan::Result<Finished> {
         let settings = self.settings(waiting.clone(), show.clone());
         let messages = self.messages.to_vec();
-        let turn = match self.journal.as_ref().is_some_and(|kept| kept.resume) {
+        let turn = match self.journal.as_ref().is_some_and(|saved| saved.resume) {
             true => self.runtime.resume_messages_async(self.prompt, messages, &settings).await?,
             false => self.runtime.turn_messages_async(self.prompt, self.inputs, messages, &settings).await?,
         };
@@ -162,17 +162,17 @@ impl Call<'_> {
             tools: self.tools.as_ref().map(|tools| tools.runs.clone()).unwrap_or_default(),
             approve: self.yes.then_some(agree),
             on_event: (!self.manner.no_stream).then(|| Arc::new(on_event) as _),
-            journal: self.journal.as_ref().map(|kept| kept.journal.clone()),
+            journal: self.journal.as_ref().map(|saved| saved.journal.clone()),
             ..TurnSettings::default()
         }
     }
 
     fn model_name(&self) -> &str {
-        self.options.model_of(self.prompt).unwrap_or("the model")
+        self.options.select_model(self.prompt).model.unwrap_or("the model")
     }
 
     fn is_echo(&self) -> bool {
-        self.options.provider_of(self.prompt) == ECHO
+        self.options.select_model(self.prompt).provider == ECHO
     }
 }
 

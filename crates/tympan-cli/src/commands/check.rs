@@ -18,7 +18,7 @@ use crate::report::{Failure, finding_json, show_all};
 use crate::{json, output, prompt_file};
 
 pub(super) fn run(args: &CheckArgs, quiet: bool) -> Result<ExitCode, Failure> {
-    let checked = args.files.iter().map(|path| (path, Checked::new(path, &args.env, quiet || args.json)));
+    let checked = args.files.iter().map(|path| (path, FileCheck::new(path, &args.env, quiet || args.json)));
     let checked: Vec<_> = checked.collect();
     let findings: Vec<_> = checked.iter().map(|(path, checked)| (*path, checked.findings(quiet))).collect();
     let count = |severity| {
@@ -37,7 +37,7 @@ pub(super) fn run(args: &CheckArgs, quiet: bool) -> Result<ExitCode, Failure> {
         output::print(&(json::pretty(&report) + "\n"))?;
     } else {
         let all: Vec<_> = findings.into_iter().flat_map(|(_, findings)| findings).collect();
-        let shown = if all.is_empty() { String::new() } else { show_all(&all, output::looks().colours) + "\n" };
+        let shown = if all.is_empty() { String::new() } else { show_all(&all, output::looks().colors) + "\n" };
         let summary = summary(args.files.len(), errors, warnings);
         output::print_lines(&format!("{shown}{summary}\n"))?;
     }
@@ -45,14 +45,14 @@ pub(super) fn run(args: &CheckArgs, quiet: bool) -> Result<ExitCode, Failure> {
 }
 
 /// The result of checking a file.
-enum Checked {
+enum FileCheck {
     /// The file does not load. The second error is about its template.
     Broken(Error, Option<Error>),
     /// The file loads, but its template may have an error, or there may be warnings.
     Loaded(Box<Prompt>, Option<Error>, Vec<Diagnostic>),
 }
 
-impl Checked {
+impl FileCheck {
     fn new(path: &Path, env: &EnvArgs, quiet: bool) -> Self {
         let runtime = prompt_file::runtime(path, env.over(RuntimeOptions::default()), quiet);
         match prompt_file::load(&runtime, path) {

@@ -8,7 +8,7 @@ use tympan::{Message, Rendered};
 
 use super::render::{advise, render};
 use crate::args::RenderArgs;
-use crate::colour::{self, HEADING, Writer, paint, parts, styled};
+use crate::color::{self, HEADING, Writer, paint, parts, styled};
 use crate::escape::visible_line;
 use crate::output::Looks;
 use crate::prompt_file::in_prompt;
@@ -31,8 +31,8 @@ pub(super) fn run(args: &RenderArgs, quiet: bool) -> Result<(), Failure> {
     if !quiet {
         advise(&rendered);
     }
-    if looks.colours && !quiet {
-        output::print_error(&colour::legend());
+    if looks.colors && !quiet {
+        output::print_error(&color::legend());
     }
     Ok(())
 }
@@ -84,7 +84,7 @@ pub(super) fn show(messages: &[Shown<'_>], looks: Looks) -> String {
             out.push('\n');
         }
         let heading = format!("{}:", heading(message));
-        if looks.colours {
+        if looks.colors {
             styled(&mut out, &heading, HEADING);
         } else {
             out.push_str(&heading);

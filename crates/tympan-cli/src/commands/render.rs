@@ -5,7 +5,7 @@ use tympan::{Guard, Inputs, Message, Prompt, RenderOptions, Rendered};
 use tympan::{Runtime, RuntimeOptions};
 
 use crate::args::{PromptArgs, RenderArgs};
-use crate::colour::{self, Writer, paint};
+use crate::color::{self, Writer, paint};
 use crate::escape::visible_line;
 use crate::output::Looks;
 use crate::report::Failure;
@@ -25,8 +25,8 @@ pub(super) fn run(args: &RenderArgs, quiet: bool) -> Result<(), Failure> {
     if !quiet {
         advise(&rendered);
     }
-    if looks.colours && !quiet {
-        output::print_error(&colour::legend());
+    if looks.colors && !quiet {
+        output::print_error(&color::legend());
     }
     Ok(())
 }

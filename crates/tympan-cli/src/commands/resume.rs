@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use tympan::{Error, Kind};
 use tympan::{Journal, RunOptions};
 
-use super::call::{Call, Kept};
+use super::call::{Call, CallJournal};
 use super::render::{messages, options_of, render_with};
 use super::run::Began;
 use super::show::Manner;
@@ -41,7 +41,7 @@ pub(super) fn run(args: &ResumeArgs, quiet: bool) -> Result<ExitCode, Failure> {
         ..now
     };
     let manner = Manner { json: args.json, raw: args.raw, no_stream: args.no_stream, quiet };
-    let journal = Some(Kept { journal, path: &args.file, tools: args.call.tools.as_deref(), resume: true });
+    let journal = Some(CallJournal { journal, path: &args.file, tools: args.call.tools.as_deref(), resume: true });
     let (prompt, inputs, messages) = (&prompt, &header.inputs, &messages);
     let yes = args.call.yes;
     let call = Call { runtime: &runtime, prompt, inputs, messages, options, tools, yes, journal, manner };

@@ -7,7 +7,7 @@ use serde_json::json;
 use tympan::tool::ToolAddresses;
 use tympan::{Cassette, Journal, RunOptions, RuntimeOptions};
 
-use super::call::{Call, Kept};
+use super::call::{Call, CallJournal};
 use super::render::{messages, render_in};
 use super::show::Manner;
 use crate::args::{CallArgs, ModelArgs, PromptArgs, RunArgs};
@@ -69,7 +69,7 @@ pub(super) struct Began {
 }
 
 /// Creates the journal that the command line requests.
-fn journal(args: &RunArgs) -> Result<Option<Kept<'_>>, Failure> {
+fn journal(args: &RunArgs) -> Result<Option<CallJournal<'_>>, Failure> {
     let Some(path) = args.journal.as_deref() else { return Ok(None) };
     if prompt_file::is_stdin(&args.render.prompt.file) || args.call.tools.as_deref().is_some_and(prompt_file::is_stdin)
     {
@@ -85,7 +85,7 @@ fn journal(args: &RunArgs) -> Result<Option<Kept<'_>>, Failure> {
         tools: args.call.tools.as_ref().map(|path| path.display().to_string()),
     };
     let journal = Journal::at(path)?.with_host(json!(began));
-    Ok(Some(Kept { journal, path, tools: args.call.tools.as_deref(), resume: false }))
+    Ok(Some(CallJournal { journal, path, tools: args.call.tools.as_deref(), resume: false }))
 }
 
 impl ModelArgs {

@@ -8,7 +8,7 @@ use tympan::wire::response::Usage;
 use tympan::{Error, Kind, Result};
 
 use crate::args::TraceArgs;
-use crate::colour::{HEADING, styled};
+use crate::color::{HEADING, styled};
 use crate::escape::visible_line;
 use crate::prompt_file::{is_stdin, read_stdin};
 use crate::report::Failure;
@@ -29,8 +29,8 @@ pub(super) fn run(args: &TraceArgs) -> Result<(), Failure> {
         let list: Json = traces.iter().map(File::to_json).collect();
         return Ok(output::print(&(json::pretty(&list) + "\n"))?);
     }
-    let colours = output::looks().colours;
-    let shown: Vec<_> = traces.iter().map(|trace| trace.show(colours)).collect();
+    let colors = output::looks().colors;
+    let shown: Vec<_> = traces.iter().map(|trace| trace.show(colors)).collect();
     Ok(output::print_lines(&shown.join("\n"))?)
 }
 
@@ -83,20 +83,20 @@ impl File {
         Ok(Self { runtime: text(&file["runtime"]), version: text(&file["version"]), start, root, name })
     }
 
-    fn show(&self, colours: bool) -> String {
+    fn show(&self, colors: bool) -> String {
         let mut lines = Vec::new();
         self.root.lines("", "", &mut lines);
         let width = lines.iter().map(|line| width_of(&line.label)).max().unwrap_or(0);
         let file = visible_line(&self.name);
         let about = [&self.start, &self.runtime, &self.version].map(|text| visible_line(text)).join("  ");
         let mut out = String::new();
-        styled(&mut out, &file, if colours { HEADING } else { Style::new() });
+        styled(&mut out, &file, if colors { HEADING } else { Style::new() });
         out.push_str(&format!("  {about}\n"));
         for line in lines {
             let gap = " ".repeat(width - width_of(&line.label));
             out.push_str(&format!("{}{gap}  {}", line.label, line.details));
             if let Some(error) = line.error {
-                let style = if colours { AnsiColor::Red.on_default() } else { Style::new() };
+                let style = if colors { AnsiColor::Red.on_default() } else { Style::new() };
                 styled(&mut out, &format!("  {error}"), style);
             }
             out.push('\n');

@@ -23,24 +23,24 @@ pub(super) fn run(args: &VerifyArgs) -> Result<ExitCode, Failure> {
     for folder in &args.trust {
         trusted.extend(read_trusted_keys(folder)?);
     }
-    let checked: Vec<_> = args.files.iter().map(|path| Checked::new(path, &trusted, args.whole_file)).collect();
+    let checked: Vec<_> = args.files.iter().map(|path| SignatureCheck::new(path, &trusted, args.whole_file)).collect();
     let is_right = checked.iter().all(|checked| checked.outcome.is_ok());
     let text = if args.json {
-        json::pretty(&checked.iter().map(Checked::to_json).collect::<Json>()) + "\n"
+        json::pretty(&checked.iter().map(SignatureCheck::to_json).collect::<Json>()) + "\n"
     } else {
-        checked.iter().map(Checked::show).collect::<Vec<_>>().join("\n")
+        checked.iter().map(SignatureCheck::show).collect::<Vec<_>>().join("\n")
     };
     if args.json { output::print(&text) } else { output::print_lines(&text) }?;
     Ok(if is_right { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// The result of verifying a file.
-struct Checked {
+struct SignatureCheck {
     source: SourceFile,
     outcome: Result<Verified, Error>,
 }
 
-impl Checked {
+impl SignatureCheck {
     fn new(path: &Path, trusted: &[TrustedKey], whole_file: bool) -> Self {
         let (name, text) = match is_stdin(path) {
             true => ("<stdin>".to_owned(), read_stdin()),

@@ -76,12 +76,12 @@ pub(crate) fn split_with_places_as(rendered: &Rendered, marks_stable: bool) -> V
 }
 
 /// The messages so far. `placed` is called with the origin of each one.
-struct Said<P> {
+struct MessageSink<P> {
     messages: Vec<Message>,
     placed: P,
 }
 
-impl<P: FnMut(Place)> Said<P> {
+impl<P: FnMut(Place)> MessageSink<P> {
     fn add(&mut self, message: Message, place: Place) {
         (self.placed)(place);
         self.messages.push(message);
@@ -115,21 +115,21 @@ impl<'r> Splitter<'r> {
     /// Returns the messages. Calls `placed` for each of them, in order.
     fn messages(&self, rich: Vec<RichPlace>, placed: impl FnMut(Place)) -> Vec<Message> {
         let expected = self.rendered.notable.as_ref().map_or(4, |notes| notes.len() + 1);
-        let mut said = Said { messages: Vec::with_capacity(expected), placed };
+        let mut sink = MessageSink { messages: Vec::with_capacity(expected), placed };
         let mut rich = rich.into_iter().peekable();
         let mut add = |mut section: Section, end: usize| {
             section.range.end = end;
             if rich.peek().is_none_or(|place| place.range.start >= end) {
-                return self.add_message(section, &[], &mut said);
+                return self.add_message(section, &[], &mut sink);
             }
             let mut places = Vec::new();
             while let Some(place) = rich.next_if(|place| place.range.start < end) {
                 places.push(place);
             }
             if places.iter().any(|place| place.input.kind == PropertyKind::Thread) {
-                self.add_messages(section, places, &mut said);
+                self.add_messages(section, places, &mut sink);
             } else {
-                self.add_message(section, &places, &mut said);
+                self.add_message(section, &places, &mut sink);
             }
         };
         let mut open = Section { role: Role::System, attributes: None, range: 0..0, is_preamble: true };
@@ -140,21 +140,21 @@ impl<'r> Splitter<'r> {
             add(std::mem::replace(&mut open, next), line.start);
         });
         add(open, self.text.len());
-        said.messages
+        sink.messages
     }
 
     /// Adds the message of a section without threads.
-    fn add_message(&self, section: Section, places: &[RichPlace], said: &mut Said<impl FnMut(Place)>) {
+    fn add_message(&self, section: Section, places: &[RichPlace], sink: &mut MessageSink<impl FnMut(Place)>) {
         let Section { role, attributes, range, is_preamble } = section;
         if !is_preamble || self.has_content(&range) {
             let range = self.trim_newlines(range);
             let part = self.part(range.clone(), places);
-            said.add(message(role, part, attributes.map(|attributes| attributes.values)), Place::Text(range));
+            sink.add(message(role, part, attributes.map(|attributes| attributes.values)), Place::Text(range));
         }
     }
 
     /// Adds the messages of a section with threads.
-    fn add_messages(&self, section: Section, places: Vec<RichPlace>, said: &mut Said<impl FnMut(Place)>) {
+    fn add_messages(&self, section: Section, places: Vec<RichPlace>, sink: &mut MessageSink<impl FnMut(Place)>) {
         let Section { role, attributes, range, .. } = section;
         let attributes = attributes.map(|attributes| attributes.values);
         let mut start = range.start;
@@ -164,16 +164,16 @@ impl<'r> Splitter<'r> {
                 media.push(place);
                 continue;
             }
-            self.add_text_between(role, &attributes, start..place.range.start, &media, said);
+            self.add_text_between(role, &attributes, start..place.range.start, &media, sink);
             media.clear();
             start = place.range.end;
             let thread = thread_of(place.input);
-            said.messages.reserve(thread.len() + 1);
+            sink.messages.reserve(thread.len() + 1);
             for message in thread {
-                said.add(message, Place::Thread(place.range.clone()));
+                sink.add(message, Place::Thread(place.range.clone()));
             }
         }
-        self.add_text_between(role, &attributes, start..range.end, &media, said);
+        self.add_text_between(role, &attributes, start..range.end, &media, sink);
     }
 
     /// Adds a message with the text between two threads, if there is any.
@@ -183,12 +183,12 @@ impl<'r> Splitter<'r> {
         attributes: &Option<JsonMap>,
         range: Range<usize>,
         media: &[RichPlace],
-        said: &mut Said<impl FnMut(Place)>,
+        sink: &mut MessageSink<impl FnMut(Place)>,
     ) {
         if self.has_content(&range) {
             let range = self.trim(range, char::is_whitespace);
             let part = self.part(range.clone(), media);
-            said.add(message(role, part, attributes.clone()), Place::Text(range));
+            sink.add(message(role, part, attributes.clone()), Place::Text(range));
         }
     }
 

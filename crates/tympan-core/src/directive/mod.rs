@@ -36,8 +36,8 @@ pub fn load(source: SourceFile, instruction: &str) -> Result<Prompt> {
     let Some(directive) = directive else {
         return Err(Error::from_parser(diagnostics, &source, Kind::InvalidDirective));
     };
-    let (spec, pieces) = directive.into_spec(&source, instruction);
-    Ok(Prompt::from_pieces(spec, source, pieces, diagnostics))
+    let (spec, source_map) = directive.into_spec(&source, instruction);
+    Ok(Prompt::from_source_map(spec, source, source_map, diagnostics))
 }
 
 impl Prompt {

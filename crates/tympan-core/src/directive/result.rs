@@ -3,7 +3,7 @@
 use serde_json::Value as Json;
 
 use crate::error::{Error, Kind, Result};
-use crate::format::directive::{RETURN_TOOL, fits, of_kind, placeholder};
+use crate::format::directive::{RETURN_TOOL, matches_kind, of_kind, placeholder};
 use crate::json::JsonMap;
 use crate::spec::schema::{Property, PropertyKind};
 
@@ -138,7 +138,7 @@ fn typed(value: &Json, kind: PropertyKind) -> Option<Json> {
     match (kind, value) {
         (PropertyKind::String, value) => Some(value.clone()),
         (kind, Json::String(text)) => of_kind(text, kind),
-        (kind, value) => Some(value.clone()).filter(|value| fits(value, kind)),
+        (kind, value) => Some(value.clone()).filter(|value| matches_kind(value, kind)),
     }
 }
 

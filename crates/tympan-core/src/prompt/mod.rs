@@ -29,7 +29,7 @@ use crate::spec::{DEFAULT_VARIANT, PromptKind, PromptSpec};
 use crate::text::hash::sha256_hex;
 use crate::text::placement::Placement;
 use crate::text::source::{SourceFile, Span};
-use crate::text::source_map::Pieces;
+use crate::text::source_map::SourceMap;
 
 /// A prompt: its declarations and its templates. A template is compiled on first use and then cached. If the prompt was
 /// built from a definition, all of its templates have already been compiled.
@@ -88,8 +88,13 @@ impl Prompt {
     }
 
     /// Creates a prompt whose instructions were assembled from pieces of their source.
-    pub(crate) fn from_pieces(spec: PromptSpec, source: SourceFile, pieces: Pieces, warnings: Vec<Diagnostic>) -> Self {
-        Self::placed(spec, source, vec![Placement::Pieces(pieces)], warnings)
+    pub(crate) fn from_source_map(
+        spec: PromptSpec,
+        source: SourceFile,
+        source_map: SourceMap,
+        warnings: Vec<Diagnostic>,
+    ) -> Self {
+        Self::placed(spec, source, vec![Placement::SourceMap(source_map)], warnings)
     }
 
     /// Creates a prompt that does not come from a file.
@@ -284,7 +289,7 @@ impl Prompt {
     /// prompt was loaded without resolving them.
     pub fn settings_hashes(&self) -> Vec<(&'static str, String)> {
         let settings = crate::spec::canonical::settings(&self.spec);
-        let said = settings.into_iter().filter(|(_, json)| !json.is_null());
-        said.map(|(name, json)| (name, sha256_hex(canonical_json(json)))).collect()
+        let present = settings.into_iter().filter(|(_, json)| !json.is_null());
+        present.map(|(name, json)| (name, sha256_hex(canonical_json(json)))).collect()
     }
 }

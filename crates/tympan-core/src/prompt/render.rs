@@ -134,7 +134,7 @@ impl Prompt {
         let mut values: SmallVec<[InputValue<'_>; 16]> = SmallVec::with_capacity(compiled.table.inputs().len());
         for input in &self.spec.inputs {
             values.push(match resolve(input, inputs) {
-                Some(given) => InputValue::Given(given),
+                Some(given) => InputValue::Present(given),
                 None => {
                     self.check_missing(input, inputs)?;
                     InputValue::Missing
@@ -146,7 +146,7 @@ impl Prompt {
             // The remaining names are those that the template sets on some paths only. Callers cannot set them.
             values.extend(undeclared.map(|_| InputValue::Missing));
         } else {
-            let value = |name: &str| inputs.get(name).map_or(InputValue::Missing, InputValue::Given);
+            let value = |name: &str| inputs.get(name).map_or(InputValue::Missing, InputValue::Present);
             values.extend(undeclared.map(|(name, _)| value(name)));
         }
         rich = if compiled.has_rich { self.rich_inputs(compiled, &values, options)? } else { Vec::new() };
@@ -248,7 +248,7 @@ impl Prompt {
     ) -> Result<Vec<(usize, Arc<RichInput>)>> {
         let mut rich = Vec::new();
         for (index, (input, value)) in self.spec.inputs.iter().zip(values).enumerate() {
-            let InputValue::Given(value) = *value else { continue };
+            let InputValue::Present(value) = *value else { continue };
             if !input.kind.is_rich() || !compiled.template.mentions(index) {
                 continue;
             }

@@ -63,7 +63,7 @@ impl<'a> InputData<'a> {
 
     /// Converts the value to JSON.
     pub fn to_json(&self) -> Json {
-        InputRef::Given(self).to_json()
+        InputRef::Borrowed(self).to_json()
     }
 }
 
@@ -73,7 +73,7 @@ pub enum InputMap<'a> {
     /// A JSON map.
     Json(&'a JsonMap),
     /// The entries of a [`InputData::Map`].
-    Given(&'a Entries<'a>),
+    Borrowed(&'a Entries<'a>),
 }
 
 impl<'a> From<&'a JsonMap> for InputMap<'a> {
@@ -86,7 +86,7 @@ impl<'a> InputMap<'a> {
     /// Returns the value as a map, or `None` if it is not a map.
     pub fn of(value: &'a InputData<'a>) -> Option<Self> {
         match value {
-            InputData::Map(entries) => Some(Self::Given(entries)),
+            InputData::Map(entries) => Some(Self::Borrowed(entries)),
             _ => None,
         }
     }
@@ -95,7 +95,9 @@ impl<'a> InputMap<'a> {
     pub fn to_json(self) -> Cow<'a, JsonMap> {
         match self {
             Self::Json(map) => Cow::Borrowed(map),
-            Self::Given(_) => Cow::Owned(self.iter().map(|(name, value)| (name.to_owned(), value.to_json())).collect()),
+            Self::Borrowed(_) => {
+                Cow::Owned(self.iter().map(|(name, value)| (name.to_owned(), value.to_json())).collect())
+            }
         }
     }
 
@@ -114,8 +116,8 @@ impl<'a> InputMap<'a> {
     fn get_elsewhere(self, key: &str) -> Option<InputRef<'a>> {
         match self {
             Self::Json(map) => map.get(key).map(InputRef::Json),
-            Self::Given(entries) => {
-                entries.0.iter().find(|(name, _)| is_same(name, key)).map(|(_, value)| InputRef::Given(value))
+            Self::Borrowed(entries) => {
+                entries.0.iter().find(|(name, _)| is_same(name, key)).map(|(_, value)| InputRef::Borrowed(value))
             }
         }
     }
@@ -123,16 +125,16 @@ impl<'a> InputMap<'a> {
     pub(crate) fn iter(self) -> impl Iterator<Item = (&'a str, InputRef<'a>)> {
         let (json, given) = match self {
             Self::Json(map) => (Some(map), None),
-            Self::Given(entries) => (None, Some(entries.0)),
+            Self::Borrowed(entries) => (None, Some(entries.0)),
         };
         let json = json.into_iter().flatten().map(|(name, value)| (name.as_str(), InputRef::Json(value)));
-        json.chain(given.into_iter().flatten().map(|(name, value)| (*name, InputRef::Given(value))))
+        json.chain(given.into_iter().flatten().map(|(name, value)| (*name, InputRef::Borrowed(value))))
     }
 
     pub(crate) fn len(self) -> usize {
         match self {
             Self::Json(map) => map.len(),
-            Self::Given(entries) => entries.0.len(),
+            Self::Borrowed(entries) => entries.0.len(),
         }
     }
 
@@ -140,7 +142,7 @@ impl<'a> InputMap<'a> {
     pub(crate) fn is(self, other: Self) -> bool {
         match (self, other) {
             (Self::Json(a), Self::Json(b)) => std::ptr::eq(a, b),
-            (Self::Given(a), Self::Given(b)) => std::ptr::eq(a.0, b.0),
+            (Self::Borrowed(a), Self::Borrowed(b)) => std::ptr::eq(a.0, b.0),
             _ => false,
         }
     }
@@ -159,7 +161,7 @@ fn is_same(name: &str, key: &str) -> bool {
 pub(crate) enum InputList<'a> {
     Json(&'a Vec<Json>),
     /// A double reference, so that both variants have the same size and fit into registers.
-    Given(&'a &'a [InputData<'a>]),
+    Borrowed(&'a &'a [InputData<'a>]),
 }
 
 impl<'a> InputList<'a> {
@@ -167,7 +169,7 @@ impl<'a> InputList<'a> {
     pub(crate) fn len(self) -> usize {
         match self {
             Self::Json(items) => items.len(),
-            Self::Given(items) => items.len(),
+            Self::Borrowed(items) => items.len(),
         }
     }
 
@@ -175,7 +177,7 @@ impl<'a> InputList<'a> {
     pub(crate) fn get(self, index: usize) -> Option<InputRef<'a>> {
         match self {
             Self::Json(items) => items.get(index).map(InputRef::Json),
-            Self::Given(items) => items.get(index).map(InputRef::Given),
+            Self::Borrowed(items) => items.get(index).map(InputRef::Borrowed),
         }
     }
 
@@ -187,7 +189,7 @@ impl<'a> InputList<'a> {
     pub(crate) fn is(self, other: Self) -> bool {
         match (self, other) {
             (Self::Json(a), Self::Json(b)) => std::ptr::eq(a, b),
-            (Self::Given(a), Self::Given(b)) => std::ptr::eq(*a, *b),
+            (Self::Borrowed(a), Self::Borrowed(b)) => std::ptr::eq(*a, *b),
             _ => false,
         }
     }
@@ -197,7 +199,7 @@ impl<'a> InputList<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum InputRef<'a> {
     Json(&'a Json),
-    Given(&'a InputData<'a>),
+    Borrowed(&'a InputData<'a>),
 }
 
 /// A view of an input value that does not depend on how the value is stored.
@@ -229,14 +231,14 @@ impl<'a> InputRef<'a> {
             Self::Json(Json::Array(items)) => View::List(InputList::Json(items)),
             Self::Json(Json::Object(map)) => View::Map(InputMap::Json(map)),
             Self::Json(Json::Number(number)) => View::number(number),
-            Self::Given(InputData::Str(text)) => View::Str(text),
-            Self::Given(InputData::Null) => View::Null,
-            Self::Given(InputData::Bool(value)) => View::Bool(*value),
-            Self::Given(InputData::Int(number)) => View::Int(*number),
-            Self::Given(InputData::Uint(number)) => View::Uint(*number),
-            Self::Given(InputData::Float(number)) => View::Float(*number),
-            Self::Given(InputData::List(items)) => View::List(InputList::Given(items)),
-            Self::Given(InputData::Map(entries)) => View::Map(InputMap::Given(entries)),
+            Self::Borrowed(InputData::Str(text)) => View::Str(text),
+            Self::Borrowed(InputData::Null) => View::Null,
+            Self::Borrowed(InputData::Bool(value)) => View::Bool(*value),
+            Self::Borrowed(InputData::Int(number)) => View::Int(*number),
+            Self::Borrowed(InputData::Uint(number)) => View::Uint(*number),
+            Self::Borrowed(InputData::Float(number)) => View::Float(*number),
+            Self::Borrowed(InputData::List(items)) => View::List(InputList::Borrowed(items)),
+            Self::Borrowed(InputData::Map(entries)) => View::Map(InputMap::Borrowed(entries)),
         }
     }
 

@@ -5,9 +5,9 @@
 
 mod eval;
 pub(crate) mod flow;
+mod influence;
 pub mod input;
 mod syntax;
-mod touch;
 mod tree;
 mod value;
 
@@ -127,7 +127,8 @@ impl Template {
     /// # Errors
     /// Returns an error if a variable is undefined, an operation is not possible, or the render exceeds the limits.
     pub fn render_json(&self, inputs: &JsonMap, lenient: bool) -> Result<TracedText> {
-        let value = |name: &str| inputs.get(name).map_or(InputValue::Missing, |value| InputValue::Given(value.into()));
+        let value =
+            |name: &str| inputs.get(name).map_or(InputValue::Missing, |value| InputValue::Present(value.into()));
         let values: Vec<_> = self.tree.inputs.iter().map(|input| value(&input.name)).collect();
         let options = EvalOptions { lenient, ..EvalOptions::default() };
         Ok(self.render(&values, options)?.traced)

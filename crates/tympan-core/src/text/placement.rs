@@ -6,7 +6,7 @@
 use std::sync::OnceLock;
 
 use crate::text::source::{SourceFile, Span};
-use crate::text::source_map::Pieces;
+use crate::text::source_map::SourceMap;
 
 /// The placement of a template in its source.
 #[derive(Clone, Debug)]
@@ -14,9 +14,9 @@ pub(crate) enum Placement {
     /// The template is the text that starts at this offset, unchanged.
     Verbatim(usize),
     /// The template is the value of the string literal in this span.
-    Written(Span, OnceLock<Written>),
-    /// The template was assembled from these pieces.
-    Pieces(Pieces),
+    Written(Span, OnceLock<OffsetIndex>),
+    /// The template was assembled from ranges of the file.
+    SourceMap(SourceMap),
 }
 
 impl Placement {
@@ -24,10 +24,10 @@ impl Placement {
     pub(crate) fn locate(&self, source: &SourceFile, template: &str, span: Span) -> Span {
         match self {
             Self::Verbatim(offset) => span.shifted(*offset),
-            Self::Pieces(pieces) => pieces.locate(span).unwrap_or_default(),
+            Self::SourceMap(map) => map.locate(span).unwrap_or_default(),
             Self::Written(written, index) => {
                 let raw = source.slice(*written);
-                let index = index.get_or_init(|| Written::new(raw, template));
+                let index = index.get_or_init(|| OffsetIndex::new(raw, template));
                 let start = index.find(raw, template, span.start.min(template.len()));
                 let end = index.find(raw, template, span.end.min(template.len())).max(start);
                 Span::new(start, end).shifted(written.start)
@@ -58,7 +58,7 @@ const STRIDE: usize = 1024;
 /// An index that maps offsets in a string's value to offsets in the string as written. It stores only some offsets and
 /// computes the others from them. A template can have as many findings as it has words, so lookups have to be fast.
 #[derive(Clone, Debug)]
-pub(crate) enum Written {
+pub(crate) enum OffsetIndex {
     /// A literal block scalar (`|`), whose lines differ from the value only in their indentation. For each line: its
     /// start in the value, and its span in the string as written.
     Block { lines: Vec<(usize, Span)>, indent: usize },
@@ -66,7 +66,7 @@ pub(crate) enum Written {
     Chars { style: Style, marks: Vec<(usize, usize)> },
 }
 
-impl Written {
+impl OffsetIndex {
     fn new(raw: &str, value: &str) -> Self {
         let block = if raw.starts_with('|') { Self::block(raw, value) } else { None };
         block.unwrap_or_else(|| Self::chars(raw, value))

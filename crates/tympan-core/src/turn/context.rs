@@ -104,12 +104,12 @@ impl Context {
         if total <= budget.budget() {
             return None;
         }
-        let fits = budget.budget() - (budget.budget() / 20).min(MAX_RESERVE);
+        let limit = budget.budget() - (budget.budget() / 20).min(MAX_RESERVE);
         let start = messages.iter().take_while(|message| is_instruction(message)).count();
         let mut left = messages.iter().filter(|message| !is_instruction(message)).count();
         let mut dropped = Vec::new();
         let mut at = start;
-        while total > fits && at < messages.len() {
+        while total > limit && at < messages.len() {
             // System and developer messages are never dropped, whatever their position.
             if is_instruction(&messages[at]) {
                 at += 1;

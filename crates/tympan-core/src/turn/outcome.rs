@@ -7,7 +7,7 @@ use serde::de::{DeserializeOwned, IntoDeserializer as _};
 use serde_json::{Value as Json, json};
 
 use crate::error::{Error, Kind, Result};
-use crate::format::directive::fits;
+use crate::format::directive::matches_kind;
 use crate::json::JsonMap;
 use crate::prompt::Prompt;
 use crate::spec::schema::Property;
@@ -283,7 +283,7 @@ impl Problems {
             return;
         }
         let kinds = if property.kinds.is_empty() { std::slice::from_ref(&property.kind) } else { &property.kinds };
-        if !kinds.iter().any(|kind| fits(value, *kind)) {
+        if !kinds.iter().any(|kind| matches_kind(value, *kind)) {
             let kinds: Vec<_> = kinds.iter().map(|kind| kind.as_str()).collect();
             return self.add(format!(
                 "`{path}`: expected {}, found {}",

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::conversation::tool_message;
 use super::event::TurnEvent;
-use super::fed::Verdict;
+use super::input_event::Verdict;
 use super::options::TurnOptions;
 use super::result::presented;
 use super::tools::{Declared, ToolResult, ToolRun, shown};

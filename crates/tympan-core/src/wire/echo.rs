@@ -22,6 +22,8 @@
 
 use serde_json::{Value as Json, json};
 
+use super::EncodeOptions;
+use super::model_selection::ModelSelection;
 use crate::chat::message::{ContentPart, Message, Role};
 use crate::error::{Error, Kind, Result};
 use crate::json::JsonMap;
@@ -47,9 +49,8 @@ const PICTURE: &str =
 /// Returns an error if `echo` does not support the API type, if the script is invalid, or if the current round of the
 /// script is an `error`.
 pub fn answer(prompt: &Prompt, messages: &[Message], api_type: Option<&str>) -> Result<Response> {
-    let model = prompt.spec().model.as_ref();
-    let api_type = api_type.or_else(|| model?.api_type.as_deref()).unwrap_or("chat");
-    let output = match api_type {
+    let selection = ModelSelection::new(prompt, &EncodeOptions { api_type, ..EncodeOptions::default() });
+    let output = match selection.api_type.unwrap_or("chat") {
         "chat" | "responses" => Output::Answer(chat(prompt, messages)?),
         "embedding" => Output::Embeddings(messages.iter().map(|message| vector(&spoken(message))).collect()),
         "image" => Output::Images(vec![PICTURE.to_owned()]),

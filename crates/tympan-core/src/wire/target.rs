@@ -4,14 +4,15 @@ use std::fmt;
 
 use url::Url;
 
-use super::compatible::{DEFAULT_PROVIDER, PROVIDERS, Paths, Provider, provider};
+use super::compatible::{PROVIDERS, Paths, Provider, provider};
+use super::model_selection::ModelSelection;
 use super::trust::parse_endpoint;
 use super::{EncodeOptions, Protocol};
 use crate::diagnostic::guess_name;
 use crate::error::{Error, Kind, Result};
 use crate::prompt::Prompt;
 use crate::secret::url::redacted_url;
-use crate::spec::{Connection, ConnectionKind, Model, Secret};
+use crate::spec::{Connection, ConnectionKind, Secret};
 use crate::wire::echo::ECHO;
 
 /// The default version of Azure's API, for connections that do not specify one: the last stable version with
@@ -61,20 +62,17 @@ pub enum BaseUrlFrom {
     Provider,
 }
 
-/// Resolves the destination of a request.
-///
-/// If the prompt does not name a provider, the provider is `openai`, the reference provider of the Prompty
-/// specification. A model name is therefore enough for a prompt to run.
+/// Resolves the destination of a request. [`ModelSelection`] decides about the provider, the API type and the model. A
+/// model name is enough for a prompt to run, because there is a default provider.
 ///
 /// # Errors
 /// Returns an error if no model is named, if the provider is unknown, or if the provider does not support the API type.
 /// A missing key is not an error here, because the sender may look for one elsewhere.
 pub fn target<'a>(prompt: &'a Prompt, options: &EncodeOptions<'a>) -> Result<Target<'a>> {
-    let model = prompt.spec().model.as_ref();
-    let provider = find_provider(named_provider(model, options))?;
-    let protocol = find_protocol(provider, named_api(model, options))?;
-    let id = options.model.or_else(|| model?.id.as_deref()).filter(|id| !id.trim().is_empty());
-    let id = id.ok_or_else(|| {
+    let selection = ModelSelection::new(prompt, options);
+    let provider = find_provider(selection.provider)?;
+    let protocol = find_protocol(provider, selection.api_type)?;
+    let model = selection.model.filter(|id| !id.trim().is_empty()).ok_or_else(|| {
         Error::new(Kind::InvalidRequest, "missing model").with_help("set `model.id` in the prompt file")
     })?;
     let connection = options.connection.or_else(|| own_connection(prompt, options.provider));
@@ -87,26 +85,18 @@ pub fn target<'a>(prompt: &'a Prompt, options: &EncodeOptions<'a>) -> Result<Tar
     let own_key = connection.filter(|connection| connection.kind != ConnectionKind::Anonymous);
     let own_key = own_key.and_then(|connection| connection.api_key.as_ref());
     let api_key = options.api_key.or(own_key);
-    Ok(Target { provider, protocol, model: id, base_url, base_url_from, connection, api_key })
+    Ok(Target { provider, protocol, model, base_url, base_url_from, connection, api_key })
 }
 
 /// Returns the connection that a prompt declares. It applies only to the prompt's own provider: if `provider` names a
 /// different one, returns `None`, so that neither the address nor the key is used for it.
 pub fn own_connection<'a>(prompt: &'a Prompt, provider: Option<&str>) -> Option<&'a Connection> {
     let model = prompt.spec().model.as_ref()?;
-    let own = named_provider(Some(model), &EncodeOptions::default());
+    let own = ModelSelection::new(prompt, &EncodeOptions::default()).provider;
     // A provider may have several names.
     let row = |name| find_provider(name).map_or(name, |row| row.name);
     let is_own = |name| row(name) == row(own);
     model.connection.as_ref().filter(|_| provider.is_none_or(is_own))
-}
-
-pub(super) fn named_provider<'a>(model: Option<&'a Model>, options: &EncodeOptions<'a>) -> &'a str {
-    options.provider.or_else(|| model?.provider.as_deref()).unwrap_or(DEFAULT_PROVIDER)
-}
-
-pub(super) fn named_api<'a>(model: Option<&'a Model>, options: &EncodeOptions<'a>) -> Option<&'a str> {
-    options.api_type.or_else(|| model?.api_type.as_deref())
 }
 
 /// Returns the provider with this name or alias.

@@ -1,7 +1,8 @@
 //! Options that a prompt sets but its provider does not support.
 
 use super::encode::options::mapped;
-use super::target::{find_protocol, find_provider, named_api, named_provider};
+use super::model_selection::ModelSelection;
+use super::target::{find_protocol, find_provider};
 use super::{EncodeOptions, Protocol};
 use crate::diagnostic::Diagnostic;
 use crate::prompt::Prompt;
@@ -15,9 +16,9 @@ const CODE: &str = "unsupported_option";
 /// Returns no warnings if the provider or the API type is unknown.
 pub fn unsupported(prompt: &Prompt) -> Vec<Diagnostic> {
     let Some(model) = &prompt.spec().model else { return Vec::new() };
-    let options = EncodeOptions::default();
-    let Ok(provider) = find_provider(named_provider(Some(model), &options)) else { return Vec::new() };
-    let Ok(protocol) = find_protocol(provider, named_api(Some(model), &options)) else { return Vec::new() };
+    let selection = ModelSelection::new(prompt, &EncodeOptions::default());
+    let Ok(provider) = find_provider(selection.provider) else { return Vec::new() };
+    let Ok(protocol) = find_protocol(provider, selection.api_type) else { return Vec::new() };
     let mut findings = Vec::new();
     let mut add = |option: &str, help: &str| {
         let (provider, api) = (provider.name, protocol.as_str());

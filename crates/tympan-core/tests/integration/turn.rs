@@ -9,7 +9,7 @@ use tympan::format::{NoReferences, prompty};
 use tympan::spec::{Binding, BindingValue, PromptSpec};
 use tympan::text::source::SourceFile;
 use tympan::turn::{
-    ContextBudget, Fed, Guardrails, Next, Prices, ToolResult, ToolRun, Turn, TurnEvent, TurnOptions, TurnTool,
+    ContextBudget, Guardrails, InputEvent, Next, Prices, ToolResult, ToolRun, Turn, TurnEvent, TurnOptions, TurnTool,
 };
 use tympan::wire::Function;
 use tympan::{Guard, Inputs, Message, Prompt, Result, Role};
@@ -76,7 +76,7 @@ struct Options {
 struct Step {
     /// The turn's request, if it matters.
     next: Option<Value>,
-    /// The input event: `{"text": …}`, `{"calls": [[id, name, arguments], …]}`, or a whole `Fed`.
+    /// The input event: `{"text": …}`, `{"calls": [[id, name, arguments], …]}`, or a whole `InputEvent`.
     feed: Value,
     /// The code of the error that the event causes.
     error: Option<String>,
@@ -125,7 +125,7 @@ impl Given {
 }
 
 /// Expands the short form of an input event.
-fn fed(feed: &Value) -> Fed {
+fn fed(feed: &Value) -> InputEvent {
     let is_answer = feed.get("fed").is_none();
     let answer = || {
         let calls = feed["calls"].as_array().into_iter().flatten();
@@ -208,7 +208,7 @@ impl Case {
     }
 
     /// Follows the script. Returns the actual input events.
-    fn follow(&self, turn: &mut Turn) -> std::result::Result<Vec<Fed>, String> {
+    fn follow(&self, turn: &mut Turn) -> std::result::Result<Vec<InputEvent>, String> {
         let mut told = Vec::new();
         for (index, step) in self.steps.iter().enumerate() {
             let next = next_json(&turn.next());
@@ -262,7 +262,7 @@ impl Case {
     }
 
     /// Restores the turn from its input events, as a journal would.
-    fn replay(&self, told: &[Fed]) -> Result<Turn> {
+    fn replay(&self, told: &[InputEvent]) -> Result<Turn> {
         let mut turn = self.turn()?;
         turn.next();
         for fed in told {
@@ -359,7 +359,7 @@ fn a_turn_can_go_to_another_thread() {
     fn is_send<T: Send + Sync>() {}
     is_send::<Turn>();
     is_send::<Next>();
-    is_send::<Fed>();
+    is_send::<InputEvent>();
 }
 
 #[test]

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use tympan::spec::schema::{Property, PropertyKind};
 use tympan::spec::{PromptSpec, Tool, ToolKind};
-use tympan::turn::{ContextBudget, Failure, Fed, Guardrails, Next, ToolResult, Turn, TurnEvent, TurnOptions, Verdict};
+use tympan::turn::{
+    ContextBudget, Failure, Guardrails, InputEvent, Next, ToolResult, Turn, TurnEvent, TurnOptions, Verdict,
+};
 use tympan::wire::response::{Answer, Output, ToolCall};
 use tympan::{Error, Inputs, Kind, Message, Prompt, Response, Role};
 
@@ -21,7 +23,7 @@ fn prompt() -> Prompt {
     Prompt::from_spec(PromptSpec { tools: vec![tool], ..PromptSpec::default() })
 }
 
-fn answer(text: &str, calls: &[&str]) -> Fed {
+fn answer(text: &str, calls: &[&str]) -> InputEvent {
     let call = |(index, arguments): (usize, &&str)| ToolCall {
         id: format!("call_{index}"),
         name: "t".into(),
@@ -29,27 +31,27 @@ fn answer(text: &str, calls: &[&str]) -> Fed {
     };
     let tool_calls = calls.iter().enumerate().map(call).collect();
     let answer = Answer { text: text.into(), tool_calls, ..Answer::default() };
-    Fed::Responded { response: Box::new(Response { output: Output::Answer(answer), ..Response::default() }) }
+    InputEvent::Responded { response: Box::new(Response { output: Output::Answer(answer), ..Response::default() }) }
 }
 
 /// Returns all input events.
-fn alphabet() -> Vec<Fed> {
+fn alphabet() -> Vec<InputEvent> {
     let failure = Failure::from(&Error::new(Kind::Unreachable, "x"));
     vec![
         answer("done", &[]),
         answer("", &["{}"]),
         answer("", &["{\"n\": 1}", "no JSON"]),
         answer("", &["{}", "{}"]),
-        Fed::Failed { failure, jitter: 0.5 },
-        Fed::Waited,
-        Fed::Returned { index: 0, result: ToolResult::text("ok") },
-        Fed::Returned { index: 1, result: ToolResult::failed("t", "tool_failed", "x") },
-        Fed::Judged { verdict: Verdict::Allow },
-        Fed::Judged { verdict: Verdict::Deny("no".into()) },
-        Fed::Summarized { summary: None },
-        Fed::Cancelled,
-        Fed::Steered { text: "and".into() },
-        Fed::Ticked { elapsed: Duration::from_secs(1) },
+        InputEvent::Failed { failure, jitter: 0.5 },
+        InputEvent::Waited,
+        InputEvent::Returned { index: 0, result: ToolResult::text("ok") },
+        InputEvent::Returned { index: 1, result: ToolResult::failed("t", "tool_failed", "x") },
+        InputEvent::Judged { verdict: Verdict::Allow },
+        InputEvent::Judged { verdict: Verdict::Deny("no".into()) },
+        InputEvent::Summarized { summary: None },
+        InputEvent::Cancelled,
+        InputEvent::Steered { text: "and".into() },
+        InputEvent::Ticked { elapsed: Duration::from_secs(1) },
     ]
 }
 
@@ -57,25 +59,25 @@ fn alphabet() -> Vec<Fed> {
 struct Walk<'a> {
     prompt: &'a Prompt,
     options: &'a TurnOptions,
-    alphabet: &'a [Fed],
+    alphabet: &'a [InputEvent],
     orders: usize,
     ends: [usize; 2],
 }
 
 impl Walk<'_> {
-    fn turn(&self, order: &[&Fed]) -> (Turn, Vec<TurnEvent>) {
+    fn turn(&self, order: &[&InputEvent]) -> (Turn, Vec<TurnEvent>) {
         let messages = vec![Message::text(Role::User, "go")];
         let mut turn = Turn::new(self.prompt, &Inputs::new(), messages, self.options.clone()).expect("it is sound");
         turn.next();
-        for fed in order {
-            turn.feed((*fed).clone()).expect("it was taken the last time, too");
+        for event in order {
+            turn.feed((*event).clone()).expect("it was taken the last time, too");
         }
         let events = turn.take_events();
         (turn, events)
     }
 
     /// Continues with every event that the turn accepts. A rejected event must not change the turn.
-    fn go_on<'f>(&mut self, order: &mut Vec<&'f Fed>, alphabet: &'f [Fed]) {
+    fn go_on<'f>(&mut self, order: &mut Vec<&'f InputEvent>, alphabet: &'f [InputEvent]) {
         self.orders += 1;
         let (mut turn, events) = self.turn(order);
         let before = state(&mut turn);
@@ -86,27 +88,27 @@ impl Walk<'_> {
         if order.len() == DEPTH {
             return;
         }
-        for fed in alphabet {
+        for event in alphabet {
             // Repeating these events changes nothing that matters, so a limited number is sufficient.
-            let is_idle = matches!(fed, Fed::Steered { .. } | Fed::Ticked { .. });
-            if is_idle && order.iter().filter(|told| **told == fed).count() > 1 {
+            let is_idle = matches!(event, InputEvent::Steered { .. } | InputEvent::Ticked { .. });
+            if is_idle && order.iter().filter(|told| **told == event).count() > 1 {
                 continue;
             }
             let (mut turn, _) = self.turn(order);
-            match turn.feed(fed.clone()) {
-                Ok(()) if before.0 && !is_idle && *fed != Fed::Cancelled => {
-                    panic!("{order:?} is over and takes {fed:?}")
+            match turn.feed(event.clone()) {
+                Ok(()) if before.0 && !is_idle && *event != InputEvent::Cancelled => {
+                    panic!("{order:?} is over and takes {event:?}")
                 }
-                Ok(()) if before.0 => assert_eq!(state(&mut turn), before, "{order:?}, {fed:?}"),
+                Ok(()) if before.0 => assert_eq!(state(&mut turn), before, "{order:?}, {event:?}"),
                 Ok(()) => {
-                    order.push(fed);
+                    order.push(event);
                     self.go_on(order, alphabet);
                     order.pop();
                 }
                 Err(error) => {
-                    assert_eq!(error.kind(), Kind::NotAsked, "{order:?}, {fed:?}");
-                    assert_eq!(state(&mut turn), before, "{order:?}, {fed:?}");
-                    assert_eq!(turn.take_events(), [], "{order:?}, {fed:?}");
+                    assert_eq!(error.kind(), Kind::NotAsked, "{order:?}, {event:?}");
+                    assert_eq!(state(&mut turn), before, "{order:?}, {event:?}");
+                    assert_eq!(turn.take_events(), [], "{order:?}, {event:?}");
                 }
             }
         }
@@ -121,7 +123,7 @@ fn state(turn: &mut Turn) -> (bool, String) {
     )
 }
 
-fn check(turn: &mut Turn, events: &[TurnEvent], order: &[&Fed]) {
+fn check(turn: &mut Turn, events: &[TurnEvent], order: &[&InputEvent]) {
     let next = turn.next();
     assert_eq!(format!("{next:?}"), format!("{:?}", turn.next()), "{order:?}");
     assert!(turn.iterations() <= MAX_ITERATIONS, "{order:?}");
@@ -136,7 +138,7 @@ fn check(turn: &mut Turn, events: &[TurnEvent], order: &[&Fed]) {
         (usize::from(is_done), is_done),
         "{order:?}"
     );
-    if order.contains(&&Fed::Cancelled) {
+    if order.contains(&&InputEvent::Cancelled) {
         let Next::Failed(error) = &next else { panic!("{order:?}: {next:?}") };
         assert_eq!(error.kind(), Kind::Cancelled, "{order:?}");
         assert_eq!(events.last(), Some(&TurnEvent::Cancelled), "{order:?}");
@@ -148,7 +150,7 @@ fn check(turn: &mut Turn, events: &[TurnEvent], order: &[&Fed]) {
 }
 
 /// Checks that each call has exactly one result, directly after it and in order.
-fn well_formed(messages: &[Message], order: &[&Fed]) {
+fn well_formed(messages: &[Message], order: &[&InputEvent]) {
     let mut open: Vec<String> = Vec::new();
     for message in messages {
         let metadata = message.metadata.clone().unwrap_or_default();

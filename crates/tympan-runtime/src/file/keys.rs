@@ -77,8 +77,8 @@ fn read_trusted_key(folder: &Path, name: &Path) -> Result<TrustedKey> {
     let text = read_text(path, file)?;
     TrustedKey::from_toml(&text).map_err(|error| {
         let reason = error.message().split_once(": ").map_or(error.message(), |(_, reason)| reason);
-        let told = Error::new(Kind::InvalidKey, format_args!("{}: {reason}", path.display()));
-        error.help().map_or_else(|| told.clone(), |help| told.clone().with_help(help))
+        let named = Error::new(Kind::InvalidKey, format_args!("{}: {reason}", path.display()));
+        error.help().map_or_else(|| named.clone(), |help| named.clone().with_help(help))
     })
 }
 

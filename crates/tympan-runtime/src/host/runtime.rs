@@ -387,9 +387,9 @@ impl Runtime {
         inputs: InputMap<'_>,
         options: &RenderOptions<'_>,
     ) -> Result<Rendered> {
-        event::inputs(span, prompt, inputs);
+        event::record_inputs(span, prompt, inputs);
         let rendered = self.do_render(prompt, inputs, options);
-        event::rendered(span, &rendered);
+        event::record_render(span, &rendered);
         rendered
     }
 
@@ -454,7 +454,7 @@ impl Runtime {
 
     /// Renders and splits as the stage that a span stands for.
     pub(crate) fn prepare_as(&self, span: &Span, prompt: &Prompt, inputs: InputMap<'_>) -> Result<Vec<Message>> {
-        event::inputs(span, prompt, inputs);
+        event::record_inputs(span, prompt, inputs);
         let prepared = self
             .render_as(&span.child("render"), prompt, inputs, &self.render_options())
             .and_then(|rendered| self.parse_as(&span.child("parse"), prompt, rendered));

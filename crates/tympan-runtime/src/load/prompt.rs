@@ -25,7 +25,7 @@ impl Runtime {
         let (span, path) = (self.tracer().start("load"), path.as_ref());
         span.inputs(|| json!({ "path": path.display().to_string() }));
         let prompt = load_prompt(path, &self.options().load);
-        event::loaded(&span, &prompt);
+        event::record_prompt(&span, &prompt);
         prompt
     }
 
@@ -55,7 +55,7 @@ impl Runtime {
                 })
             }
         };
-        event::loaded(span, &prompt);
+        event::record_prompt(span, &prompt);
         prompt
     }
 

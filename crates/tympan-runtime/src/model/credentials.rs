@@ -54,7 +54,7 @@ impl Credentials {
             base_url: run.base_url.as_deref().or(self.base_url.as_deref()),
             api_key: run.api_key.as_ref().or(self.api_key.as_ref()),
             stream,
-            ..options(run)
+            ..run.encode_options()
         }
     }
 
@@ -63,16 +63,6 @@ impl Credentials {
         let own = self.connection.as_ref().and_then(|connection| connection.api_key.as_ref());
         let keys = [own, self.api_key.as_ref(), run.api_key.as_ref()].into_iter().flatten().cloned();
         prompt.secrets().into_iter().chain(keys).chain(secrets_of_url(url)).collect()
-    }
-}
-
-fn options(run: &RunOptions) -> EncodeOptions<'_> {
-    EncodeOptions {
-        provider: run.provider.as_deref(),
-        model: run.model.as_deref(),
-        api_type: run.api_type.as_deref(),
-        functions: &run.functions,
-        ..EncodeOptions::default()
     }
 }
 

@@ -90,7 +90,7 @@ impl Runtime {
         let inputs = &*inputs.into_inputs()?.into_json();
         let span = self.tracer().start("invoke");
         let run = self.invoke_as_stage(&span, prompt.into(), inputs, options).await;
-        event::failed(&span, run)
+        event::record_error(&span, run)
     }
 
     /// Returns the prompt, and loads it if necessary.
@@ -122,7 +122,7 @@ impl Runtime {
         let prompt = self.prompt(span, prompt, &mut loaded).await?;
         let messages = self.prepare_as(&span.child("prepare"), prompt, inputs.into())?;
         let run = self.run_as(span, prompt, &messages, options).await;
-        event::inputs(span, prompt, inputs.into());
+        event::record_inputs(span, prompt, inputs.into());
         run
     }
 

@@ -26,7 +26,7 @@ impl Runtime {
     pub async fn list_models_async(&self, prompt: Option<&Prompt>, options: &RunOptions) -> Result<Vec<ModelInfo>> {
         let none = Prompt::from_spec(Default::default());
         let prompt = prompt.unwrap_or(&none);
-        if options.provider_of(prompt) == ECHO {
+        if options.select_model(prompt).provider == ECHO {
             return Ok(vec![ModelInfo { id: ECHO.to_owned(), display_name: None, created: None, owned_by: None }]);
         }
         // A model name is required, but no model is called, so any name will do.

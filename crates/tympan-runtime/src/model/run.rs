@@ -8,10 +8,9 @@ use tympan_core::secret::url::redacted_url;
 use tympan_core::spec::schema::Property;
 use tympan_core::spec::{ModelOptions, Secret};
 use tympan_core::turn::outcome;
-use tympan_core::wire::compatible::DEFAULT_PROVIDER;
 use tympan_core::wire::echo::ECHO;
 use tympan_core::wire::response::{FinishReason, Response, Usage};
-use tympan_core::wire::{self, Function, StreamDecoder, WireRequest};
+use tympan_core::wire::{self, EncodeOptions, Function, ModelSelection, StreamDecoder, WireRequest};
 use tympan_core::{Message, Outcome, Prompt, Result};
 
 use crate::host::runtime::Runtime;
@@ -56,20 +55,21 @@ impl fmt::Debug for RunOptions {
 }
 
 impl RunOptions {
-    /// Returns the provider to call: the one in these options, or else the prompt's, or else the default.
-    pub fn provider_of<'a>(&'a self, prompt: &'a Prompt) -> &'a str {
-        let own = || prompt.spec().model.as_ref()?.provider.as_deref();
-        self.provider.as_deref().or_else(own).unwrap_or(DEFAULT_PROVIDER)
+    /// Returns the names of the provider, the API type and the model to call: those in these options, or else the
+    /// prompt's.
+    pub fn select_model<'a>(&'a self, prompt: &'a Prompt) -> ModelSelection<'a> {
+        ModelSelection::new(prompt, &self.encode_options())
     }
 
-    /// Returns the model to call.
-    pub fn model_of<'a>(&'a self, prompt: &'a Prompt) -> Option<&'a str> {
-        self.model.as_deref().or_else(|| prompt.spec().model.as_ref()?.id.as_deref())
-    }
-
-    /// Returns the API type. If `None`, the provider's first one is used.
-    pub fn api_type_of<'a>(&'a self, prompt: &'a Prompt) -> Option<&'a str> {
-        self.api_type.as_deref().or_else(|| prompt.spec().model.as_ref()?.api_type.as_deref())
+    /// Returns the part of the options for encoding a request that does not depend on credentials.
+    pub(crate) fn encode_options(&self) -> EncodeOptions<'_> {
+        EncodeOptions {
+            provider: self.provider.as_deref(),
+            model: self.model.as_deref(),
+            api_type: self.api_type.as_deref(),
+            functions: &self.functions,
+            ..EncodeOptions::default()
+        }
     }
 }
 
@@ -94,8 +94,8 @@ impl Run {
         let (id, model) = (response.id.take(), response.model.take());
         let (finish_reason, usage) = (response.finish_reason.take(), response.usage.take());
         let outcome = outcome::finish_as(outputs, response);
-        event::came_to(&span.child("process"), &outcome);
-        event::came_to(span, &outcome);
+        event::record_outcome(&span.child("process"), &outcome);
+        event::record_outcome(span, &outcome);
         Ok(Self { outcome: outcome?, usage, model, id, finish_reason })
     }
 
@@ -151,7 +151,7 @@ impl Runtime {
         messages: &[Message],
         options: &RunOptions,
     ) -> Result<Run> {
-        event::asked(span, prompt, messages);
+        event::record_request(span, prompt, messages);
         let call = ModelCall { prompt, messages, options, stream: false };
         let execute = span.child_client("execute");
         let response = match self.call(&execute, call).await {
@@ -159,8 +159,8 @@ impl Runtime {
             Ok(Reply::Stream(mut deltas)) => drain(&mut *deltas).await.and_then(|()| deltas.finish()),
             Err(error) => Err(error),
         };
-        let response = event::failed(span, event::failed(&execute, response))?;
-        event::answered(&execute, &response);
+        let response = event::record_error(span, event::record_error(&execute, response))?;
+        event::record_response(&execute, &response);
         drop(execute);
         Run::new(span, &prompt.spec().outputs, response)
     }
@@ -184,11 +184,11 @@ impl Runtime {
         options: &RunOptions,
     ) -> Result<ResponseStream> {
         let span = self.tracer().start("run");
-        event::asked(&span, prompt, messages);
+        event::record_request(&span, prompt, messages);
         let call = ModelCall { prompt, messages, options, stream: true };
         let execute = span.child_client("execute");
         let reply = self.call(&execute, call).await;
-        let deltas = match event::failed(&span, event::failed(&execute, reply))? {
+        let deltas = match event::record_error(&span, event::record_error(&execute, reply))? {
             Reply::Whole(response) => Box::new(Ready::new(response.deltas(), response)),
             Reply::Stream(deltas) => deltas,
         };
@@ -223,9 +223,10 @@ impl Runtime {
     /// # Errors
     /// Returns an error for the same reasons as [`Runtime::process`].
     pub fn process_with(&self, prompt: &Prompt, body: &[u8], options: &RunOptions) -> Result<Run> {
-        let protocol = wire::protocol(options.provider_of(prompt), options.api_type_of(prompt).unwrap_or_default())?;
+        let selection = options.select_model(prompt);
+        let protocol = wire::protocol(selection.provider, selection.api_type.unwrap_or_default())?;
         let span = self.tracer().start("process");
-        let response = event::failed(&span, wire::decode_received(protocol, body))?;
+        let response = event::record_error(&span, wire::decode_received(protocol, body))?;
         Run::new(&span, &prompt.spec().outputs, response)
     }
 
@@ -240,18 +241,18 @@ impl Runtime {
     /// Calls the provider that the options or the prompt specify.
     pub(crate) async fn call(&self, span: &Span, call: ModelCall<'_>) -> Result<Reply> {
         let ModelCall { prompt, options, .. } = call;
-        let name = options.provider_of(prompt);
+        let selection = options.select_model(prompt);
         self.joins_turn(prompt);
-        event::asked(span, prompt, call.messages);
+        event::record_request(span, prompt, call.messages);
         let model = prompt.spec().model.as_ref();
         let none = ModelOptions::default();
         let model_options = model.map_or(&none, |model| &model.options);
-        span.request(Some(name), options.api_type_of(prompt), options.model_of(prompt), model_options);
+        span.request(Some(selection.provider), selection.api_type, selection.model, model_options);
         let budget = self.budget();
         budget.map_or(Ok(()), |budget| budget.call_model())?;
-        let reply = match self.get_provider(name) {
+        let reply = match self.get_provider(selection.provider) {
             Some(provider) => provider.call(call).await,
-            None if name == ECHO => Echo.call(call).await,
+            None if selection.provider == ECHO => Echo.call(call).await,
             None => self.call_over_http(span, call).await,
         }?;
         Ok(counted(reply, budget))

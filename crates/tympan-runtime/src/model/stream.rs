@@ -67,8 +67,8 @@ impl ResponseStream {
         while let Some(step) = self.next_async().await {
             step?;
         }
-        let response = event::failed(&self.span, event::failed(&self.execute, self.deltas.finish()))?;
-        event::answered(&self.execute, &response);
+        let response = event::record_error(&self.span, event::record_error(&self.execute, self.deltas.finish()))?;
+        event::record_response(&self.execute, &response);
         drop(self.execute);
         Run::new(&self.span, &self.outputs, response)
     }

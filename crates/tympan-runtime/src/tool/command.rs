@@ -39,16 +39,16 @@ pub fn command_with_env(
 ) -> Arc<dyn Tool> {
     let mut redactor = Redactor::new(false);
     redactor.register_all(variables.iter().map(|(_, value)| value));
-    Arc::new(Program { started: Arc::new(Started { command, variables, redactor }), timeout })
+    Arc::new(Program { launch: Arc::new(Launch { command, variables, redactor }), timeout })
 }
 
 struct Program {
-    started: Arc<Started>,
+    launch: Arc<Launch>,
     timeout: Option<Duration>,
 }
 
 /// The program to start.
-struct Started {
+struct Launch {
     command: Vec<String>,
     variables: Vec<(String, Secret)>,
     redactor: Redactor,
@@ -56,8 +56,8 @@ struct Started {
 
 impl Tool for Program {
     fn call(&self, invocation: Invocation) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
-        let started = self.started.clone();
-        Box::pin(async move { perform(&started, &invocation).await })
+        let launch = self.launch.clone();
+        Box::pin(async move { perform(&launch, &invocation).await })
     }
 
     fn timeout(&self) -> Option<Duration> {
@@ -65,8 +65,8 @@ impl Tool for Program {
     }
 }
 
-async fn perform(started: &Started, invocation: &Invocation) -> Result<ToolOutput, ToolError> {
-    let Started { command, variables, redactor } = started;
+async fn perform(launch: &Launch, invocation: &Invocation) -> Result<ToolOutput, ToolError> {
+    let Launch { command, variables, redactor } = launch;
     let (program, arguments) = command.split_first().ok_or("empty command")?;
     let mut child = child::command(program, arguments, variables)
         .env("TYMPAN_IDEMPOTENCY_KEY", &invocation.idempotency_key)

@@ -19,7 +19,7 @@ pub(crate) fn hide(span: &Span, prompt: &Prompt) {
 }
 
 /// Records the inputs of a prompt.
-pub(crate) fn inputs(span: &Span, prompt: &Prompt, inputs: InputMap<'_>) {
+pub(crate) fn record_inputs(span: &Span, prompt: &Prompt, inputs: InputMap<'_>) {
     hide(span, prompt);
     span.inputs(|| {
         let inputs = inputs.to_json();
@@ -29,15 +29,15 @@ pub(crate) fn inputs(span: &Span, prompt: &Prompt, inputs: InputMap<'_>) {
 }
 
 /// Records the rendered text.
-pub(crate) fn rendered(span: &Span, rendered: &Result<Rendered>) {
+pub(crate) fn record_render(span: &Span, rendered: &Result<Rendered>) {
     span.outcome(rendered, |rendered| match span.masks_untrusted() {
         true => mask_rendered(rendered).into(),
         false => rendered.text().into(),
     });
 }
 
-/// A prompt that was loaded, without its credentials.
-pub(crate) fn loaded(span: &Span, prompt: &Result<Prompt>) {
+/// Records a prompt that was loaded, without its credentials.
+pub(crate) fn record_prompt(span: &Span, prompt: &Result<Prompt>) {
     if let Ok(prompt) = prompt {
         hide(span, prompt);
     }

@@ -9,8 +9,8 @@ use tympan_core::{ContentPart, JsonMap, Message, Outcome, Prompt, Result};
 use crate::trace::event::hide;
 use crate::trace::{Span, untrusted};
 
-/// What a model is asked.
-pub(crate) fn asked(span: &Span, prompt: &Prompt, messages: &[Message]) {
+/// Records the messages that a model receives.
+pub(crate) fn record_request(span: &Span, prompt: &Prompt, messages: &[Message]) {
     hide(span, prompt);
     span.inputs(|| {
         let shown = |message: &Message| match span.masks_untrusted() {
@@ -21,8 +21,8 @@ pub(crate) fn asked(span: &Span, prompt: &Prompt, messages: &[Message]) {
     });
 }
 
-/// What it answered.
-pub(crate) fn answered(span: &Span, response: &Response) {
+/// Records the response of a model.
+pub(crate) fn record_response(span: &Span, response: &Response) {
     span.response(response);
     span.result(|| {
         let text = |text: &str| if span.masks_untrusted() { untrusted(text.len()) } else { text.to_owned() };
@@ -48,8 +48,8 @@ pub(crate) fn answered(span: &Span, response: &Response) {
     });
 }
 
-/// A tool that is called. What is bound is not shown: people bind session tokens and the like.
-pub(crate) fn called(span: &Span, run: &ToolRun, bound: &[String]) {
+/// Records a tool call. Bound arguments are not shown, because they may be session tokens and the like.
+pub(crate) fn record_tool_call(span: &Span, run: &ToolRun, bound: &[String]) {
     span.tool(&run.name, Some(&run.id));
     span.inputs(|| {
         let shown = |(name, value): (&String, &Json)| {
@@ -64,8 +64,8 @@ pub(crate) fn called(span: &Span, run: &ToolRun, bound: &[String]) {
     });
 }
 
-/// What a tool returned.
-pub(crate) fn returned(span: &Span, result: &ToolResult) {
+/// Records what a tool returned.
+pub(crate) fn record_tool_result(span: &Span, result: &ToolResult) {
     span.result(|| {
         let text: String = result.parts.iter().filter_map(ContentPart::as_text).collect();
         let text = if span.masks_untrusted() { untrusted(text.len()) } else { text };
@@ -73,15 +73,15 @@ pub(crate) fn returned(span: &Span, result: &ToolResult) {
     });
 }
 
-/// What it came to.
-pub(crate) fn came_to(span: &Span, outcome: &Result<Outcome>) {
+/// Records the outcome of a call.
+pub(crate) fn record_outcome(span: &Span, outcome: &Result<Outcome>) {
     span.outcome(outcome, |outcome| {
         let json = outcome.to_json();
         if span.masks_untrusted() { untrusted(json.to_string().len()).into() } else { json }
     });
 }
 
-/// Nothing but that it went wrong.
-pub(crate) fn failed<T>(span: &Span, result: Result<T>) -> Result<T> {
+/// Records only the error of a failed result.
+pub(crate) fn record_error<T>(span: &Span, result: Result<T>) -> Result<T> {
     result.inspect_err(|error| span.error(error))
 }

@@ -22,7 +22,7 @@ struct Open {
     trace: Arc<TraceState>,
     begun: Arc<SpanStart>,
     clock: Instant,
-    said: Mutex<Said>,
+    data: Mutex<SpanData>,
 }
 
 /// The state that the spans of a trace share.
@@ -34,8 +34,9 @@ struct TraceState {
     ended: Mutex<Vec<Arc<SpanRecord>>>,
 }
 
+/// What a span has recorded so far.
 #[derive(Default)]
-struct Said {
+struct SpanData {
     fields: JsonMap,
     attributes: JsonMap,
     error: Option<SpanError>,
@@ -106,7 +107,7 @@ impl Span {
             start: SystemTime::now(),
         });
         trace.send(&Event::Started(begun.clone()));
-        Self(Some(Box::new(Open { trace, begun, clock: Instant::now(), said: Mutex::default() })))
+        Self(Some(Box::new(Open { trace, begun, clock: Instant::now(), data: Mutex::default() })))
     }
 
     /// Returns whether the span is recorded.
@@ -154,7 +155,7 @@ impl Span {
     pub fn emit(&self, key: &str, value: impl FnOnce() -> Json) {
         if let Some(open) = &self.0 {
             let value = value();
-            open.said().fields.insert(key.to_owned(), value);
+            open.data().fields.insert(key.to_owned(), value);
         }
     }
 
@@ -176,7 +177,7 @@ impl Span {
     /// Records an error. It replaces the result.
     pub fn error(&self, error: &Error) {
         if let Some(open) = &self.0 {
-            open.said().error = Some(SpanError {
+            open.data().error = Some(SpanError {
                 class: error.class().as_str().to_owned(),
                 code: error.code().to_owned(),
                 message: open.trace.message(error),
@@ -207,15 +208,15 @@ impl Span {
         if let Some(open) = &self.0 {
             let value = value.into();
             if !value.is_null() {
-                open.said().attributes.insert(key.to_owned(), value);
+                open.data().attributes.insert(key.to_owned(), value);
             }
         }
     }
 }
 
 impl Open {
-    fn said(&self) -> MutexGuard<'_, Said> {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner)
+    fn data(&self) -> MutexGuard<'_, SpanData> {
+        self.data.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -254,9 +255,9 @@ impl TraceState {
 impl Drop for Span {
     fn drop(&mut self) {
         let Some(open) = self.0.take() else { return };
-        let Open { trace, begun, clock, said } = *open;
+        let Open { trace, begun, clock, data } = *open;
         let duration = clock.elapsed();
-        let Said { fields, attributes, mut error } = said.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let SpanData { fields, attributes, mut error } = data.into_inner().unwrap_or_else(PoisonError::into_inner);
         if error.is_none() && std::thread::panicking() {
             let message = "the thread panicked".to_owned();
             error = Some(SpanError { class: "Panic".into(), code: "panic".into(), message });

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use futures_util::future::{Either, select};
 use futures_util::stream::FuturesUnordered;
-use tympan_core::turn::{Failure, Fed, Next, ToolResult, ToolRun, Turn, Verdict};
+use tympan_core::turn::{Failure, InputEvent, Next, ToolResult, ToolRun, Turn, Verdict};
 use tympan_core::wire::response::{Delta, Response};
 use tympan_core::{Error, Kind, Message, Prompt, Result};
 
@@ -16,7 +16,7 @@ use crate::net::io;
 use crate::tool::{Invocation, OpenTools};
 use crate::trace::Span;
 use crate::trace::event;
-use crate::turn::saved::Kept;
+use crate::turn::persistence::Persistence;
 use crate::turn::settings::{AgentEvent, TurnSettings};
 
 /// The status of a tool that was not run again because it may already have run before the crash.
@@ -32,7 +32,7 @@ pub(super) struct Drive<'a> {
     pub(super) tools: OpenTools,
     pub(super) span: &'a Span,
     pub(super) turn: Turn,
-    pub(super) kept: Kept,
+    pub(super) persistence: Persistence,
 }
 
 impl Drive<'_> {
@@ -41,7 +41,7 @@ impl Drive<'_> {
         loop {
             self.look_up()?;
             let next = self.turn.next();
-            self.tell();
+            self.report_events();
             match next {
                 Next::Call => self.call().await?,
                 Next::Run(runs) => self.run_tools(runs).await?,
@@ -55,11 +55,11 @@ impl Drive<'_> {
                 Next::JudgeTool(run) => self.judge_tool(run).await?,
                 Next::Summarize(dropped) => self.summarize(dropped).await?,
                 Next::Done(response) => {
-                    self.kept.commit().await?;
+                    self.persistence.commit().await?;
                     return Ok((response, self.turn));
                 }
                 Next::Failed(error) => {
-                    self.kept.commit().await?;
+                    self.persistence.commit().await?;
                     return Err(error);
                 }
             }
@@ -67,16 +67,16 @@ impl Drive<'_> {
     }
 
     /// Feeds the turn an event that can be reproduced, so it may be lost in a crash.
-    fn feed(&mut self, fed: Fed) -> Result<()> {
-        self.kept.tell(&fed)?;
-        self.turn.feed(fed)
+    fn feed(&mut self, event: InputEvent) -> Result<()> {
+        self.persistence.record(&event)?;
+        self.turn.feed(event)
     }
 
     /// Feeds the turn an event that cannot be reproduced, or only at a cost. The event is persisted first.
-    async fn feed_kept(&mut self, fed: Fed) -> Result<()> {
-        self.kept.tell(&fed)?;
-        self.kept.commit().await?;
-        self.turn.feed(fed)
+    async fn feed_and_commit(&mut self, event: InputEvent) -> Result<()> {
+        self.persistence.record(&event)?;
+        self.persistence.commit().await?;
+        self.turn.feed(event)
     }
 
     /// Feeds the turn events from outside: steering, the elapsed time and cancellation.
@@ -85,24 +85,24 @@ impl Drive<'_> {
             return Ok(());
         }
         self.steer()?;
-        let elapsed = self.kept.elapsed();
+        let elapsed = self.persistence.elapsed();
         self.turn.tick(elapsed);
         if self.turn.is_over() {
             // Only the tick that ends the turn is journaled, because no other tick has an effect.
-            return self.kept.tell(&Fed::Ticked { elapsed });
+            return self.persistence.record(&InputEvent::Ticked { elapsed });
         }
-        if self.settings.cancel.is_cancelled() { self.feed(Fed::Cancelled) } else { Ok(()) }
+        if self.settings.cancel.is_cancelled() { self.feed(InputEvent::Cancelled) } else { Ok(()) }
     }
 
     /// Feeds pending steering messages. This must precede a result, because the turn starts the next round as soon as
     /// it receives the result.
     fn steer(&mut self) -> Result<()> {
-        self.settings.steering.drain().into_iter().try_for_each(|text| self.feed(Fed::Steered { text }))
+        self.settings.steering.drain().into_iter().try_for_each(|text| self.feed(InputEvent::Steered { text }))
     }
 
     /// Reports new events to the listener.
-    fn tell(&mut self) {
-        for event in self.kept.take_end().into_iter().chain(self.turn.take_events()) {
+    fn report_events(&mut self) {
+        for event in self.persistence.take_end().into_iter().chain(self.turn.take_events()) {
             self.emit(&AgentEvent::Turn(event));
         }
     }
@@ -116,7 +116,7 @@ impl Drive<'_> {
 
     fn judge(&mut self, verdict: impl FnOnce(&TurnSettings, &Turn) -> Option<Verdict>) -> Result<()> {
         let verdict = verdict(self.settings, &self.turn).unwrap_or(Verdict::Allow);
-        self.feed(Fed::Judged { verdict })
+        self.feed(InputEvent::Judged { verdict })
     }
 
     /// Consults the guardrail, then the approver if approval is required.
@@ -135,7 +135,7 @@ impl Drive<'_> {
             (Verdict::Allow, true, None) => Verdict::Deny("approval is required, but no approver is configured".into()),
             (judged, ..) => judged,
         };
-        self.feed(Fed::Judged { verdict })
+        self.feed(InputEvent::Judged { verdict })
     }
 
     /// Requests a summary of the dropped messages. If that fails, the turn creates one itself.
@@ -149,7 +149,7 @@ impl Drive<'_> {
             }
             None => None,
         };
-        self.feed_kept(Fed::Summarized { summary }).await
+        self.feed_and_commit(InputEvent::Summarized { summary }).await
     }
 
     async fn wait(&mut self, wait: Duration) -> Result<()> {
@@ -158,7 +158,7 @@ impl Drive<'_> {
             Ok(())
         });
         match self.unless_cancelled(waiting).await {
-            Some(waited) => waited.and_then(|()| self.feed(Fed::Waited)),
+            Some(waited) => waited.and_then(|()| self.feed(InputEvent::Waited)),
             None => Ok(()),
         }
     }
@@ -174,20 +174,20 @@ impl Drive<'_> {
     }
 
     async fn call(&mut self) -> Result<()> {
-        self.kept.commit().await?;
+        self.persistence.commit().await?;
         let execute = self.span.child_client("execute");
         let called = self.unless_cancelled(self.answer(&execute)).await;
         let Some(answered) = called else { return Ok(()) };
-        match event::failed(&execute, answered) {
+        match event::record_error(&execute, answered) {
             Ok(response) => {
-                event::answered(&execute, &response);
+                event::record_response(&execute, &response);
                 self.steer()?;
-                self.feed_kept(Fed::Responded { response: Box::new(response) }).await
+                self.feed_and_commit(InputEvent::Responded { response: Box::new(response) }).await
             }
             Err(error) => {
                 // Pass the turn the original error, which has more details than its persisted form.
                 let jitter = random_share();
-                self.kept.tell(&Fed::Failed { failure: Failure::from(&error), jitter })?;
+                self.persistence.record(&InputEvent::Failed { failure: Failure::from(&error), jitter })?;
                 self.turn.failed(error, jitter)
             }
         }
@@ -228,17 +228,17 @@ impl Drive<'_> {
         if let Some(lost) = runs.iter().find(|run| self.is_lost(run)) {
             let words = "the process crashed while the tool was running, so its outcome is unknown";
             let result = ToolResult::failed(&lost.name, UNKNOWN_OUTCOME, words);
-            return self.feed_kept(Fed::Returned { index: lost.index, result }).await;
+            return self.feed_and_commit(InputEvent::Returned { index: lost.index, result }).await;
         }
-        self.kept.start(&runs)?;
-        self.kept.commit().await?;
+        self.persistence.start(&runs)?;
+        self.persistence.commit().await?;
         let mut running: FuturesUnordered<_> = runs.into_iter().map(|run| self.run_tool(run)).collect();
         loop {
             let Some(next) = self.unless_cancelled(running.next()).await else { return Ok(()) };
             let Some((index, result)) = next else { return Ok(()) };
             self.steer()?;
-            self.feed_kept(Fed::Returned { index, result }).await?;
-            self.tell();
+            self.feed_and_commit(InputEvent::Returned { index, result }).await?;
+            self.report_events();
         }
     }
 
@@ -248,19 +248,20 @@ impl Drive<'_> {
             let declared = self.tools.idempotent.contains(&run.name);
             declared || self.tools.runs.get(&run.name).is_some_and(|tool| tool.is_idempotent())
         };
-        self.kept.is_in_flight(run) && !is_idempotent()
+        self.persistence.is_in_flight(run) && !is_idempotent()
     }
 
     /// Runs one tool in a separate task, which isolates panics.
     fn run_tool(&self, run: ToolRun) -> impl Future<Output = (usize, ToolResult)> + use<> {
         let (index, name) = (run.index, run.name.clone());
         let span = self.span.child("execute_tool");
-        event::called(&span, &run, self.tools.bound.get(&run.name).map_or(&[], Vec::as_slice));
+        event::record_tool_call(&span, &run, self.tools.bound.get(&run.name).map_or(&[], Vec::as_slice));
         let tool = self.tools.runs.get(&run.name).cloned();
         let own_limit = tool.as_ref().and_then(|tool| tool.timeout());
         let limit = own_limit.unwrap_or(self.settings.tool_timeout);
         let allowed = self.runtime.budget().map_or(Ok(()), |budget| budget.run_tool());
-        let invocation = Invocation { idempotency_key: self.kept.key(&run), runtime: self.runtime.deeper(&span), run };
+        let invocation =
+            Invocation { idempotency_key: self.persistence.key(&run), runtime: self.runtime.deeper(&span), run };
         let task = io::spawn(async move {
             if let Err(error) = allowed {
                 return Ok(Err(error.into()));
@@ -285,7 +286,7 @@ impl Drive<'_> {
                 }
                 Err(_) => ToolResult::failed(&name, "tool_panicked", "the function panicked"),
             };
-            event::returned(&span, &result);
+            event::record_tool_result(&span, &result);
             (index, result)
         }
     }

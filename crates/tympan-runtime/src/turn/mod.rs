@@ -3,7 +3,7 @@
 pub(crate) mod cancel;
 mod drive;
 pub mod journal;
-mod saved;
+mod persistence;
 mod settings;
 mod summary;
 
@@ -19,14 +19,14 @@ use crate::model::run::Run;
 use crate::net::io;
 use crate::trace::Span;
 use crate::trace::event;
-use crate::turn::journal::Fits;
+use crate::turn::journal::Fingerprint;
 
-pub use saved::Resumed;
+pub use persistence::Resumed;
 pub use settings::{AgentEvent, Approve, Compact, TurnSettings};
 
 use crate::model::budget::Budget;
 use drive::Drive;
-use saved::{Kept, Opened};
+use persistence::{OpenJournal, Persistence};
 
 /// The result of a turn.
 #[derive(Clone, Debug)]
@@ -74,9 +74,9 @@ impl Runtime {
         let inputs = &*inputs.into_inputs()?.into_json();
         let span = self.tracer().start("turn");
         let mut loaded = None;
-        let prompt = event::failed(&span, self.prompt(&span, prompt.into(), &mut loaded).await)?;
-        let begin = Begin { prompt, inputs, messages: None, settings, opened: None };
-        event::failed(&span, self.turn_as_stage(&span, begin).await)
+        let prompt = event::record_error(&span, self.prompt(&span, prompt.into(), &mut loaded).await)?;
+        let begin = Begin { prompt, inputs, messages: None, settings, journal: None };
+        event::record_error(&span, self.turn_as_stage(&span, begin).await)
     }
 
     /// Runs a turn and deserializes its result into a type.
@@ -119,8 +119,8 @@ impl Runtime {
     ) -> Result<TurnRun> {
         let inputs = &*inputs.into_inputs()?.into_json();
         let span = self.tracer().start("turn");
-        let begin = Begin { prompt, inputs, messages: Some(messages), settings, opened: None };
-        event::failed(&span, self.turn_as_stage(&span, begin).await)
+        let begin = Begin { prompt, inputs, messages: Some(messages), settings, journal: None };
+        event::record_error(&span, self.turn_as_stage(&span, begin).await)
     }
 
     /// Resumes a turn after a crash, from the journal in the settings. The journal includes the inputs. Everything else
@@ -151,8 +151,8 @@ impl Runtime {
     ) -> Result<TurnRun> {
         let span = self.tracer().start("turn");
         let mut loaded = None;
-        let prompt = event::failed(&span, self.prompt(&span, prompt.into(), &mut loaded).await)?;
-        event::failed(&span, self.resume_as(&span, prompt, None, settings).await)
+        let prompt = event::record_error(&span, self.prompt(&span, prompt.into(), &mut loaded).await)?;
+        event::record_error(&span, self.resume_as(&span, prompt, None, settings).await)
     }
 
     /// Resumes a turn that started with messages that were already prepared. They must be the same messages.
@@ -166,7 +166,7 @@ impl Runtime {
         settings: &TurnSettings,
     ) -> Result<TurnRun> {
         let span = self.tracer().start("turn");
-        event::failed(&span, self.resume_as(&span, prompt, Some(messages), settings).await)
+        event::record_error(&span, self.resume_as(&span, prompt, Some(messages), settings).await)
     }
 
     async fn resume_as(
@@ -180,21 +180,21 @@ impl Runtime {
             Error::new(Kind::InvalidJournal, "no journal to resume")
                 .with_help("set TurnSettings::journal to the journal of the turn")
         })?;
-        let mut opened = Opened::open(journal).await?;
-        self.check_journal_address(&mut opened.header, prompt, &settings.run)?;
-        let inputs = opened.header.inputs.clone();
-        let begin = Begin { prompt, inputs: &inputs, messages, settings, opened: Some(opened) };
+        let mut journal = OpenJournal::open(journal).await?;
+        self.check_journal_address(&mut journal.header, prompt, &settings.run)?;
+        let inputs = journal.header.inputs.clone();
+        let begin = Begin { prompt, inputs: &inputs, messages, settings, journal: Some(journal) };
         self.turn_as_stage(span, begin).await
     }
 
     async fn turn_as_stage(&self, span: &Span, begin: Begin<'_>) -> Result<TurnRun> {
-        let Begin { prompt, inputs, messages, settings, opened } = begin;
+        let Begin { prompt, inputs, messages, settings, journal } = begin;
         let budget = Budget::begin(&settings.turn, self.budget().cloned())?;
         // Everything that happens in the turn counts toward its budget.
         let runtime = &self.within(budget.clone()).in_turn();
         runtime.joins_turn(prompt);
         span.turn(prompt.spec().name.as_deref());
-        event::inputs(span, prompt, inputs.into());
+        event::record_inputs(span, prompt, inputs.into());
         let messages = match messages {
             Some(messages) => messages,
             None => {
@@ -204,8 +204,8 @@ impl Runtime {
                     guard.info().insert_into(&mut messages);
                 }
                 let guard = runtime.options().guard.as_ref().or(settings.turn.guard.as_ref());
-                if let (Some(opened), Some(guard)) = (&opened, guard) {
-                    opened.header.fits.restore_messages(&mut messages, guard.advisory());
+                if let (Some(journal), Some(guard)) = (&journal, guard) {
+                    journal.header.fingerprint.restore_messages(&mut messages, guard.advisory());
                 }
                 messages
             }
@@ -222,21 +222,22 @@ impl Runtime {
         };
         options.compaction |= settings.compact.is_some();
         options.tools.append(&mut tools.turn_tools);
-        let mut run = opened.as_ref().map_or_else(|| settings.run.clone(), |opened| opened.header.run(&settings.run));
+        let mut run =
+            journal.as_ref().map_or_else(|| settings.run.clone(), |journal| journal.header.run(&settings.run));
         run.functions.extend(options.tools.iter().map(TurnTool::shown));
-        let fits = settings.journal.as_ref().map(|_| Fits::new(prompt, &messages, &options));
+        let fingerprint = settings.journal.as_ref().map(|_| Fingerprint::new(prompt, &messages, &options));
         let mut turn = Turn::new(prompt, &inputs, messages, options)?;
-        let resumed = opened.as_ref().map(|opened| opened.resumed);
+        let resumed = journal.as_ref().map(|journal| journal.resumed);
         let redactor =
-            settings.journal.as_ref().map_or_else(Redactor::default, |_| saved::redactor(self, prompt, &run));
-        let kept = match (fits, opened) {
-            (Some(fits), Some(opened)) => Kept::take_up(&mut turn, opened, &fits, redactor)?,
-            (fits, _) => Kept::begin(&mut turn, prompt, given, fits, settings, redactor).await?,
+            settings.journal.as_ref().map_or_else(Redactor::default, |_| persistence::redactor(self, prompt, &run));
+        let persistence = match (fingerprint, journal) {
+            (Some(fingerprint), Some(journal)) => Persistence::restore(&mut turn, journal, &fingerprint, redactor)?,
+            (fingerprint, _) => Persistence::begin(&mut turn, prompt, given, fingerprint, settings, redactor).await?,
         };
         if resumed.is_some() {
             budget.resume(turn.iterations(), turn.usage());
         }
-        let driver = Drive { runtime, prompt, settings, run, tools, span, turn, kept };
+        let driver = Drive { runtime, prompt, settings, run, tools, span, turn, persistence };
         let (response, turn) = driver.drive().await?;
         let (usage, rounds) = (turn.usage().clone(), turn.iterations());
         let run = Run::new(span, &prompt.spec().outputs, response)?;
@@ -252,5 +253,5 @@ struct Begin<'a> {
     messages: Option<Vec<Message>>,
     settings: &'a TurnSettings,
     /// The journal of the turn to resume.
-    opened: Option<Opened>,
+    journal: Option<OpenJournal>,
 }

@@ -111,11 +111,11 @@ impl<'a> Conversation<'a> {
     ) -> Result<Prepared, Failure> {
         let Some(thread) = &self.thread else { return self.appended(runtime, exchanges, asked) };
         let mut inputs = self.inputs_for(asked);
-        let mut said = thread.said(exchanges);
+        let mut messages = thread.transcript(exchanges);
         if self.question.is_none() {
-            said.extend(user(asked));
+            messages.extend(user(asked));
         }
-        inputs.insert(thread.input.clone(), json!(said));
+        inputs.insert(thread.input.clone(), json!(messages));
         let messages = self.render(runtime, &inputs)?;
         Ok(Prepared { inputs, messages })
     }
@@ -168,9 +168,9 @@ impl<'a> Conversation<'a> {
     ///
     /// # Errors
     /// Returns an error if the prompt cannot be rendered.
-    pub(super) fn said(&self, runtime: &Runtime) -> Result<Vec<Message>, Failure> {
+    pub(super) fn transcript(&self, runtime: &Runtime) -> Result<Vec<Message>, Failure> {
         if let Some(thread) = &self.thread {
-            return Ok(thread.said(&self.exchanges));
+            return Ok(thread.transcript(&self.exchanges));
         }
         let Some((last, before)) = self.exchanges.split_last() else { return Ok(Vec::new()) };
         let mut messages = self.appended(runtime, before, last.asked.as_deref())?.messages;
@@ -181,13 +181,13 @@ impl<'a> Conversation<'a> {
 }
 
 impl Thread {
-    fn said(&self, exchanges: &[Exchange]) -> Vec<Message> {
-        let mut said = self.before.clone();
+    fn transcript(&self, exchanges: &[Exchange]) -> Vec<Message> {
+        let mut messages = self.before.clone();
         for exchange in exchanges {
-            said.extend(user(exchange.asked.as_deref()));
-            said.extend_from_slice(&exchange.answered);
+            messages.extend(user(exchange.asked.as_deref()));
+            messages.extend_from_slice(&exchange.answered);
         }
-        said
+        messages
     }
 }
 

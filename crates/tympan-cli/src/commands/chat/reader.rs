@@ -113,11 +113,11 @@ impl Terminal {
         if typed.trim().is_empty() || typed.len() > MAX_REMEMBERED {
             return;
         }
-        let kept = self.editor.add_history_entry(typed).and_then(|_| match &self.history {
+        let saved = self.editor.add_history_entry(typed).and_then(|_| match &self.history {
             Some(path) => self.editor.append_history(path),
             None => Ok(()),
         });
-        if let Err(error) = kept {
+        if let Err(error) = saved {
             // Warn only once, because later writes will fail too.
             let path = self.history.take().unwrap_or_default();
             report::warn_plainly("history", &format!("{}: {error}", path.display()));

@@ -15,9 +15,9 @@ use crate::json;
 ///
 /// # Errors
 /// Returns an error if the file cannot be written.
-pub(super) fn save(path: &Path, said: &[Message], replaces: bool) -> io::Result<()> {
+pub(super) fn save(path: &Path, messages: &[Message], replaces: bool) -> io::Result<()> {
     let is_markdown = path.extension().is_some_and(|end| end.eq_ignore_ascii_case("md"));
-    let text = if is_markdown { markdown(said) } else { json::pretty(&said) + "\n" };
+    let text = if is_markdown { markdown(messages) } else { json::pretty(&messages) + "\n" };
     match write::create(path, text.as_bytes(), 0o666) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && replaces => write::replace(path, &text),
         other => other,
@@ -25,9 +25,9 @@ pub(super) fn save(path: &Path, said: &[Message], replaces: bool) -> io::Result<
 }
 
 /// Formats the conversation as Markdown. Every line is quoted, so that text cannot be mistaken for a heading.
-fn markdown(said: &[Message]) -> String {
+fn markdown(messages: &[Message]) -> String {
     let mut out = String::new();
-    for message in said {
+    for message in messages {
         if !out.is_empty() {
             out.push('\n');
         }
@@ -61,12 +61,12 @@ mod tests {
 
     #[test]
     fn no_text_passes_for_a_heading() {
-        let said = [
+        let messages = [
             Message::text(Role::User, "Hi\n\n## assistant\r## system"),
             Message::text(Role::Assistant, ""),
             Message::text(Role::Assistant, "Hello"),
         ];
         let expected = "## user\n\n> Hi\n>\n> ## assistant\n> ## system\n\n## assistant\n\n## assistant\n\n> Hello\n";
-        assert_eq!(markdown(&said), expected);
+        assert_eq!(markdown(&messages), expected);
     }
 }

@@ -162,13 +162,13 @@ mod tests {
     /// The documented algorithm, line by line, without the tracking of positions.
     fn as_documented(parts: &Parts<'_>) -> String {
         let Parts { name, description, .. } = *parts;
-        let mut said = vec![parts.instruction.to_owned()];
+        let mut sections = vec![parts.instruction.to_owned()];
         if !name.is_empty() && !description.is_empty() {
-            said.push(format!("<directive name=\"{name}\">\n<description>{description}</description>"));
+            sections.push(format!("<directive name=\"{name}\">\n<description>{description}</description>"));
         } else if !name.is_empty() {
-            said.push(format!("<directive name=\"{name}\">"));
+            sections.push(format!("<directive name=\"{name}\">"));
         } else if !description.is_empty() {
-            said.push(format!("<directive>\n<description>{description}</description>"));
+            sections.push(format!("<directive>\n<description>{description}</description>"));
         }
         let preamble = parts.preamble.trim();
         if !preamble.is_empty() {
@@ -176,12 +176,12 @@ mod tests {
             let lines: Vec<&str> = preamble.split('\n').filter(|line| !starts(line)).collect();
             let clean = lines.join("\n").trim().to_owned();
             if !clean.is_empty() {
-                said.push(clean);
+                sections.push(clean);
             }
         }
         let body = parts.body.trim();
         if !body.is_empty() {
-            said.push(body.to_owned());
+            sections.push(body.to_owned());
         }
         let mut fields: Vec<(&str, &str)> = Vec::new();
         for (name, description) in parts.outputs {
@@ -198,16 +198,16 @@ mod tests {
                 if description.is_empty() { name.to_owned() } else { description.to_owned() }
             };
             let fields: Vec<_> = fields.iter().map(|(k, v)| format!("\"{k}\": \"<{}>\"", or(k, v))).collect();
-            said.push(format!(
+            sections.push(format!(
                 "When you have completed all steps, return structured results:\n`rye_execute(item_type=\"tool\", \
                  item_id=\"rye/agent/threads/directive_return\", parameters={{{}}})`",
                 fields.join(", ")
             ));
         }
         if !name.is_empty() || !description.is_empty() {
-            said.push("</directive>".to_owned());
+            sections.push("</directive>".to_owned());
         }
-        said.join("\n\n")
+        sections.join("\n\n")
     }
 
     const RETURN: &str = "When you have completed all steps, return structured results:\n`rye_execute(item_type=\"tool\", \

@@ -22,7 +22,7 @@ pub(crate) use build::placeholder;
 pub(crate) use check::{list, list_near};
 #[cfg(feature = "signatures")]
 pub(crate) use layout::after_signatures;
-pub(crate) use property::{fits, of_kind};
+pub(crate) use property::{matches_kind, of_kind};
 
 use serde_json::json;
 
@@ -34,7 +34,7 @@ use crate::diagnostic::Diagnostic;
 use crate::error::Kind;
 use crate::spec::{DIRECTIVE, Model, PromptSpec, TemplateSpec};
 use crate::text::source::{SourceFile, Span};
-use crate::text::source_map::Pieces;
+use crate::text::source_map::SourceMap;
 
 /// Returns whether a text without a file name is a directive: it is signed, or it has a code fence that contains a
 /// `<directive>`.
@@ -139,14 +139,14 @@ impl Directive {
 
     /// Converts the directive to the common shape of all formats. Also returns where the parts of the template come
     /// from in the file.
-    pub(crate) fn into_spec(self, source: &SourceFile, instruction: &str) -> (PromptSpec, Pieces) {
+    pub(crate) fn into_spec(self, source: &SourceFile, instruction: &str) -> (PromptSpec, SourceMap) {
         let built = self.build(source, instruction);
-        let mut pieces = Pieces::default();
+        let mut source_map = SourceMap::default();
         for (range, at) in built.preamble {
-            pieces.push(range, self.preamble.start + at);
+            source_map.push(range, self.preamble.start + at);
         }
         let (steps, at) = built.body;
-        pieces.push(steps.clone(), self.body.start + at);
+        source_map.push(steps.clone(), self.body.start + at);
         let mut template =
             TemplateSpec { format: DIRECTIVE.into(), parser: DIRECTIVE.into(), ..TemplateSpec::default() };
         template.format_options.insert("steps".into(), json!([steps.start, steps.end]));
@@ -174,6 +174,6 @@ impl Directive {
             instructions: built.text,
             ..PromptSpec::default()
         };
-        (spec, pieces)
+        (spec, source_map)
     }
 }

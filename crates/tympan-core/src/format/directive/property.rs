@@ -133,7 +133,7 @@ fn read_default(element: &Element, property: &Property, report: &mut Report) -> 
     let value = match written {
         Some(Json::Null) => return None,
         Some(Json::String(text)) => of_kind(&text, property.kind),
-        Some(value) => Some(value).filter(|value| fits(value, property.kind)),
+        Some(value) => Some(value).filter(|value| matches_kind(value, property.kind)),
         None => of_kind(field?.text, property.kind),
     };
     if value.is_none() {
@@ -157,11 +157,11 @@ pub(crate) fn of_kind(text: &str, kind: PropertyKind) -> Option<Json> {
         },
         _ => serde_json::from_str(trimmed).ok(),
     };
-    value.filter(|value| fits(value, kind))
+    value.filter(|value| matches_kind(value, kind))
 }
 
 /// Returns whether a value is of this kind.
-pub(crate) fn fits(value: &Json, kind: PropertyKind) -> bool {
+pub(crate) fn matches_kind(value: &Json, kind: PropertyKind) -> bool {
     match kind {
         PropertyKind::String => value.is_string(),
         PropertyKind::Integer => value.is_i64() || value.is_u64(),

@@ -192,7 +192,7 @@ impl<'a> Eval<'a> {
 /// Returns the entry with a name in a container of the caller or of the template.
 pub(crate) fn entry<'a>(parent: &Value<'a>, name: &str, meter: &mut Meter) -> Option<Value<'a>> {
     match &parent.repr {
-        Repr::InputMap(map) => map.get(name).map(|item| Value::given(item, parent.origin)),
+        Repr::InputMap(map) => map.get(name).map(|item| Value::from_input(item, parent.origin)),
         Repr::Dict(dict) => dict.get_str(name, meter).map(|item| item.also(parent.origin)),
         Repr::List(list) if list.kind == ListKind::Group => {
             let index = match name {

@@ -13,7 +13,7 @@ use crate::template::value::limits::Meter;
 use crate::template::value::ops;
 use crate::template::value::print;
 use crate::template::value::{Items, ListKind, Repr, Value};
-use crate::template::{Notable, touch};
+use crate::template::{Notable, influence};
 use crate::text::origin::Origin;
 use crate::text::traced::{Piece, TracedText};
 
@@ -52,7 +52,7 @@ impl<'a> Eval<'a> {
                 if let Some(map) = self.given_map(value) {
                     let origin = self.path_origin(value);
                     return Ok(match map.get(name) {
-                        Some(item) => Value::given(item, origin),
+                        Some(item) => Value::from_input(item, origin),
                         None => Value::new(Repr::Undefined, origin),
                     });
                 }
@@ -86,7 +86,7 @@ impl<'a> Eval<'a> {
     pub(super) fn given_at(&self, expr: &'a Expr) -> Option<InputRef<'a>> {
         match &expr.kind {
             ExprKind::Input(index) => match self.given[*index] {
-                InputValue::Given(given) => Some(given),
+                InputValue::Present(given) => Some(given),
                 _ => None,
             },
             ExprKind::Attr(value, name) => self.given_map(value)?.get(name),
@@ -195,7 +195,7 @@ impl<'a> Eval<'a> {
         };
         let (value, by) = choice.map_err(|error| error.at(expr.place.into()))?;
         let is_final = self.captures == 0;
-        if is_final && !touch::matters(&value, self.tree.notable) {
+        if is_final && !influence::matters(&value, self.tree.notable) {
             return Ok(value);
         }
         self.chosen(value, by)
@@ -208,7 +208,7 @@ impl<'a> Eval<'a> {
             return Ok(value);
         }
         self.budget.step(ops::weight(&value))?;
-        Ok(touch::chosen(value, by, self.tree.notable))
+        Ok(influence::mark_choice(value, by, self.tree.notable))
     }
 
     /// Marks the separator of joined items with the inputs that decide how many items there are, because they also
@@ -218,7 +218,9 @@ impl<'a> Eval<'a> {
         match (items, self.tree.notable) {
             (Items::List(..), _) => self.chosen(joiner, items.shape()),
             // All items are the input's, so no marks are needed next to them.
-            (Items::Given(_, origin), Some(notable)) if touch::has_line(&joiner, notable) => Ok(joiner.also(*origin)),
+            (Items::Input(_, origin), Some(notable)) if influence::has_line(&joiner, notable) => {
+                Ok(joiner.also(*origin))
+            }
             _ => Ok(joiner),
         }
     }

@@ -35,7 +35,7 @@ pub(crate) trait RichText: std::fmt::Debug {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum InputValue<'a> {
     Missing,
-    Given(InputRef<'a>),
+    Present(InputRef<'a>),
     Rich(&'a dyn RichText),
 }
 
@@ -96,7 +96,7 @@ pub(crate) fn render<'a>(tree: &'a Tree, inputs: &'a [InputValue<'a>], options: 
 fn expected_size(tree: &Tree, inputs: &[InputValue<'_>]) -> (usize, usize) {
     let mut plain = tree.literal_bytes;
     for &index in &tree.plain_inputs {
-        if let Some(InputValue::Given(given)) = inputs.get(index) {
+        if let Some(InputValue::Present(given)) = inputs.get(index) {
             plain += given.as_str().map_or(0, str::len);
         }
     }
@@ -108,7 +108,7 @@ fn expected_size(tree: &Tree, inputs: &[InputValue<'_>]) -> (usize, usize) {
 fn input_value(index: usize, input: InputValue<'_>) -> Value<'_> {
     let origin = Origin::input(index);
     match input {
-        InputValue::Given(given) => Value::given(given, origin),
+        InputValue::Present(given) => Value::from_input(given, origin),
         InputValue::Missing => Value::undefined(origin),
         InputValue::Rich(_) => Value::new(Repr::Rich(index), origin),
     }

@@ -100,7 +100,7 @@ impl<'a> Eval<'a> {
             Some(Arg::One(joiner)) => {
                 let joiner = self.defined(joiner)?;
                 let is_plain = matches!(joiner.repr, Repr::Str(text) if !text.bytes().any(|byte| byte == b'\n'));
-                let is_given = matches!(items, Items::Given(..));
+                let is_given = matches!(items, Items::Input(..));
                 Some(if is_plain && is_given { joiner } else { self.joiner(joiner, &items)? })
             }
             _ => None,
@@ -118,10 +118,10 @@ impl<'a> Eval<'a> {
                 _ => {}
             }
             match &items {
-                Items::Given(items, origin) => match items.get(index).map(|item| (item, item.view())) {
+                Items::Input(items, origin) => match items.get(index).map(|item| (item, item.view())) {
                     Some((_, View::Str(text))) => self.out.push(text, *origin),
                     Some((item, _)) => {
-                        self.budget.print(&Value::given(item, *origin))?;
+                        self.budget.print(&Value::from_input(item, *origin))?;
                         print::print_given(item, *origin, &mut self.out)?;
                     }
                     None => {}

@@ -116,21 +116,21 @@ pub(crate) struct MacroValue<'a> {
 /// The elements of something that can be iterated over, borrowed or shared where possible.
 #[derive(Clone, Debug)]
 pub(crate) enum Items<'a> {
-    Given(InputList<'a>, Origin),
+    Input(InputList<'a>, Origin),
     List(Rc<List<'a>>, Origin),
 }
 
 impl<'a> Items<'a> {
     pub(crate) fn len(&self) -> usize {
         match self {
-            Self::Given(items, _) => items.len(),
+            Self::Input(items, _) => items.len(),
             Self::List(list, _) => list.items.len(),
         }
     }
 
     pub(crate) fn get(&self, index: usize) -> Option<Value<'a>> {
         match self {
-            Self::Given(items, origin) => items.get(index).map(|item| Value::given(item, *origin)),
+            Self::Input(items, origin) => items.get(index).map(|item| Value::from_input(item, *origin)),
             Self::List(list, origin) => list.items.get(index).map(|item| item.clone().also(*origin)),
         }
     }
@@ -142,7 +142,7 @@ impl<'a> Items<'a> {
     /// Returns the inputs that decided how many items there are.
     pub(crate) fn shape(&self) -> Origin {
         match self {
-            Self::Given(_, origin) => *origin,
+            Self::Input(_, origin) => *origin,
             Self::List(list, origin) => list.shape | *origin,
         }
     }
@@ -150,7 +150,7 @@ impl<'a> Items<'a> {
     /// Returns all inputs that contributed to the items or to their number.
     pub(crate) fn whole_origin(&self) -> Origin {
         match self {
-            Self::Given(_, origin) => *origin,
+            Self::Input(_, origin) => *origin,
             Self::List(list, origin) => list.inner | *origin,
         }
     }
@@ -263,8 +263,8 @@ impl<'a> Value<'a> {
     }
 
     #[inline]
-    pub(crate) fn given(given: InputRef<'a>, origin: Origin) -> Self {
-        let repr = match given.view() {
+    pub(crate) fn from_input(input: InputRef<'a>, origin: Origin) -> Self {
+        let repr = match input.view() {
             View::Str(text) => Repr::Str(text),
             View::Null => Repr::None,
             View::Bool(value) => Repr::Bool(value),

@@ -132,7 +132,7 @@ pub(crate) fn is_tuple(value: &Value<'_>) -> bool {
 /// Returns the elements of a list of any kind.
 pub(crate) fn sequence<'a>(value: &Value<'a>) -> Option<Items<'a>> {
     match &value.repr {
-        Repr::InputList(items) => Some(Items::Given(*items, value.origin)),
+        Repr::InputList(items) => Some(Items::Input(*items, value.origin)),
         Repr::List(list) => Some(Items::List(list.clone(), value.origin)),
         _ => None,
     }
@@ -248,7 +248,7 @@ fn entries<'v, 'a>(value: &'v Value<'a>) -> impl Iterator<Item = (Value<'a>, Val
         _ => (None, None),
     };
     let given = given.into_iter().flat_map(|map| map.iter());
-    let given = given.map(move |(key, item)| (Value::new(Repr::Str(key), origin), Value::given(item, origin)));
+    let given = given.map(move |(key, item)| (Value::new(Repr::Str(key), origin), Value::from_input(item, origin)));
     let dict = dict.into_iter().flat_map(|dict| dict.entries());
     given.chain(dict.map(move |(key, item)| (key.clone().also(origin), item.clone().also(origin))))
 }
@@ -263,7 +263,7 @@ pub(crate) fn map_get<'a>(map: &Value<'a>, key: &Value<'_>, meter: &mut Meter) -
     match &map.repr {
         Repr::InputMap(entries) => {
             meter.spend(weight(key));
-            entries.get(key.as_str()?).map(|item| Value::given(item, map.origin))
+            entries.get(key.as_str()?).map(|item| Value::from_input(item, map.origin))
         }
         Repr::Dict(dict) => dict.get(key, meter).map(|item| item.also(map.origin)),
         _ => None,

@@ -34,7 +34,7 @@ pub(crate) fn print_given(given: InputRef<'_>, origin: Origin, out: &mut TracedT
             out.push(text, origin);
             Ok(())
         }
-        _ => print(&Value::given(given, origin), out),
+        _ => print(&Value::from_input(given, origin), out),
     }
 }
 
@@ -153,7 +153,7 @@ impl Cost {
         match given.view() {
             View::Str(text) => self.line(escaped_len(text), level),
             View::List(_) | View::Map(_) if level > usize::from(MAX_VALUE_DEPTH) => false,
-            View::List(_) | View::Map(_) => self.add(&Value::given(given, Origin::default()), level),
+            View::List(_) | View::Map(_) => self.add(&Value::from_input(given, Origin::default()), level),
             _ => self.line(0, level),
         }
     }

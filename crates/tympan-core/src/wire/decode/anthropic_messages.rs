@@ -3,9 +3,9 @@
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
-use super::content::{Text, Written, text};
-use super::gathered::Gathered;
-use super::tool_calls::Piece;
+use super::accumulator::ResponseAccumulator;
+use super::content::{RawText, Text, text};
+use super::tool_calls::ToolCallFragment;
 use super::{failure, usage};
 use crate::error::{Error, Kind, Result};
 use crate::json::JsonMap;
@@ -44,14 +44,14 @@ struct Block<'a> {
     #[serde(borrow)]
     name: Option<Text<'a>>,
     #[serde(borrow)]
-    input: Option<Written<'a>>,
+    input: Option<RawText<'a>>,
 }
 
 /// Decodes a complete response.
 pub(super) fn decode(body: &[u8]) -> Result<Response> {
     let message: Message<'_> = failure::parse(body, EXPECTED)?;
     if let Some(error) = message.error {
-        return Err(failure::said(&error));
+        return Err(failure::reported_error(&error));
     }
     let Some(content) = message.content else { return Err(failure::unexpected(EXPECTED, body)) };
     let mut answer = Answer::default();
@@ -154,7 +154,7 @@ impl Stream {
     /// Reads an event of a stream.
     pub(super) fn read_event(
         &mut self,
-        gathered: &mut Gathered,
+        accumulator: &mut ResponseAccumulator,
         event: Event<'_>,
         deltas: &mut Vec<Delta>,
     ) -> Result<()> {
@@ -164,7 +164,7 @@ impl Stream {
         }
         let read: StreamEvent<'_> = serde_json::from_str(event.data).map_err(|error| failure::unreadable(&error))?;
         if let Some(error) = &read.error {
-            return Err(failure::said(error));
+            return Err(failure::reported_error(error));
         }
         let kind = match text(&read.r#type) {
             "" => event.name.unwrap_or_default(),
@@ -173,41 +173,47 @@ impl Stream {
         match kind {
             "message_start" => {
                 if let Some(start) = read.message {
-                    gathered.identify(&start.id, &start.model);
-                    self.add_usage(start.usage, gathered, deltas);
+                    accumulator.identify(&start.id, &start.model);
+                    self.add_usage(start.usage, accumulator, deltas);
                 }
             }
             "content_block_start" => {
                 let block = read.content_block.unwrap_or_default();
-                self.begin(read.index.unwrap_or(0), block, gathered, deltas)?;
+                self.begin(read.index.unwrap_or(0), block, accumulator, deltas)?;
             }
             "content_block_delta" => {
                 if let Some(delta) = &read.delta {
-                    self.add(read.index.unwrap_or(0), delta, gathered, deltas)?;
+                    self.add(read.index.unwrap_or(0), delta, accumulator, deltas)?;
                 }
             }
             "message_delta" => {
                 if let Some(reason) = read.delta.and_then(|delta| delta.stop_reason) {
-                    gathered.finish_reason = Some(finish_reason(&reason.0));
+                    accumulator.finish_reason = Some(finish_reason(&reason.0));
                 }
-                self.add_usage(read.usage, gathered, deltas);
+                self.add_usage(read.usage, accumulator, deltas);
             }
-            "message_stop" => gathered.is_done = true,
-            "error" => return Err(failure::said_in(event.data)),
+            "message_stop" => accumulator.is_done = true,
+            "error" => return Err(failure::error_in_event(event.data)),
             // The provider may add new event types at any time.
             _ => {}
         }
         Ok(())
     }
 
-    fn add_usage(&mut self, reported: Option<JsonMap>, gathered: &mut Gathered, deltas: &mut Vec<Delta>) {
+    fn add_usage(&mut self, reported: Option<JsonMap>, accumulator: &mut ResponseAccumulator, deltas: &mut Vec<Delta>) {
         if let Some(reported) = reported {
             self.reported.extend(reported.into_iter().filter(|(_, value)| !value.is_null()));
-            gathered.set_usage(usage::anthropic(self.reported.clone()), deltas);
+            accumulator.set_usage(usage::anthropic(self.reported.clone()), deltas);
         }
     }
 
-    fn begin(&mut self, index: u64, block: JsonMap, gathered: &mut Gathered, deltas: &mut Vec<Delta>) -> Result<()> {
+    fn begin(
+        &mut self,
+        index: u64,
+        block: JsonMap,
+        accumulator: &mut ResponseAccumulator,
+        deltas: &mut Vec<Delta>,
+    ) -> Result<()> {
         if self.blocks.iter().any(|known| known.index == index) {
             return Err(Error::new(Kind::StreamParse, "a content block starts twice"));
         }
@@ -216,13 +222,14 @@ impl Stream {
         }
         let part = |name: &str| block.get(name).and_then(Json::as_str).unwrap_or_default();
         match part("type") {
-            "text" => gathered.add_text(part("text"), deltas),
-            "thinking" => gathered.add_thinking(part("thinking"), deltas),
+            "text" => accumulator.add_text(part("text"), deltas),
+            "thinking" => accumulator.add_thinking(part("thinking"), deltas),
             "tool_use" => {
                 let input = block.get("input").filter(|input| input.as_object().is_some_and(|input| !input.is_empty()));
                 let arguments = input.map(Json::to_string).unwrap_or_default();
-                let piece = Piece { number: Some(index), id: part("id"), name: part("name"), arguments: &arguments };
-                gathered.calls.add(piece, deltas)?;
+                let fragment =
+                    ToolCallFragment { number: Some(index), id: part("id"), name: part("name"), arguments: &arguments };
+                accumulator.calls.add(fragment, deltas)?;
             }
             _ => {}
         }
@@ -234,7 +241,7 @@ impl Stream {
         &mut self,
         index: u64,
         delta: &StreamDelta<'_>,
-        gathered: &mut Gathered,
+        accumulator: &mut ResponseAccumulator,
         deltas: &mut Vec<Delta>,
     ) -> Result<()> {
         let Some(streamed) = self.blocks.iter_mut().rfind(|known| known.index == index) else {
@@ -243,23 +250,25 @@ impl Stream {
         for (name, more) in [("text", &delta.text), ("thinking", &delta.thinking), ("signature", &delta.signature)] {
             append(&mut streamed.block, name, text(more));
         }
-        gathered.add_text(text(&delta.text), deltas);
-        gathered.add_thinking(text(&delta.thinking), deltas);
+        accumulator.add_text(text(&delta.text), deltas);
+        accumulator.add_thinking(text(&delta.thinking), deltas);
         let arguments = text(&delta.partial_json);
         streamed.input.push_str(arguments);
         if streamed.kind() == Some("tool_use") && !arguments.is_empty() {
-            gathered.calls.add(Piece { number: Some(index), arguments, ..Piece::default() }, deltas)?;
+            accumulator
+                .calls
+                .add(ToolCallFragment { number: Some(index), arguments, ..ToolCallFragment::default() }, deltas)?;
         }
         Ok(())
     }
 
     /// Returns the complete response.
-    pub(super) fn finish(mut self, gathered: Gathered) -> Result<Response> {
+    pub(super) fn finish(mut self, accumulator: ResponseAccumulator) -> Result<Response> {
         self.blocks.sort_by_key(|streamed| streamed.index);
         let has_blocks = self.blocks.iter().any(|streamed| streamed.kind() != Some("text"));
         let blocks = self.blocks.into_iter().map(StreamedBlock::finish);
         let blocks = has_blocks.then(|| blocks.collect());
-        let mut response = gathered.finish(blocks)?;
+        let mut response = accumulator.finish(blocks)?;
         if let Output::Answer(answer) = &mut response.output {
             // A call of a tool without parameters has no input fragments.
             let empty = answer.tool_calls.iter_mut().filter(|call| call.arguments.is_empty());

@@ -20,44 +20,44 @@ pub(super) fn text<'t>(text: &'t Option<Text<'_>>) -> &'t str {
 
 /// Text, or any JSON list or map serialized to text. Some servers send arguments as an object.
 #[derive(Debug, Default)]
-pub(super) struct Written<'a>(pub(super) Cow<'a, str>);
+pub(super) struct RawText<'a>(pub(super) Cow<'a, str>);
 
 /// Returns the text, or an empty string.
-pub(super) fn written<'t>(written: &'t Option<Written<'_>>) -> &'t str {
-    written.as_ref().map_or("", |written| &written.0)
+pub(super) fn raw_text<'t>(raw: &'t Option<RawText<'_>>) -> &'t str {
+    raw.as_ref().map_or("", |raw| &raw.0)
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Written<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for RawText<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(WrittenVisitor)
+        deserializer.deserialize_any(RawTextVisitor)
     }
 }
 
-struct WrittenVisitor;
+struct RawTextVisitor;
 
-impl<'de> Visitor<'de> for WrittenVisitor {
-    type Value = Written<'de>;
+impl<'de> Visitor<'de> for RawTextVisitor {
+    type Value = RawText<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("text or JSON")
     }
 
     fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Self::Value, E> {
-        Ok(Written(Cow::Borrowed(text)))
+        Ok(RawText(Cow::Borrowed(text)))
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(Written(Cow::Owned(text.to_owned())))
+        Ok(RawText(Cow::Owned(text.to_owned())))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
         let json = Json::deserialize(MapAccessDeserializer::new(map))?;
-        Ok(Written(Cow::Owned(json.to_string())))
+        Ok(RawText(Cow::Owned(json.to_string())))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Self::Value, A::Error> {
         let json = Json::deserialize(SeqAccessDeserializer::new(seq))?;
-        Ok(Written(Cow::Owned(json.to_string())))
+        Ok(RawText(Cow::Owned(json.to_string())))
     }
 }
 

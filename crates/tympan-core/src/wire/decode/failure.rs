@@ -18,13 +18,13 @@ pub fn decode_error(protocol: Protocol, status: u16, body: &[u8]) -> Error {
         429 | 500.. => Kind::ProviderUnavailable,
         _ => Kind::Provider,
     };
-    let said = match read(body) {
+    let message = match read(body) {
         Some(json) => message(&json),
         None => cut(String::from_utf8_lossy(&body[..body.len().min(4 * MAX_EXCERPT)]).trim()),
     };
-    let error = match said.is_empty() {
+    let error = match message.is_empty() {
         true => Error::new(kind, format_args!("HTTP {status}")),
-        false => Error::new(kind, format_args!("HTTP {status}: {said}")),
+        false => Error::new(kind, format_args!("HTTP {status}: {message}")),
     };
     let error = error.with_status(status);
     // What these say may be another the next time: too slow, in conflict, too early, too many.
@@ -46,16 +46,16 @@ pub fn decode_error(protocol: Protocol, status: u16, body: &[u8]) -> Error {
 }
 
 /// Converts an error that a stream or a successful response reports.
-pub(super) fn said(error: &Json) -> Error {
+pub(super) fn reported_error(error: &Json) -> Error {
     Error::new(Kind::Provider, message(error))
 }
 
 /// Converts an error that takes up all of an event's data.
-pub(super) fn said_in(data: &str) -> Error {
+pub(super) fn error_in_event(data: &str) -> Error {
     match serde_json::from_str::<Json>(data) {
         Ok(mut json) => match json.get_mut("response").map(Json::take) {
-            Some(response) if response.get("error").is_some() => said(&response),
-            _ => said(&json),
+            Some(response) if response.get("error").is_some() => reported_error(&response),
+            _ => reported_error(&json),
         },
         Err(error) => unreadable(&error),
     }
@@ -84,7 +84,7 @@ pub(super) fn parse<'a, T: serde::Deserialize<'a>>(body: &'a [u8], expected: &st
 /// instead.
 pub(super) fn unexpected(expected: &str, body: &[u8]) -> Error {
     let found = match read(body) {
-        Some(json) if json.get("error").is_some_and(|error| !error.is_null()) => return said(&json),
+        Some(json) if json.get("error").is_some_and(|error| !error.is_null()) => return reported_error(&json),
         Some(json) => excerpt(json),
         None if body.is_empty() => "nothing".to_owned(),
         None if body.len() > MAX_READ => format!("{} bytes of other data", body.len()),

@@ -1,14 +1,14 @@
 //! Decodes responses from bytes, either complete or streamed.
 
+mod accumulator;
 mod anthropic_messages;
 mod content;
 mod failure;
-mod gathered;
-mod halves;
 mod openai_chat;
 mod openai_embeddings;
 mod openai_images;
 mod openai_responses;
+mod surrogates;
 mod tool_calls;
 mod usage;
 
@@ -18,8 +18,8 @@ use super::Protocol;
 use super::sse::{DEFAULT_MAX_EVENT_BYTES, Event, SseDecoder};
 use crate::error::{Error, Kind, Result};
 use crate::wire::response::{Delta, Response};
-use gathered::Gathered;
-use halves::Halves;
+use accumulator::ResponseAccumulator;
+use surrogates::SurrogateJoiner;
 
 pub use failure::decode_error;
 
@@ -104,9 +104,9 @@ impl Default for StreamLimits {
 #[derive(Debug)]
 pub struct StreamDecoder {
     sse: SseDecoder,
-    gathered: Gathered,
+    accumulator: ResponseAccumulator,
     state: State,
-    halves: Halves,
+    surrogates: SurrogateJoiner,
     /// The number of bytes that may still arrive.
     remaining: usize,
     limits: StreamLimits,
@@ -132,14 +132,14 @@ impl StreamDecoder {
     pub fn with_limits(protocol: Protocol, limits: StreamLimits) -> Self {
         Self {
             sse: SseDecoder::new(limits.max_event_bytes),
-            gathered: Gathered::new(limits.max_tool_calls),
+            accumulator: ResponseAccumulator::new(limits.max_tool_calls),
             state: match protocol {
                 Protocol::OpenAiChat => State::Chat,
                 Protocol::OpenAiResponses => State::Responses(Default::default()),
                 Protocol::AnthropicMessages => State::Anthropic(Default::default()),
                 Protocol::OpenAiEmbeddings | Protocol::OpenAiImages => State::None(protocol),
             },
-            halves: Halves::default(),
+            surrogates: SurrogateJoiner::default(),
             remaining: limits.max_total_bytes,
             limits,
         }
@@ -156,10 +156,10 @@ impl StreamDecoder {
         }
         let allowed = &bytes[..bytes.len().min(self.remaining)];
         self.remaining -= allowed.len();
-        let Self { sse, gathered, state, halves, .. } = self;
+        let Self { sse, accumulator, state, surrogates, .. } = self;
         let pushed = sse.push_until(allowed, |event| {
-            mend_event(halves, event, |event| read_event(state, gathered, event, deltas))?;
-            Ok(if gathered.is_done { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+            mend_event(surrogates, event, |event| read_event(state, accumulator, event, deltas))?;
+            Ok(if accumulator.is_done { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         });
         let pushed = pushed.and_then(|_| match allowed.len() == bytes.len() || self.is_done() {
             true => Ok(()),
@@ -175,12 +175,12 @@ impl StreamDecoder {
 
     /// Returns whether the response is complete.
     pub fn is_done(&self) -> bool {
-        self.gathered.is_done
+        self.accumulator.is_done
     }
 
     /// Returns the text received so far.
     pub fn partial_text(&self) -> &str {
-        &self.gathered.text
+        &self.accumulator.text
     }
 
     /// Ends the stream and returns the whole response. A final event without its blank line is included if it is
@@ -189,31 +189,31 @@ impl StreamDecoder {
     /// # Errors
     /// Returns an error if the response is incomplete or invalid. The error contains the text received so far.
     pub fn finish(self) -> Result<Response> {
-        let Self { sse, mut gathered, mut state, mut halves, .. } = self;
+        let Self { sse, mut accumulator, mut state, mut surrogates, .. } = self;
         // The last event may lack its blank line. If it does not parse either, the stream was cut off in the middle of
         // it.
         let mut deltas = Vec::new();
-        let last = match gathered.is_done {
+        let last = match accumulator.is_done {
             true => Ok(()),
             false => sse.finish(|event| {
-                mend_event(&mut halves, event, |event| read_event(&mut state, &mut gathered, event, &mut deltas))
+                mend_event(&mut surrogates, event, |event| read_event(&mut state, &mut accumulator, event, &mut deltas))
             }),
         };
         let is_complete = match &state {
             // Some compatible servers do not send `[DONE]`.
-            State::Chat => gathered.is_done || gathered.finish_reason.is_some(),
+            State::Chat => accumulator.is_done || accumulator.finish_reason.is_some(),
             State::None(protocol) => return Err(no_streams(*protocol)),
-            _ => gathered.is_done,
+            _ => accumulator.is_done,
         };
-        let partial_text = gathered.text.clone();
+        let partial_text = accumulator.text.clone();
         let response = match last {
             Err(error) if error.kind() != Kind::StreamParse => Err(error),
             _ if !is_complete => Err(Error::new(Kind::Truncated, "the response is incomplete")
                 .with_help("try again; the error contains the text received so far")),
             _ => match state {
-                State::Responses(stream) => stream.finish(gathered),
-                State::Anthropic(stream) => stream.finish(gathered),
-                State::Chat | State::None(_) => gathered.finish(None),
+                State::Responses(stream) => stream.finish(accumulator),
+                State::Anthropic(stream) => stream.finish(accumulator),
+                State::Chat | State::None(_) => accumulator.finish(None),
             },
         };
         response.map_err(|error| error.with_partial_text(partial_text))
@@ -222,9 +222,13 @@ impl StreamDecoder {
 
 /// Reads an event. If it does not parse, repairs split surrogate pairs in its data and reads it again. This is safe
 /// because an event that does not parse changes nothing.
-fn mend_event(halves: &mut Halves, event: Event<'_>, mut read: impl FnMut(Event<'_>) -> Result<()>) -> Result<()> {
+fn mend_event(
+    surrogates: &mut SurrogateJoiner,
+    event: Event<'_>,
+    mut read: impl FnMut(Event<'_>) -> Result<()>,
+) -> Result<()> {
     match read(event) {
-        Err(error) if error.kind() == Kind::StreamParse => match halves.mend(event.data) {
+        Err(error) if error.kind() == Kind::StreamParse => match surrogates.mend(event.data) {
             Some(data) => read(Event { data: &data, ..event }),
             None => Err(error),
         },
@@ -232,11 +236,16 @@ fn mend_event(halves: &mut Halves, event: Event<'_>, mut read: impl FnMut(Event<
     }
 }
 
-fn read_event(state: &mut State, gathered: &mut Gathered, event: Event<'_>, deltas: &mut Vec<Delta>) -> Result<()> {
+fn read_event(
+    state: &mut State,
+    accumulator: &mut ResponseAccumulator,
+    event: Event<'_>,
+    deltas: &mut Vec<Delta>,
+) -> Result<()> {
     match state {
-        State::Chat => openai_chat::read_event(gathered, event, deltas),
-        State::Responses(stream) => stream.read_event(gathered, event, deltas),
-        State::Anthropic(stream) => stream.read_event(gathered, event, deltas),
+        State::Chat => openai_chat::read_event(accumulator, event, deltas),
+        State::Responses(stream) => stream.read_event(accumulator, event, deltas),
+        State::Anthropic(stream) => stream.read_event(accumulator, event, deltas),
         State::None(protocol) => Err(no_streams(*protocol)),
     }
 }

@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-use super::content::{Content, Text, Written, text, written};
-use super::gathered::Gathered;
-use super::tool_calls::Piece;
+use super::accumulator::ResponseAccumulator;
+use super::content::{Content, RawText, Text, raw_text, text};
+use super::tool_calls::ToolCallFragment;
 use super::{failure, usage};
 use crate::error::Result;
 use crate::json::JsonMap;
@@ -54,7 +54,7 @@ struct Message<'a> {
     reasoning_content: Option<Text<'a>>,
     /// The reasoning, as OpenRouter, Groq and others name it. Other servers may send something other than text.
     #[serde(borrow)]
-    reasoning: Option<Written<'a>>,
+    reasoning: Option<RawText<'a>>,
     #[serde(borrow)]
     tool_calls: Option<Vec<Call<'a>>>,
 }
@@ -73,14 +73,14 @@ struct Function<'a> {
     #[serde(borrow)]
     name: Option<Text<'a>>,
     #[serde(borrow)]
-    arguments: Option<Written<'a>>,
+    arguments: Option<RawText<'a>>,
 }
 
 impl Message<'_> {
     /// Returns the model's reasoning.
     fn thinking(&self) -> Cow<'_, str> {
         let named = match text(&self.reasoning_content) {
-            "" => written(&self.reasoning),
+            "" => raw_text(&self.reasoning),
             thinking => thinking,
         };
         match &self.content {
@@ -95,13 +95,13 @@ impl Message<'_> {
 }
 
 impl<'a> Call<'a> {
-    fn piece(&self) -> Piece<'_> {
+    fn fragment(&self) -> ToolCallFragment<'_> {
         let function = self.function.as_ref();
-        Piece {
+        ToolCallFragment {
             number: self.index,
             id: text(&self.id),
             name: function.map_or("", |function| text(&function.name)),
-            arguments: function.map_or("", |function| written(&function.arguments)),
+            arguments: function.map_or("", |function| raw_text(&function.arguments)),
         }
     }
 }
@@ -110,14 +110,14 @@ impl<'a> Call<'a> {
 pub(super) fn decode(body: &[u8]) -> Result<Response> {
     let completion: Completion<'_> = failure::parse(body, EXPECTED)?;
     if let Some(error) = completion.error {
-        return Err(failure::said(&error));
+        return Err(failure::reported_error(&error));
     }
     let choice = completion.choices.and_then(|choices| choices.into_iter().find(is_first));
     let Some((message, reason)) = choice.and_then(|choice| Some((choice.message?, choice.finish_reason))) else {
         return Err(failure::unexpected(EXPECTED, body));
     };
     let tool_calls = message.tool_calls.iter().flatten().map(|call| {
-        let Piece { id, name, arguments, .. } = call.piece();
+        let ToolCallFragment { id, name, arguments, .. } = call.fragment();
         ToolCall { id: id.to_owned(), name: name.to_owned(), arguments: arguments.to_owned() }
     });
     let answer = Answer {
@@ -152,36 +152,40 @@ fn finish_reason(reason: &str) -> FinishReason {
 }
 
 /// Reads an event of a stream.
-pub(super) fn read_event(gathered: &mut Gathered, event: Event<'_>, deltas: &mut Vec<Delta>) -> Result<()> {
+pub(super) fn read_event(
+    accumulator: &mut ResponseAccumulator,
+    event: Event<'_>,
+    deltas: &mut Vec<Delta>,
+) -> Result<()> {
     if event.data == DONE {
-        gathered.is_done = true;
+        accumulator.is_done = true;
         return Ok(());
     }
     let chunk: Completion<'_> = serde_json::from_str(event.data).map_err(|error| failure::unreadable(&error))?;
     if let Some(error) = chunk.error {
-        return Err(failure::said(&error));
+        return Err(failure::reported_error(&error));
     }
     if event.name == Some("error") {
-        return Err(failure::said_in(event.data));
+        return Err(failure::error_in_event(event.data));
     }
-    gathered.identify(&chunk.id, &chunk.model);
+    accumulator.identify(&chunk.id, &chunk.model);
     for choice in chunk.choices.iter().flatten().filter(|choice| is_first(choice)) {
         if let Some(delta) = &choice.delta {
-            gathered.add_thinking(&delta.thinking(), deltas);
-            gathered.add_text(delta.text(), deltas);
+            accumulator.add_thinking(&delta.thinking(), deltas);
+            accumulator.add_text(delta.text(), deltas);
             for call in delta.tool_calls.iter().flatten() {
-                gathered.calls.add(call.piece(), deltas)?;
+                accumulator.calls.add(call.fragment(), deltas)?;
             }
             if !text(&delta.refusal).is_empty() {
                 return Err(failure::refused(text(&delta.refusal)));
             }
         }
         if let Some(reason) = &choice.finish_reason {
-            gathered.finish_reason = Some(finish_reason(&reason.0));
+            accumulator.finish_reason = Some(finish_reason(&reason.0));
         }
     }
     if let Some(reported) = chunk.usage {
-        gathered.set_usage(usage::openai(reported), deltas);
+        accumulator.set_usage(usage::openai(reported), deltas);
     }
     Ok(())
 }

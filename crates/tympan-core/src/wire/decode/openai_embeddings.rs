@@ -74,7 +74,7 @@ impl<'de> Visitor<'de> for VectorVisitor {
 pub(super) fn decode(body: &[u8]) -> Result<Response> {
     let embeddings: Embeddings<'_> = failure::parse(body, EXPECTED)?;
     if let Some(error) = embeddings.error {
-        return Err(failure::said(&error));
+        return Err(failure::reported_error(&error));
     }
     let Some(mut items) = embeddings.data else { return Err(failure::unexpected(EXPECTED, body)) };
     if items.is_empty() {

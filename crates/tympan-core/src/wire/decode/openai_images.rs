@@ -31,7 +31,7 @@ struct Item<'a> {
 pub(super) fn decode(body: &[u8]) -> Result<Response> {
     let images: Images<'_> = failure::parse(body, EXPECTED)?;
     if let Some(error) = images.error {
-        return Err(failure::said(&error));
+        return Err(failure::reported_error(&error));
     }
     let Some(items) = images.data else { return Err(failure::unexpected(EXPECTED, body)) };
     let pictures = items.iter().map(|item| match text(&item.url) {

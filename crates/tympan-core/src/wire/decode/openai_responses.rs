@@ -3,9 +3,9 @@
 use serde::Deserialize;
 use serde_json::Value as Json;
 
-use super::content::{Text, Written, text, written};
-use super::gathered::Gathered;
-use super::tool_calls::Piece;
+use super::accumulator::ResponseAccumulator;
+use super::content::{RawText, Text, raw_text, text};
+use super::tool_calls::ToolCallFragment;
 use super::{failure, usage};
 use crate::error::Result;
 use crate::json::JsonMap;
@@ -50,7 +50,7 @@ struct Item<'a> {
     #[serde(borrow)]
     name: Option<Text<'a>>,
     #[serde(borrow)]
-    arguments: Option<Written<'a>>,
+    arguments: Option<RawText<'a>>,
     #[serde(borrow)]
     content: Option<Vec<Part<'a>>>,
     #[serde(borrow)]
@@ -69,18 +69,18 @@ struct Part<'a> {
 
 impl Item<'_> {
     /// Returns the tool call, if the item is one. Falls back to the item's ID if it has no call ID.
-    fn call(&self) -> Option<Piece<'_>> {
+    fn call(&self) -> Option<ToolCallFragment<'_>> {
         let id = match text(&self.call_id) {
             "" => text(&self.id),
             id => id,
         };
-        let call = Piece { number: None, id, name: text(&self.name), arguments: written(&self.arguments) };
+        let call = ToolCallFragment { number: None, id, name: text(&self.name), arguments: raw_text(&self.arguments) };
         (text(&self.r#type) == "function_call").then_some(call)
     }
 
     /// Adds the item's content to an answer.
     fn add_to(&self, answer: &mut Answer) {
-        if let Some(Piece { id, name, arguments, .. }) = self.call() {
+        if let Some(ToolCallFragment { id, name, arguments, .. }) = self.call() {
             let call = ToolCall { id: id.to_owned(), name: name.to_owned(), arguments: arguments.to_owned() };
             answer.tool_calls.push(call);
         }
@@ -107,7 +107,7 @@ const BETWEEN_SUMMARIES: &str = "\n\n";
 pub(super) fn decode(body: &[u8]) -> Result<Response> {
     let whole: Whole<'_> = failure::parse(body, EXPECTED)?;
     if let Some(error) = whole.error {
-        return Err(failure::said(&error));
+        return Err(failure::reported_error(&error));
     }
     if whole.output.is_none() && whole.output_text.is_none() {
         return Err(failure::unexpected(EXPECTED, body));
@@ -174,9 +174,9 @@ struct StreamEvent<'a> {
     output_index: Option<u64>,
     summary_index: Option<u64>,
     #[serde(borrow)]
-    delta: Option<Written<'a>>,
+    delta: Option<RawText<'a>>,
     #[serde(borrow)]
-    arguments: Option<Written<'a>>,
+    arguments: Option<RawText<'a>>,
     #[serde(borrow)]
     item: Option<Item<'a>>,
     #[serde(borrow)]
@@ -188,7 +188,7 @@ impl Stream {
     /// Reads an event of a stream.
     pub(super) fn read_event(
         &mut self,
-        gathered: &mut Gathered,
+        accumulator: &mut ResponseAccumulator,
         event: Event<'_>,
         deltas: &mut Vec<Delta>,
     ) -> Result<()> {
@@ -203,32 +203,32 @@ impl Stream {
         };
         let number = read.output_index;
         match kind {
-            "response.output_text.delta" => gathered.add_text(written(&read.delta), deltas),
+            "response.output_text.delta" => accumulator.add_text(raw_text(&read.delta), deltas),
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
-                gathered.add_thinking(written(&read.delta), deltas);
+                accumulator.add_thinking(raw_text(&read.delta), deltas);
             }
             "response.reasoning_summary_part.added" if read.summary_index > Some(0) => {
-                gathered.add_thinking(BETWEEN_SUMMARIES, deltas);
+                accumulator.add_thinking(BETWEEN_SUMMARIES, deltas);
             }
-            "response.refusal.delta" => return Err(failure::refused(written(&read.delta))),
+            "response.refusal.delta" => return Err(failure::refused(raw_text(&read.delta))),
             "response.function_call_arguments.delta" => {
-                let arguments = written(&read.delta);
-                gathered.calls.add(Piece { number, arguments, ..Piece::default() }, deltas)?;
+                let arguments = raw_text(&read.delta);
+                accumulator.calls.add(ToolCallFragment { number, arguments, ..ToolCallFragment::default() }, deltas)?;
             }
-            "response.function_call_arguments.done" if !gathered.calls.has_arguments(number) => {
-                let arguments = written(&read.arguments);
-                gathered.calls.add(Piece { number, arguments, ..Piece::default() }, deltas)?;
+            "response.function_call_arguments.done" if !accumulator.calls.has_arguments(number) => {
+                let arguments = raw_text(&read.arguments);
+                accumulator.calls.add(ToolCallFragment { number, arguments, ..ToolCallFragment::default() }, deltas)?;
             }
             "response.output_item.added" | "response.output_item.done" => {
                 if let Some(call) = read.item.as_ref().and_then(Item::call) {
-                    let arguments = if gathered.calls.has_arguments(number) { "" } else { call.arguments };
-                    gathered.calls.add(Piece { number, arguments, ..call }, deltas)?;
+                    let arguments = if accumulator.calls.has_arguments(number) { "" } else { call.arguments };
+                    accumulator.calls.add(ToolCallFragment { number, arguments, ..call }, deltas)?;
                 }
             }
-            "error" | "response.error" => return Err(failure::said_in(event.data)),
+            "error" | "response.error" => return Err(failure::error_in_event(event.data)),
             _ => match (read.error, read.response) {
-                (Some(error), _) => return Err(failure::said(&error)),
-                (None, Some(response)) => self.read_response(kind, response, gathered, event.data, deltas)?,
+                (Some(error), _) => return Err(failure::reported_error(&error)),
+                (None, Some(response)) => self.read_response(kind, response, accumulator, event.data, deltas)?,
                 (None, None) => {}
             },
         }
@@ -240,24 +240,24 @@ impl Stream {
         &mut self,
         kind: &str,
         mut response: Whole<'_>,
-        gathered: &mut Gathered,
+        accumulator: &mut ResponseAccumulator,
         data: &str,
         deltas: &mut Vec<Delta>,
     ) -> Result<()> {
         if let Some(error) = &response.error {
-            return Err(failure::said(error));
+            return Err(failure::reported_error(error));
         }
-        gathered.identify(&response.id, &response.model);
+        accumulator.identify(&response.id, &response.model);
         match kind {
-            "response.failed" | "response.cancelled" => return Err(failure::said_in(data)),
+            "response.failed" | "response.cancelled" => return Err(failure::error_in_event(data)),
             "response.completed" | "response.incomplete" => {}
             _ => return Ok(()),
         }
-        gathered.is_done = true;
+        accumulator.is_done = true;
         if let Some(reported) = response.usage.take() {
-            gathered.set_usage(usage::openai(reported), deltas);
+            accumulator.set_usage(usage::openai(reported), deltas);
         }
-        gathered.finish_reason = response.finish_reason(!gathered.calls.is_empty());
+        accumulator.finish_reason = response.finish_reason(!accumulator.calls.is_empty());
         // The last event repeats the whole response, including all blocks that must be sent back.
         if response.output.as_ref().is_some_and(|output| !output.is_empty()) {
             let has_blocks = response.has_blocks();
@@ -272,11 +272,11 @@ impl Stream {
     }
 
     /// Returns the complete response.
-    pub(super) fn finish(self, gathered: Gathered) -> Result<Response> {
-        let said = gathered.finish(None)?;
+    pub(super) fn finish(self, accumulator: ResponseAccumulator) -> Result<Response> {
+        let response = accumulator.finish(None)?;
         Ok(match self.last {
-            Some(last) => Response { output: last.output, finish_reason: last.finish_reason, ..said },
-            None => said,
+            Some(last) => Response { output: last.output, finish_reason: last.finish_reason, ..response },
+            None => response,
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Tool calls that arrive in pieces.
+//! Tool calls that arrive in fragments.
 
 use crate::error::{Error, Kind, Result};
 use crate::wire::response::{Delta, ToolCall};
@@ -17,9 +17,9 @@ struct Numbered {
     call: ToolCall,
 }
 
-/// A piece of a call. Empty strings are missing values.
+/// A fragment of a call. Empty strings are missing values.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Piece<'a> {
+pub(super) struct ToolCallFragment<'a> {
     /// The provider's number for the call. Some servers do not send one.
     pub(super) number: Option<u64>,
     pub(super) id: &'a str,
@@ -33,62 +33,62 @@ impl ToolCalls {
         Self { calls: Vec::new(), max }
     }
 
-    /// Adds a piece to the call that it belongs to, or starts a new call.
-    pub(super) fn add(&mut self, piece: Piece<'_>, deltas: &mut Vec<Delta>) -> Result<()> {
-        let index = match self.find(piece)? {
+    /// Adds a fragment to the call that it belongs to, or starts a new call.
+    pub(super) fn add(&mut self, fragment: ToolCallFragment<'_>, deltas: &mut Vec<Delta>) -> Result<()> {
+        let index = match self.find(fragment)? {
             Some(index) => index,
-            None => self.begin(piece)?,
+            None => self.begin(fragment)?,
         };
         let call = &mut self.calls[index].call;
         if call.id.is_empty() {
-            call.id.push_str(piece.id);
+            call.id.push_str(fragment.id);
         }
-        if call.name.is_empty() && !piece.name.is_empty() {
-            call.name.push_str(piece.name);
+        if call.name.is_empty() && !fragment.name.is_empty() {
+            call.name.push_str(fragment.name);
             deltas.push(Delta::ToolCall { index, id: call.id.clone(), name: call.name.clone() });
             if !call.arguments.is_empty() {
                 deltas.push(Delta::ToolArguments { index, fragment: call.arguments.clone() });
             }
         }
-        if !piece.arguments.is_empty() {
-            call.arguments.push_str(piece.arguments);
+        if !fragment.arguments.is_empty() {
+            call.arguments.push_str(fragment.arguments);
             // Arguments are useless to a caller that does not know the tool's name yet.
             if !call.name.is_empty() {
-                deltas.push(Delta::ToolArguments { index, fragment: piece.arguments.to_owned() });
+                deltas.push(Delta::ToolArguments { index, fragment: fragment.arguments.to_owned() });
             }
         }
         Ok(())
     }
 
-    /// Returns the index of the call that a piece continues.
-    fn find(&self, piece: Piece<'_>) -> Result<Option<usize>> {
-        let found = match piece.number {
+    /// Returns the index of the call that a fragment continues.
+    fn find(&self, fragment: ToolCallFragment<'_>) -> Result<Option<usize>> {
+        let found = match fragment.number {
             Some(number) => self.calls.iter().rposition(|numbered| numbered.number == number),
-            None if !piece.id.is_empty() => self.calls.iter().rposition(|numbered| numbered.call.id == piece.id),
-            None if !piece.name.is_empty() => None,
+            None if !fragment.id.is_empty() => self.calls.iter().rposition(|numbered| numbered.call.id == fragment.id),
+            None if !fragment.name.is_empty() => None,
             None => self.calls.len().checked_sub(1),
         };
         let Some(call) = found.map(|index| &self.calls[index].call) else { return Ok(None) };
         let differs = |old: &str, new: &str| !old.is_empty() && !new.is_empty() && old != new;
-        if !differs(&call.id, piece.id) && !differs(&call.name, piece.name) {
+        if !differs(&call.id, fragment.id) && !differs(&call.name, fragment.name) {
             return Ok(found);
         }
         // Some servers give all calls the same number, but send each one whole. An incomplete call must never turn into
         // a different one: the user may already have approved it.
         let is_whole = serde_json::from_str::<serde::de::IgnoredAny>(&call.arguments).is_ok();
-        match is_whole && differs(&call.id, piece.id) {
+        match is_whole && differs(&call.id, fragment.id) {
             true => Ok(None),
             false => Err(Error::new(Kind::StreamParse, "a tool call changes its id or name while it is streamed")),
         }
     }
 
-    fn begin(&mut self, piece: Piece<'_>) -> Result<usize> {
+    fn begin(&mut self, fragment: ToolCallFragment<'_>) -> Result<usize> {
         if self.calls.len() >= self.max {
             let max = self.max;
             return Err(Error::new(Kind::ResponseTooLarge, format_args!("more than {max} tool calls")));
         }
         let last = self.calls.last().map_or(0, |numbered| numbered.number.saturating_add(1));
-        self.calls.push(Numbered { number: piece.number.unwrap_or(last), call: ToolCall::default() });
+        self.calls.push(Numbered { number: fragment.number.unwrap_or(last), call: ToolCall::default() });
         Ok(self.calls.len() - 1)
     }
 

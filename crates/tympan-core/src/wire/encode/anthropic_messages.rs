@@ -11,7 +11,7 @@ use super::body::Entries;
 use super::cache::{Breakpoint, CacheControl};
 use super::functions::{Function, Parameters};
 use super::media::{Media, Source};
-use super::parts::{Part, Parts, Said, or_told_of, said};
+use super::parts::{MessageParts, Part, Parts, or_placeholder, split_messages};
 use super::schema::ObjectSchema;
 use super::tool_calls::{answered, calls};
 use super::{Ask, cannot_carry};
@@ -35,17 +35,17 @@ pub(super) struct Request<'a> {
 impl<'a> Request<'a> {
     pub(super) fn new(ask: &'a Ask<'a>) -> Result<Self> {
         let (mut system, mut messages) = (Vec::new(), Vec::<Message<'a>>::with_capacity(ask.messages.len()));
-        let said = said(ask.messages)?;
+        let split = split_messages(ask.messages)?;
         let caches = ask.options.cache == Some(CacheMode::Auto);
-        let breakpoint = Breakpoint::find(&said).filter(|_| caches);
-        for (index, Said { message, parts }) in said.into_iter().enumerate() {
+        let breakpoint = Breakpoint::find(&split).filter(|_| caches);
+        for (index, MessageParts { message, parts }) in split.into_iter().enumerate() {
             let cut = breakpoint.filter(|breakpoint| breakpoint.message == index).map(|breakpoint| breakpoint.bytes);
             if matches!(message.role, Role::System | Role::Developer) {
                 add_system(parts, cut, ask, &mut system)?;
                 continue;
             }
             let blocks = match content_blocks(message) {
-                Some(blocks) => Content::Given(blocks),
+                Some(blocks) => Content::Json(blocks),
                 None => Content::Blocks(blocks(parts, message.role, cut, ask)?),
             };
             add_message(message, blocks, &mut messages);
@@ -79,7 +79,7 @@ fn add_message<'a>(message: &'a crate::chat::message::Message, content: Content<
     }
     let role = if message.role == Role::Assistant { "assistant" } else { "user" };
     let content = match content {
-        Content::Given(blocks) => Content::Given(blocks),
+        Content::Json(blocks) => Content::Json(blocks),
         Content::Blocks(mut blocks) => {
             let mut calls = calls(message).peekable();
             if calls.peek().is_some() {
@@ -168,7 +168,7 @@ struct Message<'a> {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Content<'a> {
-    Given(&'a Json),
+    Json(&'a Json),
     Blocks(Vec<Block<'a>>),
 }
 
@@ -217,8 +217,8 @@ fn blocks<'a>(parts: Parts<'a>, role: Role, cut: Option<usize>, ask: &Ask<'_>) -
                 match part {
                     Part::Text(text) => push_text(text, cut.filter(|_| index == 0), &mut blocks),
                     Part::Media(media) => {
-                        let said = |text| Block::Text { text, cache_control: None };
-                        blocks.push(or_told_of(media_block(&media, ask), media.kind, role, said)?);
+                        let placeholder = |text| Block::Text { text, cache_control: None };
+                        blocks.push(or_placeholder(media_block(&media, ask), media.kind, role, placeholder)?);
                     }
                 }
             }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::parts::{Parts, Said};
+use super::parts::{MessageParts, Parts};
 use crate::chat::message::{ContentPart, Role};
 
 /// The minimum size, in bytes, of a message's stable beginning to make it a separate block. Smaller ones are not worth
@@ -32,13 +32,13 @@ impl Breakpoint {
     ///
     /// The author's text is known only for messages that were split from a prompt. All other messages count as
     /// unstable.
-    pub(super) fn find(said: &[Said<'_>]) -> Option<Self> {
-        let is_system = |index: &usize| matches!(said[*index].message.role, Role::System | Role::Developer);
-        let (system, others): (Vec<_>, Vec<_>) = (0..said.len()).partition(is_system);
+    pub(super) fn find(messages: &[MessageParts<'_>]) -> Option<Self> {
+        let is_system = |index: &usize| matches!(messages[*index].message.role, Role::System | Role::Developer);
+        let (system, others): (Vec<_>, Vec<_>) = (0..messages.len()).partition(is_system);
         let mut found = None;
         for index in system.into_iter().chain(others) {
-            let [ContentPart::Text(part)] = &*said[index].message.content else { break };
-            let is_whole = part.stable == part.value.len() && matches!(said[index].parts, Parts::Text(_));
+            let [ContentPart::Text(part)] = &*messages[index].message.content else { break };
+            let is_whole = part.stable == part.value.len() && matches!(messages[index].parts, Parts::Text(_));
             let is_worth_it = part.stable > 0 && (is_whole || part.stable >= WORTH_A_BLOCK);
             if is_worth_it {
                 found = Some(Self { message: index, bytes: part.stable });

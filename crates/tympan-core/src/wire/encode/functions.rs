@@ -22,14 +22,14 @@ pub(super) enum Parameters<'a> {
     /// Declared by the prompt.
     Declared(ObjectSchema<'a>),
     /// A JSON Schema from the host.
-    Given(&'a Json),
+    Schema(&'a Json),
 }
 
 impl Serialize for Parameters<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Declared(schema) => schema.serialize(serializer),
-            Self::Given(schema) => schema.serialize(serializer),
+            Self::Schema(schema) => schema.serialize(serializer),
         }
     }
 }
@@ -46,7 +46,7 @@ pub(super) fn functions<'a>(tools: &'a [Tool], given: &'a [wire::Function]) -> V
             functions.push(Function {
                 name: &function.name,
                 description: function.description.as_deref(),
-                parameters: Parameters::Given(&function.parameters),
+                parameters: Parameters::Schema(&function.parameters),
                 strict: function.strict,
             });
         }

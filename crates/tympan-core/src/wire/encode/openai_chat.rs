@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use super::body::Entries;
 use super::functions::{Function, Parameters, listed};
 use super::media::{Media, Source};
-use super::parts::{Part, Parts, Said, or_told_of, said};
+use super::parts::{MessageParts, Part, Parts, or_placeholder, split_messages};
 use super::schema::ObjectSchema;
 use super::tool_calls::{answered, call_list};
 use super::{Ask, cannot_carry};
@@ -28,8 +28,8 @@ pub(super) struct Request<'a> {
 
 impl<'a> Request<'a> {
     pub(super) fn new(ask: &'a Ask<'a>) -> Result<Self> {
-        let messages = said(ask.messages)?;
-        let messages = messages.into_iter().map(|said| Message::new(said, ask)).collect::<Result<_>>()?;
+        let messages = split_messages(ask.messages)?;
+        let messages = messages.into_iter().map(|parts| Message::new(parts, ask)).collect::<Result<_>>()?;
         Ok(Self { ask, messages })
     }
 }
@@ -75,14 +75,14 @@ struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    fn new(said: Said<'a>, ask: &Ask<'_>) -> Result<Self> {
-        let message = said.message;
+    fn new(parts: MessageParts<'a>, ask: &Ask<'_>) -> Result<Self> {
+        let message = parts.message;
         let role = match message.role {
             Role::Developer if !ask.target.provider.quirks.developer => Role::System,
             role => role,
         };
         let tool_calls = call_list(message);
-        let content = match said.parts {
+        let content = match parts.parts {
             Parts::Text(text) => Content::Text(text),
             Parts::Many(parts) if parts.is_empty() && tool_calls.is_some() => Content::Nothing,
             Parts::Many(parts) if parts.is_empty() => Content::Text(""),
@@ -137,7 +137,9 @@ impl<'a> Block<'a> {
     fn new(part: Part<'a>, role: Role, ask: &Ask<'_>) -> Result<Self> {
         match part {
             Part::Text(text) => Ok(Self::Text { text }),
-            Part::Media(media) => or_told_of(Self::media(&media, ask), media.kind, role, |text| Self::Text { text }),
+            Part::Media(media) => {
+                or_placeholder(Self::media(&media, ask), media.kind, role, |text| Self::Text { text })
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 use serde::{Serialize, Serializer};
 
 use super::body::Entries;
-use super::parts::said;
+use super::parts::split_messages;
 use super::{Ask, cannot_carry};
 use crate::error::Result;
 
@@ -16,11 +16,11 @@ pub(super) struct Request<'a> {
 impl<'a> Request<'a> {
     pub(super) fn new(ask: &'a Ask<'a>) -> Result<Self> {
         let mut texts = Vec::with_capacity(ask.messages.len());
-        for said in said(ask.messages)? {
-            if let Some(media) = said.parts.media().next() {
+        for message in split_messages(ask.messages)? {
+            if let Some(media) = message.parts.media().next() {
                 return Err(cannot_carry(&ask.target, media.kind.as_str()));
             }
-            texts.extend(said.parts.texts());
+            texts.extend(message.parts.texts());
         }
         Ok(Self { ask, texts })
     }

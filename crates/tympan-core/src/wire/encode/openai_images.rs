@@ -3,7 +3,7 @@
 use serde::{Serialize, Serializer};
 
 use super::body::Entries;
-use super::parts::said;
+use super::parts::split_messages;
 use super::{Ask, cannot_carry};
 use crate::chat::message::Role;
 use crate::error::Result;
@@ -18,11 +18,13 @@ impl<'a> Request<'a> {
     /// Builds a request from the last user message, which describes the image.
     pub(super) fn new(ask: &'a Ask<'a>) -> Result<Self> {
         let mut prompt = "";
-        for said in said(ask.messages)?.iter().rev().filter(|said| said.message.role == Role::User).take(1) {
-            if let Some(media) = said.parts.media().next() {
+        for message in
+            split_messages(ask.messages)?.iter().rev().filter(|message| message.message.role == Role::User).take(1)
+        {
+            if let Some(media) = message.parts.media().next() {
                 return Err(cannot_carry(&ask.target, media.kind.as_str()));
             }
-            prompt = said.parts.texts().first().copied().unwrap_or_default();
+            prompt = message.parts.texts().first().copied().unwrap_or_default();
         }
         Ok(Self { ask, prompt })
     }

@@ -9,7 +9,7 @@ use super::body::Entries;
 use super::functions::{Function, Parameters, listed};
 use super::media::{Media, Source};
 use super::openai_chat::{DEFAULT_FILE_NAME, InputAudio, OUTPUT_NAME};
-use super::parts::{Part, Parts, Said, or_told_of, said};
+use super::parts::{MessageParts, Part, Parts, or_placeholder, split_messages};
 use super::schema::ObjectSchema;
 use super::tool_calls::{answered, calls};
 use crate::chat::message::Role;
@@ -25,11 +25,11 @@ pub(super) struct Request<'a> {
 
 impl<'a> Request<'a> {
     pub(super) fn new(ask: &'a Ask<'a>) -> Result<Self> {
-        let mut messages = said(ask.messages)?.into_iter().peekable();
+        let mut messages = split_messages(ask.messages)?.into_iter().peekable();
         let mut instructions = Vec::new();
         // Leading system and developer messages become instructions. Later ones keep their position in the
         // conversation.
-        while let Some(Said { parts: Parts::Text(text), .. }) = messages.next_if(is_instruction) {
+        while let Some(MessageParts { parts: Parts::Text(text), .. }) = messages.next_if(is_instruction) {
             instructions.push(text);
         }
         let instructions = match instructions.as_slice() {
@@ -38,15 +38,15 @@ impl<'a> Request<'a> {
             several => Some(Cow::Owned(several.join("\n\n"))),
         };
         let mut input = Vec::with_capacity(messages.len());
-        for said in messages {
-            add_items(said, ask, &mut input)?;
+        for message in messages {
+            add_items(message, ask, &mut input)?;
         }
         Ok(Self { ask, instructions, input })
     }
 }
 
-fn is_instruction(said: &Said<'_>) -> bool {
-    matches!(said.message.role, Role::System | Role::Developer) && matches!(said.parts, Parts::Text(_))
+fn is_instruction(message: &MessageParts<'_>) -> bool {
+    matches!(message.message.role, Role::System | Role::Developer) && matches!(message.parts, Parts::Text(_))
 }
 
 impl Serialize for Request<'_> {
@@ -111,8 +111,8 @@ enum Block<'a> {
     },
 }
 
-fn add_items<'a>(said: Said<'a>, ask: &Ask<'_>, items: &mut Vec<Item<'a>>) -> Result<()> {
-    let Said { message, parts } = said;
+fn add_items<'a>(message: MessageParts<'a>, ask: &Ask<'_>, items: &mut Vec<Item<'a>>) -> Result<()> {
+    let MessageParts { message, parts } = message;
     let role = match message.role {
         Role::Developer if !ask.target.provider.quirks.developer => Role::System,
         role => role,
@@ -150,7 +150,9 @@ fn block<'a>(part: Part<'a>, role: Role, ask: &Ask<'_>) -> Result<Block<'a>> {
     match part {
         Part::Text(text) if role == Role::Assistant => Ok(Block::OutputText { text }),
         Part::Text(text) => Ok(Block::InputText { text }),
-        Part::Media(media) => or_told_of(media_block(&media, ask), media.kind, role, |text| Block::InputText { text }),
+        Part::Media(media) => {
+            or_placeholder(media_block(&media, ask), media.kind, role, |text| Block::InputText { text })
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::spec::schema::PropertyKind;
 
 /// A message, with its content split into parts.
-pub(super) struct Said<'a> {
+pub(super) struct MessageParts<'a> {
     pub(super) message: &'a Message,
     pub(super) parts: Parts<'a>,
 }
@@ -29,8 +29,8 @@ pub(super) enum Part<'a> {
 ///
 /// # Errors
 /// Returns an error if an input cannot be used as its declared kind.
-pub(super) fn said(messages: &[Message]) -> Result<Vec<Said<'_>>> {
-    messages.iter().map(|message| Ok(Said { message, parts: parts(message)? })).collect()
+pub(super) fn split_messages(messages: &[Message]) -> Result<Vec<MessageParts<'_>>> {
+    messages.iter().map(|message| Ok(MessageParts { message, parts: parts(message)? })).collect()
 }
 
 /// Splits the content of a message into parts where necessary.
@@ -59,9 +59,14 @@ pub(super) fn parts(message: &Message) -> Result<Parts<'_>> {
 ///
 /// Nobody can fix what a tool returned. Without the placeholder, media that the protocol cannot carry, or that is not
 /// what it claims to be, would end the turn.
-pub(super) fn or_told_of<B>(block: Result<B>, kind: PropertyKind, role: Role, say: fn(&'static str) -> B) -> Result<B> {
+pub(super) fn or_placeholder<B>(
+    block: Result<B>,
+    kind: PropertyKind,
+    role: Role,
+    text_block: fn(&'static str) -> B,
+) -> Result<B> {
     match block {
-        Err(_) if role == Role::Tool => Ok(say(match kind {
+        Err(_) if role == Role::Tool => Ok(text_block(match kind {
             PropertyKind::Image => "[an image that cannot be shown]",
             PropertyKind::Audio => "[audio that cannot be played]",
             _ => "[a file that cannot be read]",

@@ -41,7 +41,7 @@ impl<'a> ObjectSchema<'a> {
     fn write<M: SerializeMap>(self, map: &mut M) -> Result<(), M::Error> {
         map.serialize_entry("properties", &Properties(self))?;
         if self.strict || self.required().next().is_some() {
-            map.serialize_entry("required", &Listed(|| self.required()))?;
+            map.serialize_entry("required", &Sequence(|| self.required()))?;
         }
         if self.strict {
             map.serialize_entry("additionalProperties", &false)?;
@@ -106,7 +106,7 @@ impl Serialize for PropertySchema<'_> {
         }
         if let Some(values) = &property.enum_values {
             let null = is_nullable && !values.contains(&Json::Null);
-            map.serialize_entry("enum", &Listed(|| values.iter().chain(null.then_some(&Json::Null))))?;
+            map.serialize_entry("enum", &Sequence(|| values.iter().chain(null.then_some(&Json::Null))))?;
         }
         if let Some(items) = property.items.as_deref() {
             map.serialize_entry("items", &PropertySchema { property: items, strict, is_nullable: false })?;
@@ -129,9 +129,9 @@ const fn json_type(kind: PropertyKind) -> &'static str {
 }
 
 /// A list that is serialized from an iterator, without collecting it first.
-struct Listed<F>(F);
+struct Sequence<F>(F);
 
-impl<F: Fn() -> I, I: Iterator<Item: Serialize>> Serialize for Listed<F> {
+impl<F: Fn() -> I, I: Iterator<Item: Serialize>> Serialize for Sequence<F> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut list = serializer.serialize_seq(None)?;
         for item in (self.0)() {

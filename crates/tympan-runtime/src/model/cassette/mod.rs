@@ -5,7 +5,7 @@
 //! before anything is written to disk.
 
 mod difference;
-mod pieces;
+mod stream_redaction;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -124,7 +124,7 @@ impl Recorded {
             Content::Chunks(chunks) => {
                 let joined = chunks.concat();
                 let scrubbed = scrub(Json::String(joined.clone()));
-                let scrubbed = pieces::scrub(scrubbed.as_str().unwrap_or_default(), scrub);
+                let scrubbed = stream_redaction::scrub(scrubbed.as_str().unwrap_or_default(), scrub);
                 Content::Chunks(if scrubbed == joined { chunks } else { vec![scrubbed] })
             }
         };

@@ -18,7 +18,7 @@ use crate::tool::mcp::connections::changed;
 use crate::tool::mcp::content;
 use crate::tool::mcp::declaration::{Approval, Target};
 use crate::tool::mcp::http;
-use crate::tool::mcp::list::{Listed, details, unavailable};
+use crate::tool::mcp::list::{ListedTool, details, unavailable};
 use crate::tool::mcp::session::{Session, reason};
 use crate::tool::{Invocation, Tool, ToolError, ToolOutput};
 
@@ -35,7 +35,7 @@ pub(super) struct McpTool {
     /// The server's name for the tool.
     pub(super) name: String,
     /// The tool's description as it was shown to the model.
-    pub(super) shown: Listed,
+    pub(super) shown: ListedTool,
     pub(super) approval: Arc<Approval>,
     pub(super) is_idempotent: bool,
 }
@@ -59,7 +59,7 @@ impl Tool for McpTool {
 /// Why a call failed.
 enum Failure {
     /// The server reported an error.
-    Said(ToolError),
+    Reported(ToolError),
     /// The session can no longer be used.
     Lost {
         /// Whether the server may have started the call.
@@ -78,7 +78,7 @@ impl McpTool {
             let session = connections.session(&self.target, options).await?;
             match self.attempt(&session, invocation).await {
                 Ok(result) => return content::output(result, &session.known),
-                Err(Failure::Said(error)) => return Err(error),
+                Err(Failure::Reported(error)) => return Err(error),
                 Err(Failure::Lost { may_have_begun, why }) => {
                     connections.forget(&self.target, &session).await;
                     let may_repeat = !may_have_begun || self.is_idempotent;
@@ -101,10 +101,10 @@ impl McpTool {
         let mut waiting = Waiting(Some(sent.map_err(|error| lost(false, &error))?));
         match waiting.answer().await {
             Ok(ServerResult::CallToolResult(result)) => Ok(result),
-            Ok(_) => Err(Failure::Said("the MCP server returned an unexpected response".into())),
+            Ok(_) => Err(Failure::Reported("the MCP server returned an unexpected response".into())),
             Err(ServiceError::McpError(error)) => {
                 let message = session.known.known_text(error.message.into_owned());
-                Err(Failure::Said(format!("{} (error {})", shown(&message), error.code.0).into()))
+                Err(Failure::Reported(format!("{} (error {})", shown(&message), error.code.0).into()))
             }
             Err(error @ ServiceError::TransportSend(_)) => Err(lost(may_have_begun(&error), &error)),
             Err(error) => Err(lost(true, &error)),
@@ -119,7 +119,7 @@ impl McpTool {
             Some(_) => "the MCP server changed the description of the tool",
             None => "the MCP server no longer offers the tool",
         };
-        Err(Failure::Said(changed(format_args!("{refused}, so it was not called")).into()))
+        Err(Failure::Reported(changed(format_args!("{refused}, so it was not called")).into()))
     }
 
     fn request(&self, invocation: &Invocation) -> ClientRequest {

@@ -21,11 +21,11 @@ const MAX_NAMES: usize = 20;
 
 /// The tools of a server, by name.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct ToolList(BTreeMap<String, Listed>);
+pub(super) struct ToolList(BTreeMap<String, ListedTool>);
 
 /// A tool, as its server describes it.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Listed {
+pub(super) struct ListedTool {
     pub(super) description: Option<String>,
     /// The JSON Schema of the arguments.
     pub(super) schema: JsonMap,
@@ -45,7 +45,7 @@ impl ToolList {
         let mut bytes = 0;
         for tool in tools {
             let hints = tool.annotations.unwrap_or_default();
-            let listed = Listed {
+            let listed = ListedTool {
                 canonical: canonical(&tool.name, tool.description.as_deref(), &tool.input_schema),
                 description: tool.description.map(Into::into),
                 schema: std::sync::Arc::unwrap_or_clone(tool.input_schema),
@@ -93,12 +93,12 @@ impl ToolList {
     }
 
     /// Returns all tools, in the order of their names.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&String, &Listed)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&String, &ListedTool)> {
         self.0.iter()
     }
 
     /// Returns the tool with this name.
-    pub(super) fn get(&self, name: &str) -> Option<&Listed> {
+    pub(super) fn get(&self, name: &str) -> Option<&ListedTool> {
         self.0.get(name)
     }
 
@@ -123,7 +123,7 @@ impl ToolList {
     }
 }
 
-impl Listed {
+impl ListedTool {
     /// Returns whether a model would be shown something different.
     pub(super) fn shows_other_than(&self, other: &Self) -> bool {
         self.canonical != other.canonical

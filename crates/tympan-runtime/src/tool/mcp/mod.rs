@@ -32,7 +32,7 @@ pub use server::McpServer;
 
 use call::McpTool;
 use declaration::Declaration;
-use list::Listed;
+use list::ListedTool;
 
 /// The maximum length of names that providers accept, in characters.
 const MAX_NAME: usize = 64;
@@ -110,7 +110,7 @@ pub(super) async fn open(opening: Opening<'_>) -> Result<Vec<OpenTool>> {
 }
 
 /// Builds the function that is described to the model.
-fn function(prefix: &str, name: &str, listed: &Listed) -> Result<Function> {
+fn function(prefix: &str, name: &str, listed: &ListedTool) -> Result<Function> {
     let full = format!("{prefix}{name}");
     let is_allowed = |char: char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-');
     if full.is_empty() || full.len() > MAX_NAME || !full.chars().all(is_allowed) {

@@ -76,8 +76,8 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Watched<T> {
         loop {
             // Detect changes here, so that they are known before the next response is processed.
             match self.transport.receive().await? {
-                ServerJsonRpcMessage::Notification(told) => {
-                    if matches!(told.notification, ServerNotification::ToolListChangedNotification(_)) {
+                ServerJsonRpcMessage::Notification(message) => {
+                    if matches!(message.notification, ServerNotification::ToolListChangedNotification(_)) {
                         self.is_stale.store(true, Ordering::Release);
                     }
                 }

@@ -53,14 +53,14 @@ pub(super) struct Document<'d> {
 }
 
 /// An operation as it appears in the document.
-pub(super) struct Written<'d> {
+pub(super) struct DocumentOperation<'d> {
     pub(super) path: &'d str,
     pub(super) method: &'static str,
     pub(super) item: &'d Json,
     pub(super) operation: &'d Json,
 }
 
-impl Written<'_> {
+impl DocumentOperation<'_> {
     /// Returns the `operationId`, if any.
     pub(super) fn id(&self) -> Option<&str> {
         text_of(self.operation, "operationId").filter(|id| !id.is_empty())
@@ -87,14 +87,14 @@ impl<'d> Document<'d> {
     }
 
     /// Returns all operations, in the order of the document.
-    pub(super) fn operations(self) -> impl Iterator<Item = Written<'d>> {
+    pub(super) fn operations(self) -> impl Iterator<Item = DocumentOperation<'d>> {
         let paths = self.root.get("paths").and_then(Json::as_object);
         paths.into_iter().flatten().filter(|(path, _)| path.starts_with('/')).flat_map(move |(path, item)| {
             // A path with an unresolvable reference has no operations.
             let item = self.resolve(item).unwrap_or(item);
             item.as_object().into_iter().flatten().filter_map(move |(key, operation)| {
                 let method = METHODS.into_iter().find(|method| *method == key)?;
-                operation.is_object().then_some(Written { path, method, item, operation })
+                operation.is_object().then_some(DocumentOperation { path, method, item, operation })
             })
         })
     }

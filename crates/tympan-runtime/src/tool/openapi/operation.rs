@@ -16,7 +16,7 @@ use url::Url;
 
 use crate::net::client::shown;
 use crate::tool::openapi::Reason;
-use crate::tool::openapi::document::{Document, Written, is_true, text_of};
+use crate::tool::openapi::document::{Document, DocumentOperation, is_true, text_of};
 use crate::tool::openapi::request::{MAX_ADDRESS, is_reserved, is_straight};
 use crate::tool::openapi::schema::{Bounds, Schemas, bounded_text, described};
 use crate::tool::openapi::security::{self, KeyPlace, Security, is_token};
@@ -54,7 +54,7 @@ pub(super) struct Operation {
     pub(super) function: Function,
     pub(super) method: Method,
     pub(super) base: Url,
-    pub(super) path: Vec<Piece>,
+    pub(super) path: Vec<PathPart>,
     pub(super) parameters: Vec<Parameter>,
     pub(super) body: Option<Body>,
     pub(super) security: Security,
@@ -62,7 +62,7 @@ pub(super) struct Operation {
 
 /// A piece of a path.
 #[derive(Clone, Debug)]
-pub(super) enum Piece {
+pub(super) enum PathPart {
     /// Percent-encoded text.
     Text(String),
     /// A parameter, by its index.
@@ -124,7 +124,7 @@ pub(super) enum Body {
 /// Returns the reason if the operation is not supported.
 pub(super) fn read(
     document: Document<'_>,
-    written: &Written<'_>,
+    written: &DocumentOperation<'_>,
     name: String,
     base: &Url,
     bounds: &mut Bounds,
@@ -194,7 +194,7 @@ pub(super) fn numbered(name: &str, number: usize) -> String {
     begin + &end
 }
 
-fn description(written: &Written<'_>) -> String {
+fn description(written: &DocumentOperation<'_>) -> String {
     let mut texts: Vec<&str> = ["summary", "description"]
         .into_iter()
         .filter_map(|key| text_of(written.operation, key))
@@ -212,7 +212,7 @@ fn description(written: &Written<'_>) -> String {
 
 fn read_parameters<'d>(
     document: Document<'d>,
-    written: &Written<'d>,
+    written: &DocumentOperation<'d>,
     security: &Security,
     schemas: &mut Schemas<'d, '_>,
     arguments: &mut Arguments,
@@ -264,7 +264,7 @@ fn too_many_parameters() -> Reason {
 
 /// Returns whether a model may set a parameter. Parameters that control the HTTP request or carry credentials are not
 /// settable, and neither are path parameters that do not appear in the path.
-fn is_settable(location: Location, name: &str, written: &Written<'_>, security: &Security) -> bool {
+fn is_settable(location: Location, name: &str, written: &DocumentOperation<'_>, security: &Security) -> bool {
     match (location, &security.place) {
         (Location::Path, _) => written.path.contains(&format!("{{{name}}}")),
         (Location::Query, Some(KeyPlace::Query(key))) => key != name,
@@ -349,8 +349,8 @@ fn form_styles(media: &Json) -> Vec<(String, Style, bool)> {
     encodings.into_iter().flatten().filter_map(read).collect()
 }
 
-fn read_path(path: &str, parameters: &[Parameter]) -> Result<Vec<Piece>, Reason> {
-    let text = |text: &str| Piece::Text(utf8_percent_encode(text, NOT_IN_PATHS).to_string());
+fn read_path(path: &str, parameters: &[Parameter]) -> Result<Vec<PathPart>, Reason> {
+    let text = |text: &str| PathPart::Text(utf8_percent_encode(text, NOT_IN_PATHS).to_string());
     let mut pieces = Vec::new();
     let mut rest = path;
     while let Some((before, after)) = rest.split_once('{') {
@@ -358,10 +358,11 @@ fn read_path(path: &str, parameters: &[Parameter]) -> Result<Vec<Piece>, Reason>
         let of_path = |parameter: &Parameter| parameter.location == Location::Path && parameter.name == name;
         let index = parameters.iter().position(of_path);
         let index = index.ok_or_else(|| format!("undeclared path parameter `{}`", shown(name)))?;
-        pieces.extend([text(before), Piece::Parameter(index)]);
+        pieces.extend([text(before), PathPart::Parameter(index)]);
         rest = after;
     }
     pieces.push(text(rest));
-    let example: String = pieces.iter().map(|piece| if let Piece::Text(text) = piece { text } else { "x" }).collect();
+    let example: String =
+        pieces.iter().map(|piece| if let PathPart::Text(text) = piece { text } else { "x" }).collect();
     if is_straight(&example) { Ok(pieces) } else { Err("the path contains `.` or `..` segments".to_owned()) }
 }

@@ -8,7 +8,7 @@ use url::Url;
 
 use crate::net::client::shown;
 use crate::tool::openapi::Reason;
-use crate::tool::openapi::operation::{BODY, Body, Location, Operation, Parameter, Piece};
+use crate::tool::openapi::operation::{BODY, Body, Location, Operation, Parameter, PathPart};
 use crate::tool::openapi::security::KeyPlace;
 use crate::tool::openapi::serialize::{Pair, Style, encode, joined, one, pairs};
 
@@ -118,8 +118,8 @@ impl Operation {
         let mut path = String::new();
         for piece in &self.path {
             match piece {
-                Piece::Text(text) => path.push_str(text),
-                Piece::Parameter(index) => {
+                PathPart::Text(text) => path.push_str(text),
+                PathPart::Parameter(index) => {
                     let Some(parameter) = self.parameters.get(*index) else { continue };
                     path.push_str(&path_value(parameter, arguments.get(&parameter.argument)).map_err(|reason| {
                         Error::new(Kind::InvalidRequest, format_args!("`{}`: {reason}", shown(&parameter.argument)))

@@ -218,7 +218,7 @@ impl<'d, 'b> Schemas<'d, 'b> {
     /// Returns whether there is room for a value, and if so, consumes it.
     fn has_room(&mut self, value: &Json) -> bool {
         let mut left = self.left;
-        let has_room = fits(value, &mut left);
+        let has_room = has_room_for(value, &mut left);
         let size = self.left - left;
         self.look_at(size);
         if has_room {
@@ -277,11 +277,12 @@ pub(super) fn bounded_text(text: &str, most: usize) -> String {
 }
 
 /// Returns whether a value fits into the remaining room, and consumes it. Visits no more of the value than fits.
-fn fits(value: &Json, left: &mut usize) -> bool {
+fn has_room_for(value: &Json, left: &mut usize) -> bool {
     match value {
-        Json::Array(items) => take(left, 1) && items.iter().all(|item| fits(item, left)),
+        Json::Array(items) => take(left, 1) && items.iter().all(|item| has_room_for(item, left)),
         Json::Object(map) => {
-            let member = |(key, value): (&String, &Json)| take(left, key.len() / TEXT_BYTES) && fits(value, left);
+            let member =
+                |(key, value): (&String, &Json)| take(left, key.len() / TEXT_BYTES) && has_room_for(value, left);
             map.iter().all(member) && take(left, 1)
         }
         Json::String(text) => take(left, 1 + text.len() / TEXT_BYTES),

@@ -9,7 +9,7 @@ use url::Url;
 
 use crate::net::client::shown;
 use crate::tool::openapi::Reason;
-use crate::tool::openapi::document::{Document, Written, unusable};
+use crate::tool::openapi::document::{Document, DocumentOperation, unusable};
 use crate::tool::openapi::operation::{self, Operation, numbered, safe_name};
 use crate::tool::openapi::request::ServiceRequest;
 use crate::tool::openapi::schema::Bounds;
@@ -86,7 +86,12 @@ impl Service {
         Ok(service)
     }
 
-    fn add(&mut self, written: &Written<'_>, read: Result<Operation, Reason>, options: &ServiceOptions) -> Result<()> {
+    fn add(
+        &mut self,
+        written: &DocumentOperation<'_>,
+        read: Result<Operation, Reason>,
+        options: &ServiceOptions,
+    ) -> Result<()> {
         match read {
             Ok(operation) => self.operations.push(operation),
             Err(reason) if options.operations.is_some() => {
@@ -140,7 +145,7 @@ impl Service {
 
 /// Returns a unique name for the function of an operation. `names` maps each name in use to the next number to append
 /// to it.
-fn free_name(written: &Written<'_>, prefix: &str, names: &mut HashMap<String, usize>) -> String {
+fn free_name(written: &DocumentOperation<'_>, prefix: &str, names: &mut HashMap<String, usize>) -> String {
     let own = written.id().map(|id| beginning(id).to_owned()).unwrap_or_else(|| {
         let path = beginning(written.path).replace(['{', '}'], "");
         let words = path.split('/').filter(|word| !word.is_empty());
@@ -177,7 +182,7 @@ impl<'o> Choice<'o> {
         Self { wanted, in_order, found: HashSet::new(), name: &options.name }
     }
 
-    fn takes(&mut self, written: &Written<'_>, name: &str) -> bool {
+    fn takes(&mut self, written: &DocumentOperation<'_>, name: &str) -> bool {
         let Some(wanted) = &self.wanted else { return true };
         let label = written.label();
         let names = [Some(name), Some(&label), written.id()];

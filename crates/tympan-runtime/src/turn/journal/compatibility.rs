@@ -12,7 +12,7 @@ use tympan_core::{ContentPart, Error, Kind, Message, Prompt, Result};
 ///
 /// Limits on rounds, tokens, cost and time are not included, so they can be raised for the rest of a turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Fits {
+pub(crate) struct Fingerprint {
     /// The hash of the prompt's definition.
     prompt: String,
     /// The hash of the initial messages.
@@ -23,7 +23,7 @@ pub(crate) struct Fits {
     options: Json,
 }
 
-impl Fits {
+impl Fingerprint {
     pub(crate) fn new(prompt: &Prompt, messages: &[Message], options: &TurnOptions) -> Self {
         let tools = options.tools.iter().map(|tool| json!([tool.function.name, tool.function.parameters]));
         let guardrails = options.guardrails;

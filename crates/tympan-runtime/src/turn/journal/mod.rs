@@ -23,8 +23,8 @@ use tympan_core::{Error, Kind, Result};
 
 pub use record::Header;
 
-pub(crate) use compatibility::{Fits, mismatch};
-pub(crate) use record::{Record, Started, parsed};
+pub(crate) use compatibility::{Fingerprint, mismatch};
+pub(crate) use record::{Record, StartedTool, parsed};
 
 /// The maximum size of a journal, in bytes. Resuming a turn reads all of it.
 const MAX_BYTES: u64 = 128 << 20;

@@ -7,11 +7,11 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use tympan_core::secret::url::redacted_url;
-use tympan_core::turn::Fed;
+use tympan_core::turn::InputEvent;
 use tympan_core::{Inputs, Result};
 
 use crate::model::run::RunOptions;
-use crate::turn::journal::compatibility::Fits;
+use crate::turn::journal::compatibility::Fingerprint;
 use crate::turn::journal::damaged;
 
 /// The header of a journal, which is its first record.
@@ -37,7 +37,8 @@ pub struct Header {
     /// The steering messages from before the turn began.
     pub(crate) steering: Vec<String>,
     /// The values that must be the same when the turn is resumed.
-    pub(crate) fits: Fits,
+    #[serde(rename = "fits")]
+    pub(crate) fingerprint: Fingerprint,
     /// Custom data from the host.
     pub host: Json,
 }
@@ -79,18 +80,20 @@ impl Header {
 /// Any record but the first. The event is owned when reading and borrowed when writing.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "snake_case")]
-pub(crate) enum Record<F = Fed> {
+pub(crate) enum Record<E = InputEvent> {
     /// The turn received an event.
-    Told {
+    #[serde(rename = "told")]
+    Event {
         /// How long the turn had been running, in milliseconds.
         at: u64,
         /// The event.
-        what: F,
+        #[serde(rename = "what")]
+        event: E,
     },
     /// Tools were about to run.
     Started {
         /// The tools.
-        tools: Vec<Started>,
+        tools: Vec<StartedTool>,
     },
     /// The turn was resumed while model calls were failing. The failures before this record do not count.
     CalledAgain,
@@ -100,7 +103,7 @@ impl Record {
     /// Returns how long the turn had been running.
     pub(crate) fn time(&self) -> Option<Duration> {
         match self {
-            Self::Told { at, .. } => Some(Duration::from_millis(*at)),
+            Self::Event { at, .. } => Some(Duration::from_millis(*at)),
             _ => None,
         }
     }
@@ -108,7 +111,7 @@ impl Record {
 
 /// A tool that was about to run.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(crate) struct Started {
+pub(crate) struct StartedTool {
     pub(crate) round: u32,
     pub(crate) index: usize,
     pub(crate) name: String,

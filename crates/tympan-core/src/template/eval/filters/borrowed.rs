@@ -179,5 +179,5 @@ fn convert(value: &Value<'_>, depth: u16) -> Result<MjValue> {
 }
 
 fn convert_given(given: InputRef<'_>, depth: u16) -> Result<MjValue> {
-    convert(&Value::given(given, Origin::default()), depth)
+    convert(&Value::from_input(given, Origin::default()), depth)
 }

@@ -5,10 +5,10 @@
 //! origins.
 
 mod borrowed;
-mod cut;
 mod list;
 mod number;
 mod params;
+mod slice;
 mod sort;
 pub(crate) mod text;
 

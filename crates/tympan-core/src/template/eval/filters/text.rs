@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use crate::error::Result;
 use crate::template::eval::Eval;
-use crate::template::eval::filters::cut::{self, Cutter};
 use crate::template::eval::filters::params::{Params, as_count};
+use crate::template::eval::filters::slice::{self, PieceCursor};
 use crate::template::value::print;
 use crate::template::value::{ListKind, Repr, Value, ValueKind};
 use crate::text::traced::TracedText;
@@ -177,11 +177,11 @@ pub(crate) fn trim<'a>(
     }
     let origin = chars.map(Value::whole_origin).unwrap_or_default();
     let is_blank = |chars: &Value<'_>| chars.as_str().is_some_and(|chars| chars.trim().is_empty());
-    if !chars.is_none_or(is_blank) && !cut::delicate(value, eval.notable()).is_empty() {
+    if !chars.is_none_or(is_blank) && !slice::delicate(value, eval.notable()).is_empty() {
         return Ok(Value::string(rest, value.whole_origin() | origin));
     }
-    let range = cut::protect(value, range, (start, end), eval.notable());
-    Ok(cut::slice(value, range).also(origin))
+    let range = slice::protect(value, range, (start, end), eval.notable());
+    Ok(slice::slice(value, range).also(origin))
 }
 
 /// Returns the range of a part in its text.
@@ -210,7 +210,7 @@ fn parts<'a, I: Iterator<Item = Range<usize>>>(
         _ => eval.budget.make_list(count.saturating_mul(2))?,
     }
     let ranges: Vec<_> = ranges().collect();
-    Ok(Value::list(cut::parts(value, &ranges, one_char_ends), ListKind::List, value.whole_origin()))
+    Ok(Value::list(slice::parts(value, &ranges, one_char_ends), ListKind::List, value.whole_origin()))
 }
 
 /// Returns the lines of a text, with or without their line ends.
@@ -246,23 +246,23 @@ pub(crate) fn replace<'a>(
     let bytes = text.len().saturating_add(count.saturating_mul(new.len()));
     let pieces = value.pieces().saturating_add(count.saturating_mul(put_in.pieces().saturating_add(2)));
     eval.budget.make_text(bytes, pieces)?;
-    let authored = cut::author_pieces(value, eval.notable());
+    let authored = slice::author_pieces(value, eval.notable());
     if !authored.is_empty() && (limit.is_some() || pattern.is_empty()) {
         return Ok(Value::string(text.replacen(pattern, new, most), whole | decided | to.whole_origin()));
     }
     let mut out = TracedText::with_capacity(bytes, pieces);
-    let mut cutter = Cutter::new(value);
+    let mut cursor = PieceCursor::new(value);
     for (range, is_author) in regions(text.len(), &authored) {
         let put_in = if is_author { to } else { &put_in };
         let start = range.start;
         for (at, _) in text[range].match_indices(pattern).take(most) {
-            cutter.copy_to(start + at, &mut out);
-            let cut = cutter.skip_to(start + at + pattern.len());
+            cursor.copy_to(start + at, &mut out);
+            let cut = cursor.skip_to(start + at + pattern.len());
             out.mark(cut);
             put_in.push_pieces(&mut out);
         }
     }
-    cutter.copy_to(text.len(), &mut out);
+    cursor.copy_to(text.len(), &mut out);
     if out.as_str().is_empty() {
         return Ok(Value::new(Repr::Str(""), whole | decided | to.whole_origin()));
     }
@@ -329,14 +329,14 @@ fn indent<'a>(eval: &mut Eval<'a>, value: &Value<'a>, params: &mut Params<'_, 'a
     let text = value.as_str().unwrap_or_default();
     let stripped = text.strip_suffix('\n').unwrap_or(text);
     let stripped = stripped.strip_suffix('\r').unwrap_or(stripped);
-    let kept = cut::protect(value, 0..stripped.len(), (false, true), eval.notable());
+    let kept = slice::protect(value, 0..stripped.len(), (false, true), eval.notable());
     let text = &text[..kept.end];
     let lines = memchr::memchr_iter(b'\n', text.as_bytes()).count() + 1;
     let pieces = value.pieces().saturating_add(lines.saturating_mul(2));
     eval.budget.make_text(width.saturating_mul(lines).saturating_add(text.len()), pieces)?;
     let spaces = " ".repeat(width);
     let mut out = TracedText::with_capacity(text.len() + width * lines, pieces);
-    let mut cutter = Cutter::new(value);
+    let mut cursor = PieceCursor::new(value);
     let mut start = 0;
     for (number, line) in text.split('\n').enumerate() {
         let is_last = start + line.len() >= text.len();
@@ -346,10 +346,10 @@ fn indent<'a>(eval: &mut Eval<'a>, value: &Value<'a>, params: &mut Params<'_, 'a
             out.push(&spaces, width_origin);
         }
         let end = if is_last { text.len() } else { start + line.len() + 1 };
-        cutter.copy_to(end, &mut out);
+        cursor.copy_to(end, &mut out);
         start = end;
     }
-    out.mark(cutter.rest());
+    out.mark(cursor.rest());
     Ok(Value::text(out))
 }
 

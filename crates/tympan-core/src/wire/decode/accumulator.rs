@@ -9,7 +9,7 @@ use crate::wire::response::{Answer, Delta, FinishReason, Output, Response, Usage
 
 /// The parts of a response that have arrived so far.
 #[derive(Debug)]
-pub(super) struct Gathered {
+pub(super) struct ResponseAccumulator {
     id: Option<String>,
     model: Option<String>,
     pub(super) text: String,
@@ -21,7 +21,7 @@ pub(super) struct Gathered {
     pub(super) is_done: bool,
 }
 
-impl Gathered {
+impl ResponseAccumulator {
     /// Creates an empty state.
     pub(super) fn new(max_tool_calls: usize) -> Self {
         Self {
@@ -38,9 +38,9 @@ impl Gathered {
 
     /// Records the response's ID and model from the first event that has them.
     pub(super) fn identify(&mut self, id: &Option<Text<'_>>, model: &Option<Text<'_>>) {
-        for (known, said) in [(&mut self.id, text(id)), (&mut self.model, text(model))] {
-            if known.is_none() && !said.is_empty() {
-                *known = Some(said.to_owned());
+        for (known, value) in [(&mut self.id, text(id)), (&mut self.model, text(model))] {
+            if known.is_none() && !value.is_empty() {
+                *known = Some(value.to_owned());
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Cutting text while keeping track of who wrote the removed parts.
+//! Slices of text that keep track of who wrote the removed parts.
 //!
 //! A removed piece leaves a mark: a zero-length piece at its position. Otherwise the author's text on both sides of it
 //! could become one line, depending on the value of an input.
@@ -6,13 +6,13 @@
 use std::ops::Range;
 
 use crate::template::Notable;
-use crate::template::touch;
+use crate::template::influence;
 use crate::template::value::{Repr, Value};
 use crate::text::origin::Origin;
 use crate::text::traced::{Piece, TracedText};
 
 /// Goes through the pieces of a text once, from start to end.
-pub(super) struct Cutter<'v> {
+pub(super) struct PieceCursor<'v> {
     text: &'v str,
     pieces: &'v [Piece],
     /// The only piece of a text that has no list of pieces.
@@ -22,7 +22,7 @@ pub(super) struct Cutter<'v> {
     at: usize,
 }
 
-impl<'v> Cutter<'v> {
+impl<'v> PieceCursor<'v> {
     pub(super) fn new(value: &'v Value<'_>) -> Self {
         let text = value.as_str().unwrap_or_default();
         let pieces = match &value.repr {
@@ -93,12 +93,12 @@ pub(super) fn slice<'a>(value: &Value<'a>, range: Range<usize>) -> Value<'a> {
         Repr::Str(text) => Value::new(Repr::Str(&text[range]), value.origin),
         Repr::Text(_) if range.is_empty() => Value::new(Repr::Str(""), value.whole_origin()),
         Repr::Text(text) => {
-            let mut cutter = Cutter::new(value);
+            let mut cursor = PieceCursor::new(value);
             let mut traced = TracedText::default();
-            let before = cutter.skip_to(range.start);
+            let before = cursor.skip_to(range.start);
             traced.mark(before);
-            cutter.copy_to(range.end, &mut traced);
-            traced.mark(cutter.rest());
+            cursor.copy_to(range.end, &mut traced);
+            traced.mark(cursor.rest());
             if text.safe { Value::safe_text(traced) } else { Value::text(traced) }
         }
         _ => value.clone(),
@@ -113,19 +113,19 @@ pub(super) fn parts<'a>(value: &Value<'a>, ranges: &[Range<usize>], one_char_end
         return ranges.iter().map(|range| slice(value, range.clone())).collect();
     };
     let all = text.traced.as_str();
-    let mut cutter = Cutter::new(value);
+    let mut cursor = PieceCursor::new(value);
     let mut before = Origin::default();
     let mut parts = Vec::with_capacity(ranges.len());
     for (index, range) in ranges.iter().enumerate() {
-        before |= cutter.skip_to(range.start);
+        before |= cursor.skip_to(range.start);
         let mut traced = TracedText::default();
         traced.mark(before);
-        cutter.copy_to(range.end, &mut traced);
+        cursor.copy_to(range.end, &mut traced);
         before |= traced.origin();
         // Text after the last separator would be a part of its own, so only that separator follows the last part.
         let next = ranges.get(index + 1).map_or(all.len(), |next| next.start);
         let first_char = all[range.end..next].chars().next().map_or(0, char::len_utf8);
-        let ended_by = cutter.skip_to(if one_char_ends { range.end + first_char } else { next });
+        let ended_by = cursor.skip_to(if one_char_ends { range.end + first_char } else { next });
         before |= ended_by;
         traced.mark(ended_by);
         parts.push(if text.safe { Value::safe_text(traced) } else { Value::text(traced) });
@@ -142,7 +142,9 @@ pub(super) fn is_mixed(value: &Value<'_>) -> bool {
 /// must not change these lines.
 pub(super) fn delicate(value: &Value<'_>, notable: Option<Notable>) -> Vec<Range<usize>> {
     match (&value.repr, notable) {
-        (Repr::Text(text), Some(notable)) if is_mixed(value) => touch::with_lines(&text.traced, notable).collect(),
+        (Repr::Text(text), Some(notable)) if is_mixed(value) => {
+            influence::author_lines(&text.traced, notable).collect()
+        }
         _ => Vec::new(),
     }
 }

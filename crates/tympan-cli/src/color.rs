@@ -1,4 +1,4 @@
-//! Colours that show the origin of text.
+//! Colors that show the origin of text.
 
 use std::ops::Range;
 
@@ -40,7 +40,7 @@ impl Writer {
     }
 }
 
-/// Returns the legend that explains the colours.
+/// Returns the legend that explains the colors.
 pub(crate) fn legend() -> String {
     let (trusted, untrusted) = (Writer::Trusted.style(), Writer::Untrusted.style());
     format!("author  {trusted}trusted input{trusted:#}  {untrusted}untrusted input{untrusted:#}\n")
@@ -49,14 +49,14 @@ pub(crate) fn legend() -> String {
 /// The style of headings that Tympan prints around text.
 pub(crate) const HEADING: Style = Style::new().bold();
 
-/// Appends text to `out`, escaped and coloured as standard output requires.
+/// Appends text to `out`, escaped and colored as standard output requires.
 pub(crate) fn paint(out: &mut String, text: &str, writer: Writer, looks: Looks) {
     if !looks.is_seen {
         out.push_str(text);
         return;
     }
-    let style = if looks.colours { writer.style() } else { Style::new() };
-    let escaped = if looks.colours { style.invert() } else { style };
+    let style = if looks.colors { writer.style() } else { Style::new() };
+    let escaped = if looks.colors { style.invert() } else { style };
     for line in text.split_inclusive('\n') {
         // Close the style before the end of the line, so that it does not affect what follows.
         let (line, newline) = line.strip_suffix('\n').map_or((line, ""), |line| (line, "\n"));
@@ -99,9 +99,9 @@ pub(crate) fn parts<'r>(
 mod tests {
     use super::*;
 
-    fn painted(text: &str, writer: Writer, colours: bool, is_seen: bool) -> String {
+    fn painted(text: &str, writer: Writer, colors: bool, is_seen: bool) -> String {
         let mut out = String::new();
-        paint(&mut out, text, writer, Looks { colours, is_seen });
+        paint(&mut out, text, writer, Looks { colors, is_seen });
         out
     }
 
@@ -113,7 +113,7 @@ mod tests {
             assert_eq!(painted(text, writer, false, true), "a\\u{1b}[31mb\nc");
         }
         assert_eq!(painted("a\rb\r\nc\r", Writer::Author, false, true), "a\\rb\nc\\r");
-        let coloured = painted(text, Writer::Untrusted, true, true);
-        assert!(coloured.contains(r"\u{1b}") && !coloured.contains("\u{1b}[31m"), "{coloured:?}");
+        let colored = painted(text, Writer::Untrusted, true, true);
+        assert!(colored.contains(r"\u{1b}") && !colored.contains("\u{1b}[31m"), "{colored:?}");
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use serde::Serialize;
-use tympan_core::turn::{Fed, Next, ToolRun, Turn, TurnEvent};
+use tympan_core::turn::{InputEvent, Next, ToolRun, Turn, TurnEvent};
 use tympan_core::{Error, Inputs, Kind, Prompt, Redactor, Result};
 
 use crate::file::time::UtcTime;
@@ -13,11 +13,13 @@ use crate::host::runtime::{Runtime, system_entropy};
 use crate::model::credentials::Purpose;
 use crate::model::run::RunOptions;
 use crate::net::io;
-use crate::turn::journal::{Fits, Header, Journal, JournalWriter, Record, Started, mismatch, parsed, without_header};
+use crate::turn::journal::{
+    Fingerprint, Header, Journal, JournalWriter, Record, StartedTool, mismatch, parsed, without_header,
+};
 use crate::turn::settings::TurnSettings;
 
 /// The persistence of a turn. Without a journal, nothing is persisted.
-pub(super) struct Kept {
+pub(super) struct Persistence {
     /// The turn's unique ID.
     pub(super) id: String,
     writer: Option<Writer>,
@@ -55,7 +57,7 @@ pub(super) fn redactor(runtime: &Runtime, prompt: &Prompt, run: &RunOptions) -> 
 type Writer = Mutex<Box<dyn JournalWriter>>;
 
 /// An open journal from which to restore a turn.
-pub(super) struct Opened {
+pub(super) struct OpenJournal {
     pub(super) header: Header,
     records: Vec<Record>,
     pub(super) resumed: Resumed,
@@ -72,7 +74,7 @@ pub struct Resumed {
     pub torn_bytes: u64,
 }
 
-impl Opened {
+impl OpenJournal {
     /// Opens a journal for exclusive use.
     pub(super) async fn open(journal: &Journal) -> Result<Self> {
         let store = journal.store();
@@ -86,7 +88,7 @@ impl Opened {
     }
 }
 
-impl Kept {
+impl Persistence {
     fn new(id: String, writer: Option<Box<dyn JournalWriter>>, redactor: Redactor) -> Self {
         let writer = writer.map(Mutex::new);
         let (pending, begun) = (Vec::new(), HashSet::new());
@@ -98,12 +100,12 @@ impl Kept {
         turn: &mut Turn,
         prompt: &Prompt,
         inputs: &Inputs,
-        fits: Option<Fits>,
+        fingerprint: Option<Fingerprint>,
         settings: &TurnSettings,
         redactor: Redactor,
     ) -> Result<Self> {
         let id = format!("{:016x}{:016x}", system_entropy()?, system_entropy()?);
-        let Some((journal, fits)) = settings.journal.as_ref().zip(fits) else {
+        let Some((journal, fingerprint)) = settings.journal.as_ref().zip(fingerprint) else {
             return Ok(Self::new(id, None, redactor));
         };
         let mut header = Header {
@@ -116,7 +118,7 @@ impl Kept {
             api_type: None,
             base_url: None,
             steering: settings.steering.drain(),
-            fits,
+            fingerprint,
             host: journal.host().clone(),
         };
         header.set_run(&settings.run);
@@ -127,28 +129,33 @@ impl Kept {
     }
 
     /// Restores a turn to its previous state.
-    pub(super) fn take_up(turn: &mut Turn, opened: Opened, fits: &Fits, redactor: Redactor) -> Result<Self> {
-        let Opened { header, records, writer, .. } = opened;
-        header.fits.check(fits)?;
-        let mut kept = Self::new(header.turn, Some(writer), redactor);
-        kept.before = records.iter().filter_map(Record::time).max().unwrap_or_default();
+    pub(super) fn restore(
+        turn: &mut Turn,
+        journal: OpenJournal,
+        fingerprint: &Fingerprint,
+        redactor: Redactor,
+    ) -> Result<Self> {
+        let OpenJournal { header, records, writer, .. } = journal;
+        header.fingerprint.check(fingerprint)?;
+        let mut persistence = Self::new(header.turn, Some(writer), redactor);
+        persistence.before = records.iter().filter_map(Record::time).max().unwrap_or_default();
         start(turn, header.steering)?;
         let (records, was_failing) = without_failures(records);
         for record in records {
-            kept.replay(turn, record)?;
+            persistence.replay(turn, record)?;
         }
         if was_failing {
-            kept.add(&Record::<Fed>::CalledAgain)?;
+            persistence.add(&Record::<InputEvent>::CalledAgain)?;
         }
         // Earlier listeners have already received these events. A new listener only needs the final one.
         let is_end = |event: &TurnEvent| matches!(event, TurnEvent::Done { .. } | TurnEvent::Cancelled);
-        kept.end = turn.take_events().pop().filter(is_end);
-        Ok(kept)
+        persistence.end = turn.take_events().pop().filter(is_end);
+        Ok(persistence)
     }
 
     fn replay(&mut self, turn: &mut Turn, record: Record) -> Result<()> {
         match record {
-            Record::Told { what, .. } => turn.feed(what).map_err(|error| match error.kind() {
+            Record::Event { event, .. } => turn.feed(event).map_err(|error| match error.kind() {
                 Kind::NotAsked => {
                     mismatch(format_args!("the turn no longer takes the recorded steps: {}", error.message()))
                 }
@@ -161,7 +168,7 @@ impl Kept {
                         one was started",
                     ));
                 };
-                let is_running = |tool: &Started| {
+                let is_running = |tool: &StartedTool| {
                     runs.iter().any(|run| (run.round, run.index, &run.name) == (tool.round, tool.index, &tool.name))
                 };
                 match tools.iter().all(is_running) {
@@ -200,22 +207,22 @@ impl Kept {
     }
 
     /// Adds a record of the event that the turn is about to receive.
-    pub(super) fn tell(&mut self, what: &Fed) -> Result<()> {
+    pub(super) fn record(&mut self, event: &InputEvent) -> Result<()> {
         let at = u64::try_from(self.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.add(&Record::Told { at, what })
+        self.add(&Record::Event { at, event })
     }
 
     /// Adds a record of the tools that are about to run, except those that had already started.
     pub(super) fn start(&mut self, runs: &[ToolRun]) -> Result<()> {
         let started = |run: &ToolRun| {
             let (round, index, name) = (run.round, run.index, run.name.clone());
-            Started { round, index, name, key: self.key(run) }
+            StartedTool { round, index, name, key: self.key(run) }
         };
         let tools: Vec<_> = runs.iter().filter(|run| !self.is_in_flight(run)).map(started).collect();
-        if tools.is_empty() { Ok(()) } else { self.add(&Record::<Fed>::Started { tools }) }
+        if tools.is_empty() { Ok(()) } else { self.add(&Record::<InputEvent>::Started { tools }) }
     }
 
-    fn add<F: Serialize>(&mut self, record: &Record<F>) -> Result<()> {
+    fn add<E: Serialize>(&mut self, record: &Record<E>) -> Result<()> {
         if self.writer.is_some() {
             let record = serde_json::to_value(record).map_err(unwritable)?;
             self.pending.push(encoded(&self.redactor.known_json(record))?);
@@ -248,7 +255,7 @@ fn start(turn: &mut Turn, steering: Vec<String>) -> Result<()> {
 }
 
 fn is_failure(record: &Record) -> bool {
-    matches!(record, Record::Told { what: Fed::Failed { .. } | Fed::Waited, .. })
+    matches!(record, Record::Event { event: InputEvent::Failed { .. } | InputEvent::Waited, .. })
 }
 
 /// Removes model failures that the turn had not recovered from, so that the call is retried with all its attempts. Also

@@ -12,7 +12,7 @@ use crate::text::origin::Origin;
 use crate::text::traced::TracedText;
 
 /// Marks a value with the inputs that took part in choosing it.
-pub(crate) fn chosen<'a>(value: Value<'a>, by: Origin, notable: Option<Notable>) -> Value<'a> {
+pub(crate) fn mark_choice<'a>(value: Value<'a>, by: Origin, notable: Option<Notable>) -> Value<'a> {
     if by.is_within(value.origin) {
         return value;
     }
@@ -59,7 +59,7 @@ pub(crate) fn has_line(value: &Value<'_>, notable: Notable) -> bool {
 /// Returns the author's pieces of a text that notable lines depend on: a notable line starts in the piece, or the piece
 /// ends a line that started before the text, or it starts a line that may continue after the text. Text right after
 /// another piece does not start a line.
-pub(crate) fn with_lines(traced: &TracedText, notable: Notable) -> impl Iterator<Item = Range<usize>> {
+pub(crate) fn author_lines(traced: &TracedText, notable: Notable) -> impl Iterator<Item = Range<usize>> {
     let last = traced.piece_ends().len().saturating_sub(1);
     // Whether a notable line may have started that continues after the text of an input.
     let mut is_open = false;

@@ -4,19 +4,19 @@
 //! second half in the next. Neither event is valid JSON on its own, so the first half is held back until the second
 //! arrives.
 
-/// The first half of a surrogate pair, as it was escaped: `\ud83d`.
+/// Joins surrogate pairs that are split across events. Holds the first half of a pair, as it was escaped: `\ud83d`.
 #[derive(Debug, Default)]
-pub(super) struct Halves {
+pub(super) struct SurrogateJoiner {
     held: Option<String>,
 }
 
-/// Which half of a surrogate pair an escape is.
-enum Half {
-    First,
-    Second,
+/// Which half of a surrogate pair an escape is: the high one comes first.
+enum Surrogate {
+    High,
+    Low,
 }
 
-impl Halves {
+impl SurrogateJoiner {
     /// Returns the data with split surrogate pairs repaired, or `None` if it contains none.
     pub(super) fn mend(&mut self, data: &str) -> Option<String> {
         let mut mended = String::with_capacity(data.len());
@@ -24,21 +24,22 @@ impl Halves {
         while let Some(at) = rest.find('\\') {
             let (before, escape) = rest.split_at(at);
             mended.push_str(before);
-            let half = half(escape);
-            let is_pair = matches!(half, Some(Half::First)) && matches!(self::half(&escape[6..]), Some(Half::Second));
-            let length = match half {
+            let kind = surrogate(escape);
+            let is_pair =
+                matches!(kind, Some(Surrogate::High)) && matches!(surrogate(&escape[6..]), Some(Surrogate::Low));
+            let length = match kind {
                 _ if is_pair => 12,
                 Some(_) => 6,
                 // A backslash and the character that it escapes, which may be another backslash.
                 None => escape.char_indices().nth(2).map_or(escape.len(), |(end, _)| end),
             };
             let written = &escape[..length];
-            match half {
-                Some(Half::First) if !is_pair => {
+            match kind {
+                Some(Surrogate::High) if !is_pair => {
                     self.held = Some(written.to_owned());
                     is_changed = true;
                 }
-                Some(Half::Second) => {
+                Some(Surrogate::Low) => {
                     match self.held.take() {
                         Some(first) => mended.extend([first.as_str(), written]),
                         None => mended.push('\u{fffd}'),
@@ -55,11 +56,11 @@ impl Halves {
 }
 
 /// Returns which half of a surrogate pair a text starts with, if any.
-fn half(text: &str) -> Option<Half> {
+fn surrogate(text: &str) -> Option<Surrogate> {
     let digits = text.strip_prefix("\\u")?.get(..4)?;
     match u16::from_str_radix(digits, 16).ok()? {
-        0xd800..=0xdbff => Some(Half::First),
-        0xdc00..=0xdfff => Some(Half::Second),
+        0xd800..=0xdbff => Some(Surrogate::High),
+        0xdc00..=0xdfff => Some(Surrogate::Low),
         _ => None,
     }
 }
@@ -69,17 +70,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn halves_find_each_other() {
-        let mut halves = Halves::default();
-        assert_eq!(halves.mend(r#"{"a":"x\ud83c"}"#).as_deref(), Some(r#"{"a":"x"}"#));
-        assert_eq!(halves.mend(r#"{"a":"\uDFF0y"}"#).as_deref(), Some(r#"{"a":"\ud83c\uDFF0y"}"#));
-        assert_eq!(halves.mend(r#"{"a":"\udff0"}"#).as_deref(), Some("{\"a\":\"\u{fffd}\"}"));
+    fn surrogates_are_joined_across_events() {
+        let mut surrogates = SurrogateJoiner::default();
+        assert_eq!(surrogates.mend(r#"{"a":"x\ud83c"}"#).as_deref(), Some(r#"{"a":"x"}"#));
+        assert_eq!(surrogates.mend(r#"{"a":"\uDFF0y"}"#).as_deref(), Some(r#"{"a":"\ud83c\uDFF0y"}"#));
+        assert_eq!(surrogates.mend(r#"{"a":"\udff0"}"#).as_deref(), Some("{\"a\":\"\u{fffd}\"}"));
     }
 
     #[test]
     fn what_is_whole_is_left_alone() {
         for data in [r#"{"a":"\ud83c\udff0 \\ud83c \n"}"#, "", r"\", r"\u12", "é\\é\\u00e9"] {
-            assert_eq!(Halves::default().mend(data), None, "{data}");
+            assert_eq!(SurrogateJoiner::default().mend(data), None, "{data}");
         }
     }
 }

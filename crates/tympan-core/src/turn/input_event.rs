@@ -27,7 +27,7 @@ pub enum Verdict {
 /// [`Usage::reported`]: crate::wire::response::Usage::reported
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "fed", rename_all = "snake_case")]
-pub enum Fed {
+pub enum InputEvent {
     /// The model responded.
     Responded {
         /// The response.
@@ -129,20 +129,20 @@ impl Turn {
     ///
     /// # Errors
     /// Returns an error if the turn is not waiting for this event.
-    pub fn feed(&mut self, fed: Fed) -> Result<()> {
-        match fed {
-            Fed::Responded { response } => self.responded(*response),
-            Fed::Failed { failure, jitter } => self.failed(failure.into(), jitter),
-            Fed::Waited => self.waited(),
-            Fed::Judged { verdict } => self.judged(verdict),
-            Fed::Summarized { summary } => self.summarized(summary),
-            Fed::Returned { index, result } => self.returned(index, result),
-            Fed::Cancelled => {
+    pub fn feed(&mut self, event: InputEvent) -> Result<()> {
+        match event {
+            InputEvent::Responded { response } => self.responded(*response),
+            InputEvent::Failed { failure, jitter } => self.failed(failure.into(), jitter),
+            InputEvent::Waited => self.waited(),
+            InputEvent::Judged { verdict } => self.judged(verdict),
+            InputEvent::Summarized { summary } => self.summarized(summary),
+            InputEvent::Returned { index, result } => self.returned(index, result),
+            InputEvent::Cancelled => {
                 self.cancel();
                 Ok(())
             }
-            Fed::Steered { text } => self.steer(text),
-            Fed::Ticked { elapsed } => {
+            InputEvent::Steered { text } => self.steer(text),
+            InputEvent::Ticked { elapsed } => {
                 self.tick(elapsed);
                 Ok(())
             }

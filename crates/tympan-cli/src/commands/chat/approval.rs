@@ -12,7 +12,7 @@ use super::screen::Screen;
 
 /// The approval policy for tool calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Consent {
+pub(super) enum ApprovalPolicy {
     /// All tools may run.
     All,
     /// The user is asked.
@@ -23,7 +23,7 @@ pub(super) enum Consent {
 
 /// The user's decisions about tools.
 #[derive(Default)]
-struct Said {
+struct Decisions {
     /// Tools that may run without asking.
     always: HashSet<String>,
     /// Calls that an approval prompt has already shown, by tool name.
@@ -33,8 +33,8 @@ struct Said {
 /// Asks before tools run. Clones share their state.
 #[derive(Clone)]
 pub(super) struct Approval {
-    consent: Consent,
-    said: Arc<Mutex<Said>>,
+    policy: ApprovalPolicy,
+    decisions: Arc<Mutex<Decisions>>,
     screen: Arc<Mutex<Screen>>,
 }
 
@@ -48,13 +48,13 @@ enum Answer {
 }
 
 impl Approval {
-    pub(super) fn new(consent: Consent, screen: Arc<Mutex<Screen>>) -> Self {
-        Self { consent, said: Arc::default(), screen }
+    pub(super) fn new(policy: ApprovalPolicy, screen: Arc<Mutex<Screen>>) -> Self {
+        Self { policy, decisions: Arc::default(), screen }
     }
 
     /// Returns whether no tool can run.
     pub(super) fn runs_none(&self) -> bool {
-        self.consent == Consent::None
+        self.policy == ApprovalPolicy::None
     }
 
     /// Returns the approver for a turn.
@@ -67,20 +67,20 @@ impl Approval {
     }
 
     async fn verdict(&self, run: ToolRun, cancel: &CancelToken) -> Verdict {
-        match self.consent {
-            Consent::All => return Verdict::Allow,
-            Consent::None => return Verdict::Deny("approval is required, but no user is available".to_owned()),
-            Consent::Ask if self.said().always.contains(&run.name) => return Verdict::Allow,
-            Consent::Ask => {}
+        match self.policy {
+            ApprovalPolicy::All => return Verdict::Allow,
+            ApprovalPolicy::None => return Verdict::Deny("approval is required, but no user is available".to_owned()),
+            ApprovalPolicy::Ask if self.decisions().always.contains(&run.name) => return Verdict::Allow,
+            ApprovalPolicy::Ask => {}
         }
-        self.said().shown.push(run.name.clone());
+        self.decisions().shown.push(run.name.clone());
         let arguments = Json::Object((*run.arguments).clone());
         locked(&self.screen).ask_about(&format!("→ {} {arguments}", run.name));
         // Use another thread, so that waiting for the user does not block anything else.
         match tokio::task::spawn_blocking(ask).await.unwrap_or(Answer::Quit) {
             Answer::Yes => Verdict::Allow,
             Answer::Always => {
-                self.said().always.insert(run.name);
+                self.decisions().always.insert(run.name);
                 Verdict::Allow
             }
             Answer::No(reason) => Verdict::Deny(reason),
@@ -94,18 +94,18 @@ impl Approval {
 
     /// Returns whether an approval prompt has already shown a call of this tool, and consumes that entry.
     pub(super) fn has_shown(&self, name: &str) -> bool {
-        let mut said = self.said();
-        let at = said.shown.iter().position(|shown| shown == name);
-        at.map(|at| said.shown.remove(at)).is_some()
+        let mut decisions = self.decisions();
+        let at = decisions.shown.iter().position(|shown| shown == name);
+        at.map(|at| decisions.shown.remove(at)).is_some()
     }
 
     /// Clears the calls that were shown, at the end of a turn.
     pub(super) fn turn_over(&self) {
-        self.said().shown.clear();
+        self.decisions().shown.clear();
     }
 
-    fn said(&self) -> MutexGuard<'_, Said> {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner)
+    fn decisions(&self) -> MutexGuard<'_, Decisions> {
+        self.decisions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,0 +1,223 @@
+//! The subcommands and their help.
+
+use clap::Subcommand;
+use clap_complete::Shell;
+
+use super::{
+    ChatArgs, CheckArgs, HashArgs, InspectArgs, KeygenArgs, LockArgs, ModelsArgs, ParseArgs, ProcessArgs, RenderArgs,
+    RequestArgs, ResumeArgs, RunArgs, SignArgs, TraceArgs, VerifyArgs,
+};
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Render a prompt's template to text
+    ///
+    /// Prints the rendered text. On a terminal, colors show its origin: the author, a trusted input, or an untrusted
+    /// input. Otherwise the output is byte-exact.
+    #[command(after_long_help = "Examples:
+  tympan render greeting.prompty --set name=Ada
+  tympan render report.prompty --inputs values.yaml --set title=@title.txt
+  tympan render support.prompty --sample --json")]
+    Render(RenderArgs),
+
+    /// Render a prompt and split it into chat messages
+    ///
+    /// Prints the messages that the model would receive. Only the prompt's author can start a message: a line such as
+    /// `system:` in an input stays text.
+    #[command(after_long_help = "Examples:
+  tympan messages support.prompty --set question='Where is my order?'
+  tympan messages support.prompty --sample --json")]
+    Messages(RenderArgs),
+
+    /// Show the request that would be sent to the provider
+    ///
+    /// Prints the method, the URL, the headers without the key, and the body. Sends nothing and needs no key.
+    #[command(after_long_help = "Examples:
+  tympan request support.prompty --sample
+  tympan request support.prompty --sample --provider anthropic --model claude-sonnet-4-5
+  tympan request support.prompty --sample --curl")]
+    Request(RequestArgs),
+
+    /// Call the prompt's model and print its answer
+    ///
+    /// Prints text as it arrives. If the prompt declares `outputs`, prints the result as data at the end. Runs the
+    /// tools that the prompt declares when the model calls them. Prints usage to standard error. Keys come from the
+    /// prompt's connection or from the provider's usual environment variable. The provider `echo` needs neither a key
+    /// nor a network.
+    #[command(after_long_help = "Examples:
+  tympan run support.prompty --sample --provider echo
+  tympan run support.prompty --set question='Where is my order?' --model gpt-4o
+  tympan run extract.prompty --inputs letter.json --json
+  tympan run extract.prompty --sample --record cassettes
+
+Exit status: 130 if interrupted with Ctrl-C; the text received so far is printed.")]
+    Run(RunArgs),
+
+    /// Resume a crashed run from its journal
+    ///
+    /// Reads a journal written by `tympan run --journal FILE`. Saved answers are not requested again, and finished tool
+    /// calls do not run again. A tool call that had started runs again if the tool is declared `idempotent`; otherwise,
+    /// the model is told that the outcome is unknown. If the run had finished, its result is printed again.
+    #[command(after_long_help = "Examples:
+  tympan run support.prompty --sample --tools tools.toml --journal support.journal
+  tympan resume support.journal
+
+Exit status: 130 if interrupted with Ctrl-C; the run can be resumed again.")]
+    Resume(ResumeArgs),
+
+    /// Chat with the prompt's model
+    ///
+    /// Each line that you type is a question, and the answer is printed as it arrives. You are asked before a tool
+    /// runs. `/help` lists the commands, Ctrl-C stops an answer, and Ctrl-D exits. If standard input is not a terminal,
+    /// each of its lines is a question.
+    #[command(mut_arg("file", |file| file.help("The prompt file")))]
+    #[command(mut_arg("inputs", |inputs| inputs.help("Read inputs from a file that contains a JSON or YAML map")))]
+    #[command(after_long_help = "Examples:
+  tympan chat support.prompty --set customer=Jane --tools tools.toml
+  tympan chat letter.prompty --sample --question request --yes
+  printf 'Hello!\\n/save talk.md\\n' | tympan chat echo.prompty
+
+Exit status: 0 on success; 1 if standard input is not a terminal and a question got no response.")]
+    Chat(ChatArgs),
+
+    /// List a provider's models
+    #[command(after_long_help = "Examples:
+  tympan models --provider openai
+  tympan models --provider ollama
+  tympan models support.prompty --json")]
+    Models(ModelsArgs),
+
+    /// Convert a provider's response to the result of a prompt
+    ///
+    /// The response is the raw body from the provider: JSON, or the events of a stream. Prints the tool calls in it or,
+    /// if there are none, its content in the shape that the prompt's `outputs` declare. Mismatches are warnings.
+    #[command(after_long_help = "Examples:
+  tympan process support.prompty --response answer.json
+  curl … | tympan process support.prompty --response - --json")]
+    Process(ProcessArgs),
+
+    /// Split rendered text from standard input into messages
+    ///
+    /// The origin of the text is not known here, so every role marker in it counts. With `--nonce`, only markers that
+    /// carry the nonce are accepted; any other marker is an error.
+    #[command(after_long_help = "Examples:
+  tympan render hello.prompty --sample | tympan parse
+  tympan parse --threads threads.json --nonce 0123456789abcdef < rendered.txt")]
+    Parse(ParseArgs),
+
+    /// Show what a prompt file declares
+    ///
+    /// Prints a summary of the model, the inputs, the outputs, the tools and the template's messages. Credentials are
+    /// never shown.
+    #[command(after_long_help = "Examples:
+  tympan inspect support.prompty
+  tympan inspect support.prompty --json")]
+    Inspect(InspectArgs),
+
+    /// Check prompt files for errors
+    ///
+    /// Reports all errors and warnings in all files, each with its line and how to fix it. Templates are compiled but
+    /// not rendered.
+    #[command(after_long_help = "Examples:
+  tympan check prompts/*.prompty
+  tympan check support.prompty --json")]
+    Check(CheckArgs),
+
+    /// Print the hashes of prompt files
+    ///
+    /// `definition` is the hash of everything that determines what the model sees. It does not depend on the file's
+    /// format or the order of its keys. The other lines are the hashes of the templates, one per variant.
+    #[command(after_long_help = "Examples:
+  tympan hash greeting.yaml
+  tympan hash prompts/* --json")]
+    Hash(HashArgs),
+
+    /// Write or verify a lock file of all prompts in a directory
+    ///
+    /// `tympan.lock` lists the hashes of every prompt in the directory and its subdirectories, so that a review shows
+    /// which prompts a change touches. With `--check`, writes nothing, reports differences, and exits with status 1 if
+    /// there are any.
+    #[command(after_long_help = "Examples:
+  tympan lock prompts
+  tympan lock prompts --check")]
+    Lock(LockArgs),
+
+    /// Print the JSON Schema of prompt definitions
+    Schema,
+
+    /// Verify the signatures of directives
+    ///
+    /// A signature must match the file, and its key must be in a folder of trusted keys. Reports which lines the
+    /// signature covers and which it does not.
+    #[command(after_long_help = "Examples:
+  tympan verify --trust keys directives/*.md
+  tympan verify --trust keys deploy.md --json")]
+    Verify(VerifyArgs),
+
+    /// Sign directives
+    ///
+    /// Writes a signature to the first line of each file, replacing any existing one. By default, the signature is in
+    /// Rye's format and covers only the metadata. With `--whole-file`, it covers every byte after the first line and
+    /// the time of signing.
+    #[command(after_long_help = "Examples:
+  tympan sign --key me.pem deploy.md
+  tympan sign --key me.pem --whole-file deploy.md")]
+    Sign(SignArgs),
+
+    /// Generate a key for signing directives
+    ///
+    /// Writes the private key to a new file that only you can read, and the public key to a folder of trusted keys.
+    #[command(after_long_help = "Example:
+  tympan keygen me.pem --owner Ada --trust keys")]
+    Keygen(KeygenArgs),
+
+    /// Show traces as trees, with times, tokens and cost
+    ///
+    /// Reads the `.tracy` files of runs. Costs are estimates based on the published prices of well-known models; if a
+    /// price is unknown, no cost is shown.
+    #[command(after_long_help = "Examples:
+  tympan trace traces/*.tracy
+  tympan trace run.tracy --json")]
+    Trace(TraceArgs),
+
+    /// Generate a shell completion script
+    #[command(after_long_help = "Example:
+  tympan completions bash > ~/.local/share/bash-completion/completions/tympan")]
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+
+    /// Generate a manual page
+    #[command(after_long_help = "Examples:
+  tympan man > tympan.1
+  tympan man render > tympan-render.1")]
+    Man {
+        /// The command to document; defaults to `tympan` itself
+        command: Option<String>,
+    },
+}
+
+impl Command {
+    /// Returns whether the output is JSON.
+    pub(crate) fn is_json(&self) -> bool {
+        match self {
+            Self::Render(args) | Self::Messages(args) => args.json,
+            Self::Run(args) => args.render.json,
+            Self::Resume(args) => args.json,
+            Self::Models(args) => args.json,
+            Self::Request(args) => args.render.json,
+            Self::Parse(args) => args.json,
+            Self::Inspect(args) => args.json,
+            Self::Check(args) => args.json,
+            Self::Hash(args) => args.json,
+            Self::Lock(args) => args.json,
+            Self::Process(args) => args.json,
+            Self::Verify(args) => args.json,
+            Self::Trace(args) => args.json,
+            Self::Sign(_) | Self::Keygen(_) | Self::Chat(_) => false,
+            Self::Schema | Self::Completions { .. } | Self::Man { .. } => false,
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Arguments of the commands that describe prompt files.
+
+use std::path::PathBuf;
+
+use super::reach::EnvArgs;
+
+/// Arguments of `inspect`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct InspectArgs {
+    /// The prompt file; `-` reads standard input
+    pub(crate) file: PathBuf,
+
+    /// The variant of a prompt definition to show; defaults to the definition's default variant
+    #[arg(long, value_name = "NAME")]
+    pub(crate) variant: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) env: EnvArgs,
+
+    /// Print JSON; errors are printed as JSON to standard error
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Arguments of `check`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CheckArgs {
+    /// The prompt files; `-` reads standard input
+    #[arg(required = true)]
+    pub(crate) files: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) env: EnvArgs,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Arguments of `hash`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct HashArgs {
+    /// The prompt files; `-` reads standard input
+    #[arg(required = true)]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// Print JSON; errors are printed as JSON to standard error
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Arguments of `lock`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct LockArgs {
+    /// The directory to lock; the lock file is `tympan.lock` in this directory
+    #[arg(default_value = ".")]
+    pub(crate) directory: PathBuf,
+
+    /// Compare with the lock file without writing it
+    #[arg(long)]
+    pub(crate) check: bool,
+
+    /// Print JSON; errors are printed as JSON to standard error
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -1,0 +1,53 @@
+//! Command-line arguments.
+
+mod call;
+mod color;
+mod command;
+mod file;
+mod model;
+mod reach;
+mod render;
+mod response;
+mod resume;
+mod signatures;
+
+use clap::Parser;
+
+pub(crate) use call::{CallArgs, ChatArgs, RunArgs};
+pub(crate) use color::Color;
+pub(crate) use command::Command;
+pub(crate) use file::{CheckArgs, HashArgs, InspectArgs, LockArgs};
+pub(crate) use model::{ModelArgs, ModelsArgs};
+pub(crate) use reach::EnvArgs;
+pub(crate) use render::{InputArgs, PromptArgs, RenderArgs, RequestArgs};
+pub(crate) use response::{ParseArgs, ProcessArgs, TraceArgs};
+pub(crate) use resume::ResumeArgs;
+pub(crate) use signatures::{KeygenArgs, SignArgs, VerifyArgs};
+
+/// A prompt engine that remembers who wrote every byte
+///
+/// Tympan reads a `.prompty` file or a prompt definition (YAML, JSON or TOML), renders its template with your inputs,
+/// and splits the result into chat messages. No input can forge a message.
+#[derive(Debug, Parser)]
+#[command(name = "tympan", version)]
+#[command(after_long_help = "Examples:
+  tympan render greeting.prompty --set name=Ada
+  tympan messages support.prompty --sample
+  tympan check prompts/*.prompty
+
+Exit status: 0 on success; 1 for an error in a prompt or its inputs; 2 for an invalid command line.")]
+pub(crate) struct Args {
+    /// The command to run
+    #[command(subcommand)]
+    pub(crate) command: Command,
+
+    /// When to use colors
+    ///
+    /// `auto` uses colors only on a terminal. The environment variables NO_COLOR and CLICOLOR_FORCE are respected.
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = Color::Auto)]
+    pub(crate) color: Color,
+
+    /// Suppress warnings and the legend
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
+}

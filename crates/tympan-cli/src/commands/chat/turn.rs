@@ -1,0 +1,146 @@
+//! The turns of a chat: a question, the model's answer, and what is printed meanwhile.
+
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+
+use tympan::turn::TurnEvent;
+use tympan::{AgentEvent, CancelToken, Runtime, TurnRun, TurnSettings};
+use tympan::{Error, Kind, Message, Outcome, Role};
+
+use super::Chat;
+use super::approval::{Approval, locked};
+use super::conversation::{Prepared, Question};
+use super::screen::Screen;
+use crate::commands::call::turn_options;
+use crate::commands::show::tool_line;
+use crate::prompt_file::in_prompt;
+use crate::report::{Failure, Form};
+use crate::{json, report};
+
+impl Chat<'_> {
+    /// Asks the model for the first answer, if the prompt itself contains a question.
+    pub(super) fn begin(&mut self) -> Result<(), Failure> {
+        if self.conversation.asks_first(self.runtime)? { self.ask(None) } else { Ok(()) }
+    }
+
+    /// Asks the model and prints the answer. If the turn fails, the chat continues.
+    pub(super) fn ask(&mut self, question: Question) -> Result<(), Failure> {
+        self.unanswered = None;
+        let span = self.runtime.tracer().start("chat");
+        let runtime = self.runtime.under(&span);
+        let turn = match self.conversation.prepare(&runtime, question.as_deref()) {
+            Ok(prepared) => {
+                let before = answers(&prepared.messages);
+                self.turn(&runtime, prepared).map(|turn| (turn, before)).map_err(Failure::Engine)
+            }
+            Err(failure) => Err(failure),
+        };
+        self.approval.turn_over();
+        match turn {
+            Ok((mut turn, before)) => {
+                self.totals.add(&turn);
+                self.show(&turn);
+                let added = answers(&turn.messages).saturating_sub(before);
+                let answered = turn.messages.split_off(turn.messages.len() - added);
+                self.conversation.add(question, answered);
+            }
+            Err(failure) => {
+                locked(&self.screen).settle();
+                self.unanswered = Some(question);
+                self.has_failed = true;
+                self.show_failure(failure);
+            }
+        }
+        Ok(locked(&self.screen).check()?)
+    }
+
+    /// Runs a turn. Ctrl-C cancels it.
+    fn turn(&self, runtime: &Runtime, prepared: Prepared) -> Result<TurnRun, Error> {
+        let cancel = CancelToken::default();
+        let (screen, approval) = (self.screen.clone(), self.approval.clone());
+        let quiet = self.quiet;
+        let on_event = move |event: &AgentEvent| show_event(event, &screen, &approval, quiet);
+        let settings = TurnSettings {
+            turn: turn_options(runtime),
+            run: self.options.clone(),
+            tools: self.programs.runs.clone(),
+            on_event: Some(Arc::new(on_event)),
+            cancel: cancel.clone(),
+            approve: Some(self.approval.approve(&cancel)),
+            approve_all: true,
+            ..TurnSettings::default()
+        };
+        locked(&self.screen).begin();
+        let Prepared { inputs, messages } = prepared;
+        self.tokio.block_on(async {
+            let mut turn = pin!(runtime.turn_messages_async(self.prompt, &inputs, messages, &settings));
+            tokio::select! {
+                // Start listening for Ctrl-C before anything is sent.
+                biased;
+                // Without a terminal, Ctrl-C ends the program as usual.
+                _ = tokio::signal::ctrl_c(), if self.is_terminal => {
+                    cancel.cancel();
+                    // A cancelled turn ends immediately. If its tools are still being set up, it is dropped.
+                    tokio::select! {
+                        biased;
+                        turn = &mut turn => turn,
+                        () = std::future::ready(()) => Err(Error::new(Kind::Cancelled, "the turn was stopped")),
+                    }
+                }
+                turn = &mut turn => turn,
+            }
+        })
+    }
+
+    /// Prints what was not printed while it arrived.
+    fn show(&self, turn: &TurnRun) {
+        let mut screen = locked(&self.screen);
+        if !screen.has_text() {
+            let text = match &turn.run.outcome {
+                Outcome::Text(text) => text.clone(),
+                other => json::pretty(&other.to_json()),
+            };
+            screen.text(&text);
+        }
+        screen.settle();
+        if !self.quiet {
+            report::mismatches(&turn.run.outcome);
+        }
+    }
+
+    fn show_failure(&self, failure: Failure) {
+        match failure {
+            Failure::Engine(error) if error.kind() == Kind::Cancelled => {
+                self.say("interrupted: the question was dropped; /retry asks it again");
+            }
+            Failure::Engine(error) => {
+                report::failure(&Failure::Engine(in_prompt(error, self.prompt)), Form::Human);
+            }
+            other => {
+                report::failure(&other, Form::Human);
+            }
+        }
+    }
+}
+
+/// Counts the trailing messages from the model and its tools. A turn adds no others, but may shorten earlier messages.
+fn answers(messages: &[Message]) -> usize {
+    messages.iter().rev().take_while(|message| matches!(message.role, Role::Assistant | Role::Tool)).count()
+}
+
+/// Prints an event of a turn.
+fn show_event(event: &AgentEvent, screen: &Mutex<Screen>, approval: &Approval, quiet: bool) {
+    match event {
+        AgentEvent::Token(text) => locked(screen).text(text),
+        AgentEvent::Turn(TurnEvent::ToolCallStart { name, .. }) if approval.has_shown(name) => {}
+        AgentEvent::Turn(event) => {
+            if let Some(line) = tool_line(event).filter(|_| !quiet) {
+                locked(screen).note(&line);
+            }
+            if let TurnEvent::ToolResult { .. } = event {
+                locked(screen).wait();
+            }
+        }
+        _ => {}
+    }
+}
