@@ -37,7 +37,7 @@ mkdir -p "$out"
     --target-python-version 3.10 --no-use-union-operator --use-subclass-enum --use-standard-collections \
     --use-schema-description --use-field-description --field-constraints --disable-timestamp --formatters black isort 2>/dev/null
 "$node/node_modules/.bin/json2ts" --input "$schema" --output "$out/definition.d.ts" \
-    --bannerComment '// Made from schemas/prompt-definition.schema.json: schemas/generate.sh makes it anew.'
+    --bannerComment '// Generated from schemas/prompt-definition.schema.json by schemas/generate.sh. Do not edit.'
 
 if [ "${1:-}" = --check ]; then
     for form in "$models" "$types"; do
@@ -48,5 +48,5 @@ if [ "${1:-}" = --check ]; then
 else
     cp "$out/definition_models.py" "$models"
     cp "$out/definition.d.ts" "$types"
-    UPDATE_GENERATED=1 "${CARGO:-cargo}" test --quiet --package tympan --test generated_types
+    UPDATE_GENERATED=1 "${CARGO:-cargo}" test --quiet --package tympan-core --test integration generated_types
 fi

@@ -20,7 +20,7 @@ const built = build.stdout
   .split("\n")
   .filter((line) => line.startsWith("{"))
   .map((line) => JSON.parse(line))
-  .find((message) => message.reason === "compiler-artifact" && message.target.name === "tympan_node");
+  .find((message) => message.reason === "compiler-artifact" && message.target.kind.includes("cdylib") && message.target.name === "tympan_node");
 const addon = join(here, "native", "tympan.node");
 mkdirSync(dirname(addon), { recursive: true });
 // Remove the old file first: a process that has loaded it keeps its copy.

@@ -1,4 +1,4 @@
-// Made from schemas/prompt-definition.schema.json: schemas/generate.sh makes it anew.
+// Generated from schemas/prompt-definition.schema.json by schemas/generate.sh. Do not edit.
 
 /**
  * Who says the text in a conversation.

@@ -103,9 +103,6 @@ fn typed_any(name: &str, text: &str, kinds: &[PropertyKind]) -> Result<Json, Err
 fn typed(name: &str, text: &str, kind: PropertyKind) -> Result<Json, Error> {
     let json = || serde_json::from_str::<Json>(text.trim()).ok();
     let (value, expected) = match kind {
-        PropertyKind::String | PropertyKind::Image | PropertyKind::File | PropertyKind::Audio => {
-            return Ok(Json::String(text.to_owned()));
-        }
         PropertyKind::Integer => (json().filter(|value| value.is_i64() || value.is_u64()), "an integer such as 3"),
         PropertyKind::Float => (json().filter(Json::is_number), "a number such as 0.5"),
         PropertyKind::Boolean => (json().filter(Json::is_boolean), "true or false"),
@@ -115,6 +112,8 @@ fn typed(name: &str, text: &str, kind: PropertyKind) -> Result<Json, Error> {
             json().filter(|value| value.is_array() || value.is_object()),
             "a JSON list of messages such as [{\"role\": \"user\", \"content\": \"Hi\"}]",
         ),
+        // Strings, and media as their path or address.
+        _ => return Ok(Json::String(text.to_owned())),
     };
     value.ok_or_else(|| {
         Error::new(Kind::InvalidInput, format_args!("`{name}`: expected {}, found {}", article(kind), found(json())))

@@ -72,6 +72,7 @@ pub(super) fn describe(message: &Message) -> String {
         tympan::ContentPart::Image(_) => "[image]".to_owned(),
         tympan::ContentPart::Audio(_) => "[audio]".to_owned(),
         tympan::ContentPart::File(_) => "[file]".to_owned(),
+        _ => "[other]".to_owned(),
     });
     parts.collect::<Vec<_>>().join("\n")
 }

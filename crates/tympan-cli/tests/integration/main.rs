@@ -6,6 +6,8 @@ mod chat;
 #[cfg(target_os = "linux")]
 mod chat_terminal;
 #[cfg(unix)]
+mod compatibility;
+#[cfg(unix)]
 mod console;
 #[cfg(unix)]
 mod endpoints;

@@ -96,6 +96,7 @@ impl<'de> Deserialize<'de> for Content {
 /// A part of a message's content.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum ContentPart {
     /// Text.
     Text(TextPart),

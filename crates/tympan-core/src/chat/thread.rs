@@ -10,6 +10,7 @@ use crate::template::input::{InputRef, View};
 
 /// The roles that messages of a thread may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum ThreadRoles {
     /// All roles, as in the specification.
     #[default]

@@ -207,6 +207,7 @@ pub struct ModelOptions {
 
 /// What a provider should cache between requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CacheMode {
     /// Everything that the author wrote before the first input.
     Auto,
@@ -233,6 +234,7 @@ impl ModelOptions {
 
 /// How a connection authenticates.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ConnectionKind {
     /// With an API key.
     Key,
@@ -324,6 +326,7 @@ pub struct Tool {
 
 /// The kind of a tool, with its settings.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum ToolKind {
     /// A function that the host provides.
     Function {

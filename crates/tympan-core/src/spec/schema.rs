@@ -7,6 +7,7 @@ use crate::text::source::Span;
 
 /// The kind of value that a property holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum PropertyKind {
     /// Text.
     #[default]

@@ -31,6 +31,7 @@ pub type CountTokens = Arc<dyn Fn(&Message) -> usize + Send + Sync>;
 
 /// A limit on the size of the conversation that is sent to a model.
 #[derive(Clone)]
+#[non_exhaustive]
 pub enum ContextBudget {
     /// A number of characters.
     Chars(usize),

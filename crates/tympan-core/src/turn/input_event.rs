@@ -27,6 +27,7 @@ pub enum Verdict {
 /// [`Usage::reported`]: crate::wire::response::Usage::reported
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "fed", rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum InputEvent {
     /// The model responded.
     Responded {

@@ -17,6 +17,7 @@ use crate::wire::{self, Protocol};
 
 /// The result of a model call.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Outcome {
     /// Text, or the model's explanation if it refused to answer.
     Text(String),

@@ -10,6 +10,7 @@ use crate::json::JsonMap;
 
 /// A repair that was needed to parse the arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Repair {
     /// Removed a code fence around the arguments.
     Fence,

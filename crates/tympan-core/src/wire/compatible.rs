@@ -32,6 +32,7 @@ pub struct Provider {
 
 /// How a provider expects the API key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Auth {
     /// `authorization: Bearer …`
     Bearer,
@@ -62,6 +63,7 @@ impl Auth {
 
 /// How to build a provider's URLs from its base URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Paths {
     /// Append this path if the base URL has none; otherwise use the base URL's path.
     Default(&'static str),
@@ -90,6 +92,7 @@ pub struct Quirks {
 
 /// How to send a provider the JSON Schema that responses must follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum JsonSchema {
     /// In a dedicated format, like OpenAI.
     Own,

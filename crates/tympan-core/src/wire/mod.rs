@@ -34,6 +34,7 @@ pub use unsupported::unsupported;
 
 /// A wire protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Protocol {
     /// OpenAI's Chat Completions, and every API compatible with it.
     OpenAiChat,

@@ -38,6 +38,7 @@ impl Response {
 /// The content of a response.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Output {
     /// Text or tool calls.
     Answer(Answer),
@@ -90,6 +91,7 @@ impl ToolCall {
 /// The reason why a model stopped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum FinishReason {
     /// The answer is complete, or the model reached a stop sequence.
     Stop,
@@ -147,6 +149,7 @@ fn is_zero(number: &u64) -> bool {
 
 /// An increment of a streamed response.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Delta {
     /// More text.
     Text(String),

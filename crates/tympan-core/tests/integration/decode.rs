@@ -123,6 +123,7 @@ fn short(delta: &Delta) -> String {
         Delta::ToolCall { index, id, name } => format!("call {index} {id} {name}"),
         Delta::ToolArguments { index, fragment } => format!("arguments {index} {fragment}"),
         Delta::Usage(usage) => format!("usage {} {}", usage.input_tokens, usage.output_tokens),
+        other => panic!("unexpected {other:?}"),
     }
 }
 

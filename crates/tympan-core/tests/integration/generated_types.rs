@@ -6,7 +6,7 @@
 use typify_impl::{TypeSpace, TypeSpaceSettings};
 
 const HEAD: &str =
-    "// Made from schemas/prompt-definition.schema.json by typify: `schemas/generate.sh` makes it anew.\n\n";
+    "// Generated from schemas/prompt-definition.schema.json with typify, by schemas/generate.sh. Do not edit.\n\n";
 
 fn generate(schema: &str) -> String {
     let mut schema: serde_json::Value = serde_json::from_str(schema).expect("the schema is JSON");

@@ -60,7 +60,7 @@ fn turn_event(event: &TurnEvent) -> Json {
     shown
 }
 
-/// A step of an answer: what it is as `type`, and the rest.
+/// Converts a step of a response to JSON. `type` says what it is.
 pub fn delta(delta: &Delta) -> Json {
     match delta {
         Delta::Text(text) => json!({ "type": "text", "text": text }),
@@ -70,13 +70,14 @@ pub fn delta(delta: &Delta) -> Json {
             json!({ "type": "tool_arguments", "index": index, "text": fragment })
         }
         Delta::Usage(usage) => json!({ "type": "usage", "usage": usage }),
+        _ => json!({ "type": "unknown" }),
     }
 }
 
-/// A step of an answer that a provider of the host's gives: a text, or data as [`delta`] makes it.
+/// Reads a step of a response from a custom provider: text, or JSON as returned by [`delta`].
 ///
 /// # Errors
-/// It is neither.
+/// The step is neither.
 pub fn read_delta(step: Json) -> Result<Delta> {
     if let Json::String(text) = step {
         return Ok(Delta::Text(text));

@@ -46,6 +46,7 @@ impl LoadOptions {
 
 /// The environment variables that a prompt file may read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum EnvPolicy {
     /// All variables. The file is trusted as much as the program that loads it.
     #[default]

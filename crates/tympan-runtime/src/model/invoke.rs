@@ -14,6 +14,7 @@ use crate::trace::event;
 
 /// A prompt, or the path of a prompt file.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub enum PromptSource<'a> {
     /// A loaded prompt.
     Prompt(&'a Prompt),

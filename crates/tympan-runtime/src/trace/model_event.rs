@@ -37,6 +37,7 @@ pub(crate) fn record_response(span: &Span, response: &Response) {
             }),
             Output::Embeddings(vectors) => json!({ "embeddings": vectors.len() }),
             Output::Images(images) => json!({ "images": images.len() }),
+            _ => Json::Null,
         };
         json!({
             "id": response.id,

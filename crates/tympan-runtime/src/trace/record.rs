@@ -29,6 +29,7 @@ impl fmt::Debug for SpanId {
 
 /// Where the work of a span is done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SpanKind {
     /// In this process.
     #[default]

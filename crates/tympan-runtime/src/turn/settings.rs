@@ -16,6 +16,7 @@ use crate::turn::journal::Journal;
 
 /// A summarizer for the messages that no longer fit.
 #[derive(Clone)]
+#[non_exhaustive]
 pub enum Compact {
     /// The turn's model, with built-in instructions.
     Model,

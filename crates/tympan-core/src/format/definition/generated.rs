@@ -1,4 +1,4 @@
-// Made from schemas/prompt-definition.schema.json by typify: `schemas/generate.sh` makes it anew.
+// Generated from schemas/prompt-definition.schema.json with typify, by schemas/generate.sh. Do not edit.
 
 ///A prompt: its role, its template in one or more variants, and the variables that the template may use.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]

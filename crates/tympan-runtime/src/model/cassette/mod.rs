@@ -30,6 +30,7 @@ const MAX_FILE_BYTES: u64 = 256 << 20;
 
 /// Whether to record or replay exchanges.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Cassette {
     /// Calls the provider, and records the exchange in this directory.
     Record(PathBuf),

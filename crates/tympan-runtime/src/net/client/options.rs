@@ -85,6 +85,7 @@ impl fmt::Debug for HttpOptions {
 
 /// The proxy to use for requests.
 #[derive(Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ProxyPolicy {
     /// The proxy configured by `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`. Requests to this machine use
     /// none.

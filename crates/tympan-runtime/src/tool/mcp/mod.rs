@@ -57,8 +57,8 @@ impl Runtime {
         self.mcp().hash(name, allowed)
     }
 
-    /// Ends all sessions with servers gracefully: the standard input of programs is closed, and they have two seconds
-    /// to exit. Sessions are restarted if they are needed again.
+    /// Ends all sessions with servers gracefully: each session has two seconds to end, and a program has two more to
+    /// exit after its standard input is closed. Sessions are restarted if they are needed again.
     ///
     /// Dropping a runtime also ends them, but without a grace period.
     pub fn close_mcp_servers(&self) {
