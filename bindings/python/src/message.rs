@@ -137,48 +137,31 @@ impl Part {
     /// The kind of part: `text`, `image`, `audio` or `file`.
     #[getter]
     fn kind(&self) -> &'static str {
-        match self.0 {
-            ContentPart::Text(_) => "text",
-            ContentPart::Image(_) => "image",
-            ContentPart::Audio(_) => "audio",
-            ContentPart::File(_) => "file",
-        }
+        self.0.kind()
     }
 
     /// The text, a URL, or base64 data.
     #[getter]
     fn value(&self) -> &str {
-        match &self.0 {
-            ContentPart::Text(part) => &part.value,
-            ContentPart::Image(part) | ContentPart::Audio(part) | ContentPart::File(part) => &part.value,
-        }
+        self.0.as_text().or_else(|| Some(self.0.as_media()?.value.as_str())).unwrap_or_default()
     }
 
     /// The MIME type of an image, audio or file.
     #[getter]
     fn media_type(&self) -> Option<&str> {
-        match &self.0 {
-            ContentPart::Text(_) => None,
-            ContentPart::Image(part) | ContentPart::Audio(part) | ContentPart::File(part) => part.media_type.as_deref(),
-        }
+        self.0.as_media()?.media_type.as_deref()
     }
 
     /// The level of detail for an image: `auto`, `low` or `high`.
     #[getter]
     fn detail(&self) -> Option<&str> {
-        match &self.0 {
-            ContentPart::Text(_) => None,
-            ContentPart::Image(part) | ContentPart::Audio(part) | ContentPart::File(part) => part.detail.as_deref(),
-        }
+        self.0.as_media()?.detail.as_deref()
     }
 
     /// The name of a file.
     #[getter]
     fn file_name(&self) -> Option<&str> {
-        match &self.0 {
-            ContentPart::Text(_) => None,
-            ContentPart::Image(part) | ContentPart::Audio(part) | ContentPart::File(part) => part.file_name.as_deref(),
-        }
+        self.0.as_media()?.file_name.as_deref()
     }
 
     /// Returns the part as plain data.

@@ -15,7 +15,6 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// The class of an error. Bindings map it to an exception type of their language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum Class {
     /// A file does not exist.
     FileNotFound,

@@ -116,6 +116,24 @@ impl ContentPart {
             _ => None,
         }
     }
+
+    /// Returns an image, audio or document, or `None` for text.
+    pub fn as_media(&self) -> Option<&MediaPart> {
+        match self {
+            Self::Text(_) => None,
+            Self::Image(part) | Self::Audio(part) | Self::File(part) => Some(part),
+        }
+    }
+
+    /// Returns the kind of part as it is written in JSON: `text`, `image`, `audio` or `file`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Text(_) => "text",
+            Self::Image(_) => "image",
+            Self::Audio(_) => "audio",
+            Self::File(_) => "file",
+        }
+    }
 }
 
 /// Text, and the positions of images, audio and documents in it.
