@@ -113,6 +113,14 @@ fn add<'a>(left: &Value<'a>, right: &Value<'a>, budget: &mut Budget) -> Result<V
         right.push_pieces(&mut text);
         return Ok(Value::text(text));
     }
+    for (absent, other) in [(left, right), (right, left)] {
+        if absent.is_absent() && other.as_str().is_some() {
+            return Ok(other.clone());
+        }
+        if absent.is_absent() && (other.is_absent() || sequence(other).is_some()) {
+            return Ok(other.clone().also(absent.origin));
+        }
+    }
     let (Some(a), Some(b)) = (sequence(left), sequence(right)) else {
         return numeric(BinaryOp::Add, left, right);
     };
