@@ -55,10 +55,7 @@ fn all_mismatches_are_reported_before_anything_is_rendered() {
     let source = "---\ninputs:\n  a: {kind: integer}\n  b: {kind: boolean, description: Whether}\n---\n{{ oops }}";
     let prompt = Prompt::from_prompty(source).expect("it loads");
     let error = prompt.render_with(&json!({ "a": "x", "b": "y" }), &strict()).expect_err("they do not match");
-    assert_eq!(
-        error.message(),
-        "Invalid input: input `a`: expected an integer, found a string that is not an integer"
-    );
+    assert_eq!(error.message(), "Invalid input: input `a`: expected an integer, found a string that is not an integer");
     assert_eq!(error.others().len(), 1);
     assert!(error.others()[0].message.starts_with("input `b`: expected a boolean"));
     assert_eq!(error.others()[0].help.as_deref(), Some("`b` (boolean): Whether"));
