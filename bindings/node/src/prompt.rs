@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use napi_derive::napi;
 use serde_json::{Value as Json, json};
+use tympan::diagnostic::Diagnostic;
 use tympan::format::definition::Syntax;
 use tympan::prompt::definition::Overlay;
 use tympan::text::source::SourceFile;
-use tympan::{Prompt, Rendered, Role};
+use tympan::{JsonMap, Prompt, Rendered, Role};
 
 use crate::border::{finding, guarded, read, written};
 use crate::show;
@@ -50,6 +51,19 @@ impl NativePrompt {
     #[napi]
     pub fn validation_required(&self) -> Vec<String> {
         self.prompt.validation_required().map(str::to_owned).collect()
+    }
+
+    /// Returns a warning for each of these names that is not an input of the prompt.
+    #[napi]
+    pub fn unknown_inputs(&self, names: Vec<String>) -> Vec<String> {
+        let inputs: JsonMap = names.into_iter().map(|name| (name, Json::Null)).collect();
+        warnings(&self.prompt.unknown_inputs((&inputs).into()))
+    }
+
+    /// Returns a warning for each input, as JSON, whose value does not match its declaration.
+    #[napi]
+    pub fn kind_warnings(&self, inputs: String) -> napi::Result<Vec<String>> {
+        guarded(|| Ok(warnings(&self.prompt.kind_warnings((&read::<JsonMap>("inputs", &inputs)?).into()))))
     }
 
     /// Creates a prompt that differs from this one in some fields.
@@ -124,6 +138,12 @@ impl NativePrompt {
             written(&findings.iter().map(|one| finding(one, Some(self.prompt.source()))).collect::<Vec<_>>())
         })
     }
+}
+
+/// Returns the messages of warnings, with their advice.
+fn warnings(findings: &[Diagnostic]) -> Vec<String> {
+    let hint = |finding: &Diagnostic| finding.help.as_ref().map_or_else(String::new, |help| format!("; {help}"));
+    findings.iter().map(|finding| format!("{}{}", finding.message, hint(finding))).collect()
 }
 
 /// A rendered prompt.

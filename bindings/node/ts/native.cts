@@ -21,6 +21,8 @@ export interface NativePrompt {
   getSource(variant: string | undefined): string;
   check(): string;
   validationRequired(): string[];
+  unknownInputs(names: string[]): string[];
+  kindWarnings(inputs: string): string[];
   variantMetadata(variant: string): string;
   messages(rendered: NativeRendered): string;
   provenanceAttributes(rendered: NativeRendered): string;

@@ -241,15 +241,46 @@ export function validInputs(prompt: Prompt<any>, inputs: unknown): unknown {
   return validator ? validated(validator, inputs) : (inputs ?? {});
 }
 
+/** The names of inputs that were checked, by prompt. Each is reported at most once. */
+const checkedNames = new WeakMap<Prompt<any>, Set<string>>();
+/** The maximum number of names to remember for each prompt. Further names are not checked. */
+const MAX_NAMES = 1000;
+
+/** Emits warnings about inputs. */
+export function warn(code: string, messages: readonly string[]): void {
+  for (const message of messages) process.emitWarning(message, { type: "InputWarning", code });
+}
+
+/** Warns about inputs that the prompt does not have. */
+export function warnAboutUnknown(prompt: Prompt<any>, inputs: unknown): void {
+  if (typeof inputs !== "object" || inputs === null || "toJSON" in inputs) return;
+  let checked = checkedNames.get(prompt);
+  if (checked === undefined) checkedNames.set(prompt, (checked = new Set()));
+  const fresh: string[] = [];
+  for (const name in inputs) {
+    if (checked.has(name)) continue;
+    if (checked.size >= MAX_NAMES) break;
+    checked.add(name);
+    fresh.push(name);
+  }
+  if (fresh.length > 0) warn("unknown_input", prompt[NATIVE].unknownInputs(fresh));
+}
+
 /** Validates the inputs of a prompt and serializes them for the engine. */
 export function givenInputs(prompt: Prompt<any>, inputs: unknown): string {
-  return encodeMap(validInputs(prompt, inputs), "inputs");
+  const valid = validInputs(prompt, inputs);
+  const encoded = encodeMap(valid, "inputs");
+  warnAboutUnknown(prompt, valid);
+  return encoded;
 }
 
 /** Validates the inputs of a prompt, also with an async validator, and serializes them for the engine. */
 export async function givenInputsAsync(prompt: Prompt<any>, inputs: unknown): Promise<string> {
   const { validator } = prompt;
-  return encodeMap(validator ? await validatedAsync(validator, inputs) : inputs, "inputs");
+  const valid = validator ? await validatedAsync(validator, inputs) : inputs;
+  const encoded = encodeMap(valid, "inputs");
+  warnAboutUnknown(prompt, valid);
+  return encoded;
 }
 
 /** A rendered prompt: a text that knows the origin of each of its parts. */

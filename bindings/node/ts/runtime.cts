@@ -14,6 +14,8 @@ import {
   nativeRendered,
   renderBy,
   validInputs,
+  warn,
+  warnAboutUnknown,
   type Validation,
 } from "./prompt.cjs";
 import {
@@ -88,9 +90,17 @@ export class Runtime {
   /** @internal */
   readonly [NATIVE]: NativeRuntime;
   #registered: Registry | undefined;
+  readonly #kinds: RuntimeOptions["kinds"];
 
   constructor(options: RuntimeOptions = {}) {
     this[NATIVE] = guarded(() => new native.NativeRuntime(encodeOptions(options)));
+    this.#kinds = options.kinds;
+  }
+
+  /** Warns about values that do not match their declaration, if the options say so. Returns the inputs. */
+  #checked(prompt: Prompt<any>, inputs: string, kinds = this.#kinds): string {
+    if (kinds === "warn") warn("invalid_input", guarded(() => prompt[NATIVE].kindWarnings(inputs)));
+    return inputs;
   }
 
   /** The registry, which is created when something is registered. */
@@ -253,7 +263,7 @@ export class Runtime {
    */
   validateInputs<In>(prompt: Prompt<In>, ...given: Given<In, never>): Record<string, unknown>;
   validateInputs(prompt: Prompt<any>, inputs?: unknown): Record<string, unknown> {
-    const [known, given] = [nativePrompt(prompt), givenInputs(prompt, inputs)];
+    const [known, given] = [nativePrompt(prompt), this.#checked(prompt, givenInputs(prompt, inputs))];
     return guarded(() => decode(this[NATIVE].validateInputs(known, given)));
   }
 
@@ -261,7 +271,7 @@ export class Runtime {
   render<In>(prompt: Prompt<In>, ...given: Given<In, RenderOptions>): Rendered;
   render(prompt: Prompt<any>, inputs?: unknown, options?: RenderOptions): Rendered {
     const known = nativePrompt(prompt);
-    const given = givenInputs(prompt, inputs);
+    const given = this.#checked(prompt, givenInputs(prompt, inputs), options?.kinds);
     try {
       return Rendered[NATIVE](this[NATIVE].render(known, given, manner(options)));
     } catch (thrown) {
@@ -271,7 +281,8 @@ export class Runtime {
 
   /** Renders a prompt without blocking the event loop. */
   async renderAsync<In>(prompt: Prompt<In>, ...[inputs, options]: Given<In, RenderOptions>): Promise<Rendered> {
-    const [known, given, how] = [nativePrompt(prompt), await givenInputsAsync(prompt, inputs), manner(options)];
+    const [known, how] = [nativePrompt(prompt), manner(options)];
+    const given = this.#checked(prompt, await givenInputsAsync(prompt, inputs), options?.kinds);
     const [, , rendered] = await perform((listener) => this[NATIVE].renderAsync(known, given, how, listener));
     return Rendered[NATIVE](rendered!);
   }
@@ -293,9 +304,12 @@ export class Runtime {
   prepare(prompt: Prompt<any>, inputs?: unknown): Message[] {
     const known = nativePrompt(prompt);
     const given = validInputs(prompt, inputs);
+    if (this.#kinds === "warn") this.#checked(prompt, encodeMap(given, "inputs"));
     try {
       const packed = preparePacked(this[NATIVE], known, given);
-      return packed ?? decode(this[NATIVE].prepare(known, encodeMap(given, "inputs")));
+      const messages = packed ?? decode<Message[]>(this[NATIVE].prepare(known, encodeMap(given, "inputs")));
+      warnAboutUnknown(prompt, given);
+      return messages;
     } catch (thrown) {
       throw translated(thrown);
     }
@@ -303,7 +317,7 @@ export class Runtime {
 
   /** Renders a prompt and splits it into messages without blocking the event loop. */
   async prepareAsync<In>(prompt: Prompt<In>, ...[inputs]: Given<In, never>): Promise<Message[]> {
-    const [known, given] = [nativePrompt(prompt), await givenInputsAsync(prompt, inputs)];
+    const [known, given] = [nativePrompt(prompt), this.#checked(prompt, await givenInputsAsync(prompt, inputs))];
     const [messages] = await perform((listener) => this[NATIVE].prepareAsync(known, given, listener));
     return decode(messages);
   }
@@ -360,7 +374,7 @@ export class Runtime {
   ): Promise<Run> {
     const [signal, data] = split<RunOptions & Stoppable>(options);
     const [from, settings] = [await this.#prompt(prompt), encodeOptions(data)];
-    const given = await givenInputsAsync(from, inputs);
+    const given = this.#checked(from, await givenInputsAsync(from, inputs));
     const [run] = await perform((listener) => this[NATIVE].invoke(from[NATIVE], given, settings, listener), { signal });
     return readRun(run);
   }
@@ -368,7 +382,7 @@ export class Runtime {
   /** Runs a turn: calls the model and the requested tools until the model gives an answer. */
   async turn<In = Inputs>(prompt: PromptSource<In>, ...[inputs, options]: Given<In, TurnOptions>): Promise<TurnRun> {
     const from = await this.#prompt(prompt);
-    return this.#turn(from, await givenInputsAsync(from, inputs), options ?? {});
+    return this.#turn(from, this.#checked(from, await givenInputsAsync(from, inputs)), options ?? {});
   }
 
   /** Loads a prompt file and runs a turn with it. */

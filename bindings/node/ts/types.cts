@@ -145,6 +145,8 @@ export interface RuntimeOptions {
   lenient?: boolean;
   /** Wraps text from untrusted inputs in `<untrusted>`. A string is the advisory for the model. */
   guard?: boolean | string | GuardOptions;
+  /** Whether the values of inputs must match their declared kinds and enums. Defaults to `off`. */
+  kinds?: "off" | "warn" | "error";
   /** The limits of rendering. */
   limits?: { steps?: number; outputBytes?: number; operationBytes?: number; totalBytes?: number; callDepth?: number };
   /** The roles that messages of thread inputs may have. */
@@ -210,6 +212,8 @@ export interface RenderOptions {
   strict?: boolean;
   /** Whether undefined variables render as empty text. */
   lenient?: boolean;
+  /** Whether the values of inputs must match their declared kinds and enums. */
+  kinds?: "off" | "warn" | "error";
 }
 
 /** The options for splitting text of unknown origin. */

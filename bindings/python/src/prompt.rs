@@ -1,20 +1,23 @@
 //! Prompts, their properties and their findings.
 
 use std::collections::BTreeMap;
+use std::ffi::CString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyType};
 use serde_json::{Value as Json, json};
-use tympan::Inputs;
 use tympan::PromptSource;
 use tympan::diagnostic::Diagnostic;
 use tympan::format::definition::Syntax;
 use tympan::host::config;
 use tympan::host::config::RenderSettings;
 use tympan::prompt::definition::Overlay;
+use tympan::template::input::InputMap;
 use tympan::text::source::SourceFile;
+use tympan::{Inputs, KindCheck};
 
 use crate::errors::{engine, exception, invalid};
 use crate::inputs::{PromptInputs, Room};
@@ -66,9 +69,31 @@ impl Prompt {
         )
     }
 
+    /// Emits an `InputWarning` for each unknown input and, if the options say so, for each value that does not match its
+    /// declaration.
+    pub(crate) fn warn_about(&self, py: Python<'_>, inputs: InputMap<'_>, kinds: KindCheck) -> PyResult<()> {
+        warn(py, &self.inner.unknown_inputs(inputs))?;
+        if kinds == KindCheck::Warn {
+            warn(py, &self.inner.kind_warnings(inputs))?;
+        }
+        Ok(())
+    }
+
     fn findings(&self, findings: &[Diagnostic]) -> Vec<Finding> {
         findings.iter().map(|finding| Finding::new(finding, Some(self.inner.source()))).collect()
     }
+}
+
+/// Emits warnings. If the caller's filters turn one into an exception, returns it.
+fn warn(py: Python<'_>, findings: &[Diagnostic]) -> PyResult<()> {
+    static CATEGORY: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    for finding in findings {
+        let hint = finding.help.as_ref().map_or_else(String::new, |help| format!("; {help}"));
+        let message = format!("{}{hint}", finding.message).replace('\0', "\u{fffd}");
+        let category = CATEGORY.import(py, "tympan._errors", "InputWarning")?;
+        PyErr::warn(py, category, &CString::new(message).unwrap_or_default(), 1)?;
+    }
+    Ok(())
 }
 
 /// Builds render settings from the options that the caller passed.
@@ -78,13 +103,14 @@ pub(crate) fn render_settings<'py>(
     guard: Option<&Bound<'py, PyAny>>,
     strict: Option<bool>,
     lenient: Option<bool>,
+    kinds: Option<&str>,
 ) -> PyResult<RenderSettings> {
     // The common case: no options.
-    if variant.is_none() && guard.is_none() && strict.is_none() && lenient.is_none() {
+    if variant.is_none() && guard.is_none() && strict.is_none() && lenient.is_none() && kinds.is_none() {
         return Ok(RenderSettings::default());
     }
     let guard = guard.map(values::from_python).transpose()?;
-    let options = json!({ "variant": variant, "guard": guard, "strict": strict, "lenient": lenient });
+    let options = json!({ "variant": variant, "guard": guard, "strict": strict, "lenient": lenient, "kinds": kinds });
     config::render_settings(options).map_err(|error| exception(py, &error))
 }
 
@@ -244,7 +270,8 @@ impl Prompt {
     }
 
     /// Renders the prompt.
-    #[pyo3(signature = (inputs = None, *, variant = None, guard = None, strict = None, lenient = None))]
+    #[pyo3(signature = (inputs = None, *, variant = None, guard = None, strict = None, lenient = None, kinds = None))]
+    #[expect(clippy::too_many_arguments, reason = "Python gives them by name")]
     fn render<'py>(
         &self,
         py: Python<'py>,
@@ -253,11 +280,13 @@ impl Prompt {
         guard: Option<&Bound<'py, PyAny>>,
         strict: Option<bool>,
         lenient: Option<bool>,
+        kinds: Option<&str>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let settings = render_settings(py, variant, guard, strict, lenient)?;
+        let settings = render_settings(py, variant, guard, strict, lenient, kinds)?;
         let room = Room::default();
         let inputs = self.taken(py, inputs, &room)?;
         let runtime = default_runtime();
+        self.warn_about(py, inputs.map(), settings.over(runtime.render_options()).kinds)?;
         let render = || runtime.render_borrowed(&self.inner, inputs.map(), &settings.over(runtime.render_options()));
         let rendered = engine(py, render)?;
         rendered::to_python(py, rendered)
@@ -454,9 +483,17 @@ impl Source {
 
     /// Returns a prompt and its inputs. The inputs of a file are not validated, so a file that requires validation is
     /// rejected.
-    pub(crate) fn with_inputs(value: &Bound<'_, PyAny>, inputs: Option<&Bound<'_, PyAny>>) -> PyResult<(Self, Inputs)> {
+    pub(crate) fn with_inputs(
+        value: &Bound<'_, PyAny>,
+        inputs: Option<&Bound<'_, PyAny>>,
+        kinds: KindCheck,
+    ) -> PyResult<(Self, Inputs)> {
         let inputs = match value.cast::<Prompt>() {
-            Ok(prompt) => prompt.get().validated(value.py(), inputs)?,
+            Ok(prompt) => {
+                let inputs = prompt.get().validated(value.py(), inputs)?;
+                prompt.get().warn_about(value.py(), (&inputs).into(), kinds)?;
+                inputs
+            }
             Err(_) => values::inputs(inputs)?,
         };
         Ok((Self::new(value)?, inputs))

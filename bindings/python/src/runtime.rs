@@ -98,12 +98,16 @@ impl Runtime {
         prompt: &Bound<'py, Prompt>,
         inputs: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let (prompt, inputs) = (prompt.get().inner(), prompt.get().validated(py, inputs)?);
+        let known = prompt.get();
+        let (prompt, inputs) = (known.inner(), known.validated(py, inputs)?);
+        known.warn_about(py, (&inputs).into(), self.inner.options().kinds)?;
         map_to_python(py, &engine(py, || self.inner.validate_inputs(&prompt, &inputs))?)
     }
 
     /// Renders the template.
-    #[pyo3(signature = (prompt, inputs = None, *, variant = None, guard = None, strict = None, lenient = None))]
+    #[pyo3(signature = (
+        prompt, inputs = None, *, variant = None, guard = None, strict = None, lenient = None, kinds = None
+    ))]
     #[expect(clippy::too_many_arguments, reason = "Python gives them by name")]
     fn render<'py>(
         &self,
@@ -114,10 +118,12 @@ impl Runtime {
         guard: Option<&Bound<'py, PyAny>>,
         strict: Option<bool>,
         lenient: Option<bool>,
+        kinds: Option<&str>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let settings = render_settings(py, variant, guard, strict, lenient)?;
-        let room = Room::default();
-        let (prompt, inputs) = (prompt.get().inner(), prompt.get().taken(py, inputs, &room)?);
+        let settings = render_settings(py, variant, guard, strict, lenient, kinds)?;
+        let (room, known) = (Room::default(), prompt.get());
+        let (prompt, inputs) = (known.inner(), known.taken(py, inputs, &room)?);
+        known.warn_about(py, inputs.map(), settings.over(self.inner.render_options()).kinds)?;
         let render = || self.inner.render_borrowed(&prompt, inputs.map(), &settings.over(self.inner.render_options()));
         rendered::to_python(py, engine(py, render)?)
     }
@@ -137,8 +143,9 @@ impl Runtime {
         prompt: &Bound<'_, Prompt>,
         inputs: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Vec<Message>> {
-        let room = Room::default();
-        let (prompt, inputs) = (prompt.get().inner(), prompt.get().taken(py, inputs, &room)?);
+        let (room, known) = (Room::default(), prompt.get());
+        let (prompt, inputs) = (known.inner(), known.taken(py, inputs, &room)?);
+        known.warn_about(py, inputs.map(), self.inner.options().kinds)?;
         engine(py, || self.inner.prepare_borrowed(&prompt, inputs.map()).and_then(to_list))
     }
 
@@ -339,7 +346,7 @@ impl Runtime {
     ) -> PyResult<Py<PyAny>> {
         let invoke = |_| {
             let (runtime, options) = (self.inner.clone(), run_options(options)?);
-            let (prompt, inputs) = Source::with_inputs(prompt, inputs)?;
+            let (prompt, inputs) = Source::with_inputs(prompt, inputs, self.inner.options().kinds)?;
             Ok(Box::pin(async move { runtime.invoke_with_async(prompt.get(), &inputs, &options).await }) as _)
         };
         work::go(py, is_async, invoke, run_to_python)
@@ -356,7 +363,7 @@ impl Runtime {
     ) -> PyResult<Py<PyAny>> {
         let turn = |caller: Caller| {
             let (runtime, settings) = (self.inner.clone(), settings(options, hooks, &self.tools, &caller)?);
-            let (prompt, inputs) = Source::with_inputs(prompt, inputs)?;
+            let (prompt, inputs) = Source::with_inputs(prompt, inputs, self.inner.options().kinds)?;
             Ok(Box::pin(async move { runtime.turn_async(prompt.get(), &inputs, &settings).await }) as _)
         };
         work::go(py, is_async, turn, turn_to_python)

@@ -3,11 +3,10 @@
 use std::path::Path;
 
 use serde_json::Value as Json;
-use tympan::diagnostic::guess_name;
+use tympan::diagnostic::Diagnostic;
 use tympan::file::read as file;
 use tympan::format::parse_inputs;
 use tympan::load::DEFAULT_MAX_FILE_BYTES;
-use tympan::spec::PromptKind;
 use tympan::spec::schema::{Property, PropertyKind};
 use tympan::text::source::SourceFile;
 use tympan::{Error, Inputs, Kind, Prompt};
@@ -41,22 +40,14 @@ fn kinds_of(input: &Property) -> Vec<PropertyKind> {
     kinds
 }
 
-/// Returns warnings about settings. A name that the template does not use is probably a typo.
-pub(crate) fn warnings(args: &InputArgs, prompt: &Prompt, variant: Option<&str>) -> Vec<String> {
-    // Directives reject unknown inputs themselves.
-    if prompt.kind() == PromptKind::Directive {
-        return Vec::new();
-    }
-    // A template that does not compile is reported elsewhere.
-    let Ok(template) = prompt.variant_template(variant) else { return Vec::new() };
-    let known: Vec<&str> = template.inputs().map(|(name, _)| name).collect();
-    let unknown = args.set.iter().map(|(name, _)| name.as_str()).filter(|name| !known.contains(name));
-    let warning = |name: &str| {
-        let hint = guess_name(name, known.iter().copied())
-            .map_or_else(String::new, |near| format!("; did you mean `{near}`?"));
-        format!("--set: the prompt has no input `{name}`{hint}")
+/// Returns warnings about settings. A name that the prompt does not use is probably a typo.
+pub(crate) fn warnings(args: &InputArgs, prompt: &Prompt) -> Vec<String> {
+    let set: Inputs = args.set.iter().map(|(name, _)| (name.clone(), Json::Null)).collect();
+    let warning = |finding: &Diagnostic| {
+        let hint = finding.help.as_ref().map_or_else(String::new, |help| format!("; {help}"));
+        format!("--set: {}{hint}", finding.message)
     };
-    unknown.map(warning).collect()
+    prompt.unknown_inputs((&set).into()).iter().map(warning).collect()
 }
 
 /// Returns the examples that a prompt declares.

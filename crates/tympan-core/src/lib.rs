@@ -51,7 +51,7 @@ pub use json::JsonMap;
 pub use prompt::composition::Composition;
 pub use prompt::inputs::{IntoInputs, Serialized};
 pub use prompt::typed::TypedInputs;
-pub use prompt::{Prompt, RenderOptions};
+pub use prompt::{KindCheck, Prompt, RenderOptions};
 pub use secret::redact::Redactor;
 pub use spec::role::Role;
 #[cfg(feature = "wire")]

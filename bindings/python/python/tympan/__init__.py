@@ -7,6 +7,7 @@
 """
 
 from tympan._errors import (
+    InputWarning,
     InvokerError,
     TympanConnectionError,
     TympanError,
@@ -100,6 +101,7 @@ __all__ = [
     "Delta",
     "Event",
     "Finding",
+    "InputWarning",
     "InvokerError",
     "Message",
     "ModelCall",

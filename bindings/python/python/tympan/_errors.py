@@ -77,3 +77,7 @@ class TympanRuntimeError(TympanError, RuntimeError):
 
 class InvokerError(TympanError):
     """Nothing is registered under a name."""
+
+
+class InputWarning(UserWarning):
+    """An input that the prompt does not have or, with `kinds="warn"`, a value that does not match its declaration."""

@@ -157,6 +157,7 @@ class Prompt:
         guard: Union[bool, str, None] = None,
         strict: Optional[bool] = None,
         lenient: Optional[bool] = None,
+        kinds: Optional[Literal["off", "warn", "error"]] = None,
     ) -> Rendered:
         """Renders the prompt."""
     def messages(self, rendered: Rendered, /) -> list[Message]:
@@ -395,6 +396,7 @@ class Runtime:
         guard: Union[bool, str, None] = None,
         strict: Optional[bool] = None,
         lenient: Optional[bool] = None,
+        kinds: Optional[Literal["off", "warn", "error"]] = None,
     ) -> Rendered:
         """Renders the template."""
     def parse(self, prompt: Prompt, rendered: Rendered) -> list[Message]:

@@ -98,6 +98,8 @@ class RuntimeOptions(TypedDict, total=False):
     strict: bool
     lenient: bool
     guard: Union[bool, str, GuardOptions]
+    #: Whether the values of inputs must match their declared kinds and enums.
+    kinds: Literal["off", "warn", "error"]
     limits: Limits
     thread_roles: Literal["any", "no_instructions"]
     load: LoadOptions

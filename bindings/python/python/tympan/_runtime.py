@@ -41,9 +41,12 @@ class Runtime(_native.Runtime):
         guard: Union[bool, str, None] = None,
         strict: Optional[bool] = None,
         lenient: Optional[bool] = None,
+        kinds: Optional[Literal["off", "warn", "error"]] = None,
     ) -> Rendered:
         """The async variant of `render`. It never waits."""
-        return self.render(prompt, inputs, variant=variant, guard=guard, strict=strict, lenient=lenient)
+        return self.render(
+            prompt, inputs, variant=variant, guard=guard, strict=strict, lenient=lenient, kinds=kinds
+        )
 
     async def parse_async(self, prompt: Prompt, rendered: Rendered) -> list[Message]:
         """The async variant of `parse`. It never waits."""

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::ArgAction;
+use clap::{ArgAction, ValueEnum};
+use tympan::KindCheck;
 
 use super::model::ModelArgs;
 use super::reach::EnvArgs;
@@ -46,8 +47,32 @@ pub(crate) struct PromptArgs {
     #[arg(long)]
     pub(crate) lenient: bool,
 
+    /// What to do if the value of an input does not match its declared kind or enum
+    ///
+    /// A value matches if it can be read as the kind: `"3"` and `3.0` are integers.
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = KindsChoice::Warn)]
+    pub(crate) kinds: KindsChoice,
+
     #[command(flatten)]
     pub(crate) env: EnvArgs,
+}
+
+/// The values of `--kinds`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum KindsChoice {
+    /// Do not check values
+    Off,
+    /// Print a warning
+    Warn,
+    /// Fail before rendering
+    Error,
+}
+
+impl KindsChoice {
+    /// Returns the setting for the runtime. The command prints warnings itself.
+    pub(crate) fn for_runtime(self) -> KindCheck {
+        if self == Self::Error { KindCheck::Error } else { KindCheck::Off }
+    }
 }
 
 /// Arguments of `request`.

@@ -4,7 +4,7 @@ use serde_json::{Value as Json, json};
 use tympan::{Guard, Inputs, Message, Prompt, RenderOptions, Rendered};
 use tympan::{Runtime, RuntimeOptions};
 
-use crate::args::{PromptArgs, RenderArgs};
+use crate::args::{KindsChoice, PromptArgs, RenderArgs};
 use crate::color::{self, Writer, paint};
 use crate::escape::visible_line;
 use crate::output::Looks;
@@ -87,9 +87,12 @@ pub(super) fn load_in(runtime: &Runtime, args: &PromptArgs, quiet: bool) -> Resu
     let prompt = prompt_file::load_and_warn(runtime, &args.file, quiet)?;
     let inputs = inputs::collect(&args.inputs, &prompt)?;
     if !quiet {
-        inputs::warnings(&args.inputs, &prompt, args.variant.as_deref())
+        inputs::warnings(&args.inputs, &prompt)
             .iter()
             .for_each(|warning| report::warn_plainly("unknown_input", warning));
+        if args.kinds == KindsChoice::Warn {
+            report::warn(&prompt.kind_warnings((&inputs).into()), prompt.source());
+        }
     }
     Ok((prompt, inputs))
 }
@@ -111,7 +114,8 @@ pub(super) fn render_with(
 
 /// Returns the runtime options for a command line.
 pub(super) fn options(args: &PromptArgs) -> RuntimeOptions {
-    args.env.over(options_of(args.strict, args.lenient, args.guard))
+    let options = options_of(args.strict, args.lenient, args.guard);
+    args.env.over(RuntimeOptions { kinds: args.kinds.for_runtime(), ..options })
 }
 
 /// Returns the runtime options for these rendering flags.

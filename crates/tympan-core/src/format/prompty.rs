@@ -106,7 +106,10 @@ fn read_spec(mut fields: Fields<'_>, report: &mut Report) -> PromptSpec {
     }
     spec.inputs = fields.value("inputs").map_or_else(Vec::new, |node| read_properties(node, "input", report));
     spec.outputs = fields.value("outputs").map_or_else(Vec::new, |node| read_properties(node, "output", report));
-    spec.tools = fields.value("tools").or(old_tools).map_or_else(Vec::new, |node| read_tools(node, report));
+    spec.tools = fields.value("tools").or(old_tools).map_or_else(Vec::new, |node| {
+        // Bindings may refer to inputs by name.
+        read_tools(node, &spec.inputs, report)
+    });
     spec.template = fields.value("template").map(|node| read_template(node, report)).unwrap_or_default();
     if let Some(entry) = fields.take("sample") {
         spec.extra.extend(read_sample(entry, &mut spec.inputs, report));

@@ -1,5 +1,6 @@
 //! Parses the tools that the model may call.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use super::fields::{self, Fields, text, text_node, wrong};
@@ -7,18 +8,19 @@ use super::model::read_connection;
 use super::property::read_properties;
 use super::report::{Report, invalid};
 use super::yaml::{Entry, Node, Value};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, guess_name, short};
+use crate::spec::schema::Property;
 use crate::spec::{Binding, BindingValue, Tool, ToolKind};
 use crate::text::source::Span;
 
-/// Reads `tools`: a list, or a map from names to tools.
-pub(super) fn read_tools(node: Node<'_>, report: &mut Report) -> Vec<Tool> {
+/// Reads `tools`: a list, or a map from names to tools. Their bindings may refer to the inputs.
+pub(super) fn read_tools(node: Node<'_>, inputs: &[Property], report: &mut Report) -> Vec<Tool> {
     let tools: Vec<Tool> = match node.value {
         Value::Null => Vec::new(),
-        Value::List(items) => items.into_iter().filter_map(|item| read_tool(None, item, report)).collect(),
+        Value::List(items) => items.into_iter().filter_map(|item| read_tool(None, item, inputs, report)).collect(),
         Value::Map(entries) => entries
             .into_iter()
-            .filter_map(|entry| read_tool(Some((entry.key.into_owned(), entry.key_span)), entry.value, report))
+            .filter_map(|entry| read_tool(Some((entry.key.into_owned(), entry.key_span)), entry.value, inputs, report))
             .collect(),
         _ => {
             report.push(wrong(&node, "tools", "a list or a map"));
@@ -37,7 +39,7 @@ pub(super) fn read_tools(node: Node<'_>, report: &mut Report) -> Vec<Tool> {
     tools
 }
 
-fn read_tool(name: Option<(String, Span)>, node: Node<'_>, report: &mut Report) -> Option<Tool> {
+fn read_tool(name: Option<(String, Span)>, node: Node<'_>, inputs: &[Property], report: &mut Report) -> Option<Tool> {
     let span = node.span;
     let mut fields = unwrap_function(Fields::of(node, "tool", report)?, report);
     let (name, place) = match name {
@@ -46,7 +48,7 @@ fn read_tool(name: Option<(String, Span)>, node: Node<'_>, report: &mut Report) 
     };
     let kind = read_kind_name(&mut fields, &name, place, report)?;
     let description = fields.string("description", report);
-    let bindings = fields.value("bindings").map_or_else(Vec::new, |node| read_bindings(node, report));
+    let bindings = fields.value("bindings").map_or_else(Vec::new, |node| read_bindings(node, inputs, report));
     let kind = read_kind(&kind, &mut fields, report);
     Some(Tool { name, description, kind, bindings, extra: fields.rest().into(), span: Some(place) })
 }
@@ -148,11 +150,14 @@ fn read_mode(fields: &mut Fields<'_>, report: &mut Report) -> Option<String> {
 }
 
 /// Reads bindings: a map from parameters to values, or a list of `{name, input}`.
-fn read_bindings(node: Node<'_>, report: &mut Report) -> Vec<Binding> {
+fn read_bindings(node: Node<'_>, inputs: &[Property], report: &mut Report) -> Vec<Binding> {
     match node.value {
         Value::Map(entries) => entries
             .into_iter()
-            .map(|entry| Binding { parameter: entry.key.into_owned(), value: read_binding(entry.value) })
+            .map(|entry| {
+                let value = read_binding(entry.value, inputs, report);
+                Binding { parameter: entry.key.into_owned(), value }
+            })
             .collect(),
         Value::List(items) => items.into_iter().filter_map(|item| read_listed_binding(item, report)).collect(),
         _ => {
@@ -162,14 +167,26 @@ fn read_bindings(node: Node<'_>, report: &mut Report) -> Vec<Binding> {
     }
 }
 
-/// Reads the value of a binding: `{input: name}` refers to an input, and anything else is the value itself.
-fn read_binding(node: Node<'_>) -> BindingValue {
+/// Reads the value of a binding: `{input: name}`, or only the name of an input, refers to the input. Anything else is
+/// the value itself.
+fn read_binding(node: Node<'_>, inputs: &[Property], report: &mut Report) -> BindingValue {
     if let Value::Map(entries) = &node.value
         && let [Entry { key, value, .. }] = entries.as_slice()
         && key == "input"
         && let Some(name) = text(value)
     {
         return BindingValue::Input(name.to_owned());
+    }
+    // Text that is not borrowed may come from the environment or from a file. Such a value is never a name.
+    if let Value::String(Cow::Borrowed(word)) = node.value {
+        if inputs.iter().any(|input| input.name == word) {
+            return BindingValue::Input(word.to_owned());
+        }
+        if let Some(near) = guess_name(word, inputs.iter().map(|input| input.name.as_str())) {
+            let message = format!("there is no input `{}`, so the tool receives this text", short(word));
+            let finding = Diagnostic::warning("unknown_input", node.span, message);
+            report.push(finding.with_help(format!("did you mean the input `{near}`?")));
+        }
     }
     BindingValue::Static(node.into_json())
 }

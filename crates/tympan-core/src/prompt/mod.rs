@@ -6,6 +6,7 @@ pub mod composition;
 pub mod definition;
 pub(crate) mod directive_inputs;
 pub mod inputs;
+pub mod kinds;
 mod prompty;
 mod render;
 pub mod typed;
@@ -13,6 +14,7 @@ pub mod typed;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+pub use kinds::KindCheck;
 pub use render::{Entropy, RenderOptions};
 
 use compile::Compiled;

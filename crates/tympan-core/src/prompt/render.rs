@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde_json::Value as Json;
 use smallvec::SmallVec;
 
 use super::Prompt;
 use super::compile::{Compiled, is_split};
 use super::directive_inputs as directive;
 use super::inputs::IntoInputs;
+use super::kinds::KindCheck;
 use crate::chat::guard::Guard;
 use crate::chat::message::{Message, RichInput, RichValue};
 use crate::chat::rendered::{Inputs, Rendered, RichPlace};
@@ -18,7 +20,7 @@ use crate::chat::{self, Place};
 use crate::error::{Error, Kind, Result};
 use crate::spec::role::Role;
 use crate::spec::schema::{Property, PropertyKind};
-use crate::spec::{CacheMode, DIRECTIVE, ONE_MESSAGE};
+use crate::spec::{CacheMode, DIRECTIVE, ONE_MESSAGE, PromptKind};
 use crate::template::input::{InputMap, InputRef};
 use crate::template::{EvalOptions, InputValue, Limits, Output};
 
@@ -44,6 +46,8 @@ pub struct RenderOptions<'a> {
     /// The guard that wraps text from untrusted inputs in `<untrusted>…</untrusted>`. `None` leaves the text
     /// unchanged.
     pub guard: Option<&'a Guard>,
+    /// Whether values must match the declared kinds and enums. Only [`KindCheck::Error`] affects rendering.
+    pub kinds: KindCheck,
 }
 
 impl std::fmt::Debug for RenderOptions<'_> {
@@ -55,12 +59,14 @@ impl std::fmt::Debug for RenderOptions<'_> {
             .field("limits", &self.limits)
             .field("thread_roles", &self.thread_roles)
             .field("guard", &self.guard)
+            .field("kinds", &self.kinds)
             .finish_non_exhaustive()
     }
 }
 
 impl Prompt {
-    /// Fills in defaults and checks that no required input is missing.
+    /// Fills in defaults and checks that no required input is missing. In a `.prompty` prompt, null counts as no value
+    /// for an optional input.
     ///
     /// # Errors
     /// Returns an error if a required input is missing and has no default, or if an input of a directive is not
@@ -73,12 +79,17 @@ impl Prompt {
         }
         let mut validated = inputs.clone();
         for input in &self.spec.inputs {
-            match resolve(input, inputs.into()) {
-                Some(value) if !inputs.contains_key(&input.name) => {
+            match self.resolve(input, inputs.into()) {
+                Some(value) if inputs.get(&input.name).is_none_or(Json::is_null) => {
                     validated.insert(input.name.clone(), value.to_json());
                 }
                 Some(_) => {}
-                None => self.check_missing(input, inputs.into())?,
+                None => {
+                    self.check_missing(input, inputs.into())?;
+                    if self.is_optional(input) {
+                        validated.shift_remove(&input.name);
+                    }
+                }
             }
         }
         Ok(validated)
@@ -113,8 +124,8 @@ impl Prompt {
     ///
     /// # Errors
     /// Returns an error if there is no such variant, if the inputs do not serialize to a map, if an input is missing or
-    /// cannot be used, if the template fails, if a limit is exceeded or, in strict mode, if an untrusted input contains
-    /// a role marker.
+    /// cannot be used, if the template fails, if a limit is exceeded, in strict mode, if an untrusted input contains a
+    /// role marker, or, with [`KindCheck::Error`], if a value does not match its declaration.
     pub fn render_with<'a>(&self, inputs: impl IntoInputs<'a>, options: &RenderOptions<'_>) -> Result<Rendered> {
         self.render_borrowed(inputs.into_inputs()?.as_map(), options)
     }
@@ -130,15 +141,15 @@ impl Prompt {
         if self.is_directive() {
             directive::check_known(&self.spec, inputs)?;
         }
+        if options.kinds == KindCheck::Error {
+            self.check_kinds(inputs)?;
+        }
         let rich;
         let mut values: SmallVec<[InputValue<'_>; 16]> = SmallVec::with_capacity(compiled.table.inputs().len());
         for input in &self.spec.inputs {
-            values.push(match resolve(input, inputs) {
+            values.push(match self.resolve(input, inputs) {
                 Some(given) => InputValue::Present(given),
-                None => {
-                    self.check_missing(input, inputs)?;
-                    InputValue::Missing
-                }
+                None => self.without_value(input, inputs)?,
             });
         }
         let undeclared = compiled.template.inputs().skip(values.len());
@@ -265,6 +276,39 @@ impl Prompt {
         Ok(rich)
     }
 
+    /// Returns the value of a declared input: the caller's value or the default.
+    #[inline]
+    fn resolve<'a>(&'a self, input: &'a Property, inputs: InputMap<'a>) -> Option<InputRef<'a>> {
+        match inputs.get(&input.name) {
+            Some(value) if value.is_null() => self.resolve_null(input, value),
+            Some(value) => Some(value),
+            None => default(input),
+        }
+    }
+
+    /// Returns the value of an input that the caller set to null. Null is a value unless the input is optional. It is
+    /// never the value of a rich input.
+    #[cold]
+    fn resolve_null<'a>(&'a self, input: &'a Property, null: InputRef<'a>) -> Option<InputRef<'a>> {
+        if self.is_optional(input) {
+            return default(input);
+        }
+        Some(null).filter(|_| !input.kind.is_rich())
+    }
+
+    /// Returns whether a declared input can be left out. Templates of definitions and directives have their own rules
+    /// for variables without a value.
+    pub(super) fn is_optional(&self, input: &Property) -> bool {
+        input.required != Some(true) && self.spec.kind() == PromptKind::Prompty
+    }
+
+    /// Returns how an input without a value is rendered.
+    #[cold]
+    fn without_value(&self, input: &Property, inputs: InputMap<'_>) -> Result<InputValue<'static>> {
+        self.check_missing(input, inputs)?;
+        Ok(if self.is_optional(input) { InputValue::Absent } else { InputValue::Missing })
+    }
+
     /// Rejects a required input that has no value.
     #[cold]
     fn check_missing(&self, input: &Property, inputs: InputMap<'_>) -> Result<()> {
@@ -275,7 +319,7 @@ impl Prompt {
     }
 
     /// Adds the position of an input's declaration to an error about the input.
-    fn in_input(&self, error: Error, input: &Property) -> Error {
+    pub(super) fn in_input(&self, error: Error, input: &Property) -> Error {
         let error = if self.is_directive() { directive::with_list(error, &self.spec) } else { error };
         match input.span {
             Some(span) => error.at(span).in_source(&self.source, 0),
@@ -296,12 +340,8 @@ fn rich_in_marker(rendered: &Rendered) -> bool {
     found
 }
 
-/// Returns the value of a declared input: the caller's value or the default.
-fn resolve<'a>(input: &'a Property, inputs: InputMap<'a>) -> Option<InputRef<'a>> {
-    match inputs.get(&input.name) {
-        Some(value) => Some(value).filter(|value| !(input.kind.is_rich() && value.is_null())),
-        None => input.default.as_ref().filter(|default| !default.is_null()).map(InputRef::from),
-    }
+fn default(input: &Property) -> Option<InputRef<'_>> {
+    input.default.as_ref().filter(|default| !default.is_null()).map(InputRef::from)
 }
 
 fn missing(input: &Property) -> Error {

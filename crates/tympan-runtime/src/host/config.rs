@@ -23,7 +23,7 @@ use tympan_core::spec::Secret;
 use tympan_core::template::Limits;
 use tympan_core::turn::{ContextBudget, Prices};
 use tympan_core::wire::parse_endpoint;
-use tympan_core::{Error, Guard, Kind, RenderOptions, Result, Role};
+use tympan_core::{Error, Guard, Kind, KindCheck, RenderOptions, Result, Role};
 
 use crate::host::runtime::RuntimeOptions;
 use crate::load::{EnvFile, EnvPolicy, LoadOptions};
@@ -37,15 +37,15 @@ use crate::trace::TraceOptions;
 use crate::turn::journal::Journal;
 use crate::turn::{Compact, TurnSettings};
 
-/// What a host decides for all prompts: `strict`, `lenient`, `guard`, `limits`, `thread_roles`, `load`, `http`,
-/// `cassette`, `trace`, `tool_addresses`, `allow_endpoints`. Times are in seconds.
+/// What a host decides for all prompts: `strict`, `lenient`, `guard`, `kinds`, `limits`, `thread_roles`, `load`,
+/// `http`, `cassette`, `trace`, `tool_addresses`, `allow_endpoints`. Times are in seconds.
 ///
 /// # Errors
 /// An option is not known, or has a value that it cannot have.
 pub fn runtime_options(options: Json) -> Result<RuntimeOptions> {
     let data: RuntimeData = read(options)?;
     let RuntimeData { strict, lenient, guard, limits, thread_roles, load, http, cassette, trace, .. } = data;
-    let RuntimeData { tool_addresses, allow_endpoints, .. } = data;
+    let RuntimeData { tool_addresses, allow_endpoints, kinds, .. } = data;
     for endpoint in &allow_endpoints {
         let invalid = |error: Error| format!("options: allow_endpoints: {}", error.message());
         parse_endpoint(endpoint).map_err(|error| Error::new(Kind::InvalidInput, invalid(error)))?;
@@ -56,6 +56,7 @@ pub fn runtime_options(options: Json) -> Result<RuntimeOptions> {
         lenient,
         strict,
         guard: guard.map(GuardData::into_guard).transpose()?.flatten(),
+        kinds: kinds.map_or_else(KindCheck::default, Into::into),
         load: load.into_options(),
         http: http.into_options()?,
         cassette: cassette.map(Into::into),
@@ -78,13 +79,14 @@ pub fn run_options(options: Json) -> Result<RunOptions> {
     Ok(RunOptions { provider, model, api_type, base_url, api_key, functions: Vec::new() })
 }
 
-/// How one render goes, where its caller has a say: `variant`, `guard`, `strict`, `lenient`.
+/// How one render goes, where its caller has a say: `variant`, `guard`, `strict`, `lenient`, `kinds`.
 ///
 /// # Errors
 /// As [`runtime_options`].
 pub fn render_settings(options: Json) -> Result<RenderSettings> {
-    let RenderData { variant, guard, strict, lenient } = read(options)?;
-    Ok(RenderSettings { variant, guard: guard.map(GuardData::into_guard).transpose()?, strict, lenient })
+    let RenderData { variant, guard, strict, lenient, kinds } = read(options)?;
+    let (guard, kinds) = (guard.map(GuardData::into_guard).transpose()?, kinds.map(Into::into));
+    Ok(RenderSettings { variant, guard, strict, lenient, kinds })
 }
 
 /// What the caller of a render has a say in.
@@ -95,6 +97,7 @@ pub struct RenderSettings {
     guard: Option<Option<Guard>>,
     strict: Option<bool>,
     lenient: Option<bool>,
+    kinds: Option<KindCheck>,
 }
 
 impl RenderSettings {
@@ -105,6 +108,7 @@ impl RenderSettings {
             guard: self.guard.as_ref().map_or(options.guard, Option::as_ref),
             strict: self.strict.or(options.strict),
             lenient: self.lenient.or(options.lenient),
+            kinds: self.kinds.unwrap_or(options.kinds),
             ..options
         }
     }
@@ -180,6 +184,7 @@ struct RuntimeData {
     trace: TraceData,
     tool_addresses: ToolAddressesData,
     allow_endpoints: Vec<String>,
+    kinds: Option<KindCheckData>,
 }
 
 #[derive(Default, Deserialize)]
@@ -199,6 +204,7 @@ struct RenderData {
     guard: Option<GuardData>,
     strict: Option<bool>,
     lenient: Option<bool>,
+    kinds: Option<KindCheckData>,
 }
 
 #[derive(Default, Deserialize)]
@@ -327,6 +333,24 @@ impl LimitsData {
 enum ThreadRolesData {
     Any,
     NoInstructions,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum KindCheckData {
+    Off,
+    Warn,
+    Error,
+}
+
+impl From<KindCheckData> for KindCheck {
+    fn from(kinds: KindCheckData) -> Self {
+        match kinds {
+            KindCheckData::Off => Self::Off,
+            KindCheckData::Warn => Self::Warn,
+            KindCheckData::Error => Self::Error,
+        }
+    }
 }
 
 impl From<ThreadRolesData> for ThreadRoles {
@@ -501,7 +525,7 @@ mod tests {
     #[test]
     fn every_option_arrives() {
         let options = runtime_options(json!({
-            "strict": true, "lenient": false, "guard": true, "limits": { "steps": 7 },
+            "strict": true, "lenient": false, "guard": true, "kinds": "error", "limits": { "steps": 7 },
             "thread_roles": "no_instructions",
             "load": { "env": ["A_*"], "env_vars": { "A_B": "1" },
                 "env_files": [{ "name": ".env", "variables": { "A_C": "2" } }], "file_roots": ["/r"], "max_file_bytes": 9 },
@@ -514,6 +538,7 @@ mod tests {
         .expect("all of it is known");
         assert_eq!((options.strict, options.lenient, options.limits.steps), (Some(true), Some(false), 7));
         assert!(options.guard.is_some() && options.trace.mask_untrusted);
+        assert_eq!(options.kinds, KindCheck::Error);
         assert_eq!(options.thread_roles, ThreadRoles::NoInstructions);
         assert_eq!(options.load.max_file_bytes, 9);
         assert_eq!(options.http.connect_timeout, Duration::from_millis(1500));

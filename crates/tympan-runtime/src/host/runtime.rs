@@ -13,7 +13,7 @@ use tympan_core::prompt::inputs::IntoInputs;
 use tympan_core::spec::Connection;
 use tympan_core::template::Limits;
 use tympan_core::template::input::InputMap;
-use tympan_core::{Error, Guard, Inputs, Kind, Message, Prompt, Rendered, Result};
+use tympan_core::{Error, Guard, Inputs, Kind, KindCheck, Message, Prompt, Rendered, Result};
 
 use crate::host::custom_renderer;
 use crate::load::LoadOptions;
@@ -84,6 +84,9 @@ pub struct RuntimeOptions {
     /// Puts `<untrusted>` and `</untrusted>` around what untrusted inputs wrote; `None` leaves it as
     /// it is.
     pub guard: Option<Guard>,
+    /// Whether the values of inputs must match their declared kinds and enums. With [`KindCheck::Warn`], mismatches are
+    /// logged.
+    pub kinds: KindCheck,
     /// What prompt files may reach while they are loaded.
     pub load: LoadOptions,
     #[cfg(feature = "providers")]
@@ -338,8 +341,11 @@ impl Runtime {
     /// Fills in defaults and checks that nothing required is missing.
     ///
     /// # Errors
-    /// A required input is missing and has no default.
+    /// A required input is missing and has no default; or the option `kinds` is [`KindCheck::Error`], and a value does
+    /// not match its declaration.
     pub fn validate_inputs<'i>(&self, prompt: &Prompt, inputs: impl IntoInputs<'i>) -> Result<Inputs> {
+        let inputs = inputs.into_inputs()?;
+        check_kinds(prompt, inputs.as_map(), self.shared.options.kinds)?;
         prompt.validate_inputs(inputs)
     }
 
@@ -395,6 +401,9 @@ impl Runtime {
 
     #[tracing::instrument(name = "render", level = "info", skip_all, fields(prompt = prompt.spec().name))]
     fn do_render(&self, prompt: &Prompt, inputs: InputMap<'_>, options: &RenderOptions<'_>) -> Result<Rendered> {
+        check_kinds(prompt, inputs, options.kinds)?;
+        // The check is done, for renderers of all kinds.
+        let options = &RenderOptions { kinds: KindCheck::Off, ..*options };
         match self.shared.renderers.get(&prompt.spec().template.format) {
             None => prompt.render_borrowed(inputs, options),
             Some(renderer) => custom_renderer::render(&*renderer, prompt, &inputs.to_json(), options),
@@ -498,7 +507,7 @@ impl Runtime {
 
     /// How this runtime renders: what its options say, with randomness from the operating system.
     pub fn render_options(&self) -> RenderOptions<'_> {
-        let RuntimeOptions { limits, thread_roles, lenient, strict, ref guard, .. } = self.shared.options;
+        let RuntimeOptions { limits, thread_roles, lenient, strict, ref guard, kinds, .. } = self.shared.options;
         RenderOptions {
             lenient,
             strict,
@@ -506,7 +515,22 @@ impl Runtime {
             thread_roles,
             entropy: Some(&system_entropy),
             guard: guard.as_ref(),
+            kinds,
             variant: None,
+        }
+    }
+}
+
+/// Checks the values of inputs against their declarations, as far as the options say so.
+fn check_kinds(prompt: &Prompt, inputs: InputMap<'_>, kinds: KindCheck) -> Result<()> {
+    match kinds {
+        KindCheck::Off => Ok(()),
+        KindCheck::Error => prompt.check_kinds(inputs),
+        KindCheck::Warn => {
+            for warning in prompt.kind_warnings(inputs) {
+                tracing::warn!(code = warning.code, "{}", warning.message);
+            }
+            Ok(())
         }
     }
 }

@@ -19,6 +19,7 @@ impl<'a> Eval<'a> {
     pub(super) fn attr(&mut self, parent: &Value<'a>, name: &str, source: &'a Expr) -> Result<Value<'a>> {
         let found = match &parent.repr {
             Repr::Undefined | Repr::Unset | Repr::Silent => return Err(self.undefined(source)),
+            Repr::Absent => return Ok(parent.clone()),
             Repr::Rich(_) => return Err(print::rich_in_text()),
             Repr::Loop(state) => loop_field(self.tree, state, name),
             _ => self.entry(parent, name)?,
@@ -71,6 +72,7 @@ impl<'a> Eval<'a> {
         self.budget.step(ops::weight(index))?;
         let found = match &parent.repr {
             Repr::Undefined | Repr::Unset | Repr::Silent => return Err(self.undefined(source)),
+            Repr::Absent => Some(parent.clone()),
             Repr::Rich(_) => return Err(print::rich_in_text()),
             Repr::Str(_) | Repr::Text(_) => {
                 self.budget.step(ops::weight(parent))?;
@@ -145,7 +147,7 @@ impl<'a> Eval<'a> {
             return Ok(items);
         }
         let (items, shape) = match &value.repr {
-            Repr::Undefined | Repr::Unset | Repr::Silent => (Vec::new(), value.origin),
+            Repr::Undefined | Repr::Unset | Repr::Silent | Repr::Absent => (Vec::new(), value.origin),
             Repr::InputMap(_) | Repr::Dict(_) => {
                 self.budget.make_list(value.len().unwrap_or(0))?;
                 let keys = ops::pairs(value).unwrap_or_default().into_iter().map(|(key, _)| key);
@@ -184,6 +186,9 @@ impl<'a> Eval<'a> {
         }
         if value.kind() == ValueKind::Map {
             self.budget.make_list(value.len().unwrap_or(0).saturating_mul(2))?;
+        }
+        if value.is_absent() {
+            return Ok(Some(Vec::new()));
         }
         Ok(ops::pairs(value))
     }

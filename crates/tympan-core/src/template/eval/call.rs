@@ -67,6 +67,10 @@ impl<'a> Eval<'a> {
 
     fn call_method_of(&mut self, value: &'a Expr, name: &str, args: &'a Args, expr: &'a Expr) -> Result<Value<'a>> {
         let value = self.defined(value)?;
+        if value.is_absent() {
+            let args = self.arguments(args)?;
+            return Ok(value.also(args.origin()));
+        }
         if value.is_undefined() {
             return Err(self.undefined(expr));
         }

@@ -419,6 +419,7 @@ impl<'a> Eval<'a> {
                     let help = "use it alone, as {{name}}; test it with {{#name}}";
                     return Err(print::rich_in_text().with_help(help));
                 }
+                None if value.is_absent() => value,
                 None => Value::undefined(ops::keys_origin(&value)),
             };
             if value.is_undefined() {

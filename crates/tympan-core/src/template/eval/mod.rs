@@ -34,7 +34,10 @@ pub(crate) trait RichText: std::fmt::Debug {
 /// The value of one of a template's inputs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum InputValue<'a> {
+    /// Using the input is an error.
     Missing,
+    /// An optional input without a value, which renders as nothing.
+    Absent,
     Present(InputRef<'a>),
     Rich(&'a dyn RichText),
 }
@@ -110,6 +113,7 @@ fn input_value(index: usize, input: InputValue<'_>) -> Value<'_> {
     match input {
         InputValue::Present(given) => Value::from_input(given, origin),
         InputValue::Missing => Value::undefined(origin),
+        InputValue::Absent => Value::absent(origin),
         InputValue::Rich(_) => Value::new(Repr::Rich(index), origin),
     }
 }

@@ -157,7 +157,8 @@ fn has_only_case(text: &str, wanted: fn(char) -> bool) -> bool {
 
 fn text_pair<'a>(eval: &mut Eval<'a>, value: &Value<'a>, test: &str, args: &Arguments<'a>) -> Result<(String, String)> {
     let other = argument(test, args)?;
-    if !eval.lenient && (value.is_undefined() || other.is_undefined()) {
+    let is_missing = |value: &Value<'_>| value.is_undefined() && !value.is_absent();
+    if !eval.lenient && (is_missing(value) || is_missing(other)) {
         return Err(Error::new(Kind::UndefinedVariable, format_args!("an operand of the test `{test}`")));
     }
     eval.budget.print_indented(value, 0)?;

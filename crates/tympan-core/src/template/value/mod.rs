@@ -35,6 +35,8 @@ pub(crate) enum Repr<'a> {
     Undefined,
     /// The result of `x if y` without an `else`: undefined, but printing it is never an error.
     Silent,
+    /// An optional input without a value, or a part of one: undefined, but usable as an empty value.
+    Absent,
     None,
     Bool(bool),
     Int(i64),
@@ -205,6 +207,11 @@ impl<'a> Value<'a> {
         Self { repr: Repr::Undefined, origin }
     }
 
+    /// Creates the value of an optional input that has none. `origin` contributed to what was searched.
+    pub(crate) fn absent(origin: Origin) -> Self {
+        Self { repr: Repr::Absent, origin }
+    }
+
     /// Adds inputs to the origin of the value.
     #[inline]
     pub(crate) fn also(mut self, origin: Origin) -> Self {
@@ -307,7 +314,7 @@ impl<'a> Value<'a> {
 
     pub(crate) fn kind(&self) -> ValueKind {
         match &self.repr {
-            Repr::Unset | Repr::Undefined | Repr::Silent => ValueKind::Undefined,
+            Repr::Unset | Repr::Undefined | Repr::Silent | Repr::Absent => ValueKind::Undefined,
             Repr::None => ValueKind::None,
             Repr::Bool(_) => ValueKind::Bool,
             Repr::Int(_) | Repr::Big(_) | Repr::Float(_) => ValueKind::Number,
@@ -322,7 +329,12 @@ impl<'a> Value<'a> {
     }
 
     pub(crate) fn is_undefined(&self) -> bool {
-        matches!(self.repr, Repr::Unset | Repr::Undefined | Repr::Silent)
+        matches!(self.repr, Repr::Unset | Repr::Undefined | Repr::Silent | Repr::Absent)
+    }
+
+    /// Returns whether the value is an optional input without a value, or a part of one.
+    pub(crate) fn is_absent(&self) -> bool {
+        matches!(self.repr, Repr::Absent)
     }
 
     pub(crate) fn is_none(&self) -> bool {
@@ -370,7 +382,7 @@ impl<'a> Value<'a> {
 
     pub(crate) fn is_true(&self) -> bool {
         match &self.repr {
-            Repr::Unset | Repr::Undefined | Repr::Silent | Repr::None => false,
+            Repr::Unset | Repr::Undefined | Repr::Silent | Repr::Absent | Repr::None => false,
             Repr::Bool(value) => *value,
             Repr::Int(value) => *value != 0,
             Repr::Big(value) => **value != 0,

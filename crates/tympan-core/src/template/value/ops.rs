@@ -113,6 +113,9 @@ fn add<'a>(left: &Value<'a>, right: &Value<'a>, budget: &mut Budget) -> Result<V
         right.push_pieces(&mut text);
         return Ok(Value::text(text));
     }
+    if left.is_absent() || right.is_absent() {
+        return add_absent(left, right, budget);
+    }
     let (Some(a), Some(b)) = (sequence(left), sequence(right)) else {
         return numeric(BinaryOp::Add, left, right);
     };
@@ -136,6 +139,24 @@ pub(crate) fn sequence<'a>(value: &Value<'a>) -> Option<Items<'a>> {
         Repr::List(list) => Some(Items::List(list.clone(), value.origin)),
         _ => None,
     }
+}
+
+/// Adds an optional input without a value, which is empty text or an empty list.
+fn add_absent<'a>(left: &Value<'a>, right: &Value<'a>, budget: &mut Budget) -> Result<Value<'a>> {
+    let (absent, other) = if left.is_absent() { (left, right) } else { (right, left) };
+    if other.is_absent() || sequence(other).is_some() {
+        return Ok(other.clone().also(absent.origin));
+    }
+    let Some(text) = other.as_str() else { return numeric(BinaryOp::Add, left, right) };
+    budget.make_text(text.len(), other.pieces() + 1)?;
+    let mut text = TracedText::with_capacity(text.len(), other.pieces() + 1);
+    for value in [left, right] {
+        // Empty text leaves a mark of the input, too.
+        if !value.push_pieces(&mut text) {
+            text.push("", value.origin);
+        }
+    }
+    Ok(Value::text(text))
 }
 
 fn multiply<'a>(left: &Value<'a>, right: &Value<'a>, budget: &mut Budget) -> Result<Value<'a>> {

@@ -15,7 +15,7 @@ pub(crate) fn print(value: &Value<'_>, out: &mut TracedText) -> Result<()> {
     }
     let origin = value.origin;
     match &value.repr {
-        Repr::Unset | Repr::Undefined | Repr::Silent | Repr::None => out.push("", origin),
+        Repr::Unset | Repr::Undefined | Repr::Silent | Repr::Absent | Repr::None => out.push("", origin),
         Repr::Int(int) => out.push(itoa::Buffer::new().format(*int), origin),
         Repr::Bool(true) => out.push("true", origin),
         Repr::Bool(false) => out.push("false", origin),
@@ -55,7 +55,7 @@ fn print_nested(value: &Value<'_>, outer: Origin, depth: u16, out: &mut TracedTe
     }
     let origin = value.origin | outer;
     match &value.repr {
-        Repr::Unset | Repr::Undefined | Repr::Silent | Repr::None => out.push("null", origin),
+        Repr::Unset | Repr::Undefined | Repr::Silent | Repr::Absent | Repr::None => out.push("null", origin),
         Repr::Str(text) => out.push_with(origin, |out| push_json_string(text, out)),
         Repr::Text(text) => {
             out.push("\"", outer);

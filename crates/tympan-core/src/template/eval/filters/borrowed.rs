@@ -144,7 +144,7 @@ fn convert(value: &Value<'_>, depth: u16) -> Result<MjValue> {
         return Err(print::too_deep());
     }
     Ok(match &value.repr {
-        Repr::Unset | Repr::Undefined | Repr::Silent => MjValue::UNDEFINED,
+        Repr::Unset | Repr::Undefined | Repr::Silent | Repr::Absent => MjValue::UNDEFINED,
         Repr::None => MjValue::from(()),
         Repr::Bool(flag) => MjValue::from(*flag),
         Repr::Int(int) => MjValue::from(*int),

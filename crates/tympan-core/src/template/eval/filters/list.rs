@@ -397,7 +397,8 @@ fn map<'a>(eval: &mut Eval<'a>, value: &Value<'a>, params: &mut Params<'_, 'a>) 
     let mut mapped = Vec::new();
     let (items, shape) = elements(eval, value)?;
     for item in items {
-        if item.is_undefined() && !eval.lenient && !crate::template::eval::filters::accepts_undefined(&filter) {
+        let is_missing = item.is_undefined() && !item.is_absent();
+        if is_missing && !eval.lenient && !crate::template::eval::filters::accepts_undefined(&filter) {
             return Err(Error::new(Kind::UndefinedVariable, "an element of the list passed to `map`"));
         }
         eval.budget.step(1 + rest.values().count())?;

@@ -94,6 +94,10 @@ pub(crate) fn apply<'a>(eval: &mut Eval<'a>, name: &str, value: Value<'a>, args:
     if !is_default && !eval.lenient {
         reject_undefined(name, &args)?;
     }
+    // A filter that selects or computes a single value has nothing to return for an absent one.
+    if value.is_absent() && selects_one(name) {
+        return Ok(value.also(origin));
+    }
     let mut params = Params::new(name, args);
     let result = match name {
         "default" | "d" => default(eval, value, &mut params),
@@ -108,6 +112,11 @@ pub(crate) fn apply<'a>(eval: &mut Eval<'a>, name: &str, value: Value<'a>, args:
     params.finish()?;
     let result = if keeps_arguments_apart(name) { result } else { result.also(origin) };
     crate::template::eval::expr::shallow(result)
+}
+
+/// Returns whether the result of a filter is a single value, which an empty value does not have.
+fn selects_one(name: &str) -> bool {
+    matches!(name, "first" | "last" | "min" | "max" | "attr" | "abs" | "round" | "title" | "urlencode" | "format")
 }
 
 /// Returns whether a filter writes its arguments with their own origins. For all other filters, the arguments

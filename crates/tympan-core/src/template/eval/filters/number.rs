@@ -36,7 +36,7 @@ fn int<'a>(value: &Value<'a>, origin: Origin, params: &mut Params<'_, 'a>) -> Re
         #[expect(clippy::cast_possible_truncation, reason = "the fraction is to go, and the cast saturates")]
         Repr::Float(float) => Some(*float as i128),
         Repr::Str(_) | Repr::Text(_) => parse_int(value.as_str().unwrap_or_default(), base),
-        Repr::None | Repr::Undefined | Repr::Silent => {
+        Repr::None | Repr::Undefined | Repr::Silent | Repr::Absent => {
             return Ok(default.map_or(Value::int(0, origin), |default| default.also(origin)));
         }
         _ => None,
@@ -76,7 +76,7 @@ fn parse_int(text: &str, base: i128) -> Option<i128> {
 fn float<'a>(value: &Value<'a>, origin: Origin, params: &mut Params<'_, 'a>) -> Result<Value<'a>> {
     let default = params.next("default");
     let parsed = match &value.repr {
-        Repr::None | Repr::Undefined | Repr::Silent => {
+        Repr::None | Repr::Undefined | Repr::Silent | Repr::Absent => {
             return Ok(default.map_or(Value::float(0.0, origin), |default| default.also(origin)));
         }
         Repr::Str(_) | Repr::Text(_) => value.as_str().and_then(|text| text.parse().ok()),
