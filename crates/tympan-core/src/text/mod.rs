@@ -3,6 +3,8 @@
 pub mod hash;
 pub mod origin;
 pub(crate) mod placement;
+#[cfg(feature = "wire")]
+pub(crate) mod pattern;
 pub mod source;
 pub(crate) mod source_map;
 pub mod traced;
