@@ -5,7 +5,8 @@ use serde_json::{Value as Json, json};
 use crate::json::JsonMap;
 use crate::json::canonical_json;
 use crate::secret::credential::redact_literals;
-use crate::spec::schema::{Property, further_schema};
+use crate::spec::json_schema::further_schema;
+use crate::spec::schema::Property;
 use crate::spec::{DEFAULT_VARIANT, PromptSpec, Tool, ToolKind};
 
 /// Serializes everything that affects what a model sees to JSON: keys sorted by code point, no whitespace, and only

@@ -4,7 +4,8 @@ use serde_json::{Value as Json, json};
 
 use crate::json::JsonMap;
 use crate::secret::credential::{is_credential, redact};
-use crate::spec::schema::{Property, further_schema};
+use crate::spec::json_schema::further_schema;
+use crate::spec::schema::Property;
 use crate::spec::{
     Binding, BindingValue, CacheMode, Connection, Model, ModelOptions, PromptSpec, TemplateSpec, Tool, ToolKind,
     Variant,

@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 
 use crate::json::JsonMap;
 use crate::spec::Binding;
-use crate::spec::schema::{Property, PropertyKind};
+use crate::spec::schema::{Property, PropertyKind, written_schema};
 
 /// The maximum number of references to follow from one schema to the next, and of combinations within each other.
 const MAX_HOPS: usize = 16;
@@ -34,6 +34,9 @@ pub(crate) const SEVERAL: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"]
 
 /// The keywords whose value is a map from names to schemas.
 pub(crate) const NAMED: [&str; 5] = ["properties", "patternProperties", "dependentSchemas", "$defs", "definitions"];
+
+/// The keywords whose schemas only count where a reference points to them.
+const DEFINITIONS: [&str; 2] = ["$defs", "definitions"];
 
 /// The keywords that combine schemas, so that a schema may declare properties elsewhere.
 pub(crate) const COMBINING: [&str; 9] =
@@ -198,15 +201,14 @@ fn converted(declared: Json, notation: Notation) -> (Json, bool) {
         }
     }
     add_required(&mut schema, flagged);
+    exclude_bounds(&mut schema);
     allow_null(&mut schema);
     (Json::Object(schema), required)
 }
 
 /// Returns whether a key is a keyword of JSON Schema.
 pub(crate) fn is_keyword(word: &str) -> bool {
-    RESTRICTING.contains(&word)
-        || UNCHECKED.contains(&word)
-        || OTHER_KEYWORDS.contains(&word)
+    RESTRICTING.contains(&word) || UNCHECKED.contains(&word) || OTHER_KEYWORDS.contains(&word)
 }
 
 /// Converts a list or a map of declarations, and returns the names of those that say they are required.
@@ -277,8 +279,7 @@ pub(crate) enum Shape {
 pub(crate) fn is_declaration<'k>(entries: impl Iterator<Item = (&'k str, Shape)> + Clone) -> bool {
     let names_kind = |(key, shape): (&str, Shape)| key == "kind" || (key == "type" && shape == Shape::Text);
     let is_telling = |(key, _): (&str, Shape)| TELLING_KEYS.contains(&key);
-    let combines =
-        |(key, shape): (&str, Shape)| shape == Shape::List && ["anyOf", "oneOf", "allOf"].contains(&key);
+    let combines = |(key, shape): (&str, Shape)| shape == Shape::List && ["anyOf", "oneOf", "allOf"].contains(&key);
     entries.clone().any(names_kind)
         || (entries.clone().any(is_telling) && entries.clone().all(|(key, _)| KEYS.contains(&key)))
         || (entries.clone().any(combines) && entries.clone().all(|(key, _)| KEYS.contains(&key) || is_keyword(key)))
@@ -338,10 +339,21 @@ fn add_required(schema: &mut JsonMap, names: Vec<String>) {
     }
 }
 
+/// Converts the exclusive bounds of OpenAPI 3.0 and draft 4, which are flags next to the bound.
+fn exclude_bounds(schema: &mut JsonMap) {
+    for (flag, bound) in [("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")] {
+        let Some(Json::Bool(is_exclusive)) = schema.get(flag) else { continue };
+        if !is_exclusive {
+            schema.shift_remove(flag);
+        } else if let Some(value) = schema.shift_remove(bound) {
+            schema.insert(flag.to_owned(), value);
+        }
+    }
+}
+
 /// Converts OpenAPI's `nullable`, which JSON Schema does not know.
 fn allow_null(schema: &mut JsonMap) {
-    if schema.get("nullable").is_some_and(Json::is_boolean)
-        && schema.shift_remove("nullable") == Some(Json::Bool(true))
+    if schema.get("nullable").is_some_and(Json::is_boolean) && schema.shift_remove("nullable") == Some(Json::Bool(true))
     {
         let nullable = nullable(Json::Object(std::mem::take(schema)));
         schema.extend(nullable.as_object().cloned().unwrap_or_default());
@@ -385,7 +397,8 @@ pub(crate) fn nullable(schema: Json) -> Json {
 }
 
 fn allows_null(map: &JsonMap) -> bool {
-    let is_null = |types: &Json| types == "null" || types.as_array().is_some_and(|types| types.contains(&"null".into()));
+    let is_null =
+        |types: &Json| types == "null" || types.as_array().is_some_and(|types| types.contains(&"null".into()));
     let has_null = |allowed: &Json| allowed.as_array().is_some_and(|allowed| allowed.contains(&Json::Null));
     let choice = |choice: &Json| choice.as_object().is_some_and(allows_null);
     match (map.get("type"), map.get("enum"), map.get("anyOf").or_else(|| map.get("oneOf"))) {
@@ -435,16 +448,18 @@ fn percent_decoded(text: &str) -> Option<String> {
 
 /// Returns the schemas directly within a schema.
 pub(crate) fn within(schema: &Json) -> impl Iterator<Item = &Json> {
-    let entries = schema.as_object().into_iter().flatten();
-    entries.flat_map(|(key, value)| -> Vec<&Json> {
-        let key = key.as_str();
-        match value {
-            Json::Object(map) if NAMED.contains(&key) => map.values().collect(),
-            Json::Array(list) if SEVERAL.contains(&key) || key == "items" => list.iter().collect(),
-            value if ONE.contains(&key) => vec![value],
-            _ => Vec::new(),
-        }
-    })
+    schema.as_object().into_iter().flatten().flat_map(schemas_at)
+}
+
+/// Returns the schemas directly at a keyword.
+fn schemas_at<'s>((key, value): (&'s String, &'s Json)) -> Vec<&'s Json> {
+    let key = key.as_str();
+    match value {
+        Json::Object(map) if NAMED.contains(&key) => map.values().collect(),
+        Json::Array(list) if SEVERAL.contains(&key) || key == "items" => list.iter().collect(),
+        value if ONE.contains(&key) => vec![value],
+        _ => Vec::new(),
+    }
 }
 
 /// Returns whether [`Property`] expresses everything that a schema says.
@@ -479,6 +494,12 @@ pub(crate) fn is_understood(schema: &Json) -> bool {
         && !map.keys().any(|key| RESTRICTING.contains(&key.as_str()))
         && map.get("additionalProperties").is_none_or(Json::is_boolean)
         && within(schema).filter(|inner| !inner.is_boolean()).all(is_understood)
+}
+
+/// Returns the JSON Schema that declares these properties, if it restricts values in ways that their other fields do
+/// not.
+pub(crate) fn further_schema(properties: &[Property]) -> Option<&Json> {
+    written_schema(properties).filter(|schema| !is_understood(schema))
 }
 
 /// Returns the keywords of a schema that the check of values does not know.
@@ -525,7 +546,44 @@ pub(crate) fn without(schema: &Json, is_removed: &dyn Fn(&str) -> bool) -> Json 
     let root = schema.clone();
     let removal = Removal { root: &root, is_removed, steps: Cell::new(MAX_STEPS) };
     removal.remove(&mut schema, 0);
+    prune(&mut schema);
     schema
+}
+
+/// Removes definitions that are no longer used, because they may show what was removed.
+fn prune(schema: &mut Json) {
+    if !DEFINITIONS.iter().any(|word| schema.get(*word).is_some()) {
+        return;
+    }
+    let mut used = HashSet::new();
+    let mut open = vec![&*schema];
+    while let Some(next) = open.pop() {
+        let name = next.get("$ref").and_then(Json::as_str).and_then(definition);
+        if let Some((word, name)) = name
+            && let Some(definition) = schema.get(word).and_then(|named| named.get(&name))
+            && used.insert((word, name))
+        {
+            open.push(definition);
+        }
+        let is_root = std::ptr::eq(next, schema);
+        let inner = next.as_object().into_iter().flatten();
+        open.extend(inner.filter(|(key, _)| !is_root || !DEFINITIONS.contains(&key.as_str())).flat_map(schemas_at));
+    }
+    for word in DEFINITIONS {
+        let Some(Json::Object(named)) = schema.get_mut(word) else { continue };
+        named.retain(|name, _| used.contains(&(word, name.clone())));
+        if named.is_empty() {
+            schema.as_object_mut().map(|map| map.shift_remove(word));
+        }
+    }
+}
+
+/// Returns the keyword and the name of the definition that a reference points into.
+fn definition(reference: &str) -> Option<(&'static str, String)> {
+    let (word, rest) = reference.strip_prefix("#/")?.split_once('/')?;
+    let word = DEFINITIONS.into_iter().find(|known| *known == word)?;
+    let name = rest.split('/').next().unwrap_or_default();
+    Some((word, percent_decoded(name)?.replace("~1", "/").replace("~0", "~")))
 }
 
 /// Returns a schema of an object without its bound parameters.
@@ -726,7 +784,8 @@ fn kinds_of(schema: &Json) -> Vec<PropertyKind> {
         "number" => Some(PropertyKind::Float),
         name => PropertyKind::from_name(name).filter(|kind| !kind.is_rich()),
     };
-    let of_values = |values: &[Json]| values.iter().filter(|value| !value.is_null()).map(PropertyKind::of_value).collect();
+    let of_values =
+        |values: &[Json]| values.iter().filter(|value| !value.is_null()).map(PropertyKind::of_value).collect();
     match (schema.get("type"), schema.get("enum"), schema.get("const")) {
         (Some(Json::String(name)), ..) => kind(name).into_iter().collect(),
         (Some(Json::Array(names)), ..) => names.iter().filter_map(Json::as_str).filter_map(kind).collect(),

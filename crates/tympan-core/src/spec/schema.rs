@@ -5,7 +5,6 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 
 use crate::json::JsonMap;
-use crate::spec::json_schema::is_understood;
 use crate::text::source::Span;
 
 /// The kind of value that a property holds.
@@ -162,10 +161,4 @@ impl Property {
 /// Returns the JSON Schema that declares these properties, if it says more than their other fields.
 pub(crate) fn written_schema(properties: &[Property]) -> Option<&Json> {
     properties.iter().find_map(|property| property.schema.as_deref())
-}
-
-/// Returns the JSON Schema that declares these properties, if it restricts values in ways that their other fields do
-/// not.
-pub(crate) fn further_schema(properties: &[Property]) -> Option<&Json> {
-    written_schema(properties).filter(|schema| !is_understood(schema))
 }

@@ -154,9 +154,21 @@ impl Conversion<'_> {
                 self.cannot("`oneOf` beside `anyOf`");
             }
         }
+        for word in ["$ref", "anyOf"].into_iter().filter(|word| map.contains_key(*word)) {
+            // Both schemas would forbid what the other one declares.
+            if map.keys().any(|key| key != word && !is_annotation(key) && COMMON.contains(&key.as_str())) {
+                self.cannot(format!("`{word}` beside other keywords"));
+            }
+        }
         self.check_type(&map, is_root);
-        let required: Vec<String> =
-            map.get("required").and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str).map(str::to_owned).collect();
+        let required: Vec<String> = map
+            .get("required")
+            .and_then(Json::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Json::as_str)
+            .map(str::to_owned)
+            .collect();
         let mut strict = JsonMap::new();
         for (key, value) in &map {
             if self.keeps(key, value) {
@@ -172,11 +184,13 @@ impl Conversion<'_> {
     /// Merges the only schema of `allOf` into the schema around it, as generators write references with a description.
     fn unwrap_all_of(&mut self, map: &mut JsonMap) {
         let only = match map.get("allOf").and_then(Json::as_array).map(Vec::as_slice) {
-            Some([Json::Object(only)]) if !only.keys().any(|key| map.contains_key(key)) => only.clone(),
+            Some([Json::Object(only)]) if map.keys().all(|key| key == "allOf" || is_annotation(key)) => only.clone(),
             _ => return,
         };
         map.shift_remove("allOf");
-        map.extend(only);
+        for (key, value) in only {
+            map.entry(key).or_insert(value);
+        }
     }
 
     fn check_type(&mut self, map: &JsonMap, is_root: bool) {
@@ -185,11 +199,12 @@ impl Conversion<'_> {
             Some(one) => one == name,
             None => false,
         };
-        if is_type("array") && !map.get("items").is_some_and(Json::is_object) {
+        let has_items = map.get("items").is_some_and(Json::is_object) || map.contains_key("prefixItems");
+        if is_type("array") && !has_items {
             self.cannot("a list without `items`");
         }
         let has_properties = map.get("properties").and_then(Json::as_object).is_some_and(|named| !named.is_empty());
-        if is_type("object") && !is_root && !has_properties && map.get("additionalProperties") != Some(&false.into()) {
+        if is_type("object") && !is_root && !has_properties && !map.contains_key("additionalProperties") {
             self.cannot("a map without `properties`");
         }
         let telling = ["type", "enum", "const", "anyOf", "$ref", "properties", "allOf"];
@@ -205,8 +220,15 @@ impl Conversion<'_> {
             Dialect::Anthropic => &ANTHROPIC,
         };
         match (key, value) {
+            ("propertyNames", Json::Object(names))
+                if names.len() == 1 && names.get("type") == Some(&"string".into()) =>
+            {
+                return false;
+            }
             ("format", format) => return format.as_str().is_some_and(|name| FORMATS.contains(&name)),
-            ("minItems", count) if self.dialect == Dialect::Anthropic && count.as_u64().is_some_and(|count| count < 2) => {
+            ("minItems", count)
+                if self.dialect == Dialect::Anthropic && count.as_u64().is_some_and(|count| count < 2) =>
+            {
                 return true;
             }
             ("additionalProperties", value) if *value != Json::Bool(false) => self.cannot("`additionalProperties`"),
@@ -233,14 +255,22 @@ impl Conversion<'_> {
                 };
                 Json::Object(properties.iter().map(convert).collect())
             }
-            ("$defs" | "definitions", Json::Object(named)) => {
-                named.iter().map(|(name, schema)| (name.clone(), self.schema(schema, false))).collect::<JsonMap>().into()
-            }
+            ("$defs" | "definitions", Json::Object(named)) => named
+                .iter()
+                .map(|(name, schema)| (name.clone(), self.schema(schema, false)))
+                .collect::<JsonMap>()
+                .into(),
             ("anyOf", Json::Array(choices)) => choices.iter().map(|choice| self.schema(choice, false)).collect(),
-            ("items", items) => self.schema(items, false),
+            ("items", items @ Json::Object(_)) => self.schema(items, false),
             (_, value) => value.clone(),
         }
     }
+}
+
+/// Returns whether a keyword does not restrict values.
+fn is_annotation(key: &str) -> bool {
+    ["title", "description", "default", "$defs", "definitions"].contains(&key)
+        || !COMMON.contains(&key) && !BOUNDS.contains(&key) && !STRUCTURAL.contains(&key) && key != "oneOf"
 }
 
 /// Requires all properties of an object, and forbids others.
@@ -254,7 +284,8 @@ fn close(map: &mut JsonMap) {
 /// Puts a reference that has other keywords next to it into a list of one choice, because providers refuse it otherwise.
 fn wrap_reference(map: &mut JsonMap) {
     let is_alone = map.keys().all(|key| matches!(key.as_str(), "$ref" | "$defs" | "definitions"));
-    if !is_alone && !map.contains_key("anyOf")
+    if !is_alone
+        && !map.contains_key("anyOf")
         && let Some(reference) = map.shift_remove("$ref")
     {
         map.insert("anyOf".to_owned(), json!([{ "$ref": reference }]));

@@ -2,9 +2,9 @@
 
 pub mod hash;
 pub mod origin;
-pub(crate) mod placement;
 #[cfg(feature = "wire")]
 pub(crate) mod pattern;
+pub(crate) mod placement;
 pub mod source;
 pub(crate) mod source_map;
 pub mod traced;

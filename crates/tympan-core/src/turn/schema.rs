@@ -11,7 +11,7 @@ use regex_automata::meta::Regex;
 use serde_json::Value as Json;
 
 use crate::json::JsonMap;
-use crate::spec::json_schema::{is_open, target};
+use crate::spec::json_schema::{is_open, reference, target};
 use crate::template::input::InputRef;
 use crate::text::pattern::compile;
 
@@ -26,6 +26,9 @@ const MAX_DEPTH: usize = 64;
 
 /// The maximum number of steps. Circular references can also branch, and the schema may come from a malicious server.
 const MAX_STEPS: usize = 200_000;
+
+/// The maximum number of references to follow to find the type of a choice.
+const MAX_HOPS: usize = 8;
 
 /// The number of steps to compile a pattern.
 const PATTERN_STEPS: usize = 1_000;
@@ -124,9 +127,7 @@ impl<'s> Check<'s, '_> {
             return self.add(path, "not allowed");
         }
         let Some(schema) = schema.as_object() else { return };
-        if let Some(found) =
-            schema.get("$ref").and_then(Json::as_str).and_then(|name| target(name, self.shared.root))
-        {
+        if let Some(found) = schema.get("$ref").and_then(Json::as_str).and_then(|name| target(name, self.shared.root)) {
             self.value(found, value, path, depth + 1);
         }
         if schema.get("nullable") == Some(&Json::Bool(true)) && value.is_null() {
@@ -170,7 +171,7 @@ impl<'s> Check<'s, '_> {
         for name in required.iter().filter_map(Json::as_str).filter(|name| !map.contains_key(*name)) {
             self.add(&join(path, name), "missing");
         }
-        self.range(schema, ["minProperties", "maxProperties"], map.len(), "properties", path);
+        self.range(schema, ["minProperties", "maxProperties"], map.len(), ["property", "properties"], path);
         let properties = schema.get("properties").and_then(Json::as_object);
         let patterns = schema.get("patternProperties").and_then(Json::as_object);
         let names = schema.get("propertyNames");
@@ -209,7 +210,7 @@ impl<'s> Check<'s, '_> {
     }
 
     fn items(&mut self, schema: &'s JsonMap, items: &[Json], path: &str, depth: usize) {
-        self.range(schema, ["minItems", "maxItems"], items.len(), "items", path);
+        self.range(schema, ["minItems", "maxItems"], items.len(), ["item", "items"], path);
         // Before 2020-12, `items` was also the list that is now called `prefixItems`.
         let (first, rest) = match (schema.get("prefixItems"), schema.get("items")) {
             (Some(Json::Array(first)), rest) => (first.as_slice(), rest),
@@ -245,7 +246,7 @@ impl<'s> Check<'s, '_> {
     fn text(&mut self, schema: &'s JsonMap, text: &str, path: &str) {
         if ["minLength", "maxLength"].iter().any(|word| schema.contains_key(*word)) {
             self.shared.charge(text.len() / 64);
-            self.range(schema, ["minLength", "maxLength"], text.chars().count(), "characters", path);
+            self.range(schema, ["minLength", "maxLength"], text.chars().count(), ["character", "characters"], path);
         }
         if let Some(pattern) = schema.get("pattern").and_then(Json::as_str)
             && !self.shared.matches(pattern, text)
@@ -255,15 +256,17 @@ impl<'s> Check<'s, '_> {
     }
 
     /// Checks a number of things against a minimum and a maximum.
-    fn range(&mut self, schema: &JsonMap, [least, most]: [&str; 2], count: usize, what: &str, path: &str) {
+    fn range(&mut self, schema: &JsonMap, [least, most]: [&str; 2], count: usize, what: [&str; 2], path: &str) {
         let bound = |word: &str| schema.get(word).and_then(Json::as_f64);
         #[expect(clippy::cast_precision_loss, reason = "a value has fewer parts than a float can count")]
         let size = count as f64;
+        #[expect(clippy::float_cmp, reason = "the bound is a whole number")]
+        let what = |bound: f64| what[usize::from(bound != 1.0)];
         if let Some(least) = bound(least).filter(|least| size < *least) {
-            self.add(path, format_args!("expected at least {least} {what}, found {count}"));
+            self.add(path, format_args!("expected at least {least} {}, found {count}", what(least)));
         }
         if let Some(most) = bound(most).filter(|most| size > *most) {
-            self.add(path, format_args!("expected at most {most} {what}, found {count}"));
+            self.add(path, format_args!("expected at most {most} {}, found {count}", what(most)));
         }
     }
 
@@ -271,8 +274,8 @@ impl<'s> Check<'s, '_> {
         use std::cmp::Ordering::{Equal, Greater, Less};
         let flag = |word: &str| schema.get(word) == Some(&Json::Bool(true));
         // In draft 4 and OpenAPI 3.0, exclusive bounds are flags.
-        let least_is = if flag("exclusiveMinimum") { "greater than" } else { "at least" };
-        let most_is = if flag("exclusiveMaximum") { "less than" } else { "at most" };
+        let least_is = if flag("exclusiveMinimum") { "greater than" } else { "of at least" };
+        let most_is = if flag("exclusiveMaximum") { "less than" } else { "of at most" };
         let bounds = [
             ("minimum", least_is, Less, flag("exclusiveMinimum")),
             ("maximum", most_is, Greater, flag("exclusiveMaximum")),
@@ -360,13 +363,28 @@ fn is_open_map(schema: &JsonMap) -> bool {
 
 /// Returns whether the type of a value is one that a choice allows, and tags match.
 fn is_near(choice: &Json, value: &Json, root: &Json) -> bool {
-    let choice = choice.get("$ref").and_then(Json::as_str).and_then(|name| target(name, root)).unwrap_or(choice);
+    let choice = resolved(choice, root);
     let tag_fits = |(name, declared): (&String, &Json)| {
         let tag = declared.get("const").zip(value.get(name));
         tag.is_none_or(|(only, tag)| same(only, tag))
     };
     let tags = choice.get("properties").and_then(Json::as_object).into_iter().flatten();
     choice.get("type").is_some_and(|types| is_any_type(value, types)) && tags.into_iter().all(tag_fits)
+}
+
+/// Follows references, and the only schema of `allOf`, within bounds.
+fn resolved<'s>(mut schema: &'s Json, root: &'s Json) -> &'s Json {
+    for _ in 0..MAX_HOPS {
+        let only = match schema.get("allOf").and_then(Json::as_array).map(Vec::as_slice) {
+            Some([only]) => Some(only),
+            _ => None,
+        };
+        match reference(schema, root).or(only) {
+            Some(next) => schema = next,
+            None => break,
+        }
+    }
+    schema
 }
 
 /// Returns the number of steps to compare a value.

@@ -18,9 +18,9 @@ use crate::spec::json_schema::without_bound;
 use crate::spec::schema::Property;
 use crate::spec::{Binding, BindingValue, Tool, ToolKind};
 use crate::turn::outcome;
-use crate::wire::{Function, encoded_schema};
 use crate::wire::arguments::{self, Repair};
 use crate::wire::response::ToolCall;
+use crate::wire::{Function, encoded_schema};
 
 /// The maximum number of characters of a tool's name to show in an error.
 const MAX_NAME: usize = 200;

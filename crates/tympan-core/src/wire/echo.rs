@@ -22,8 +22,8 @@
 
 use serde_json::{Value as Json, json};
 
-use super::{EncodeOptions, encoded_schema};
 use super::model_selection::ModelSelection;
+use super::{EncodeOptions, encoded_schema};
 use crate::chat::message::{ContentPart, Message, Role};
 use crate::error::{Error, Kind, Result};
 use crate::json::JsonMap;
@@ -193,6 +193,9 @@ fn value(property: &Property) -> Json {
 /// The maximum depth of an example. Schemas can be recursive.
 const MAX_EXAMPLE_DEPTH: usize = 12;
 
+/// The depth from which an example contains only what is required. That ends recursion.
+const MAX_OPTIONAL_DEPTH: usize = 4;
+
 /// The maximum number of values of an example. References can multiply them.
 const MAX_EXAMPLE_VALUES: usize = 1_000;
 
@@ -247,7 +250,8 @@ impl<'s> Example<'s> {
         let first = schema.get("prefixItems").and_then(Json::as_array).map_or(&[][..], Vec::as_slice);
         let least = schema.get("minItems").and_then(Json::as_u64).and_then(|least| usize::try_from(least).ok());
         let rest = schema.get("items").filter(|items| items.is_object());
-        let count = least.unwrap_or(usize::from(first.is_empty() && rest.is_some())).max(first.len());
+        let wanted = usize::from(first.is_empty() && rest.is_some() && depth < MAX_OPTIONAL_DEPTH);
+        let count = least.unwrap_or(wanted).max(first.len());
         let declared = (0..count.min(self.left)).map_while(|index| first.get(index).or(rest));
         let declared: Vec<_> = declared.collect();
         declared.into_iter().map(|schema| self.value("", schema, depth + 1)).collect()
@@ -264,8 +268,7 @@ impl<'s> Example<'s> {
         }
         let required = schema.get("required").and_then(Json::as_array).map_or(&[][..], Vec::as_slice);
         for (name, declared) in schema.get("properties").and_then(Json::as_object).into_iter().flatten() {
-            // Optional properties end recursion.
-            if depth < 4 || required.iter().any(|one| one == name) {
+            if depth < MAX_OPTIONAL_DEPTH || required.iter().any(|one| one == name) {
                 map.insert(name.clone(), self.value(name, declared, depth + 1));
             }
         }
