@@ -26,7 +26,6 @@ impl PromptSpec {
         put(&mut map, "model", self.model.as_ref().map(model));
         put_list(&mut map, "inputs", &self.inputs, property);
         put_list(&mut map, "outputs", &self.outputs, property);
-        put(&mut map, "inputsSchema", further_schema(&self.inputs).cloned());
         put(&mut map, "outputsSchema", further_schema(&self.outputs).cloned());
         put_list(&mut map, "tools", &self.tools, tool);
         map.insert("template".into(), template(&self.template));

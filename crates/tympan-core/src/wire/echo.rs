@@ -259,8 +259,10 @@ impl<'s> Example<'s> {
 
     fn map(&mut self, schema: &'s Json, depth: usize) -> Json {
         let mut map = JsonMap::new();
-        for all in schema.get("allOf").and_then(Json::as_array).into_iter().flatten() {
-            match self.value("", all, depth + 1) {
+        let list = |key: &str| schema.get(key).and_then(Json::as_array).into_iter().flatten();
+        let combined = list("allOf").chain(list("anyOf").take(1)).chain(list("oneOf").take(1));
+        for part in combined.collect::<Vec<_>>() {
+            match self.value("", part, depth + 1) {
                 Json::Object(members) => map.extend(members),
                 other if schema.get("properties").is_none() => return other,
                 _ => {}
