@@ -60,7 +60,7 @@ impl FileCheck {
                 let fault = prompt.template().err().or_else(|| prompt.only_role().err());
                 // `.prompty` files have different rules for declarations.
                 let is_definition = prompt.kind() == PromptKind::Definition;
-                let mut notes = if is_definition { prompt.check().unwrap_or_default() } else { Vec::new() };
+                let mut notes = if is_definition { prompt.check().unwrap_or_default() } else { prompt.check_schemas() };
                 notes.extend(unsupported(&prompt));
                 Self::Loaded(Box::new(prompt), fault, notes)
             }

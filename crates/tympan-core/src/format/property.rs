@@ -1,6 +1,7 @@
 //! Parses the declarations of inputs, outputs and parameters.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use serde_json::Value as Json;
 
@@ -8,61 +9,12 @@ use super::fields::{self, Fields, text, wrong};
 use super::report::{LEGACY_KEY, Report, invalid};
 use super::yaml::{Entry, Node, Value};
 use crate::diagnostic::{Diagnostic, guess};
+use crate::spec::json_schema::{self, COMBINING, KEYS, Notation, SchemaReader, Shape};
 use crate::spec::schema::{Property, PropertyKind};
 use crate::text::source::Span;
 
-/// The keys of a property.
-const KEYS: [&str; 14] = [
-    "kind",
-    "type",
-    "description",
-    "required",
-    "default",
-    "example",
-    "sample",
-    "enumValues",
-    "enum",
-    "items",
-    "properties",
-    "trusted",
-    "strict",
-    "name",
-];
-
-/// The keys that are unlikely to occur in an object that is meant as a default value.
-const TELLING_KEYS: [&str; 7] = ["description", "required", "default", "example", "sample", "enumValues", "enum"];
-
-/// The keys of a JSON Schema that wraps properties.
-const SCHEMA_KEYS: [&str; 10] = [
-    "type",
-    "kind",
-    "properties",
-    "required",
-    "additionalProperties",
-    "description",
-    "strict",
-    "$schema",
-    "title",
-    "examples",
-];
-
-/// The names that other formats use for our kinds.
-const KIND_ALIASES: [(&str, PropertyKind); 14] = [
-    ("str", PropertyKind::String),
-    ("text", PropertyKind::String),
-    ("int", PropertyKind::Integer),
-    ("long", PropertyKind::Integer),
-    ("number", PropertyKind::Float),
-    ("double", PropertyKind::Float),
-    ("decimal", PropertyKind::Float),
-    ("bool", PropertyKind::Boolean),
-    ("list", PropertyKind::Array),
-    ("tuple", PropertyKind::Array),
-    ("dict", PropertyKind::Object),
-    ("map", PropertyKind::Object),
-    ("dictionary", PropertyKind::Object),
-    ("json", PropertyKind::Object),
-];
+/// The keys of a schema that wraps properties, beside the keywords of JSON Schema.
+const WRAPPER_KEYS: [&str; 2] = ["kind", "strict"];
 
 /// The expected spelling of keys. Other spellings are reported.
 #[derive(Clone, Copy, PartialEq)]
@@ -75,14 +27,58 @@ enum Style {
 
 /// Reads properties from a list, a map or a JSON Schema. `what` is the word for one of them in messages.
 pub(super) fn read_properties(node: Node<'_>, what: &str, report: &mut Report) -> Vec<Property> {
-    read_styled(node, what, Style::Prompt, report)
+    let span = node.span;
+    let schema = written_schema(&node);
+    let mut properties = read_styled(node, what, Style::Prompt, report);
+    if let Some(schema) = schema {
+        attach(&mut properties, schema, what, span);
+    }
+    properties
+}
+
+/// Returns the JSON Schema of declarations that say more than properties can express.
+fn written_schema(node: &Node<'_>) -> Option<Arc<Json>> {
+    let notation = match &node.value {
+        Value::Map(entries) if is_schema(entries) => Notation::Schema,
+        _ if has_keyword(node) => Notation::Properties,
+        _ => return None,
+    };
+    json_schema::written(node.clone().into_json(), notation)
+}
+
+/// Returns whether any key is a keyword of JSON Schema that properties cannot express.
+fn has_keyword(node: &Node<'_>) -> bool {
+    match &node.value {
+        Value::List(items) => items.iter().any(has_keyword),
+        Value::Map(entries) => {
+            entries.iter().any(|entry| json_schema::is_restricting(&entry.key) || has_keyword(&entry.value))
+        }
+        _ => false,
+    }
+}
+
+/// Adds what a JSON Schema says beyond the properties that were read from it.
+fn attach(properties: &mut Vec<Property>, schema: Arc<Json>, what: &str, span: Span) {
+    let mut reader = SchemaReader::new(&schema);
+    properties.iter_mut().for_each(|property| reader.refine(property));
+    let mut names: HashSet<String> = properties.iter().map(|property| property.name.clone()).collect();
+    for found in reader.properties() {
+        if names.insert(found.name.clone()) {
+            properties.push(Property { span: Some(span), ..found });
+        }
+    }
+    if properties.is_empty() && what != "input" && !json_schema::is_understood(&schema) {
+        properties.push(Property { span: Some(span), ..Property::new("", PropertyKind::Object) });
+    }
+    properties.iter_mut().for_each(|property| property.schema = Some(Arc::clone(&schema)));
 }
 
 fn read_styled(node: Node<'_>, what: &str, style: Style, report: &mut Report) -> Vec<Property> {
     let properties = match node.value {
         Value::Null => Vec::new(),
         Value::List(items) => items.into_iter().filter_map(|item| read_item(item, what, style, report)).collect(),
-        Value::Map(entries) if is_schema(&entries) => {
+        // In a JSON Schema, the names of properties may be anything, including `properties`.
+        Value::Map(entries) if style == Style::Prompt && is_schema(&entries) => {
             return read_schema(Fields::new(entries, node.span), what, report);
         }
         Value::Map(entries) => entries
@@ -133,6 +129,10 @@ fn read_named(name: String, span: Span, node: Node<'_>, style: Style, report: &m
         Value::Map(entries) if style == Style::Schema || is_property(&entries) => {
             read_fields(name, span, Fields::new(entries, node.span), style, report)
         }
+        // In JSON Schema, `true` allows any value.
+        Value::Bool(_) if style == Style::Schema => {
+            Property { span: Some(span), ..Property::new(name, PropertyKind::String) }
+        }
         _ => {
             warn_about_kind_as_default(&name, &node, report);
             let default = node.into_json();
@@ -150,7 +150,7 @@ fn read_named(name: String, span: Span, node: Node<'_>, style: Style, report: &m
 /// rarely intended.
 fn warn_about_kind_as_default(name: &str, node: &Node<'_>, report: &mut Report) {
     let word = text(node).unwrap_or_default();
-    if let Some(kind) = PropertyKind::from_name(word).or_else(|| kind_alias(word)) {
+    if let Some(kind) = PropertyKind::from_name(word).or_else(|| PropertyKind::from_alias(word)) {
         let kind = kind.as_str();
         report.push(
             Diagnostic::warning(
@@ -203,6 +203,7 @@ fn take_styled<'s>(
 fn read_kind(fields: &mut Fields<'_>, style: Style, report: &mut Report) -> Option<PropertyKind> {
     let node = take_styled(fields, "kind", "type", style, report)?;
     match &node.value {
+        Value::String(name) if style == Style::Schema && name == "null" => None,
         Value::String(name) => Some(parse_kind(name, node.quote(), node.span, style, report)),
         // In JSON Schema, a list of types that includes "null" means that the value may be null.
         Value::List(items) if style == Style::Schema => {
@@ -222,7 +223,7 @@ fn parse_kind(name: &str, quote: &str, span: Span, style: Style, report: &mut Re
         return kind;
     }
     let lower = name.to_ascii_lowercase();
-    if let Some(kind) = kind_alias(&lower).or_else(|| PropertyKind::from_name(&lower)) {
+    if let Some(kind) = PropertyKind::from_alias(&lower).or_else(|| PropertyKind::from_name(&lower)) {
         if style == Style::Prompt {
             let meant = kind.as_str();
             report.push(
@@ -249,10 +250,6 @@ fn parse_kind(name: &str, quote: &str, span: Span, style: Style, report: &mut Re
     PropertyKind::default()
 }
 
-fn kind_alias(name: &str) -> Option<PropertyKind> {
-    KIND_ALIASES.iter().find(|(alias, _)| *alias == name).map(|(_, kind)| *kind)
-}
-
 fn read_enum(node: Node<'_>, report: &mut Report) -> Option<Vec<Json>> {
     match node.value {
         Value::List(items) => Some(items.into_iter().map(Node::into_json).collect()),
@@ -269,6 +266,10 @@ fn read_nested(fields: &mut Fields<'_>, style: Style, report: &mut Report) -> Ve
 
 fn read_items(node: Node<'_>, style: Style, report: &mut Report) -> Option<Property> {
     let span = node.span;
+    // JSON Schema also knows `true`, and a list of schemas.
+    if style == Style::Schema && matches!(node.value, Value::Bool(_) | Value::List(_)) {
+        return None;
+    }
     if let Value::String(kind) = &node.value {
         let kind = parse_kind(kind, node.quote(), span, style, report);
         return Some(Property { span: Some(span), ..Property::new("", kind) });
@@ -285,6 +286,10 @@ fn read_required(fields: &mut Fields<'_>, properties: &mut [Property], report: &
         return fields::boolean(&node, "required", report);
     }
     let span = node.span;
+    let is_open = fields.entries().iter().any(|entry| match entry.key.as_ref() {
+        "additionalProperties" => entry.value.value != Value::Bool(false),
+        key => COMBINING.contains(&key),
+    });
     let mut indexes = HashMap::new();
     for (index, property) in properties.iter().enumerate() {
         indexes.entry(property.name.clone()).or_insert(index);
@@ -292,6 +297,8 @@ fn read_required(fields: &mut Fields<'_>, properties: &mut [Property], report: &
     for name in fields::strings(node, "required", report).unwrap_or_default() {
         match indexes.get(&name) {
             Some(index) => properties[*index].required = Some(true),
+            // The property may be declared by a schema that this one refers to.
+            None if is_open => {}
             None => report.push(invalid(span, format_args!("`{name}` is listed under `required` but not declared"))),
         }
     }
@@ -313,33 +320,62 @@ fn read_schema(mut fields: Fields<'_>, what: &str, report: &mut Report) -> Vec<P
     properties
 }
 
+/// Returns whether a map is the JSON Schema of an object, and not a map of properties.
 fn is_schema(entries: &[Entry<'_>]) -> bool {
+    let is_sound = |entry: &Entry<'_>| match (entry.key.as_ref(), &entry.value.value) {
+        ("type" | "kind" | "description" | "title" | "$schema" | "$ref", Value::Map(_)) => false,
+        ("required", value) => !matches!(value, Value::Map(_)),
+        _ => true,
+    };
+    if !entries.iter().all(is_sound) {
+        return false;
+    }
     let holds_properties =
         |entry: &Entry<'_>| entry.key == "properties" && matches!(entry.value.value, Value::Map(_) | Value::List(_));
-    let names_object =
-        |entry: &Entry<'_>| matches!(entry.key.as_ref(), "type" | "kind") && text(&entry.value) == Some("object");
-    entries.iter().all(|entry| SCHEMA_KEYS.contains(&entry.key.as_ref()))
-        && entries.iter().any(|entry| holds_properties(entry) || names_object(entry))
+    let is_known = |entry: &Entry<'_>| {
+        let key = entry.key.as_ref();
+        json_schema::is_keyword(key) || WRAPPER_KEYS.contains(&key)
+    };
+    let names_object = entries.iter().any(names_object);
+    let holds_properties = entries.iter().any(holds_properties);
+    (names_object && holds_properties)
+        || (entries.iter().all(is_known) && (names_object || holds_properties || entries.iter().any(combines)))
+}
+
+fn names_object(entry: &Entry<'_>) -> bool {
+    matches!(entry.key.as_ref(), "type" | "kind")
+        && match &entry.value.value {
+            Value::List(names) => names.iter().any(|name| text(name) == Some("object")),
+            _ => text(&entry.value) == Some("object"),
+        }
+}
+
+/// Returns whether an entry refers to other schemas.
+fn combines(entry: &Entry<'_>) -> bool {
+    match (entry.key.as_ref(), &entry.value.value) {
+        ("$ref", Value::String(name)) => name.starts_with('#'),
+        ("allOf" | "anyOf" | "oneOf", Value::List(schemas)) => {
+            !schemas.is_empty() && schemas.iter().all(|schema| matches!(schema.value, Value::Map(_)))
+        }
+        _ => false,
+    }
 }
 
 /// Returns whether a map declares a property. Otherwise it is an object that serves as a default value.
 fn is_property(entries: &[Entry<'_>]) -> bool {
-    let is_known = |entry: &Entry<'_>| KEYS.contains(&entry.key.as_ref());
-    let is_telling = |entry: &Entry<'_>| TELLING_KEYS.contains(&entry.key.as_ref());
-    let names_kind = |entry: &Entry<'_>| entry.key == "kind" || (entry.key == "type" && text(&entry.value).is_some());
-    entries.iter().any(names_kind) || (entries.iter().any(is_telling) && entries.iter().all(is_known))
+    json_schema::is_declaration(entries.iter().map(|entry| {
+        let shape = match &entry.value.value {
+            Value::List(_) => Shape::List,
+            _ if text(&entry.value).is_some() => Shape::Text,
+            _ => Shape::Other,
+        };
+        (entry.key.as_ref(), shape)
+    }))
 }
 
 /// Infers the kind from a value.
 pub(super) fn infer(value: &Json) -> PropertyKind {
-    match value {
-        Json::Number(number) if number.is_f64() => PropertyKind::Float,
-        Json::Number(_) => PropertyKind::Integer,
-        Json::Bool(_) => PropertyKind::Boolean,
-        Json::Array(_) => PropertyKind::Array,
-        Json::Object(_) => PropertyKind::Object,
-        Json::Null | Json::String(_) => PropertyKind::String,
-    }
+    PropertyKind::of_value(value)
 }
 
 fn infer_missing(property: &Property) -> PropertyKind {

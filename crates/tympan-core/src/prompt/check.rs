@@ -2,14 +2,22 @@
 
 use std::collections::BTreeSet;
 
+use serde_json::Value as Json;
+
 use crate::chat::message::Role;
 use crate::diagnostic::{Diagnostic, listed};
 use crate::error::Result;
 use crate::prompt::Prompt;
 use crate::prompt::definition::field;
-use crate::spec::DEFAULT_VARIANT;
-use crate::spec::schema::Property;
+#[cfg(feature = "wire")]
+use crate::spec::json_schema::patterns;
+use crate::spec::json_schema::{unchecked, without_bound};
+use crate::spec::schema::{Property, written_schema};
+use crate::spec::strict_schema::{Dialect, StrictSchema};
+use crate::spec::{DEFAULT_VARIANT, ToolKind};
 use crate::template::flow::{Flow, Sink};
+#[cfg(feature = "wire")]
+use crate::text::pattern::compile;
 use crate::text::source::Span;
 
 /// The metadata key that declares that the author has considered the guard.
@@ -32,8 +40,9 @@ impl Reached {
 }
 
 impl Prompt {
-    /// Checks the prompt and returns warnings: untrusted variables without a declared guard, unused variables, and
-    /// untrusted text in a system message. The warnings are sorted by position.
+    /// Checks the prompt and returns warnings: untrusted variables without a declared guard, unused variables,
+    /// untrusted text in a system message, and JSON Schemas that cannot be checked or enforced. The warnings are sorted
+    /// by position.
     ///
     /// # Errors
     /// Returns an error if a template does not compile.
@@ -49,8 +58,53 @@ impl Prompt {
         if self.role() == Some(Role::System) {
             self.check_system(&arms, &mut findings);
         }
+        findings.extend(self.check_schemas());
         findings.sort_by_key(|finding| finding.span.map_or(0, |span| span.start));
         Ok(findings)
+    }
+
+    /// Checks the JSON Schemas of tools and outputs. Returns a warning for each schema with keywords that Tympan does not
+    /// check, and for each that the provider cannot enforce although the prompt asks for it.
+    ///
+    /// ```
+    /// let text = "---\noutputs: {type: object, properties: {on: {type: string, format: date}}}\n---\nuser:\nWhen?\n";
+    /// let prompt = tympan::load_str(text, "when.prompty", ".")?;
+    /// let findings = prompt.check_schemas();
+    /// assert_eq!(findings[0].code, "schema_not_checked");
+    /// assert_eq!(findings[0].message, "`outputs`: not checked: `format`");
+    /// # Ok::<(), tympan::Error>(())
+    /// ```
+    pub fn check_schemas(&self) -> Vec<Diagnostic> {
+        let spec = self.spec();
+        let provider = spec.model.as_ref().and_then(|model| model.provider.as_deref());
+        let dialect = if provider == Some("anthropic") { Dialect::Anthropic } else { Dialect::OpenAi };
+        let mut findings = Vec::new();
+        for tool in &spec.tools {
+            let ToolKind::Function { parameters, strict } = &tool.kind else { continue };
+            let Some(schema) = written_schema(parameters) else { continue };
+            let schema = without_bound(schema, &tool.bindings);
+            let name = format!("tool `{}`", tool.name);
+            findings.extend(not_checked(&name, &schema, tool.span));
+            let strict = (*strict == Some(true)).then(|| StrictSchema::new(&schema, dialect));
+            findings.extend(strict.and_then(|strict| {
+                let help = "the request does not set `strict`; the arguments are checked when the model calls the tool";
+                not_strict(&name, &strict, tool.span, help)
+            }));
+        }
+        if let Some(schema) = written_schema(&spec.outputs) {
+            let span = spec.outputs.first().and_then(|output| output.span);
+            findings.extend(not_checked("`outputs`", schema, span));
+            let strict = StrictSchema::new(schema, dialect);
+            let help = match (dialect, strict.inexpressible.is_empty()) {
+                (Dialect::OpenAi, _) => "the request does not set `strict`; the result is checked",
+                (Dialect::Anthropic, true) => "the request leaves these out; the result is checked",
+                (Dialect::Anthropic, false) => {
+                    "the request leaves the schema out: describe the format in the prompt; the result is checked"
+                }
+            };
+            findings.extend(not_strict("`outputs`", &strict, span, help));
+        }
+        findings
     }
 
     /// Reports a variable that no template uses, or that only some variants use.
@@ -118,4 +172,38 @@ impl Prompt {
             seen.insert((finding.code, finding.span.map(|span| span.start), finding.message.clone()))
         });
     }
+}
+
+/// Reports the keywords of a schema that are not checked.
+fn not_checked(name: &str, schema: &Json, span: Option<Span>) -> Option<Diagnostic> {
+    let mut words = unchecked(schema);
+    words.extend(unsupported_pattern(schema).map(str::to_owned));
+    if words.is_empty() {
+        return None;
+    }
+    let message = format!("{name}: not checked: {}", listed(words.iter().map(String::as_str)));
+    let finding = Diagnostic::warning("schema_not_checked", span, message);
+    Some(finding.with_help("the provider receives them; check the values in your own code if they matter"))
+}
+
+/// Returns `pattern` if a schema has a pattern that is not supported.
+#[cfg(feature = "wire")]
+fn unsupported_pattern(schema: &Json) -> Option<&'static str> {
+    patterns(schema).into_iter().any(|pattern| compile(pattern).is_none()).then_some("pattern")
+}
+
+/// Returns nothing: without requests, there are no values to check.
+#[cfg(not(feature = "wire"))]
+fn unsupported_pattern(_: &Json) -> Option<&'static str> {
+    None
+}
+
+/// Reports what the provider cannot enforce.
+fn not_strict(name: &str, strict: &StrictSchema, span: Option<Span>, help: &str) -> Option<Diagnostic> {
+    if strict.is_exact() {
+        return None;
+    }
+    let losses: Vec<_> = strict.losses().collect();
+    let message = format!("{name}: the provider cannot enforce {}", losses.join(", "));
+    Some(Diagnostic::warning("schema_not_strict", span, message).with_help(help))
 }

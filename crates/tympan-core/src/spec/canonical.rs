@@ -5,6 +5,7 @@ use serde_json::{Value as Json, json};
 use crate::json::JsonMap;
 use crate::json::canonical_json;
 use crate::secret::credential::redact_literals;
+use crate::spec::json_schema::further_schema;
 use crate::spec::schema::Property;
 use crate::spec::{DEFAULT_VARIANT, PromptSpec, Tool, ToolKind};
 
@@ -27,6 +28,7 @@ pub(crate) fn canonical(spec: &PromptSpec) -> String {
     }
     put(&mut map, "variables", named(spec.inputs.iter().map(|input| (input.name.as_str(), variable(input)))));
     put(&mut map, "outputs", named(spec.outputs.iter().map(|output| (output.name.as_str(), property(output)))));
+    put(&mut map, "output_schema", further_schema(&spec.outputs).cloned().into());
     if let Some(output_model) = &spec.output_model {
         map.insert("output_model".into(), output_model.clone().into());
     }
@@ -119,8 +121,10 @@ fn tool(tool: &Tool) -> Json {
     put(&mut map, "bound", bound.into());
     match &tool.kind {
         ToolKind::Function { parameters, strict } => {
+            let further = further_schema(parameters).cloned().into();
             let parameters = parameters.iter().map(|parameter| (parameter.name.as_str(), property(parameter)));
             put(&mut map, "parameters", named(parameters));
+            put(&mut map, "schema", further);
             put(&mut map, "strict", strict.filter(|strict| *strict).into());
         }
         ToolKind::Mcp { server_name, allowed_tools, .. } => {

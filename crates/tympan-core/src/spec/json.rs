@@ -4,6 +4,7 @@ use serde_json::{Value as Json, json};
 
 use crate::json::JsonMap;
 use crate::secret::credential::{is_credential, redact};
+use crate::spec::json_schema::further_schema;
 use crate::spec::schema::Property;
 use crate::spec::{
     Binding, BindingValue, CacheMode, Connection, Model, ModelOptions, PromptSpec, TemplateSpec, Tool, ToolKind,
@@ -25,6 +26,7 @@ impl PromptSpec {
         put(&mut map, "model", self.model.as_ref().map(model));
         put_list(&mut map, "inputs", &self.inputs, property);
         put_list(&mut map, "outputs", &self.outputs, property);
+        put(&mut map, "outputsSchema", further_schema(&self.outputs).cloned());
         put_list(&mut map, "tools", &self.tools, tool);
         map.insert("template".into(), template(&self.template));
         map.insert("instructions".into(), self.instructions.trim_end_matches(['\n', '\r']).into());
@@ -184,6 +186,7 @@ fn tool(tool: &Tool) -> Json {
         ToolKind::Function { parameters, strict } => {
             put(&mut map, "strict", *strict);
             map.insert("parameters".into(), parameters.iter().map(property).collect());
+            put(&mut map, "schema", further_schema(parameters).cloned());
         }
         ToolKind::Mcp { connection: to, server_name, approval_mode, allowed_tools } => {
             put(&mut map, "connection", to.as_ref().map(connection));

@@ -3,8 +3,10 @@
 pub(crate) mod canonical;
 mod credentials;
 mod json;
+pub(crate) mod json_schema;
 pub mod role;
 pub mod schema;
+pub(crate) mod strict_schema;
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};

@@ -1,5 +1,7 @@
 //! Declarations of inputs, outputs and tool parameters.
 
+use std::sync::Arc;
+
 use serde_json::Value as Json;
 
 use crate::json::JsonMap;
@@ -68,12 +70,47 @@ impl PropertyKind {
         Self::ALL.into_iter().find(|kind| kind.as_str() == name)
     }
 
+    /// Returns the kind that other formats call by this name.
+    pub(crate) fn from_alias(name: &str) -> Option<Self> {
+        KIND_ALIASES.iter().find(|(alias, _)| *alias == name).map(|(_, kind)| *kind)
+    }
+
+    /// Infers the kind from a value.
+    pub(crate) fn of_value(value: &Json) -> Self {
+        match value {
+            Json::Number(number) if number.is_f64() => Self::Float,
+            Json::Number(_) => Self::Integer,
+            Json::Bool(_) => Self::Boolean,
+            Json::Array(_) => Self::Array,
+            Json::Object(_) => Self::Object,
+            Json::Null | Json::String(_) => Self::String,
+        }
+    }
+
     /// Returns whether values of this kind are structured data that never becomes text. In a rendered prompt, a
     /// placeholder marks their position.
     pub const fn is_rich(self) -> bool {
         matches!(self, Self::Thread | Self::Image | Self::File | Self::Audio)
     }
 }
+
+/// The names that other formats use for our kinds.
+const KIND_ALIASES: [(&str, PropertyKind); 14] = [
+    ("str", PropertyKind::String),
+    ("text", PropertyKind::String),
+    ("int", PropertyKind::Integer),
+    ("long", PropertyKind::Integer),
+    ("number", PropertyKind::Float),
+    ("double", PropertyKind::Float),
+    ("decimal", PropertyKind::Float),
+    ("bool", PropertyKind::Boolean),
+    ("list", PropertyKind::Array),
+    ("tuple", PropertyKind::Array),
+    ("dict", PropertyKind::Object),
+    ("map", PropertyKind::Object),
+    ("dictionary", PropertyKind::Object),
+    ("json", PropertyKind::Object),
+];
 
 /// A declared input, output, or tool parameter.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -104,6 +141,11 @@ pub struct Property {
     pub strict: bool,
     /// Whether callers have to validate the value before rendering. Plain rendering does not enforce this.
     pub validation_required: bool,
+    /// The JSON Schema of the object that this property and its siblings belong to, if the declaration says more than
+    /// the other fields can express. Siblings share it, and requests and checks then use it instead of the other fields.
+    ///
+    /// A property without a name holds the schema of an object that declares no properties.
+    pub schema: Option<Arc<Json>>,
     /// Unknown keys, unchanged.
     pub extra: JsonMap,
     /// The position of the declaration.
@@ -115,4 +157,9 @@ impl Property {
     pub fn new(name: impl Into<String>, kind: PropertyKind) -> Self {
         Self { name: name.into(), kind, ..Self::default() }
     }
+}
+
+/// Returns the JSON Schema that declares these properties, if it says more than their other fields.
+pub(crate) fn written_schema(properties: &[Property]) -> Option<&Json> {
+    properties.iter().find_map(|property| property.schema.as_deref())
 }

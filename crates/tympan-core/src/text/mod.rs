@@ -2,6 +2,8 @@
 
 pub mod hash;
 pub mod origin;
+#[cfg(feature = "wire")]
+pub(crate) mod pattern;
 pub(crate) mod placement;
 pub mod source;
 pub(crate) mod source_map;

@@ -12,6 +12,7 @@ use crate::json::JsonMap;
 use crate::prompt::Prompt;
 use crate::spec::schema::Property;
 use crate::template::input::InputRef;
+use crate::turn::schema;
 use crate::wire::response::{Answer, Output, Response, ToolCall};
 use crate::wire::{self, Protocol};
 
@@ -225,6 +226,9 @@ const MAX_STEPS: usize = 1_000_000;
 /// Checks a result against the declared outputs, or a tool's arguments against its parameters, and returns the
 /// problems.
 pub(crate) fn problems(outputs: &[Property], value: &Json) -> Vec<String> {
+    if let Some(schema) = wire::encoded_schema(outputs, &[]) {
+        return schema::declared_problems(&schema, value);
+    }
     let mut problems = Problems { found: Vec::new(), steps: MAX_STEPS };
     match value {
         Json::Object(given) => problems.check_object(outputs, given, ""),

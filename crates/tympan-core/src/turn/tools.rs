@@ -14,12 +14,13 @@ use crate::chat::message::Content;
 use crate::chat::rendered::Inputs;
 use crate::error::{Error, Kind, Result};
 use crate::json::JsonMap;
+use crate::spec::json_schema::without_bound;
 use crate::spec::schema::Property;
 use crate::spec::{Binding, BindingValue, Tool, ToolKind};
 use crate::turn::outcome;
-use crate::wire::Function;
 use crate::wire::arguments::{self, Repair};
 use crate::wire::response::ToolCall;
+use crate::wire::{Function, encoded_schema};
 
 /// The maximum number of characters of a tool's name to show in an error.
 const MAX_NAME: usize = 200;
@@ -118,6 +119,8 @@ type Bound = Result<Json, String>;
 enum Parameters {
     /// Declared by the prompt.
     Properties(Vec<Property>),
+    /// Declared by the prompt as a JSON Schema.
+    Written(Json),
     /// A JSON Schema from another source.
     Schema(Json),
 }
@@ -128,9 +131,14 @@ impl Declared {
         let mut declared = Self(HashMap::new());
         for tool in tools {
             if let ToolKind::Function { parameters, .. } = &tool.kind {
-                let bound = bound(&tool.bindings);
-                let is_free = |property: &&Property| !bound.contains(property.name.as_str());
-                let parameters = Parameters::Properties(parameters.iter().filter(is_free).cloned().collect());
+                let parameters = match encoded_schema(parameters, &tool.bindings) {
+                    Some(schema) => Parameters::Written(schema),
+                    None => {
+                        let bound = bound(&tool.bindings);
+                        let is_free = |property: &&Property| !bound.contains(property.name.as_str());
+                        Parameters::Properties(parameters.iter().filter(is_free).cloned().collect())
+                    }
+                };
                 declared.add(&tool.name, parameters, &tool.bindings, inputs)?;
             }
         }
@@ -174,6 +182,7 @@ impl Declared {
         let given = Json::Object(given);
         let problems = match &entry.parameters {
             Parameters::Properties(properties) => outcome::problems(properties, &given),
+            Parameters::Written(schema) => schema::declared_problems(schema, &given),
             Parameters::Schema(schema) => schema::problems(schema, &given),
         };
         match (problems.is_empty(), given) {
@@ -228,17 +237,4 @@ impl fmt::Debug for TurnTool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TurnTool").field("name", &self.function.name).field("bindings", &self.bindings).finish()
     }
-}
-
-/// Removes bound parameters from a schema.
-pub(super) fn without_bound(schema: &Json, bindings: &[Binding]) -> Json {
-    let mut schema = schema.clone();
-    let bound = bound(bindings);
-    if let Some(properties) = schema.get_mut("properties").and_then(Json::as_object_mut) {
-        properties.retain(|name, _| !bound.contains(name.as_str()));
-    }
-    if let Some(required) = schema.get_mut("required").and_then(Json::as_array_mut) {
-        required.retain(|name| !name.as_str().is_some_and(|name| bound.contains(name)));
-    }
-    schema
 }

@@ -22,12 +22,13 @@
 
 use serde_json::{Value as Json, json};
 
-use super::EncodeOptions;
 use super::model_selection::ModelSelection;
+use super::{EncodeOptions, encoded_schema};
 use crate::chat::message::{ContentPart, Message, Role};
 use crate::error::{Error, Kind, Result};
 use crate::json::JsonMap;
 use crate::prompt::Prompt;
+use crate::spec::json_schema;
 use crate::spec::schema::{Property, PropertyKind};
 use crate::text::hash::sha256_hex;
 use crate::wire::response::{Answer, Delta, FinishReason, Output, Response, ToolCall, Usage};
@@ -93,7 +94,8 @@ fn chat(prompt: &Prompt, messages: &[Message]) -> Result<Answer> {
     }
     let outputs = &prompt.spec().outputs;
     if !outputs.is_empty() {
-        return Ok(Answer { text: object(outputs).to_string(), ..Answer::default() });
+        let value = encoded_schema(outputs, &[]).map_or_else(|| object(outputs), |schema| Example::of(&schema));
+        return Ok(Answer { text: value.to_string(), ..Answer::default() });
     }
     let last_user = messages.iter().rev().find(|message| message.role == Role::User);
     let text = last_user.or(messages.last()).map(spoken).unwrap_or_default();
@@ -185,6 +187,115 @@ fn value(property: &Property) -> Json {
         PropertyKind::String | PropertyKind::Image | PropertyKind::File | PropertyKind::Audio => {
             property.name.clone().into()
         }
+    }
+}
+
+/// The maximum depth of an example. Schemas can be recursive.
+const MAX_EXAMPLE_DEPTH: usize = 12;
+
+/// The depth from which an example contains only what is required. That ends recursion.
+const MAX_OPTIONAL_DEPTH: usize = 4;
+
+/// The maximum number of values of an example. References can multiply them.
+const MAX_EXAMPLE_VALUES: usize = 1_000;
+
+/// Builds a value that matches a JSON Schema, as far as that is easy.
+struct Example<'s> {
+    root: &'s Json,
+    /// The number of values left.
+    left: usize,
+}
+
+impl<'s> Example<'s> {
+    fn of(schema: &'s Json) -> Json {
+        Self { root: schema, left: MAX_EXAMPLE_VALUES }.value("", schema, 0)
+    }
+
+    fn value(&mut self, name: &str, schema: &'s Json, depth: usize) -> Json {
+        self.left = self.left.saturating_sub(1);
+        if depth > MAX_EXAMPLE_DEPTH || self.left == 0 {
+            return Json::Null;
+        }
+        let first = |key: &str| schema.get(key).and_then(Json::as_array).and_then(|list| list.first());
+        let written = ["default", "const", "example"].iter().find_map(|key| schema.get(*key));
+        if let Some(value) = written.or_else(|| first("examples")).or_else(|| first("enum")) {
+            return value.clone();
+        }
+        if let Some(target) = json_schema::reference(schema, self.root) {
+            return self.value(name, target, depth + 1);
+        }
+        let choices = ["anyOf", "oneOf"].iter().find_map(|key| first(key));
+        if let (Some(choice), None) = (choices, schema.get("type")) {
+            return self.value(name, choice, depth + 1);
+        }
+        let kind = match schema.get("type") {
+            Some(Json::Array(names)) => names.first().and_then(Json::as_str),
+            Some(name) => name.as_str(),
+            None => None,
+        };
+        let all = schema.get("allOf").and_then(Json::as_array);
+        match kind {
+            Some("integer" | "number") => number(schema),
+            Some("boolean") => false.into(),
+            Some("null") => Json::Null,
+            Some("array") => self.list(schema, depth),
+            Some("string") => text(name, schema).into(),
+            Some("object") => self.map(schema, depth),
+            _ if schema.get("properties").is_some() || all.is_some() => self.map(schema, depth),
+            _ => name.into(),
+        }
+    }
+
+    fn list(&mut self, schema: &'s Json, depth: usize) -> Json {
+        let first = schema.get("prefixItems").and_then(Json::as_array).map_or(&[][..], Vec::as_slice);
+        let least = schema.get("minItems").and_then(Json::as_u64).and_then(|least| usize::try_from(least).ok());
+        let rest = schema.get("items").filter(|items| items.is_object());
+        let wanted = usize::from(first.is_empty() && rest.is_some() && depth < MAX_OPTIONAL_DEPTH);
+        let count = least.unwrap_or(wanted).max(first.len());
+        let declared = (0..count.min(self.left)).map_while(|index| first.get(index).or(rest));
+        let declared: Vec<_> = declared.collect();
+        declared.into_iter().map(|schema| self.value("", schema, depth + 1)).collect()
+    }
+
+    fn map(&mut self, schema: &'s Json, depth: usize) -> Json {
+        let mut map = JsonMap::new();
+        let list = |key: &str| schema.get(key).and_then(Json::as_array).into_iter().flatten();
+        let combined = list("allOf").chain(list("anyOf").take(1)).chain(list("oneOf").take(1));
+        for part in combined.collect::<Vec<_>>() {
+            match self.value("", part, depth + 1) {
+                Json::Object(members) => map.extend(members),
+                other if schema.get("properties").is_none() => return other,
+                _ => {}
+            }
+        }
+        let required = schema.get("required").and_then(Json::as_array).map_or(&[][..], Vec::as_slice);
+        for (name, declared) in schema.get("properties").and_then(Json::as_object).into_iter().flatten() {
+            if depth < MAX_OPTIONAL_DEPTH || required.iter().any(|one| one == name) {
+                map.insert(name.clone(), self.value(name, declared, depth + 1));
+            }
+        }
+        map.into()
+    }
+}
+
+fn number(schema: &Json) -> Json {
+    if let Some(least) = schema.get("minimum").filter(|least| least.is_number()) {
+        return least.clone();
+    }
+    let above = schema.get("exclusiveMinimum").and_then(Json::as_i64).map(|least| least.saturating_add(1));
+    let below = schema.get("exclusiveMaximum").and_then(Json::as_i64).map(|most| most.saturating_sub(1));
+    let most = below.or_else(|| schema.get("maximum").and_then(Json::as_i64)).filter(|most| *most < 0);
+    above.or(most).unwrap_or(0).into()
+}
+
+fn text(name: &str, schema: &Json) -> String {
+    let length = |key: &str| schema.get(key).and_then(Json::as_u64).and_then(|length| usize::try_from(length).ok());
+    let mut text = name.to_owned();
+    let missing = length("minLength").unwrap_or(0).saturating_sub(text.chars().count());
+    text.extend(std::iter::repeat_n('x', missing.min(MAX_EXAMPLE_VALUES)));
+    match length("maxLength") {
+        Some(most) => text.chars().take(most).collect(),
+        None => text,
     }
 }
 

@@ -19,11 +19,13 @@ use std::fmt;
 
 use crate::error::Result;
 use crate::secret::url::redacted_url;
+use crate::spec::json_schema::is_open;
 use crate::spec::schema::Property;
 use crate::spec::{Connection, REDACTED, Secret};
 
 pub use compatible::Provider;
 pub use decode::{StreamDecoder, StreamLimits, decode, decode_error, decode_received};
+pub(crate) use encode::written as encoded_schema;
 pub use encode::{encode, inline_media};
 pub use model_selection::ModelSelection;
 pub use models::{ModelInfo, decode_models, list_models};
@@ -120,10 +122,13 @@ pub struct Function {
 }
 
 impl Function {
-    /// Creates a function whose parameters are exactly these properties.
+    /// Creates a function whose parameters are exactly these properties. If a JSON Schema declares them, the function
+    /// has that schema.
     pub fn of_properties(name: impl Into<String>, description: Option<String>, properties: &[Property]) -> Self {
         let mut parameters = encode::schema_of(properties);
-        parameters["additionalProperties"] = false.into();
+        if !parameters.as_object().is_some_and(is_open) {
+            parameters["additionalProperties"] = false.into();
+        }
         Self { name: name.into(), description, parameters, strict: false }
     }
 }

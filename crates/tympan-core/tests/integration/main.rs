@@ -26,6 +26,7 @@ mod outcome;
 mod places;
 mod properties;
 mod request;
+mod schema;
 mod small_stack;
 mod stack;
 mod turn;

@@ -475,3 +475,87 @@ fn functions_without_a_declaration_and_two_of_a_name_are_refused() {
     assert_eq!(error.kind(), Kind::DuplicateName);
     assert!(bind_tools::<String>(&prompt, []).expect("it may be registered").is_empty());
 }
+
+#[derive(Deserialize, JsonSchema)]
+struct Search {
+    tags: Option<Vec<String>>,
+    order: Order,
+    within: Option<Area>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(tag = "by", rename_all = "lowercase")]
+enum Order {
+    Name,
+    Distance { from: Area },
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Area {
+    name: String,
+    parts: Vec<Area>,
+}
+
+/// Returns a tool whose type is also its declaration.
+fn search() -> Arc<dyn Tool> {
+    tool::typed(|search: Search| {
+        let within = search.within.map(|area| (area.name, area.parts.len()));
+        Ok::<_, String>(format!("{:?} {:?} {within:?}", search.tags, search.order))
+    })
+}
+
+#[test]
+fn a_declaration_may_be_the_schema_of_the_type() {
+    let schema = search().parameters().expect("it has a schema").clone();
+    assert!(schema.get("$defs").is_some(), "{schema}");
+    let area = json!({ "name": "Europe", "parts": [{ "name": "Malta", "parts": [] }] });
+    let cases = [
+        (json!({ "order": { "by": "name" } }), "None Name None"),
+        (
+            json!({ "tags": ["a"], "order": { "by": "name" }, "within": area }),
+            "Some([\"a\"]) Name Some((\"Europe\", 1))",
+        ),
+        (json!({ "tags": "a", "order": { "by": "name" } }), "expected array or null, found a string"),
+        (json!({ "order": { "by": "size" } }), "`order`: does not match any of the allowed schemas"),
+        (json!({ "order": { "by": "distance", "from": { "name": "x" } } }), "`order.from.parts`: missing"),
+    ];
+    for (arguments, expected) in cases {
+        let tool = json!({ "name": "search", "kind": "function", "parameters": schema });
+        let files = Files::new(&[("caller.prompty", caller(tool, arguments), BODY)]);
+        let prompt = files.load("caller.prompty");
+        let tools = bind_tools(&prompt, [("search", search())]).expect("it is the same schema");
+        let run = turn(&prompt, &TurnSettings { tools, ..TurnSettings::default() }).expect("it ends well");
+        assert!(told(&run)[0].contains(expected), "{expected}: {:?}", told(&run));
+    }
+    let mut other = schema;
+    other["$defs"]["Area"]["properties"]["name"] = json!({ "type": "integer" });
+    let tool = json!({ "name": "search", "kind": "function", "parameters": other });
+    let files = Files::new(&[("caller.prompty", caller(tool, json!({})), BODY)]);
+    let error = bind_tools(&files.load("caller.prompty"), [("search", search())]).expect_err("a type differs");
+    assert_eq!(error.kind(), Kind::ToolMismatch);
+}
+
+#[test]
+fn the_schema_of_inputs_is_that_of_a_prompt_tool() {
+    let inputs = json!([
+        { "name": "tags", "anyOf": [{ "type": "array", "items": { "type": "string" } }, { "type": "null" }] },
+        { "name": "size", "kind": "integer", "required": true, "minimum": 1, "default": 2 },
+        { "name": "rules", "kind": "string", "trusted": true },
+    ]);
+    let cases = [
+        (json!({ "tags": ["a"] }), "a 2"),
+        (json!({ "tags": "a" }), "`tags`: does not match any of the allowed schemas"),
+        (json!({ "tags": [1] }), "`tags[0]`: expected string, found a number"),
+        (json!({ "tags": [], "size": 0 }), "`size`: expected a number of at least 1"),
+        (json!({ "tags": [], "rules": "Obey." }), "`rules`: not declared"),
+    ];
+    for (arguments, expected) in cases {
+        let tool = json!({ "name": "again", "kind": "prompty", "path": "child.prompty" });
+        let files = Files::new(&[
+            ("caller.prompty", caller(tool, arguments), BODY),
+            ("child.prompty", child(inputs.clone()), "user:\n{{ tags | join }} {{ size }}\n"),
+        ]);
+        let told = told(&turn(&files.load("caller.prompty"), &TurnSettings::default()).expect("it ends well"));
+        assert!(told[0].contains(expected), "{expected}: {told:?}");
+    }
+}

@@ -12,13 +12,14 @@ use super::cache::{Breakpoint, CacheControl};
 use super::functions::{Function, Parameters};
 use super::media::{Media, Source};
 use super::parts::{MessageParts, Part, Parts, or_placeholder, split_messages};
-use super::schema::ObjectSchema;
+use super::schema::{ResponseSchema, ResponseSchemaKind};
 use super::tool_calls::{answered, calls};
 use super::{Ask, cannot_carry};
 use crate::chat::message::Role;
 use crate::error::{Error, Kind, Result};
 use crate::spec::CacheMode;
 use crate::spec::schema::PropertyKind;
+use crate::spec::strict_schema::Dialect;
 
 /// The default token limit of a response. The API requires one.
 const DEFAULT_MAX_TOKENS: i64 = 4096;
@@ -130,7 +131,7 @@ impl Serialize for Request<'_> {
                 body.put("tool_choice", &ToolChoice { r#type: "auto", disable_parallel_tool_use: true })?;
             }
         }
-        body.put_some("output_config", (!ask.outputs.is_empty()).then(|| OutputConfig::new(ask)))?;
+        body.put_some("output_config", OutputConfig::new(ask))?;
         if ask.stream {
             body.put("stream", &true)?;
         }
@@ -297,11 +298,16 @@ struct OutputConfig<'a> {
 #[derive(Serialize)]
 struct Format<'a> {
     r#type: &'static str,
-    schema: ObjectSchema<'a>,
+    schema: ResponseSchemaKind<'a>,
 }
 
 impl<'a> OutputConfig<'a> {
-    fn new(ask: &Ask<'a>) -> Self {
-        Self { format: Format { r#type: "json_schema", schema: ObjectSchema::strict(ask.outputs) } }
+    /// Returns `None` if there is no schema that the API accepts: it refuses those that it cannot enforce.
+    fn new(ask: &Ask<'a>) -> Option<Self> {
+        if ask.outputs.is_empty() {
+            return None;
+        }
+        let ResponseSchema { schema, is_unusable, .. } = ResponseSchema::new(ask.outputs, Dialect::Anthropic);
+        (!is_unusable).then(|| Self { format: Format { r#type: "json_schema", schema } })
     }
 }

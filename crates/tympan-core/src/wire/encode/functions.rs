@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use serde::{Serialize, Serializer};
 use serde_json::Value as Json;
 
-use super::schema::ObjectSchema;
+use super::schema::{ObjectSchema, written};
+use crate::spec::strict_schema::{Dialect, StrictSchema};
 use crate::spec::{Tool, ToolKind};
 use crate::wire;
 
@@ -21,6 +22,8 @@ pub(super) struct Function<'a> {
 pub(super) enum Parameters<'a> {
     /// Declared by the prompt.
     Declared(ObjectSchema<'a>),
+    /// A JSON Schema that the author of the prompt wrote.
+    Written(Json),
     /// A JSON Schema from the host.
     Schema(&'a Json),
 }
@@ -29,6 +32,7 @@ impl Serialize for Parameters<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Declared(schema) => schema.serialize(serializer),
+            Self::Written(schema) => schema.serialize(serializer),
             Self::Schema(schema) => schema.serialize(serializer),
         }
     }
@@ -38,8 +42,8 @@ impl Serialize for Parameters<'_> {
 ///
 /// Only the host can convert other kinds of tools to functions, because that requires reading files or querying
 /// servers.
-pub(super) fn functions<'a>(tools: &'a [Tool], given: &'a [wire::Function]) -> Vec<Function<'a>> {
-    let mut functions: Vec<_> = tools.iter().filter_map(declared).collect();
+pub(super) fn functions<'a>(tools: &'a [Tool], given: &'a [wire::Function], dialect: Dialect) -> Vec<Function<'a>> {
+    let mut functions: Vec<_> = tools.iter().filter_map(|tool| declared(tool, dialect)).collect();
     let mut names: HashSet<&str> = functions.iter().map(|function| function.name).collect();
     for function in given {
         if names.insert(&function.name) {
@@ -54,12 +58,24 @@ pub(super) fn functions<'a>(tools: &'a [Tool], given: &'a [wire::Function]) -> V
     functions
 }
 
-fn declared(tool: &Tool) -> Option<Function<'_>> {
+fn declared(tool: &Tool, dialect: Dialect) -> Option<Function<'_>> {
     let ToolKind::Function { parameters, strict } = &tool.kind else { return None };
     let strict = strict.unwrap_or(false);
+    if let Some(schema) = written(parameters, &tool.bindings) {
+        return Some(of_schema(tool, schema, strict, dialect));
+    }
     let schema = ObjectSchema { properties: parameters, bound: &tool.bindings, strict };
     let parameters = Parameters::Declared(schema);
     Some(Function { name: &tool.name, description: tool.description.as_deref(), parameters, strict })
+}
+
+/// Returns a function whose parameters are declared by a JSON Schema. If the provider cannot enforce the schema, it is
+/// not asked to: the arguments are checked in any case.
+fn of_schema(tool: &Tool, schema: Json, strict: bool, dialect: Dialect) -> Function<'_> {
+    let enforced = strict.then(|| StrictSchema::new(&schema, dialect)).filter(StrictSchema::is_exact);
+    let strict = enforced.is_some();
+    let parameters = Parameters::Written(enforced.map_or(schema, |enforced| enforced.schema));
+    Function { name: &tool.name, description: tool.description.as_deref(), parameters, strict }
 }
 
 /// Describes the functions for a protocol. Returns `None` if there are none, because providers reject an empty list.

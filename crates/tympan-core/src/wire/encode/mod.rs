@@ -20,6 +20,8 @@ use serde_json::Value as Json;
 
 pub use self::inline::inline_media;
 
+pub(crate) use self::schema::written;
+
 use self::functions::functions;
 use self::schema::ObjectSchema;
 use super::headers::headers;
@@ -61,7 +63,7 @@ pub fn encode(prompt: &Prompt, messages: &[Message], options: &EncodeOptions<'_>
     let ask = Ask {
         target,
         messages,
-        functions: functions(&spec.tools, options.functions),
+        functions: functions(&spec.tools, options.functions, schema::dialect(protocol)),
         outputs: &spec.outputs,
         options: spec.model.as_ref().map_or(&none, |model| &model.options),
         stream,
@@ -89,6 +91,9 @@ fn cannot_carry(target: &Target<'_>, kind: &str) -> Error {
 
 /// Returns the JSON Schema of a map with these properties.
 pub(super) fn schema_of(properties: &[Property]) -> Json {
+    if let Some(schema) = written(properties, &[]) {
+        return schema;
+    }
     let schema = ObjectSchema { properties, bound: &[], strict: false };
     // All map keys are strings, so serialization cannot fail.
     serde_json::to_value(schema).unwrap_or_default()

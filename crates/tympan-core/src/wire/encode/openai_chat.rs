@@ -9,12 +9,13 @@ use super::body::Entries;
 use super::functions::{Function, Parameters, listed};
 use super::media::{Media, Source};
 use super::parts::{MessageParts, Part, Parts, or_placeholder, split_messages};
-use super::schema::ObjectSchema;
+use super::schema::{ResponseSchema, ResponseSchemaKind};
 use super::tool_calls::{answered, call_list};
 use super::{Ask, cannot_carry};
 use crate::chat::message::Role;
 use crate::error::Result;
 use crate::spec::schema::PropertyKind;
+use crate::spec::strict_schema::Dialect;
 use crate::wire::compatible::JsonSchema;
 
 /// The name of the schema for structured output.
@@ -218,7 +219,7 @@ enum Format<'a> {
     },
     JsonObject {
         #[serde(skip_serializing_if = "Option::is_none")]
-        schema: Option<ObjectSchema<'a>>,
+        schema: Option<ResponseSchemaKind<'a>>,
     },
 }
 
@@ -226,15 +227,15 @@ enum Format<'a> {
 struct NamedSchema<'a> {
     name: &'static str,
     strict: bool,
-    schema: ObjectSchema<'a>,
+    schema: ResponseSchemaKind<'a>,
 }
 
 impl<'a> Format<'a> {
     fn new(ask: &Ask<'a>) -> Self {
-        let schema = ObjectSchema::strict(ask.outputs);
+        let ResponseSchema { schema, is_strict, .. } = ResponseSchema::new(ask.outputs, Dialect::OpenAi);
         match ask.target.provider.quirks.json_schema {
             JsonSchema::Own => {
-                Self::JsonSchema { json_schema: NamedSchema { name: OUTPUT_NAME, strict: true, schema } }
+                Self::JsonSchema { json_schema: NamedSchema { name: OUTPUT_NAME, strict: is_strict, schema } }
             }
             JsonSchema::InJsonObject => Self::JsonObject { schema: Some(schema) },
             JsonSchema::Never => Self::JsonObject { schema: None },

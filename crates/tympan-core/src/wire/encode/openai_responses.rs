@@ -10,11 +10,12 @@ use super::functions::{Function, Parameters, listed};
 use super::media::{Media, Source};
 use super::openai_chat::{DEFAULT_FILE_NAME, InputAudio, OUTPUT_NAME};
 use super::parts::{MessageParts, Part, Parts, or_placeholder, split_messages};
-use super::schema::ObjectSchema;
+use super::schema::{ResponseSchema, ResponseSchemaKind};
 use super::tool_calls::{answered, calls};
 use crate::chat::message::Role;
 use crate::error::Result;
 use crate::spec::schema::PropertyKind;
+use crate::spec::strict_schema::Dialect;
 
 /// The body of a request.
 pub(super) struct Request<'a> {
@@ -202,12 +203,12 @@ struct Format<'a> {
     r#type: &'static str,
     name: &'static str,
     strict: bool,
-    schema: ObjectSchema<'a>,
+    schema: ResponseSchemaKind<'a>,
 }
 
 impl<'a> Text<'a> {
     fn new(ask: &Ask<'a>) -> Self {
-        let schema = ObjectSchema::strict(ask.outputs);
-        Self { format: Format { r#type: "json_schema", name: OUTPUT_NAME, strict: true, schema } }
+        let ResponseSchema { schema, is_strict, .. } = ResponseSchema::new(ask.outputs, Dialect::OpenAi);
+        Self { format: Format { r#type: "json_schema", name: OUTPUT_NAME, strict: is_strict, schema } }
     }
 }

@@ -7,8 +7,12 @@ use serde::{Serialize, Serializer};
 use serde_json::Value as Json;
 use smallvec::SmallVec;
 
+use crate::json::JsonMap;
 use crate::spec::Binding;
-use crate::spec::schema::{Property, PropertyKind};
+use crate::spec::json_schema::{json_type, without};
+use crate::spec::schema::{Property, written_schema};
+use crate::spec::strict_schema::{Dialect, StrictSchema};
+use crate::wire::Protocol;
 
 /// The schema of a map with these properties.
 ///
@@ -47,6 +51,92 @@ impl<'a> ObjectSchema<'a> {
             map.serialize_entry("additionalProperties", &false)?;
         }
         Ok(())
+    }
+}
+
+/// Returns the schema that the author wrote for these properties, without the bound ones. Returns `None` if the
+/// properties themselves say everything.
+pub(crate) fn written(properties: &[Property], bound: &[Binding]) -> Option<Json> {
+    let schema = written_schema(properties)?;
+    let bound: HashSet<&str> = bound.iter().map(|binding| binding.parameter.as_str()).collect();
+    let given: HashSet<&str> = properties.iter().map(|property| property.name.as_str()).collect();
+    let declared = schema.get("properties").and_then(Json::as_object);
+    // The host may use only some of the properties.
+    let is_absent = |name: &str| {
+        !given.contains(name) && declared.is_some_and(|declared| declared.contains_key(name)) || bound.contains(name)
+    };
+    let Json::Object(mut schema) = without(schema, &is_absent) else { return None };
+    let mut whole = JsonMap::new();
+    // Providers refuse the parameters of a function without these.
+    whole.insert("type".to_owned(), schema.shift_remove("type").unwrap_or_else(|| "object".into()));
+    whole.extend(schema);
+    whole.entry("properties").or_insert_with(|| JsonMap::new().into());
+    let optional = properties.iter().filter(|property| property.required == Some(false));
+    let optional: HashSet<&str> = optional.map(|property| property.name.as_str()).collect();
+    if let Some(Json::Array(required)) = whole.get_mut("required") {
+        required.retain(|name| !name.as_str().is_some_and(|name| optional.contains(name)));
+    }
+    for property in properties.iter().filter(|property| property.schema.is_none()) {
+        add(&mut whole, property);
+    }
+    Some(Json::Object(whole))
+}
+
+/// Adds a property that the host declared beside those of a schema.
+fn add(schema: &mut JsonMap, property: &Property) {
+    let declared = PropertySchema { property, strict: false, is_nullable: false };
+    // All map keys are strings, so serialization cannot fail.
+    let declared = serde_json::to_value(declared).unwrap_or_default();
+    if let Some(Json::Object(properties)) = schema.get_mut("properties") {
+        properties.insert(property.name.clone(), declared);
+    }
+    if property.required == Some(true)
+        && let Json::Array(required) = schema.entry("required").or_insert_with(|| Json::Array(Vec::new()))
+    {
+        required.push(property.name.clone().into());
+    }
+}
+
+/// Returns the rules of a protocol for schemas that the provider enforces.
+pub(super) const fn dialect(protocol: Protocol) -> Dialect {
+    match protocol {
+        Protocol::AnthropicMessages => Dialect::Anthropic,
+        _ => Dialect::OpenAi,
+    }
+}
+
+/// The schema of a response.
+pub(super) struct ResponseSchema<'a> {
+    pub(super) schema: ResponseSchemaKind<'a>,
+    /// Whether the provider can enforce all of the schema.
+    pub(super) is_strict: bool,
+    /// Whether the provider accepts the schema only if it can enforce it, but cannot.
+    pub(super) is_unusable: bool,
+}
+
+/// The schema of a response, from its declaration.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum ResponseSchemaKind<'a> {
+    /// Built from the declared properties.
+    Declared(ObjectSchema<'a>),
+    /// Written by the author.
+    Written(Json),
+}
+
+impl<'a> ResponseSchema<'a> {
+    /// Converts declared outputs. A schema that the provider cannot enforce stays as it was written, because the result
+    /// is checked in any case.
+    pub(super) fn new(outputs: &'a [Property], dialect: Dialect) -> Self {
+        let Some(written) = written(outputs, &[]) else {
+            let schema = ResponseSchemaKind::Declared(ObjectSchema::strict(outputs));
+            return Self { schema, is_strict: true, is_unusable: false };
+        };
+        let strict = StrictSchema::new(&written, dialect);
+        let is_strict = strict.is_exact();
+        let is_usable = strict.inexpressible.is_empty();
+        let schema = if is_strict || is_usable && dialect == Dialect::Anthropic { strict.schema } else { written };
+        Self { schema: ResponseSchemaKind::Written(schema), is_strict, is_unusable: !is_usable }
     }
 }
 
@@ -118,16 +208,6 @@ impl Serialize for PropertySchema<'_> {
     }
 }
 
-/// Returns the JSON Schema type of a kind. Images, audio and files are strings: a URL or base64 data.
-const fn json_type(kind: PropertyKind) -> &'static str {
-    match kind {
-        PropertyKind::Float => "number",
-        PropertyKind::Thread => "array",
-        PropertyKind::Image | PropertyKind::File | PropertyKind::Audio => "string",
-        kind => kind.as_str(),
-    }
-}
-
 /// A list that is serialized from an iterator, without collecting it first.
 struct Sequence<F>(F);
 
@@ -144,6 +224,7 @@ impl<F: Fn() -> I, I: Iterator<Item: Serialize>> Serialize for Sequence<F> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spec::schema::PropertyKind;
     use serde_json::json;
 
     #[test]
