@@ -8,6 +8,8 @@ mod chat_terminal;
 #[cfg(unix)]
 mod console;
 #[cfg(unix)]
+mod credentials;
+#[cfg(unix)]
 mod endpoints;
 #[cfg(unix)]
 mod files;
