@@ -1,6 +1,6 @@
 //! Credential providers that are programs, such as `az account get-access-token`.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -63,7 +63,8 @@ impl CredentialCommand {
         let program =
             words.next().filter(|program| !program.trim().is_empty()).ok_or_else(|| invalid("it is empty"))?;
         let path = Path::new(&program);
-        if path.is_relative() && (path.components().count() != 1 || program.contains(['/', '\\'])) {
+        let is_name = matches!(path.components().collect::<Vec<_>>()[..], [Component::Normal(_)]);
+        if path.is_relative() && (!is_name || program.contains(['/', '\\'])) {
             return Err(invalid("expected the name of a program in PATH or an absolute path, found a relative path"));
         }
         let timeout = timeout.unwrap_or(TIMEOUT);

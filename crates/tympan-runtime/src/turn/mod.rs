@@ -194,6 +194,9 @@ impl Runtime {
         let runtime = &self.within(budget.clone()).in_turn();
         runtime.joins_turn(prompt);
         span.turn(prompt.spec().name.as_deref());
+        if let Some(number) = settings.turn_number {
+            span.emit("turn", || number.into());
+        }
         event::record_inputs(span, prompt, inputs.into());
         let messages = match messages {
             Some(messages) => messages,
