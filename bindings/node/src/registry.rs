@@ -12,8 +12,8 @@ use tympan::chat::thread::{ThreadRoles, parse_thread};
 use tympan::host::data;
 use tympan::tool::{OpenTool, Opening, ToolHandler};
 use tympan::trace::{Backend, BackendError, Trace};
-use tympan::{Error, Inputs, Kind, Message, Prompt, Rendered, Result, wire};
 use tympan::{AccessToken, CredentialProvider, ModelCall, Parser, Provider, Renderer, Reply, TokenRequest};
+use tympan::{Error, Inputs, Kind, Message, Prompt, Rendered, Result, wire};
 
 use crate::border::{guarded, read, written};
 use crate::host::{Host, HostCall, Listener, Question, Registered, WeakListener};

@@ -11,8 +11,8 @@ use tympan::host::data;
 use tympan::tool::{OpenTool, Opening};
 use tympan::trace::{Backend, BackendError, Trace};
 use tympan::wire::response::Delta;
-use tympan::{Inputs, Kind, Rendered, Result};
 use tympan::{AccessToken, CredentialProvider, Provider, Reply, TokenRequest, ToolHandler};
+use tympan::{Inputs, Kind, Rendered, Result};
 
 use crate::errors::{called, exception, invalid, settled};
 use crate::hooks::words;
@@ -192,7 +192,8 @@ impl CredentialProvider for Callback {
             let arguments: work::Arguments =
                 Box::new(move |py| Ok((PyTuple::new(py, [to_python(py, &request)?])?, None)));
             let returned = Callback::call(self, arguments, Caller::current().or_own(&own)).await;
-            let returned = returned.and_then(|token| attach(|py| from_python(token.bind(py))).ok_or_else(work::gone)?);
+            let returned =
+                returned.and_then(|token| attach(|py| from_python(token.bind(py))).ok_or_else(work::gone)?);
             data::access_token(settled(Kind::CredentialFailed, "the credential provider", returned).await?)
         })
     }

@@ -241,8 +241,8 @@ impl Runtime {
         command: Vec<String>,
         timeout: f64,
     ) -> PyResult<()> {
-        let timeout = Duration::try_from_secs_f64(timeout)
-            .map_err(|_| invalid(py, "timeout: expected a number of seconds"))?;
+        let timeout =
+            Duration::try_from_secs_f64(timeout).map_err(|_| invalid(py, "timeout: expected a number of seconds"))?;
         engine(py, || self.inner.register_credential_command(kind, command, Some(timeout)))
     }
 

@@ -175,7 +175,9 @@ fn signature(span: &SpanRecord) -> String {
         ("execute", Some(provider)) => format!("prompty.{provider}.executor.invoke"),
         ("execute", None) => "prompty.executor.invoke".to_owned(),
         ("process", _) => "prompty.processor.invoke".to_owned(),
-        ("load" | "prepare" | "render" | "parse" | "run" | "invoke" | TURN | "execute_tool", _) => format!("prompty.{name}"),
+        ("load" | "prepare" | "render" | "parse" | "run" | "invoke" | TURN | "execute_tool", _) => {
+            format!("prompty.{name}")
+        }
         _ => name.to_owned(),
     }
 }

@@ -316,6 +316,37 @@ fn connections_without_credentials_are_reported() {
     assert_eq!(codes(&bare, &model("foundry", "foundry")), [""; 0]);
 }
 
+/// A tool's connection without a key gets a token too, under the same rules.
+#[test]
+fn services_get_a_token() {
+    let server = Server::start(|exchange| exchange.json("{}"));
+    let call = |connection: &Value, variables: &[(&str, &str)], issuer: &Issuer| {
+        let runtime = runtime_with(variables, |options| options.tool_addresses.allow_private = true);
+        runtime.register_credential_provider("oauth", issuer.clone());
+        let tool = json!({ "name": "service", "kind": "openapi", "connection": connection, "specification": {
+            "openapi": "3.1.0", "info": {}, "servers": [{ "url": server.url("") }],
+            "security": [{ "login": [] }],
+            "components": { "securitySchemes": { "login": { "type": "oauth2", "flows": {} } } },
+            "paths": { "/a": { "get": { "operationId": "look" } } },
+        } });
+        let script = json!([{ "tool_calls": [{ "name": "look", "arguments": {} }] }, { "text": "Done." }]);
+        let model = json!({ "provider": "echo", "options": { "additionalProperties": { "script": script } } });
+        let front = json!({ "model": model, "tools": [tool] });
+        let text = format!("---\n{front}\n---\nuser:\nGo on.\n");
+        let prompt = runtime.load_str(&text, "p.prompty", ".").expect("it is a prompt");
+        runtime.turn(&prompt, tympan_core::Inputs::new(), &TurnSettings::default()).map(drop)
+    };
+    let issuer = Issuer::default();
+    let url = server.url("");
+    for connection in [json!({ "kind": "oauth" }), json!({ "kind": "oauth", "endpoint": url })] {
+        fails(call(&connection, &[], &issuer), Kind::UntrustedEndpoint);
+    }
+    assert_eq!((issuer.count(), server.connections()), (0, 0));
+    let named = json!({ "kind": "oauth", "endpoint": "${env:SERVER_URL}" });
+    call(&named, &[("SERVER_URL", &url)], &issuer).expect("it ends");
+    assert_eq!(server.requests()[0].header("authorization"), Some(format!("Bearer {TOKEN}-1").as_str()));
+}
+
 #[cfg(unix)]
 mod commands {
     use super::*;
