@@ -6,6 +6,8 @@ ORACLE := target/oracle
 INTEROP := target/interop
 INTEROP_NODE := target/interop-node
 INTEROP_MODELS := target/interop-models
+INTEROP_SCHEMAS := target/interop-schemas
+OPENAI_DOCUMENT := https://raw.githubusercontent.com/openai/openai-openapi/f85dbe223d40e1a31cba812ab2d755c7e98a92a3/openapi.yaml
 VENV := .venv
 NODE := bindings/node
 WHEELS := target/wheels
@@ -29,7 +31,7 @@ help:
 	@echo 'make test-python    Run the tests of the Python package'
 	@echo 'make test-node      Run the tests of the Node package'
 	@echo 'make wheels         Build the Python and Node packages into $(WHEELS), install them and try them'
-	@echo 'make interop        Test against a gateway and a real small model; the first build takes 10 minutes or more'
+	@echo 'make interop        Test against published schemas, a gateway and a real small model; the first build takes 10 minutes or more'
 	@echo 'make install        Install the command `tympan` with all its features'
 	@echo 'make lint           Check formatting, clippy, documentation, licences, features and Windows'
 	@echo 'make bench          Compare Tympan with its peers, as ratios; writes target/bench.json'
@@ -154,10 +156,20 @@ $(INTEROP_NODE)/ready: tests/interop/package.json tests/interop/package-lock.jso
 	npm ci --silent --no-fund --no-audit --prefix $(INTEROP_NODE)
 	@touch $@
 
-interop: need-cargo $(INTEROP_MODELS)/ready $(INTEROP_NODE)/ready
+# The requests in the fixtures, against what the providers publish; then the command, against third-party servers.
+interop: need-cargo $(INTEROP_SCHEMAS)/ready $(INTEROP_MODELS)/ready $(INTEROP_NODE)/ready
+	$(INTEROP_SCHEMAS)/bin/python -B tests/interop/schemas.py fixtures/request $$(ls $(INTEROP_SCHEMAS)/openai.yaml 2>/dev/null)
 	$(CARGO) build --package tympan-cli
 	$(PYTHON) -B tests/interop/gateway.py target/debug/tympan $(INTEROP_MODELS) $(INTEROP_NODE)
 	$(PYTHON) -B tests/interop/real_model.py target/debug/tympan $(INTEROP_MODELS)
+
+# The document is 3 MB. Without it, the types of the packages remain.
+$(INTEROP_SCHEMAS)/ready: tests/interop/schemas-requirements.txt | need-python
+	$(PYTHON) -m venv $(INTEROP_SCHEMAS)
+	$(INTEROP_SCHEMAS)/bin/pip install --quiet --disable-pip-version-check --requirement tests/interop/schemas-requirements.txt
+	@curl --fail --silent --show-error --location --output $(INTEROP_SCHEMAS)/openai.yaml $(OPENAI_DOCUMENT) || { \
+		rm -f $(INTEROP_SCHEMAS)/openai.yaml; echo 'SKIPPED: OpenAI'"'"'s OpenAPI document, which cannot be downloaded'; }
+	@touch $@
 
 # One of these packages is built from C++, without its image support.
 $(INTEROP_MODELS)/ready: tests/interop/models-requirements.txt | need-python

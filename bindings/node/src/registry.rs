@@ -12,8 +12,8 @@ use tympan::chat::thread::{ThreadRoles, parse_thread};
 use tympan::host::data;
 use tympan::tool::{OpenTool, Opening, ToolHandler};
 use tympan::trace::{Backend, BackendError, Trace};
+use tympan::{AccessToken, CredentialProvider, ModelCall, Parser, Provider, Renderer, Reply, TokenRequest};
 use tympan::{Error, Inputs, Kind, Message, Prompt, Rendered, Result, wire};
-use tympan::{ModelCall, Parser, Provider, Renderer, Reply};
 
 use crate::border::{guarded, read, written};
 use crate::host::{Host, HostCall, Listener, Question, Registered, WeakListener};
@@ -105,6 +105,18 @@ fn steps(host: Arc<Host>, what: String, number: u64) -> Reply {
     data::streamed(stream::unfold(Steps { host, number }, next).fuse().boxed())
 }
 
+impl CredentialProvider for Function {
+    fn token<'a>(&'a self, request: &'a TokenRequest) -> BoxFuture<'a, Result<AccessToken>> {
+        Box::pin(async move {
+            let failed = |words: String| failed(Kind::CredentialFailed, &self.what("credential provider"), &words);
+            let asked = json!({ "name": self.name, "request": request.to_json() });
+            let question = Question::new(&asked).map_err(failed)?;
+            let answer = self.registered.host.ask("credential", question).await.map_err(failed)?;
+            data::access_token(read("return value of the credential provider", &answer)?)
+        })
+    }
+}
+
 impl ToolHandler for Function {
     fn open<'a>(&'a self, opening: Opening<'a>) -> BoxFuture<'a, Result<Vec<OpenTool>>> {
         Box::pin(async move {
@@ -150,7 +162,8 @@ impl NativeRuntime {
         Ok(Function { registered, name: name.to_owned() })
     }
 
-    /// Registers a JavaScript function: a `renderer`, a `parser`, a `provider`, a tool `handler`, or a `trace` backend.
+    /// Registers a JavaScript function: a `renderer`, a `parser`, a `provider`, a `credential` provider, a tool
+    /// `handler`, or a `trace` backend.
     #[napi]
     pub fn register(&self, kind: String, name: String) -> napi::Result<()> {
         guarded(|| {
@@ -159,12 +172,29 @@ impl NativeRuntime {
                 "renderer" => self.runtime.register_renderer(name, Arc::new(function)),
                 "parser" => self.runtime.register_parser(name, Arc::new(function)),
                 "provider" => self.runtime.register_provider(name, Arc::new(function)),
+                "credential" => self.runtime.register_credential_provider(name, Arc::new(function)),
                 "handler" => self.runtime.register_tool_handler(name, Arc::new(function)),
                 "trace" => return self.runtime.tracer().add(name, function),
                 _ => return Err(Error::new(Kind::Internal, format_args!("unknown kind of callback: {kind}"))),
             }
             Ok(())
         })
+    }
+
+    /// Registers a program as a credential provider.
+    #[napi]
+    pub fn register_credential_command(&self, kind: String, command: Vec<String>, timeout: f64) -> napi::Result<()> {
+        guarded(|| {
+            let timeout = Duration::try_from_secs_f64(timeout)
+                .map_err(|_| Error::new(Kind::InvalidInput, "timeout: expected a number of seconds"))?;
+            self.runtime.register_credential_command(kind, command, Some(timeout))
+        })
+    }
+
+    /// Removes all credential providers.
+    #[napi]
+    pub fn clear_credential_providers(&self) {
+        self.runtime.clear_credential_providers();
     }
 
     /// Registers a JavaScript tool.

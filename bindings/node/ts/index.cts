@@ -26,12 +26,15 @@ export {
 export type * from "./definition.cjs";
 export { Prompt, Rendered, type Validation } from "./prompt.cjs";
 export type {
+  AccessToken,
+  CredentialProvider,
   ModelCall,
   ModelReply,
   Parser,
   Provider,
   Renderer,
   Step,
+  TokenRequest,
   ToolHandler,
   TraceBackend,
   TraceFunction,

@@ -84,6 +84,8 @@ export interface NativeRuntime {
   registerTool(tool: NativeTool): void;
   clearTools(): void;
   clearToolHandlers(): void;
+  registerCredentialCommand(kind: string, command: string[], timeout: number): void;
+  clearCredentialProviders(): void;
   registerConnection(name: string, connection: string): void;
   getConnection(name: string): string | null;
   clearConnections(): void;

@@ -48,6 +48,24 @@ export type Provider = (
   call: ModelCall,
 ) => string | ModelReply | Iterable<Step> | AsyncIterable<Step> | Promise<string | ModelReply | AsyncIterable<Step>>;
 
+/** The connection that a credential provider is asked for a token for. Unless you registered it, a prompt wrote it. */
+export interface TokenRequest {
+  /** The kind of the connection: `foundry`, `oauth`, … */
+  kind: string;
+  /** The name of the model's provider, or of the tool. */
+  name: string;
+  /** The address that the token will be sent to. */
+  endpoint: string | null;
+  /** The connection. Credentials in it are redacted. */
+  connection: Record<string, unknown>;
+}
+
+/** An access token, and its lifetime in seconds if that is known. */
+export type AccessToken = string | { token: string; expiresIn?: number };
+
+/** Issues access tokens for connections without a key. */
+export type CredentialProvider = (request: TokenRequest) => AccessToken | Promise<AccessToken>;
+
 /** Creates the functions of a tool that a prompt declares. Each function must have a name. */
 export type ToolHandler = (
   tool: Record<string, unknown>,
@@ -90,6 +108,7 @@ export class Registry {
   readonly renderer = new Map<string, Renderer>();
   readonly parser = new Map<string, Parser>();
   readonly provider = new Map<string, Provider>();
+  readonly credential = new Map<string, CredentialProvider>();
   readonly handler = new Map<string, ToolHandler>();
   readonly trace = new Map<string, TraceFunction>();
   readonly tools = new Map<string, Tool>();
@@ -154,6 +173,10 @@ export class Registry {
         return this.nextStep(decode<{ steps: number }>(text).steps);
       case "enough":
         return this.endSteps(decode<{ steps: number }>(text).steps);
+      case "credential": {
+        const { name, request } = decode<{ name: string; request: TokenRequest }>(text);
+        return encodeAnswer(await this.credential.get(name)!(request), "access token");
+      }
       case "handler":
         return this.handled(decode(text));
       case "tool":

@@ -21,6 +21,7 @@ import {
 import {
   Registry,
   type Parser,
+  type CredentialProvider,
   type Provider,
   type Renderer,
   type ToolHandler,
@@ -108,7 +109,7 @@ export class Runtime {
     return (this.#registered ??= new Registry(this[NATIVE]));
   }
 
-  #register<Kind extends "renderer" | "parser" | "provider" | "handler" | "trace">(
+  #register<Kind extends "renderer" | "parser" | "provider" | "credential" | "handler" | "trace">(
     kind: Kind,
     name: string,
     given: unknown,
@@ -140,6 +141,33 @@ export class Runtime {
   /** Returns the provider that is registered under a name. */
   getProvider(name: string): Provider | undefined {
     return this.#registered?.provider.get(name);
+  }
+
+  /**
+   * Registers a credential provider for connections without a key, by their kind: `foundry`, `oauth`, `anonymous`. The
+   * kind `*` matches all kinds without a provider of their own, except `key` and `anonymous`.
+   */
+  registerCredentialProvider(kind: string, provider: CredentialProvider): void {
+    this.#register("credential", kind, provider);
+  }
+
+  /**
+   * Registers a program that prints an access token, as a credential provider for connections of this kind. It runs
+   * without a shell, for at most `timeout` seconds.
+   */
+  registerCredentialCommand(kind: string, command: readonly string[], timeout = 30): void {
+    guarded(() => this[NATIVE].registerCredentialCommand(kind, [...command], timeout));
+  }
+
+  /** Returns the function that is registered as the credential provider for a kind of connections. */
+  getCredentialProvider(kind: string): CredentialProvider | undefined {
+    return this.#registered?.credential.get(kind);
+  }
+
+  /** Removes all credential providers, and the tokens that they returned. */
+  clearCredentialProviders(): void {
+    this[NATIVE].clearCredentialProviders();
+    this.#registered?.credential.clear();
   }
 
   /** Registers a connection for prompts that refer to it with `{kind: reference, name: …}`. */

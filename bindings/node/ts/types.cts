@@ -276,6 +276,8 @@ export interface TurnOptions extends Stoppable {
   compact?: boolean | ((messages: Message[]) => string | Promise<string>) | import("./prompt.cjs").Prompt<any>;
   /** The journal file, from which the turn can be resumed after a crash. */
   journal?: string;
+  /** The number of the turn within its conversation, for traces. */
+  turnNumber?: number;
   /** The tools that the prompt declares, by name. */
   tools?: Tools;
   /** A queue of user messages for the running turn. */

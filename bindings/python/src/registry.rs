@@ -11,8 +11,8 @@ use tympan::host::data;
 use tympan::tool::{OpenTool, Opening};
 use tympan::trace::{Backend, BackendError, Trace};
 use tympan::wire::response::Delta;
+use tympan::{AccessToken, CredentialProvider, Provider, Reply, TokenRequest, ToolHandler};
 use tympan::{Inputs, Kind, Rendered, Result};
-use tympan::{Provider, Reply, ToolHandler};
 
 use crate::errors::{called, exception, invalid, settled};
 use crate::hooks::words;
@@ -182,6 +182,20 @@ fn read_step(taken: &Bound<'_, PyAny>) -> PyResult<Option<Result<Delta>>> {
     match step.cast::<stream::Delta>() {
         Ok(step) => Ok(Some(Ok(step.get().inner()))),
         Err(_) => from_python(&step).map(|step| Some(data::read_delta(step))),
+    }
+}
+
+impl CredentialProvider for Callback {
+    fn token<'a>(&'a self, request: &'a TokenRequest) -> BoxFuture<'a, Result<AccessToken>> {
+        Box::pin(async move {
+            let (own, request) = (OwnLoop::new(), request.to_json());
+            let arguments: work::Arguments =
+                Box::new(move |py| Ok((PyTuple::new(py, [to_python(py, &request)?])?, None)));
+            let returned = Callback::call(self, arguments, Caller::current().or_own(&own)).await;
+            let returned =
+                returned.and_then(|token| attach(|py| from_python(token.bind(py))).ok_or_else(work::gone)?);
+            data::access_token(settled(Kind::CredentialFailed, "the credential provider", returned).await?)
+        })
     }
 }
 

@@ -31,6 +31,7 @@ pub(crate) struct Runtime {
     tools: Named,
     tool_handlers: Named,
     providers: Named,
+    credential_providers: Named,
 }
 
 impl Drop for Runtime {
@@ -68,7 +69,13 @@ impl Runtime {
         let options = options.map(|options| from_python(options.as_any())).transpose()?.unwrap_or_default();
         let options = engine(py, || config::runtime_options(options))?;
         let inner = tympan::Runtime::new(options);
-        Ok(Self { inner, tools: Named::default(), tool_handlers: Named::default(), providers: Named::default() })
+        Ok(Self {
+            inner,
+            tools: Named::default(),
+            tool_handlers: Named::default(),
+            providers: Named::default(),
+            credential_providers: Named::default(),
+        })
     }
 
     /// Loads a prompt file: `.prompty`, a definition (`.yaml`, `.yml`, `.json`, `.toml`) or a directive (`.md`).
@@ -219,6 +226,43 @@ impl Runtime {
     #[pyo3(signature = (name, /))]
     fn get_provider(&self, py: Python<'_>, name: &str) -> Option<Py<PyAny>> {
         self.providers.get(py, name)
+    }
+
+    /// Registers a credential provider for connections without a key, by their kind: `foundry`, `oauth`, `anonymous`.
+    /// It receives the connection as data, and returns an access token, or a dict with `token` and `expires_in`. It may
+    /// be async. The kind `*` matches all kinds without a provider of their own, except `key` and `anonymous`.
+    #[pyo3(signature = (kind, provider, /))]
+    fn register_credential_provider(&self, kind: &str, provider: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.inner.register_credential_provider(kind, Callback::new(provider, "credential provider")?);
+        self.credential_providers.insert(kind, provider);
+        Ok(())
+    }
+
+    /// Registers a program that prints an access token, as a credential provider for connections of this kind. It runs
+    /// without a shell, for at most `timeout` seconds.
+    #[pyo3(signature = (kind, command, timeout = 30.0))]
+    fn register_credential_command(
+        &self,
+        py: Python<'_>,
+        kind: &str,
+        command: Vec<String>,
+        timeout: f64,
+    ) -> PyResult<()> {
+        let timeout =
+            Duration::try_from_secs_f64(timeout).map_err(|_| invalid(py, "timeout: expected a number of seconds"))?;
+        engine(py, || self.inner.register_credential_command(kind, command, Some(timeout)))
+    }
+
+    /// Returns the function that is registered as the credential provider for a kind of connections.
+    #[pyo3(signature = (kind, /))]
+    fn get_credential_provider(&self, py: Python<'_>, kind: &str) -> Option<Py<PyAny>> {
+        self.credential_providers.get(py, kind)
+    }
+
+    /// Removes all credential providers, and the tokens that they returned.
+    fn clear_credential_providers(&self) {
+        self.inner.clear_credential_providers();
+        self.credential_providers.clear();
     }
 
     /// Registers a connection for prompts that refer to it with `{kind: reference, name: …}`.

@@ -7,6 +7,7 @@
 mod args;
 mod color;
 mod commands;
+mod config;
 mod dotenv;
 mod escape;
 mod excerpt;

@@ -160,6 +160,8 @@ kinds! {
     InvalidRequest "invalid_request" Value "Cannot build the request: {}",
     /// The provider requires an API key, and none is configured.
     MissingKey "missing_key" Value "Missing API key: {}",
+    /// A credential provider did not return an access token.
+    CredentialFailed "credential_failed" Runtime "Cannot get an access token: {}",
     /// A key from the environment would be sent to an address that the host has not named.
     UntrustedEndpoint "untrusted_endpoint" Value "Untrusted endpoint: {}",
     /// The provider cannot be reached.

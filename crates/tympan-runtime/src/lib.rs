@@ -58,13 +58,15 @@ pub use model::provider::{Deltas, ModelCall, Provider, Reply};
 pub use model::run::{Run, RunOptions};
 #[cfg(feature = "providers")]
 pub use model::stream::ResponseStream;
+#[cfg(feature = "providers")]
+pub use model::token::{AccessToken, CredentialProvider, TokenRequest};
 /// The crate that describes the argument types of tools. Derive `JsonSchema` with this version of it.
 #[cfg(feature = "agent")]
 pub use schemars;
 #[cfg(feature = "mcp")]
 pub use tool::McpServer;
 #[cfg(feature = "agent")]
-pub use tool::{Invocation, Tool, ToolHandler, ToolOutput, bind_tools};
+pub use tool::{CredentialCommand, Invocation, Tool, ToolHandler, ToolOutput, bind_tools};
 pub use trace::{TraceOptions, Tracer};
 #[cfg(feature = "agent")]
 pub use turn::cancel::{CancelToken, Steering};

@@ -22,6 +22,8 @@ _Messages = Sequence[Union[Message, Mapping[str, Any]]]
 _Step = Union[str, Delta, Mapping[str, Any]]
 _Answer = Union[str, Mapping[str, Any], Iterator[_Step], AsyncIterator[_Step]]
 _Provider = Callable[[ModelCall], Union[_Answer, Awaitable[_Answer]]]
+_Token = Union[str, Mapping[str, Any]]
+_CredentialProvider = Callable[[dict[str, Any]], Union[_Token, Awaitable[_Token]]]
 _Tools = Sequence[Tool[..., Any]]
 _ToolHandler = Callable[[dict[str, Any], dict[str, Any]], Union[_Tools, Awaitable[_Tools]]]
 
@@ -431,6 +433,20 @@ class Runtime:
         """
     def get_provider(self, name: str, /) -> Optional[_Provider]:
         """Returns the provider that is registered under a name."""
+    def register_credential_provider(self, kind: str, provider: _CredentialProvider, /) -> None:
+        """Registers a credential provider for connections without a key, by their kind: `foundry`, `oauth`,
+        `anonymous`. It receives the connection as data, and returns an access token, or a dict with `token` and
+        `expires_in`. It may be async. The kind `*` matches all kinds without a provider of their own, except `key` and
+        `anonymous`.
+        """
+    def register_credential_command(self, kind: str, command: Sequence[str], timeout: float = 30.0) -> None:
+        """Registers a program that prints an access token, as a credential provider for connections of this kind. It
+        runs without a shell, for at most `timeout` seconds.
+        """
+    def get_credential_provider(self, kind: str, /) -> Optional[_CredentialProvider]:
+        """Returns the function that is registered as the credential provider for a kind of connections."""
+    def clear_credential_providers(self) -> None:
+        """Removes all credential providers, and the tokens that they returned."""
     def register_connection(self, name: str, connection: Mapping[str, Any], /) -> None:
         """Registers a connection for prompts that refer to it with `{kind: reference, name: …}`."""
     def get_connection(self, name: str, /) -> Optional[dict[str, Any]]:

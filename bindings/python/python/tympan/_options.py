@@ -167,6 +167,7 @@ class TurnOptions(TurnHooks, total=False):
     tool_timeout: float
     approve_all: bool
     journal: Path
+    turn_number: int
 
 
 class ModelCallOptions(RunOptions, total=False):

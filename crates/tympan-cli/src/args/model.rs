@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::reach::{EndpointArgs, EnvArgs};
+use super::reach::{CredentialArgs, EndpointArgs, EnvArgs};
 
 /// Overrides of the prompt's model and provider.
 #[derive(Debug, clap::Args)]
@@ -23,6 +23,9 @@ pub(crate) struct ModelArgs {
 
     #[command(flatten)]
     pub(crate) endpoint: EndpointArgs,
+
+    #[command(flatten)]
+    pub(crate) credentials: CredentialArgs,
 }
 
 /// Arguments of `models`.
@@ -44,6 +47,9 @@ pub(crate) struct ModelsArgs {
 
     #[command(flatten)]
     pub(crate) endpoint: EndpointArgs,
+
+    #[command(flatten)]
+    pub(crate) credentials: CredentialArgs,
 
     /// Print JSON; errors are printed as JSON to standard error
     #[arg(long)]

@@ -44,6 +44,21 @@ impl EndpointArgs {
     }
 }
 
+/// The program that prints access tokens.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CredentialArgs {
+    /// A program that prints an access token, for connections without a key
+    ///
+    /// It is used for connections of the kinds `foundry`, `oauth` and `anonymous`, and is run without a shell, as in
+    /// `--credential-command 'az account get-access-token --resource https://cognitiveservices.azure.com'`. It prints
+    /// the token, or JSON with `accessToken` and its expiry. The token is sent only to addresses that you name with
+    /// `--base-url`, `--allow-endpoint` or in the environment; for `foundry`, also to Azure. Instead of this option, you
+    /// can write `[credentials.foundry]` with `command = ["az", …]` to `tympan/config.toml` in your configuration
+    /// directory.
+    #[arg(long, help_heading = "Trust", value_name = "COMMAND")]
+    pub(crate) credential_command: Option<String>,
+}
+
 fn parse_endpoint(text: &str) -> Result<String, String> {
     match tympan::wire::parse_endpoint(text) {
         Ok(_) => Ok(text.to_owned()),

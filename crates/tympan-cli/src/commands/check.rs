@@ -15,11 +15,11 @@ use tympan::{Error, Kind, Prompt};
 use crate::args::{CheckArgs, EnvArgs};
 use crate::excerpt::Finding;
 use crate::report::{Failure, finding_json, show_all};
-use crate::{json, output, prompt_file};
+use crate::{config, json, output, prompt_file};
 
 pub(super) fn run(args: &CheckArgs, quiet: bool) -> Result<ExitCode, Failure> {
-    let checked = args.files.iter().map(|path| (path, FileCheck::new(path, &args.env, quiet || args.json)));
-    let checked: Vec<_> = checked.collect();
+    let checked = args.files.iter().map(|path| Ok((path, FileCheck::new(path, &args.env, quiet || args.json)?)));
+    let checked = checked.collect::<Result<Vec<_>, Failure>>()?;
     let findings: Vec<_> = checked.iter().map(|(path, checked)| (*path, checked.findings(quiet))).collect();
     let count = |severity| {
         let all = findings.iter().flat_map(|(_, findings)| findings);
@@ -53,22 +53,24 @@ enum FileCheck {
 }
 
 impl FileCheck {
-    fn new(path: &Path, env: &EnvArgs, quiet: bool) -> Self {
+    fn new(path: &Path, env: &EnvArgs, quiet: bool) -> Result<Self, Failure> {
         let runtime = prompt_file::runtime(path, env.over(RuntimeOptions::default()), quiet);
-        match prompt_file::load(&runtime, path) {
+        config::register_credentials(&runtime, None)?;
+        Ok(match prompt_file::load(&runtime, path) {
             Ok(prompt) => {
                 let fault = prompt.template().err().or_else(|| prompt.only_role().err());
                 // `.prompty` files have different rules for declarations.
                 let is_definition = prompt.kind() == PromptKind::Definition;
                 let mut notes = if is_definition { prompt.check().unwrap_or_default() } else { prompt.check_schemas() };
                 notes.extend(unsupported(&prompt));
+                notes.extend(runtime.check_credentials(&prompt));
                 Self::Loaded(Box::new(prompt), fault, notes)
             }
             Err(error) => {
                 let fault = template_fault(&error);
                 Self::Broken(error, fault)
             }
-        }
+        })
     }
 
     /// Returns the findings, sorted by position.

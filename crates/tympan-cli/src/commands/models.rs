@@ -9,11 +9,12 @@ use tympan::{RunOptions, RuntimeOptions};
 use crate::args::ModelsArgs;
 use crate::escape::visible_line;
 use crate::report::Failure;
-use crate::{json, output, prompt_file};
+use crate::{config, json, output, prompt_file};
 
 pub(super) fn run(args: &ModelsArgs, quiet: bool) -> Result<(), Failure> {
     let file = args.file.as_deref().unwrap_or(Path::new("prompt"));
     let runtime = prompt_file::runtime(file, args.endpoint.over(args.env.over(RuntimeOptions::default())), quiet);
+    config::register_credentials(&runtime, args.credentials.credential_command.as_deref())?;
     let prompt = match &args.file {
         Some(file) => Some(prompt_file::load_and_warn(&runtime, file, quiet)?),
         None => None,
@@ -35,5 +36,8 @@ fn to_json(model: &ModelInfo) -> Json {
         "display_name": model.display_name,
         "created": model.created,
         "owned_by": model.owned_by,
+        "context_window": model.context_window,
+        "input_modalities": model.input_modalities,
+        "output_modalities": model.output_modalities,
     })
 }

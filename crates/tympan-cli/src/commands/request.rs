@@ -3,8 +3,10 @@
 use std::fmt::Write as _;
 
 use serde_json::Value as Json;
+use tympan::Runtime;
 use tympan::secret::url::redacted_url;
-use tympan::spec::{ConnectionKind, Secret};
+use tympan::spec::{Connection, ConnectionKind, Secret};
+use tympan::wire::compatible::Auth;
 use tympan::wire::{EncodeOptions, Header, HeaderValue, Target, WireRequest, target};
 
 use super::render::{messages, options, render_in};
@@ -12,11 +14,12 @@ use crate::args::RequestArgs;
 use crate::escape::visible_line;
 use crate::prompt_file::in_prompt;
 use crate::report::Failure;
-use crate::{json, output, prompt_file};
+use crate::{config, json, output, prompt_file};
 
 pub(super) fn run(args: &RequestArgs, quiet: bool) -> Result<(), Failure> {
     let options = args.model.endpoint.over(options(&args.render.prompt));
     let runtime = prompt_file::runtime(&args.render.prompt.file, options, quiet);
+    config::register_credentials(&runtime, args.model.credentials.credential_command.as_deref())?;
     let (prompt, _, rendered) = render_in(&runtime, &args.render.prompt, quiet)?;
     let in_file = |error| in_prompt(error, &prompt);
     let messages = messages(&runtime, &prompt, &rendered)?;
@@ -27,9 +30,10 @@ pub(super) fn run(args: &RequestArgs, quiet: bool) -> Result<(), Failure> {
     };
     let target = target(&prompt, &named).map_err(in_file)?;
     let mut request = runtime.request(&prompt, &messages, &args.model.options(), args.stream).map_err(in_file)?;
-    if wants_key(&target) {
+    let has_token = target.connection.is_some_and(|connection| is_keyless(&runtime, connection));
+    if has_token || wants_key(&target) {
         // The key itself is not needed. A placeholder shows that the request would have one.
-        let auth = target.provider.auth;
+        let auth = if has_token { Auth::Bearer } else { target.provider.auth };
         let value = HeaderValue::Secret { prefix: auth.prefix(), secret: Secret::new("key") };
         request.headers.push(Header { name: auth.header().to_owned(), value });
     }
@@ -41,6 +45,16 @@ pub(super) fn run(args: &RequestArgs, quiet: bool) -> Result<(), Failure> {
         http(&request)
     };
     Ok(output::print(&text)?)
+}
+
+/// Returns whether a request with this connection carries an access token.
+fn is_keyless(runtime: &Runtime, connection: &Connection) -> bool {
+    let is_registered = |kind: &str| runtime.get_credential_provider(kind).is_some();
+    match connection.kind {
+        ConnectionKind::Key | ConnectionKind::Reference => false,
+        ConnectionKind::Anonymous => is_registered(connection.kind.as_str()),
+        _ => connection.api_key.is_none() && (is_registered(connection.kind.as_str()) || is_registered("*")),
+    }
 }
 
 /// Returns whether a request to this target uses a key from the environment. Local servers do not need one.
@@ -71,7 +85,8 @@ fn curl(request: &WireRequest, target: &Target<'_>) -> String {
         let value = match &header.value {
             HeaderValue::Plain(value) => quoted(&format!("{}: {value}", header.name)),
             HeaderValue::Secret { prefix, .. } => {
-                let variable = target.provider.key_variables.first().unwrap_or(&"API_KEY");
+                let is_token = header.name != target.provider.auth.header();
+                let variable = target.provider.key_variables.first().filter(|_| !is_token).unwrap_or(&"ACCESS_TOKEN");
                 format!("\"{}: {prefix}${variable}\"", header.name)
             }
         };

@@ -13,7 +13,7 @@ use super::show::Manner;
 use crate::args::ResumeArgs;
 use crate::escape::visible_line;
 use crate::report::Failure;
-use crate::{prompt_file, tools, traces};
+use crate::{config, prompt_file, tools, traces};
 
 pub(super) fn run(args: &ResumeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let journal = Journal::at(&args.file)?;
@@ -26,6 +26,7 @@ pub(super) fn run(args: &ResumeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let options = args.call.options_over(options_of(began.strict, began.lenient, began.guard));
     let options = args.model.endpoint.over(args.env.over(options));
     let runtime = prompt_file::runtime(file, options, quiet);
+    config::register_credentials(&runtime, args.model.credentials.credential_command.as_deref())?;
     let traces = traces::start(&runtime, args.call.trace.as_deref())?;
     let span = runtime.tracer().start("invoke");
     let runtime = runtime.under(&span);

@@ -12,11 +12,12 @@ use super::render::{messages, render_in};
 use super::show::Manner;
 use crate::args::{CallArgs, ModelArgs, PromptArgs, RunArgs};
 use crate::report::Failure;
-use crate::{prompt_file, tools, traces};
+use crate::{config, prompt_file, tools, traces};
 
 pub(super) fn run(args: &RunArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let options = args.model.endpoint.over(args.call.options(&args.render.prompt));
     let runtime = prompt_file::runtime(&args.render.prompt.file, options, quiet);
+    config::register_credentials(&runtime, args.model.credentials.credential_command.as_deref())?;
     let traces = traces::start(&runtime, args.call.trace.as_deref())?;
     let span = runtime.tracer().start("invoke");
     let runtime = runtime.under(&span);

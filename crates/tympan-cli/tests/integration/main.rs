@@ -10,6 +10,8 @@ mod compatibility;
 #[cfg(unix)]
 mod console;
 #[cfg(unix)]
+mod credentials;
+#[cfg(unix)]
 mod endpoints;
 #[cfg(unix)]
 mod files;

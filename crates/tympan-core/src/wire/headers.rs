@@ -11,12 +11,18 @@ const ANTHROPIC_VERSION: &str = "2023-06-01";
 /// The `user-agent` of every request.
 const USER_AGENT: &str = concat!("tympan/", env!("CARGO_PKG_VERSION"));
 
-/// Builds the headers of a request.
+/// Builds the headers of a request. A token replaces the key and is sent as a bearer token.
 ///
 /// # Errors
 /// Returns an error if the key is empty or contains a character that a header cannot carry. The error does not quote
 /// the key.
-pub(super) fn headers(provider: &Provider, key: Option<&Secret>, has_body: bool, stream: bool) -> Result<Vec<Header>> {
+pub(super) fn headers(
+    provider: &Provider,
+    key: Option<&Secret>,
+    token: Option<&Secret>,
+    has_body: bool,
+    stream: bool,
+) -> Result<Vec<Header>> {
     let mut headers = Vec::with_capacity(5);
     let mut plain = |name: &str, value: &str| {
         headers.push(Header { name: name.to_owned(), value: HeaderValue::Plain(value.to_owned()) });
@@ -29,10 +35,11 @@ pub(super) fn headers(provider: &Provider, key: Option<&Secret>, has_body: bool,
     if provider.auth == Auth::XApiKey {
         plain("anthropic-version", ANTHROPIC_VERSION);
     }
-    if let Some(key) = key {
+    let auth = if token.is_some() { Auth::Bearer } else { provider.auth };
+    if let Some(key) = token.or(key) {
         check_key(key)?;
-        let value = HeaderValue::Secret { prefix: provider.auth.prefix(), secret: key.clone() };
-        headers.push(Header { name: provider.auth.header().to_owned(), value });
+        let value = HeaderValue::Secret { prefix: auth.prefix(), secret: key.clone() };
+        headers.push(Header { name: auth.header().to_owned(), value });
     }
     Ok(headers)
 }

@@ -87,6 +87,9 @@ pub struct EncodeOptions<'a> {
     pub connection: Option<&'a Connection>,
     /// An API key that replaces the connection's.
     pub api_key: Option<&'a Secret>,
+    /// An access token to send instead of a key, as `authorization: Bearer …`, whatever header the provider uses for
+    /// keys.
+    pub token: Option<&'a Secret>,
     /// Whether to request a streamed response.
     pub stream: bool,
     /// Functions that the model may call, in addition to those that the prompt declares.
@@ -102,6 +105,7 @@ impl fmt::Debug for EncodeOptions<'_> {
             .field("base_url", &self.base_url.map(redacted_url))
             .field("connection", &self.connection)
             .field("api_key", &self.api_key)
+            .field("token", &self.token)
             .field("stream", &self.stream)
             .field("functions", &self.functions)
             .finish()

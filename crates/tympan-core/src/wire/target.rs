@@ -36,6 +36,8 @@ pub struct Target<'a> {
     pub connection: Option<&'a Connection>,
     /// The API key from the options or the connection.
     pub api_key: Option<&'a Secret>,
+    /// The access token from the options, which is sent instead of the key.
+    pub token: Option<&'a Secret>,
 }
 
 impl fmt::Debug for Target<'_> {
@@ -85,7 +87,7 @@ pub fn target<'a>(prompt: &'a Prompt, options: &EncodeOptions<'a>) -> Result<Tar
     let own_key = connection.filter(|connection| connection.kind != ConnectionKind::Anonymous);
     let own_key = own_key.and_then(|connection| connection.api_key.as_ref());
     let api_key = options.api_key.or(own_key);
-    Ok(Target { provider, protocol, model, base_url, base_url_from, connection, api_key })
+    Ok(Target { provider, protocol, model, base_url, base_url_from, connection, api_key, token: options.token })
 }
 
 /// Returns the connection that a prompt declares. It applies only to the prompt's own provider: if `provider` names a

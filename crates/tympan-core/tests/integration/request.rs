@@ -87,6 +87,7 @@ impl Case {
             base_url: self.options.base_url.as_deref(),
             connection: None,
             api_key: key.as_ref(),
+            token: None,
             stream: self.options.stream,
             functions: &functions,
         };

@@ -1,7 +1,7 @@
-//! Formats points in time in UTC.
+//! Formats and parses points in time in UTC.
 
 use std::fmt;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A point in time in UTC, displayed as `2026-02-22T02:41:03Z`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +48,43 @@ impl UtcTime {
         Self { year, month, day: days + 1, hour, minute, second, microsecond }
     }
 
+    /// Parses a time with its zone, such as `2026-02-22T02:41:03Z` or `2026-02-22 03:41:03.5+01:00`. Returns `None` if
+    /// it is invalid, before 1970, or has no zone. Fractions of a second are ignored.
+    pub fn parse(text: &str) -> Option<SystemTime> {
+        let number = |range: std::ops::Range<usize>| {
+            let digits = text.get(range)?;
+            digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse::<i64>().ok())?
+        };
+        let is = |at: usize, chars: &[u8]| text.as_bytes().get(at).is_some_and(|byte| chars.contains(byte));
+        if !(is(4, b"-") && is(7, b"-") && is(10, b"Tt ") && is(13, b":") && is(16, b":")) {
+            return None;
+        }
+        let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
+        let (hour, minute, second) = (number(11..13)?, number(14..16)?, number(17..19)?);
+        if !(1..=12).contains(&month) || !(1..=31).contains(&day) || hour > 23 || minute > 59 || second > 60 {
+            return None;
+        }
+        let rest = text.get(19..)?;
+        let zone =
+            rest.strip_prefix('.').map_or(rest, |rest| rest.trim_start_matches(|char: char| char.is_ascii_digit()));
+        let offset = match zone {
+            "Z" | "z" => 0,
+            _ => {
+                let sign = if zone.starts_with('-') { -1 } else { 1 };
+                let (hours, minutes) = zone.strip_prefix(['+', '-'])?.split_once(':')?;
+                sign * (hours.parse::<u16>().ok()?.min(99) as i64 * 3600
+                    + minutes.parse::<u16>().ok()?.min(59) as i64 * 60)
+            }
+        };
+        // Count years from March, so that the leap day is the last day of a year.
+        let (march_year, march_month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+        let leap_days = march_year.div_euclid(4) - march_year.div_euclid(100) + march_year.div_euclid(400);
+        // The days from the first of March of the year 0 to the first of January 1970 are 719,468.
+        let days = march_year * 365 + leap_days + (march_month * 153 + 2) / 5 + day - 1 - 719_468;
+        let since = days * 86_400 + hour * 3_600 + minute * 60 + second - offset;
+        UNIX_EPOCH.checked_add(Duration::from_secs(u64::try_from(since).ok()?))
+    }
+
     /// Formats the time as `20260222.024103`, for file names.
     pub fn compact(&self) -> String {
         let Self { year, month, day, hour, minute, second, .. } = self;
@@ -70,7 +107,7 @@ impl fmt::Display for UtcTime {
 
 #[cfg(test)]
 mod tests {
-    use super::UtcTime;
+    use super::*;
 
     #[test]
     fn times_are_written_as_people_read_them() {
@@ -87,5 +124,29 @@ mod tests {
         let time = UtcTime::from_unix(1_771_728_063, 125);
         assert_eq!(time.compact(), "20260222.024103");
         assert_eq!(time.precise(), "2026-02-22T02:41:03.000125Z");
+    }
+
+    #[test]
+    fn times_are_parsed_with_their_zone() {
+        for seconds in [0, 951_782_400, 951_868_799, 1_771_728_063, 4_107_542_399, 4_107_542_400] {
+            let time = UNIX_EPOCH + Duration::from_secs(seconds);
+            assert_eq!(UtcTime::parse(&UtcTime::from(time).to_string()), Some(time));
+            assert_eq!(UtcTime::parse(&UtcTime::from(time).precise()), Some(time));
+        }
+        let same = ["2026-02-22T02:41:03Z", "2026-02-22 03:41:03.25+01:00", "2026-02-21T21:11:03-05:30"];
+        for text in same {
+            assert_eq!(UtcTime::parse(text), Some(UNIX_EPOCH + Duration::from_secs(1_771_728_063)), "{text}");
+        }
+        for text in [
+            "",
+            "2026-02-22",
+            "2026-02-22T02:41:03",
+            "2026-13-22T02:41:03Z",
+            "1969-12-31T23:59:59Z",
+            "2026-02-22T02:41:03+1",
+            "ä026-02-22T02:41:03Z",
+        ] {
+            assert_eq!(UtcTime::parse(text), None, "{text}");
+        }
     }
 }

@@ -139,6 +139,7 @@ pub fn turn_settings(options: Json) -> Result<TurnSettings> {
     set(&mut settings.approve_all, data.approve_all);
     settings.compact = data.compact.unwrap_or(false).then_some(Compact::Model);
     settings.journal = data.journal.map(Journal::at).transpose()?;
+    settings.turn_number = data.turn_number;
     Ok(settings)
 }
 
@@ -227,6 +228,7 @@ struct TurnData {
     approve_all: Option<bool>,
     compact: Option<bool>,
     journal: Option<PathBuf>,
+    turn_number: Option<u32>,
 }
 
 #[derive(Deserialize)]

@@ -12,6 +12,8 @@
 //! # Ok::<(), tympan_runtime::Error>(())
 //! ```
 
+use std::time::Duration;
+
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
@@ -26,6 +28,7 @@ use tympan_core::{Error, Kind, Prompt, Result};
 
 use crate::model::provider::{Deltas, Reply};
 use crate::model::run::{Run, RunOptions};
+use crate::model::token::AccessToken;
 use crate::trace::{BackendStatus, ConsoleBackend, Tracer, TracyBackend};
 use crate::turn::AgentEvent;
 
@@ -257,6 +260,34 @@ impl Steps {
             }
         }
         Ok(())
+    }
+}
+
+/// Converts what a credential provider returned: a token, or a map with `token` and `expires_in`, in seconds.
+///
+/// # Errors
+/// Returns an error if it is neither. The error does not quote it.
+pub fn access_token(returned: Json) -> Result<AccessToken> {
+    let wrong = |reason: &str| Error::new(Kind::CredentialFailed, format_args!("the credential provider: {reason}"));
+    match returned {
+        Json::String(token) => Ok(AccessToken::new(token)),
+        Json::Object(mut fields) => {
+            let Some(Json::String(token)) = fields.remove("token") else {
+                return Err(wrong("expected `token` to be a string"));
+            };
+            let expires_in = match fields.remove("expires_in") {
+                None | Some(Json::Null) => None,
+                Some(value) => {
+                    let seconds = value.as_f64().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+                    Some(seconds.ok_or_else(|| wrong("expected `expires_in` to be a number of seconds"))?)
+                }
+            };
+            match fields.keys().next() {
+                Some(_) => Err(wrong("expected no keys but `token` and `expires_in`")),
+                None => Ok(AccessToken { token: Secret::new(token), expires_in }),
+            }
+        }
+        _ => Err(wrong("expected a token, or a map with `token` and `expires_in`")),
     }
 }
 

@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
+#[cfg(feature = "agent")]
+use std::time::Duration;
 
 use serde_json::json;
 use tympan_core::chat::thread::ThreadRoles;
@@ -24,6 +26,8 @@ use crate::model::cassette::Cassette;
 #[cfg(feature = "providers")]
 use crate::model::provider::Provider;
 #[cfg(feature = "providers")]
+use crate::model::token::{CredentialProvider, Tokens};
+#[cfg(feature = "providers")]
 use crate::net::client::{HttpClient, HttpOptions};
 #[cfg(feature = "providers")]
 use crate::net::reach::TurnValues;
@@ -32,7 +36,7 @@ use crate::tool::McpConnections;
 #[cfg(feature = "agent")]
 use crate::tool::http::ToolClient;
 #[cfg(feature = "agent")]
-use crate::tool::{Tool, ToolAddresses, ToolHandler};
+use crate::tool::{CredentialCommand, Tool, ToolAddresses, ToolHandler};
 use crate::trace::event;
 use crate::trace::{Span, TraceOptions, Tracer, mask_messages};
 
@@ -129,6 +133,10 @@ struct Shared {
     parsers: Registry<dyn Parser>,
     #[cfg(feature = "providers")]
     providers: Registry<dyn Provider>,
+    #[cfg(feature = "providers")]
+    credential_providers: Registry<dyn CredentialProvider>,
+    #[cfg(feature = "providers")]
+    tokens: Tokens,
     connections: Registry<Connection>,
     #[cfg(feature = "agent")]
     tools: Registry<dyn Tool>,
@@ -261,6 +269,49 @@ impl Runtime {
     /// The provider that the host has registered under this name.
     pub fn get_provider(&self, name: &str) -> Option<Arc<dyn Provider>> {
         self.shared.providers.get(name)
+    }
+
+    #[cfg(feature = "providers")]
+    /// Registers a credential provider for connections of this kind, such as `foundry`, `oauth` or `anonymous`,
+    /// replacing any existing one. `*` matches all kinds without a provider of their own, except `key` and `anonymous`.
+    pub fn register_credential_provider(&self, kind: impl Into<String>, provider: impl CredentialProvider + 'static) {
+        self.shared.credential_providers.insert(kind.into(), Arc::new(provider));
+        self.shared.tokens.clear();
+    }
+
+    #[cfg(feature = "agent")]
+    /// Registers a program that prints an access token, as a credential provider for connections of this kind; see
+    /// [`CredentialCommand`](crate::tool::CredentialCommand).
+    ///
+    /// # Errors
+    /// Returns an error if the command is empty, or if its program is a relative path.
+    pub fn register_credential_command(
+        &self,
+        kind: impl Into<String>,
+        command: Vec<String>,
+        timeout: Option<Duration>,
+    ) -> Result<()> {
+        self.register_credential_provider(kind, CredentialCommand::new(command, timeout)?);
+        Ok(())
+    }
+
+    #[cfg(feature = "providers")]
+    /// Returns the credential provider that the host has registered for a kind of connections.
+    pub fn get_credential_provider(&self, kind: &str) -> Option<Arc<dyn CredentialProvider>> {
+        self.shared.credential_providers.get(kind)
+    }
+
+    #[cfg(feature = "providers")]
+    /// Removes all credential providers and the tokens that they returned.
+    pub fn clear_credential_providers(&self) {
+        self.shared.credential_providers.clear();
+        self.shared.tokens.clear();
+    }
+
+    #[cfg(feature = "providers")]
+    /// Returns the access tokens of this runtime.
+    pub(crate) fn tokens(&self) -> &Tokens {
+        &self.shared.tokens
     }
 
     /// Registers a connection for prompts whose own is `{kind: reference, name: …}`.

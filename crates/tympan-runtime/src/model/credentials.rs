@@ -1,15 +1,20 @@
 //! Determines the connection and the key of a request, and whether the key may be sent to that address.
 
+use std::sync::Arc;
+
 use tympan_core::secret::env_value::{EnvPlace, ValueSource};
 use tympan_core::secret::url::secrets_of_url;
 use tympan_core::spec::{Connection, ConnectionKind, Secret};
-use tympan_core::wire::compatible::Provider;
-use tympan_core::wire::{Address, BaseUrlFrom, Carried, EncodeOptions, Target, own_connection, parse_endpoint, target};
+use tympan_core::wire::compatible::{Provider, provider};
+use tympan_core::wire::{
+    Address, BaseUrlFrom, Carried, EncodeOptions, Target, check_destination, own_connection, parse_endpoint, target,
+};
 use tympan_core::{Error, Kind, Prompt, Result};
 
 use crate::host::runtime::Runtime;
 use crate::model::cassette::Cassette;
 use crate::model::run::RunOptions;
+use crate::model::token::{CredentialProvider, TokenRequest, missing_provider};
 
 /// What the host adds to the prompt's connection.
 pub(crate) struct Credentials {
@@ -19,6 +24,10 @@ pub(crate) struct Credentials {
     base_url: Option<String>,
     /// The key, if it comes from a variable.
     api_key: Option<Secret>,
+    /// The provider of the access token, if the connection needs one, and the request for it.
+    token_request: Option<(Arc<dyn CredentialProvider>, TokenRequest)>,
+    /// The access token.
+    token: Option<Secret>,
 }
 
 /// The purpose of a request.
@@ -53,6 +62,7 @@ impl Credentials {
             connection: self.connection.as_ref(),
             base_url: run.base_url.as_deref().or(self.base_url.as_deref()),
             api_key: run.api_key.as_ref().or(self.api_key.as_ref()),
+            token: self.token.as_ref(),
             stream,
             ..run.encode_options()
         }
@@ -61,24 +71,54 @@ impl Credentials {
     /// Returns everything that must stay secret in a request to this URL.
     pub(crate) fn secrets(&self, prompt: &Prompt, run: &RunOptions, url: &str) -> Vec<Secret> {
         let own = self.connection.as_ref().and_then(|connection| connection.api_key.as_ref());
-        let keys = [own, self.api_key.as_ref(), run.api_key.as_ref()].into_iter().flatten().cloned();
+        let keys =
+            [own, self.api_key.as_ref(), run.api_key.as_ref(), self.token.as_ref()].into_iter().flatten().cloned();
         prompt.secrets().into_iter().chain(keys).chain(secrets_of_url(url)).collect()
     }
+
+    /// Asks for the access token that the connection needs, if any. The caller has checked where it will be sent.
+    ///
+    /// # Errors
+    /// Returns an error if there is no token.
+    pub(crate) async fn obtain_token(&mut self, runtime: &Runtime) -> Result<()> {
+        if let Some((provider, request)) = self.token_request.take() {
+            self.token = Some(runtime.access_token(&*provider, &request).await?);
+        }
+        Ok(())
+    }
+
+    /// Forgets a token that the service rejected, so that the next request asks for a new one.
+    pub(crate) fn after<T>(&self, runtime: &Runtime, outcome: Result<T>) -> Result<T> {
+        if let (Err(error), Some(token)) = (&outcome, &self.token)
+            && error.status() == Some(UNAUTHORIZED)
+        {
+            runtime.tokens().reject(token);
+        }
+        outcome
+    }
 }
+
+/// The status of a response to a request whose token is not valid.
+const UNAUTHORIZED: u16 = 401;
 
 impl Runtime {
     /// Determines the connection and the key of a prompt, and checks that everything in its request may be sent to its
     /// address.
     pub(crate) fn credentials(&self, prompt: &Prompt, run: &RunOptions, purpose: Purpose) -> Result<Credentials> {
         let connection = self.referenced_connection(prompt, run)?;
-        let mut found = Credentials { connection, base_url: None, api_key: None };
+        let mut found = Credentials { connection, base_url: None, api_key: None, token_request: None, token: None };
         let target = target(prompt, &found.options(run, false))?;
+        let provider = target.connection.filter(|_| target.api_key.is_none());
+        let provider = provider.and_then(|connection| self.credential_provider_of(connection));
         let base_url = match target.base_url_from {
             BaseUrlFrom::Provider => self.address_variable(target.provider),
             BaseUrlFrom::Options | BaseUrlFrom::Connection => None,
         };
         let key = match purpose {
-            Purpose::Send if needs_key(&target) => self.key_variable(target.provider)?,
+            _ if provider.is_some() => None,
+            Purpose::Send if needs_key(&target) => {
+                self.key_variable(target.provider).map_err(|error| keyless_help(error, target.connection))?
+            }
             // The key is not included, but the sender is likely to add it.
             Purpose::Show if needs_key(&target) => self.key_variable(target.provider).unwrap_or_default(),
             _ => None,
@@ -90,9 +130,43 @@ impl Runtime {
             carried.extend(carried_values(prompt, run));
             self.check_model_request(&address, carried, target.provider)?;
         }
+        let mut token_request = None;
+        if let (Some(provider), Some(connection)) = (provider, target.connection)
+            && purpose != Purpose::Replay
+        {
+            self.check_token(prompt, run, &target, found.connection.is_some(), base_url.as_ref())?;
+            let endpoint = base_url.as_ref().map(|variable| variable.value.as_str()).or(target.base_url);
+            let request = TokenRequest::new(connection, target.provider.name, endpoint);
+            token_request = (purpose == Purpose::Send).then_some((provider, request));
+        }
         let (base_url, key) = (base_url.map(|variable| variable.value), key.map(|variable| variable.value));
+        found.token_request = token_request;
         (found.base_url, found.api_key) = (base_url, key.filter(|_| purpose == Purpose::Send).map(Secret::new));
         Ok(found)
+    }
+
+    /// Checks whether an access token may be sent to the address of a request, before there is one.
+    ///
+    /// The prompt names the provider, which is therefore no reason to trust the provider's address, as it is for a key
+    /// from the variable of that provider: a token for one service must not go to another.
+    fn check_token(
+        &self,
+        prompt: &Prompt,
+        run: &RunOptions,
+        target: &Target<'_>,
+        is_registered: bool,
+        base_url: Option<&Variable>,
+    ) -> Result<()> {
+        let is_of_host = run.provider.is_some();
+        let address = match (address(prompt, target, is_registered, base_url)?, target.base_url) {
+            (Some(address), _) => address,
+            (None, Some(default)) if is_of_host => Address::of(default, ValueSource::Host)?,
+            (None, Some(default)) => Address::of(default, ValueSource::Prompt)?,
+            // Without an address, the request fails anyway.
+            (None, None) => return Ok(()),
+        };
+        let kind = target.connection.map(|connection| &connection.kind);
+        check_token_destination(&address, kind, &self.options().allow_endpoints)
     }
 
     /// The connection behind a name; `None` if the prompt's own is none by name.
@@ -196,3 +270,34 @@ fn missing_key(provider: &Provider) -> Error {
         "set {variables}, or set `apiKey` in the connection; to try a prompt without a model, use the provider `echo`"
     ))
 }
+
+/// Adds to the error for a missing key how to get a token, if the connection is of a kind that has no key.
+fn keyless_help(error: Error, connection: Option<&Connection>) -> Error {
+    match connection.map(|connection| &connection.kind) {
+        Some(kind @ (ConnectionKind::Foundry | ConnectionKind::OAuth)) => {
+            let help = format!("{}; or {}", error.help().unwrap_or_default(), missing_provider(kind.as_str()));
+            error.with_help(help)
+        }
+        _ => error,
+    }
+}
+
+/// Checks whether an access token for a connection of this kind may be sent to an address. Tokens come from the host.
+///
+/// # Errors
+/// Returns an error unless the host named the address, or the token is for Microsoft Foundry and the address is one of
+/// Azure's.
+pub(crate) fn check_token_destination(
+    address: &Address,
+    kind: Option<&ConnectionKind>,
+    allowed: &[String],
+) -> Result<()> {
+    let provider = kind.filter(|kind| **kind == ConnectionKind::Foundry).and_then(|_| provider(AZURE));
+    let what = format!("the access token for `{}`", kind.map_or("", ConnectionKind::as_str));
+    // The token does not exist yet. No address contains this text.
+    let carried = Carried { what, source: ValueSource::Host, value: Secret::new("\0") };
+    check_destination(address, &[carried], provider, allowed)
+}
+
+/// The provider whose hosts are those of Microsoft's services for models.
+const AZURE: &str = "azure";

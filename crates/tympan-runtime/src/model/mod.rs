@@ -8,5 +8,6 @@ pub(crate) mod models;
 pub(crate) mod provider;
 pub(crate) mod run;
 pub(crate) mod stream;
+pub(crate) mod token;
 #[cfg(feature = "tokens")]
 pub mod tokens;

@@ -27,19 +27,20 @@ impl Runtime {
         let none = Prompt::from_spec(Default::default());
         let prompt = prompt.unwrap_or(&none);
         if options.select_model(prompt).provider == ECHO {
-            return Ok(vec![ModelInfo { id: ECHO.to_owned(), display_name: None, created: None, owned_by: None }]);
+            return Ok(vec![ModelInfo::new(ECHO)]);
         }
         // A model name is required, but no model is called, so any name will do.
         let run = RunOptions { model: Some("any".to_owned()), ..options.clone() };
         let cassette = self.options().cassette.as_ref();
-        let credentials = self.credentials(prompt, &run, Purpose::of(cassette))?;
+        let mut credentials = self.credentials(prompt, &run, Purpose::of(cassette))?;
+        credentials.obtain_token(self).await?;
         let encode = credentials.options(&run, false);
         let target = wire::target(prompt, &encode)?;
-        let request = wire::list_models(target.provider, target.base_url, target.api_key)?;
+        let request = wire::list_models(target.provider, target.base_url, target.api_key, target.token)?;
         let protocol = request.protocol;
         let mut redactor = Redactor::default();
         redactor.register_all(&credentials.secrets(prompt, &run, &request.url));
-        let whole = match exchange(|| self.client(), cassette, request, &redactor).await? {
+        let whole = match credentials.after(self, exchange(|| self.client(), cassette, request, &redactor).await)? {
             Received::Whole(whole) => whole,
             // No stream was requested, and the client rejects one, so this is a cassette that was edited.
             Received::Stream(_) => return Err(Error::new(Kind::UnexpectedResponse, "expected a list, found a stream")),

@@ -261,14 +261,15 @@ impl Runtime {
     async fn call_over_http(&self, span: &Span, call: ModelCall<'_>) -> Result<Reply> {
         let ModelCall { prompt, messages, options, stream } = call;
         let cassette = self.options().cassette.as_ref();
-        let credentials = self.credentials(prompt, options, Purpose::of(cassette))?;
+        let mut credentials = self.credentials(prompt, options, Purpose::of(cassette))?;
+        credentials.obtain_token(self).await?;
         let request = wire::encode(prompt, messages, &credentials.options(options, stream))?;
         let protocol = request.protocol;
         let secrets = credentials.secrets(prompt, options, &request.url);
         span.hide(&secrets);
         let mut redactor = Redactor::default();
         redactor.register_all(&secrets);
-        match exchange(|| self.client(), cassette, request, &redactor).await? {
+        match credentials.after(self, exchange(|| self.client(), cassette, request, &redactor).await)? {
             Received::Whole(whole) => {
                 let response = wire::decode(protocol, &whole.body).map_err(|error| error.without_secrets(&redactor))?;
                 whole.keep()?;

@@ -93,6 +93,11 @@ impl ToolReach {
         Self { address, carried: own.map(Carried::from).collect(), has_arguments: false }
     }
 
+    /// Returns the address of the requests.
+    pub(crate) fn address(&self) -> &Address {
+        &self.address
+    }
+
     /// Checks whether the requests may be sent. Arguments may contain anything from the conversation.
     ///
     /// # Errors

@@ -20,6 +20,7 @@ use crate::net::io;
 mod bind;
 mod child;
 mod command;
+mod credential_command;
 mod destination;
 mod handler;
 pub(crate) mod http;
@@ -33,6 +34,7 @@ mod schema_check;
 pub use bind::bind_tools;
 pub use child::end_programs;
 pub use command::{command, command_with_env};
+pub use credential_command::CredentialCommand;
 pub use destination::ToolAddresses;
 pub use handler::{OpenTool, Opening, ToolHandler};
 #[cfg(feature = "mcp")]

@@ -96,26 +96,35 @@ impl Trace {
                 children.entry(parent).or_default().push(span);
             }
         }
-        let (root, _) = frame(&self.root, &mut children);
+        let (root, _) = frame(&self.root, None, &mut children);
         json!({ "runtime": "rust", "version": env!("CARGO_PKG_VERSION"), "trace": root })
     }
 }
 
-/// Returns a span with its descendants, and their total usage.
-fn frame(span: &SpanRecord, children: &mut HashMap<SpanId, Vec<&SpanRecord>>) -> (JsonMap, JsonMap) {
+/// The name of the spans of turns, whose names in a file have a number.
+const TURN: &str = "turn";
+
+/// Returns a span with its descendants, and their total usage. `number` is its place among the turns of its parent.
+fn frame(
+    span: &SpanRecord,
+    number: Option<u64>,
+    children: &mut HashMap<SpanId, Vec<&SpanRecord>>,
+) -> (JsonMap, JsonMap) {
     let mut below = children.remove(&span.begun.span_id).unwrap_or_default();
     // The children are in the order in which they ended.
     below.sort_by_key(|child| child.begun.start);
     let mut usage = JsonMap::new();
     add_usage(&mut usage, span.fields.get("result").and_then(|result| result.get("usage")).and_then(Json::as_object));
     let mut frames = Vec::with_capacity(below.len());
+    let mut turns = 0;
     for child in below {
-        let (map, used) = frame(child, children);
+        turns += u64::from(child.begun.name == TURN);
+        let (map, used) = frame(child, (child.begun.name == TURN).then_some(turns), children);
         frames.push(Json::Object(map));
         add_usage(&mut usage, Some(&used));
     }
     let mut map = JsonMap::new();
-    map.insert("name".into(), span.begun.name.as_str().into());
+    map.insert("name".into(), name(span, number).into());
     map.insert(
         "__time".into(),
         json!({
@@ -124,10 +133,16 @@ fn frame(span: &SpanRecord, children: &mut HashMap<SpanId, Vec<&SpanRecord>>) ->
             "duration": milliseconds(span),
         }),
     );
+    map.insert("signature".into(), signature(span).into());
     for (key, value) in ["signature", "inputs", "result"].into_iter().filter_map(|key| span.fields.get_key_value(key)) {
         map.insert(key.clone(), value.clone());
     }
     map.extend(span.fields.iter().map(|(key, value)| (key.clone(), value.clone())));
+    match span.begun.name.as_str() {
+        "prepare" => show_messages(&mut map, &frames),
+        "execute" => show_exchange(&mut map),
+        _ => {}
+    }
     if let Some(error) = &span.error {
         map.insert("result".into(), error.to_json());
     }
@@ -139,6 +154,63 @@ fn frame(span: &SpanRecord, children: &mut HashMap<SpanId, Vec<&SpanRecord>>) ->
         map.insert("__usage".into(), Json::Object(usage.clone()));
     }
     (map, usage)
+}
+
+/// Returns the name of a frame. Prompty's viewer takes the number of a turn from its name: the number that the host
+/// set, or else its place among several turns of one trace.
+fn name(span: &SpanRecord, number: Option<u64>) -> String {
+    let own = span.fields.get("turn").and_then(Json::as_u64);
+    match own.or(number).filter(|_| span.begun.name == TURN) {
+        Some(number) => format!("{TURN} {number}"),
+        None => span.begun.name.clone(),
+    }
+}
+
+/// Returns the signature of a span that recorded none. Prompty's viewer recognizes the stages of a run and the
+/// provider of a model call by their signatures.
+fn signature(span: &SpanRecord) -> String {
+    let name = span.begun.name.as_str();
+    let provider = span.attributes.get("gen_ai.provider.name").and_then(Json::as_str);
+    match (name, provider) {
+        ("execute", Some(provider)) => format!("prompty.{provider}.executor.invoke"),
+        ("execute", None) => "prompty.executor.invoke".to_owned(),
+        ("process", _) => "prompty.processor.invoke".to_owned(),
+        ("load" | "prepare" | "render" | "parse" | "run" | "invoke" | TURN | "execute_tool", _) => {
+            format!("prompty.{name}")
+        }
+        _ => name.to_owned(),
+    }
+}
+
+/// Makes the messages the result of their preparation, as in Prompty's own traces.
+fn show_messages(map: &mut JsonMap, frames: &[Json]) {
+    let parsed = frames.iter().find(|frame| frame["name"] == "parse").map(|frame| &frame["result"]);
+    if let Some(messages) = parsed.filter(|messages| messages.is_array()) {
+        map.insert("result".into(), messages.clone());
+    }
+}
+
+/// Adds the conversation and the answer of a model call in the places where Prompty's viewer looks for them.
+fn show_exchange(map: &mut JsonMap) {
+    if let Some(Json::Object(inputs)) = map.get_mut("inputs")
+        && let Some(messages) = inputs.shift_remove("messages")
+    {
+        inputs.insert("data".into(), messages);
+    }
+    if let Some(Json::Object(result)) = map.get_mut("result")
+        && let Some(answer) = result.get("output").filter(|output| output.get("text").is_some())
+    {
+        let call = |call: &Json| {
+            let function = json!({ "name": call["name"], "arguments": call["arguments"] });
+            json!({ "id": call["id"], "type": "function", "function": function })
+        };
+        let calls: Vec<_> = answer["tool_calls"].as_array().into_iter().flatten().map(call).collect();
+        let mut message = json!({ "role": "assistant", "content": answer["text"] });
+        if !calls.is_empty() {
+            message["tool_calls"] = calls.into();
+        }
+        result.insert("choices".into(), json!([{ "message": message }]));
+    }
 }
 
 /// Adds the numbers of a usage, under the provider's names.

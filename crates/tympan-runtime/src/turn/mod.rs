@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use tympan_core::prompt::inputs::IntoInputs;
 use tympan_core::turn::{Guardrails, Turn, TurnTool};
 use tympan_core::wire::response::Usage;
-use tympan_core::{Error, Inputs, Kind, Message, Prompt, Redactor, Result};
+use tympan_core::{Error, Inputs, Kind, Message, Prompt, Result};
 
 use crate::host::runtime::Runtime;
 use crate::model::invoke::PromptSource;
@@ -194,6 +194,9 @@ impl Runtime {
         let runtime = &self.within(budget.clone()).in_turn();
         runtime.joins_turn(prompt);
         span.turn(prompt.spec().name.as_deref());
+        if let Some(number) = settings.turn_number {
+            span.emit("turn", || number.into());
+        }
         event::record_inputs(span, prompt, inputs.into());
         let messages = match messages {
             Some(messages) => messages,
@@ -228,8 +231,10 @@ impl Runtime {
         let fingerprint = settings.journal.as_ref().map(|_| Fingerprint::new(prompt, &messages, &options));
         let mut turn = Turn::new(prompt, &inputs, messages, options)?;
         let resumed = journal.as_ref().map(|journal| journal.resumed);
-        let redactor =
-            settings.journal.as_ref().map_or_else(Redactor::default, |_| persistence::redactor(self, prompt, &run));
+        let redactor = match &settings.journal {
+            Some(_) => persistence::redactor(self, prompt, &run),
+            None => persistence::no_redactor(self),
+        };
         let persistence = match (fingerprint, journal) {
             (Some(fingerprint), Some(journal)) => Persistence::restore(&mut turn, journal, &fingerprint, redactor)?,
             (fingerprint, _) => Persistence::begin(&mut turn, prompt, given, fingerprint, settings, redactor).await?,

@@ -5,6 +5,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use serde::Serialize;
+use serde_json::Value as Json;
+use tympan_core::spec::Secret;
 use tympan_core::turn::{InputEvent, Next, ToolRun, Turn, TurnEvent};
 use tympan_core::{Error, Inputs, Kind, Prompt, Redactor, Result};
 
@@ -12,6 +14,7 @@ use crate::file::time::UtcTime;
 use crate::host::runtime::{Runtime, system_entropy};
 use crate::model::credentials::Purpose;
 use crate::model::run::RunOptions;
+use crate::model::token::Tokens;
 use crate::net::io;
 use crate::turn::journal::{
     Fingerprint, Header, Journal, JournalWriter, Record, StartedTool, mismatch, parsed, without_header,
@@ -33,7 +36,29 @@ pub(super) struct Persistence {
     before: Duration,
     since: Instant,
     /// Removes secrets from records, because a provider may echo the key that it was sent.
+    redactor: RecordRedactor,
+}
+
+/// Removes secrets from the records of a journal: those that are known from the start, and access tokens as they are
+/// issued.
+pub(super) struct RecordRedactor {
     redactor: Redactor,
+    tokens: Tokens,
+    /// The number of issued tokens that the redactor knows.
+    seen: usize,
+}
+
+impl RecordRedactor {
+    fn json(&mut self, record: Json) -> Json {
+        let (new, count) = self.tokens.issued_since(self.seen);
+        self.redactor.register_all(new.iter().filter(|token| is_long(token)));
+        self.seen = count;
+        self.redactor.known_json(record)
+    }
+}
+
+fn is_long(secret: &Secret) -> bool {
+    secret.expose().trim().len() >= MIN_SECRET_BYTES
 }
 
 /// The minimum size, in bytes, of secrets that are removed from records. Keys are longer; ordinary words may be
@@ -41,15 +66,20 @@ pub(super) struct Persistence {
 const MIN_SECRET_BYTES: usize = 8;
 
 /// Creates a redactor for everything that must not appear in a journal.
-pub(super) fn redactor(runtime: &Runtime, prompt: &Prompt, run: &RunOptions) -> Redactor {
+pub(super) fn redactor(runtime: &Runtime, prompt: &Prompt, run: &RunOptions) -> RecordRedactor {
     let secrets = match runtime.credentials(prompt, run, Purpose::Send) {
         Ok(credentials) => credentials.secrets(prompt, run, run.base_url.as_deref().unwrap_or_default()),
         // Any problem with the credentials is reported when the model is called, if they are needed at all.
         Err(_) => prompt.secrets().into_iter().chain(run.api_key.clone()).collect(),
     };
     let mut redactor = Redactor::new(false);
-    redactor.register_all(secrets.iter().filter(|secret| secret.expose().trim().len() >= MIN_SECRET_BYTES));
-    redactor
+    redactor.register_all(secrets.iter().filter(|secret| is_long(secret)));
+    RecordRedactor { redactor, tokens: runtime.tokens().clone(), seen: 0 }
+}
+
+/// Creates a redactor for a turn without a journal, which records nothing.
+pub(super) fn no_redactor(runtime: &Runtime) -> RecordRedactor {
+    RecordRedactor { redactor: Redactor::default(), tokens: runtime.tokens().clone(), seen: 0 }
 }
 
 /// The writer of a journal. The mutex is never contended. It makes any writer `Sync`, so that a turn can move between
@@ -89,7 +119,7 @@ impl OpenJournal {
 }
 
 impl Persistence {
-    fn new(id: String, writer: Option<Box<dyn JournalWriter>>, redactor: Redactor) -> Self {
+    fn new(id: String, writer: Option<Box<dyn JournalWriter>>, redactor: RecordRedactor) -> Self {
         let writer = writer.map(Mutex::new);
         let (pending, begun) = (Vec::new(), HashSet::new());
         Self { id, writer, pending, begun, end: None, before: Duration::ZERO, since: Instant::now(), redactor }
@@ -102,7 +132,7 @@ impl Persistence {
         inputs: &Inputs,
         fingerprint: Option<Fingerprint>,
         settings: &TurnSettings,
-        redactor: Redactor,
+        redactor: RecordRedactor,
     ) -> Result<Self> {
         let id = format!("{:016x}{:016x}", system_entropy()?, system_entropy()?);
         let Some((journal, fingerprint)) = settings.journal.as_ref().zip(fingerprint) else {
@@ -133,7 +163,7 @@ impl Persistence {
         turn: &mut Turn,
         journal: OpenJournal,
         fingerprint: &Fingerprint,
-        redactor: Redactor,
+        redactor: RecordRedactor,
     ) -> Result<Self> {
         let OpenJournal { header, records, writer, .. } = journal;
         header.fingerprint.check(fingerprint)?;
@@ -225,7 +255,7 @@ impl Persistence {
     fn add<E: Serialize>(&mut self, record: &Record<E>) -> Result<()> {
         if self.writer.is_some() {
             let record = serde_json::to_value(record).map_err(unwritable)?;
-            self.pending.push(encoded(&self.redactor.known_json(record))?);
+            self.pending.push(encoded(&self.redactor.json(record))?);
         }
         Ok(())
     }

@@ -88,6 +88,8 @@ pub struct TurnSettings {
     pub approve_all: bool,
     /// The journal that persists the turn, so that it can be resumed after a crash.
     pub journal: Option<Journal>,
+    /// The number of the turn within its conversation, for traces.
+    pub turn_number: Option<u32>,
 }
 
 impl Default for TurnSettings {
@@ -107,6 +109,7 @@ impl Default for TurnSettings {
             approve: None,
             approve_all: false,
             journal: None,
+            turn_number: None,
         }
     }
 }

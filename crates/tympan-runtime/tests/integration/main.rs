@@ -46,6 +46,7 @@ mod safe_files;
 mod services;
 mod shared;
 mod surface;
+mod tokens;
 mod tools;
 mod trace;
 mod turn;

@@ -9,7 +9,7 @@ use tympan_runtime::{Runtime, TurnSettings};
 
 use crate::faults;
 use crate::faults::{Request, Server};
-use crate::services::{call, call_one, prompt, runtime};
+use crate::services::{call, call_one, prompt, runtime, runtime_with};
 
 /// The server that the documents name.
 const HOST: &str = "https://api.example.com";
@@ -184,4 +184,93 @@ fn parameters_can_be_bound() {
     assert_eq!(told, "{}");
     let requests = server.requests();
     assert!(requests[0].head.starts_with("GET /v1/a?tenant=ours&q=x "), "{requests:?}");
+}
+
+/// The endpoint of a connection overrides the servers of the document, whose paths are kept.
+#[test]
+fn an_endpoint_or_variables_say_where_a_service_is() {
+    let hosted = json!([{
+        "url": "{protocol}://{hostname}/api/v3",
+        "variables": { "hostname": { "default": "HOSTNAME" }, "protocol": { "default": "http" } },
+    }]);
+    let bare = json!([{ "url": "{protocol}://{hostname}/api/v3" }]);
+    let public = json!([{ "url": "https://api.example.com/v2" }, { "url": "https://eu.example.com/eu" }]);
+    let cases = [
+        (&hosted, Some("https://git.corp.example"), json!({}), "https://git.corp.example/api/v3/a"),
+        (&hosted, Some("https://git.corp.example/api/v4/"), json!({}), "https://git.corp.example/api/v4/a"),
+        (
+            &hosted,
+            None,
+            json!({ "hostname": "git.corp.example", "protocol": "https" }),
+            "https://git.corp.example/api/v3/a",
+        ),
+        (&hosted, None, json!({}), "http://hostname/api/v3/a"),
+        (&bare, Some("https://git.corp.example:8443"), json!({}), "https://git.corp.example:8443/api/v3/a"),
+        (&public, Some("https://staging.example.com"), json!({}), "https://staging.example.com/v2/a"),
+        (&public, Some("https://eu.example.com"), json!({}), "https://eu.example.com/eu/a"),
+        (&json!([]), Some("https://staging.example.com"), json!({}), "https://staging.example.com/a"),
+    ];
+    for (servers, endpoint, variables, expected) in cases {
+        let document = json!({
+            "openapi": "3.1.0", "info": {}, "servers": servers, "paths": { "/a": { "get": { "operationId": "a" } } },
+        });
+        let options = ServiceOptions {
+            endpoint: endpoint.map(|endpoint| endpoint.parse().expect("an address")),
+            variables: variables.as_object().cloned().expect("a map"),
+            ..ServiceOptions::default()
+        };
+        let service = Service::new(&document, &options).expect("it is a service");
+        let request = service.request("a", &JsonMap::new()).expect("it is a request");
+        assert_eq!(request.url.as_str(), expected);
+    }
+}
+
+/// Operations with a server of their own go to the endpoint if their server is the one that it overrides.
+#[test]
+fn servers_of_operations_are_overridden_too() {
+    let operation = |id: &str, url: &str| json!({ "get": { "operationId": id, "servers": [{ "url": url }] } });
+    let document = json!({
+        "openapi": "3.1.0", "info": {}, "servers": [{ "url": "https://api.example.com/v2" }], "paths": {
+            "/a": operation("a", "https://api.example.com/uploads"),
+            "/b": operation("b", "https://uploads.example.com"),
+            "/c": operation("c", "https://staging.example.com/own"),
+        },
+    });
+    let endpoint = Some("https://staging.example.com".parse().expect("an address"));
+    let service =
+        Service::new(&document, &ServiceOptions { endpoint, ..ServiceOptions::default() }).expect("a service");
+    let url = |name: &str| service.request(name, &JsonMap::new()).map(|request| request.url.to_string());
+    assert_eq!(url("a").expect("it is there"), "https://staging.example.com/uploads/a");
+    assert_eq!(url("c").expect("it is there"), "https://staging.example.com/own/c");
+    assert_eq!(service.left_out()[0].reason, "the operation has its own server on another host");
+}
+
+/// A file comes from an input or a folder that the host allowed, and goes to the service as it is.
+#[test]
+fn files_are_uploaded() {
+    let server = Server::start(|exchange| exchange.json("{}"));
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("notes.txt"), "some notes").expect("it can be written");
+    let runtime = runtime_with(|options| options.load.file_roots = vec![folder.path().to_path_buf()]);
+    let schema = json!({ "type": "object", "properties": { "file": { "type": "string", "format": "binary" } } });
+    let tool = json!({ "name": "service", "kind": "openapi", "specification": {
+        "openapi": "3.0.0", "info": {}, "servers": [{ "url": server.url("") }], "paths": { "/a": { "post": {
+            "operationId": "keep", "requestBody": { "content": { "multipart/form-data": { "schema": schema } } },
+        } } },
+    } });
+    for (name, expected) in [("notes.txt", "some notes"), ("photo", "hi")] {
+        let call = json!({ "name": "keep", "arguments": { "body": { "file": name } } });
+        let script = json!([{ "tool_calls": [call] }, { "text": "Done." }]);
+        let model = json!({ "provider": "echo", "options": { "additionalProperties": { "script": script } } });
+        let inputs = json!([{ "name": "photo", "kind": "image" }]);
+        let front = json!({ "model": model, "inputs": inputs, "tools": [tool] });
+        let text = format!("---\n{front}\n---\nuser:\n{{{{ photo }}}}\n");
+        let prompt = runtime.load_str(&text, "p.prompty", ".").expect("it is a prompt");
+        let inputs = json!({ "photo": "data:image/png;base64,aGk=" });
+        runtime.turn(&prompt, inputs, &TurnSettings::default()).expect("it ends");
+        let requests = server.requests();
+        let sent = requests.last().expect("a request");
+        assert!(sent.header("content-type").is_some_and(|kind| kind.starts_with("multipart/form-data; boundary=")));
+        assert!(sent.body.contains(&format!("\r\n\r\n{expected}\r\n--")), "{}", sent.body);
+    }
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tympan_core::spec::Secret;
 use tympan_core::wire::Protocol;
 use tympan_runtime::trace::{SpanKind, SpanRecord, TracyBackend};
-use tympan_runtime::{Kind, RunOptions, Runtime};
+use tympan_runtime::{Inputs, Kind, RunOptions, Runtime, TurnSettings};
 
 use crate::faults;
 use crate::faults::Server;
@@ -110,6 +110,48 @@ fn an_invocation_is_a_tree_of_its_stages() {
     }
     assert_eq!(execute.fields["inputs"]["messages"][1]["role"], "user");
     assert_eq!(execute.fields["result"]["output"]["text"], "Fine.");
+    let frames = file["trace"]["__frames"].as_array().expect("a list");
+    let signatures: Vec<_> = frames.iter().map(|frame| frame["signature"].as_str().unwrap_or_default()).collect();
+    assert_eq!(
+        signatures,
+        ["prompty.load", "prompty.prepare", "prompty.openai.executor.invoke", "prompty.processor.invoke"]
+    );
+    assert_eq!(frames[1]["result"][1]["role"], "user");
+    assert_eq!(frames[2]["inputs"]["data"], execute.fields["inputs"]["messages"]);
+    let said = json!({ "role": "assistant", "content": "Fine." });
+    assert_eq!(frames[2]["result"]["choices"][0]["message"], said);
+}
+
+/// Prompty's viewer recognizes stages by their signatures, and takes the number of a turn from its name.
+#[test]
+fn turns_have_numbers_and_all_frames_have_signatures() {
+    fn check(frame: &Value, names: &mut Vec<String>) {
+        assert!(frame["signature"].as_str().is_some_and(|signature| !signature.is_empty()), "{frame}");
+        if frame["signature"] == "prompty.turn" {
+            names.push(frame["name"].as_str().expect("a name").to_owned());
+        }
+        frame["__frames"].as_array().into_iter().flatten().for_each(|frame| check(frame, names));
+    }
+    let runtime = Runtime::default();
+    let told = Told::by(&runtime);
+    let front = json!({ "name": "p", "model": { "provider": "echo" } });
+    let prompt = runtime.load_str(&format!("---\n{front}\n---\nuser:\nHi\n"), "p.prompty", ".").expect("it loads");
+    let span = runtime.tracer().start("session");
+    let within = runtime.under(&span);
+    for number in [None, None, Some(7)] {
+        let settings = TurnSettings { turn_number: number, ..TurnSettings::default() };
+        within.turn(&prompt, Inputs::new(), &settings).expect("it ends");
+    }
+    drop((within, span));
+    let mut names = Vec::new();
+    assert!(told.spans(&runtime).len() > 3);
+    for file in files(told.folder.path()) {
+        let file: Value = serde_json::from_str(&file).expect("it is JSON");
+        if file["trace"]["name"] == "session" {
+            check(&file["trace"], &mut names);
+        }
+    }
+    assert_eq!(names, ["turn 1", "turn 2", "turn 7"]);
 }
 
 #[test]

@@ -29,7 +29,7 @@ use crate::args::ChatArgs;
 use crate::prompt_file::is_stdin;
 use crate::report::Failure;
 use crate::tools::{self, Programs};
-use crate::{output, prompt_file, report, traces};
+use crate::{config, output, prompt_file, report, traces};
 
 pub(super) fn run(args: &ChatArgs, quiet: bool) -> Result<ExitCode, Failure> {
     if [Some(args.prompt.file.as_path()), args.prompt.inputs.inputs.as_deref()].into_iter().flatten().any(is_stdin) {
@@ -39,6 +39,7 @@ pub(super) fn run(args: &ChatArgs, quiet: bool) -> Result<ExitCode, Failure> {
     }
     let options = args.model.endpoint.over(args.call.options(&args.prompt));
     let runtime = prompt_file::runtime(&args.prompt.file, options, quiet);
+    config::register_credentials(&runtime, args.model.credentials.credential_command.as_deref())?;
     let (prompt, inputs) = super::render::load_in(&runtime, &args.prompt, quiet)?;
     let programs = tools::of_prompt(
         args.call.tools.as_deref(),

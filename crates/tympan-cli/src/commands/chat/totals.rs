@@ -36,6 +36,11 @@ impl Totals {
         self.cost = Cost(self.cost.0.zip(cost).map(|(sum, cost)| sum + cost));
     }
 
+    /// Returns the number of the next question, starting with 1.
+    pub(super) fn next_question(&self) -> u32 {
+        self.questions.saturating_add(1)
+    }
+
     /// Returns whether no question was answered.
     pub(super) fn is_empty(&self) -> bool {
         self.questions == 0

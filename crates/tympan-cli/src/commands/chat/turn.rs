@@ -68,6 +68,7 @@ impl Chat<'_> {
             cancel: cancel.clone(),
             approve: Some(self.approval.approve(&cancel)),
             approve_all: true,
+            turn_number: Some(self.totals.next_question()),
             ..TurnSettings::default()
         };
         locked(&self.screen).begin();

@@ -57,7 +57,7 @@ pub fn encode(prompt: &Prompt, messages: &[Message], options: &EncodeOptions<'_>
     let (protocol, url) = (target.protocol, target.url()?);
     let has_stream = !matches!(protocol, Protocol::OpenAiEmbeddings | Protocol::OpenAiImages);
     let stream = options.stream && has_stream;
-    let headers = headers(target.provider, target.api_key, true, stream)?;
+    let headers = headers(target.provider, target.api_key, target.token, true, stream)?;
     let spec = prompt.spec();
     let none = ModelOptions::default();
     let ask = Ask {

@@ -17,6 +17,9 @@ use crate::error::Result;
 use crate::spec::schema::PropertyKind;
 use crate::spec::strict_schema::Dialect;
 
+/// The resolution of images for which the host sets none.
+const DEFAULT_DETAIL: &str = "auto";
+
 /// The body of a request.
 pub(super) struct Request<'a> {
     ask: &'a Ask<'a>,
@@ -96,8 +99,8 @@ enum Block<'a> {
     },
     InputImage {
         image_url: Cow<'a, str>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        detail: Option<&'a str>,
+        /// Unlike Chat Completions, this API requires it.
+        detail: &'a str,
     },
     InputAudio {
         input_audio: InputAudio<'a>,
@@ -161,7 +164,7 @@ fn media_block<'a>(media: &Media<'a>, ask: &Ask<'_>) -> Result<Block<'a>> {
     Ok(match media.kind {
         PropertyKind::Audio => Block::InputAudio { input_audio: InputAudio::new(media, ask)? },
         PropertyKind::File => file(media)?,
-        _ => Block::InputImage { image_url: media.uri()?, detail: media.detail },
+        _ => Block::InputImage { image_url: media.uri()?, detail: media.detail.unwrap_or(DEFAULT_DETAIL) },
     })
 }
 
@@ -181,14 +184,14 @@ struct Tool<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<&'a str>,
     parameters: &'a Parameters<'a>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    strict: Option<bool>,
+    /// Unlike in Chat Completions, the default is true.
+    strict: bool,
 }
 
 impl<'a> Tool<'a> {
     fn new(function: &'a Function<'a>) -> Self {
         let Function { name, description, parameters, strict } = function;
-        Self { r#type: "function", name, description: *description, parameters, strict: strict.then_some(true) }
+        Self { r#type: "function", name, description: *description, parameters, strict: *strict }
     }
 }
 

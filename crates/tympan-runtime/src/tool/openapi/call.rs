@@ -21,6 +21,7 @@ use crate::tool::http::ToolClient;
 use crate::tool::openapi::operation::{Operation, essence};
 use crate::tool::openapi::request::ServiceRequest;
 use crate::tool::openapi::schema::bounded_text;
+use crate::tool::openapi::upload::Uploads;
 use crate::tool::{Invocation, Tool, ToolError, ToolOutput};
 
 /// The maximum number of bytes of a response to read. The model receives fewer.
@@ -38,6 +39,8 @@ pub(super) struct Call {
     pub(super) reach: Option<ToolReach>,
     pub(super) client: Arc<ToolClient>,
     pub(super) redactor: Arc<Redactor>,
+    /// The files that its requests may carry.
+    pub(super) uploads: Arc<Uploads>,
     /// Whether the declaration marks the tool as idempotent.
     pub(super) is_idempotent: bool,
 }
@@ -66,7 +69,8 @@ impl Call {
     }
 
     fn request(&self, invocation: &Invocation) -> Result<Request> {
-        let mut request = self.operation.request(&invocation.run.arguments).and_then(|made| outgoing(made, self))?;
+        let mut request =
+            self.operation.request(&invocation.run.arguments, &self.uploads).and_then(|made| outgoing(made, self))?;
         if !self.operation.is_repeatable()
             && let Ok(key) = HeaderValue::from_str(&invocation.idempotency_key)
         {

@@ -13,6 +13,7 @@ mod security;
 mod serialize;
 mod server;
 mod service;
+mod upload;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -30,8 +31,11 @@ pub use service::{LeftOut, Service, ServiceOptions};
 use call::{Call, Caller};
 use document::{MAX_BYTES, unusable};
 use operation::Operation;
+use upload::Uploads;
 
 use crate::load::read_beside;
+use crate::model::credentials::check_token_destination;
+use crate::model::token::{CredentialProvider, TokenRequest};
 use crate::net::client::shown;
 use crate::net::io;
 use crate::net::reach::ToolReach;
@@ -51,7 +55,7 @@ pub fn read(name: &str, text: &str) -> Result<Json> {
 /// Converts a tool's operations to functions.
 pub(super) async fn open(opening: Opening<'_>) -> Result<Vec<OpenTool>> {
     let ToolKind::OpenApi { connection, specification } = &opening.tool.kind else { return Ok(Vec::new()) };
-    let connection = Trusted::new(opening, connection.as_ref())?;
+    let mut connection = Trusted::new(opening, connection.as_ref())?;
     let found = Found::new(opening, specification.as_ref()).await?;
     let service = Service::new(&found.document, &options(opening, &connection, &found)?)?;
     opening.runtime.options().tool_addresses.check(service.base().as_str())?;
@@ -61,17 +65,19 @@ pub(super) async fn open(opening: Opening<'_>) -> Result<Vec<OpenTool>> {
     }
     let base = service.base().clone();
     let operations = service.into_operations();
+    connection.obtain_token(opening, &base, &operations).await?;
     connection.check(opening, &found, &base, &operations)?;
     let reach = connection.reach(opening, &base);
     reach.as_ref().map_or(Ok(()), |reach| reach.check(opening.runtime))?;
     let redactor = Arc::new(connection.redactor(opening, &operations));
     let client = opening.runtime.tool_client();
+    let uploads = Arc::new(Uploads::new(opening.prompt, opening.inputs, &opening.runtime.options().load));
     let is_idempotent = opening.tool.extra.get("idempotent") == Some(&Json::Bool(true));
     let made = operations.into_iter().map(|operation| {
         let (key, reach) = (connection.key.clone(), reach.clone());
-        let (client, redactor) = (client.clone(), redactor.clone());
+        let (client, redactor, uploads) = (client.clone(), redactor.clone(), uploads.clone());
         let function = operation.function.clone();
-        let call = Call { operation, key, reach, client, redactor, is_idempotent };
+        let call = Call { operation, key, reach, client, redactor, uploads, is_idempotent };
         OpenTool { function, tool: Arc::new(Caller(Arc::new(call))) }
     });
     Ok(made.collect())
@@ -96,7 +102,8 @@ fn options(opening: Opening<'_>, connection: &Trusted, found: &Found) -> Result<
     };
     let Found { name, address, .. } = found;
     let endpoint = connection.endpoint.clone();
-    Ok(ServiceOptions { name: name.clone(), endpoint, address: address.clone(), operations, prefix })
+    let variables = connection.variables.clone();
+    Ok(ServiceOptions { name: name.clone(), endpoint, variables, address: address.clone(), operations, prefix })
 }
 
 /// A document and its source.
@@ -162,6 +169,10 @@ struct Trusted {
     is_registered: bool,
     /// Whether the connection is anonymous, so no key is sent.
     is_anonymous: bool,
+    /// The values of the document's server variables.
+    variables: JsonMap,
+    /// The connection, if it has no key and the host registered a credential provider for its kind.
+    keyless: Option<(Connection, Arc<dyn CredentialProvider>)>,
 }
 
 impl Trusted {
@@ -183,7 +194,36 @@ impl Trusted {
         let is_anonymous = connection.is_some_and(|connection| connection.kind == ConnectionKind::Anonymous);
         let key = connection.and_then(|connection| connection.api_key.clone());
         let key = key.filter(|key| !is_anonymous && !key.expose().trim().is_empty());
-        Ok(Self { endpoint, key, is_registered, is_anonymous })
+        let variables = match connection.and_then(|connection| connection.extra.get("variables")) {
+            None | Some(Json::Null) => JsonMap::new(),
+            Some(Json::Object(variables)) => variables.clone(),
+            Some(_) => {
+                let tool = &opening.tool.name;
+                let details = format_args!("tool `{tool}`: expected `connection.variables` to be a map");
+                return Err(Error::new(Kind::ToolMismatch, details));
+            }
+        };
+        let keyless = connection
+            .filter(|_| key.is_none())
+            .and_then(|connection| Some((connection.clone(), opening.runtime.credential_provider_of(connection)?)));
+        Ok(Self { endpoint, key, is_registered, is_anonymous, variables, keyless })
+    }
+
+    /// Asks for the access token of a connection without a key, if an operation can carry one. The address is checked
+    /// first.
+    async fn obtain_token(&mut self, opening: Opening<'_>, base: &Url, operations: &[Operation]) -> Result<()> {
+        let is_needed = operations.iter().any(|operation| operation.security.place.is_some());
+        let Some((connection, provider)) = self.keyless.take().filter(|_| is_needed) else { return Ok(()) };
+        if let Some(reach) = self.reach(opening, base) {
+            let allowed = &opening.runtime.options().allow_endpoints;
+            check_token_destination(reach.address(), Some(&connection.kind), allowed)?;
+        }
+        let request = TokenRequest::new(&connection, &opening.tool.name, Some(base.as_str()));
+        let span = opening.runtime.tracer().start("credential");
+        let token = opening.runtime.access_token(&*provider, &request).await?;
+        span.hide([&token]);
+        self.key = Some(token);
+        Ok(())
     }
 
     /// Returns what requests to this address carry, unless the host itself configured the address.

@@ -21,7 +21,7 @@ use crate::tool::openapi::request::{MAX_ADDRESS, is_reserved, is_straight};
 use crate::tool::openapi::schema::{Bounds, Schemas, bounded_text, described};
 use crate::tool::openapi::security::{self, KeyPlace, Security, is_token};
 use crate::tool::openapi::serialize::Style;
-use crate::tool::openapi::server;
+use crate::tool::openapi::server::ServerLocation;
 
 /// The maximum length of the names of functions and parameters, in characters. Providers do not accept longer ones.
 const MAX_NAME: usize = 64;
@@ -29,6 +29,8 @@ const MAX_NAME: usize = 64;
 const MAX_DESCRIPTION: usize = 1_000;
 /// The maximum number of parameters of an operation.
 const MAX_PARAMETERS: usize = 100;
+/// The description of a file for the model.
+const FILE_HELP: &str = "The file: the name of an input that holds one, or a path below an allowed folder.";
 /// The member that contains the body.
 pub(super) const BODY: &str = "body";
 /// The characters that must be percent-encoded in a path.
@@ -116,6 +118,10 @@ pub(super) enum Body {
     Form {
         styles: Vec<(String, Style, bool)>,
     },
+    /// A form with a part for each member. Some members are files, which may have to be of a certain type.
+    Multipart {
+        files: Vec<(String, Option<String>)>,
+    },
 }
 
 /// Converts an operation to a function.
@@ -126,13 +132,13 @@ pub(super) fn read(
     document: Document<'_>,
     written: &DocumentOperation<'_>,
     name: String,
-    base: &Url,
+    location: &ServerLocation,
     bounds: &mut Bounds,
 ) -> Result<Operation, Reason> {
     if written.path.len() > MAX_ADDRESS {
         return Err(format!("the path is longer than {MAX_ADDRESS} bytes"));
     }
-    let base = server::base_of(written.item, written.operation, base)?;
+    let base = location.of_operation(written.item, written.operation)?;
     let security = security::of(document, written.operation)?;
     let mut schemas = Schemas::new(document, bounds);
     let mut arguments = Arguments::default();
@@ -318,11 +324,16 @@ fn read_body<'d>(
     arguments: &mut Arguments,
 ) -> Result<Option<Body>, Reason> {
     let body = document.resolve(body)?;
-    let form = || {
+    let form = |wanted: &str| {
         let content = body.get("content").and_then(Json::as_object)?;
-        content.iter().find(|(name, _)| essence(name) == "application/x-www-form-urlencoded")
+        content.iter().find(|(name, _)| essence(name) == wanted)
     };
-    let (read, media) = match (json_content(body), form()) {
+    let multipart = form("multipart/form-data").filter(|_| json_content(body).is_none());
+    let form = form("application/x-www-form-urlencoded");
+    if let (Some((_, media)), None) = (multipart, form) {
+        return read_multipart(document, body, media, schemas, arguments).map(Some);
+    }
+    let (read, media) = match (json_content(body), form) {
         (Some((name, media)), _) => {
             let is_exact = !name.contains('*') && HeaderValue::from_str(name).is_ok();
             let content_type = if is_exact { name } else { "application/json" };
@@ -337,6 +348,64 @@ fn read_body<'d>(
     let schema = media.get("schema").map(|schema| schemas.convert(schema)).transpose()?;
     arguments.add(BODY.to_owned(), described(schema.unwrap_or_else(|| json!({})), body), is_true(body, "required"));
     Ok(Some(read))
+}
+
+/// Reads a body of the type `multipart/form-data`. The model writes the name of each file instead of its content.
+fn read_multipart<'d>(
+    document: Document<'d>,
+    body: &'d Json,
+    media: &'d Json,
+    schemas: &mut Schemas<'d, '_>,
+    arguments: &mut Arguments,
+) -> Result<Body, Reason> {
+    let written = media.get("schema").map(|schema| document.resolve(schema)).transpose()?;
+    let encodings = media.get("encoding");
+    let mut schema =
+        media.get("schema").map(|schema| schemas.convert(schema)).transpose()?.unwrap_or_else(|| json!({}));
+    let mut files = Vec::new();
+    for (name, member) in schema.get_mut("properties").and_then(Json::as_object_mut).into_iter().flatten() {
+        let written = written.and_then(|written| written.get("properties")?.get(name));
+        let written = written.map(|written| document.resolve(written)).transpose()?;
+        let content_type = encodings.and_then(|all| text_of(all.get(name)?, "contentType"));
+        if is_file(member, written, content_type) {
+            *member = file_schema(member);
+        } else if member
+            .get("items")
+            .is_some_and(|items| is_file(items, written.and_then(|all| all.get("items")), None))
+        {
+            if let Some(items) = member.get_mut("items") {
+                *items = file_schema(items);
+            }
+        } else {
+            continue;
+        }
+        let only = content_type.filter(|only| !only.contains(['*', ',']) && HeaderValue::from_str(only).is_ok());
+        files.push((name.clone(), only.map(str::to_owned)));
+    }
+    arguments.add(BODY.to_owned(), described(schema, body), is_true(body, "required"));
+    Ok(Body::Multipart { files })
+}
+
+/// Returns whether a member of a form is a file, from its converted schema, its schema as written, and its encoding.
+fn is_file(schema: &Json, written: Option<&Json>, content_type: Option<&str>) -> bool {
+    let is_binary = text_of(schema, "format") == Some("binary");
+    // OpenAPI 3.1 describes content that is not encoded as text by its type alone.
+    let has_type = written.is_some_and(|written| {
+        text_of(written, "contentMediaType").is_some() && written.get("contentEncoding").is_none()
+    });
+    let is_media = content_type.is_some_and(|content_type| {
+        let kind = essence(content_type.split(',').next().unwrap_or_default());
+        let is_text =
+            kind.starts_with("text/") || kind.ends_with("json") || kind == "application/x-www-form-urlencoded";
+        kind.contains('/') && !is_text
+    });
+    is_binary || has_type || is_media
+}
+
+/// Returns the schema of the name that a model writes for a file.
+fn file_schema(schema: &Json) -> Json {
+    let own = text_of(schema, "description").map(|text| format!("{} ", text.trim())).unwrap_or_default();
+    json!({ "type": "string", "description": format!("{own}{FILE_HELP}") })
 }
 
 fn form_styles(media: &Json) -> Vec<(String, Style, bool)> {

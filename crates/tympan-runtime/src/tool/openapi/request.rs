@@ -11,6 +11,7 @@ use crate::tool::openapi::Reason;
 use crate::tool::openapi::operation::{BODY, Body, Location, Operation, Parameter, PathPart};
 use crate::tool::openapi::security::KeyPlace;
 use crate::tool::openapi::serialize::{Pair, Style, encode, joined, one, pairs};
+use crate::tool::openapi::upload::{Uploads, multipart};
 
 /// The maximum length of a URL, in bytes.
 pub(super) const MAX_ADDRESS: usize = 16 << 10;
@@ -65,7 +66,7 @@ impl Operation {
     ///
     /// # Errors
     /// Returns an error, worded for the model, if the arguments are invalid.
-    pub(super) fn request(&self, arguments: &JsonMap) -> Result<ServiceRequest> {
+    pub(super) fn request(&self, arguments: &JsonMap, uploads: &Uploads) -> Result<ServiceRequest> {
         let refused = |argument: &str, reason: Reason| {
             Error::new(Kind::InvalidRequest, format_args!("`{}`: {reason}", shown(argument)))
         };
@@ -94,7 +95,7 @@ impl Operation {
         }
         let body = match (&self.body, arguments.get(BODY)) {
             (Some(how), Some(value)) => {
-                let (content_type, body) = body(how, value).map_err(|reason| refused(BODY, reason))?;
+                let (content_type, body) = body(how, value, uploads).map_err(|reason| refused(BODY, reason))?;
                 headers.push(("content-type".to_owned(), content_type));
                 Some(body)
             }
@@ -205,8 +206,9 @@ fn header(parameter: &Parameter, value: &Json) -> Result<(String, String), Reaso
     Ok((parameter.name.to_ascii_lowercase(), text))
 }
 
-fn body(how: &Body, value: &Json) -> Result<(String, Vec<u8>), Reason> {
+fn body(how: &Body, value: &Json, uploads: &Uploads) -> Result<(String, Vec<u8>), Reason> {
     let styles = match how {
+        Body::Multipart { files } => return multipart(value, files, uploads),
         Body::Json { content_type } => return Ok((content_type.clone(), value.to_string().into_bytes())),
         Body::Form { styles } => styles,
     };

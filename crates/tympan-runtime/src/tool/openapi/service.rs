@@ -13,7 +13,8 @@ use crate::tool::openapi::document::{Document, DocumentOperation, unusable};
 use crate::tool::openapi::operation::{self, Operation, numbered, safe_name};
 use crate::tool::openapi::request::ServiceRequest;
 use crate::tool::openapi::schema::Bounds;
-use crate::tool::openapi::server;
+use crate::tool::openapi::server::ServerLocation;
+use crate::tool::openapi::upload::Uploads;
 
 /// The maximum number of functions of a service. Providers do not accept more.
 const MAX_FUNCTIONS: usize = 128;
@@ -27,9 +28,10 @@ const MAX_LISTED: usize = 10;
 pub struct ServiceOptions {
     /// The name of the document in errors.
     pub name: String,
-    /// The URL of the connection. It must have the same origin as one of the document's servers, unless the document
-    /// names none.
+    /// The URL of the connection. It overrides the document's servers, whose path is used if this URL has none.
     pub endpoint: Option<Url>,
+    /// The values of variables in the URLs of the document's servers. Other variables have their defaults.
+    pub variables: JsonMap,
     /// The URL that the document was fetched from, for resolving relative servers.
     pub address: Option<Url>,
     /// The operations to convert to functions: by `operationId`, as `GET /path`, or by the name of the function. `None`
@@ -63,21 +65,22 @@ impl Service {
     ///
     /// # Errors
     /// Returns an error if the document is not OpenAPI 3.0 or 3.1, if it does not specify a server, if it lacks a
-    /// requested operation, or if it has no usable operations or too many.
+    /// requested operation or server variable, or if it has no usable operations or too many.
     pub fn new(document: &Json, options: &ServiceOptions) -> Result<Self> {
         let document = Document::new(document).map_err(|reason| unusable(&options.name, reason))?;
-        let base = server::base(document, options.endpoint.as_ref(), options.address.as_ref())?;
+        let (endpoint, address) = (options.endpoint.as_ref(), options.address.as_ref());
+        let location = ServerLocation::new(document, endpoint, address, &options.variables)?;
         let mut choice = Choice::new(options);
         let mut names = HashMap::new();
         let mut bounds = Bounds::default();
-        let mut service = Self { base, operations: Vec::new(), left_out: Vec::new() };
+        let mut service = Self { base: location.base.clone(), operations: Vec::new(), left_out: Vec::new() };
         for (index, written) in document.operations().enumerate() {
             if index == MAX_OPERATIONS {
                 return Err(unusable(&options.name, format_args!("more than {MAX_OPERATIONS} operations")));
             }
             let name = free_name(&written, &options.prefix, &mut names);
             if choice.takes(&written, &name) {
-                let read = operation::read(document, &written, name, &service.base, &mut bounds);
+                let read = operation::read(document, &written, name, &location, &mut bounds);
                 service.add(&written, read, options)?;
             }
         }
@@ -129,13 +132,14 @@ impl Service {
         &self.left_out
     }
 
-    /// Builds the request for a call of a function, without the key.
+    /// Builds the request for a call of a function, without the key. No files are available to it.
     ///
     /// # Errors
     /// Returns an error if the function does not exist or the arguments are invalid.
     pub fn request(&self, function: &str, arguments: &JsonMap) -> Result<ServiceRequest> {
         let found = self.operations.iter().find(|operation| operation.function.name == function);
-        found.ok_or_else(|| Error::new(Kind::ToolNotRegistered, shown(function)))?.request(arguments)
+        let found = found.ok_or_else(|| Error::new(Kind::ToolNotRegistered, shown(function)))?;
+        found.request(arguments, &Uploads::default())
     }
 
     pub(super) fn into_operations(self) -> Vec<Operation> {
