@@ -12,7 +12,7 @@ use crate::spec::schema::{Property, PropertyKind};
 use crate::text::source::Span;
 
 /// The keys of a property.
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 17] = [
     "kind",
     "type",
     "description",
@@ -27,10 +27,14 @@ const KEYS: [&str; 14] = [
     "trusted",
     "strict",
     "name",
+    "oneOf",
+    "anyOf",
+    "nullable",
 ];
 
 /// The keys that are unlikely to occur in an object that is meant as a default value.
-const TELLING_KEYS: [&str; 7] = ["description", "required", "default", "example", "sample", "enumValues", "enum"];
+const TELLING_KEYS: [&str; 10] =
+    ["description", "required", "default", "example", "sample", "enumValues", "enum", "oneOf", "anyOf", "nullable"];
 
 /// The keys of a JSON Schema that wraps properties.
 const SCHEMA_KEYS: [&str; 10] = [
@@ -165,8 +169,13 @@ fn warn_about_kind_as_default(name: &str, node: &Node<'_>, report: &mut Report) 
 }
 
 fn read_fields(name: String, span: Span, mut fields: Fields<'_>, style: Style, report: &mut Report) -> Property {
-    let kind = read_kind(&mut fields, style, report);
     let mut property = Property { name, span: Some(span), ..Property::default() };
+    let kind = if is_union(&fields) {
+        Some(read_union(&mut fields, &mut property, style, report))
+    } else {
+        read_kind(&mut fields, style, report)
+    };
+    property.nullable |= fields.boolean("nullable", report).unwrap_or_default();
     property.description = fields.string("description", report);
     property.default = fields.value("default").map(Node::into_json);
     property.example = take_styled(&mut fields, "example", "sample", Style::Prompt, report).map(Node::into_json);
@@ -183,6 +192,82 @@ fn read_fields(name: String, span: Span, mut fields: Fields<'_>, style: Style, r
     property.kind = kind.unwrap_or_else(|| infer_missing(&property));
     property.extra = fields.rest();
     property
+}
+
+/// Returns whether a property is a union of others: of kind `union`, or with branches and without a kind.
+fn is_union(fields: &Fields<'_>) -> bool {
+    match fields.get("kind").or_else(|| fields.get("type")) {
+        Some(entry) => text(&entry.value) == Some("union"),
+        None => fields.has("anyOf") || fields.has("oneOf"),
+    }
+}
+
+/// Reads the branches of a union. Returns the kind of the first one.
+fn read_union(fields: &mut Fields<'_>, property: &mut Property, style: Style, report: &mut Report) -> PropertyKind {
+    let span = property.span.unwrap_or(fields.span);
+    let _ = fields.take("kind").or_else(|| fields.take("type"));
+    let mut read = |key: &'static str, fields: &mut Fields<'_>| {
+        let node = fields.value(key)?;
+        if let Value::List(items) = node.value {
+            Some(read_branches(items, key, property, style, report))
+        } else {
+            report.push(wrong(&node, key, "a list"));
+            None
+        }
+    };
+    let (any_of, one_of) = (read("anyOf", fields), read("oneOf", fields));
+    if any_of.is_some() && one_of.is_some() {
+        report.push(invalid(span, "a union has both `anyOf` and `oneOf`").with_help("keep one of the two"));
+    }
+    property.any_of = any_of.unwrap_or_default();
+    property.one_of = one_of.unwrap_or_default();
+    if property.branches().is_empty() {
+        report.push(
+            invalid(span, "a union without branches")
+                .with_help("list the branches, as in `anyOf: [{kind: string}, {kind: boolean}]`"),
+        );
+    }
+    let mut kinds: Vec<PropertyKind> = Vec::new();
+    for branch in property.branches() {
+        let of_branch = if branch.kinds.is_empty() { std::slice::from_ref(&branch.kind) } else { &branch.kinds };
+        for kind in of_branch {
+            if !kinds.contains(kind) {
+                kinds.push(*kind);
+            }
+        }
+    }
+    let first = kinds.first().copied().unwrap_or_default();
+    property.kinds = kinds;
+    first
+}
+
+/// Reads the branches of a union. A branch for null makes the property nullable.
+fn read_branches(
+    items: Vec<Node<'_>>,
+    key: &str,
+    property: &mut Property,
+    style: Style,
+    report: &mut Report,
+) -> Vec<Property> {
+    let mut branches = Vec::new();
+    for item in items {
+        let is_null = match &item.value {
+            Value::Null => true,
+            Value::String(kind) => kind == "null",
+            Value::Map(entries) => entries
+                .iter()
+                .any(|entry| matches!(entry.key.as_ref(), "kind" | "type") && text(&entry.value) == Some("null")),
+            _ => false,
+        };
+        if is_null {
+            property.nullable = true;
+        } else if matches!(item.value, Value::String(_) | Value::Map(_)) {
+            branches.extend(read_items(item, style, report));
+        } else {
+            report.push(wrong(&item, key, "a list of declarations"));
+        }
+    }
+    branches
 }
 
 /// Takes a field by its name or by an older name, which is reported unless the style expects it.

@@ -106,6 +106,10 @@ fn property(property: &Property) -> Json {
     put(&mut map, "items", property.items.as_deref().map(self::property).into());
     let inner = property.properties.iter().map(|inner| (inner.name.as_str(), self::property(inner)));
     put(&mut map, "properties", named(inner));
+    let branches = |branches: &[Property]| branches.iter().map(self::property).collect::<Json>();
+    put(&mut map, "anyOf", branches(&property.any_of));
+    put(&mut map, "oneOf", branches(&property.one_of));
+    put(&mut map, "nullable", property.nullable.then_some(true).into());
     Json::Object(map)
 }
 

@@ -157,8 +157,9 @@ fn property(property: &Property) -> Json {
     if !property.name.is_empty() {
         map.insert("name".into(), property.name.clone().into());
     }
-    map.insert("kind".into(), property.kind.as_str().into());
-    if !property.kinds.is_empty() {
+    let is_union = !property.branches().is_empty();
+    map.insert("kind".into(), if is_union { "union" } else { property.kind.as_str() }.into());
+    if !property.kinds.is_empty() && !is_union {
         map.insert("kinds".into(), property.kinds.iter().map(|kind| kind.as_str()).collect());
     }
     put(&mut map, "description", property.description.clone());
@@ -168,6 +169,9 @@ fn property(property: &Property) -> Json {
     put(&mut map, "enumValues", property.enum_values.clone());
     put(&mut map, "items", property.items.as_deref().map(self::property));
     put_list(&mut map, "properties", &property.properties, self::property);
+    put_list(&mut map, "anyOf", &property.any_of, self::property);
+    put_list(&mut map, "oneOf", &property.one_of, self::property);
+    put(&mut map, "nullable", property.nullable.then_some(true));
     put(&mut map, "trusted", property.trusted.then_some(true));
     put(&mut map, "strict", property.strict.then_some(true));
     put(&mut map, "validationRequired", property.validation_required.then_some(true));

@@ -97,6 +97,12 @@ pub struct Property {
     pub items: Option<Box<Property>>,
     /// The declarations of an object's properties.
     pub properties: Vec<Property>,
+    /// The branches of a union of which a value has to match at least one. [`Property::kinds`] lists their kinds.
+    pub any_of: Vec<Property>,
+    /// The branches of a union of which a value has to match exactly one. [`Property::kinds`] lists their kinds.
+    pub one_of: Vec<Property>,
+    /// Whether null is a valid value.
+    pub nullable: bool,
     /// Whether the text counts as written by the author. Only an explicit `trusted: true` sets this.
     pub trusted: bool,
     /// Whether text in the value that looks like a role marker is an error.
@@ -113,5 +119,10 @@ impl Property {
     /// Creates an optional, untrusted property without a default.
     pub fn new(name: impl Into<String>, kind: PropertyKind) -> Self {
         Self { name: name.into(), kind, ..Self::default() }
+    }
+
+    /// Returns the branches of a union; empty if the property is not one.
+    pub fn branches(&self) -> &[Self] {
+        if self.any_of.is_empty() { &self.one_of } else { &self.any_of }
     }
 }

@@ -282,6 +282,9 @@ impl Problems {
         if !self.goes_on(1 + allowed.saturating_mul(1 + weight(value))) {
             return;
         }
+        if value.is_null() && property.nullable {
+            return;
+        }
         let kinds = if property.kinds.is_empty() { std::slice::from_ref(&property.kind) } else { &property.kinds };
         if !kinds.iter().any(|kind| matches_kind(value, *kind)) {
             let kinds: Vec<_> = kinds.iter().map(|kind| kind.as_str()).collect();
@@ -295,6 +298,9 @@ impl Problems {
             let allowed: Vec<_> = allowed.iter().take(MAX_PROBLEMS).map(|value| quoted(&value.to_string())).collect();
             return self.add(format!("`{path}`: expected one of {}", allowed.join(", ")));
         }
+        if !property.branches().is_empty() {
+            return self.check_branches(property, value, path);
+        }
         match value {
             Json::Object(given) if !property.properties.is_empty() => {
                 self.check_object(&property.properties, given, path);
@@ -305,6 +311,32 @@ impl Problems {
                         self.check(declared, item, &format!("{path}[{index}]"));
                     }
                 }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Problems {
+    /// Checks that a value matches a branch of a union. The problems are those of the only branch of the value's kind, if
+    /// there is only one.
+    fn check_branches(&mut self, property: &Property, value: &Json, path: &str) {
+        let mut attempts = Vec::new();
+        for branch in property.branches() {
+            let mut attempt = Self { found: Vec::new(), steps: self.steps };
+            attempt.check(branch, value, path);
+            self.steps = attempt.steps;
+            let kinds = if branch.kinds.is_empty() { std::slice::from_ref(&branch.kind) } else { &branch.kinds };
+            if kinds.iter().any(|kind| matches_kind(value, *kind)) {
+                attempts.push(attempt.found);
+            }
+        }
+        let matching = attempts.iter().filter(|found| found.is_empty()).count();
+        match (matching, attempts.as_mut_slice()) {
+            (0, [only]) => std::mem::take(only).into_iter().for_each(|problem| self.add(problem)),
+            (0, _) => self.add(format!("`{path}`: matches none of {} branches", property.branches().len())),
+            (2.., _) if !property.one_of.is_empty() => {
+                self.add(format!("`{path}`: matches {matching} branches of `oneOf`, expected one"));
             }
             _ => {}
         }

@@ -65,7 +65,7 @@ impl Serialize for Properties<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let strict = self.0.strict;
         serializer.collect_map(self.0.visible().map(|property| {
-            let is_nullable = strict && property.required != Some(true);
+            let is_nullable = property.nullable || (strict && property.required != Some(true));
             (&property.name, PropertySchema { property, strict, is_nullable })
         }))
     }
@@ -90,13 +90,54 @@ impl PropertySchema<'_> {
         }
         types
     }
+
+    /// Writes the branches of a union. Providers that enforce schemas know `anyOf`, but not `oneOf`.
+    fn write_union<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
+        let Self { property, strict, is_nullable } = *self;
+        let key = if property.one_of.is_empty() || strict { "anyOf" } else { "oneOf" };
+        map.serialize_entry(
+            key,
+            &Sequence(|| {
+                let branches = property.branches().iter();
+                let branches =
+                    branches.map(|branch| Branch::Of(Self { property: branch, strict, is_nullable: branch.nullable }));
+                branches.chain(is_nullable.then_some(Branch::Null))
+            }),
+        )?;
+        if let Some(description) = &property.description {
+            map.serialize_entry("description", description)?;
+        }
+        if let Some(values) = &property.enum_values {
+            map.serialize_entry("enum", values)?;
+        }
+        Ok(())
+    }
+}
+
+/// A branch of a union.
+enum Branch<'a> {
+    Of(PropertySchema<'a>),
+    Null,
+}
+
+impl Serialize for Branch<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Of(schema) => schema.serialize(serializer),
+            Self::Null => serializer.collect_map([("type", "null")]),
+        }
+    }
 }
 
 impl Serialize for PropertySchema<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { property, strict, is_nullable } = *self;
-        let types = self.types();
         let mut map = serializer.serialize_map(None)?;
+        if !property.branches().is_empty() {
+            self.write_union(&mut map)?;
+            return map.end();
+        }
+        let types = self.types();
         match types.as_slice() {
             [only] => map.serialize_entry("type", only)?,
             several => map.serialize_entry("type", several)?,
@@ -109,7 +150,7 @@ impl Serialize for PropertySchema<'_> {
             map.serialize_entry("enum", &Sequence(|| values.iter().chain(null.then_some(&Json::Null))))?;
         }
         if let Some(items) = property.items.as_deref() {
-            map.serialize_entry("items", &PropertySchema { property: items, strict, is_nullable: false })?;
+            map.serialize_entry("items", &PropertySchema { property: items, strict, is_nullable: items.nullable })?;
         }
         if types.contains(&"object") && (strict || !property.properties.is_empty()) {
             ObjectSchema { properties: &property.properties, bound: &[], strict }.write(&mut map)?;
@@ -156,6 +197,25 @@ mod tests {
         };
         assert_eq!(written(true), json!({"type": ["string", "number"]}));
         assert_eq!(written(false), json!({"type": ["string", "number"]}));
+    }
+
+    #[test]
+    fn unions_keep_their_branches() {
+        let branches = || vec![Property::new("", PropertyKind::String), Property::new("", PropertyKind::Boolean)];
+        let property = Property { one_of: branches(), required: Some(true), ..Property::default() };
+        let written = |property: &Property, strict| {
+            let property = Property { name: "x".into(), ..property.clone() };
+            json!(ObjectSchema { properties: &[property], bound: &[], strict })["properties"]["x"].clone()
+        };
+        let types = |names: &[&str]| names.iter().map(|name| json!({"type": name})).collect::<Json>();
+        assert_eq!(written(&property, false), json!({"oneOf": types(&["string", "boolean"])}));
+        assert_eq!(written(&property, true), json!({"anyOf": types(&["string", "boolean"])}));
+        let optional = Property { required: None, ..property };
+        assert_eq!(written(&optional, true), json!({"anyOf": types(&["string", "boolean", "null"])}));
+        let nullable = Property { any_of: branches(), nullable: true, ..Property::default() };
+        assert_eq!(written(&nullable, false), json!({"anyOf": types(&["string", "boolean", "null"])}));
+        let simple = Property { nullable: true, ..Property::default() };
+        assert_eq!(written(&simple, false), json!({"type": ["string", "null"]}));
     }
 
     #[test]
