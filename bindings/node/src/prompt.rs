@@ -89,6 +89,7 @@ impl NativePrompt {
                 "validationRequired": prompt.validation_required().collect::<Vec<_>>(),
                 "outputModel": prompt.output_model(),
                 "directive": prompt.directive(),
+                "unresolvedEnv": prompt.unresolved_env().iter().map(|found| found.variable.as_str()).collect::<Vec<_>>(),
                 "warnings": prompt.warnings().iter().map(|one| finding(one, Some(prompt.source()))).collect::<Vec<_>>(),
             }))
         })

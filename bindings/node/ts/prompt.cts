@@ -23,6 +23,7 @@ interface Described {
   validationRequired: string[];
   outputModel: string | null;
   directive: Record<string, unknown> | null;
+  unresolvedEnv: string[];
   warnings: Finding[];
 }
 
@@ -164,6 +165,11 @@ export class Prompt<In = Inputs> {
   /** The warnings from loading the prompt. */
   get warnings(): readonly Finding[] {
     return this.#about.warnings;
+  }
+
+  /** The environment variables that were not set when the prompt was loaded with `deferEnv`. */
+  get unresolvedEnv(): readonly string[] {
+    return this.#about.unresolvedEnv;
   }
 
   /** The SHA-256 hash of the default template's source. */

@@ -47,6 +47,12 @@ export interface Property {
   items?: Property;
   /** The declarations of a map's entries. */
   properties?: Property[];
+  /** The branches of a union of which a value has to match at least one. */
+  anyOf?: Property[];
+  /** The branches of a union of which a value has to match exactly one. */
+  oneOf?: Property[];
+  /** Whether null is a valid value. */
+  nullable?: boolean;
   /** Whether text from this input is trusted like the author's. */
   trusted?: boolean;
   /** Whether text that looks like a role marker is an error. */
@@ -155,6 +161,8 @@ export interface RuntimeOptions {
   load?: {
     /** The environment variables that prompt files may read: all, none, or those with these names. */
     env?: boolean | readonly string[];
+    /** Whether references to variables that are not set remain unresolved, until something needs their values. */
+    deferEnv?: boolean;
     /** Variables that replace the environment. */
     envVars?: Readonly<Record<string, string>>;
     /**

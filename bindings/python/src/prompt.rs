@@ -250,6 +250,12 @@ impl Prompt {
         self.findings(self.inner.warnings())
     }
 
+    /// The environment variables that were not set when the prompt was loaded with `defer_env`.
+    #[getter]
+    fn unresolved_env(&self) -> Vec<&str> {
+        self.inner.unresolved_env().iter().map(|found| found.variable.as_str()).collect()
+    }
+
     /// Returns the SHA-256 hash of a variant's template source.
     #[pyo3(signature = (variant = None))]
     fn variant_hash(&self, py: Python<'_>, variant: Option<&str>) -> PyResult<&str> {
@@ -344,10 +350,11 @@ impl Property {
         &self.0.name
     }
 
-    /// The kind: `string`, `integer`, `float`, `boolean`, `array`, `object`, `thread`, `image`, `file` or `audio`.
+    /// The kind: `string`, `integer`, `float`, `boolean`, `array`, `object`, `union`, `thread`, `image`, `file` or
+    /// `audio`.
     #[getter]
     fn kind(&self) -> &'static str {
-        self.0.kind.as_str()
+        if self.0.branches().is_empty() { self.0.kind.as_str() } else { "union" }
     }
 
     /// All kinds, if there are several.
@@ -397,6 +404,24 @@ impl Property {
     #[getter]
     fn properties(&self) -> Vec<Self> {
         self.0.properties.iter().cloned().map(Self).collect()
+    }
+
+    /// The branches of a union of which a value has to match at least one.
+    #[getter]
+    fn any_of(&self) -> Vec<Self> {
+        self.0.any_of.iter().cloned().map(Self).collect()
+    }
+
+    /// The branches of a union of which a value has to match exactly one.
+    #[getter]
+    fn one_of(&self) -> Vec<Self> {
+        self.0.one_of.iter().cloned().map(Self).collect()
+    }
+
+    /// Whether null is a valid value.
+    #[getter]
+    fn nullable(&self) -> bool {
+        self.0.nullable
     }
 
     /// Whether text from this input is trusted like the author's.

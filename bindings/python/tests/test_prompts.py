@@ -210,3 +210,17 @@ def test_paths_may_be_strings(tmp_path: Path) -> None:
     file = tmp_path / "a.prompty"
     file.write_text("user:\nHi", "utf-8")
     assert tympan.load(str(file)).body == tympan.load(file).body == "user:\nHi"
+
+
+def test_variables_that_are_not_set_can_be_deferred() -> None:
+    text = "---\nmodel: {id: m, provider: openai, connection: {kind: key, apiKey: '${env:UNSET}'}}\n---\nuser:\nHi\n"
+    with pytest.raises(tympan.TympanError) as raised:
+        tympan.Runtime(load={"env_vars": {}}).load_str(text)
+    assert raised.value.code == "env_not_set"
+    runtime = tympan.Runtime(load={"env_vars": {}, "defer_env": True})
+    prompt = runtime.load_str(text)
+    assert prompt.unresolved_env == ["UNSET"]
+    assert str(runtime.render(prompt)) == "user:\nHi\n"
+    with pytest.raises(tympan.TympanError) as raised:
+        runtime.invoke(prompt)
+    assert raised.value.code == "env_not_set"

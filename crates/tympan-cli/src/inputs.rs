@@ -50,10 +50,13 @@ pub(crate) fn warnings(args: &InputArgs, prompt: &Prompt) -> Vec<String> {
     prompt.unknown_inputs((&set).into()).iter().map(warning).collect()
 }
 
-/// Returns the examples that a prompt declares.
+/// Returns the examples that a prompt declares, except for references to variables that are not set.
 fn examples(prompt: &Prompt) -> Inputs {
+    let is_unresolved =
+        |example: &Json| prompt.unresolved_env().iter().any(|found| *example == format!("${{env:{}}}", found.variable));
     let declared = prompt.spec().inputs.iter();
-    declared.filter_map(|input| Some((input.name.clone(), input.example.clone()?))).collect()
+    let declared = declared.filter_map(|input| Some((input.name.clone(), input.example.clone()?)));
+    declared.filter(|(_, example)| !is_unresolved(example)).collect()
 }
 
 /// Reads a file named on the command line, or standard input.

@@ -8,6 +8,7 @@ use tympan::text::source::SourceFile;
 use tympan::{EnvPolicy, LoadOptions, Runtime, RuntimeOptions};
 use tympan::{Error, Kind, Prompt};
 
+use crate::args::FileArgs;
 use crate::{dotenv, report};
 
 /// The most bytes that are read from standard input: as many as a prompt file may have.
@@ -34,9 +35,15 @@ pub(crate) fn runtime(path: &Path, options: RuntimeOptions, quiet: bool) -> Runt
 }
 
 /// Creates a runtime for commands that compute hashes, which must not depend on the environment.
-pub(crate) fn runtime_as_written() -> Runtime {
+pub(crate) fn runtime_as_written(allowed: &FileArgs) -> Runtime {
     let load = LoadOptions { env: EnvPolicy::AsWritten, ..LoadOptions::default() };
-    Runtime::new(RuntimeOptions { load, ..RuntimeOptions::default() })
+    Runtime::new(allowed.over(RuntimeOptions { load, ..RuntimeOptions::default() }))
+}
+
+/// Changes options for commands that do not call a model, which work without the variables that only a call needs.
+pub(crate) fn deferred(mut options: RuntimeOptions) -> RuntimeOptions {
+    options.load.defer_env = true;
+    options
 }
 
 /// Loads a prompt file, or standard input.

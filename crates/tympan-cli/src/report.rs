@@ -80,7 +80,7 @@ pub(crate) fn show_error(error: &Error) {
 
 fn engine_error(error: &Error, form: Form) -> String {
     match form {
-        Form::Human => show_all(&Finding::all_of_error(error), output::stderr_colors()),
+        Form::Human => show_all(&Finding::all_of_error(error), Legacy::Counted, output::stderr_colors()),
         Form::Json => {
             let mut object = json!({ "class": error.class().as_str() });
             extend(&mut object, finding_json(&Finding::of_error(error)));
@@ -110,8 +110,70 @@ const MAX_SHOWN: usize = 100;
 /// The maximum number of findings shown per line of a file.
 const MAX_ON_LINE: usize = 10;
 
-/// Formats findings for people, separated by blank lines. Findings over the limits are only counted.
-pub(crate) fn show_all(findings: &[Finding<'_>], colors: bool) -> String {
+/// How warnings about version 1 of the `.prompty` format are shown. There is one per key, so a file has many of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Legacy {
+    /// As one warning with their number.
+    Counted,
+    /// As one warning with a line for each.
+    Listed,
+}
+
+/// The code of warnings about version 1 of the format.
+const LEGACY_KEY: &str = "legacy_key";
+
+/// Formats findings for people, separated by blank lines. Warnings about version 1 of the format are combined per file.
+/// Findings over the limits are only counted.
+pub(crate) fn show_all(findings: &[Finding<'_>], legacy: Legacy, colors: bool) -> String {
+    let is_legacy = |finding: &&Finding<'_>| finding.code == LEGACY_KEY;
+    let mut by_file: Vec<(&str, Vec<&Finding<'_>>)> = Vec::new();
+    for finding in findings.iter().filter(is_legacy) {
+        let name = finding.source.map_or("", SourceFile::name);
+        match by_file.iter_mut().find(|(file, _)| *file == name) {
+            Some((_, found)) => found.push(finding),
+            None => by_file.push((name, vec![finding])),
+        }
+    }
+    let combined: Vec<_> = by_file.iter().filter(|(_, found)| found.len() > 1).collect();
+    let texts: Vec<_> = combined.iter().map(|(_, found)| migration(found, legacy)).collect();
+    let mut shown = Vec::new();
+    for finding in findings {
+        let name = finding.source.map_or("", SourceFile::name);
+        let at = combined.iter().position(|(file, _)| is_legacy(&finding) && *file == name);
+        match at {
+            None => shown.push(finding.clone()),
+            // The combined warning replaces the first of them.
+            Some(at) if std::ptr::eq(combined[at].1[0], finding) => {
+                let (message, help) = &texts[at];
+                shown.push(Finding { message, help: Some(help), span: None, ..finding.clone() });
+            }
+            Some(_) => {}
+        }
+    }
+    show_each(&shown, colors)
+}
+
+/// Returns the message and the help of the warning that combines those about version 1 of the format.
+fn migration(found: &[&Finding<'_>], legacy: Legacy) -> (String, String) {
+    let message = format!("written for version 1 of the format: {} keys or values have changed", found.len());
+    let help = match legacy {
+        Legacy::Counted => {
+            "to migrate, run `tympan check` on the file, which lists the new spelling of each".to_owned()
+        }
+        Legacy::Listed => {
+            let more = found.len().saturating_sub(MAX_SHOWN);
+            let more = if more > 0 { format!("\n    … and {more} more") } else { String::new() };
+            let lines = found.iter().take(MAX_SHOWN).map(|finding| {
+                let line = finding.line().map_or_else(String::new, |(_, line)| format!("line {line}: "));
+                format!("\n    {line}{}; {}", finding.message, finding.help.unwrap_or_default())
+            });
+            format!("to migrate:{}{more}", lines.collect::<String>())
+        }
+    };
+    (message, help)
+}
+
+fn show_each(findings: &[Finding<'_>], colors: bool) -> String {
     // If not all findings can be shown, errors take precedence over warnings.
     let (errors, warnings): (Vec<_>, Vec<_>) =
         (0..findings.len()).partition(|index| findings[*index].severity == Severity::Error);
@@ -136,7 +198,7 @@ pub(crate) fn show_all(findings: &[Finding<'_>], colors: bool) -> String {
 pub(crate) fn warn(warnings: &[Diagnostic], source: &SourceFile) {
     let findings: Vec<_> = warnings.iter().map(|warning| Finding::of_diagnostic(warning, Some(source))).collect();
     if !findings.is_empty() {
-        output::print_error(&(show_all(&findings, output::stderr_colors()) + "\n"));
+        output::print_error(&(show_all(&findings, Legacy::Counted, output::stderr_colors()) + "\n"));
     }
 }
 

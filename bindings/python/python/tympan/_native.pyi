@@ -145,6 +145,9 @@ class Prompt:
     @property
     def warnings(self) -> list[Finding]:
         """The warnings from loading the prompt."""
+    @property
+    def unresolved_env(self) -> list[str]:
+        """The environment variables that were not set when the prompt was loaded with `defer_env`."""
     def variant_hash(self, variant: Optional[str] = None) -> str:
         """Returns the SHA-256 hash of a variant's template source."""
     def variant_metadata(self, variant: str, /) -> dict[str, Any]:
@@ -187,7 +190,8 @@ class Property:
         """The name. Empty for the items of a list."""
     @property
     def kind(self) -> str:
-        """The kind: `string`, `integer`, `float`, `boolean`, `array`, `object`, `thread`, `image`, `file` or `audio`.
+        """The kind: `string`, `integer`, `float`, `boolean`, `array`, `object`, `union`, `thread`, `image`, `file` or
+        `audio`.
         """
     @property
     def kinds(self) -> list[str]:
@@ -213,6 +217,15 @@ class Property:
     @property
     def properties(self) -> list[Property]:
         """The declarations of a map's entries."""
+    @property
+    def any_of(self) -> list[Property]:
+        """The branches of a union of which a value has to match at least one."""
+    @property
+    def one_of(self) -> list[Property]:
+        """The branches of a union of which a value has to match exactly one."""
+    @property
+    def nullable(self) -> bool:
+        """Whether null is a valid value."""
     @property
     def trusted(self) -> bool:
         """Whether text from this input is trusted like the author's."""

@@ -39,6 +39,8 @@ class LoadOptions(TypedDict, total=False):
     """What prompt files may access while they are loaded."""
 
     env: Union[bool, list[str]]
+    # Whether references to variables that are not set remain unresolved, until something needs their values.
+    defer_env: bool
     env_vars: dict[str, str]
     env_files: list[EnvFile]
     env_defaults: dict[str, str]

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::reach::EnvArgs;
+use super::reach::{EnvArgs, FileArgs};
 
 /// Arguments of `inspect`.
 #[derive(Debug, clap::Args)]
@@ -44,6 +44,9 @@ pub(crate) struct HashArgs {
     #[arg(required = true)]
     pub(crate) files: Vec<PathBuf>,
 
+    #[command(flatten)]
+    pub(crate) allowed: FileArgs,
+
     /// Print JSON; errors are printed as JSON to standard error
     #[arg(long)]
     pub(crate) json: bool,
@@ -59,6 +62,9 @@ pub(crate) struct LockArgs {
     /// Compare with the lock file without writing it
     #[arg(long)]
     pub(crate) check: bool,
+
+    #[command(flatten)]
+    pub(crate) allowed: FileArgs,
 
     /// Print JSON; errors are printed as JSON to standard error
     #[arg(long)]

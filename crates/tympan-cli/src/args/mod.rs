@@ -18,7 +18,7 @@ pub(crate) use color::Color;
 pub(crate) use command::Command;
 pub(crate) use file::{CheckArgs, HashArgs, InspectArgs, LockArgs};
 pub(crate) use model::{ModelArgs, ModelsArgs};
-pub(crate) use reach::EnvArgs;
+pub(crate) use reach::{EnvArgs, FileArgs};
 pub(crate) use render::{InputArgs, KindsChoice, PromptArgs, RenderArgs, RequestArgs};
 pub(crate) use response::{ParseArgs, ProcessArgs, TraceArgs};
 pub(crate) use resume::ResumeArgs;

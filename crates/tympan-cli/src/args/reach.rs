@@ -1,5 +1,7 @@
 //! Arguments that limit which variables and addresses prompt files can use.
 
+use std::path::PathBuf;
+
 use clap::ArgAction;
 use tympan::{EnvPolicy, LoadOptions, RuntimeOptions};
 
@@ -12,11 +14,33 @@ pub(crate) struct EnvArgs {
     /// OPENAI_API_KEY are not affected, because prompt files do not need to name them. Can be repeated.
     #[arg(long, help_heading = "Trust", value_name = "NAME", action = ArgAction::Append)]
     pub(crate) allow_env: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) files: FileArgs,
+}
+
+/// The directories that prompt files may read from.
+#[derive(Debug, clap::Args)]
+pub(crate) struct FileArgs {
+    /// Allow `${file:path}` in prompt files to read from this directory and everything below it
+    ///
+    /// Prompt files can always read from their own directory. Can be repeated.
+    #[arg(long, help_heading = "Trust", value_name = "DIR", action = ArgAction::Append)]
+    pub(crate) allow_dir: Vec<PathBuf>,
+}
+
+impl FileArgs {
+    /// Returns the options with the allowed directories added.
+    pub(crate) fn over(&self, mut options: RuntimeOptions) -> RuntimeOptions {
+        options.load.file_roots.extend_from_slice(&self.allow_dir);
+        options
+    }
 }
 
 impl EnvArgs {
     /// Returns the options with these restrictions applied.
     pub(crate) fn over(&self, options: RuntimeOptions) -> RuntimeOptions {
+        let options = self.files.over(options);
         if self.allow_env.is_empty() {
             return options;
         }

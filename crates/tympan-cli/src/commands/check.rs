@@ -8,13 +8,14 @@ use tympan::RuntimeOptions;
 use tympan::diagnostic::{Diagnostic, Severity};
 use tympan::format::Format;
 use tympan::format::{Document, NoReferences, prompty};
+use tympan::secret::env_value::UnresolvedEnv;
 use tympan::spec::PromptKind;
 use tympan::wire::unsupported;
 use tympan::{Error, Kind, Prompt};
 
 use crate::args::{CheckArgs, EnvArgs};
 use crate::excerpt::Finding;
-use crate::report::{Failure, finding_json, show_all};
+use crate::report::{Failure, Legacy, finding_json, show_all};
 use crate::{config, json, output, prompt_file};
 
 pub(super) fn run(args: &CheckArgs, quiet: bool) -> Result<ExitCode, Failure> {
@@ -37,7 +38,8 @@ pub(super) fn run(args: &CheckArgs, quiet: bool) -> Result<ExitCode, Failure> {
         output::print(&(json::pretty(&report) + "\n"))?;
     } else {
         let all: Vec<_> = findings.into_iter().flat_map(|(_, findings)| findings).collect();
-        let shown = if all.is_empty() { String::new() } else { show_all(&all, output::looks().colors) + "\n" };
+        let shown =
+            if all.is_empty() { String::new() } else { show_all(&all, Legacy::Listed, output::looks().colors) + "\n" };
         let summary = summary(args.files.len(), errors, warnings);
         output::print_lines(&format!("{shown}{summary}\n"))?;
     }
@@ -54,7 +56,8 @@ enum FileCheck {
 
 impl FileCheck {
     fn new(path: &Path, env: &EnvArgs, quiet: bool) -> Result<Self, Failure> {
-        let runtime = prompt_file::runtime(path, env.over(RuntimeOptions::default()), quiet);
+        let options = prompt_file::deferred(env.over(RuntimeOptions::default()));
+        let runtime = prompt_file::runtime(path, options, quiet);
         config::register_credentials(&runtime, None)?;
         Ok(match prompt_file::load(&runtime, path) {
             Ok(prompt) => {
@@ -64,6 +67,7 @@ impl FileCheck {
                 let mut notes = if is_definition { prompt.check().unwrap_or_default() } else { prompt.check_schemas() };
                 notes.extend(unsupported(&prompt));
                 notes.extend(runtime.check_credentials(&prompt));
+                notes.extend(prompt.unresolved_env().iter().map(unset));
                 Self::Loaded(Box::new(prompt), fault, notes)
             }
             Err(error) => {
@@ -95,6 +99,13 @@ impl FileCheck {
         findings.retain(|finding| !quiet || finding.severity == Severity::Error);
         findings
     }
+}
+
+/// Returns the warning about a variable that is not set. The prompt is valid, but something may need the value.
+fn unset(found: &UnresolvedEnv) -> Diagnostic {
+    let name = &found.variable;
+    Diagnostic::warning(Kind::EnvNotSet.code(), found.span, format!("Environment variable '{name}' not set"))
+        .with_help(format!("set it before the prompt runs, or add a default: `${{env:{name}:some value}}`"))
 }
 
 /// Checks the template of a file whose front matter is invalid.

@@ -10,7 +10,7 @@ use crate::{json, output, prompt_file};
 
 pub(super) fn run(args: &HashArgs, quiet: bool) -> Result<(), Failure> {
     let mut prompts = Vec::new();
-    let runtime = prompt_file::runtime_as_written();
+    let runtime = prompt_file::runtime_as_written(&args.allowed);
     for file in &args.files {
         prompts.push((file.display().to_string(), prompt_file::load_and_warn(&runtime, file, quiet)?));
     }

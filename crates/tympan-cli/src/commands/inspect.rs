@@ -17,7 +17,8 @@ use crate::{json, output, prompt_file};
 const MAX_WIDTH: usize = 60;
 
 pub(super) fn run(args: &InspectArgs, quiet: bool) -> Result<(), Failure> {
-    let runtime = prompt_file::runtime(&args.file, args.env.over(RuntimeOptions::default()), quiet);
+    let options = prompt_file::deferred(args.env.over(RuntimeOptions::default()));
+    let runtime = prompt_file::runtime(&args.file, options, quiet);
     let prompt = prompt_file::load_and_warn(&runtime, &args.file, quiet)?;
     // Everything shown comes from the redacted spec, so that no credential can leak.
     let spec = prompt.spec().to_json_redacted();

@@ -39,7 +39,8 @@ const MAX_DEPTH: usize = 32;
 type Locked = BTreeMap<String, Json>;
 
 pub(super) fn run(args: &LockArgs) -> Result<ExitCode, Failure> {
-    let mut project = Project { runtime: prompt_file::runtime_as_written(), found: Locked::new(), broken: Vec::new() };
+    let runtime = prompt_file::runtime_as_written(&args.allowed);
+    let mut project = Project { runtime, found: Locked::new(), broken: Vec::new() };
     project.collect(&args.directory, "", 0)?;
     let mut broken = project.broken.into_iter().rev();
     if let Some(last) = broken.next() {

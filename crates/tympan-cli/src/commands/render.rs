@@ -57,7 +57,8 @@ fn seen(rendered: &Rendered, looks: Looks) -> String {
 /// # Errors
 /// Returns an error if the prompt, its inputs or the command line are invalid.
 pub(super) fn render(args: &PromptArgs, quiet: bool) -> Result<(Prompt, Rendered), Failure> {
-    let (prompt, _, rendered) = render_in(&prompt_file::runtime(&args.file, options(args), quiet), args, quiet)?;
+    let runtime = prompt_file::runtime(&args.file, prompt_file::deferred(options(args)), quiet);
+    let (prompt, _, rendered) = render_in(&runtime, args, quiet)?;
     Ok((prompt, rendered))
 }
 

@@ -71,7 +71,11 @@ impl File {
             Error::new(Kind::InvalidTrace, format_args!("{name}: {reason}"))
                 .with_help("`tympan trace` reads the `.tracy` files that Tympan and Prompty runtimes write")
         };
-        let text = if is_stdin(path) { read_stdin()? } else { super::sign::read(path, MAX_BYTES)? };
+        let text = if is_stdin(path) { read_stdin() } else { super::sign::read(path, MAX_BYTES) };
+        let text = text.map_err(|error| match error.kind() {
+            Kind::FileNotFound => Error::new(Kind::InvalidTrace, format_args!("{name}: file not found")),
+            _ => error,
+        })?;
         let file: Json = serde_json::from_str(&text)
             .map_err(|error| invalid(&format!("invalid JSON at line {}, column {}", error.line(), error.column())))?;
         if !file["trace"].is_object() {

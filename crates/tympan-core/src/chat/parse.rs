@@ -47,7 +47,13 @@ pub fn parse_text(text: &str, options: &ParseTextOptions) -> Result<Vec<Message>
     }
     if let Some(line) = mismatch {
         let source = SourceFile::new("<text>", text);
-        return Err(Error::new(Kind::NonceMismatch, "").at(line.into()).in_source(&source, 0));
+        return Err(Error::new(Kind::NonceMismatch, "")
+            .with_help(
+                "this role marker does not have the expected nonce: an input wrote it, or the text was rendered with \
+                    another nonce",
+            )
+            .at(line.into())
+            .in_source(&source, 0));
     }
     let mut messages = split(rendered);
     if options.nonce.is_some() {

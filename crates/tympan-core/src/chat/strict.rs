@@ -62,7 +62,8 @@ impl Rendered {
     fn forged(&self, origin: Origin) -> Error {
         let names: Vec<_> = self.inputs.names(origin).map(|name| format!("`{name}`")).collect();
         let help = format!(
-            "input {} contains a line that looks like a role marker; without strict mode it would be text",
+            "strict mode rejects input {}, because one of its lines looks like a role marker; without strict mode, the line \
+                would be text",
             names.join(" or ")
         );
         Error::new(Kind::NonceMismatch, "").with_help(help)

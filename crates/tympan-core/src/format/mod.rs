@@ -24,7 +24,7 @@ pub use inputs::parse_inputs;
 use std::path::Path;
 
 use crate::error::{Error, Kind, Result};
-use crate::secret::env_value::{EnvValue, ValueSource};
+use crate::secret::env_value::{EnvValue, UnresolvedEnv, ValueSource};
 use crate::spec::PromptSpec;
 use crate::text::source::Span;
 
@@ -40,6 +40,8 @@ pub struct Document {
     /// The values that came from the environment, and their sources. They must not be shown, and must not be sent to
     /// every address.
     pub env_values: Vec<EnvValue>,
+    /// The references to the environment that remain unresolved, because the host defers them.
+    pub unresolved_env: Vec<UnresolvedEnv>,
 }
 
 /// A format of prompt files.
@@ -115,6 +117,12 @@ pub trait Resolve {
     /// Returns the source of the value that [`Resolve::env`] returns for a variable.
     fn env_source(&mut self, _name: &str) -> ValueSource {
         ValueSource::Host
+    }
+
+    /// Returns whether references to variables that are not set remain unresolved until something needs their values.
+    /// Otherwise they are errors.
+    fn defers_env(&self) -> bool {
+        false
     }
 
     /// Returns the file at a path relative to the prompt file.

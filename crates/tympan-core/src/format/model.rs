@@ -205,6 +205,7 @@ fn read_options<'s>(node: Node<'s>, old: bool, reading: &mut ModelReading<'s>, r
             .extend(Fields::of(node, "additionalProperties", report).map(Fields::rest).unwrap_or_default());
     }
     if !old {
+        warn_misspelt(&fields, &ModelOptions::KEYS, report);
         options.extra.extend(fields.rest());
         return;
     }
@@ -220,8 +221,14 @@ fn read_options<'s>(node: Node<'s>, old: bool, reading: &mut ModelReading<'s>, r
 }
 
 fn read_known_options(fields: &mut Fields<'_>, options: &mut ModelOptions, report: &mut Report) {
+    let mut deferred = Vec::new();
     let mut take = |key: &'static str, old: &[&str], report: &mut Report| {
-        fields.take_renamed(key, old, "options.", report).and_then(|entry| present(entry.value))
+        let node = fields.take_renamed(key, old, "options.", report).and_then(|entry| present(entry.value))?;
+        if report.is_deferred(node.span) {
+            deferred.push((key.to_owned(), node.into_json()));
+            return None;
+        }
+        Some(node)
     };
     let keep = |found: Option<serde_json::Number>, option: &mut Option<_>| *option = option.take().or(found);
     let numbers: [(&'static str, &[&str], &mut Option<serde_json::Number>); 4] = [
@@ -254,6 +261,8 @@ fn read_known_options(fields: &mut Fields<'_>, options: &mut ModelOptions, repor
     options.allow_multiple_tool_calls = options.allow_multiple_tool_calls.or(several);
     let cache = take("cache", &[], report).and_then(|node| cache_mode(&node, report));
     options.cache = options.cache.or(cache);
+    // A reference that is not resolved yet is not a number, so it is kept beside the options.
+    options.extra.extend(deferred);
 }
 
 fn cache_mode(node: &Node<'_>, report: &mut Report) -> Option<CacheMode> {

@@ -20,7 +20,7 @@ use super::{Document, Resolve};
 use crate::diagnostic::Diagnostic;
 use crate::error::Kind;
 use crate::json::JsonMap;
-use crate::secret::env_value::EnvValue;
+use crate::secret::env_value::EnvValues;
 use crate::spec::PromptSpec;
 use crate::spec::schema::Property;
 use crate::text::source::{SourceFile, Span};
@@ -51,12 +51,18 @@ pub fn parse_as_far_as_possible(source: &SourceFile, resolve: &mut dyn Resolve) 
         Err(diagnostic) => return (None, vec![diagnostic]),
     };
     let mut report = Report::default();
-    let (mut spec, env_values) = match split.front_matter {
+    let (mut spec, env) = match split.front_matter {
         Some(span) => read_front_matter(source, span, resolve, &mut report),
         None => Default::default(),
     };
     spec.instructions = source.slice(split.body).to_owned();
-    let document = Document { spec, body: split.body, front_matter: split.front_matter, env_values };
+    let document = Document {
+        spec,
+        body: split.body,
+        front_matter: split.front_matter,
+        env_values: env.values,
+        unresolved_env: env.unresolved,
+    };
     (Some(document), report.into_diagnostics())
 }
 
@@ -66,7 +72,7 @@ fn read_front_matter(
     span: Span,
     resolve: &mut dyn Resolve,
     report: &mut Report,
-) -> (PromptSpec, Vec<EnvValue>) {
+) -> (PromptSpec, EnvValues) {
     let (root, problems) = parse_yaml(source.slice(span), span.start);
     for problem in problems {
         let diagnostic = error(Kind::InvalidFrontmatter, problem.span, problem.message);
@@ -76,7 +82,7 @@ fn read_front_matter(
         });
     }
     let Some(mut root) = root else { return Default::default() };
-    let env_values = resolve_tree(&mut root, source, resolve, report);
+    let env = resolve_tree(&mut root, source, resolve, report);
     let spec = match root.value {
         Value::Map(entries) => read_spec(Fields::new(entries, root.span), report),
         Value::Null => PromptSpec::default(),
@@ -89,7 +95,7 @@ fn read_front_matter(
             PromptSpec::default()
         }
     };
-    (spec, env_values)
+    (spec, env)
 }
 
 fn read_spec(mut fields: Fields<'_>, report: &mut Report) -> PromptSpec {

@@ -16,6 +16,9 @@ use crate::text::source::Span;
 /// The keys of a schema that wraps properties, beside the keywords of JSON Schema.
 const WRAPPER_KEYS: [&str; 2] = ["kind", "strict"];
 
+/// The kind of a value that matches one of several declarations.
+const UNION: &str = "union";
+
 /// The expected spelling of keys. Other spellings are reported.
 #[derive(Clone, Copy, PartialEq)]
 enum Style {
@@ -165,7 +168,13 @@ fn warn_about_kind_as_default(name: &str, node: &Node<'_>, report: &mut Report) 
 }
 
 fn read_fields(name: String, span: Span, mut fields: Fields<'_>, style: Style, report: &mut Report) -> Property {
-    let kind = read_kind(&mut fields, style, report);
+    let kind = match is_union(&fields) {
+        true => check_union(&mut fields, span, style, report),
+        false => read_kind(&mut fields, style, report),
+    };
+    if let Some(entry) = fields.get("nullable") {
+        let _ = fields::boolean(&entry.value, "nullable", report);
+    }
     let mut property = Property { name, span: Some(span), ..Property::default() };
     property.description = fields.string("description", report);
     property.default = fields.value("default").map(Node::into_json);
@@ -183,6 +192,52 @@ fn read_fields(name: String, span: Span, mut fields: Fields<'_>, style: Style, r
     property.kind = kind.unwrap_or_else(|| infer_missing(&property));
     property.extra = fields.rest();
     property
+}
+
+fn is_union(fields: &Fields<'_>) -> bool {
+    fields.get("kind").or_else(|| fields.get("type")).is_some_and(|entry| text(&entry.value) == Some(UNION))
+}
+
+/// Reports mistakes in the branches of a union. What they allow is part of the JSON Schema of the declaration, which
+/// also determines the kind.
+fn check_union(fields: &mut Fields<'_>, span: Span, style: Style, report: &mut Report) -> Option<PropertyKind> {
+    let _ = fields.take("kind").or_else(|| fields.take("type"));
+    let (any_of, one_of) = (fields.get("anyOf"), fields.get("oneOf"));
+    if any_of.is_some() && one_of.is_some() {
+        report.push(invalid(span, "a union has both `anyOf` and `oneOf`").with_help("keep one of the two"));
+    }
+    let branches = any_of.or(one_of).map(|entry| (entry.key.to_string(), entry.value.clone()));
+    let count = branches.map_or(0, |(key, node)| check_branches(&key, node, style, report));
+    if count == 0 {
+        report.push(
+            invalid(span, "a union without branches")
+                .with_help("list the branches, as in `anyOf: [{kind: string}, {kind: boolean}]`"),
+        );
+    }
+    None
+}
+
+/// Reports mistakes in a list of branches, and returns how many there are.
+fn check_branches(key: &str, node: Node<'_>, style: Style, report: &mut Report) -> usize {
+    let Value::List(items) = node.value else {
+        report.push(wrong(&node, key, "a list"));
+        return 0;
+    };
+    let count = items.len();
+    for item in items {
+        match &item.value {
+            Value::Null => {}
+            Value::String(kind) if kind == "null" => {}
+            Value::Map(entries) if entries.iter().any(names_null) => {}
+            Value::String(_) | Value::Map(_) => drop(read_items(item, style, report)),
+            _ => report.push(wrong(&item, key, "a list of declarations")),
+        }
+    }
+    count
+}
+
+fn names_null(entry: &Entry<'_>) -> bool {
+    matches!(entry.key.as_ref(), "kind" | "type") && text(&entry.value) == Some("null")
 }
 
 /// Takes a field by its name or by an older name, which is reported unless the style expects it.

@@ -1,5 +1,8 @@
 //! Resolves `${env:NAME}`, `${env:NAME:default}` and `${file:path}` in the strings of a front matter.
 //!
+//! A reference is resolved only if it is the whole value. Inside prose, such as a description, it stays text. Inside a
+//! longer value of the model or of a tool, where text would be wrong, it is an error.
+//!
 //! Every string is scanned once, and the result of a reference is never scanned again, whether it is the text of a
 //! file, the value of a variable or a default. A reference ends at its matching closing brace: `${env:A:${env:B}}` is
 //! one reference to `A`, whose default is the text `${env:B}`.
@@ -7,11 +10,11 @@
 use std::borrow::Cow;
 
 use super::Resolve;
-use super::report::{Report, error, from_error};
+use super::report::{Report, error, from_error, invalid};
 use super::yaml::{Entry, Node, Value, parse};
-use crate::diagnostic::{Diagnostic, guess};
+use crate::diagnostic::{Diagnostic, guess, short};
 use crate::error::{Error, Kind};
-use crate::secret::env_value::{EnvPlace, EnvValue, EnvValues};
+use crate::secret::env_value::{EnvPlace, EnvValue, EnvValues, UnresolvedEnv};
 use crate::spec::Secret;
 use crate::text::source::{SourceFile, Span};
 
@@ -21,17 +24,19 @@ const MAX_BYTES: usize = 16 << 20;
 /// total.
 const MAX_VALUES: usize = 300_000;
 
-/// Replaces the references in all strings of a front matter. Returns the values from the environment.
+/// Replaces the references in all strings of a front matter. Returns the values from the environment, and the references
+/// that remain unresolved.
 pub(super) fn resolve_tree(
     root: &mut Node<'_>,
     source: &SourceFile,
     resolve: &mut dyn Resolve,
     report: &mut Report,
-) -> Vec<EnvValue> {
-    let part = EnvPlace::Elsewhere;
-    let mut resolver = Resolver { source, part, resolve, report, env: EnvValues::default(), bytes: 0, values: 0 };
+) -> EnvValues {
+    let (part, section) = (EnvPlace::Elsewhere, String::new());
+    let env = EnvValues::default();
+    let mut resolver = Resolver { source, part, section, resolve, report, env, bytes: 0, values: 0 };
     resolver.tree(root, 0, None);
-    resolver.env.values
+    resolver.env
 }
 
 /// One reference in a string.
@@ -49,6 +54,8 @@ struct Resolver<'a> {
     source: &'a SourceFile,
     /// The part of the prompt that is being resolved.
     part: EnvPlace,
+    /// The top-level key of that part.
+    section: String,
     resolve: &'a mut dyn Resolve,
     report: &'a mut Report,
     env: EnvValues,
@@ -85,6 +92,10 @@ impl Resolver<'_> {
             Value::Map(entries) => {
                 for (index, Entry { key, value, .. }) in entries.iter_mut().enumerate() {
                     self.part = part.below(depth, key, index, parent);
+                    if depth == 0 {
+                        self.section.clear();
+                        self.section.push_str(key);
+                    }
                     // Older files declare the tools in the model's options.
                     let is_old = depth == 2 && self.part == EnvPlace::Model && matches!(&**key, "tools" | "functions");
                     let (depth, key) = if is_old { (1, "tools") } else { (depth + 1, &**key) };
@@ -93,45 +104,69 @@ impl Resolver<'_> {
             }
             Value::String(text) if text.contains("${") => {
                 let text = std::mem::take(text);
-                node.value = self.string(text, &mut Place::of(node.span));
+                let is_prose = is_prose(part, parent);
+                node.value = self.string(text, is_prose, &mut Place::of(node.span));
             }
             _ => {}
         }
         self.part = part;
     }
 
-    fn string<'s>(&mut self, text: Cow<'s, str>, place: &mut Place) -> Value<'s> {
+    /// Resolves a string that is a reference, and reports the references inside a longer string.
+    fn string<'s>(&mut self, text: Cow<'s, str>, is_prose: bool, place: &mut Place) -> Value<'s> {
         let references = References::new(&text);
-        let trimmed = text.trim();
         let start = text.len() - text.trim_start().len();
-        if let Some(reference) = references.at(start)
-            && reference.whole.len() == trimmed.len()
-            && reference.protocol.eq_ignore_ascii_case("file")
-        {
+        let Some(reference) =
+            references.at(start).filter(|reference| reference.whole.len() == text[start..].trim_end().len())
+        else {
+            self.inner(&text, &references, is_prose, place);
+            return Value::String(text);
+        };
+        if reference.protocol.eq_ignore_ascii_case("file") {
             return self.whole_file(&reference, place);
         }
-        let mut resolved = String::with_capacity(text.len());
-        let mut at = 0;
+        if !reference.protocol.eq_ignore_ascii_case("env") {
+            self.unknown_protocol(&reference, place);
+            return Value::String(text);
+        }
+        let value = self.env(&reference, place).into_owned();
+        match self.has_room(value.len(), 0, &reference, place) {
+            true => Value::String(Cow::Owned(value)),
+            false => Value::Null,
+        }
+    }
+
+    /// Reports the references inside a longer string, of which only the first that could be resolved.
+    fn inner(&mut self, text: &str, references: &References<'_>, is_prose: bool, place: &mut Place) {
+        let (mut at, mut is_reported) = (0, false);
         while let Some(found) = text[at..].find("${") {
             let start = at + found;
-            resolved.push_str(&text[at..start]);
-            match references.at(start) {
-                Some(reference) => {
-                    let brought_in = self.text_of(&reference, place);
-                    if !self.has_room(brought_in.len(), 0, &reference, place) {
-                        return Value::Null;
-                    }
-                    resolved.push_str(&brought_in);
-                    at = start + reference.whole.len();
-                }
-                None => {
-                    resolved.push_str("${");
-                    at = start + 2;
-                }
+            let Some(reference) = references.at(start) else {
+                at = start + 2;
+                continue;
+            };
+            at = start + reference.whole.len();
+            if !["env", "file"].iter().any(|known| reference.protocol.eq_ignore_ascii_case(known)) {
+                self.unknown_protocol(&reference, place);
+            } else if !is_reported {
+                is_reported = true;
+                self.inside(&reference, is_prose, place);
             }
         }
-        resolved.push_str(&text[at..]);
-        Value::String(Cow::Owned(resolved))
+    }
+
+    /// Reports a reference that is not the whole value.
+    fn inside(&mut self, reference: &Reference<'_>, is_prose: bool, place: &mut Place) {
+        let span = self.place(reference, place);
+        let shown = short(reference.whole);
+        self.report.push(if is_prose {
+            let message = format!("`{shown}` is inside a longer text, kept as text");
+            Diagnostic::warning("reference_in_text", span, message)
+                .with_help("a reference is resolved only if it is the whole value; pass text that varies as an input")
+        } else {
+            invalid(span, format_args!("`{shown}` is only a part of the value"))
+                .with_help("a reference has to be the whole value: let the variable or file contain all of it")
+        });
     }
 
     /// Counts what a reference inserts. Exceeding the limit is reported once, and nothing more is inserted after that.
@@ -152,18 +187,7 @@ impl Resolver<'_> {
         false
     }
 
-    /// Returns the text that replaces a reference inside a string. It is empty if an error has been reported.
-    fn text_of<'t>(&mut self, reference: &Reference<'t>, place: &mut Place) -> Cow<'t, str> {
-        if reference.protocol.eq_ignore_ascii_case("env") {
-            self.env(reference, place)
-        } else if reference.protocol.eq_ignore_ascii_case("file") {
-            self.file(reference, place).map_or(Cow::Borrowed(""), Cow::Owned)
-        } else {
-            self.unknown_protocol(reference, place);
-            Cow::Borrowed(reference.whole)
-        }
-    }
-
+    /// Returns the value of a variable. It is empty if an error has been reported.
     fn env<'t>(&mut self, reference: &Reference<'t>, place: &mut Place) -> Cow<'t, str> {
         let (name, default) = match reference.content.split_once(':') {
             // The format defines that an empty default counts as no default.
@@ -173,12 +197,18 @@ impl Resolver<'_> {
         let failure = match (self.resolve.env(name), default) {
             (Ok(Some(value)), _) => {
                 // If the host leaves references unresolved, the value is not a secret.
-                if value != reference_to(name) {
+                if value == reference_to(name) {
+                    self.defer(name, reference, place);
+                } else {
                     self.remember(name, &value);
                 }
                 return Cow::Owned(value);
             }
             (Ok(None), Some(default)) => return Cow::Borrowed(default),
+            (Ok(None), None) if self.resolve.defers_env() => {
+                self.defer(name, reference, place);
+                return Cow::Owned(reference_to(name));
+            }
             (Ok(None), None) => Error::new(Kind::EnvNotSet, name)
                 .with_help(format!("set it, or add a default: `${{env:{name}:some value}}`")),
             (Err(failure), _) => failure,
@@ -190,6 +220,18 @@ impl Resolver<'_> {
     fn remember(&mut self, variable: &str, value: &str) {
         let (source, value) = (self.resolve.env_source(variable), Secret::new(value));
         self.env.add(EnvValue { variable: variable.to_owned(), source, place: self.part, value });
+    }
+
+    /// Records a reference that is resolved when something needs its value.
+    fn defer(&mut self, variable: &str, reference: &Reference<'_>, place: &mut Place) {
+        let span = self.place(reference, place);
+        self.report.defer(place.node);
+        self.env.unresolved.push(UnresolvedEnv {
+            variable: variable.to_owned(),
+            place: self.part,
+            section: self.section.clone(),
+            span,
+        });
     }
 
     fn file(&mut self, reference: &Reference<'_>, place: &mut Place) -> Option<String> {
@@ -247,6 +289,8 @@ impl Resolver<'_> {
     fn fail(&mut self, reference: &Reference<'_>, failure: &Error, place: &mut Place) {
         let span = self.place(reference, place);
         self.report.push(from_error(failure, span));
+        // One finding about the value is enough.
+        self.report.defer(place.node);
     }
 
     /// Returns the position of a reference within its string, or that of the whole string if the reference is written
@@ -314,6 +358,17 @@ impl<'t> References<'t> {
             protocol: &inner[..colon],
             content: inner.get(colon + 1..end)?,
         })
+    }
+}
+
+/// Returns whether the value of a key is text for people or models, in which a reference may be just mentioned.
+fn is_prose(part: EnvPlace, key: Option<&str>) -> bool {
+    match part {
+        EnvPlace::ModelConnection | EnvPlace::ToolConnection(_) => false,
+        EnvPlace::Model | EnvPlace::Tool(_) | EnvPlace::Specification(_) => {
+            matches!(key, Some("name" | "displayName" | "description" | "summary" | "title"))
+        }
+        EnvPlace::Elsewhere => true,
     }
 }
 

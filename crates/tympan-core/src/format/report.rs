@@ -1,5 +1,6 @@
 //! Collects the findings of a parser while it continues to read.
 
+use std::collections::HashSet;
 use std::fmt::Display;
 
 use crate::diagnostic::Diagnostic;
@@ -10,11 +11,26 @@ use crate::text::source::Span;
 #[derive(Default)]
 pub(crate) struct Report {
     diagnostics: Vec<Diagnostic>,
+    /// The positions of values that are not known yet.
+    deferred: HashSet<Span>,
 }
 
 impl Report {
+    /// Adds a finding, unless it is about a value that is not known yet.
     pub(crate) fn push(&mut self, diagnostic: Diagnostic) {
-        self.diagnostics.push(diagnostic);
+        if self.deferred.is_empty() || !diagnostic.span.is_some_and(|span| self.is_deferred(span)) {
+            self.diagnostics.push(diagnostic);
+        }
+    }
+
+    /// Marks a value that is not known yet, so that nothing can be said about it.
+    pub(crate) fn defer(&mut self, span: Span) {
+        self.deferred.insert(span);
+    }
+
+    /// Returns whether the value at this position is not known yet.
+    pub(crate) fn is_deferred(&self, span: Span) -> bool {
+        self.deferred.contains(&span)
     }
 
     /// Returns the findings, sorted by position.

@@ -6,6 +6,7 @@ use super::Prompt;
 use super::directive_inputs as directive;
 use crate::chat::marker;
 use crate::chat::rendered::{InputInfo, InputTable};
+use crate::diagnostic::guess_name;
 use crate::error::{Error, Result};
 use crate::spec::{DIRECTIVE, PromptKind, PromptSpec};
 use crate::template::{CompileOptions, Syntax, Template};
@@ -49,10 +50,11 @@ impl Prompt {
     fn compile(&self, index: usize) -> Result<Compiled> {
         let (spec, source) = (&self.spec, self.arm_source(index));
         let syntax = match spec.template.format.as_str() {
-            "jinja2" => Syntax::Jinja,
+            // Nunjucks is Jinja for JavaScript, and `*` means any engine.
+            "jinja2" | "jinja" | "nunjucks" | "*" => Syntax::Jinja,
             "mustache" => Syntax::Mustache,
             DIRECTIVE => Syntax::Directive(directive::steps(spec)),
-            other => return Err(Error::not_registered("renderer", other)),
+            other => return Err(unknown_renderer(other)),
         };
         let declared: Vec<&str> = spec.inputs.iter().map(|input| input.name.as_str()).collect();
         let is_split = is_split(spec);
@@ -99,5 +101,15 @@ impl Prompt {
 
 /// Returns whether role markers split the text into messages.
 pub(super) fn is_split(spec: &PromptSpec) -> bool {
-    spec.template.parser == "prompty"
+    spec.template.is_split()
+}
+
+fn unknown_renderer(format: &str) -> Error {
+    let known = ["jinja2", "nunjucks", "mustache"];
+    Error::not_registered("renderer", format).with_help(match guess_name(format, known) {
+        Some(near) => format!("unknown template format `{format}`; did you mean `{near}`?"),
+        None => format!(
+            "unknown template format `{format}`: write jinja2 or mustache, or register a renderer for it in the host"
+        ),
+    })
 }

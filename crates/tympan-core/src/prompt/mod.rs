@@ -10,6 +10,7 @@ pub mod kinds;
 mod prompty;
 mod render;
 pub mod typed;
+mod unresolved_env;
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -24,7 +25,7 @@ use crate::diagnostic::{Diagnostic, listed};
 use crate::error::{Error, Kind, Result};
 use crate::json::{JsonMap, canonical_json};
 use crate::secret::Secret;
-use crate::secret::env_value::EnvValue;
+use crate::secret::env_value::{EnvValue, UnresolvedEnv};
 use crate::spec::role::Role;
 use crate::spec::schema::Property;
 use crate::spec::{DEFAULT_VARIANT, PromptKind, PromptSpec};
@@ -46,6 +47,8 @@ pub struct Prompt {
     directory: Option<PathBuf>,
     /// The values that were read from the environment while the prompt was loaded.
     env_values: Vec<EnvValue>,
+    /// The references to the environment that were left unresolved while the prompt was loaded.
+    unresolved_env: Vec<UnresolvedEnv>,
     definition_hash: OnceLock<String>,
 }
 
@@ -86,7 +89,16 @@ impl Prompt {
         warnings: Vec<Diagnostic>,
     ) -> Self {
         let arms = placements.into_iter().map(Arm::new).collect();
-        Self { spec, source, arms, warnings, directory: None, env_values: Vec::new(), definition_hash: OnceLock::new() }
+        Self {
+            spec,
+            source,
+            arms,
+            warnings,
+            directory: None,
+            env_values: Vec::new(),
+            unresolved_env: Vec::new(),
+            definition_hash: OnceLock::new(),
+        }
     }
 
     /// Creates a prompt whose instructions were assembled from pieces of their source.

@@ -31,8 +31,9 @@ impl Prompt {
     pub fn from_prompty_source(source: SourceFile, resolve: &mut impl Resolve) -> Result<Self> {
         let (document, findings) = prompty::parse(&source, resolve);
         match document {
-            Some(Document { spec, body, env_values, .. }) => {
-                Ok(Self::from_document(spec, source, body.start, findings).with_env_values(env_values))
+            Some(Document { spec, body, env_values, unresolved_env, .. }) => {
+                let prompt = Self::from_document(spec, source, body.start, findings);
+                Ok(prompt.with_env_values(env_values).with_unresolved_env(unresolved_env))
             }
             None => Err(Error::from_parser(findings, &source, Kind::InvalidDocument)),
         }

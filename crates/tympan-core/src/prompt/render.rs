@@ -74,6 +74,7 @@ impl Prompt {
     pub fn validate_inputs<'a>(&self, inputs: impl IntoInputs<'a>) -> Result<Inputs> {
         let inputs = inputs.into_inputs()?.into_json();
         let inputs = &*inputs;
+        self.check_render_env(inputs.into())?;
         if self.is_directive() {
             directive::check_known(&self.spec, inputs.into())?;
         }
@@ -137,6 +138,7 @@ impl Prompt {
     /// Returns an error for the same reasons as [`Prompt::render_with`].
     pub fn render_borrowed(&self, inputs: InputMap<'_>, options: &RenderOptions<'_>) -> Result<Rendered> {
         let arm = if options.variant.is_none() { 0 } else { self.arm_index(options.variant)? };
+        self.check_render_env(inputs)?;
         let compiled = self.compiled(arm)?;
         if self.is_directive() {
             directive::check_known(&self.spec, inputs)?;
@@ -243,10 +245,12 @@ impl Prompt {
     /// Returns an error if the engine does not have the prompt's parser.
     pub fn only_role(&self) -> Result<Option<Role>> {
         match (self.spec.template.parser.as_str(), self.spec.role) {
-            ("prompty", _) => Ok(None),
+            _ if is_split(&self.spec) => Ok(None),
             (ONE_MESSAGE, Some(role)) => Ok(Some(role)),
             (DIRECTIVE, _) => Ok(Some(Role::User)),
-            (other, _) => Err(Error::not_registered("parser", other)),
+            (other, _) => Err(Error::not_registered("parser", other).with_help(format!(
+                "unknown parser `{other}`: write `prompty`, or register a parser for it in the host"
+            ))),
         }
     }
 

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::Secret;
+use crate::text::source::Span;
 
 /// The source of a value in a request, such as a key or an address.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -86,10 +87,24 @@ pub struct EnvValue {
     pub value: Secret,
 }
 
+/// An `${env:NAME}` reference that was left unresolved when the prompt was loaded, because the variable was not set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnresolvedEnv {
+    /// The name of the variable.
+    pub variable: String,
+    /// The part of the prompt that contains the reference.
+    pub place: EnvPlace,
+    /// The top-level key of the prompt file that contains the reference.
+    pub section: String,
+    /// The position of the reference.
+    pub span: Span,
+}
+
 /// The environment values in a prompt. Each variable is listed once per place.
 #[derive(Default)]
 pub(crate) struct EnvValues {
     pub(crate) values: Vec<EnvValue>,
+    pub(crate) unresolved: Vec<UnresolvedEnv>,
     known: HashSet<(String, EnvPlace)>,
 }
 

@@ -193,7 +193,7 @@ fn converted(declared: Json, notation: Notation) -> (Json, bool) {
                 schema.insert(key, Json::Object(named));
             }
             (word, Json::Array(several)) if SEVERAL.contains(&word) || word == "items" => {
-                schema.insert(key, several.into_iter().map(one).collect());
+                schema.insert(key, several.into_iter().map(|value| branch(value, notation)).collect());
             }
             (word, value) if ONE.contains(&word) => drop(schema.insert(key, one(value))),
             (word, value) if notation == Notation::Schema || is_keyword(word) => drop(schema.insert(key, value)),
@@ -204,6 +204,15 @@ fn converted(declared: Json, notation: Notation) -> (Json, bool) {
     exclude_bounds(&mut schema);
     allow_null(&mut schema);
     (Json::Object(schema), required)
+}
+
+/// Converts a declaration in a list, which may be only the name of a kind.
+fn branch(declared: Json, notation: Notation) -> Json {
+    match declared {
+        Json::Null => json!({"type": "null"}),
+        Json::String(kind) => types(kind.into(), notation).map_or_else(|| json!({}), |types| json!({"type": types})),
+        declared => converted(declared, notation).0,
+    }
 }
 
 /// Returns whether a key is a keyword of JSON Schema.
@@ -247,7 +256,7 @@ fn named(item: Json) -> Option<(String, Json)> {
 }
 
 /// The keys of a property in a prompt file.
-pub(crate) const KEYS: [&str; 14] = [
+pub(crate) const KEYS: [&str; 17] = [
     "kind",
     "type",
     "description",
@@ -262,6 +271,9 @@ pub(crate) const KEYS: [&str; 14] = [
     "trusted",
     "strict",
     "name",
+    "oneOf",
+    "anyOf",
+    "nullable",
 ];
 
 /// The keys that are unlikely to occur in an object that is meant as a default value.
@@ -308,7 +320,8 @@ fn types(value: Json, notation: Notation) -> Option<Json> {
     match value {
         Json::String(name) => match one(&name) {
             Some(name) => Some(name.into()),
-            None => (notation == Notation::Schema).then_some(name.into()),
+            // The type of a union is that of its branches.
+            None => (notation == Notation::Schema && name != "union").then_some(name.into()),
         },
         Json::Array(names) => {
             let names: Vec<_> = names.iter().filter_map(Json::as_str).filter_map(one).collect();

@@ -131,9 +131,10 @@ impl PromptSpec {
 /// The renderer and the parser of a prompt.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TemplateSpec {
-    /// The name of the renderer: `jinja2`, `mustache`, or one that the host registered.
+    /// The name of the renderer: `jinja2`, `mustache`, or one that the host registered. `jinja`, `nunjucks` and `*` mean
+    /// `jinja2`, unless the host registered a renderer with that name.
     pub format: String,
-    /// The name of the parser: `prompty`, or one that the host registered.
+    /// The name of the parser: `prompty`, or one that the host registered. `*` means `prompty`.
     pub parser: String,
     /// Whether text that looks like a role marker in an untrusted input is an error.
     pub strict: bool,
@@ -158,6 +159,13 @@ impl Default for TemplateSpec {
             parser_options: JsonMap::new(),
             extra: JsonMap::new(),
         }
+    }
+}
+
+impl TemplateSpec {
+    /// Returns whether role markers split the text into messages.
+    pub fn is_split(&self) -> bool {
+        matches!(self.parser.as_str(), "prompty" | "*")
     }
 }
 
@@ -228,6 +236,21 @@ impl CacheMode {
 }
 
 impl ModelOptions {
+    /// The keys of the options in prompt files.
+    pub(crate) const KEYS: [&'static str; 11] = [
+        "temperature",
+        "maxOutputTokens",
+        "topP",
+        "topK",
+        "frequencyPenalty",
+        "presencePenalty",
+        "seed",
+        "stopSequences",
+        "allowMultipleToolCalls",
+        "cache",
+        "additionalProperties",
+    ];
+
     /// Returns whether no option is set.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()

@@ -8,7 +8,7 @@ use super::compatible::{PROVIDERS, Paths, Provider, provider};
 use super::model_selection::ModelSelection;
 use super::trust::parse_endpoint;
 use super::{EncodeOptions, Protocol};
-use crate::diagnostic::guess_name;
+use crate::diagnostic::{guess_name, short};
 use crate::error::{Error, Kind, Result};
 use crate::prompt::Prompt;
 use crate::secret::url::redacted_url;
@@ -108,9 +108,10 @@ pub fn own_connection<'a>(prompt: &'a Prompt, provider: Option<&str>) -> Option<
 pub fn find_provider(name: &str) -> Result<&'static Provider> {
     provider(name).ok_or_else(|| {
         let names: Vec<_> = PROVIDERS.iter().map(|row| row.name).chain([ECHO]).collect();
+        let shown = short(name);
         let help = match guess_name(name, names.iter().copied()) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("known providers: {}", names.join(", ")),
+            Some(near) => format!("unknown provider `{shown}`, did you mean `{near}`?"),
+            None => format!("unknown provider `{shown}`; known providers: {}", names.join(", ")),
         };
         Error::not_registered("executor", name).with_help(help)
     })

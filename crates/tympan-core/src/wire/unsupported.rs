@@ -4,8 +4,9 @@ use super::encode::options::mapped;
 use super::model_selection::ModelSelection;
 use super::target::{find_protocol, find_provider};
 use super::{EncodeOptions, Protocol};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, guess};
 use crate::prompt::Prompt;
+use crate::spec::ModelOptions;
 
 /// The diagnostic code of the warnings.
 const CODE: &str = "unsupported_option";
@@ -32,7 +33,9 @@ pub fn unsupported(prompt: &Prompt) -> Vec<Diagnostic> {
     if model.options.allow_multiple_tool_calls.is_some() && !has_tools {
         add("allowMultipleToolCalls", "remove it, or choose a provider that supports it");
     }
-    for option in model.options.extra.keys() {
+    // Loading the file reports options that are misspelt, with their positions.
+    let is_misspelt = |option: &str| guess(option, ModelOptions::KEYS).is_some();
+    for option in model.options.extra.keys().filter(|option| !is_misspelt(option)) {
         add(option, "for a provider-specific option, use `model.options.additionalProperties`");
     }
     findings

@@ -368,6 +368,7 @@ impl From<ThreadRolesData> for ThreadRoles {
 #[serde(default, deny_unknown_fields)]
 struct LoadData {
     env: Option<EnvData>,
+    defer_env: bool,
     env_vars: Option<HashMap<String, String>>,
     env_files: Vec<EnvFileData>,
     env_defaults: HashMap<String, String>,
@@ -382,6 +383,7 @@ impl LoadData {
         let file = |EnvFileData { name, variables }| EnvFile { name, variables };
         LoadOptions {
             env: self.env.map_or_else(EnvPolicy::default, Into::into),
+            defer_env: self.defer_env,
             env_vars: self.env_vars,
             env_files: self.env_files.into_iter().map(file).collect(),
             env_defaults: self.env_defaults,

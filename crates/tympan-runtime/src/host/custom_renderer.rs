@@ -42,7 +42,7 @@ pub(crate) fn render(
     let inputs = prompt.validate_inputs(inputs)?;
     let template = prompt.get_source(options.variant)?;
     let table = Arc::new(unknown_inputs().with_arm(prompt.arm_info(options.variant)?));
-    if spec.template.parser != "prompty" {
+    if !spec.template.is_split() {
         let text = renderer.render(template, &inputs)?;
         return Ok(Rendered::new(TracedText::whole(text, Origin::input(0)), table));
     }

@@ -161,7 +161,7 @@ fn absolute(path: &Path) -> Option<PathBuf> {
 
 fn outside(path: &str) -> Error {
     Error::new(Kind::FileOutsideRoot, path).with_help(
-        "move the file into the directory of the prompt, or allow its directory with \
+        "move the file into the directory of the prompt, or allow its directory with `--allow-dir DIR` or \
             LoadOptions::file_roots",
     )
 }

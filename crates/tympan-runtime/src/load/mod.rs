@@ -29,6 +29,10 @@ pub const DEFAULT_MAX_FILE_BYTES: u64 = 8 * 1024 * 1024;
 pub struct LoadOptions {
     /// The environment variables that `${env:NAME}` may refer to.
     pub env: EnvPolicy,
+    /// Whether references to variables that are not set remain unresolved, instead of being errors. Their values are
+    /// then `${env:NAME}`, and rendering or calling the model is an error only if it needs them;
+    /// [`Prompt::unresolved_env`] lists them. This is for tools that inspect or render prompts without their secrets.
+    pub defer_env: bool,
     /// Variables to use instead of the process's environment.
     pub env_vars: Option<HashMap<String, String>>,
     /// Files of variables, such as `.env` files, for variables that are not in the environment. Earlier files take
@@ -51,6 +55,7 @@ impl Default for LoadOptions {
     fn default() -> Self {
         Self {
             env: EnvPolicy::default(),
+            defer_env: false,
             env_vars: None,
             env_files: Vec::new(),
             env_defaults: HashMap::new(),
@@ -65,6 +70,7 @@ impl fmt::Debug for LoadOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LoadOptions")
             .field("env", &self.env)
+            .field("defer_env", &self.defer_env)
             // Values may be credentials, so only the names are shown.
             .field("env_vars", &self.env_vars.as_ref().map(|vars| vars.keys().collect::<Vec<_>>()))
             .field("env_files", &self.env_files)
@@ -211,6 +217,10 @@ impl Resolve for Host<'_> {
 
     fn env_source(&mut self, name: &str) -> ValueSource {
         self.options.variable(name).map_or(ValueSource::Host, |(_, source)| source)
+    }
+
+    fn defers_env(&self) -> bool {
+        self.options.defer_env
     }
 
     fn file(&mut self, path: &str) -> Result<ReferencedFile> {

@@ -105,6 +105,7 @@ impl Runtime {
     /// Determines the connection and the key of a prompt, and checks that everything in its request may be sent to its
     /// address.
     pub(crate) fn credentials(&self, prompt: &Prompt, run: &RunOptions, purpose: Purpose) -> Result<Credentials> {
+        prompt.check_request_env(own_connection(prompt, run.provider.as_deref()).is_some())?;
         let connection = self.referenced_connection(prompt, run)?;
         let mut found = Credentials { connection, base_url: None, api_key: None, token_request: None, token: None };
         let target = target(prompt, &found.options(run, false))?;

@@ -152,6 +152,8 @@ fn takes(function: &Function, binding: &Binding) -> bool {
 }
 
 async fn open(opening: Opening<'_>) -> Result<Vec<OpenTool>> {
+    let index = opening.prompt.spec().tools.iter().position(|tool| tool.name == opening.tool.name);
+    opening.prompt.check_tool_env(index.unwrap_or(usize::MAX))?;
     let kind = opening.tool.kind.as_str();
     let own = opening.runtime.get_tool_handler(kind);
     let handler = own.or_else(|| match &opening.tool.kind {

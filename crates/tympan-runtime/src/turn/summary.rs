@@ -48,7 +48,8 @@ impl Compact {
                     instructions: INSTRUCTIONS.to_owned(),
                     ..PromptSpec::default()
                 })
-                .with_env_values(of.env_values().to_vec());
+                .with_env_values(of.env_values().to_vec())
+                .with_unresolved_env(of.unresolved_env().to_vec());
                 (&built_in, options)
             }
         };

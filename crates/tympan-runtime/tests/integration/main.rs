@@ -4,6 +4,7 @@ mod advisory;
 mod attacks;
 mod attacks_bounds;
 mod cassette;
+mod defer_env;
 mod definition;
 mod directive;
 mod echo;

@@ -169,7 +169,7 @@ fn the_last_clone_waits_for_what_is_not_written_yet() {
 #[test]
 fn secrets_of_the_environment_and_of_connections_are_scrubbed() {
     let prompt = "---\nname: p\nmodel:\n  id: m\n  connection:\n    kind: key\n    apiKey: literal-key-1\n    \
-        endpoint: https://${env:HOST_NAME}/\n    clientSecret: literal-secret-2\nmetadata:\n  region: ${env:UNSET:default-3}\n---\n{{ q }}";
+        serviceName: ${env:HOST_NAME}\n    clientSecret: literal-secret-2\nmetadata:\n  region: ${env:UNSET:default-3}\n---\n{{ q }}";
     let env_vars = Some(HashMap::from([("HOST_NAME".to_owned(), "hidden.example".to_owned())]));
     let load = LoadOptions { env_vars, ..LoadOptions::default() };
     let runtime = Runtime::new(RuntimeOptions { load, ..RuntimeOptions::default() });

@@ -1,9 +1,11 @@
 //! Parses YAML into a small tree in which every key and value has its position.
 //!
 //! The parser is stricter than YAML, so that a file means the same to every reader. It accepts a single document,
-//! rejects duplicate keys, merge keys and tags outside the core schema, and limits depth and size. Aliases count
-//! towards the limits.
+//! rejects duplicate keys and tags outside the core schema, and limits depth and size. Aliases count towards the
+//! limits. Merge keys (`<<`) are resolved: a map's own keys take precedence over merged ones, and earlier maps over later
+//! ones.
 
+mod merge;
 pub(super) mod scalar;
 
 use std::borrow::Cow;
@@ -12,6 +14,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Number, Value as Json};
 use serde_saphyr::granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Span as Range, Tag};
 
+use self::merge::Merge;
 use crate::json::JsonMap;
 use crate::text::source::Span;
 
@@ -211,7 +214,20 @@ struct Frame<'s> {
 
 enum Collection<'s> {
     List(Vec<Node<'s>>),
-    Map { entries: Vec<Entry<'s>>, key: Option<(Cow<'s, str>, Span)>, seen: HashSet<Cow<'s, str>> },
+    Map {
+        entries: Vec<Entry<'s>>,
+        key: Option<Key<'s>>,
+        seen: HashSet<Cow<'s, str>>,
+        /// What the merge key of the map refers to, if it has one.
+        merge: Option<Merge<'s>>,
+    },
+}
+
+/// A key whose value has not been parsed yet.
+struct Key<'s> {
+    text: Cow<'s, str>,
+    span: Span,
+    is_merge: bool,
 }
 
 #[derive(Default)]
@@ -252,7 +268,8 @@ impl<'s> Builder<'s> {
             }
             Event::MappingStart(_, anchor, tag) => {
                 check_collection_tag(tag.as_deref(), "map", span)?;
-                self.open(Collection::Map { entries: Vec::new(), key: None, seen: HashSet::new() }, anchor, span)
+                let map = Collection::Map { entries: Vec::new(), key: None, seen: HashSet::new(), merge: None };
+                self.open(map, anchor, span)
             }
             Event::SequenceEnd | Event::MappingEnd => self.close(),
             Event::Alias(anchor) => self.alias(anchor, span),
@@ -270,18 +287,12 @@ impl<'s> Builder<'s> {
     ) -> Result<(), Problem> {
         if let Some(Collection::Map { key: key @ None, .. }) = self.stack.last_mut().map(|frame| &mut frame.collection)
         {
-            if text == "<<" && style == ScalarStyle::Plain {
-                return Err(Problem {
-                    span,
-                    message: "merge keys (`<<`) are not supported".into(),
-                    help: Some("write the keys out; for a key that is literally `<<`, use quotes"),
-                });
-            }
             if tag.is_some_and(|tag| tag.core_suffix() != Some("str")) {
                 return Err(Problem { span, message: "a key cannot have a tag".into(), help: Some("remove the tag") });
             }
             let anchored = (anchor != NO_ANCHOR).then(|| Node { value: Value::String(text.clone()), span });
-            *key = Some((text, span));
+            let is_merge = text == "<<" && style == ScalarStyle::Plain && tag.is_none();
+            *key = Some(Key { text, span, is_merge });
             return anchored.map_or(Ok(()), |node| self.anchor(anchor, &node));
         }
         let value = scalar::resolve(text, style == ScalarStyle::Plain, tag).map_err(|message| Problem {
@@ -312,9 +323,15 @@ impl<'s> Builder<'s> {
                 let end = items.last().map(|item| item.span.end);
                 (Value::List(items), end)
             }
-            Collection::Map { entries, .. } => {
+            Collection::Map { entries, merge, .. } => {
                 let end = entries.last().map(|entry| entry.value.span.end.max(entry.key_span.end));
-                (Value::Map(entries), end)
+                match merge {
+                    None => (Value::Map(entries), end),
+                    Some(merge) => {
+                        let end = end.max(Some(merge.end));
+                        (Value::Map(merge.into_entries(entries)), end)
+                    }
+                }
             }
         };
         let span = Span::new(frame.span.start, end.unwrap_or(frame.span.end).max(frame.span.start));
@@ -358,9 +375,17 @@ impl<'s> Builder<'s> {
         match self.stack.last_mut().map(|frame| &mut frame.collection) {
             None => self.root = Some(node),
             Some(Collection::List(items)) => items.push(node),
-            Some(Collection::Map { entries, key, seen }) => {
-                let Some((key, key_span)) = key.take() else { return Ok(()) };
-                if is_duplicate(entries, seen, &key) {
+            Some(Collection::Map { entries, key, seen, merge }) => {
+                let Some(Key { text: key, span: key_span, is_merge }) = key.take() else { return Ok(()) };
+                if is_merge && merge.is_none() {
+                    *merge = Some(Merge::new(node, entries.len())?);
+                } else if is_merge {
+                    self.problems.push(Problem {
+                        span: key_span,
+                        message: "duplicate key `<<`".into(),
+                        help: Some("merge several maps with a list, as in `<<: [*first, *second]`"),
+                    });
+                } else if is_duplicate(entries, seen, &key) {
                     self.problems.push(Problem {
                         span: key_span,
                         message: format!("duplicate key `{key}`"),
@@ -413,8 +438,43 @@ impl<'s> Builder<'s> {
         if matches!(error.kind(), ErrorKind::RecursionLimitExceeded) {
             return too_deep(Span::new(at, at), MAX_DEPTH);
         }
-        Problem { span: Span::new(at, at), message: error.info(), help: None }
+        Problem { span: Span::new(at, at), message: error.info(), help: self.scan_help(error.kind(), at) }
     }
+
+    /// Returns advice about a syntax error, most often for a value that needs quotes.
+    fn scan_help(&self, kind: &ErrorKind, at: usize) -> Option<&'static str> {
+        let before = self.text.get(..at - self.offset).unwrap_or_default();
+        let line = before.rsplit('\n').next().unwrap_or_default();
+        scan_help(kind, line)
+    }
+}
+
+/// Returns advice about a syntax error after this part of a line.
+fn scan_help(kind: &ErrorKind, line: &str) -> Option<&'static str> {
+    let colon = Some("this value contains a colon, so quote it, as in `description: \"Note: …\"`");
+    match kind {
+        ErrorKind::MappingValueNotAllowed
+        | ErrorKind::InvalidColonPlacement
+        | ErrorKind::ExpectedFlowMappingSeparator
+        | ErrorKind::ExpectedFlowSequenceSeparator
+            if has_key(line) =>
+        {
+            colon
+        }
+        ErrorKind::MappingValueNotAllowed => Some("indent this line like the other keys of its map"),
+        ErrorKind::UnexpectedCharacter { .. } => {
+            Some("if the value starts with a special character, quote it, as in `name: \"@home\"`")
+        }
+        ErrorKind::TabNotAllowed | ErrorKind::TabInBlockIndentation | ErrorKind::TabInIndentation => {
+            Some("indent with spaces")
+        }
+        _ => None,
+    }
+}
+
+/// Returns whether a part of a line contains a key with the beginning of its value.
+fn has_key(line: &str) -> bool {
+    line.match_indices(": ").any(|(at, _)| !line[at + 2..].trim_matches([' ', '{', '[']).is_empty())
 }
 
 fn is_duplicate<'s>(entries: &[Entry<'s>], seen: &mut HashSet<Cow<'s, str>>, key: &str) -> bool {

@@ -25,7 +25,7 @@ pub(crate) use self::schema::written;
 use self::functions::functions;
 use self::schema::ObjectSchema;
 use super::headers::headers;
-use super::target::{Target, target};
+use super::target::{Target, own_connection, target};
 use super::{EncodeOptions, Protocol, WireRequest};
 use crate::chat::message::Message;
 use crate::error::{Error, Kind, Result};
@@ -50,9 +50,11 @@ struct Ask<'a> {
 /// authentication header.
 ///
 /// # Errors
-/// Returns an error if [`target`](super::target()) cannot resolve the destination, if the URL or the key is invalid, if
+/// Returns an error if a value of the request was left unresolved when the prompt was loaded, if
+/// [`target`](super::target()) cannot resolve the destination, if the URL or the key is invalid, if
 /// a rich input does not match its declaration, or if the protocol cannot carry it.
 pub fn encode(prompt: &Prompt, messages: &[Message], options: &EncodeOptions<'_>) -> Result<WireRequest> {
+    prompt.check_request_env(options.connection.is_none() && own_connection(prompt, options.provider).is_some())?;
     let target = target(prompt, options)?;
     let (protocol, url) = (target.protocol, target.url()?);
     let has_stream = !matches!(protocol, Protocol::OpenAiEmbeddings | Protocol::OpenAiImages);
