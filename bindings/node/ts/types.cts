@@ -47,12 +47,8 @@ export interface Property {
   items?: Property;
   /** The declarations of a map's entries. */
   properties?: Property[];
-  /** The branches of a union of which a value has to match at least one. */
-  anyOf?: Property[];
-  /** The branches of a union of which a value has to match exactly one. */
-  oneOf?: Property[];
-  /** Whether null is a valid value. */
-  nullable?: boolean;
+  /** All allowed kinds, if there is more than one. */
+  kinds?: string[];
   /** Whether text from this input is trusted like the author's. */
   trusted?: boolean;
   /** Whether text that looks like a role marker is an error. */

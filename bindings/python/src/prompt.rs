@@ -406,24 +406,6 @@ impl Property {
         self.0.properties.iter().cloned().map(Self).collect()
     }
 
-    /// The branches of a union of which a value has to match at least one.
-    #[getter]
-    fn any_of(&self) -> Vec<Self> {
-        self.0.any_of.iter().cloned().map(Self).collect()
-    }
-
-    /// The branches of a union of which a value has to match exactly one.
-    #[getter]
-    fn one_of(&self) -> Vec<Self> {
-        self.0.one_of.iter().cloned().map(Self).collect()
-    }
-
-    /// Whether null is a valid value.
-    #[getter]
-    fn nullable(&self) -> bool {
-        self.0.nullable
-    }
-
     /// Whether text from this input is trusted like the author's.
     #[getter]
     fn trusted(&self) -> bool {

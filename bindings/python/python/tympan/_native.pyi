@@ -218,15 +218,6 @@ class Property:
     def properties(self) -> list[Property]:
         """The declarations of a map's entries."""
     @property
-    def any_of(self) -> list[Property]:
-        """The branches of a union of which a value has to match at least one."""
-    @property
-    def one_of(self) -> list[Property]:
-        """The branches of a union of which a value has to match exactly one."""
-    @property
-    def nullable(self) -> bool:
-        """Whether null is a valid value."""
-    @property
     def trusted(self) -> bool:
         """Whether text from this input is trusted like the author's."""
     @property

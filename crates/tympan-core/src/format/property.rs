@@ -459,7 +459,7 @@ fn report_duplicates(properties: &[Property], what: &str, report: &mut Report) {
 
 /// Warns about remaining keys that are probably misspellings of known ones.
 pub(super) fn warn_misspelt(fields: &Fields<'_>, known: &[&'static str], report: &mut Report) {
-    for Entry { key, key_span, .. } in fields.entries() {
+    for Entry { key, key_span, .. } in fields.entries().iter().filter(|entry| !known.contains(&entry.key.as_ref())) {
         let Some(meant) = guess(key, known.iter().copied()) else { continue };
         report.push(
             Diagnostic::warning("misspelt_key", *key_span, format!("unknown key `{key}`"))

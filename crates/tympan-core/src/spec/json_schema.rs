@@ -395,11 +395,14 @@ pub(crate) fn nullable(schema: Json) -> Json {
         }
         return Json::Object(map);
     }
-    if map.keys().all(|key| key == "anyOf" || !RESTRICTING.contains(&key.as_str()) && key != "enum" && key != "type")
-        && let Some(Json::Array(choices)) = map.get_mut("anyOf")
-    {
-        choices.push(json!({"type": "null"}));
-        return Json::Object(map);
+    let is_other = |key: &str| RESTRICTING.contains(&key) || key == "enum" || key == "type";
+    for word in ["anyOf", "oneOf"] {
+        if map.keys().all(|key| key == word || !is_other(key))
+            && let Some(Json::Array(choices)) = map.get_mut(word)
+        {
+            choices.push(json!({"type": "null"}));
+            return Json::Object(map);
+        }
     }
     let mut around = JsonMap::new();
     for word in ["title", "description", "default"] {
