@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 import threading
@@ -61,9 +62,8 @@ def runtime_of(server: Server) -> tympan.Runtime:
 
 def prompt_of(runtime: tympan.Runtime, endpoint: str = "${env:SERVER_URL}") -> tympan.Prompt:
     connection = {"kind": "foundry", "endpoint": endpoint, "scopes": ["a"], "clientSecret": "hidden"}
-    return runtime.load_str(
-        prompt_file("user:\nHi", model={"id": "m", "provider": "foundry", "connection": connection})
-    )
+    model = {"id": "m", "provider": "foundry", "connection": connection}
+    return runtime.load_str(prompt_file("user:\nHi", model=model))
 
 
 def test_a_function_returns_the_token(server: Server) -> None:
@@ -87,14 +87,18 @@ def test_a_function_returns_the_token(server: Server) -> None:
     assert runtime.get_credential_provider("foundry") is None
 
 
-async def test_it_may_be_async(server: Server) -> None:
+def test_it_may_be_async(server: Server) -> None:
     runtime = runtime_of(server)
 
     async def issue(request: dict[str, Any]) -> str:
         return "the-token"
 
     runtime.register_credential_provider("*", issue)
-    assert (await runtime.invoke_async(prompt_of(runtime))).result == "Fine."
+
+    async def invoke() -> Any:
+        return (await runtime.invoke_async(prompt_of(runtime))).result
+
+    assert asyncio.run(invoke()) == "Fine."
     assert server.seen == ["Bearer the-token"]
 
 
@@ -113,13 +117,21 @@ def test_a_program_prints_the_token(server: Server) -> None:
 def test_a_prompt_cannot_choose_where_it_goes(server: Server) -> None:
     runtime = runtime_of(server)
     calls: list[Any] = []
-    runtime.register_credential_provider("foundry", lambda request: calls.append(request) or "the-token")
+
+    def issue(request: dict[str, Any]) -> str:
+        calls.append(request)
+        return "the-token"
+
+    runtime.register_credential_provider("foundry", issue)
     with pytest.raises(ValueError, match="Untrusted endpoint"):
         runtime.invoke(prompt_of(runtime, server.url))
     assert (calls, server.seen) == ([], [])
 
 
-@pytest.mark.parametrize("wrong", [None, 5, {}, {"token": 5}, {"token": "a", "expires_in": -1}, {"token": "a", "x": 1}, ""])
+WRONG: list[Any] = [None, 5, {}, {"token": 5}, {"token": "a", "expires_in": -1}, {"token": "a", "x": 1}, ""]
+
+
+@pytest.mark.parametrize("wrong", WRONG)
 def test_anything_else_is_an_error(server: Server, wrong: Any) -> None:
     runtime = runtime_of(server)
     runtime.register_credential_provider("foundry", lambda request: wrong)
