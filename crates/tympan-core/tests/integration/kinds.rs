@@ -54,7 +54,7 @@ fn map(inputs: &Json) -> InputMap<'_> {
 fn all_mismatches_are_reported_before_anything_is_rendered() {
     let source = "---\ninputs:\n  a: {kind: integer}\n  b: {kind: boolean, description: Whether}\n---\n{{ oops }}";
     let prompt = Prompt::from_prompty(source).expect("it loads");
-    let error = prompt.render_with(&json!({ "a": "x", "b": "y" }), &strict()).expect_err("they do not match");
+    let error = prompt.render_with(json!({ "a": "x", "b": "y" }), &strict()).expect_err("they do not match");
     assert_eq!(error.message(), "Invalid input: input `a`: expected an integer, found a string that is not an integer");
     assert_eq!(error.others().len(), 1);
     assert!(error.others()[0].message.starts_with("input `b`: expected a boolean"));
@@ -88,10 +88,10 @@ fn definitions_are_checked_too() {
         "{name: a, role: user, body: '{{ x }}', variables: {x: {type: [integer, boolean], trusted: false}}}",
     );
     let prompt = prompt.expect("a definition");
-    assert!(prompt.render_with(&json!({ "x": true }), &strict()).is_ok());
-    let error = prompt.render_with(&json!({ "x": "y" }), &strict()).expect_err("it is text");
+    assert!(prompt.render_with(json!({ "x": true }), &strict()).is_ok());
+    let error = prompt.render_with(json!({ "x": "y" }), &strict()).expect_err("it is text");
     assert_eq!(error.message(), "Invalid input: input `x`: expected an integer or a boolean, found a string");
-    let error = prompt.render_with(&json!({ "x": null }), &strict()).expect_err("it is null");
+    let error = prompt.render_with(json!({ "x": null }), &strict()).expect_err("it is null");
     assert!(error.message().ends_with("found null"));
 }
 

@@ -7,7 +7,9 @@ use tympan_core::{Inputs, Prompt, RenderOptions};
 
 pub(crate) fn cases(file: &str) -> Vec<Json> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/inputs").join(file);
-    serde_json::from_str(&std::fs::read_to_string(path).expect("it is there")).expect("JSON")
+    #[expect(clippy::disallowed_methods, reason = "a test reads its cases")]
+    let text = std::fs::read_to_string(path).expect("the cases are there");
+    serde_json::from_str(&text).expect("a list of cases")
 }
 
 fn prompt(case: &Json) -> Prompt {
@@ -59,13 +61,13 @@ fn definitions_and_directives_keep_their_rules() {
     let prompt =
         Prompt::from_yaml("{name: a, role: user, body: '{{ x }}', variables: {x: {type: string, trusted: false}}}");
     let prompt = prompt.expect("a definition");
-    assert_eq!(prompt.render(&json!({})).expect_err("x has no value").code(), "undefined_variable");
-    assert_eq!(prompt.render(&json!({ "x": null })).expect("null is a value").text(), "");
+    assert_eq!(prompt.render(json!({})).expect_err("x has no value").code(), "undefined_variable");
+    assert_eq!(prompt.render(json!({ "x": null })).expect("null is a value").text(), "");
 }
 
 #[test]
 fn what_an_absent_input_decides_is_not_the_authors() {
     let source = "---\ninputs:\n  a: {kind: string}\n---\nuser:\n{{ 'x' + a }}{{ a | default('y') }}";
-    let rendered = Prompt::from_prompty(source).expect("it loads").render(&json!({})).expect("it renders");
+    let rendered = Prompt::from_prompty(source).expect("it loads").render(json!({})).expect("it renders");
     assert_eq!(rendered.text(), "user:\nxy");
 }
