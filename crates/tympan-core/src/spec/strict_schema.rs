@@ -149,10 +149,10 @@ impl Conversion<'_> {
         };
         let mut map = map.clone();
         self.unwrap_all_of(&mut map);
-        if let Some(choices) = map.shift_remove("oneOf") {
-            if map.insert("anyOf".to_owned(), choices).is_some() {
-                self.cannot("`oneOf` beside `anyOf`");
-            }
+        if let Some(choices) = map.shift_remove("oneOf")
+            && map.insert("anyOf".to_owned(), choices).is_some()
+        {
+            self.cannot("`oneOf` beside `anyOf`");
         }
         for word in ["$ref", "anyOf"].into_iter().filter(|word| map.contains_key(*word)) {
             // Both schemas would forbid what the other one declares.
