@@ -32,7 +32,8 @@ impl Prompt {
         let (document, findings) = prompty::parse(&source, resolve);
         match document {
             Some(Document { spec, body, env_values, .. }) => {
-                Ok(Self::from_document(spec, source, body.start, findings).with_env_values(env_values))
+                let prompt = Self::from_document(spec, source, body.start, findings).with_env_values(env_values);
+                Ok(prompt.with_thread_warnings())
             }
             None => Err(Error::from_parser(findings, &source, Kind::InvalidDocument)),
         }

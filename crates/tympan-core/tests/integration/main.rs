@@ -16,6 +16,7 @@ mod inputs;
 mod jinja;
 mod layers;
 mod limits;
+mod messages;
 mod mustache;
 mod noninterference;
 mod oracle;
