@@ -241,7 +241,7 @@ pub(crate) fn match_lead(line: &str) -> Option<Lead> {
         cursor.attributes()?;
     }
     cursor.skip_white_space();
-    cursor.skip(':').then(|| Lead { role, end: cursor.offset })
+    cursor.skip(':').then_some(Lead { role, end: cursor.offset })
 }
 
 /// A position in a line.
