@@ -47,8 +47,6 @@ export interface Property {
   items?: Property;
   /** The declarations of a map's entries. */
   properties?: Property[];
-  /** All allowed kinds, if there is more than one. */
-  kinds?: string[];
   /** Whether text from this input is trusted like the author's. */
   trusted?: boolean;
   /** Whether text that looks like a role marker is an error. */

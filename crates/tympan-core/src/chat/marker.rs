@@ -215,6 +215,35 @@ pub(crate) fn match_parts(parts: &[Part<'_>]) -> Option<Marker> {
     cursor.at_end().then_some(Marker { role, attributes })
 }
 
+/// The start of a line that looks like a role marker, whatever follows it.
+pub(crate) struct Lead {
+    /// The byte range of the role's name.
+    pub(crate) role: Range<usize>,
+    /// The position after the colon.
+    pub(crate) end: usize,
+}
+
+/// Matches the start of a line that has a role's name and a colon, such as `system: you are…`.
+pub(crate) fn match_lead(line: &str) -> Option<Lead> {
+    if !may_be_begun_by(line) {
+        return None;
+    }
+    let parts = [Part::Author(line)];
+    let mut cursor = Cursor { parts: &parts, index: 0, offset: 0 };
+    cursor.skip_white_space();
+    if cursor.skip('#') {
+        cursor.skip_white_space();
+    }
+    let start = cursor.offset;
+    cursor.role()?;
+    let role = start..cursor.offset;
+    if cursor.skip('[') {
+        cursor.attributes()?;
+    }
+    cursor.skip_white_space();
+    cursor.skip(':').then_some(Lead { role, end: cursor.offset })
+}
+
 /// A position in a line.
 struct Cursor<'p, 'a> {
     parts: &'p [Part<'a>],

@@ -127,6 +127,8 @@ pub struct Rendered {
     pub(crate) traced: TracedText,
     pub(crate) inputs: Arc<InputTable>,
     pub(crate) rich: Box<[RichPlace]>,
+    /// The threads that the template does not mention. Their messages follow the last one.
+    pub(crate) appended: Box<[Arc<RichInput>]>,
     pub(crate) strict: bool,
     /// The only places where role markers can be, in order. `None` if they can be anywhere.
     pub(crate) notable: Option<Vec<Note>>,
@@ -159,7 +161,8 @@ pub struct Segment<'a> {
 impl Rendered {
     /// Creates rendered text from the output of a custom renderer, with the origins that it knows.
     pub fn new(traced: TracedText, inputs: Arc<InputTable>) -> Self {
-        Self { traced, inputs, rich: Box::default(), strict: false, notable: None, guarded: None }
+        let (rich, appended) = (Box::default(), Box::default());
+        Self { traced, inputs, rich, appended, strict: false, notable: None, guarded: None }
     }
 
     /// Returns the text. Rich inputs are represented by their nonces.

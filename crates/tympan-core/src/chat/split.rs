@@ -18,15 +18,15 @@ use crate::text::origin::Origin;
 /// Splits rendered text into messages.
 ///
 /// Content before the first marker becomes a system message. Threads are inserted at their positions, and the text
-/// before and after them becomes separate messages.
+/// before and after them becomes separate messages. Threads that the template does not mention follow the last message.
 pub fn split(rendered: Rendered) -> Vec<Message> {
     split_as(rendered, false)
 }
 
 /// Splits rendered text into messages. With `marks_stable`, each text part records the length of its stable prefix.
 pub(crate) fn split_as(mut rendered: Rendered, marks_stable: bool) -> Vec<Message> {
-    let rich = std::mem::take(&mut rendered.rich);
-    Splitter::new(&rendered, marks_stable).messages(rich.into_vec(), |_| {})
+    let (rich, appended) = (std::mem::take(&mut rendered.rich), std::mem::take(&mut rendered.appended));
+    Splitter::new(&rendered, marks_stable).messages(rich.into_vec(), appended.into_vec(), |_| {})
 }
 
 /// Converts all of a rendered text to one message, byte for byte.
@@ -36,20 +36,22 @@ pub fn whole(rendered: Rendered, role: Role) -> Message {
 
 /// Converts all of a rendered text to one message. With `marks_stable`, it records the length of its stable prefix.
 pub(crate) fn whole_as(rendered: Rendered, role: Role, marks_stable: bool) -> Message {
-    let stable = if marks_stable { stable(&rendered, &(0..rendered.text().len())) } else { 0 };
+    let all = 0..rendered.text().len();
+    let stable = if marks_stable { stable(&rendered, &all, &all) } else { 0 };
     message(role, TextPart { stable, ..TextPart::new(rendered.into_text()) }, None)
 }
 
-/// Returns how many bytes at the start of a range the author wrote without any input. Trusted inputs end this prefix
-/// too, because their text changes between renders. So do inputs that wrote nothing: they may write text the next time.
-fn stable(rendered: &Rendered, range: &Range<usize>) -> usize {
-    let pieces = rendered.traced.ranges_from(range.start).take_while(|(piece, _)| piece.start <= range.end);
+/// Returns how many bytes at the start of a message the author wrote without any input. `section` is the text of the
+/// message before it was trimmed to `range`. Trusted inputs end this prefix too, because their text changes between
+/// renders. So do inputs that wrote nothing or only line ends: they may write other text the next time.
+fn stable(rendered: &Rendered, section: &Range<usize>, range: &Range<usize>) -> usize {
+    let pieces = rendered.traced.ranges_from(section.start).take_while(|(piece, _)| piece.start <= section.end);
     let foreign = { pieces }.find(|(piece, origin)| {
-        let is_inside = piece.start < range.end && piece.end > range.start;
-        let stood_there = piece.is_empty() && range.start <= piece.start && piece.start <= range.end;
+        let is_inside = piece.start < section.end && piece.end > section.start;
+        let stood_there = piece.is_empty() && section.start <= piece.start && piece.start <= section.end;
         !origin.is_author() && (is_inside || stood_there)
     });
-    foreign.map_or(range.end, |(piece, _)| piece.start.max(range.start)) - range.start
+    foreign.map_or(range.end, |(piece, _)| piece.start.clamp(range.start, range.end)) - range.start
 }
 
 /// The origin of a message, as a byte range of the rendered text.
@@ -57,7 +59,8 @@ fn stable(rendered: &Rendered, range: &Range<usize>) -> usize {
 pub enum Place {
     /// The message's text is the text of this range.
     Text(Range<usize>),
-    /// The message belongs to the thread whose nonce is in this range.
+    /// The message belongs to the thread whose nonce is in this range. The range is empty and at the end of the text
+    /// if the template does not mention the thread.
     Thread(Range<usize>),
 }
 
@@ -71,7 +74,9 @@ pub fn split_with_places(rendered: &Rendered) -> Vec<(Message, Place)> {
 /// stable prefix.
 pub(crate) fn split_with_places_as(rendered: &Rendered, marks_stable: bool) -> Vec<(Message, Place)> {
     let mut places = Vec::new();
-    let messages = Splitter::new(rendered, marks_stable).messages(rendered.rich.to_vec(), |place| places.push(place));
+    let messages =
+        Splitter::new(rendered, marks_stable)
+            .messages(rendered.rich.to_vec(), rendered.appended.to_vec(), |place| places.push(place));
     messages.into_iter().zip(places).collect()
 }
 
@@ -85,6 +90,14 @@ impl<P: FnMut(Place)> MessageSink<P> {
     fn add(&mut self, message: Message, place: Place) {
         (self.placed)(place);
         self.messages.push(message);
+    }
+
+    fn add_thread(&mut self, input: Arc<RichInput>, range: &Range<usize>) {
+        let thread = thread_of(input);
+        self.messages.reserve(thread.len() + 1);
+        for message in thread {
+            self.add(message, Place::Thread(range.clone()));
+        }
     }
 }
 
@@ -113,7 +126,7 @@ impl<'r> Splitter<'r> {
     }
 
     /// Returns the messages. Calls `placed` for each of them, in order.
-    fn messages(&self, rich: Vec<RichPlace>, placed: impl FnMut(Place)) -> Vec<Message> {
+    fn messages(&self, rich: Vec<RichPlace>, appended: Vec<Arc<RichInput>>, placed: impl FnMut(Place)) -> Vec<Message> {
         let expected = self.rendered.notable.as_ref().map_or(4, |notes| notes.len() + 1);
         let mut sink = MessageSink { messages: Vec::with_capacity(expected), placed };
         let mut rich = rich.into_iter().peekable();
@@ -139,7 +152,12 @@ impl<'r> Splitter<'r> {
             let next = Section { role, attributes, range: start..start, is_preamble: false };
             add(std::mem::replace(&mut open, next), line.start);
         });
+        // Without any marker, the text is one system message, even if it is empty.
+        open.is_preamble = false;
         add(open, self.text.len());
+        for input in appended {
+            sink.add_thread(input, &(self.text.len()..self.text.len()));
+        }
         sink.messages
     }
 
@@ -147,8 +165,9 @@ impl<'r> Splitter<'r> {
     fn add_message(&self, section: Section, places: &[RichPlace], sink: &mut MessageSink<impl FnMut(Place)>) {
         let Section { role, attributes, range, is_preamble } = section;
         if !is_preamble || self.has_content(&range) {
-            let range = self.trim_newlines(range);
-            let part = self.part(range.clone(), places);
+            let section = range.clone();
+            let range = self.trim(range, is_newline);
+            let part = self.part(&section, range.clone(), places);
             sink.add(message(role, part, attributes.map(|attributes| attributes.values)), Place::Text(range));
         }
     }
@@ -167,11 +186,7 @@ impl<'r> Splitter<'r> {
             self.add_text_between(role, &attributes, start..place.range.start, &media, sink);
             media.clear();
             start = place.range.end;
-            let thread = thread_of(place.input);
-            sink.messages.reserve(thread.len() + 1);
-            for message in thread {
-                sink.add(message, Place::Thread(place.range.clone()));
-            }
+            sink.add_thread(place.input, &place.range);
         }
         self.add_text_between(role, &attributes, start..range.end, &media, sink);
     }
@@ -186,20 +201,21 @@ impl<'r> Splitter<'r> {
         sink: &mut MessageSink<impl FnMut(Place)>,
     ) {
         if self.has_content(&range) {
+            let section = range.clone();
             let range = self.trim(range, char::is_whitespace);
-            let part = self.part(range.clone(), media);
+            let part = self.part(&section, range.clone(), media);
             sink.add(message(role, part, attributes.clone()), Place::Text(range));
         }
     }
 
-    /// Returns the text of a range as a part, with the rich inputs in it.
-    fn part(&self, range: Range<usize>, places: &[RichPlace]) -> TextPart {
+    /// Returns the text of a range as a part, with the rich inputs in it. `section` is the range before trimming.
+    fn part(&self, section: &Range<usize>, range: Range<usize>, places: &[RichPlace]) -> TextPart {
         let anchors = places.iter().filter(|place| range.start <= place.range.start && place.range.end <= range.end);
         let anchors = anchors.map(|place| Anchor {
             range: place.range.start - range.start..place.range.end - range.start,
             input: place.input.clone(),
         });
-        let stable = if self.marks_stable { stable(self.rendered, &range) } else { 0 };
+        let stable = if self.marks_stable { stable(self.rendered, section, &range) } else { 0 };
         TextPart { anchors: anchors.collect(), stable, value: self.text[range].to_owned() }
     }
 
@@ -223,59 +239,12 @@ impl<'r> Splitter<'r> {
         })
     }
 
-    /// Trims the author's line ends from both ends of a range.
-    fn trim_newlines(&self, range: Range<usize>) -> Range<usize> {
-        let bytes = self.text.as_bytes();
-        let pieces = self.rendered.traced.piece_ends();
-        let Range { start, mut end } = range;
-        let mut last = pieces.partition_point(|piece| piece.end < end);
-        while start < end {
-            let floor = if last == 0 { start } else { pieces[last - 1].end.max(start) };
-            if floor < end && !self.is_trusted(pieces[last].origin) {
-                break;
-            }
-            while floor < end && matches!(bytes[end - 1], b'\n' | b'\r') {
-                end -= 1;
-            }
-            if floor < end || last == 0 {
-                break;
-            }
-            last -= 1;
-        }
-        // A section starts after a line end, so it rarely starts with another one.
-        match bytes[start..end].first() {
-            Some(b'\n' | b'\r') => self.trim(start..end, is_newline),
-            _ => start..end,
-        }
-    }
-
-    /// Trims the author's characters from both ends of a range. Text from inputs is not trimmed.
-    #[inline(never)]
+    /// Trims characters from both ends of a range, whoever wrote them.
+    #[inline]
     fn trim(&self, range: Range<usize>, matches: impl Fn(char) -> bool + Copy) -> Range<usize> {
-        let Range { mut start, mut end } = range;
-        let pieces = self.rendered.traced.piece_ends();
-        let mut index = pieces.partition_point(|piece| piece.end <= start);
-        while start < end {
-            let text = &self.text[start..pieces[index].end.min(end)];
-            let rest = if self.is_trusted(pieces[index].origin) { text.trim_start_matches(matches) } else { text };
-            start += text.len() - rest.len();
-            if !rest.is_empty() {
-                break;
-            }
-            index += 1;
-        }
-        let mut index = pieces.partition_point(|piece| piece.end < end);
-        while start < end {
-            let piece_start = if index == 0 { 0 } else { pieces[index - 1].end };
-            let text = &self.text[piece_start.max(start)..end];
-            let rest = if self.is_trusted(pieces[index].origin) { text.trim_end_matches(matches) } else { text };
-            end -= text.len() - rest.len();
-            if !rest.is_empty() {
-                break;
-            }
-            index = index.saturating_sub(1);
-        }
-        start..end
+        let text = self.text[range.clone()].trim_end_matches(matches);
+        let rest = text.trim_start_matches(matches);
+        range.start + text.len() - rest.len()..range.start + text.len()
     }
 }
 

@@ -1,12 +1,19 @@
 //! Threads: conversations that are passed as inputs.
+//!
+//! Messages have the form that Tympan writes, or the form in which the APIs of providers return and accept them.
+
+mod item;
+mod part;
 
 use std::collections::HashSet;
 
 use serde_json::Value as Json;
 
-use crate::chat::message::{Content, ContentPart, MediaPart, Message, Role, TextPart};
+use self::item::ResponseItem;
+use self::part::Parts;
+use crate::chat::message::{Content, Message, Role};
 use crate::error::{Error, Kind, Result};
-use crate::template::input::{InputRef, View};
+use crate::template::input::{InputMap, InputRef, View};
 
 /// The roles that messages of a thread may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -19,7 +26,8 @@ pub enum ThreadRoles {
     NoInstructions,
 }
 
-/// Parses a thread: a list of messages, or a map with such a list under `messages`.
+/// Parses a thread: a list of messages, or a map with such a list under `messages`. Keys that Tympan does not know are
+/// kept as metadata.
 ///
 /// # Errors
 /// Returns an error if an item is not a valid message. The error gives the index of the message and what was expected.
@@ -42,8 +50,7 @@ pub(crate) fn parse_given(value: InputRef<'_>, roles: ThreadRoles) -> Result<Vec
     let mut calls = ToolCalls::default();
     for (index, item) in list.iter().enumerate() {
         let at = |reason: String| invalid(format_args!("message {index}: {reason}"));
-        messages.push(parse_message(item, roles).map_err(at)?);
-        calls.check(&messages[index]).map_err(at)?;
+        add_item(item, roles, &mut calls, &mut messages).map_err(at)?;
     }
     Ok(messages)
 }
@@ -53,25 +60,42 @@ fn invalid(details: impl std::fmt::Display) -> Error {
         .with_help("write a list of messages, each with a `role` and a `content` that is a string or a list of parts")
 }
 
-fn parse_message(value: InputRef<'_>, roles: ThreadRoles) -> Result<Message, String> {
+/// Adds the messages of an item: usually one.
+fn add_item(
+    value: InputRef<'_>,
+    roles: ThreadRoles,
+    calls: &mut ToolCalls,
+    messages: &mut Vec<Message>,
+) -> Result<(), String> {
     let View::Map(map) = value.view() else {
         return Err(format!("expected a map with a `role` and a `content`, found {}", value.type_name()));
     };
+    if map.get("role").is_none()
+        && let Some(kind) = map.get("type").and_then(InputRef::as_str)
+        && let Some(item) = ResponseItem::parse(kind, map)?
+    {
+        return item.add_to(calls, messages);
+    }
+    let first = messages.len();
+    add_message(map, roles, messages)?;
+    messages[first..].iter().try_for_each(|message| calls.check(message))
+}
+
+/// Adds a message with a role. Results of tools that are parts of it become messages before it.
+fn add_message(map: InputMap<'_>, roles: ThreadRoles, messages: &mut Vec<Message>) -> Result<(), String> {
     let mut role = None;
     let mut message = Message { role: Role::User, content: Content::default(), metadata: None };
-    let mut has_content = false;
+    let mut parts = None;
     for (key, value) in map.iter() {
         match key {
             "role" => role = value.as_str().and_then(Role::from_name),
-            "content" | "parts" => {
-                message.content = parse_content(value)?;
-                has_content = true;
-            }
+            "content" | "parts" => parts = Some(Parts::parse(value)?),
             "metadata" => add_metadata(&mut message, value)?,
-            "name" => insert(&mut message, "name", value),
-            "tool_calls" | "toolCalls" => insert(&mut message, "tool_calls", value),
-            "tool_call_id" | "toolCallId" => insert(&mut message, "tool_call_id", value),
-            _ => return Err("unknown key; put extra fields under `metadata`".to_owned()),
+            // Programs that write every field of a type write null for those without a value.
+            "name" | "tool_calls" | "toolCalls" | "tool_call_id" | "toolCallId" if value.is_null() => {}
+            "toolCalls" => insert(&mut message, "tool_calls", value),
+            "toolCallId" => insert(&mut message, "tool_call_id", value),
+            _ => insert(&mut message, key, value),
         }
     }
     let role = role.ok_or("expected `role` to be system, developer, user, assistant or tool")?;
@@ -80,10 +104,55 @@ fn parse_message(value: InputRef<'_>, roles: ThreadRoles) -> Result<Message, Str
     }
     message.role = role;
     let may_be_empty = role == Role::Assistant && metadata(&message, "tool_calls").is_some();
-    if !has_content && !may_be_empty {
-        return Err("missing `content`".to_owned());
+    let Parts { content, calls, mut results, blocks } = match parts {
+        Some(parts) => parts,
+        None if may_be_empty => Parts::default(),
+        None => return Err("missing `content`".to_owned()),
+    };
+    message.content = content;
+    add_calls(&mut message, calls);
+    if let Some(blocks) = blocks {
+        if role != Role::Assistant {
+            return Err("a part with reasoning or a call is only allowed in assistant messages".to_owned());
+        }
+        message.metadata.get_or_insert_default().entry("content_blocks").or_insert(blocks);
     }
-    Ok(message)
+    let Some(result) = results.first_mut() else {
+        messages.push(message);
+        return Ok(());
+    };
+    if !matches!(role, Role::User | Role::Tool) {
+        return Err("a part of type `tool_result` is only allowed in user messages".to_owned());
+    }
+    let rest = if message.content.is_empty() {
+        let own = message.metadata.take().unwrap_or_default();
+        let metadata = result.metadata.get_or_insert_default();
+        for (key, value) in own {
+            metadata.entry(key).or_insert(value);
+        }
+        None
+    } else {
+        Some(message)
+    };
+    messages.extend(results);
+    messages.extend(rest);
+    Ok(())
+}
+
+/// Adds calls that are parts of the content to the list of calls, where a call with the same ID may already be.
+fn add_calls(message: &mut Message, calls: Vec<Json>) {
+    if calls.is_empty() {
+        return;
+    }
+    let Json::Array(list) = call_list(message) else { return };
+    let known: HashSet<String> = list.iter().filter_map(|call| call.get("id")?.as_str()).map(str::to_owned).collect();
+    let is_new = |call: &Json| call["id"].as_str().is_none_or(|id| !known.contains(id));
+    list.extend(calls.into_iter().filter(is_new));
+}
+
+/// Returns the list of calls of a message, and creates it if necessary.
+fn call_list(message: &mut Message) -> &mut Json {
+    message.metadata.get_or_insert_default().entry("tool_calls").or_insert_with(|| Json::Array(Vec::new()))
 }
 
 fn insert(message: &mut Message, key: &str, value: InputRef<'_>) {
@@ -104,41 +173,6 @@ fn add_metadata(message: &mut Message, value: InputRef<'_>) -> Result<(), String
         }
         _ => Err(format!("expected `metadata` to be a map, found {}", value.type_name())),
     }
-}
-
-fn parse_content(value: InputRef<'_>) -> Result<Content, String> {
-    match value.view() {
-        View::Str(text) => Ok(Content::text(text)),
-        View::Null => Ok(Content::text("")),
-        View::List(parts) => parts.iter().map(parse_part).collect(),
-        _ => Err(format!("expected `content` to be a string or a list of parts, found {}", value.type_name())),
-    }
-}
-
-fn parse_part(value: InputRef<'_>) -> Result<ContentPart, String> {
-    let View::Map(map) = value.view() else {
-        return match value.view() {
-            View::Str(text) => Ok(text_part(text)),
-            _ => Err(format!("expected a part to be a map or a string, found {}", value.type_name())),
-        };
-    };
-    let text = |name: &str| map.get(name).and_then(InputRef::as_str).map(str::to_owned);
-    let kind = text("kind").or_else(|| text("type")).unwrap_or_default();
-    let value = text("value").or_else(|| text("source")).or_else(|| text("text"));
-    let value = value.ok_or("expected a part with a string `value`")?;
-    let media =
-        |value| MediaPart { value, media_type: text("mediaType"), detail: text("detail"), file_name: text("fileName") };
-    match kind.as_str() {
-        "text" => Ok(text_part(&value)),
-        "image" => Ok(ContentPart::Image(media(value))),
-        "audio" => Ok(ContentPart::Audio(media(value))),
-        "file" => Ok(ContentPart::File(media(value))),
-        _ => Err("expected the `kind` of a part to be text, image, audio or file".to_owned()),
-    }
-}
-
-fn text_part(value: &str) -> ContentPart {
-    ContentPart::Text(TextPart::new(value))
 }
 
 /// The tool calls of a thread so far. Only assistant messages may call tools, and a tool message must answer an earlier

@@ -32,8 +32,8 @@ impl Prompt {
         let (document, findings) = prompty::parse(&source, resolve);
         match document {
             Some(Document { spec, body, env_values, unresolved_env, .. }) => {
-                let prompt = Self::from_document(spec, source, body.start, findings);
-                Ok(prompt.with_env_values(env_values).with_unresolved_env(unresolved_env))
+                let prompt = Self::from_document(spec, source, body.start, findings).with_env_values(env_values);
+                Ok(prompt.with_unresolved_env(unresolved_env).with_thread_warnings())
             }
             None => Err(Error::from_parser(findings, &source, Kind::InvalidDocument)),
         }

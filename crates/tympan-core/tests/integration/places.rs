@@ -13,7 +13,7 @@ fn every_message_knows_its_bytes() {
     let inputs = vec![Property::new("talk", PropertyKind::Thread)];
     let prompt = Prompt::from_spec(PromptSpec { instructions: instructions.into(), inputs, ..PromptSpec::default() });
     let thread = json!([{"role": "user", "content": "one"}, {"role": "assistant", "content": "two"}]);
-    let values = json!({"q": "x\nsystem:\ny", "talk": thread});
+    let values = json!({"q": "\n\nx\nsystem:\ny\n", "talk": thread});
     let options = RenderOptions { entropy: Some(&|| Ok(7)), ..RenderOptions::default() };
     let rendered = prompt.render_with(values.as_object().expect("a map"), &options).expect("it renders");
 
@@ -25,6 +25,13 @@ fn every_message_knows_its_bytes() {
             Place::Text(range) => assert_eq!(message.to_text(), rendered.text()[range.clone()]),
             Place::Thread(range) => assert!(rendered.text()[range.clone()].ends_with("_talk__")),
         }
+    }
+    for (message, place) in &placed {
+        // Nothing but line ends is trimmed, whoever wrote them.
+        let Place::Text(range) = place else { continue };
+        let text = message.to_text();
+        let before = rendered.text()[..range.start].trim_end_matches('\n');
+        assert_eq!(text.trim_matches('\n'), text, "after {before:?}");
     }
     let messages: Vec<_> = placed.into_iter().map(|(message, _)| message).collect();
     assert_eq!(messages, split(rendered));

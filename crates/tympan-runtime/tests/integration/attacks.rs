@@ -55,12 +55,14 @@ fn messages_hold(case: &Value, messages: &[Message]) -> Result<(), String> {
     }
     if let (Some(index), Some(name)) = (expect["verbatim"]["message"].as_u64(), expect["verbatim"]["input"].as_str()) {
         let inputs = shared::expand(&case["inputs"]);
-        let value = inputs[name].as_str().unwrap_or_default();
+        // Blank lines at the ends of a message are trimmed, whoever wrote them.
+        let value = inputs[name].as_str().unwrap_or_default().trim_matches(['\n', '\r']);
         if !messages[usize::try_from(index).unwrap_or(0)].to_text().contains(value) {
             return Err("the input's bytes are not in the message".to_owned());
         }
     }
     for part in expect["contains"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        let part = part.trim_matches(['\n', '\r']);
         if !messages.iter().any(|message| message.to_text().contains(part)) {
             return Err(format!("no message contains {part:?}"));
         }

@@ -46,7 +46,7 @@ impl<'a> Request<'a> {
                 continue;
             }
             let blocks = match content_blocks(message) {
-                Some(blocks) => Content::Json(blocks),
+                Some(blocks) => Content::Json(blocks.iter().filter(|block| !is_blank_text(block)).collect()),
                 None => Content::Blocks(blocks(parts, message.role, cut, ask)?),
             };
             add_message(message, blocks, &mut messages);
@@ -66,11 +66,13 @@ fn add_system<'a>(parts: Parts<'a>, cut: Option<usize>, ask: &Ask<'_>, system: &
     Ok(())
 }
 
-/// Adds a message. Consecutive tool results are merged into one user message, because the API requires the results of
-/// all calls together.
+/// Adds a message, unless it is empty: the API refuses empty messages. Consecutive tool results are merged into one user message, because the API
+/// requires the results of all calls together.
 fn add_message<'a>(message: &'a crate::chat::message::Message, content: Content<'a>, messages: &mut Vec<Message<'a>>) {
     if let Some(tool_use_id) = answered(message) {
-        let result = Block::ToolResult { tool_use_id, content };
+        let is_error =
+            message.metadata.as_ref().and_then(|metadata| metadata.get("is_error")) == Some(&Json::Bool(true));
+        let result = Block::ToolResult { tool_use_id, content, is_error };
         if let Some(Message { content: Content::Blocks(blocks), is_results: true, .. }) = messages.last_mut() {
             blocks.push(result);
         } else {
@@ -82,19 +84,16 @@ fn add_message<'a>(message: &'a crate::chat::message::Message, content: Content<
     let content = match content {
         Content::Json(blocks) => Content::Json(blocks),
         Content::Blocks(mut blocks) => {
-            let mut calls = calls(message).peekable();
-            if calls.peek().is_some() {
-                // A message that only calls tools has empty text, which the API rejects.
-                blocks.retain(|block| !matches!(block, Block::Text { text: "", .. }));
-            }
-            blocks.extend(calls.map(|call| {
+            blocks.extend(calls(message).map(|call| {
                 let input = arguments(call.arguments);
                 Block::ToolUse { id: call.id, name: call.name, input }
             }));
             Content::Blocks(blocks)
         }
     };
-    messages.push(Message { role, content, is_results: false });
+    if !content.is_empty() {
+        messages.push(Message { role, content, is_results: false });
+    }
 }
 
 /// Parses the arguments of a call into the map that the API requires. Text that is not a map is wrapped in one.
@@ -105,9 +104,19 @@ fn arguments(text: &str) -> Json {
 
 /// Returns the blocks that the model itself sent, such as signed reasoning, which the API requires back unchanged. They
 /// are always a list, which the attributes of a role marker cannot contain.
-fn content_blocks(message: &crate::chat::message::Message) -> Option<&Json> {
+fn content_blocks(message: &crate::chat::message::Message) -> Option<&Vec<Json>> {
     let blocks = message.metadata.as_ref()?.get("content_blocks")?;
-    (message.role == Role::Assistant && blocks.is_array()).then_some(blocks)
+    blocks.as_array().filter(|_| message.role == Role::Assistant)
+}
+
+/// Returns whether a text has nothing but white space. The API refuses such a block.
+fn is_blank(text: &str) -> bool {
+    text.trim_start().is_empty()
+}
+
+fn is_blank_text(block: &Json) -> bool {
+    let text = block.get("text").and_then(Json::as_str);
+    block.get("type").and_then(Json::as_str) == Some("text") && text.is_some_and(is_blank)
 }
 
 impl Serialize for Request<'_> {
@@ -169,8 +178,17 @@ struct Message<'a> {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Content<'a> {
-    Json(&'a Json),
+    Json(Vec<&'a Json>),
     Blocks(Vec<Block<'a>>),
+}
+
+impl Content<'_> {
+    fn is_empty(&self) -> bool {
+        match self {
+            Self::Json(blocks) => blocks.is_empty(),
+            Self::Blocks(blocks) => blocks.is_empty(),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -196,7 +214,10 @@ enum Block<'a> {
     },
     ToolResult {
         tool_use_id: &'a str,
+        #[serde(skip_serializing_if = "Content::is_empty")]
         content: Content<'a>,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        is_error: bool,
     },
 }
 
@@ -228,13 +249,14 @@ fn blocks<'a>(parts: Parts<'a>, role: Role, cut: Option<usize>, ask: &Ask<'_>) -
     Ok(blocks)
 }
 
-/// Adds a text. If the prefix to cache ends within it, adds two blocks.
+/// Adds a text, unless it is blank. If the prefix to cache ends within it, adds two blocks.
 fn push_text<'a>(text: &'a str, cut: Option<usize>, blocks: &mut Vec<Block<'a>>) {
-    let (stable, rest) = cut.and_then(|cut| text.split_at_checked(cut)).unwrap_or(("", text));
+    let cut = cut.and_then(|cut| text.split_at_checked(cut)).filter(|(stable, _)| !is_blank(stable));
+    let (stable, rest) = cut.unwrap_or(("", text));
     if !stable.is_empty() {
         blocks.push(Block::Text { text: stable, cache_control: Some(CacheControl::EPHEMERAL) });
     }
-    if stable.is_empty() || !rest.is_empty() {
+    if !is_blank(rest) {
         blocks.push(Block::Text { text: rest, cache_control: None });
     }
 }

@@ -29,10 +29,17 @@ pub(super) struct Request<'a> {
 
 impl<'a> Request<'a> {
     pub(super) fn new(ask: &'a Ask<'a>) -> Result<Self> {
+        let keeps_empty = ask.target.provider.quirks.empty_messages;
         let messages = split_messages(ask.messages)?;
-        let messages = messages.into_iter().map(|parts| Message::new(parts, ask)).collect::<Result<_>>()?;
+        let messages = messages.into_iter().filter(|parts| keeps_empty || !is_empty(parts));
+        let messages = messages.map(|parts| Message::new(parts, ask)).collect::<Result<_>>()?;
         Ok(Self { ask, messages })
     }
+}
+
+/// Returns whether a message has neither content nor a call, and is not the result of one.
+pub(super) fn is_empty(parts: &MessageParts<'_>) -> bool {
+    parts.parts.is_empty() && call_list(parts.message).is_none() && answered(parts.message).is_none()
 }
 
 impl Serialize for Request<'_> {
@@ -73,6 +80,16 @@ struct Message<'a> {
     tool_calls: Option<&'a Json>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_call_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refusal: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    audio: Option<AudioId<'a>>,
+}
+
+/// Audio that the API has sent before.
+#[derive(Serialize)]
+struct AudioId<'a> {
+    id: &'a str,
 }
 
 impl<'a> Message<'a> {
@@ -91,8 +108,14 @@ impl<'a> Message<'a> {
                 Content::Blocks(parts.into_iter().map(|part| Block::new(part, role, ask)).collect::<Result<_>>()?)
             }
         };
-        let name = message.metadata.as_ref().and_then(|metadata| metadata.get("name")?.as_str());
-        Ok(Self { role: role.as_str(), content, name, tool_calls, tool_call_id: answered(message) })
+        let metadata = |key| message.metadata.as_ref().and_then(|metadata| metadata.get(key));
+        let name = metadata("name").and_then(Json::as_str);
+        let is_own_answer = role == Role::Assistant && ask.target.provider.quirks.answer_fields;
+        let refusal = metadata("refusal").and_then(Json::as_str).filter(|_| is_own_answer);
+        let audio = metadata("audio").and_then(|audio| audio.get("id")?.as_str()).filter(|_| is_own_answer);
+        let audio = audio.map(|id| AudioId { id });
+        let tool_call_id = answered(message);
+        Ok(Self { role: role.as_str(), content, name, tool_calls, tool_call_id, refusal, audio })
     }
 }
 

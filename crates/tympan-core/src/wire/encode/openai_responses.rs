@@ -8,7 +8,7 @@ use super::Ask;
 use super::body::Entries;
 use super::functions::{Function, Parameters, listed};
 use super::media::{Media, Source};
-use super::openai_chat::{DEFAULT_FILE_NAME, InputAudio, OUTPUT_NAME};
+use super::openai_chat::{DEFAULT_FILE_NAME, InputAudio, OUTPUT_NAME, is_empty};
 use super::parts::{MessageParts, Part, Parts, or_placeholder, split_messages};
 use super::schema::{ResponseSchema, ResponseSchemaKind};
 use super::tool_calls::{answered, calls};
@@ -34,7 +34,7 @@ impl<'a> Request<'a> {
         // Leading system and developer messages become instructions. Later ones keep their position in the
         // conversation.
         while let Some(MessageParts { parts: Parts::Text(text), .. }) = messages.next_if(is_instruction) {
-            instructions.push(text);
+            instructions.extend(Some(text).filter(|text| !text.is_empty()));
         }
         let instructions = match instructions.as_slice() {
             [] => None,
@@ -42,7 +42,8 @@ impl<'a> Request<'a> {
             several => Some(Cow::Owned(several.join("\n\n"))),
         };
         let mut input = Vec::with_capacity(messages.len());
-        for message in messages {
+        let keeps_empty = ask.target.provider.quirks.empty_messages;
+        for message in messages.filter(|message| keeps_empty || !is_empty(message)) {
             add_items(message, ask, &mut input)?;
         }
         Ok(Self { ask, instructions, input })
@@ -121,7 +122,7 @@ fn add_items<'a>(message: MessageParts<'a>, ask: &Ask<'_>, items: &mut Vec<Item<
         Role::Developer if !ask.target.provider.quirks.developer => Role::System,
         role => role,
     };
-    let is_empty = matches!(&parts, Parts::Text("")) || matches!(&parts, Parts::Many(parts) if parts.is_empty());
+    let is_empty = parts.is_empty();
     let content = content(parts, role, ask)?;
     if let Some(call_id) = answered(message) {
         items.push(Item::Output { r#type: "function_call_output", call_id, output: content });

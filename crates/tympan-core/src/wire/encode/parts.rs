@@ -75,10 +75,13 @@ pub(super) fn or_placeholder<B>(
     }
 }
 
-/// Splits a text at its rich inputs. Whitespace between them is dropped.
+/// Splits a text at its rich inputs. Whitespace between them is dropped, and so is an empty text: several providers
+/// refuse an empty block.
 fn split<'a>(part: &'a TextPart, parts: &mut Vec<Part<'a>>) -> Result<()> {
     if part.anchors.is_empty() {
-        parts.push(Part::Text(&part.value));
+        if !part.value.is_empty() {
+            parts.push(Part::Text(&part.value));
+        }
         return Ok(());
     }
     let mut start = 0;
@@ -102,6 +105,14 @@ impl<'a> Parts<'a> {
         match self {
             Self::Text(text) => vec![text],
             Self::Many(parts) => parts.iter().filter_map(Part::as_text).collect(),
+        }
+    }
+
+    /// Returns whether there is no content at all.
+    pub(super) fn is_empty(&self) -> bool {
+        match self {
+            Self::Text(text) => text.is_empty(),
+            Self::Many(parts) => parts.is_empty(),
         }
     }
 
