@@ -46,6 +46,13 @@ pub(crate) struct PromptArgs {
     #[arg(long)]
     pub(crate) lenient: bool,
 
+    /// Fail if an optional input that the template uses has no value
+    ///
+    /// Without this option, such an input renders as nothing. In a directive, the reference `{input:name}` stays in the
+    /// text.
+    #[arg(long)]
+    pub(crate) strict_inputs: bool,
+
     #[command(flatten)]
     pub(crate) env: EnvArgs,
 }

@@ -111,7 +111,8 @@ pub(super) fn render_with(
 
 /// Returns the runtime options for a command line.
 pub(super) fn options(args: &PromptArgs) -> RuntimeOptions {
-    args.env.over(options_of(args.strict, args.lenient, args.guard))
+    let options = options_of(args.strict, args.lenient, args.guard);
+    args.env.over(RuntimeOptions { strict_inputs: args.strict_inputs, ..options })
 }
 
 /// Returns the runtime options for these rendering flags.
@@ -158,6 +159,7 @@ fn to_json(rendered: &Rendered) -> Json {
         "segments": segments.collect::<Json>(),
         "name": rendered.name(),
         "variant": rendered.variant(),
+        "is_default": rendered.is_default(),
         "template_hash": rendered.template_hash(),
         "render_hash": rendered.render_hash(),
         "guard": rendered.guard().map(|guard| json!({ "advisory": guard.advisory })),

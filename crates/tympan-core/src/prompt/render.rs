@@ -44,6 +44,9 @@ pub struct RenderOptions<'a> {
     /// The guard that wraps text from untrusted inputs in `<untrusted>…</untrusted>`. `None` leaves the text
     /// unchanged.
     pub guard: Option<&'a Guard>,
+    /// Whether an optional input without a value is an error if the template uses it. In a directive, only references
+    /// without a fallback count.
+    pub strict_inputs: bool,
 }
 
 impl std::fmt::Debug for RenderOptions<'_> {
@@ -55,6 +58,7 @@ impl std::fmt::Debug for RenderOptions<'_> {
             .field("limits", &self.limits)
             .field("thread_roles", &self.thread_roles)
             .field("guard", &self.guard)
+            .field("strict_inputs", &self.strict_inputs)
             .finish_non_exhaustive()
     }
 }
@@ -148,6 +152,9 @@ impl Prompt {
         } else {
             let value = |name: &str| inputs.get(name).map_or(InputValue::Missing, InputValue::Present);
             values.extend(undeclared.map(|(name, _)| value(name)));
+        }
+        if options.strict_inputs {
+            self.check_all_given(arm, compiled, &values)?;
         }
         rich = if compiled.has_rich { self.rich_inputs(compiled, &values, options)? } else { Vec::new() };
         for (index, input) in &rich {
@@ -271,6 +278,23 @@ impl Prompt {
         match input.required {
             Some(true) if inputs.get(&input.name).is_none() => Err(self.in_input(missing(input), input)),
             _ => Ok(()),
+        }
+    }
+
+    /// Rejects a declared input that the template uses and that has no value.
+    #[cold]
+    fn check_all_given(&self, arm: usize, compiled: &Compiled, values: &[InputValue<'_>]) -> Result<()> {
+        let is_missing =
+            |index: usize| !matches!(values.get(index), Some(InputValue::Present(_) | InputValue::Rich(_)));
+        if self.is_directive() {
+            let index_of = |name: &str| compiled.template.inputs().position(|(input, _)| input == name);
+            let given = directive::check_all_given(&self.spec, |name| !index_of(name).is_none_or(is_missing));
+            return given.map_err(|error| self.locate(arm, error));
+        }
+        let mut inputs = self.spec.inputs.iter().enumerate();
+        match inputs.find(|(index, _)| is_missing(*index) && compiled.template.mentions(*index)) {
+            Some((_, input)) => Err(self.in_input(missing(input), input)),
+            None => Ok(()),
         }
     }
 

@@ -37,14 +37,16 @@ use crate::trace::TraceOptions;
 use crate::turn::journal::Journal;
 use crate::turn::{Compact, TurnSettings};
 
-/// What a host decides for all prompts: `strict`, `lenient`, `guard`, `limits`, `thread_roles`, `load`, `http`,
+/// What a host decides for all prompts: `strict`, `lenient`, `strict_inputs`, `guard`, `limits`, `thread_roles`, `load`, `http`,
 /// `cassette`, `trace`, `tool_addresses`, `allow_endpoints`. Times are in seconds.
 ///
 /// # Errors
 /// An option is not known, or has a value that it cannot have.
 pub fn runtime_options(options: Json) -> Result<RuntimeOptions> {
     let data: RuntimeData = read(options)?;
-    let RuntimeData { strict, lenient, guard, limits, thread_roles, load, http, cassette, trace, .. } = data;
+    let RuntimeData {
+        strict, lenient, strict_inputs, guard, limits, thread_roles, load, http, cassette, trace, ..
+    } = data;
     let RuntimeData { tool_addresses, allow_endpoints, .. } = data;
     for endpoint in &allow_endpoints {
         let invalid = |error: Error| format!("options: allow_endpoints: {}", error.message());
@@ -55,6 +57,7 @@ pub fn runtime_options(options: Json) -> Result<RuntimeOptions> {
         thread_roles: thread_roles.map_or_else(ThreadRoles::default, Into::into),
         lenient,
         strict,
+        strict_inputs,
         guard: guard.map(GuardData::into_guard).transpose()?.flatten(),
         load: load.into_options(),
         http: http.into_options()?,
@@ -78,13 +81,14 @@ pub fn run_options(options: Json) -> Result<RunOptions> {
     Ok(RunOptions { provider, model, api_type, base_url, api_key, functions: Vec::new() })
 }
 
-/// How one render goes, where its caller has a say: `variant`, `guard`, `strict`, `lenient`.
+/// How one render goes, where its caller has a say: `variant`, `guard`, `strict`, `lenient`, `strict_inputs`.
 ///
 /// # Errors
 /// As [`runtime_options`].
 pub fn render_settings(options: Json) -> Result<RenderSettings> {
-    let RenderData { variant, guard, strict, lenient } = read(options)?;
-    Ok(RenderSettings { variant, guard: guard.map(GuardData::into_guard).transpose()?, strict, lenient })
+    let RenderData { variant, guard, strict, lenient, strict_inputs } = read(options)?;
+    let guard = guard.map(GuardData::into_guard).transpose()?;
+    Ok(RenderSettings { variant, guard, strict, lenient, strict_inputs })
 }
 
 /// What the caller of a render has a say in.
@@ -95,6 +99,7 @@ pub struct RenderSettings {
     guard: Option<Option<Guard>>,
     strict: Option<bool>,
     lenient: Option<bool>,
+    strict_inputs: Option<bool>,
 }
 
 impl RenderSettings {
@@ -105,6 +110,7 @@ impl RenderSettings {
             guard: self.guard.as_ref().map_or(options.guard, Option::as_ref),
             strict: self.strict.or(options.strict),
             lenient: self.lenient.or(options.lenient),
+            strict_inputs: self.strict_inputs.unwrap_or(options.strict_inputs),
             ..options
         }
     }
@@ -171,6 +177,7 @@ fn set<T>(field: &mut T, value: Option<T>) {
 struct RuntimeData {
     strict: Option<bool>,
     lenient: Option<bool>,
+    strict_inputs: bool,
     guard: Option<GuardData>,
     limits: LimitsData,
     thread_roles: Option<ThreadRolesData>,
@@ -199,6 +206,7 @@ struct RenderData {
     guard: Option<GuardData>,
     strict: Option<bool>,
     lenient: Option<bool>,
+    strict_inputs: Option<bool>,
 }
 
 #[derive(Default, Deserialize)]
