@@ -35,6 +35,8 @@ export interface Property {
   kind: string;
   /** All kinds, if there are several. */
   kinds?: string[];
+  /** Whether null is a valid value. */
+  nullable?: boolean;
   description?: string;
   /** Whether a value is required. */
   required?: boolean;
@@ -143,6 +145,8 @@ export interface RuntimeOptions {
   strict?: boolean;
   /** Whether undefined variables render as empty text. Defaults to the prompt's setting. */
   lenient?: boolean;
+  /** Whether an optional input without a value is an error if the template uses it. */
+  strictInputs?: boolean;
   /** Wraps text from untrusted inputs in `<untrusted>`. A string is the advisory for the model. */
   guard?: boolean | string | GuardOptions;
   /** The limits of rendering. */
@@ -210,6 +214,8 @@ export interface RenderOptions {
   strict?: boolean;
   /** Whether undefined variables render as empty text. */
   lenient?: boolean;
+  /** Whether an optional input without a value is an error if the template uses it. */
+  strictInputs?: boolean;
 }
 
 /** The options for splitting text of unknown origin. */

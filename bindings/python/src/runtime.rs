@@ -103,7 +103,9 @@ impl Runtime {
     }
 
     /// Renders the template.
-    #[pyo3(signature = (prompt, inputs = None, *, variant = None, guard = None, strict = None, lenient = None))]
+    #[pyo3(signature = (
+        prompt, inputs = None, *, variant = None, guard = None, strict = None, lenient = None, strict_inputs = None
+    ))]
     #[expect(clippy::too_many_arguments, reason = "Python gives them by name")]
     fn render<'py>(
         &self,
@@ -114,8 +116,9 @@ impl Runtime {
         guard: Option<&Bound<'py, PyAny>>,
         strict: Option<bool>,
         lenient: Option<bool>,
+        strict_inputs: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let settings = render_settings(py, variant, guard, strict, lenient)?;
+        let settings = render_settings(py, variant, guard, strict, lenient, strict_inputs)?;
         let room = Room::default();
         let (prompt, inputs) = (prompt.get().inner(), prompt.get().taken(py, inputs, &room)?);
         let render = || self.inner.render_borrowed(&prompt, inputs.map(), &settings.over(self.inner.render_options()));

@@ -97,6 +97,8 @@ class RuntimeOptions(TypedDict, total=False):
 
     strict: bool
     lenient: bool
+    #: Whether an optional input without a value is an error if the template uses it.
+    strict_inputs: bool
     guard: Union[bool, str, GuardOptions]
     limits: Limits
     thread_roles: Literal["any", "no_instructions"]

@@ -41,9 +41,18 @@ class Runtime(_native.Runtime):
         guard: Union[bool, str, None] = None,
         strict: Optional[bool] = None,
         lenient: Optional[bool] = None,
+        strict_inputs: Optional[bool] = None,
     ) -> Rendered:
         """The async variant of `render`. It never waits."""
-        return self.render(prompt, inputs, variant=variant, guard=guard, strict=strict, lenient=lenient)
+        return self.render(
+            prompt,
+            inputs,
+            variant=variant,
+            guard=guard,
+            strict=strict,
+            lenient=lenient,
+            strict_inputs=strict_inputs,
+        )
 
     async def parse_async(self, prompt: Prompt, rendered: Rendered) -> list[Message]:
         """The async variant of `parse`. It never waits."""
