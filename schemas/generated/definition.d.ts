@@ -7,11 +7,15 @@ export type PromptRole = "system" | "user" | "assistant";
 /**
  * What a variable holds: one type, or a list of those that it may have.
  */
-export type VariableTypes = VariableType | [VariableType, ...VariableType[]];
+export type VariableTypes = VariableType | [ListedType, ...ListedType[]];
 /**
  * A type, as JSON Schema names it.
  */
 export type VariableType = "string" | "integer" | "number" | "boolean" | "array" | "object";
+/**
+ * A type in a list of types. With `null`, the variable may be null.
+ */
+export type ListedType = "string" | "integer" | "number" | "boolean" | "array" | "object" | "null";
 
 /**
  * A prompt: its role, its template in one or more variants, and the variables that the template may use.

@@ -9,6 +9,7 @@
 mod border;
 mod composition;
 mod host;
+mod loader;
 mod packed;
 mod prompt;
 mod registry;

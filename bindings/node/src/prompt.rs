@@ -189,6 +189,12 @@ impl NativeRendered {
         self.rendered.variant().to_owned()
     }
 
+    /// Returns whether the default variant was rendered.
+    #[napi]
+    pub fn is_default(&self) -> bool {
+        self.rendered.is_default()
+    }
+
     /// Returns the hash of the template's source.
     #[napi]
     pub fn template_hash(&self) -> String {
@@ -201,7 +207,7 @@ impl NativeRendered {
         self.rendered.render_hash()
     }
 
-    /// Returns the guard's advisory for the model, if the guard was on.
+    /// Returns the guard's advisory for the model, if the guard was on and the prompt has an untrusted input.
     #[napi]
     pub fn advisory(&self) -> Option<String> {
         self.rendered.guard().map(|guard| guard.advisory.to_owned())

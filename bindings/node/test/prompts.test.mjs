@@ -2,6 +2,8 @@
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { pathToFileURL } from "node:url";
@@ -9,6 +11,7 @@ import { pathToFileURL } from "node:url";
 import {
   Composition,
   Prompt,
+  PromptLoader,
   Rendered,
   Runtime,
   TympanError,
@@ -337,4 +340,43 @@ test("variables that are not set can be deferred", () => {
   assert.deepEqual(prompt.unresolvedEnv, ["UNSET"]);
   assert.equal(String(runtime.render(prompt)), "user:\nHi\n");
   assert.throws(() => runtime.invoke(prompt), { code: "env_not_set" });
+});
+
+test("variables can be null, and results say whether the variant is the default", () => {
+  const text = "{name: a, role: user, body: 'Hi {{ b }}', variants: {c: {body: C}}, variables: {b: TYPE}}";
+  const prompt = Prompt.fromYaml(text.replace("TYPE", '{type: [string, "null"], trusted: false}'));
+  assert.equal(prompt.inputs[0].nullable, true);
+  assert.equal(prompt.render({ b: null }).text, "Hi ");
+  assert.equal(prompt.render({ b: "x" }).isDefault, true);
+  assert.equal(prompt.render({ b: "x" }, { variant: "c" }).isDefault, false);
+  assert.throws(() => Prompt.fromYaml("{name: '', role: user, body: Hi}"), { code: "invalid_definition" });
+});
+
+test("absent inputs of directives stay in the text", () => {
+  const prompt = loadStr("---\nname: a\ninputs: [{name: b}]\n---\nUse {input:b}.", { name: "a.md" });
+  assert.match(prompt.render().text, /Use \{input:b\}\./);
+  assert.throws(() => prompt.render({}, { strictInputs: true }), { code: "missing_input" });
+  assert.throws(() => new Runtime({ strictInputs: true }).prepare(prompt), { code: "missing_input" });
+});
+
+test("prompts are found by name", () => {
+  const folder = mkdtempSync(join(tmpdir(), "tympan-"));
+  const write = (body) =>
+    writeFileSync(join(folder, "a.yaml"), `{name: greet, role: user, body: ${body}, variants: {b: {body: B}}}`);
+  try {
+    write("Hi");
+    const loader = PromptLoader.folder(folder);
+    assert.deepEqual(loader.names(), ["greet"]);
+    assert.deepEqual(loader.variants("greet"), ["default", "b"]);
+    assert.equal(loader.render("greet", {}, { variant: "b" }).text, "B");
+    write("Ho");
+    assert.equal(loader.load("greet").render().text, "Ho");
+    assert.throws(() => loader.load("great"), { code: "unknown_prompt", help: "did you mean `greet`?" });
+    const own = Prompt.fromYaml("{name: a, role: user, body: Mine}");
+    loader.insert("greet", own);
+    assert.equal(loader.load("greet"), own);
+    assert.equal(PromptLoader.memory({ a: own }).render("a").text, "Mine");
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });

@@ -24,6 +24,7 @@ export {
   validateInputs,
 } from "./functions.cjs";
 export type * from "./definition.cjs";
+export { PromptLoader } from "./loader.cjs";
 export { Prompt, Rendered, type Validation } from "./prompt.cjs";
 export type {
   AccessToken,

@@ -2,6 +2,7 @@
 export {
   Composition,
   Prompt,
+  PromptLoader,
   Rendered,
   Run,
   Runtime,

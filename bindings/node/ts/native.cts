@@ -33,6 +33,7 @@ export interface NativeRendered {
   segments(): string;
   name(): string | null;
   variant(): string;
+  isDefault(): boolean;
   templateHash(): string;
   renderHash(): string;
   advisory(): string | null;
@@ -101,6 +102,12 @@ export interface NativeComposition {
   messages(runtime: NativeRuntime): string;
 }
 
+export interface NativeLoader {
+  insert(name: string, prompt: NativePrompt): void;
+  load(name: string): NativePrompt;
+  names(): string[];
+}
+
 export interface NativeSteering {
   send(message: string): void;
   hasPending(): boolean;
@@ -117,6 +124,7 @@ interface Native {
   NativePrompt: { fromDefinition(text: string, syntax: string): NativePrompt };
   NativeRuntime: new (options: string) => NativeRuntime;
   NativeComposition: new () => NativeComposition;
+  NativeLoader: new (folder: string | undefined) => NativeLoader;
   NativeSteering: new () => NativeSteering;
   checkTools(prompt: NativePrompt, tools: NativeTool[]): void;
   parseText(text: string, nonce: string | undefined, threads: string): string;

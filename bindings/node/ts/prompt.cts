@@ -330,6 +330,11 @@ export class Rendered {
     return this[NATIVE].variant();
   }
 
+  /** Whether the default variant was rendered. */
+  get isDefault(): boolean {
+    return this[NATIVE].isDefault();
+  }
+
   /** The SHA-256 hash of the template's source. */
   get templateHash(): string {
     return this[NATIVE].templateHash();
@@ -340,7 +345,7 @@ export class Rendered {
     return this[NATIVE].renderHash();
   }
 
-  /** The guard's advisory for the model, if the guard was on. */
+  /** The guard's advisory for the model, if the guard was on and the prompt has an untrusted input. */
   get advisory(): string | undefined {
     return this[NATIVE].advisory() ?? undefined;
   }

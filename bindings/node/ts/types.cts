@@ -35,6 +35,8 @@ export interface Property {
   kind: string;
   /** All kinds, if there are several. */
   kinds?: string[];
+  /** Whether null is a valid value. */
+  nullable?: boolean;
   description?: string;
   /** Whether a value is required. */
   required?: boolean;
@@ -143,6 +145,8 @@ export interface RuntimeOptions {
   strict?: boolean;
   /** Whether undefined variables render as empty text. Defaults to the prompt's setting. */
   lenient?: boolean;
+  /** Whether an optional input without a value is an error if the template uses it. */
+  strictInputs?: boolean;
   /** Wraps text from untrusted inputs in `<untrusted>`. A string is the advisory for the model. */
   guard?: boolean | string | GuardOptions;
   /** Whether the values of inputs must match their declared kinds and enums. Defaults to `off`. */
@@ -216,6 +220,8 @@ export interface RenderOptions {
   lenient?: boolean;
   /** Whether the values of inputs must match their declared kinds and enums. */
   kinds?: "off" | "warn" | "error";
+  /** Whether an optional input without a value is an error if the template uses it. */
+  strictInputs?: boolean;
 }
 
 /** The options for splitting text of unknown origin. */

@@ -10,6 +10,7 @@ mod errors;
 mod events;
 mod hooks;
 mod inputs;
+mod loader;
 mod message;
 mod prompt;
 mod registry;
@@ -39,6 +40,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<message::Message>()?;
     module.add_class::<message::Part>()?;
     module.add_class::<composition::Composition>()?;
+    module.add_class::<loader::PromptLoader>()?;
     module.add_class::<runtime::Runtime>()?;
     module.add_class::<registry::ModelCall>()?;
     module.add_class::<results::Run>()?;

@@ -37,8 +37,13 @@ pub(crate) struct Prompt {
 impl Prompt {
     /// Creates a prompt. Fails unless the validator covers all inputs that require validation.
     pub(crate) fn new(py: Python<'_>, inner: tympan::Prompt, validator: Validator) -> PyResult<Self> {
+        Self::shared(py, Arc::new(inner), validator)
+    }
+
+    /// Creates a prompt like [`Prompt::new`], from one that others use as well.
+    pub(crate) fn shared(py: Python<'_>, inner: Arc<tympan::Prompt>, validator: Validator) -> PyResult<Self> {
         validator.check(py, &inner)?;
-        Ok(Self { inner: Arc::new(inner), validator })
+        Ok(Self { inner, validator })
     }
 
     /// Creates a prompt for a callback. Its inputs were validated earlier.
@@ -104,13 +109,18 @@ pub(crate) fn render_settings<'py>(
     strict: Option<bool>,
     lenient: Option<bool>,
     kinds: Option<&str>,
+    strict_inputs: Option<bool>,
 ) -> PyResult<RenderSettings> {
     // The common case: no options.
-    if variant.is_none() && guard.is_none() && strict.is_none() && lenient.is_none() && kinds.is_none() {
+    let is_default = variant.is_none() && guard.is_none() && strict.is_none() && lenient.is_none();
+    if is_default && kinds.is_none() && strict_inputs.is_none() {
         return Ok(RenderSettings::default());
     }
     let guard = guard.map(values::from_python).transpose()?;
-    let options = json!({ "variant": variant, "guard": guard, "strict": strict, "lenient": lenient, "kinds": kinds });
+    let options = json!({
+        "variant": variant, "guard": guard, "strict": strict, "lenient": lenient, "kinds": kinds,
+        "strict_inputs": strict_inputs,
+    });
     config::render_settings(options).map_err(|error| exception(py, &error))
 }
 
@@ -276,9 +286,12 @@ impl Prompt {
     }
 
     /// Renders the prompt.
-    #[pyo3(signature = (inputs = None, *, variant = None, guard = None, strict = None, lenient = None, kinds = None))]
+    #[pyo3(signature = (
+        inputs = None, *, variant = None, guard = None, strict = None, lenient = None, kinds = None,
+        strict_inputs = None
+    ))]
     #[expect(clippy::too_many_arguments, reason = "Python gives them by name")]
-    fn render<'py>(
+    pub(crate) fn render<'py>(
         &self,
         py: Python<'py>,
         inputs: Option<&Bound<'py, PyAny>>,
@@ -287,8 +300,9 @@ impl Prompt {
         strict: Option<bool>,
         lenient: Option<bool>,
         kinds: Option<&str>,
+        strict_inputs: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let settings = render_settings(py, variant, guard, strict, lenient, kinds)?;
+        let settings = render_settings(py, variant, guard, strict, lenient, kinds, strict_inputs)?;
         let room = Room::default();
         let inputs = self.taken(py, inputs, &room)?;
         let runtime = default_runtime();
@@ -361,6 +375,12 @@ impl Property {
     #[getter]
     fn kinds(&self) -> Vec<&'static str> {
         self.0.kinds.iter().map(|kind| kind.as_str()).collect()
+    }
+
+    /// Whether null is a valid value.
+    #[getter]
+    fn nullable(&self) -> bool {
+        self.0.nullable
     }
 
     /// The description.

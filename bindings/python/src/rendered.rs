@@ -64,6 +64,12 @@ impl RenderedCore {
         self.inner.variant()
     }
 
+    /// Whether the default variant was rendered.
+    #[getter]
+    fn is_default(&self) -> bool {
+        self.inner.is_default()
+    }
+
     /// The SHA-256 hash of the template's source.
     #[getter]
     fn template_hash(&self) -> &str {
@@ -76,7 +82,7 @@ impl RenderedCore {
         self.inner.render_hash()
     }
 
-    /// The guard's advisory for the model, if the guard was on.
+    /// The guard's advisory for the model, if the guard was on and the prompt has an untrusted input.
     #[getter]
     fn advisory(&self) -> Option<&str> {
         self.inner.guard().map(|guard| guard.advisory)

@@ -113,7 +113,8 @@ impl Runtime {
 
     /// Renders the template.
     #[pyo3(signature = (
-        prompt, inputs = None, *, variant = None, guard = None, strict = None, lenient = None, kinds = None
+        prompt, inputs = None, *, variant = None, guard = None, strict = None, lenient = None, kinds = None,
+        strict_inputs = None
     ))]
     #[expect(clippy::too_many_arguments, reason = "Python gives them by name")]
     fn render<'py>(
@@ -126,8 +127,9 @@ impl Runtime {
         strict: Option<bool>,
         lenient: Option<bool>,
         kinds: Option<&str>,
+        strict_inputs: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let settings = render_settings(py, variant, guard, strict, lenient, kinds)?;
+        let settings = render_settings(py, variant, guard, strict, lenient, kinds, strict_inputs)?;
         let (room, known) = (Room::default(), prompt.get());
         let (prompt, inputs) = (known.inner(), known.taken(py, inputs, &room)?);
         known.warn_about(py, inputs.map(), settings.over(self.inner.render_options()).kinds)?;

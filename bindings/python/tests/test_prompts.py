@@ -224,3 +224,48 @@ def test_variables_that_are_not_set_can_be_deferred() -> None:
     with pytest.raises(tympan.TympanError) as raised:
         runtime.invoke(prompt)
     assert raised.value.code == "env_not_set"
+
+
+def test_results_say_whether_the_variant_is_the_default() -> None:
+    prompt = tympan.Prompt.from_yaml(GREETING)
+    assert prompt.render({"name": "Ada"}).is_default
+    assert not prompt.render({"name": "Ada"}, variant="short").is_default
+
+
+def test_variables_can_be_null() -> None:
+    text = GREETING.replace("type: string", 'type: [string, "null"]')
+    prompt = tympan.Prompt.from_yaml(text)
+    assert prompt.inputs[0].nullable
+    assert prompt.render({"name": None}) == "You greet ."
+    with pytest.raises(tympan.TympanValueError, match="non-empty"):
+        tympan.Prompt.from_yaml("{name: '', role: user, body: Hi}")
+
+
+def test_absent_inputs_of_directives_stay_in_the_text() -> None:
+    text = "---\nname: a\ninputs: [{name: b}]\n---\nUse {input:b}."
+    prompt = tympan.load_str(text, "a.md")
+    assert "Use {input:b}." in prompt.render()
+    with pytest.raises(tympan.TympanValueError, match="Missing required input: b"):
+        prompt.render(strict_inputs=True)
+    strict = tympan.Runtime(strict_inputs=True)
+    with pytest.raises(tympan.TympanValueError, match="Missing required input: b"):
+        strict.prepare(prompt)
+    assert "Use {input:b}." in strict.render(prompt, strict_inputs=False)
+
+
+def test_prompts_are_found_by_name(tmp_path: Path) -> None:
+    file = tmp_path / "greeting.yaml"
+    file.write_text(GREETING, "utf-8")
+    loader = tympan.PromptLoader.folder(tmp_path)
+    assert loader.names() == ["greeting"]
+    assert loader.variants("greeting") == ["default", "short"]
+    assert loader.render("greeting", {"name": "Ada"}, variant="short") == "Greet Ada!"
+    file.write_text(GREETING.replace("You", "Yoo"), "utf-8")
+    assert loader.load("greeting").body == "Yoo greet {{ name }}."
+    with pytest.raises(tympan.TympanValueError, match="Unknown prompt: `greting`") as caught:
+        loader.load("greting")
+    assert (caught.value.code, caught.value.help) == ("unknown_prompt", "did you mean `greeting`?")
+    own = tympan.Prompt.from_yaml("{name: a, role: user, body: Hi}")
+    loader.insert("greeting", own)
+    assert loader.load("greeting") is own
+    assert tympan.PromptLoader.memory({"a": own}).render("a") == "Hi"

@@ -128,7 +128,7 @@ pub(crate) fn short(name: &str) -> Cow<'_, str> {
 }
 
 /// Formats names as a list for a message: the first ones, and the number of the remaining ones.
-pub(crate) fn listed<'n>(names: impl ExactSizeIterator<Item = &'n str>) -> String {
+pub fn listed<'n>(names: impl ExactSizeIterator<Item = &'n str>) -> String {
     let more = names.len().saturating_sub(MAX_LISTED);
     let listed: Vec<_> = names.take(MAX_LISTED).map(|name| format!("`{}`", short(name))).collect();
     let listed = listed.join(", ");

@@ -103,14 +103,14 @@ kinds! {
     InvalidReferencedFile "invalid_referenced_file" Value "Cannot use referenced file: {}",
     /// The prompt has no variant with this name.
     UnknownVariant "unknown_variant" Value "Unknown variant: {}",
+    /// A loader has no prompt of this name.
+    UnknownPrompt "unknown_prompt" Value "Unknown prompt: {}",
     /// A part of a directive is missing or has the wrong shape.
     InvalidDirective "invalid_directive" Value "Invalid directive: {}",
     /// The metadata of a directive is not XML that Tympan can parse.
     InvalidXml "invalid_xml" Value "Invalid XML: {}",
     /// Two inputs or two outputs of a directive, or two tools of a turn, have the same name.
     DuplicateName "duplicate_name" Value "Duplicate name: {}",
-    /// A permission of a directive is not a valid capability.
-    InvalidCapability "invalid_capability" Value "Invalid capability: {}",
     /// The steps of a directive refer to an input that is not declared.
     UndeclaredInput "undeclared_input" Value "Undeclared input: {}",
     /// A required input has no value and no default.

@@ -47,7 +47,7 @@ pub use host::pipeline::{
 };
 pub use host::runtime::{Parser, Renderer, Runtime, RuntimeOptions};
 pub use load::prompt::{load, load_async, load_str};
-pub use load::{EnvFile, EnvPolicy, LoadOptions, LoadedDocument, load_document, load_document_str};
+pub use load::{EnvFile, EnvPolicy, LoadOptions, LoadedDocument, PromptLoader, load_document, load_document_str};
 #[cfg(feature = "providers")]
 pub use model::cassette::Cassette;
 #[cfg(feature = "providers")]

@@ -32,8 +32,22 @@ class VariableType(str, Enum):
     object = 'object'
 
 
-class VariableTypes1(RootModel[list[VariableType]]):
-    root: list[VariableType] = Field(..., min_length=1, title='VariableTypes')
+class ListedType(str, Enum):
+    """
+    A type in a list of types. With `null`, the variable may be null.
+    """
+
+    string = 'string'
+    integer = 'integer'
+    number = 'number'
+    boolean = 'boolean'
+    array = 'array'
+    object = 'object'
+    null = 'null'
+
+
+class VariableTypes1(RootModel[list[ListedType]]):
+    root: list[ListedType] = Field(..., min_length=1, title='VariableTypes')
     """
     What a variable holds: one type, or a list of those that it may have.
     """
@@ -95,7 +109,7 @@ class PromptDefinition(BaseModel):
     model_config = ConfigDict(
         extra='forbid',
     )
-    name: str
+    name: str = Field(..., min_length=1)
     """
     The prompt's name, by which callers refer to it.
     """

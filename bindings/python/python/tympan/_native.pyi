@@ -163,6 +163,7 @@ class Prompt:
         strict: Optional[bool] = None,
         lenient: Optional[bool] = None,
         kinds: Optional[Literal["off", "warn", "error"]] = None,
+        strict_inputs: Optional[bool] = None,
     ) -> Rendered:
         """Renders the prompt."""
     def messages(self, rendered: Rendered, /) -> list[Message]:
@@ -196,6 +197,9 @@ class Property:
     @property
     def kinds(self) -> list[str]:
         """All kinds, if there are several."""
+    @property
+    def nullable(self) -> bool:
+        """Whether null is a valid value."""
     @property
     def description(self) -> Optional[str]:
         """The description."""
@@ -269,6 +273,9 @@ class RenderedCore:
     def variant(self) -> str:
         """The variant that was rendered."""
     @property
+    def is_default(self) -> bool:
+        """Whether the default variant was rendered."""
+    @property
     def template_hash(self) -> str:
         """The SHA-256 hash of the template's source."""
     @property
@@ -276,7 +283,7 @@ class RenderedCore:
         """The SHA-256 hash of the text."""
     @property
     def advisory(self) -> Optional[str]:
-        """The guard's advisory for the model, if the guard was on."""
+        """The guard's advisory for the model, if the guard was on and the prompt has an untrusted input."""
 
 @final
 class Segment:
@@ -349,6 +356,45 @@ class Part:
     def __ne__(self, other: object, /) -> bool: ...
 
 @final
+class PromptLoader:
+    """Prompts by name: those in memory, and those in the files of a folder. A folder may contain prompts in every
+    format, in subfolders too. A prompt's name is the one that it declares, or else the name of its file without the
+    extension. Each call looks for files that are new, changed or gone, and loads only those.
+    """
+
+    @staticmethod
+    def memory(prompts: Optional[Mapping[str, Prompt]] = None, /) -> PromptLoader:
+        """Creates a loader for prompts in memory."""
+    @staticmethod
+    def folder(path: _Path, /) -> PromptLoader:
+        """Creates a loader for the prompts in a folder."""
+    def insert(self, name: str, prompt: Prompt, /) -> None:
+        """Adds a prompt, replacing any existing one of the same name. It takes precedence over the files of a
+        folder.
+        """
+    def load(self, name: str, /, *, validator: _Validator = None) -> Prompt:
+        """Returns the prompt with this name. The validator is for prompts from files; those in memory have their
+        own.
+        """
+    def names(self) -> list[str]:
+        """Returns the names of all prompts, sorted. Files that cannot be loaded are left out."""
+    def variants(self, name: str, /) -> list[str]:
+        """Returns the names of a prompt's variants: `default`, then the others in order."""
+    def render(
+        self,
+        name: str,
+        inputs: Any = None,
+        /,
+        *,
+        variant: Optional[str] = None,
+        guard: Union[bool, str, None] = None,
+        strict: Optional[bool] = None,
+        lenient: Optional[bool] = None,
+        strict_inputs: Optional[bool] = None,
+    ) -> Rendered:
+        """Renders a variant of the prompt with this name."""
+
+@final
 class Composition:
     """A sequence of prompts, each with its own inputs."""
 
@@ -403,6 +449,7 @@ class Runtime:
         strict: Optional[bool] = None,
         lenient: Optional[bool] = None,
         kinds: Optional[Literal["off", "warn", "error"]] = None,
+        strict_inputs: Optional[bool] = None,
     ) -> Rendered:
         """Renders the template."""
     def parse(self, prompt: Prompt, rendered: Rendered) -> list[Message]:

@@ -99,6 +99,8 @@ class RuntimeOptions(TypedDict, total=False):
 
     strict: bool
     lenient: bool
+    #: Whether an optional input without a value is an error if the template uses it.
+    strict_inputs: bool
     guard: Union[bool, str, GuardOptions]
     #: Whether the values of inputs must match their declared kinds and enums.
     kinds: Literal["off", "warn", "error"]

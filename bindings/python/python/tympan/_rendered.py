@@ -39,6 +39,11 @@ class Rendered(str):
         return self._core.variant
 
     @property
+    def is_default(self) -> bool:
+        """Whether the default variant was rendered."""
+        return self._core.is_default
+
+    @property
     def template_hash(self) -> str:
         """The SHA-256 hash of the template's source, in hexadecimal."""
         return self._core.template_hash
@@ -50,7 +55,7 @@ class Rendered(str):
 
     @property
     def advisory(self) -> Optional[str]:
-        """The guard's advisory for the model, if the guard was on."""
+        """The guard's advisory for the model, if the guard was on and the prompt has an untrusted input."""
         return self._core.advisory
 
     def __copy__(self) -> Rendered:

@@ -42,10 +42,18 @@ class Runtime(_native.Runtime):
         strict: Optional[bool] = None,
         lenient: Optional[bool] = None,
         kinds: Optional[Literal["off", "warn", "error"]] = None,
+        strict_inputs: Optional[bool] = None,
     ) -> Rendered:
         """The async variant of `render`. It never waits."""
         return self.render(
-            prompt, inputs, variant=variant, guard=guard, strict=strict, lenient=lenient, kinds=kinds
+            prompt,
+            inputs,
+            variant=variant,
+            guard=guard,
+            strict=strict,
+            lenient=lenient,
+            kinds=kinds,
+            strict_inputs=strict_inputs,
         )
 
     async def parse_async(self, prompt: Prompt, rendered: Rendered) -> list[Message]:

@@ -14,6 +14,7 @@ if find_spec("pydantic") is None:
     raise ImportError("tympan.definition needs Pydantic 2: pip install 'tympan[pydantic]'", name="pydantic")
 
 from tympan._definition_models import (
+    ListedType,
     PromptDefinition,
     PromptRole,
     PromptVariable,
@@ -22,4 +23,12 @@ from tympan._definition_models import (
     VariableTypes,
 )
 
-__all__ = ["PromptDefinition", "PromptRole", "PromptVariable", "PromptVariant", "VariableType", "VariableTypes"]
+__all__ = [
+    "ListedType",
+    "PromptDefinition",
+    "PromptRole",
+    "PromptVariable",
+    "PromptVariant",
+    "VariableType",
+    "VariableTypes",
+]

@@ -52,6 +52,12 @@ pub(crate) struct PromptArgs {
     /// A value matches if it can be read as the kind: `"3"` and `3.0` are integers.
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = KindsChoice::Warn)]
     pub(crate) kinds: KindsChoice,
+    /// Fail if an optional input that the template uses has no value
+    ///
+    /// Without this option, such an input renders as nothing. In a directive, the reference `{input:name}` stays in the
+    /// text.
+    #[arg(long)]
+    pub(crate) strict_inputs: bool,
 
     #[command(flatten)]
     pub(crate) env: EnvArgs,

@@ -116,6 +116,7 @@ pub(super) fn render_with(
 /// Returns the runtime options for a command line.
 pub(super) fn options(args: &PromptArgs) -> RuntimeOptions {
     let options = options_of(args.strict, args.lenient, args.guard);
+    let options = RuntimeOptions { strict_inputs: args.strict_inputs, ..options };
     args.env.over(RuntimeOptions { kinds: args.kinds.for_runtime(), ..options })
 }
 
@@ -163,6 +164,7 @@ fn to_json(rendered: &Rendered) -> Json {
         "segments": segments.collect::<Json>(),
         "name": rendered.name(),
         "variant": rendered.variant(),
+        "is_default": rendered.is_default(),
         "template_hash": rendered.template_hash(),
         "render_hash": rendered.render_hash(),
         "guard": rendered.guard().map(|guard| json!({ "advisory": guard.advisory })),

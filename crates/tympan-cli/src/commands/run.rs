@@ -64,6 +64,7 @@ pub(super) struct Began {
     pub(super) variant: Option<String>,
     pub(super) strict: bool,
     pub(super) lenient: bool,
+    pub(super) strict_inputs: bool,
     pub(super) guard: bool,
     /// The tools file.
     pub(super) tools: Option<String>,
@@ -82,6 +83,7 @@ fn journal(args: &RunArgs) -> Result<Option<CallJournal<'_>>, Failure> {
         variant: render.variant.clone(),
         strict: render.strict,
         lenient: render.lenient,
+        strict_inputs: render.strict_inputs,
         guard: render.guard,
         tools: args.call.tools.as_ref().map(|path| path.display().to_string()),
     };

@@ -175,6 +175,11 @@ impl Rendered {
         self.inputs.arm.prompt.as_deref()
     }
 
+    /// Returns whether the text was rendered from the prompt's default variant.
+    pub fn is_default(&self) -> bool {
+        self.variant() == crate::spec::DEFAULT_VARIANT
+    }
+
     /// Returns the variant of the prompt that the text was rendered from, `default` if no other was selected.
     pub fn variant(&self) -> &str {
         match self.inputs.arm.variant.as_str() {

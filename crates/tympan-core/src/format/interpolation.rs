@@ -1,4 +1,5 @@
-//! Parses references to inputs in the steps of a directive: `{input:name}` and its variants.
+//! Parses references to inputs in the steps of a directive: `{input:name}` and its variants, and `${inputs.name}`, which
+//! later Rye versions write.
 //!
 //! The text is scanned once, from left to right. Anything that is not a valid reference is plain text.
 
@@ -6,6 +7,10 @@ use std::ops::Range;
 
 /// The start of a reference.
 const OPENING: &str = "{input:";
+/// The start of a reference as later Rye versions write it, after its `$`.
+const LATER_OPENING: &str = "{inputs.";
+/// The text that both have in common.
+const COMMON: &str = "{input";
 
 /// A reference to an input.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,8 +18,10 @@ pub(crate) struct Reference<'t> {
     /// The range of the whole reference, including the braces.
     pub(crate) range: Range<usize>,
     pub(crate) name: &'t str,
-    /// The text to use if the input has no value; `None` if a value is required.
+    /// The text to use if the input has no value; `None` if the reference then stays in the text.
     pub(crate) fallback: Option<&'t str>,
+    /// Whether it is written as `${inputs.name}`. Such text is also part of graphs, so it need not be a reference.
+    pub(crate) is_dollar: bool,
 }
 
 /// A part of a text.
@@ -75,7 +82,21 @@ pub(crate) fn malformed(text: &str) -> Vec<Range<usize>> {
 
 /// Finds the first reference at or after an offset.
 fn find(text: &str, from: usize) -> Option<Reference<'_>> {
-    memchr::memmem::find_iter(&text.as_bytes()[from..], OPENING.as_bytes()).find_map(|at| reference(text, from + at))
+    let mut found = memchr::memmem::find_iter(&text.as_bytes()[from..], COMMON.as_bytes()).map(|at| from + at);
+    found.find_map(|at| match at.checked_sub(1).filter(|dollar| *dollar >= from && text.as_bytes()[*dollar] == b'$') {
+        Some(dollar) if text[at..].starts_with(LATER_OPENING) => dollar_reference(text, dollar),
+        _ if text[at..].starts_with(OPENING) => reference(text, at),
+        _ => None,
+    })
+}
+
+/// Parses the reference at an offset: `${inputs.name}`.
+fn dollar_reference(text: &str, start: usize) -> Option<Reference<'_>> {
+    let inside = &text[start + 1 + LATER_OPENING.len()..];
+    let length = inside.find(|char: char| !is_name_char(char)).filter(|length| *length > 0)?;
+    let (name, rest) = inside.split_at(length);
+    let rest = rest.strip_prefix('}')?;
+    Some(Reference { range: start..text.len() - rest.len(), name, fallback: None, is_dollar: true })
 }
 
 /// Parses the reference at an offset: `{input:name}`, `{input:name?}`, `{input:name:default}` or
@@ -95,7 +116,7 @@ fn reference(text: &str, start: usize) -> Option<Reference<'_>> {
         _ => return None,
     };
     let rest = rest.strip_prefix('}')?;
-    Some(Reference { range: start..text.len() - rest.len(), name, fallback })
+    Some(Reference { range: start..text.len() - rest.len(), name, fallback, is_dollar: false })
 }
 
 /// Returns whether a reference can use this name.
@@ -130,6 +151,10 @@ mod tests {
         // An invalid reference may contain a valid one.
         assert_eq!(found("{input:a:{input:b}}"), [("b", None)]);
         assert_eq!(found("{{input:a}}"), [("a", None)]);
+        assert_eq!(found("${inputs.a}$${inputs.b_c}${input:d}"), [("a", None), ("b_c", None), ("d", None)]);
+        for text in ["{inputs.a}", "${inputs.}", "${inputs.a.b}", "${inputs.a?}", "${inputs.a", "${input.a}", "$"] {
+            assert_eq!(found(text), [], "{text}");
+        }
         assert_eq!(malformed("é{input:a}{input: b} {input:"), [11..18, 22..29]);
     }
 
@@ -137,12 +162,13 @@ mod tests {
     fn long_texts_take_linear_time() {
         assert_eq!(found(&"{input:a:".repeat(200_000)), []);
         assert_eq!(found(&"{input:a}".repeat(200_000)).len(), 200_000);
+        assert_eq!(found(&"${inputs.a".repeat(200_000)), []);
         assert_eq!(found(&format!("{{input:{}", "a".repeat(2_000_000))), []);
     }
 
     proptest! {
         #[test]
-        fn parts_join_to_the_text(text in r"(\{input:|[a-c?:|}{ é])*") {
+        fn parts_join_to_the_text(text in r"(\{input:|\$\{inputs\.|[a-c?:|}{$ é])*") {
             let joined: String = parts(&text).map(|part| match part {
                 Part::Text(text) => text,
                 Part::Reference(reference) => &text[reference.range],

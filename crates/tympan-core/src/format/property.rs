@@ -172,10 +172,8 @@ fn read_fields(name: String, span: Span, mut fields: Fields<'_>, style: Style, r
         true => check_union(&mut fields, span, style, report),
         false => read_kind(&mut fields, style, report),
     };
-    if let Some(entry) = fields.get("nullable") {
-        let _ = fields::boolean(&entry.value, "nullable", report);
-    }
     let mut property = Property { name, span: Some(span), ..Property::default() };
+    property.nullable = fields.boolean("nullable", report).unwrap_or_default();
     property.description = fields.string("description", report);
     property.default = fields.value("default").map(Node::into_json);
     property.example = take_styled(&mut fields, "example", "sample", Style::Prompt, report).map(Node::into_json);

@@ -89,7 +89,6 @@ impl Prompt {
 
     /// Converts the position of a template error to a position in the file.
     pub(super) fn locate(&self, index: usize, error: Error) -> Error {
-        let error = if self.is_directive() { directive::reword(error, &self.spec) } else { error };
         error.moved(|span| self.locate_span(index, span)).in_source(&self.source, 0)
     }
 

@@ -11,8 +11,8 @@ use crate::chat::message::Role;
 use crate::diagnostic::Diagnostic;
 use crate::error::{Error, Kind, Result};
 use crate::format::definition::{
-    Arm, Parsed, PromptDefinition, PromptRole, PromptVariable, PromptVariant, Syntax, VariableType, VariableTypes,
-    parse,
+    Arm, ListedType, Parsed, PromptDefinition, PromptRole, PromptVariable, PromptVariant, Syntax, VariableType,
+    VariableTypes, parse,
 };
 use crate::json::JsonMap;
 use crate::prompt::Prompt;
@@ -193,7 +193,8 @@ pub struct Overlay {
 }
 
 impl Overlay {
-    /// Creates an overlay whose fields replace those of the prompt.
+    /// Creates an overlay whose fields replace those of the prompt as a whole: maps are not merged. A null removes a
+    /// field.
     pub fn replace(fields: JsonMap) -> Self {
         Self { fields, merges: false }
     }
@@ -208,7 +209,7 @@ impl Overlay {
         for (key, value) in &self.fields {
             match (base.get_mut(key), value) {
                 (Some(Json::Object(old)), Json::Object(new)) if self.merges => merge(old, new),
-                (_, Json::Null) if self.merges => drop(base.shift_remove(key)),
+                (_, Json::Null) => drop(base.shift_remove(key)),
                 _ => drop(base.insert(key.clone(), value.clone())),
             }
         }
@@ -277,19 +278,23 @@ fn role_of(role: PromptRole) -> Role {
 
 fn property(span: Option<Span>, name: String, variable: PromptVariable) -> Property {
     let PromptVariable { description, trusted, type_, validation_required } = variable;
-    let kinds: Vec<_> = match type_ {
-        VariableTypes::VariableType(one) => vec![kind_of(one)],
-        VariableTypes::Array(several) => several.into_iter().map(kind_of).collect(),
+    let types: Vec<_> = match type_ {
+        VariableTypes::VariableType(one) => vec![listed(one)],
+        VariableTypes::Array(several) => several,
     };
+    let nullable = types.contains(&ListedType::Null);
+    let kinds: Vec<_> = types.into_iter().filter_map(kind_of).collect();
     let kind = kinds.first().copied().unwrap_or_default();
     let kinds = if kinds.len() > 1 { kinds } else { Vec::new() };
-    Property { name, kind, kinds, description, trusted, validation_required, span, ..Property::default() }
+    Property { name, kind, kinds, nullable, description, trusted, validation_required, span, ..Property::default() }
 }
 
 fn variable(input: &Property) -> PromptVariable {
-    let kinds: Vec<_> = input.kinds.iter().map(|kind| type_of(*kind)).collect();
+    let kinds = if input.kinds.is_empty() { std::slice::from_ref(&input.kind) } else { &input.kinds };
+    let types = kinds.iter().map(|kind| listed(type_of(*kind))).chain(input.nullable.then_some(ListedType::Null));
+    let is_single = input.kinds.is_empty() && !input.nullable;
     PromptVariable {
-        type_: if kinds.is_empty() { type_of(input.kind).into() } else { kinds.into() },
+        type_: if is_single { type_of(input.kind).into() } else { types.collect::<Vec<_>>().into() },
         trusted: input.trusted,
         validation_required: input.validation_required,
         description: input.description.clone(),
@@ -307,13 +312,26 @@ fn type_of(kind: PropertyKind) -> VariableType {
     }
 }
 
-fn kind_of(name: VariableType) -> PropertyKind {
+fn listed(name: VariableType) -> ListedType {
     match name {
-        VariableType::String => PropertyKind::String,
-        VariableType::Integer => PropertyKind::Integer,
-        VariableType::Number => PropertyKind::Float,
-        VariableType::Boolean => PropertyKind::Boolean,
-        VariableType::Array => PropertyKind::Array,
-        VariableType::Object => PropertyKind::Object,
+        VariableType::String => ListedType::String,
+        VariableType::Integer => ListedType::Integer,
+        VariableType::Number => ListedType::Number,
+        VariableType::Boolean => ListedType::Boolean,
+        VariableType::Array => ListedType::Array,
+        VariableType::Object => ListedType::Object,
     }
+}
+
+/// Returns the kind of a type. Null is not a kind: it makes a variable nullable.
+fn kind_of(name: ListedType) -> Option<PropertyKind> {
+    Some(match name {
+        ListedType::String => PropertyKind::String,
+        ListedType::Integer => PropertyKind::Integer,
+        ListedType::Number => PropertyKind::Float,
+        ListedType::Boolean => PropertyKind::Boolean,
+        ListedType::Array => PropertyKind::Array,
+        ListedType::Object => PropertyKind::Object,
+        ListedType::Null => return None,
+    })
 }

@@ -1,4 +1,4 @@
-//! Inputs of directives. All of them must be declared, and errors about them list the declared inputs.
+//! Inputs of directives. Errors about them list the declared inputs.
 
 use std::collections::HashSet;
 
@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 
 use crate::error::{Error, Kind, Result};
 use crate::format::directive::{list, list_near};
-use crate::format::interpolation::references;
+use crate::format::interpolation::{Reference, references};
 use crate::spec::PromptSpec;
 use crate::template::input::InputMap;
 use crate::text::source::Span;
@@ -21,10 +21,14 @@ pub(crate) fn steps(spec: &PromptSpec) -> Span {
     }
 }
 
-/// Rejects undeclared inputs. Nothing in a directive can use them, so they are mistakes.
+/// Rejects undeclared inputs. Nothing in a directive can use them, so they are mistakes. A directive without declarations
+/// has the inputs that its steps refer to.
 pub(crate) fn check_known(spec: &PromptSpec, inputs: InputMap<'_>) -> Result<()> {
-    let declared: HashSet<&str> = spec.inputs.iter().map(|input| input.name.as_str()).collect();
-    match inputs.iter().find(|(name, _)| !declared.contains(name)) {
+    let mut known: HashSet<&str> = spec.inputs.iter().map(|input| input.name.as_str()).collect();
+    if known.is_empty() && inputs.iter().next().is_some() {
+        known.extend(step_references(spec).map(|(reference, _)| reference.name));
+    }
+    match inputs.iter().find(|(name, _)| !known.contains(name)) {
         Some((name, _)) => Err(Error::new(Kind::UnknownInput, name).with_help(list_near(name, &names(spec)))),
         None => Ok(()),
     }
@@ -39,19 +43,31 @@ pub(crate) fn with_list(error: Error, spec: &PromptSpec) -> Error {
     error.with_help(help)
 }
 
-/// Rewrites an error about an undefined variable to name the directive's missing input.
-pub(crate) fn reword(error: Error, spec: &PromptSpec) -> Error {
-    let place = error.span().filter(|_| error.kind() == Kind::UndefinedVariable);
-    let text = place.and_then(|span| Some((spec.instructions.get(span.range())?, span)));
-    match text.and_then(|(text, span)| Some((references(text).next()?.name.to_owned(), span))) {
-        Some((name, span)) => {
+/// Rejects the first reference that would stay in the text because its input has no value.
+pub(crate) fn check_all_given<'a>(spec: &'a PromptSpec, has_value: impl Fn(&'a str) -> bool) -> Result<()> {
+    let is_input = |reference: &Reference<'_>| {
+        !reference.is_dollar || spec.inputs.is_empty() || names(spec).contains(&reference.name)
+    };
+    let mut left = step_references(spec).filter(|(reference, _)| reference.fallback.is_none() && is_input(reference));
+    match left.find(|(reference, _)| !has_value(reference.name)) {
+        Some((Reference { name, .. }, span)) => {
             let help = format!(
                 "pass a value, or make the reference optional: `{{input:{name}?}}` or `{{input:{name}:default}}`"
             );
-            with_list(Error::new(Kind::MissingInput, name).at(span).with_help(help), spec)
+            Err(with_list(Error::new(Kind::MissingInput, name).at(span).with_help(help), spec))
         }
-        None => error,
+        None => Ok(()),
     }
+}
+
+/// Iterates over the references in the steps, with their spans in the prompt text.
+fn step_references(spec: &PromptSpec) -> impl Iterator<Item = (Reference<'_>, Span)> {
+    let steps = steps(spec);
+    let text = spec.instructions.get(steps.range()).unwrap_or_default();
+    references(text).map(move |reference| {
+        let span = Span::from(reference.range.clone()).shifted(steps.start);
+        (reference, span)
+    })
 }
 
 fn declared(spec: &PromptSpec) -> String {

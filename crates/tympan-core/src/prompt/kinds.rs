@@ -237,8 +237,7 @@ fn kinds(property: &Property) -> &[PropertyKind] {
 }
 
 fn allows_null(property: &Property) -> bool {
-    property.extra.get("nullable") == Some(&Json::Bool(true))
-        || property.enum_values.as_ref().is_some_and(|allowed| allowed.contains(&Json::Null))
+    property.nullable || property.enum_values.as_ref().is_some_and(|allowed| allowed.contains(&Json::Null))
 }
 
 /// Returns whether a value can be read as this kind.

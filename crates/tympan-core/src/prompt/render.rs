@@ -52,6 +52,9 @@ pub struct RenderOptions<'a> {
     pub guard: Option<&'a Guard>,
     /// Whether values must match the declared kinds and enums. Only [`KindCheck::Error`] affects rendering.
     pub kinds: KindCheck,
+    /// Whether an optional input without a value is an error if the template uses it. In a directive, only references
+    /// without a fallback count.
+    pub strict_inputs: bool,
 }
 
 impl std::fmt::Debug for RenderOptions<'_> {
@@ -64,6 +67,7 @@ impl std::fmt::Debug for RenderOptions<'_> {
             .field("thread_roles", &self.thread_roles)
             .field("guard", &self.guard)
             .field("kinds", &self.kinds)
+            .field("strict_inputs", &self.strict_inputs)
             .finish_non_exhaustive()
     }
 }
@@ -165,6 +169,9 @@ impl Prompt {
         } else {
             let value = |name: &str| inputs.get(name).map_or(InputValue::Missing, InputValue::Present);
             values.extend(undeclared.map(|(name, _)| value(name)));
+        }
+        if options.strict_inputs {
+            self.check_all_given(arm, compiled, &values)?;
         }
         let appended;
         (rich, appended) =
@@ -359,6 +366,23 @@ impl Prompt {
         match input.required {
             Some(true) if inputs.get(&input.name).is_none() => Err(self.in_input(missing(input), input)),
             _ => Ok(()),
+        }
+    }
+
+    /// Rejects a declared input that the template uses and that has no value.
+    #[cold]
+    fn check_all_given(&self, arm: usize, compiled: &Compiled, values: &[InputValue<'_>]) -> Result<()> {
+        let is_missing =
+            |index: usize| !matches!(values.get(index), Some(InputValue::Present(_) | InputValue::Rich(_)));
+        if self.is_directive() {
+            let index_of = |name: &str| compiled.template.inputs().position(|(input, _)| input == name);
+            let given = directive::check_all_given(&self.spec, |name| !index_of(name).is_none_or(is_missing));
+            return given.map_err(|error| self.locate(arm, error));
+        }
+        let mut inputs = self.spec.inputs.iter().enumerate();
+        match inputs.find(|(index, _)| is_missing(*index) && compiled.template.mentions(*index)) {
+            Some((_, input)) => Err(self.in_input(missing(input), input)),
+            None => Ok(()),
         }
     }
 

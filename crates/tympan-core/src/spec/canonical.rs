@@ -77,6 +77,7 @@ fn put(map: &mut JsonMap, key: &str, value: Json) {
 fn variable(input: &Property) -> Json {
     let mut map = JsonMap::new();
     map.insert("types".into(), types(input));
+    put(&mut map, "nullable", input.nullable.then_some(true).into());
     map.insert("trusted".into(), input.trusted.into());
     if input.strict {
         map.insert("strict".into(), true.into());
@@ -108,6 +109,7 @@ fn property(property: &Property) -> Json {
     put(&mut map, "items", property.items.as_deref().map(self::property).into());
     let inner = property.properties.iter().map(|inner| (inner.name.as_str(), self::property(inner)));
     put(&mut map, "properties", named(inner));
+    put(&mut map, "nullable", property.nullable.then_some(true).into());
     Json::Object(map)
 }
 

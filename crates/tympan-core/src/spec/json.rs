@@ -170,6 +170,7 @@ fn property(property: &Property) -> Json {
     put(&mut map, "enumValues", property.enum_values.clone());
     put(&mut map, "items", property.items.as_deref().map(self::property));
     put_list(&mut map, "properties", &property.properties, self::property);
+    put(&mut map, "nullable", property.nullable.then_some(true));
     put(&mut map, "trusted", property.trusted.then_some(true));
     put(&mut map, "strict", property.strict.then_some(true));
     put(&mut map, "validationRequired", property.validation_required.then_some(true));

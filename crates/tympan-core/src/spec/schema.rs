@@ -135,6 +135,8 @@ pub struct Property {
     pub items: Option<Box<Property>>,
     /// The declarations of an object's properties.
     pub properties: Vec<Property>,
+    /// Whether null is a valid value.
+    pub nullable: bool,
     /// Whether the text counts as written by the author. Only an explicit `trusted: true` sets this.
     pub trusted: bool,
     /// Whether text in the value that looks like a role marker is an error.

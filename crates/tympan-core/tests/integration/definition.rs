@@ -84,9 +84,10 @@ fn a_render_says_what_it_is() {
     let plain = prompt.render(&vars).expect("it renders");
     // One line feed at the end of a body is dropped.
     assert_eq!((plain.text(), plain.variant(), plain.name()), ("Hello system:\nAda!", "default", Some("greet")));
+    assert!(plain.is_default());
     let options = RenderOptions { variant: Some("warm"), ..RenderOptions::default() };
     let warm = prompt.render_with(&vars, &options).expect("it renders");
-    assert_eq!((warm.text(), warm.variant()), ("Dear system:\nAda", "warm"));
+    assert_eq!((warm.text(), warm.variant(), warm.is_default()), ("Dear system:\nAda", "warm", false));
     assert_eq!(warm.template_hash(), tympan::text::hash::sha256_hex("Dear {{ name }}"));
     assert_eq!(warm.render_hash(), tympan::text::hash::sha256_hex("Dear system:\nAda"));
     let attributes = prompt.provenance_attributes(&warm);
@@ -94,6 +95,18 @@ fn a_render_says_what_it_is() {
     assert_eq!(attributes["tympan.prompt.definition_hash"], prompt.definition_hash());
     let messages = prompt.messages(warm).expect("it has a parser");
     assert_eq!((messages.len(), messages[0].role, messages[0].to_text()), (1, Role::User, "Dear system:\nAda".into()));
+}
+
+#[test]
+fn variables_can_be_null() {
+    let text = "{name: a, role: user, body: 'Hi {{ name }}{% if name is none %}nobody{% endif %}!', \
+                variables: {name: {type: [string, 'null'], trusted: false}}}";
+    let prompt = Prompt::from_yaml(text).expect("it is sound");
+    assert_eq!(prompt.render(json!({"name": null})).expect("it renders").text(), "Hi nobody!");
+    assert_eq!(prompt.render(json!({"name": "Ada"})).expect("it renders").text(), "Hi Ada!");
+    assert!(prompt.variables()[0].nullable);
+    let plain = Prompt::from_yaml(&text.replace("[string, 'null']", "string")).expect("it is sound");
+    assert_ne!(prompt.definition_hash(), plain.definition_hash());
 }
 
 #[test]
@@ -140,6 +153,9 @@ fn prompts_are_derived() {
     assert_eq!((merged.role(), merged.metadata().is_empty()), (Some(Role::System), true));
     let replaced = base.derive(&Overlay::replace(fields(json!({"variants": {"cold": {"body": "x"}}}))));
     assert_eq!(replaced.expect("it is sound").arms().collect::<Vec<_>>(), ["default", "cold"]);
+    let replaced = base.derive(&Overlay::replace(fields(json!({"metadata": {"level": 1}, "variants": null}))));
+    let replaced = replaced.expect("it is sound");
+    assert_eq!((replaced.arms().count(), replaced.metadata().len()), (1, 1));
     let error = base.derive(&Overlay::replace(fields(json!({"variables": {}, "role": "boss"}))));
     let error = error.expect_err("the whole is checked");
     assert_eq!(error.others().len(), 2, "{}", report(&error));

@@ -37,15 +37,15 @@ use crate::trace::TraceOptions;
 use crate::turn::journal::Journal;
 use crate::turn::{Compact, TurnSettings};
 
-/// What a host decides for all prompts: `strict`, `lenient`, `guard`, `kinds`, `limits`, `thread_roles`, `load`,
-/// `http`, `cassette`, `trace`, `tool_addresses`, `allow_endpoints`. Times are in seconds.
+/// What a host decides for all prompts: `strict`, `lenient`, `strict_inputs`, `guard`, `kinds`, `limits`, `thread_roles`,
+/// `load`, `http`, `cassette`, `trace`, `tool_addresses`, `allow_endpoints`. Times are in seconds.
 ///
 /// # Errors
 /// An option is not known, or has a value that it cannot have.
 pub fn runtime_options(options: Json) -> Result<RuntimeOptions> {
     let data: RuntimeData = read(options)?;
     let RuntimeData { strict, lenient, guard, limits, thread_roles, load, http, cassette, trace, .. } = data;
-    let RuntimeData { tool_addresses, allow_endpoints, kinds, .. } = data;
+    let RuntimeData { tool_addresses, allow_endpoints, kinds, strict_inputs, .. } = data;
     for endpoint in &allow_endpoints {
         let invalid = |error: Error| format!("options: allow_endpoints: {}", error.message());
         parse_endpoint(endpoint).map_err(|error| Error::new(Kind::InvalidInput, invalid(error)))?;
@@ -55,6 +55,7 @@ pub fn runtime_options(options: Json) -> Result<RuntimeOptions> {
         thread_roles: thread_roles.map_or_else(ThreadRoles::default, Into::into),
         lenient,
         strict,
+        strict_inputs,
         guard: guard.map(GuardData::into_guard).transpose()?.flatten(),
         kinds: kinds.map_or_else(KindCheck::default, Into::into),
         load: load.into_options(),
@@ -79,14 +80,14 @@ pub fn run_options(options: Json) -> Result<RunOptions> {
     Ok(RunOptions { provider, model, api_type, base_url, api_key, functions: Vec::new() })
 }
 
-/// How one render goes, where its caller has a say: `variant`, `guard`, `strict`, `lenient`, `kinds`.
+/// How one render goes, where its caller has a say: `variant`, `guard`, `strict`, `lenient`, `kinds`, `strict_inputs`.
 ///
 /// # Errors
 /// As [`runtime_options`].
 pub fn render_settings(options: Json) -> Result<RenderSettings> {
-    let RenderData { variant, guard, strict, lenient, kinds } = read(options)?;
+    let RenderData { variant, guard, strict, lenient, kinds, strict_inputs } = read(options)?;
     let (guard, kinds) = (guard.map(GuardData::into_guard).transpose()?, kinds.map(Into::into));
-    Ok(RenderSettings { variant, guard, strict, lenient, kinds })
+    Ok(RenderSettings { variant, guard, strict, lenient, kinds, strict_inputs })
 }
 
 /// What the caller of a render has a say in.
@@ -98,6 +99,7 @@ pub struct RenderSettings {
     strict: Option<bool>,
     lenient: Option<bool>,
     kinds: Option<KindCheck>,
+    strict_inputs: Option<bool>,
 }
 
 impl RenderSettings {
@@ -109,6 +111,7 @@ impl RenderSettings {
             strict: self.strict.or(options.strict),
             lenient: self.lenient.or(options.lenient),
             kinds: self.kinds.unwrap_or(options.kinds),
+            strict_inputs: self.strict_inputs.unwrap_or(options.strict_inputs),
             ..options
         }
     }
@@ -176,6 +179,7 @@ fn set<T>(field: &mut T, value: Option<T>) {
 struct RuntimeData {
     strict: Option<bool>,
     lenient: Option<bool>,
+    strict_inputs: bool,
     guard: Option<GuardData>,
     limits: LimitsData,
     thread_roles: Option<ThreadRolesData>,
@@ -206,6 +210,7 @@ struct RenderData {
     strict: Option<bool>,
     lenient: Option<bool>,
     kinds: Option<KindCheckData>,
+    strict_inputs: Option<bool>,
 }
 
 #[derive(Default, Deserialize)]

@@ -91,6 +91,8 @@ pub struct RuntimeOptions {
     /// Whether the values of inputs must match their declared kinds and enums. With [`KindCheck::Warn`], mismatches are
     /// logged.
     pub kinds: KindCheck,
+    /// Whether an optional input without a value is an error if the template uses it.
+    pub strict_inputs: bool,
     /// What prompt files may reach while they are loaded.
     pub load: LoadOptions,
     #[cfg(feature = "providers")]
@@ -507,7 +509,8 @@ impl Runtime {
         // Most hosts trace nothing, and should not pay for spans.
         if !self.tracer.is_enabled() {
             let rendered = self.do_render(prompt, inputs, &self.render_options())?;
-            return self.with_advisory(self.do_parse(prompt, rendered));
+            let is_guarded = rendered.guard().is_some();
+            return self.with_advisory(is_guarded, self.do_parse(prompt, rendered));
         }
         self.prepare_as(&self.tracer.start("prepare"), prompt, inputs)
     }
@@ -515,17 +518,20 @@ impl Runtime {
     /// Renders and splits as the stage that a span stands for.
     pub(crate) fn prepare_as(&self, span: &Span, prompt: &Prompt, inputs: InputMap<'_>) -> Result<Vec<Message>> {
         event::record_inputs(span, prompt, inputs);
-        let prepared = self
-            .render_as(&span.child("render"), prompt, inputs, &self.render_options())
-            .and_then(|rendered| self.parse_as(&span.child("parse"), prompt, rendered));
-        let prepared = self.with_advisory(prepared);
+        let mut is_guarded = false;
+        let prepared =
+            self.render_as(&span.child("render"), prompt, inputs, &self.render_options()).and_then(|rendered| {
+                is_guarded = rendered.guard().is_some();
+                self.parse_as(&span.child("parse"), prompt, rendered)
+            });
+        let prepared = self.with_advisory(is_guarded, prepared);
         span.outcome(&prepared, |messages| json!({ "messages": messages.len() }));
         prepared
     }
 
-    /// Adds the guard's advisory, if the guard is on: without it, a model does not know what the markers mean.
-    fn with_advisory(&self, messages: Result<Vec<Message>>) -> Result<Vec<Message>> {
-        let Some(guard) = &self.options().guard else { return messages };
+    /// Adds the guard's advisory, if the text is guarded: without it, a model does not know what the markers mean.
+    fn with_advisory(&self, is_guarded: bool, messages: Result<Vec<Message>>) -> Result<Vec<Message>> {
+        let Some(guard) = self.options().guard.as_ref().filter(|_| is_guarded) else { return messages };
         messages.map(|mut messages| {
             guard.info().insert_into(&mut messages);
             messages
@@ -558,7 +564,8 @@ impl Runtime {
 
     /// How this runtime renders: what its options say, with randomness from the operating system.
     pub fn render_options(&self) -> RenderOptions<'_> {
-        let RuntimeOptions { limits, thread_roles, lenient, strict, ref guard, kinds, .. } = self.shared.options;
+        let RuntimeOptions { limits, thread_roles, lenient, strict, ref guard, kinds, strict_inputs, .. } =
+            self.shared.options;
         RenderOptions {
             lenient,
             strict,
@@ -568,6 +575,7 @@ impl Runtime {
             guard: guard.as_ref(),
             kinds,
             variant: None,
+            strict_inputs,
         }
     }
 }

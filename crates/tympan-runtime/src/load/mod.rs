@@ -2,6 +2,7 @@
 
 mod environment;
 mod files;
+mod loader;
 pub(crate) mod prompt;
 
 use std::collections::HashMap;
@@ -18,6 +19,7 @@ use tympan_core::{Error, Kind, Prompt, Result};
 
 pub use environment::{EnvFile, EnvPolicy};
 use files::Files;
+pub use loader::PromptLoader;
 
 use crate::file::read;
 

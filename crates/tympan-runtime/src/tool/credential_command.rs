@@ -99,8 +99,9 @@ impl Launch {
         std::os::unix::process::CommandExt::process_group(command.as_std_mut(), 0);
         let mut child = command.spawn().map_err(|error| self.failed(format_args!("cannot start it: {error}")))?;
         let group = Group::of(&child);
-        let (out, complaint) = (child.stdout.take(), child.stderr.take());
-        let (out, complaint) = tokio::join!(read(out, MAX_OUTPUT + 1), read(complaint, MAX_COMPLAINT));
+        let (mut out, complaint) = (child.stdout.take(), child.stderr.take());
+        let out = async move { read(&mut out, MAX_OUTPUT + 1).await };
+        let (out, complaint) = tokio::join!(out, read_beginning(complaint, MAX_COMPLAINT));
         if out.len() as u64 > MAX_OUTPUT {
             return Err(self.failed(format_args!("it printed more than {MAX_OUTPUT} bytes")));
         }
@@ -126,12 +127,21 @@ fn home() -> PathBuf {
 }
 
 /// Reads at most `most` bytes.
-async fn read(source: Option<impl AsyncRead + Unpin>, most: u64) -> Vec<u8> {
-    let mut kept = Vec::new();
+async fn read(source: &mut Option<impl AsyncRead + Unpin>, most: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
     if let Some(source) = source {
-        let _ = source.take(most).read_to_end(&mut kept).await;
+        let _ = source.take(most).read_to_end(&mut bytes).await;
     }
-    kept
+    bytes
+}
+
+/// Reads everything and returns the beginning. A program that cannot write all its warnings may fail.
+async fn read_beginning(mut source: Option<impl AsyncRead + Unpin>, most: u64) -> Vec<u8> {
+    let bytes = read(&mut source, most).await;
+    if let Some(mut source) = source {
+        let _ = tokio::io::copy(&mut source, &mut tokio::io::sink()).await;
+    }
+    bytes
 }
 
 /// Parses the output of a program: a token, or JSON that contains it. Errors never quote the output.

@@ -203,7 +203,11 @@ impl Runtime {
             None => {
                 let mut messages = runtime.prepare_as(&span.child("prepare"), prompt, inputs.into())?;
                 // A guard on the results of tools needs its advisory as well, unless the prompt's guard has brought it.
-                if let (None, Some(guard)) = (&runtime.options().guard, &settings.turn.guard) {
+                let is_explained = runtime.options().guard.as_ref().is_some_and(|guard| {
+                    let is_sent = || messages.iter().any(|message| message.to_text() == guard.advisory());
+                    guard.info().role.is_none() || is_sent()
+                });
+                if let Some(guard) = settings.turn.guard.as_ref().filter(|_| !is_explained) {
                     guard.info().insert_into(&mut messages);
                 }
                 let guard = runtime.options().guard.as_ref().or(settings.turn.guard.as_ref());

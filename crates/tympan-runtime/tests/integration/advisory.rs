@@ -52,6 +52,27 @@ fn a_turn_sends_it_once_whichever_guard_is_on() {
     }
 }
 
+/// Nothing is wrapped in a prompt that has no untrusted input, so there is nothing to explain, except for tools.
+#[test]
+fn it_is_only_sent_if_an_input_is_untrusted() {
+    let trusted = Prompt::from_prompty(
+        "---\nmodel: {provider: echo}\ninputs:\n  - {name: page, kind: string, trusted: true}\n---\n\
+         system:\nSum up.\n\nuser:\n{{ page }}",
+    );
+    let trusted = trusted.expect("a prompt");
+    let guarding = runtime(Some(Guard::default()));
+    let rendered = guarding.render(&trusted, inputs! { page: "p" }).expect("it renders");
+    assert_eq!(rendered.guard(), None);
+    assert_eq!(guarding.prepare(&trusted, inputs! { page: "p" }).expect("it renders").len(), 2);
+    for (guard, expected) in [(None, 0), (Some(Guard::default()), 1)] {
+        let turn = TurnOptions { guard, ..TurnOptions::default() };
+        let settings = TurnSettings { turn, ..TurnSettings::default() };
+        let turn = guarding.turn(&trusted, inputs! { page: "p" }, &settings).expect("it ends well");
+        let sent = turn.messages.iter().filter(|message| message.to_text() == Guard::default().advisory()).count();
+        assert_eq!(sent, expected);
+    }
+}
+
 /// A wrapper must not lose what the tool knows of its arguments.
 #[test]
 fn an_idempotent_tool_is_still_checked_against_its_declaration() {

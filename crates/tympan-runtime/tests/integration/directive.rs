@@ -8,7 +8,7 @@ use tympan_core::diagnostic::Diagnostic;
 use tympan_core::directive::result;
 use tympan_core::spec::schema::PropertyKind;
 use tympan_core::text::source::SourceFile;
-use tympan_core::{Error, Inputs, Kind, Prompt, Role};
+use tympan_core::{Error, Inputs, Kind, Prompt, RenderOptions, Role};
 use tympan_runtime::{LoadOptions, Runtime, RuntimeOptions, load, load_str, prepare};
 
 fn fixtures() -> PathBuf {
@@ -165,14 +165,55 @@ fn inputs_are_those_that_are_declared() {
     assert_eq!(error.kind(), Kind::MissingInput);
     assert!(error.help().is_some_and(|help| help.ends_with("declared inputs: `a`, `b`")), "{:?}", error.help());
     assert_eq!(prompt.validate_inputs(inputs(json!({"z": 1}))).expect_err("z is unknown").kind(), Kind::UnknownInput);
+}
 
-    // An optional input that a step requires.
-    let text = "# T\n\n```xml\n<directive name=\"a\"><inputs><input name=\"b\"/></inputs></directive>\n```\n\nUse {input:b}.\n";
+/// The text of an optional input without a value is the reference itself, and it is the author's.
+#[test]
+fn references_to_absent_inputs_stay_in_the_text() {
+    let text = "# T\n\n```xml\n<directive name=\"a\"><inputs><input name=\"b\" required=\"false\"/><input name=\"c\"/></inputs>\
+                </directive>\n```\n\nUse {input:b}, {input:c?} and ${inputs.b}, not ${inputs.d}.\n";
     let prompt = load_str(text, "a.md", ".").expect("it loads");
-    let error = prompt.render(Inputs::new()).expect_err("b is missing");
+    let text_of = |value: Json| prompt.render(inputs(value)).expect("it renders").text().to_owned();
+    let absent = text_of(json!({}));
+    assert!(absent.contains("\n\nUse {input:b},  and ${inputs.b}, not ${inputs.d}.\n\n"), "{absent}");
+    let present = text_of(json!({"b": 1}));
+    assert!(present.contains("\n\nUse 1,  and 1, not ${inputs.d}.\n\n"), "{present}");
+    let rendered = prompt.render(Inputs::new()).expect("it renders");
+    assert!(rendered.segments().all(|segment| segment.text.is_empty() || rendered.is_trusted(&segment)));
+
+    let strict = RenderOptions { strict_inputs: true, ..RenderOptions::default() };
+    let error = prompt.render_with(Inputs::new(), &strict).expect_err("b is missing");
     let place = error.line_column().expect("it has a place");
     assert_eq!((error.kind(), place.line, place.column), (Kind::MissingInput, 7, 5));
     assert_eq!(error.message(), "Missing required input: b");
+    prompt.render_with(inputs(json!({"b": ""})), &strict).expect("c has a fallback, and d is not an input");
+}
+
+/// A directive that declares no inputs has those that its steps refer to.
+#[test]
+fn inputs_need_no_declaration_where_none_is_declared() {
+    let text = "---\nname: a\n---\nUse {input:b} and ${inputs.c}.";
+    let prompt = load_str(text, "a.md", ".").expect("it loads");
+    let rendered = prompt.render(inputs(json!({"c": "«c»"}))).expect("it renders");
+    assert!(rendered.text().contains("Use {input:b} and «c»."), "{}", rendered.text());
+    let untrusted = rendered.segments().filter(|segment| !rendered.is_trusted(segment));
+    assert_eq!(untrusted.map(|segment| segment.text).collect::<Vec<_>>(), ["«c»"]);
+    assert_eq!(prompt.render(inputs(json!({"d": 1}))).expect_err("d is unknown").kind(), Kind::UnknownInput);
+    assert!(prompt.validate_inputs(inputs(json!({"b": 1}))).is_ok());
+    let strict = RenderOptions { strict_inputs: true, ..RenderOptions::default() };
+    let error = prompt.render_with(inputs(json!({"b": 1})), &strict).expect_err("c is missing");
+    assert_eq!(error.message(), "Missing required input: c");
+}
+
+#[test]
+fn a_directive_is_named_after_its_file() {
+    let text = "---\ndescription: What it does\n---\nDo it.";
+    let prompt = load_str(text, "some/folder/tidy_up.md", ".").expect("it loads");
+    assert_eq!(prompt.name(), Some("tidy_up"));
+    assert!(prompt.body().contains("<directive name=\"tidy_up\">"));
+    let prompt = Prompt::from_directive(text).expect("it loads");
+    assert_eq!(prompt.name(), None);
+    assert!(prompt.body().contains("<directive>\n<description>"));
 }
 
 #[test]

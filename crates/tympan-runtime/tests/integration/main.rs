@@ -25,6 +25,7 @@ mod load;
 mod load_attacks;
 #[cfg(unix)]
 mod load_files;
+mod loader;
 mod mcp;
 mod mcp_double;
 mod mcp_http;

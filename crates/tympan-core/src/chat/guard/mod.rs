@@ -83,7 +83,7 @@ impl GuardInfo<'_> {
 }
 
 impl Rendered {
-    /// Returns the guard's information, or `None` if the guard was off.
+    /// Returns the guard's information, or `None` if the guard was off or the prompt has no untrusted input.
     pub fn guard(&self) -> Option<GuardInfo<'_>> {
         self.guarded.as_ref().map(|guarded| GuardInfo { advisory: &guarded.advisory, role: guarded.role })
     }
@@ -161,8 +161,8 @@ impl Guard {
     /// unchanged.
     pub(crate) fn wrap(&self, rendered: Rendered, ends: &[usize], is_split: bool, limits: Limits) -> Result<Rendered> {
         if !rendered.inputs.has_untrusted() {
-            let guarded = Some(Box::new(Guarded { advisory: self.advisory.clone(), role: self.role, markers: None }));
-            return Ok(Rendered { guarded, ..rendered });
+            // Nothing is wrapped, whatever the inputs contain, so there is nothing to explain to the model.
+            return Ok(rendered);
         }
         let mut markers = Vec::new();
         if is_split {

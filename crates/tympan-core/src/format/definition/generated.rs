@@ -1,5 +1,80 @@
 // Generated from schemas/prompt-definition.schema.json with typify, by schemas/generate.sh. Do not edit.
 
+///A type in a list of types. With `null`, the variable may be null.
+#[derive(
+    ::serde::Deserialize,
+    ::serde::Serialize,
+    Clone,
+    Copy,
+    Debug,
+    Eq,
+    Hash,
+    Ord,
+    PartialEq,
+    PartialOrd
+)]
+pub enum ListedType {
+    #[serde(rename = "string")]
+    String,
+    #[serde(rename = "integer")]
+    Integer,
+    #[serde(rename = "number")]
+    Number,
+    #[serde(rename = "boolean")]
+    Boolean,
+    #[serde(rename = "array")]
+    Array,
+    #[serde(rename = "object")]
+    Object,
+    #[serde(rename = "null")]
+    Null,
+}
+impl ::std::fmt::Display for ListedType {
+    fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+        match *self {
+            Self::String => f.write_str("string"),
+            Self::Integer => f.write_str("integer"),
+            Self::Number => f.write_str("number"),
+            Self::Boolean => f.write_str("boolean"),
+            Self::Array => f.write_str("array"),
+            Self::Object => f.write_str("object"),
+            Self::Null => f.write_str("null"),
+        }
+    }
+}
+impl ::std::str::FromStr for ListedType {
+    type Err = self::error::ConversionError;
+    fn from_str(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        match value {
+            "string" => Ok(Self::String),
+            "integer" => Ok(Self::Integer),
+            "number" => Ok(Self::Number),
+            "boolean" => Ok(Self::Boolean),
+            "array" => Ok(Self::Array),
+            "object" => Ok(Self::Object),
+            "null" => Ok(Self::Null),
+            _ => Err("invalid value".into()),
+        }
+    }
+}
+impl ::std::convert::TryFrom<&str> for ListedType {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: &str,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
+impl ::std::convert::TryFrom<::std::string::String> for ListedType {
+    type Error = self::error::ConversionError;
+    fn try_from(
+        value: ::std::string::String,
+    ) -> ::std::result::Result<Self, self::error::ConversionError> {
+        value.parse()
+    }
+}
 ///A prompt: its role, its template in one or more variants, and the variables that the template may use.
 #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
 #[serde(deny_unknown_fields)]
@@ -182,15 +257,15 @@ impl ::std::convert::TryFrom<::std::string::String> for VariableType {
 #[serde(untagged)]
 pub enum VariableTypes {
     VariableType(VariableType),
-    Array(::std::vec::Vec<VariableType>),
+    Array(::std::vec::Vec<ListedType>),
 }
 impl ::std::convert::From<VariableType> for VariableTypes {
     fn from(value: VariableType) -> Self {
         Self::VariableType(value)
     }
 }
-impl ::std::convert::From<::std::vec::Vec<VariableType>> for VariableTypes {
-    fn from(value: ::std::vec::Vec<VariableType>) -> Self {
+impl ::std::convert::From<::std::vec::Vec<ListedType>> for VariableTypes {
+    fn from(value: ::std::vec::Vec<ListedType>) -> Self {
         Self::Array(value)
     }
 }

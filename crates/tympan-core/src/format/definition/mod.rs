@@ -16,7 +16,9 @@ mod toml;
 
 use std::sync::LazyLock;
 
-pub use generated::{PromptDefinition, PromptRole, PromptVariable, PromptVariant, VariableType, VariableTypes};
+pub use generated::{
+    ListedType, PromptDefinition, PromptRole, PromptVariable, PromptVariant, VariableType, VariableTypes,
+};
 use serde::Deserialize;
 use serde_json::Value as Json;
 

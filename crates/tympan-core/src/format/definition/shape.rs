@@ -19,6 +19,7 @@ pub(super) struct Shape {
     kind: Option<Type>,
     any_of: Vec<Shape>,
     allowed: Vec<String>,
+    min_length: usize,
     min_items: usize,
     items: Option<Box<Shape>>,
     required: Vec<String>,
@@ -61,6 +62,7 @@ impl Shape {
             kind: schema["type"].as_str().and_then(Type::from_name),
             any_of: schema["anyOf"].as_array().into_iter().flatten().map(|branch| Self::of(branch, root)).collect(),
             allowed: texts("enum").collect(),
+            min_length: schema["minLength"].as_u64().and_then(|least| usize::try_from(least).ok()).unwrap_or_default(),
             min_items: schema["minItems"].as_u64().and_then(|least| usize::try_from(least).ok()).unwrap_or_default(),
             items: schema.get("items").map(|items| Box::new(Self::of(items, root))),
             required: texts("required").collect(),
@@ -159,9 +161,20 @@ impl Checker<'_> {
             return self.check_any(&shape.any_of, node, path);
         }
         if !shape.fits_type(node) {
-            return self.wrong(node, path, shape.kind.map(Type::in_words).unwrap_or_default());
+            let expected = shape.kind.map(Type::in_words).unwrap_or_default();
+            // YAML reads `[string, null]` as a string and nothing, where the name of a type is meant.
+            let is_unquoted =
+                matches!(node.value, Value::Null) && shape.allowed.iter().any(|allowed| allowed == "null");
+            return match is_unquoted {
+                true => self.unquoted_null(node, path, expected),
+                false => self.wrong(node, path, expected),
+            };
         }
         match &node.value {
+            Value::String(text) if text.len() < shape.min_length => {
+                let finding = invalid(node.span, format_args!("`{path}`: expected a non-empty string"));
+                self.report.push(finding.with_help("give it a value"));
+            }
             Value::String(text) => self.check_enum(shape, text, node, path),
             Value::List(items) => self.check_list(shape, items, node.span, path),
             Value::Map(entries) => self.check_map(shape, entries, node.span, path),
@@ -252,6 +265,11 @@ impl Checker<'_> {
         });
     }
 
+    fn unquoted_null(&mut self, node: &Node<'_>, path: &Path<'_>, expected: &str) {
+        let finding = invalid(node.span, format_args!("`{path}`: expected {expected}, found {}", node.describe()));
+        self.report.push(finding.with_help("put it in quotes: `\"null\"`"));
+    }
+
     fn wrong(&mut self, node: &Node<'_>, path: &Path<'_>, expected: &str) {
         let what = if path.parent.is_none() { "top level".to_owned() } else { format!("`{path}`") };
         let finding = invalid(node.span, format_args!("{what}: expected {expected}, found {}", node.describe()));
@@ -282,7 +300,8 @@ mod tests {
 
     /// Keywords that are informational only.
     const NOTES: [&str; 6] = ["$schema", "$id", "title", "description", "default", "$defs"];
-    const KNOWN: [&str; 12] = [
+    const KNOWN: [&str; 13] = [
+        "minLength",
         "$ref",
         "anyOf",
         "type",

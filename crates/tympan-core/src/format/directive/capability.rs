@@ -1,4 +1,5 @@
-//! Capabilities, which grant permissions to a directive: `rye.<action>.<type>.<item>`.
+//! Capabilities, which grant permissions to a directive: `rye.<action>.<type>.<item>`. Later Rye versions write
+//! `ryeos.<action>.<type>.<item>`, with slashes in the item.
 
 use std::fmt;
 
@@ -7,10 +8,15 @@ pub const ACTIONS: [&str; 5] = ["execute", "search", "load", "sign", "fetch"];
 /// The types of items that actions apply to.
 pub const ITEM_TYPES: [&str; 3] = ["tool", "directive", "knowledge"];
 
+/// The beginning of a capability, and its beginning in later Rye versions.
+const FIRST: &str = "rye.";
+const LATER: &str = "ryeos.";
+
 /// A capability, written as a string such as `rye.execute.tool.rye.file-system.*`.
 ///
 /// `*` matches any characters, and `?` matches one. A short form such as `rye.execute.*` or `rye.*` covers everything
-/// that it leaves out.
+/// that it leaves out. A permission that Tympan does not understand is kept as [`unknown`](Capability::unknown), and
+/// covers nothing.
 ///
 /// ```
 /// use tympan::format::directive::Capability;
@@ -22,7 +28,10 @@ pub const ITEM_TYPES: [&str; 3] = ["tool", "directive", "knowledge"];
 /// # Ok::<(), String>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Capability(String);
+pub struct Capability {
+    text: String,
+    is_known: bool,
+}
 
 impl Capability {
     /// Creates the capability for an action on items of a type. Slashes in the item's name become dots.
@@ -43,25 +52,41 @@ impl Capability {
 
     /// Returns the capability that covers everything.
     pub fn everything() -> Self {
-        Self("rye.*".to_owned())
+        Self { text: "rye.*".to_owned(), is_known: true }
+    }
+
+    /// Keeps a permission that Tympan does not understand. It covers nothing.
+    pub fn unknown(text: impl Into<String>) -> Self {
+        Self { text: text.into(), is_known: false }
+    }
+
+    /// Returns whether Tympan understands the permission.
+    pub fn is_known(&self) -> bool {
+        self.is_known
     }
 
     /// Returns the capability as a string.
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.text
     }
 
-    /// Returns whether the capability allows an action on an item. An item with wildcards is never allowed.
+    /// Returns whether the capability allows an action on an item. An item with wildcards is never allowed, and an
+    /// unknown capability allows nothing.
     pub fn covers(&self, action: &str, item_type: &str, item: &str) -> bool {
-        let asked = format!("rye.{action}.{item_type}.{}", item.replace('/', "."));
         // A name with wildcards would stand for several items.
-        !item.contains(['*', '?']) && matches(self.0.as_bytes(), asked.as_bytes())
+        if !self.is_known || item.contains(['*', '?']) {
+            return false;
+        }
+        let pattern = self.text.replace('/', ".");
+        let product = if pattern.starts_with(LATER) { LATER } else { FIRST };
+        let asked = format!("{product}{action}.{item_type}.{}", item.replace('/', "."));
+        matches(pattern.as_bytes(), asked.as_bytes())
     }
 }
 
 impl fmt::Display for Capability {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.text)
     }
 }
 
@@ -70,7 +95,8 @@ impl std::str::FromStr for Capability {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let is_fit = |char: char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-' | '*' | '?');
-        let segments: Vec<&str> = text.split('.').collect();
+        let is_later = text.starts_with(LATER);
+        let segments: Vec<&str> = text.split(|char| char == '.' || (is_later && char == '/')).collect();
         if segments.iter().any(|segment| segment.is_empty() || !segment.chars().all(is_fit)) {
             return Err(format!("`{text}`: expected non-empty parts of letters, digits, `_`, `-`, `*` and `?`"));
         }
@@ -80,15 +106,18 @@ impl std::str::FromStr for Capability {
             }
             _ => Ok(()),
         };
-        if segments[0] != "rye" {
+        if segments[0] != "rye" && !is_later {
             return Err(format!("`{text}` does not start with `rye.`"));
         }
         known(1, &ACTIONS, "action")?;
-        known(2, &ITEM_TYPES, "item type")?;
+        // Later Rye versions let a project define types of items.
+        if !is_later {
+            known(2, &ITEM_TYPES, "item type")?;
+        }
         if segments.len() < 4 && segments.last() != Some(&"*") {
             return Err(format!("`{text}` does not name an item: expected `rye.<action>.<type>.<item>`"));
         }
-        Ok(Self(text.to_owned()))
+        Ok(Self { text: text.to_owned(), is_known: true })
     }
 }
 
@@ -131,6 +160,8 @@ mod tests {
             "rye.load.knowledge.rye.core.*",
             "rye.sign.directive.*",
             "rye.search.tool.a?",
+            "ryeos.execute.service.*",
+            "ryeos.execute.tool.ryeos/threads/internal/*",
         ] {
             assert_eq!(text.parse::<Capability>().map(|capability| capability.to_string()).as_deref(), Ok(text));
         }
@@ -147,6 +178,8 @@ mod tests {
             "rye.execute.tool..a",
             "rye.execute",
             "rye.execute.tool.a/b",
+            "ryeos.run.tool.a",
+            "ryeos.execute.tool.a//b",
         ] {
             assert!(text.parse::<Capability>().is_err(), "{text}");
         }
@@ -164,11 +197,15 @@ mod tests {
             ("rye.execute.tool.*.b", "execute", "tool", "a/x/b", true),
             ("rye.execute.tool.a*", "execute", "tool", "*", false),
             ("rye.execute.tool.a?", "execute", "tool", "ab", true),
+            ("ryeos.execute.tool.a/b/*", "execute", "tool", "a/b/c", true),
+            ("ryeos.execute.tool.a/b/*", "execute", "tool", "a/c", false),
+            ("ryeos.fetch.*", "fetch", "service", "a", true),
         ];
         for (text, action, item_type, item, expected) in cases {
             let capability: Capability = text.parse().expect("it is one");
             assert_eq!(capability.covers(action, item_type, item), expected, "{text} {action} {item_type} {item}");
         }
+        assert!(!Capability::unknown("rye.*").covers("execute", "tool", "a"));
         let slow: Capability = format!("rye.execute.tool.{}b", "*a".repeat(200)).parse().expect("it is one");
         assert!(!slow.covers("execute", "tool", &"a".repeat(5_000)));
     }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::document::Directive;
-use super::layout::Layout;
+use super::layout::{Layout, Syntax};
 use crate::diagnostic::{Diagnostic, guess, listed};
 use crate::error::Kind;
 use crate::format::interpolation::{malformed, references};
@@ -16,18 +16,19 @@ const MAX_SEARCHED: usize = 64 << 20;
 /// Runs all checks.
 pub(super) fn check(directive: &Directive, layout: &Layout, source: &SourceFile, report: &mut Report) {
     let opening = layout.metadata.as_ref().map(|metadata| metadata.opening).unwrap_or_default();
-    required_metadata(directive, opening, report);
+    let is_yaml = layout.metadata.as_ref().is_some_and(|metadata| metadata.syntax == Syntax::Yaml);
+    required_metadata(directive, is_yaml, opening, report);
     version(directive, opening, report);
     name(directive, opening, report);
     steps(directive, source, report);
-    check_references(directive, source, report);
+    check_references(directive, is_yaml, source, report);
     outside_the_steps(directive, source, report);
     outputs(directive, source, report);
     second_metadata(layout, report);
 }
 
 /// Warns about metadata that Rye requires. A prompt can be built without it.
-fn required_metadata(directive: &Directive, at: Span, report: &mut Report) {
+fn required_metadata(directive: &Directive, is_yaml: bool, at: Span, report: &mut Report) {
     let fields = [
         ("name", directive.name.is_none()),
         ("version", directive.version.is_none()),
@@ -38,6 +39,8 @@ fn required_metadata(directive: &Directive, at: Span, report: &mut Report) {
     ];
     for (field, _) in fields.into_iter().filter(|(_, is_missing)| *is_missing) {
         let help = match field {
+            "model" if is_yaml => "add it to the metadata, with a tier: `model: {tier: general}`".to_owned(),
+            _ if is_yaml => format!("add it to the metadata: `{field}: …`"),
             "name" | "version" => format!("add it to the `<directive>` element: `<directive {field}=\"…\">`"),
             "model" => "add it to the metadata, with a tier: `<model tier=\"general\" />`".to_owned(),
             _ => format!("add it to the metadata: `<{field}>…</{field}>`"),
@@ -97,15 +100,32 @@ fn steps(directive: &Directive, source: &SourceFile, report: &mut Report) {
     }
 }
 
-/// Checks that references name declared inputs. An undeclared name is only a warning if the reference has a default.
-fn check_references(directive: &Directive, source: &SourceFile, report: &mut Report) {
+/// Checks that references name declared inputs. An undeclared name is an error where it is probably a mistake: if the
+/// directive declares its inputs in XML, and the reference has no default. Later Rye versions do not require
+/// declarations, and leave references without a value in the text.
+fn check_references(directive: &Directive, is_yaml: bool, source: &SourceFile, report: &mut Report) {
     let body = source.slice(directive.body);
     let declared: Vec<&str> = directive.inputs.iter().map(|input| input.name.as_str()).collect();
     let names: HashSet<&str> = declared.iter().copied().collect();
+    let mut reported: HashSet<&str> = HashSet::new();
     for reference in references(body).filter(|reference| !names.contains(reference.name)) {
         let span = Span::from(reference.range.clone()).shifted(directive.body.start);
         let help = list_near(reference.name, &declared);
         let finding = match reference.fallback {
+            // One warning for each name is enough if nothing is declared.
+            _ if declared.is_empty() && !reported.insert(reference.name) => continue,
+            _ if declared.is_empty() => {
+                let message = format!("input `{}` is not declared, so it is optional", reference.name);
+                let finding = Diagnostic::warning("undeclared_input", span, message);
+                report.push(finding.with_help("declare it, so that callers know its type and whether it is required"));
+                continue;
+            }
+            // Such text is also part of graphs, and only counts as a reference if the input is declared.
+            None if reference.is_dollar => continue,
+            None if is_yaml => {
+                let message = format!("input `{}` is not declared, so the reference stays in the text", reference.name);
+                Diagnostic::warning("undeclared_input", span, message)
+            }
             None => error(Kind::UndeclaredInput, span, format_args!("`{}`", reference.name)),
             Some(_) => {
                 let message = format!("input `{}` is not declared, so the default is always used", reference.name);
@@ -140,7 +160,10 @@ pub(crate) fn list(declared: &[&str]) -> String {
 
 /// Warns about references in the preamble, because only the steps are interpolated.
 fn outside_the_steps(directive: &Directive, source: &SourceFile, report: &mut Report) {
-    let preamble = references(source.slice(directive.preamble)).map(|reference| reference.range);
+    let is_declared = |name: &str| directive.inputs.iter().any(|input| input.name == name);
+    let preamble = references(source.slice(directive.preamble))
+        .filter(|reference| !reference.is_dollar || is_declared(reference.name))
+        .map(|reference| reference.range);
     let places = preamble.map(|range| Span::from(range).shifted(directive.preamble.start));
     for span in places {
         let finding = Diagnostic::warning(

@@ -24,7 +24,7 @@ pub struct Directive {
     pub model: Option<DirectiveModel>,
     /// The limits, such as `turns` and `tokens`.
     pub limits: Vec<(String, Number)>,
-    /// The permissions.
+    /// The permissions, including those that Tympan does not understand.
     pub permissions: Vec<Capability>,
     /// The expected cost.
     pub cost: Option<Cost>,

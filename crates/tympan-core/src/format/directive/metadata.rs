@@ -2,9 +2,9 @@
 
 use serde_json::Number;
 
-use super::capability::{ACTIONS, Capability, ITEM_TYPES};
+use super::capability::{Capability, ITEM_TYPES};
 use super::document::{Context, Cost, Directive, DirectiveModel, Hook};
-use super::element::{Element, Text};
+use super::element::{Element, Text, Yaml};
 use super::property::{read_inputs, read_outputs};
 use super::xml::OPAQUE;
 use crate::diagnostic::{Diagnostic, guess};
@@ -12,12 +12,17 @@ use crate::error::Kind;
 use crate::format::report::{Report, error};
 use crate::format::yaml::scalar;
 use crate::json::JsonMap;
+use crate::text::source::Span;
 
 /// The elements that `metadata` may contain.
 const METADATA: [&str; 9] =
     ["description", "category", "author", "model", "limits", "permissions", "cost", "context", "hooks"];
 /// The elements that a directive may contain.
 const SECTIONS: [&str; 3] = ["metadata", "inputs", "outputs"];
+/// The elements of later Rye versions that are stored. Most of them are for the program that runs the directive.
+const LATER: [&str; 3] = ["extends", "continuation", "requires"];
+/// The elements of `context` that name knowledge for the prompt.
+const KNOWLEDGE: [&str; 3] = ["system", "before", "after"];
 
 /// Reads the declarations of a directive. In YAML, all of them are at the top level, or some are under `metadata`.
 pub(super) fn read(root: &Element, report: &mut Report) -> Directive {
@@ -38,7 +43,7 @@ pub(super) fn read(root: &Element, report: &mut Report) -> Directive {
         author: text("author"),
         model: find("model").map(read_model),
         limits: find("limits").map(|element| read_limits(element, report)).unwrap_or_default(),
-        permissions: find("permissions").map(|element| read_permissions(element, report)).unwrap_or_default(),
+        permissions: read_permissions(find("permissions"), find("requires"), report),
         cost: find("cost").map(|element| read_cost(element, report)),
         context: find("context").map(read_context),
         hooks: find("hooks").map(|element| read_hooks(element, report)).unwrap_or_default(),
@@ -46,8 +51,46 @@ pub(super) fn read(root: &Element, report: &mut Report) -> Directive {
         outputs: root.child("outputs").map(|element| read_outputs(element, report)).unwrap_or_default(),
         ..Directive::default()
     };
+    report_not_applied(root, find("continuation"), find("context"), find("extends"), report);
     directive.extra = unknown(root, metadata, report);
     directive
+}
+
+/// Reports metadata that changes the prompt in Rye and that Tympan only stores.
+fn report_not_applied(
+    root: &Element,
+    continuation: Option<&Element>,
+    context: Option<&Element>,
+    extends: Option<&Element>,
+    report: &mut Report,
+) {
+    let mut push = |span, name: &str, what: &str, help: &str| {
+        let message = format!("`{name}` is stored but not applied: {what}");
+        report.push(Diagnostic::warning("not_applied", span, message).with_help(help));
+    };
+    let parent = root.attributes.iter().find(|attribute| attribute.name == "extends");
+    let parent = parent.map(|parent| (parent.span, !parent.value.trim().is_empty()));
+    let parent = parent.or(extends.map(|extends| (extends.span, has_content(extends))));
+    if let Some((span, true)) = parent {
+        let help = "copy what the directive needs from the other one into this file";
+        push(span, "extends", "nothing is inherited from another directive", help);
+    }
+    for element in context.into_iter().flat_map(|context| &context.children) {
+        if KNOWLEDGE.contains(&element.name.as_str()) && has_content(element) {
+            let help = "write the text in the steps, or pass it as an input";
+            let what = "no knowledge is added to the prompt";
+            push(element.span, &format!("context.{}", element.name), what, help);
+        }
+    }
+    if let Some(element) = continuation.filter(|element| has_content(element)) {
+        let help = "the program that runs the directive has to continue it";
+        push(element.span, "continuation", "a turn ends when its context is full", help);
+    }
+}
+
+/// Returns whether an element says anything: `false`, `null` and blank text do not.
+fn has_content(element: &Element) -> bool {
+    !element.attributes.is_empty() || !element.children.is_empty() || !matches!(element.text.trim(), "" | "false")
 }
 
 /// Reports sections that occur twice, because it is unclear which one counts.
@@ -71,8 +114,9 @@ fn report_twins(root: &Element, metadata: Option<&Element>, report: &mut Report)
 fn unknown(root: &Element, metadata: Option<&Element>, report: &mut Report) -> JsonMap {
     let mut extra = JsonMap::new();
     let is_known = |name: &str| METADATA.contains(&name) || name == "name" || name == "version";
+    let is_stored = |name: &str| OPAQUE.contains(&name) || LATER.contains(&name);
     for element in metadata.into_iter().flat_map(|metadata| &metadata.children).filter(|child| !is_known(&child.name)) {
-        if !OPAQUE.contains(&element.name.as_str()) {
+        if !is_stored(&element.name) {
             report.push(unknown_element(element, METADATA));
         }
         extra.insert(element.name.clone(), element.to_json());
@@ -88,7 +132,7 @@ fn unknown(root: &Element, metadata: Option<&Element>, report: &mut Report) -> J
             report.push(warning.with_help("move it there; it takes effect in either place"));
             continue;
         }
-        if !OPAQUE.contains(&element.name.as_str()) {
+        if !is_stored(&element.name) {
             report.push(unknown_element(element, SECTIONS));
         }
         extra.insert(element.name.clone(), element.to_json());
@@ -206,66 +250,113 @@ fn read_context(element: &Element) -> Context {
     context
 }
 
-/// Reads permissions: nested elements, a list of capability strings, or `*` for everything.
-fn read_permissions(element: &Element, report: &mut Report) -> Vec<Capability> {
+/// Reads permissions: nested elements, a list of capability strings, or `*` for everything. Later Rye versions list them
+/// as required capabilities.
+fn read_permissions(permissions: Option<&Element>, requires: Option<&Element>, report: &mut Report) -> Vec<Capability> {
     let mut found = Vec::new();
-    if element.text == "*" {
-        found.push(Capability::everything());
-    } else if !element.text.is_empty() {
-        report.push(not_a_capability(element.as_text(), format!("expected elements or `*`, found `{}`", element.text)));
-    }
-    for action in &element.children {
-        if action.name.is_empty() || action.name == "cap" || action.name == "capability" {
-            add(&mut found, action.as_text(), action.text.parse(), report);
-        } else if !ACTIONS.contains(&action.name.as_str()) {
-            let message = format!("unknown action `{}`: expected one of {}", action.name, ACTIONS.join(", "));
-            report.push(not_a_capability(Text { text: &action.name, span: action.span }, message));
-        } else {
-            read_action(action, &mut found, report);
+    if let Some(element) = permissions {
+        if !element.text.is_empty() {
+            add(&mut found, element.as_text(), any_or_parsed(&element.text), &element.text, report);
         }
+        for action in &element.children {
+            let is_capability = action.name.is_empty() || action.name == "cap" || action.name == "capability";
+            match is_capability {
+                true => add(&mut found, action.as_text(), any_or_parsed(&action.text), &action.text, report),
+                false => read_action(action, &mut found, report),
+            }
+        }
+    }
+    let declared = requires.and_then(|requires| requires.child("capabilities")?.child("declared"));
+    for item in declared.into_iter().flat_map(|declared| &declared.children) {
+        add(&mut found, item.as_text(), any_or_parsed(&item.text), &item.text, report);
     }
     found
 }
 
+fn any_or_parsed(text: &str) -> Result<Capability, String> {
+    if text == "*" { Ok(Capability::everything()) } else { text.parse() }
+}
+
 fn read_action(action: &Element, found: &mut Vec<Capability>, report: &mut Report) {
-    if action.text == "*" {
-        add(found, action.as_text(), Capability::any_of(&action.name), report);
+    if !action.text.is_empty() {
+        add_item(action, "", action.as_text(), found, report);
     } else if action.children.is_empty() {
-        let message = format!("`{}` does not name any items", action.name);
-        let mut finding = not_a_capability(Text { text: "", span: action.span }, message);
-        finding.help = Some(format!(
-            "name items, as in `<tool>rye/bash/*</tool>`, or write `*`; the item types are {}",
-            ITEM_TYPES.join(", ")
-        ));
-        report.push(finding);
+        read_empty_action(action, found, report);
     }
     for item in &action.children {
         // In YAML, a type may have a list of items.
         let is_list = item.children.iter().all(|child| child.name.is_empty()) && !item.children.is_empty();
         let items = if is_list { item.children.iter().collect() } else { vec![item] };
         for each in items {
-            // An item may also be written as the full capability string.
-            let prefix = format!("rye.{}.{}.", action.name, item.name);
-            let capability = match each.text.strip_prefix(&prefix) {
-                Some(_) => each.text.parse(),
-                None => Capability::new(&action.name, &item.name, &each.text),
-            };
-            add(found, each.as_text(), capability, report);
+            add_item(action, &item.name, each.as_text(), found, report);
         }
     }
 }
 
-fn add(found: &mut Vec<Capability>, place: Text<'_>, capability: Result<Capability, String>, report: &mut Report) {
-    match capability {
-        Ok(capability) if !found.contains(&capability) => found.push(capability),
-        Ok(_) => {}
-        Err(reason) => report.push(not_a_capability(place, reason)),
+fn read_empty_action(action: &Element, found: &mut Vec<Capability>, report: &mut Report) {
+    let name = &action.name;
+    let mut finding = match action.attributes.is_empty() {
+        // The attributes are all that such a permission says.
+        false => {
+            found.push(Capability::unknown(start_tag(action)));
+            unknown_permission(action.span, &format!("`{name}` does not name any items"))
+        }
+        // An empty list says that nothing is granted.
+        true if action.yaml == Some(Yaml::List) => return,
+        true => {
+            let message = format!("`{name}` does not name any items, so it grants nothing");
+            Diagnostic::warning("unknown_permission", action.span, message)
+        }
+    };
+    let types = ITEM_TYPES.join(", ");
+    finding.help =
+        Some(format!("name items, as in `<tool>rye/bash/*</tool>`, or write `*`; the item types are {types}"));
+    report.push(finding);
+}
+
+/// Adds an item of an action: `*`, a name if the type is known, a type and a name as in `tool:rye/bash`, or a full
+/// capability.
+fn add_item(action: &Element, item_type: &str, item: Text<'_>, found: &mut Vec<Capability>, report: &mut Report) {
+    let action = action.name.as_str();
+    let (item_type, name) = match item.text.split_once(':') {
+        Some((item_type, name)) if ITEM_TYPES.contains(&item_type.trim()) => (item_type.trim(), name.trim()),
+        _ => (item_type, item.text),
+    };
+    let is_full = ["rye", "ryeos"].into_iter().any(|product| name.starts_with(&format!("{product}.{action}.")));
+    let (capability, written) = match item_type {
+        _ if is_full => (name.parse(), name.to_owned()),
+        "" if name == "*" => (Capability::any_of(action), format!("rye.{action}.*")),
+        "" => (Err(format!("`{name}` does not name a type and an item")), format!("rye.{action}.{name}")),
+        _ => (Capability::new(action, item_type, name), format!("rye.{action}.{item_type}.{name}")),
+    };
+    add(found, item, capability, &written, report);
+}
+
+/// Adds a capability. One that is not understood is kept as it is written, because other programs may understand it.
+fn add(
+    found: &mut Vec<Capability>,
+    place: Text<'_>,
+    capability: Result<Capability, String>,
+    written: &str,
+    report: &mut Report,
+) {
+    let capability = capability.unwrap_or_else(|reason| {
+        report.push(unknown_permission(place.span, &reason));
+        Capability::unknown(written)
+    });
+    if !found.contains(&capability) {
+        found.push(capability);
     }
 }
 
-fn not_a_capability(place: Text<'_>, reason: String) -> Diagnostic {
-    error(Kind::InvalidCapability, place.span, reason)
+fn unknown_permission(span: Span, reason: &str) -> Diagnostic {
+    Diagnostic::warning("unknown_permission", span, format!("permission is stored but never granted: {reason}"))
         .with_help("write `rye.<action>.<type>.<item>`, as in `rye.execute.tool.rye.file-system.*`")
+}
+
+fn start_tag(element: &Element) -> String {
+    let attributes = element.attributes.iter().map(|attribute| format!(" {}=\"{}\"", attribute.name, attribute.value));
+    format!("<{}{}>", element.name, attributes.collect::<String>())
 }
 
 fn read_hooks(element: &Element, report: &mut Report) -> Vec<Hook> {

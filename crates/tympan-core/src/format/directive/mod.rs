@@ -77,8 +77,17 @@ fn read(source: &SourceFile, layout: &Layout, report: &mut Report) -> Option<Dir
     directive.metadata = metadata.content;
     directive.preamble = layout.preamble;
     directive.body = layout.body;
+    directive.name = directive.name.or_else(|| file_stem(source.name()));
     check::check(&directive, layout, source, report);
     Some(directive)
+}
+
+/// Returns the name of a file without its directory and extension. Rye names a directive after its file.
+fn file_stem(file: &str) -> Option<String> {
+    // A text that does not come from a file has a name such as `<directive>`.
+    let is_file = !file.starts_with('<') && file != "-";
+    let stem = std::path::Path::new(file).file_stem().filter(|_| is_file)?;
+    Some(stem.to_str()?.to_owned()).filter(|stem| !stem.trim().is_empty())
 }
 
 /// Parses the metadata in either syntax into a tree.

@@ -25,7 +25,8 @@ pub(crate) fn compile<'s>(source: &'s str, steps: Range<usize>, options: Options
             }
             Part::Reference(reference) => {
                 let length = reference.range.len();
-                self::reference(&mut leaves, &reference, Span::new(at, at + length).into());
+                let written = &source[at..at + length];
+                self::reference(&mut leaves, &reference, written, Span::new(at, at + length).into());
                 at += length;
             }
         }
@@ -34,22 +35,21 @@ pub(crate) fn compile<'s>(source: &'s str, steps: Range<usize>, options: Options
     leaves.finish()
 }
 
-fn reference<'s>(leaves: &mut Leaves<'s>, reference: &Reference<'s>, place: Place) {
+/// Adds a reference, which is `written` in the template. Without a fallback and a value, it stays as it is written.
+/// Missing inputs that are required are an error before anything is rendered.
+fn reference<'s>(leaves: &mut Leaves<'s>, reference: &Reference<'s>, written: &str, place: Place) {
     let index = leaves.input(reference.name, place);
     let input = Expr::new(ExprKind::Input(index), place);
     leaves.tree.interpolations += 1;
-    let expr = match reference.fallback {
+    let (fallback, shortcut) = match reference.fallback {
         None => {
             leaves.tree.plain_inputs.push(index);
-            input
+            (written, Shortcut::PlainDefault)
         }
-        Some(fallback) => {
-            let fallback = Expr::new(ExprKind::Const(Const::Str(fallback.into())), place);
-            let args = Args { positional: vec![Arg::One(fallback)], named: Vec::new() };
-            let shortcut = Some(Shortcut::Default);
-            let named = Named { name: "default".into(), shortcut, value: input, args };
-            Expr::new(ExprKind::Filter(Box::new(named)), place)
-        }
+        Some(fallback) => (fallback, Shortcut::Default),
     };
-    leaves.push(Node::Emit(expr));
+    let fallback = Expr::new(ExprKind::Const(Const::Str(fallback.into())), place);
+    let args = Args { positional: vec![Arg::One(fallback)], named: Vec::new() };
+    let named = Named { name: "default".into(), shortcut: Some(shortcut), value: input, args };
+    leaves.push(Node::Emit(Expr::new(ExprKind::Filter(Box::new(named)), place)));
 }
