@@ -46,6 +46,10 @@ pub(crate) struct PromptArgs {
     #[arg(long)]
     pub(crate) lenient: bool,
 
+    /// The seed of the template filter `random`; equal seeds give equal choices
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) seed: Option<u64>,
+
     #[command(flatten)]
     pub(crate) env: EnvArgs,
 }

@@ -111,7 +111,8 @@ pub(super) fn render_with(
 
 /// Returns the runtime options for a command line.
 pub(super) fn options(args: &PromptArgs) -> RuntimeOptions {
-    args.env.over(options_of(args.strict, args.lenient, args.guard))
+    let options = options_of(args.strict, args.lenient, args.guard);
+    args.env.over(RuntimeOptions { seed: args.seed, ..options })
 }
 
 /// Returns the runtime options for these rendering flags.

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use tympan::{Error, Kind};
-use tympan::{Journal, RunOptions};
+use tympan::{Journal, RunOptions, RuntimeOptions};
 
 use super::call::{Call, CallJournal};
 use super::render::{messages, options_of, render_with};
@@ -23,7 +23,8 @@ pub(super) fn run(args: &ResumeArgs, quiet: bool) -> Result<ExitCode, Failure> {
         return Err(tools_only_in_journal(tools).into());
     }
     let file = args.prompt.as_deref().unwrap_or(Path::new(&header.prompt));
-    let options = args.call.options_over(options_of(began.strict, began.lenient, began.guard));
+    let options = RuntimeOptions { seed: began.seed, ..options_of(began.strict, began.lenient, began.guard) };
+    let options = args.call.options_over(options);
     let options = args.model.endpoint.over(args.env.over(options));
     let runtime = prompt_file::runtime(file, options, quiet);
     let traces = traces::start(&runtime, args.call.trace.as_deref())?;

@@ -64,6 +64,7 @@ pub(super) struct Began {
     pub(super) strict: bool,
     pub(super) lenient: bool,
     pub(super) guard: bool,
+    pub(super) seed: Option<u64>,
     /// The tools file.
     pub(super) tools: Option<String>,
 }
@@ -82,6 +83,7 @@ fn journal(args: &RunArgs) -> Result<Option<CallJournal<'_>>, Failure> {
         strict: render.strict,
         lenient: render.lenient,
         guard: render.guard,
+        seed: render.seed,
         tools: args.call.tools.as_ref().map(|path| path.display().to_string()),
     };
     let journal = Journal::at(path)?.with_host(json!(began));

@@ -19,6 +19,7 @@ use crate::error::{Error, Kind, Result};
 use crate::spec::role::Role;
 use crate::spec::schema::{Property, PropertyKind};
 use crate::spec::{CacheMode, DIRECTIVE, ONE_MESSAGE};
+use crate::template::functions::TemplateFunctions;
 use crate::template::input::{InputMap, InputRef};
 use crate::template::{EvalOptions, InputValue, Limits, Output};
 
@@ -44,6 +45,11 @@ pub struct RenderOptions<'a> {
     /// The guard that wraps text from untrusted inputs in `<untrusted>…</untrusted>`. `None` leaves the text
     /// unchanged.
     pub guard: Option<&'a Guard>,
+    /// The filters, tests and functions of the host, in addition to the built-in ones.
+    pub functions: Option<&'a TemplateFunctions>,
+    /// The seed of the filter `random`. Equal seeds give equal choices. Without a seed, `random` is an error, so that a
+    /// render depends on nothing but the prompt, the inputs and the options.
+    pub seed: Option<u64>,
 }
 
 impl std::fmt::Debug for RenderOptions<'_> {
@@ -55,6 +61,8 @@ impl std::fmt::Debug for RenderOptions<'_> {
             .field("limits", &self.limits)
             .field("thread_roles", &self.thread_roles)
             .field("guard", &self.guard)
+            .field("functions", &self.functions)
+            .field("seed", &self.seed)
             .finish_non_exhaustive()
     }
 }
@@ -158,6 +166,8 @@ impl Prompt {
             lenient,
             limits: options.limits,
             mark_ends: options.guard.is_some() && compiled.table.has_untrusted(),
+            functions: options.functions,
+            seed: options.seed,
         };
         let output = compiled.template.render(&values, eval);
         let Output { traced, rich: places, notable, ends } = output.map_err(|error| self.locate(arm, error))?;

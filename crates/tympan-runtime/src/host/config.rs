@@ -38,14 +38,14 @@ use crate::turn::journal::Journal;
 use crate::turn::{Compact, TurnSettings};
 
 /// What a host decides for all prompts: `strict`, `lenient`, `guard`, `limits`, `thread_roles`, `load`, `http`,
-/// `cassette`, `trace`, `tool_addresses`, `allow_endpoints`. Times are in seconds.
+/// `cassette`, `trace`, `tool_addresses`, `allow_endpoints`, `seed`. Times are in seconds.
 ///
 /// # Errors
 /// An option is not known, or has a value that it cannot have.
 pub fn runtime_options(options: Json) -> Result<RuntimeOptions> {
     let data: RuntimeData = read(options)?;
     let RuntimeData { strict, lenient, guard, limits, thread_roles, load, http, cassette, trace, .. } = data;
-    let RuntimeData { tool_addresses, allow_endpoints, .. } = data;
+    let RuntimeData { tool_addresses, allow_endpoints, seed, .. } = data;
     for endpoint in &allow_endpoints {
         let invalid = |error: Error| format!("options: allow_endpoints: {}", error.message());
         parse_endpoint(endpoint).map_err(|error| Error::new(Kind::InvalidInput, invalid(error)))?;
@@ -56,6 +56,7 @@ pub fn runtime_options(options: Json) -> Result<RuntimeOptions> {
         lenient,
         strict,
         guard: guard.map(GuardData::into_guard).transpose()?.flatten(),
+        seed,
         load: load.into_options(),
         http: http.into_options()?,
         cassette: cassette.map(Into::into),
@@ -78,13 +79,13 @@ pub fn run_options(options: Json) -> Result<RunOptions> {
     Ok(RunOptions { provider, model, api_type, base_url, api_key, functions: Vec::new() })
 }
 
-/// How one render goes, where its caller has a say: `variant`, `guard`, `strict`, `lenient`.
+/// How one render goes, where its caller has a say: `variant`, `guard`, `strict`, `lenient`, `seed`.
 ///
 /// # Errors
 /// As [`runtime_options`].
 pub fn render_settings(options: Json) -> Result<RenderSettings> {
-    let RenderData { variant, guard, strict, lenient } = read(options)?;
-    Ok(RenderSettings { variant, guard: guard.map(GuardData::into_guard).transpose()?, strict, lenient })
+    let RenderData { variant, guard, strict, lenient, seed } = read(options)?;
+    Ok(RenderSettings { variant, guard: guard.map(GuardData::into_guard).transpose()?, strict, lenient, seed })
 }
 
 /// What the caller of a render has a say in.
@@ -95,6 +96,7 @@ pub struct RenderSettings {
     guard: Option<Option<Guard>>,
     strict: Option<bool>,
     lenient: Option<bool>,
+    seed: Option<u64>,
 }
 
 impl RenderSettings {
@@ -105,6 +107,7 @@ impl RenderSettings {
             guard: self.guard.as_ref().map_or(options.guard, Option::as_ref),
             strict: self.strict.or(options.strict),
             lenient: self.lenient.or(options.lenient),
+            seed: self.seed.or(options.seed),
             ..options
         }
     }
@@ -180,6 +183,7 @@ struct RuntimeData {
     trace: TraceData,
     tool_addresses: ToolAddressesData,
     allow_endpoints: Vec<String>,
+    seed: Option<u64>,
 }
 
 #[derive(Default, Deserialize)]
@@ -199,6 +203,7 @@ struct RenderData {
     guard: Option<GuardData>,
     strict: Option<bool>,
     lenient: Option<bool>,
+    seed: Option<u64>,
 }
 
 #[derive(Default, Deserialize)]
@@ -510,10 +515,12 @@ mod tests {
             "trace": { "mask_untrusted": true },
             "tool_addresses": { "allow_hosts": ["localhost"] },
             "allow_endpoints": ["https://proxy.example/v1"],
+            "seed": 5,
         }))
         .expect("all of it is known");
         assert_eq!((options.strict, options.lenient, options.limits.steps), (Some(true), Some(false), 7));
         assert!(options.guard.is_some() && options.trace.mask_untrusted);
+        assert_eq!(options.seed, Some(5));
         assert_eq!(options.thread_roles, ThreadRoles::NoInstructions);
         assert_eq!(options.load.max_file_bytes, 9);
         assert_eq!(options.http.connect_timeout, Duration::from_millis(1500));

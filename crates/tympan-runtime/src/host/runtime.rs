@@ -1,21 +1,24 @@
 //! A runtime: what a host has registered, and how it wants things done.
 
 use std::collections::HashMap;
+use std::future::Future;
+use std::pin::Pin;
 #[cfg(feature = "providers")]
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use serde_json::json;
+use serde_json::{Value as Json, json};
 use tympan_core::chat::thread::ThreadRoles;
 use tympan_core::prompt::RenderOptions;
 use tympan_core::prompt::inputs::IntoInputs;
 use tympan_core::spec::Connection;
 use tympan_core::template::Limits;
+use tympan_core::template::functions::{FunctionArgs, FunctionError, TemplateFunctions};
 use tympan_core::template::input::InputMap;
 use tympan_core::{Error, Guard, Inputs, Kind, Message, Prompt, Rendered, Result};
 
-use crate::host::custom_renderer;
+use crate::host::custom_renderer::Job;
 use crate::load::LoadOptions;
 #[cfg(feature = "providers")]
 use crate::model::budget::Budget;
@@ -47,7 +50,16 @@ pub trait Renderer: Send + Sync {
     /// # Errors
     /// Whatever the renderer finds wrong.
     fn render(&self, template: &str, inputs: &Inputs) -> Result<String>;
+
+    /// Renders a template in an async function of the runtime: [`Runtime::render_async`], [`Runtime::prepare_async`],
+    /// and those that call a model. Unless it is implemented, it calls [`Renderer::render`].
+    fn render_async<'a>(&'a self, template: &'a str, inputs: &'a Inputs) -> RenderFuture<'a> {
+        Box::pin(async move { self.render(template, inputs) })
+    }
 }
+
+/// The text that a custom renderer returns from an async function.
+pub type RenderFuture<'a> = Pin<Box<dyn Future<Output = Result<String>> + Send + 'a>>;
 
 /// A way to turn rendered text into messages that the host brings.
 pub trait Parser: Send + Sync {
@@ -61,6 +73,10 @@ pub trait Parser: Send + Sync {
 impl<T: Renderer + ?Sized> Renderer for Arc<T> {
     fn render(&self, template: &str, inputs: &Inputs) -> Result<String> {
         (**self).render(template, inputs)
+    }
+
+    fn render_async<'a>(&'a self, template: &'a str, inputs: &'a Inputs) -> RenderFuture<'a> {
+        (**self).render_async(template, inputs)
     }
 }
 
@@ -84,6 +100,8 @@ pub struct RuntimeOptions {
     /// Puts `<untrusted>` and `</untrusted>` around what untrusted inputs wrote; `None` leaves it as
     /// it is.
     pub guard: Option<Guard>,
+    /// The seed of the filter `random`. Without one, a template that uses the filter is an error.
+    pub seed: Option<u64>,
     /// What prompt files may reach while they are loaded.
     pub load: LoadOptions,
     #[cfg(feature = "providers")]
@@ -124,6 +142,7 @@ struct Shared {
     options: RuntimeOptions,
     renderers: Registry<dyn Renderer>,
     parsers: Registry<dyn Parser>,
+    functions: TemplateFunctions,
     #[cfg(feature = "providers")]
     providers: Registry<dyn Provider>,
     connections: Registry<Connection>,
@@ -246,6 +265,60 @@ impl Runtime {
     /// Registers a parser of this kind, in place of any other.
     pub fn register_parser(&self, kind: impl Into<String>, parser: impl Parser + 'static) {
         self.shared.parsers.insert(kind.into(), Arc::new(parser));
+    }
+
+    /// Registers a filter for the templates of this runtime, `{{ value|name(…) }}`, replacing any registered one of this
+    /// name. The first argument is the value. The origin of the result is the union of the origins of all arguments.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use tympan::{Prompt, Runtime};
+    ///
+    /// let runtime = Runtime::default();
+    /// runtime.register_filter("initials", |args| {
+    ///     let name = args.value().as_str().ok_or("expected a name")?;
+    ///     Ok(name.split(' ').filter_map(|word| word.chars().next()).collect::<String>().into())
+    /// })?;
+    /// let source = "{name: a, role: user, body: '{{ who|initials }}', variables: {who: {type: string, trusted: false}}}";
+    /// let prompt = Prompt::from_yaml(source)?;
+    /// assert_eq!(runtime.render(&prompt, &json!({"who": "Ada Lovelace"}))?.text(), "AL");
+    /// # Ok::<(), tympan::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Returns an error if the name is not an identifier or is that of a built-in filter.
+    pub fn register_filter(
+        &self,
+        name: impl Into<String>,
+        filter: impl Fn(&FunctionArgs) -> Result<Json, FunctionError> + Send + Sync + 'static,
+    ) -> Result<()> {
+        self.shared.functions.add_filter(name, filter)
+    }
+
+    /// Registers a test for the templates of this runtime, `{% if value is name(…) %}`, replacing any registered one of
+    /// this name. The first argument is the value.
+    ///
+    /// # Errors
+    /// Returns an error if the name is not an identifier or is that of a built-in test.
+    pub fn register_test(
+        &self,
+        name: impl Into<String>,
+        test: impl Fn(&FunctionArgs) -> Result<bool, FunctionError> + Send + Sync + 'static,
+    ) -> Result<()> {
+        self.shared.functions.add_test(name, test)
+    }
+
+    /// Registers a function for the templates of this runtime, `{{ name(…) }}`, replacing any registered one of this
+    /// name. A macro or a declared input of the same name hides it.
+    ///
+    /// # Errors
+    /// Returns an error if the name is not an identifier or is that of a built-in function.
+    pub fn register_function(
+        &self,
+        name: impl Into<String>,
+        function: impl Fn(&FunctionArgs) -> Result<Json, FunctionError> + Send + Sync + 'static,
+    ) -> Result<()> {
+        self.shared.functions.add_function(name, function)
     }
 
     #[cfg(feature = "providers")]
@@ -397,8 +470,32 @@ impl Runtime {
     fn do_render(&self, prompt: &Prompt, inputs: InputMap<'_>, options: &RenderOptions<'_>) -> Result<Rendered> {
         match self.shared.renderers.get(&prompt.spec().template.format) {
             None => prompt.render_borrowed(inputs, options),
-            Some(renderer) => custom_renderer::render(&*renderer, prompt, &inputs.to_json(), options),
+            Some(renderer) => {
+                let job = Job::new(prompt, &inputs.to_json(), options)?;
+                let text = renderer.render(&job.template, &job.inputs)?;
+                job.finish(text)
+            }
         }
+    }
+
+    /// Renders, or prepares the work of a custom renderer. This part of an async render does not wait.
+    fn start_render(
+        &self,
+        span: &Span,
+        prompt: &Prompt,
+        inputs: InputMap<'_>,
+        options: &RenderOptions<'_>,
+    ) -> Result<Started> {
+        let Some(renderer) = self.shared.renderers.get(&prompt.spec().template.format) else {
+            return self.render_as(span, prompt, inputs, options).map(Started::Done);
+        };
+        event::record_inputs(span, prompt, inputs);
+        let job = Job::new(prompt, &inputs.to_json(), options).map_err(|error| {
+            let failed = Err(error.clone());
+            event::record_render(span, &failed);
+            error
+        })?;
+        Ok(Started::Custom(renderer, Box::new(job)))
     }
 
     /// Splits a rendered prompt into messages.
@@ -472,12 +569,31 @@ impl Runtime {
         })
     }
 
-    /// The async twin of [`Runtime::render`]. A render is bounded by its limits, so it never waits.
+    /// The async variant of [`Runtime::render`]. A render is bounded by its limits, so it only waits for a custom
+    /// renderer.
     ///
     /// # Errors
-    /// As [`Runtime::render`].
+    /// Returns an error for the same reasons as [`Runtime::render`].
     pub async fn render_async<'i>(&self, prompt: &Prompt, inputs: impl IntoInputs<'i>) -> Result<Rendered> {
-        self.render(prompt, inputs)
+        // The options must not be kept while it waits: the future can move between threads, and they cannot.
+        let rendering = self.render_with_async(prompt, inputs, &self.render_options());
+        rendering.await
+    }
+
+    /// The async variant of [`Runtime::render_with`].
+    ///
+    /// # Errors
+    /// Returns an error for the same reasons as [`Runtime::render_with`].
+    pub fn render_with_async<'a, 'i>(
+        &'a self,
+        prompt: &'a Prompt,
+        inputs: impl IntoInputs<'i>,
+        options: &RenderOptions<'_>,
+    ) -> Pin<Box<dyn Future<Output = Result<Rendered>> + Send + 'a>> {
+        let span = self.tracer.start("render");
+        let started =
+            inputs.into_inputs().and_then(|inputs| self.start_render(&span, prompt, inputs.as_map(), options));
+        Box::pin(async move { started?.finish(&span).await })
     }
 
     /// The async twin of [`Runtime::parse`].
@@ -493,12 +609,41 @@ impl Runtime {
     /// # Errors
     /// As [`Runtime::prepare`].
     pub async fn prepare_async<'i>(&self, prompt: &Prompt, inputs: impl IntoInputs<'i>) -> Result<Vec<Message>> {
-        self.prepare(prompt, inputs)
+        let inputs = inputs.into_inputs()?;
+        if !self.has_renderer(prompt) {
+            return self.prepare_borrowed(prompt, inputs.as_map());
+        }
+        self.prepare_as_async(&self.tracer.start("prepare"), prompt, inputs.as_map()).await
+    }
+
+    /// Returns whether the host has registered a renderer for the prompt's format.
+    pub fn has_renderer(&self, prompt: &Prompt) -> bool {
+        self.shared.renderers.get(&prompt.spec().template.format).is_some()
+    }
+
+    /// The async variant of [`Runtime::prepare_as`].
+    pub(crate) async fn prepare_as_async(
+        &self,
+        span: &Span,
+        prompt: &Prompt,
+        inputs: InputMap<'_>,
+    ) -> Result<Vec<Message>> {
+        event::record_inputs(span, prompt, inputs);
+        let stage = span.child("render");
+        let started = self.start_render(&stage, prompt, inputs, &self.render_options());
+        let rendered = match started {
+            Ok(started) => started.finish(&stage).await,
+            Err(error) => Err(error),
+        };
+        let prepared = rendered.and_then(|rendered| self.parse_as(&span.child("parse"), prompt, rendered));
+        let prepared = self.with_advisory(prepared);
+        span.outcome(&prepared, |messages| json!({ "messages": messages.len() }));
+        prepared
     }
 
     /// How this runtime renders: what its options say, with randomness from the operating system.
     pub fn render_options(&self) -> RenderOptions<'_> {
-        let RuntimeOptions { limits, thread_roles, lenient, strict, ref guard, .. } = self.shared.options;
+        let RuntimeOptions { limits, thread_roles, lenient, strict, ref guard, seed, .. } = self.shared.options;
         RenderOptions {
             lenient,
             strict,
@@ -507,7 +652,28 @@ impl Runtime {
             entropy: Some(&system_entropy),
             guard: guard.as_ref(),
             variant: None,
+            functions: Some(&self.shared.functions),
+            seed,
         }
+    }
+}
+
+/// An async render after the part that does not wait.
+enum Started {
+    Done(Rendered),
+    Custom(Arc<dyn Renderer>, Box<Job>),
+}
+
+impl Started {
+    async fn finish(self, span: &Span) -> Result<Rendered> {
+        let (renderer, job) = match self {
+            Self::Done(rendered) => return Ok(rendered),
+            Self::Custom(renderer, job) => (renderer, job),
+        };
+        let text = renderer.render_async(&job.template, &job.inputs).await;
+        let rendered = text.and_then(|text| job.finish(text));
+        event::record_render(span, &rendered);
+        rendered
     }
 }
 

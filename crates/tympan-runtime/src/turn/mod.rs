@@ -198,7 +198,7 @@ impl Runtime {
         let messages = match messages {
             Some(messages) => messages,
             None => {
-                let mut messages = runtime.prepare_as(&span.child("prepare"), prompt, inputs.into())?;
+                let mut messages = runtime.prepare_as_async(&span.child("prepare"), prompt, inputs.into()).await?;
                 // A guard on the results of tools needs its advisory as well, unless the prompt's guard has brought it.
                 if let (None, Some(guard)) = (&runtime.options().guard, &settings.turn.guard) {
                     guard.info().insert_into(&mut messages);
