@@ -31,6 +31,8 @@ export type {
   Parser,
   Provider,
   Renderer,
+  TemplateFunction,
+  TemplateTest,
   Step,
   ToolHandler,
   TraceBackend,

@@ -143,6 +143,8 @@ export interface RuntimeOptions {
   strict?: boolean;
   /** Whether undefined variables render as empty text. Defaults to the prompt's setting. */
   lenient?: boolean;
+  /** The seed of the template filter `random`. Without one, a template that uses it is an error. */
+  seed?: number;
   /** Wraps text from untrusted inputs in `<untrusted>`. A string is the advisory for the model. */
   guard?: boolean | string | GuardOptions;
   /** The limits of rendering. */
@@ -210,6 +212,8 @@ export interface RenderOptions {
   strict?: boolean;
   /** Whether undefined variables render as empty text. */
   lenient?: boolean;
+  /** The seed of the template filter `random`. */
+  seed?: number;
 }
 
 /** The options for splitting text of unknown origin. */

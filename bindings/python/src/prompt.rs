@@ -78,13 +78,14 @@ pub(crate) fn render_settings<'py>(
     guard: Option<&Bound<'py, PyAny>>,
     strict: Option<bool>,
     lenient: Option<bool>,
+    seed: Option<u64>,
 ) -> PyResult<RenderSettings> {
     // The common case: no options.
-    if variant.is_none() && guard.is_none() && strict.is_none() && lenient.is_none() {
+    if variant.is_none() && guard.is_none() && strict.is_none() && lenient.is_none() && seed.is_none() {
         return Ok(RenderSettings::default());
     }
     let guard = guard.map(values::from_python).transpose()?;
-    let options = json!({ "variant": variant, "guard": guard, "strict": strict, "lenient": lenient });
+    let options = json!({ "variant": variant, "guard": guard, "strict": strict, "lenient": lenient, "seed": seed });
     config::render_settings(options).map_err(|error| exception(py, &error))
 }
 
@@ -244,7 +245,8 @@ impl Prompt {
     }
 
     /// Renders the prompt.
-    #[pyo3(signature = (inputs = None, *, variant = None, guard = None, strict = None, lenient = None))]
+    #[pyo3(signature = (inputs = None, *, variant = None, guard = None, strict = None, lenient = None, seed = None))]
+    #[expect(clippy::too_many_arguments, reason = "Python gives them by name")]
     fn render<'py>(
         &self,
         py: Python<'py>,
@@ -253,8 +255,9 @@ impl Prompt {
         guard: Option<&Bound<'py, PyAny>>,
         strict: Option<bool>,
         lenient: Option<bool>,
+        seed: Option<u64>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let settings = render_settings(py, variant, guard, strict, lenient)?;
+        let settings = render_settings(py, variant, guard, strict, lenient, seed)?;
         let room = Room::default();
         let inputs = self.taken(py, inputs, &room)?;
         let runtime = default_runtime();

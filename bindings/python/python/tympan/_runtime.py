@@ -41,16 +41,21 @@ class Runtime(_native.Runtime):
         guard: Union[bool, str, None] = None,
         strict: Optional[bool] = None,
         lenient: Optional[bool] = None,
+        seed: Optional[int] = None,
     ) -> Rendered:
-        """The async variant of `render`. It never waits."""
-        return self.render(prompt, inputs, variant=variant, guard=guard, strict=strict, lenient=lenient)
+        """The async variant of `render`. It only waits for a custom renderer."""
+        if self._has_renderer(prompt):
+            return await self._render(prompt, inputs, variant, guard, strict, lenient, seed)
+        return self.render(prompt, inputs, variant=variant, guard=guard, strict=strict, lenient=lenient, seed=seed)
 
     async def parse_async(self, prompt: Prompt, rendered: Rendered) -> list[Message]:
         """The async variant of `parse`. It never waits."""
         return self.parse(prompt, rendered)
 
     async def prepare_async(self, prompt: Prompt, inputs: _Inputs = None) -> list[Message]:
-        """The async variant of `prepare`. It never waits."""
+        """The async variant of `prepare`. It only waits for a custom renderer."""
+        if self._has_renderer(prompt):
+            return await self._prepare(prompt, inputs)
         return self.prepare(prompt, inputs)
 
     def run(self, prompt: Prompt, messages: _Messages, **options: Unpack[RunOptions]) -> Run:
