@@ -311,7 +311,8 @@ impl Runtime {
         self.inner.has_renderer(&prompt.get().inner())
     }
 
-    #[expect(clippy::too_many_arguments, reason = "Python gives them by name")]
+    #[pyo3(signature = (prompt, inputs, variant, guard, strict, lenient, seed))]
+    #[expect(clippy::too_many_arguments, reason = "they are the options of `render`")]
     fn _render(
         &self,
         py: Python<'_>,
@@ -336,6 +337,7 @@ impl Runtime {
         work::go(py, true, render, |py, rendered| Ok(rendered::to_python(py, rendered)?.unbind()))
     }
 
+    #[pyo3(signature = (prompt, inputs))]
     fn _prepare(
         &self,
         py: Python<'_>,
