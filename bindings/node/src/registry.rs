@@ -10,6 +10,7 @@ use napi_derive::napi;
 use serde_json::{Value as Json, json};
 use tympan::chat::thread::{ThreadRoles, parse_thread};
 use tympan::host::data;
+use tympan::template::functions::{FunctionArgs, FunctionError};
 use tympan::tool::{OpenTool, Opening, ToolHandler};
 use tympan::trace::{Backend, BackendError, Trace};
 use tympan::{AccessToken, CredentialProvider, ModelCall, Parser, Provider, Renderer, Reply, TokenRequest};
@@ -45,6 +46,25 @@ impl Renderer for Function {
         let asked = json!({ "name": self.name, "template": template, "inputs": inputs });
         let answer = self.registered.ask("renderer", Question::new(&asked).map_err(failed)?).map_err(failed)?;
         read("return value of the renderer", &answer)
+    }
+
+    fn render_async<'a>(&'a self, template: &'a str, inputs: &'a Inputs) -> tympan::RenderFuture<'a> {
+        Box::pin(async move {
+            let failed = |words: String| failed(Kind::InvalidOperation, &self.what("renderer"), &words);
+            let asked = json!({ "name": self.name, "template": template, "inputs": inputs });
+            let question = Question::new(&asked).map_err(failed)?;
+            let answer = self.registered.host.ask("renderer", question).await.map_err(failed)?;
+            read("return value of the renderer", &answer)
+        })
+    }
+}
+
+impl Function {
+    /// Calls a function of a template: a `filter`, a `test` or a `function`.
+    fn call_in_template(&self, kind: &str, args: &FunctionArgs) -> std::result::Result<Json, FunctionError> {
+        let asked = json!({ "name": self.name, "positional": args.positional, "named": args.named });
+        let answer = self.registered.ask(kind, Question::new(&asked)?)?;
+        Ok(serde_json::from_str(&answer)?)
     }
 }
 
@@ -163,7 +183,7 @@ impl NativeRuntime {
     }
 
     /// Registers a JavaScript function: a `renderer`, a `parser`, a `provider`, a `credential` provider, a tool
-    /// `handler`, or a `trace` backend.
+    /// `handler`, a `filter`, a `test` or a `function` of templates, or a `trace` backend.
     #[napi]
     pub fn register(&self, kind: String, name: String) -> napi::Result<()> {
         guarded(|| {
@@ -174,6 +194,18 @@ impl NativeRuntime {
                 "provider" => self.runtime.register_provider(name, Arc::new(function)),
                 "credential" => self.runtime.register_credential_provider(name, Arc::new(function)),
                 "handler" => self.runtime.register_tool_handler(name, Arc::new(function)),
+                "filter" => {
+                    let filter = move |args: &FunctionArgs| function.call_in_template("filter", args);
+                    return self.runtime.register_filter(name, filter);
+                }
+                "test" => {
+                    let test = move |args: &FunctionArgs| Ok(function.call_in_template("test", args)? == json!(true));
+                    return self.runtime.register_test(name, test);
+                }
+                "function" => {
+                    let function = move |args: &FunctionArgs| function.call_in_template("function", args);
+                    return self.runtime.register_function(name, function);
+                }
                 "trace" => return self.runtime.tracer().add(name, function),
                 _ => return Err(Error::new(Kind::Internal, format_args!("unknown kind of callback: {kind}"))),
             }

@@ -127,8 +127,14 @@ for await (const step of answer) if (step.type === "usage") step.usage.totalToke
 
 const runtime = new Runtime({ cassette: { replay: "tapes" }, load: { envVars: { A_B: "1" } }, http: { proxy: false } });
 runtime.registerRenderer("x", (template, inputs) => template + Object.keys(inputs).length);
-// @ts-expect-error: a renderer is synchronous
 runtime.registerRenderer("x", async () => "");
+// @ts-expect-error: a renderer returns text
+runtime.registerRenderer("x", () => 1);
+runtime.registerFilter("x", (value: string, { n = 1 } = {}) => value.repeat(n));
+runtime.registerTest("x", (value: string) => value.length > 1);
+runtime.registerFunction("x", () => ({ a: [1] }));
+// @ts-expect-error: a test returns a boolean
+runtime.registerTest("x", async () => true);
 runtime.registerParser("x", (_, rendered) => [{ role: "user", content: rendered.text }]);
 const provider: Provider = async function* ({ messages }) {
   yield `${messages.length}`;

@@ -34,6 +34,8 @@ export type {
   Parser,
   Provider,
   Renderer,
+  TemplateFunction,
+  TemplateTest,
   Step,
   TokenRequest,
   ToolHandler,

@@ -6,8 +6,20 @@ import { Tool, encodeOutput } from "./tool.cjs";
 import type { Delta, Message, MessageInput, ModelFunction, RunOptions } from "./types.cjs";
 import { decode, encode } from "./values.cjs";
 
-/** A renderer of templates. It receives the template and the inputs, and returns text synchronously. */
-export type Renderer = (template: string, inputs: Record<string, unknown>) => string;
+/**
+ * A renderer of templates. It receives the template and the inputs, and returns text. With a promise, only the async
+ * functions can be used.
+ */
+export type Renderer = (template: string, inputs: Record<string, unknown>) => string | Promise<string>;
+
+/**
+ * A filter or a function of templates. It receives the arguments and returns plain data synchronously. The first
+ * argument of a filter is the value. Named arguments are an object behind the others, if there are any.
+ */
+export type TemplateFunction = (...args: any[]) => unknown;
+
+/** A test of templates. It receives the value and the arguments, and returns synchronously whether it holds. */
+export type TemplateTest = (...args: any[]) => boolean;
 
 /** A parser of rendered prompts. It returns messages synchronously. */
 export type Parser = (prompt: Prompt, rendered: Rendered) => readonly MessageInput[];
@@ -111,6 +123,9 @@ export class Registry {
   readonly credential = new Map<string, CredentialProvider>();
   readonly handler = new Map<string, ToolHandler>();
   readonly trace = new Map<string, TraceFunction>();
+  readonly filter = new Map<string, TemplateFunction>();
+  readonly test = new Map<string, TemplateTest>();
+  readonly function = new Map<string, TemplateFunction>();
   readonly tools = new Map<string, Tool>();
   /** Tools that handlers created, and answers in progress, by number. */
   private readonly made = new Map<number, Tool>();
@@ -132,8 +147,9 @@ export class Registry {
     try {
       answer(true, await this.answered(kind, ...rest));
     } catch (thrown) {
-      // The message of a tool's exception is for the model, and that of a trace backend's for its status.
-      const isForSomebody = kind === "tool" || kind === "trace";
+      // The message of a tool's exception is for the model, that of a trace backend's for its status, and that of a
+      // template's function for the template error.
+      const isForSomebody = kind === "tool" || kind === "trace" || isInTemplate(kind);
       answer(false, isForSomebody ? words(thrown) : raise(thrown));
     }
   }
@@ -143,29 +159,42 @@ export class Registry {
     try {
       return `+${this.computed(kind, ...rest)}`;
     } catch (thrown) {
-      return `-${raise(thrown)}`;
+      return `-${isInTemplate(kind) ? words(thrown) : raise(thrown)}`;
     }
   }
 
   private computed(kind: string, text: string, prompt: Told[3], rendered: Told[4]): string {
     const asked = decode<{ name: string; template: string; inputs: Record<string, unknown> }>(text);
-    if (kind === "renderer") {
-      const made = this.renderer.get(asked.name)!(asked.template, asked.inputs);
-      if (typeof made !== "string") {
-        throw invalid(`renderer ${JSON.stringify(asked.name)}: expected a string as the return value`, SYNC);
-      }
-      return encode(made, "text");
-    }
+    if (kind === "renderer") return renderedText(asked.name, this.rendered(text));
+    if (isInTemplate(kind)) return this.inTemplate(kind, decode(text));
     const made = this.parser.get(asked.name)!(Prompt[NATIVE](prompt!, false), Rendered[NATIVE](rendered!));
     if (!Array.isArray(made))
       throw invalid(`parser ${JSON.stringify(asked.name)}: expected a list of messages as the return value`, SYNC);
     return encode(made, "messages");
   }
 
+  private rendered(text: string): unknown {
+    const asked = decode<{ name: string; template: string; inputs: Record<string, unknown> }>(text);
+    return this.renderer.get(asked.name)!(asked.template, asked.inputs);
+  }
+
+  private inTemplate(kind: InTemplate, asked: TemplateCall): string {
+    const named = Object.keys(asked.named).length > 0 ? [asked.named] : [];
+    const made = this[kind].get(asked.name)!(...asked.positional, ...named);
+    if (typeof (made as { then?: unknown } | null | undefined)?.then === "function") {
+      throw invalid(`${kind} ${JSON.stringify(asked.name)}: expected a value, found a promise`, SYNC);
+    }
+    return encode(kind === "test" ? Boolean(made) : (made ?? null), "return value");
+  }
+
   private async answered(kind: string, text: string, prompt: Told[3], rendered: Told[4]): Promise<string> {
     switch (kind) {
       case "renderer":
+        return renderedText(decode<{ name: string }>(text).name, await this.rendered(text));
       case "parser":
+      case "filter":
+      case "test":
+      case "function":
         return this.computed(kind, text, prompt, rendered);
       case "provider":
         return this.provided(decode(text), Prompt[NATIVE](prompt!, false));
@@ -247,6 +276,26 @@ export class Registry {
 }
 
 const SYNC = "return the value itself, not a promise";
+
+type InTemplate = "filter" | "test" | "function";
+
+interface TemplateCall {
+  name: string;
+  positional: unknown[];
+  named: Record<string, unknown>;
+}
+
+function isInTemplate(kind: string): kind is InTemplate {
+  return kind === "filter" || kind === "test" || kind === "function";
+}
+
+function renderedText(name: string, made: unknown): string {
+  if (typeof made === "string") return encode(made, "text");
+  throw invalid(
+    `renderer ${JSON.stringify(name)}: expected a string as the return value`,
+    "return the value itself, not a promise, or use renderAsync and prepareAsync",
+  );
+}
 
 /** The request to run a tool. */
 export interface ToolRequest {

@@ -24,6 +24,8 @@ import {
   type CredentialProvider,
   type Provider,
   type Renderer,
+  type TemplateFunction,
+  type TemplateTest,
   type ToolHandler,
   type TraceBackend,
 } from "./registry.cjs";
@@ -109,15 +111,27 @@ export class Runtime {
     return (this.#registered ??= new Registry(this[NATIVE]));
   }
 
-  #register<Kind extends "renderer" | "parser" | "provider" | "credential" | "handler" | "trace">(
+  #register<
+    Kind extends
+      | "renderer"
+      | "parser"
+      | "provider"
+      | "credential"
+      | "handler"
+      | "trace"
+      | "filter"
+      | "test"
+      | "function",
+  >(
     kind: Kind,
     name: string,
     given: unknown,
   ): void {
     if (typeof name !== "string") throw invalid(`name of a ${kind}: expected a string`);
     if (typeof given !== "function") throw invalid(`${kind} ${JSON.stringify(name)}: expected a function`);
-    (this.#registry[kind] as Map<string, unknown>).set(name, given);
+    const registry = this.#registry;
     guarded(() => this[NATIVE].register(kind, name));
+    (registry[kind] as Map<string, unknown>).set(name, given);
   }
 
   /**
@@ -126,6 +140,27 @@ export class Runtime {
    */
   registerRenderer(kind: string, renderer: Renderer): void {
     this.#register("renderer", kind, renderer);
+  }
+
+  /**
+   * Registers a filter for templates, replacing any registered one. It receives the value and the arguments. The result
+   * counts as written by all inputs that contributed to the arguments.
+   */
+  registerFilter(name: string, filter: TemplateFunction): void {
+    this.#register("filter", name, filter);
+  }
+
+  /** Registers a test for templates, replacing any registered one. It receives the value and the arguments. */
+  registerTest(name: string, test: TemplateTest): void {
+    this.#register("test", name, test);
+  }
+
+  /**
+   * Registers a function for templates, replacing any registered one. The result counts as written by all inputs that
+   * contributed to the arguments.
+   */
+  registerFunction(name: string, fn: TemplateFunction): void {
+    this.#register("function", name, fn);
   }
 
   /** Registers a parser for rendered text, replacing any existing one. */

@@ -147,6 +147,8 @@ export interface RuntimeOptions {
   lenient?: boolean;
   /** Whether an optional input without a value is an error if the template uses it. */
   strictInputs?: boolean;
+  /** The seed of the template filter `random`. Without one, a template that uses it is an error. */
+  seed?: number;
   /** Wraps text from untrusted inputs in `<untrusted>`. A string is the advisory for the model. */
   guard?: boolean | string | GuardOptions;
   /** Whether the values of inputs must match their declared kinds and enums. Defaults to `off`. */
@@ -222,6 +224,8 @@ export interface RenderOptions {
   kinds?: "off" | "warn" | "error";
   /** Whether an optional input without a value is an error if the template uses it. */
   strictInputs?: boolean;
+  /** The seed of the template filter `random`. */
+  seed?: number;
 }
 
 /** The options for splitting text of unknown origin. */

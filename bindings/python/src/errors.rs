@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
@@ -94,6 +95,25 @@ pub(crate) fn called<T>(kind: Kind, what: &str, call: impl FnOnce(Python<'_>) ->
             error
         },
     )
+}
+
+/// Calls a function of a template and converts its exception to text. What is not an ordinary exception, such as an
+/// interrupt, is raised unchanged.
+pub(crate) fn in_template<T>(call: impl FnOnce(Python<'_>) -> PyResult<T>) -> std::result::Result<T, String> {
+    let called = attach(|py| {
+        call(py).map_err(|error| {
+            let name = error.get_type(py).name().map_or_else(|_| "exception".to_owned(), |name| name.to_string());
+            let text = match error.value(py).str() {
+                Ok(text) if text.len().is_ok_and(|len| len > 0) => format!("{name}: {text}"),
+                _ => name,
+            };
+            if !error.is_instance_of::<PyException>(py) {
+                hand_over(error);
+            }
+            text
+        })
+    });
+    called.unwrap_or_else(|| Err("the interpreter is shutting down".to_owned()))
 }
 
 /// Converts the outcome of an async callback. If its exception was passed to the caller, the work is about to be

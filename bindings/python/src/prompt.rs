@@ -110,16 +110,17 @@ pub(crate) fn render_settings<'py>(
     lenient: Option<bool>,
     kinds: Option<&str>,
     strict_inputs: Option<bool>,
+    seed: Option<u64>,
 ) -> PyResult<RenderSettings> {
     // The common case: no options.
     let is_default = variant.is_none() && guard.is_none() && strict.is_none() && lenient.is_none();
-    if is_default && kinds.is_none() && strict_inputs.is_none() {
+    if is_default && kinds.is_none() && strict_inputs.is_none() && seed.is_none() {
         return Ok(RenderSettings::default());
     }
     let guard = guard.map(values::from_python).transpose()?;
     let options = json!({
         "variant": variant, "guard": guard, "strict": strict, "lenient": lenient, "kinds": kinds,
-        "strict_inputs": strict_inputs,
+        "strict_inputs": strict_inputs, "seed": seed,
     });
     config::render_settings(options).map_err(|error| exception(py, &error))
 }
@@ -288,7 +289,7 @@ impl Prompt {
     /// Renders the prompt.
     #[pyo3(signature = (
         inputs = None, *, variant = None, guard = None, strict = None, lenient = None, kinds = None,
-        strict_inputs = None
+        strict_inputs = None, seed = None
     ))]
     #[expect(clippy::too_many_arguments, reason = "Python gives them by name")]
     pub(crate) fn render<'py>(
@@ -301,8 +302,9 @@ impl Prompt {
         lenient: Option<bool>,
         kinds: Option<&str>,
         strict_inputs: Option<bool>,
+        seed: Option<u64>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let settings = render_settings(py, variant, guard, strict, lenient, kinds, strict_inputs)?;
+        let settings = render_settings(py, variant, guard, strict, lenient, kinds, strict_inputs, seed)?;
         let room = Room::default();
         let inputs = self.taken(py, inputs, &room)?;
         let runtime = default_runtime();

@@ -8,13 +8,14 @@ use futures_util::stream::{BoxStream, StreamExt, unfold};
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 use tympan::host::data;
+use tympan::template::functions::{FunctionArgs, FunctionError};
 use tympan::tool::{OpenTool, Opening};
 use tympan::trace::{Backend, BackendError, Trace};
 use tympan::wire::response::Delta;
 use tympan::{AccessToken, CredentialProvider, Provider, Reply, TokenRequest, ToolHandler};
 use tympan::{Inputs, Kind, Rendered, Result};
 
-use crate::errors::{called, exception, invalid, settled};
+use crate::errors::{called, exception, in_template, invalid, settled};
 use crate::hooks::words;
 use crate::message;
 use crate::prompt::Prompt;
@@ -85,6 +86,43 @@ impl tympan::Renderer for Callback {
             })?;
             Ok(text.to_cow()?.into_owned())
         })
+    }
+
+    fn render_async<'a>(&'a self, template: &'a str, inputs: &'a Inputs) -> tympan::RenderFuture<'a> {
+        Box::pin(async move {
+            let (own, template, inputs) = (OwnLoop::new(), template.to_owned(), inputs.clone());
+            let arguments: work::Arguments = Box::new(move |py| {
+                let arguments = [template.into_pyobject(py)?.into_any(), map_to_python(py, &inputs)?.into_any()];
+                Ok((PyTuple::new(py, arguments)?, None))
+            });
+            let returned = Callback::call(self, arguments, Caller::current().or_own(&own)).await;
+            let text = returned.and_then(|text| {
+                attach(|py| {
+                    let text = text.bind(py).cast::<PyString>();
+                    let text = text.map_err(|_| invalid(py, "renderer: expected a string as the return value"))?;
+                    Ok(text.to_cow()?.into_owned())
+                })
+                .ok_or_else(work::gone)?
+            });
+            settled(Kind::InvalidOperation, "the renderer", text).await
+        })
+    }
+}
+
+impl Callback {
+    /// Calls a function of a template with its arguments. An exception becomes the text of a template error, which has
+    /// the position in the template.
+    pub(crate) fn call_in_template<T>(
+        &self,
+        args: &FunctionArgs,
+        convert: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>,
+    ) -> std::result::Result<T, FunctionError> {
+        in_template(|py| {
+            let positional = args.positional.iter().map(|value| to_python(py, value)).collect::<PyResult<Vec<_>>>()?;
+            let named = map_to_python(py, &args.named)?;
+            convert(&self.0.bind(py).call(PyTuple::new(py, positional)?, Some(&named))?)
+        })
+        .map_err(Into::into)
     }
 }
 

@@ -9,6 +9,7 @@ use pyo3::types::{PyBytes, PyDict, PyString};
 use tympan::RunOptions;
 use tympan::host::config;
 use tympan::host::data;
+use tympan::template::functions::FunctionArgs;
 
 use crate::errors::{engine, exception, invalid};
 use crate::hooks::settings;
@@ -114,7 +115,7 @@ impl Runtime {
     /// Renders the template.
     #[pyo3(signature = (
         prompt, inputs = None, *, variant = None, guard = None, strict = None, lenient = None, kinds = None,
-        strict_inputs = None
+        strict_inputs = None, seed = None
     ))]
     #[expect(clippy::too_many_arguments, reason = "Python gives them by name")]
     fn render<'py>(
@@ -128,8 +129,9 @@ impl Runtime {
         lenient: Option<bool>,
         kinds: Option<&str>,
         strict_inputs: Option<bool>,
+        seed: Option<u64>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let settings = render_settings(py, variant, guard, strict, lenient, kinds, strict_inputs)?;
+        let settings = render_settings(py, variant, guard, strict, lenient, kinds, strict_inputs, seed)?;
         let (room, known) = (Room::default(), prompt.get());
         let (prompt, inputs) = (known.inner(), known.taken(py, inputs, &room)?);
         known.warn_about(py, inputs.map(), settings.over(self.inner.render_options()).kinds)?;
@@ -205,6 +207,30 @@ impl Runtime {
     fn register_renderer(&self, kind: &str, renderer: &Bound<'_, PyAny>) -> PyResult<()> {
         self.inner.register_renderer(kind, Arc::new(Callback::new(renderer, "renderer")?));
         Ok(())
+    }
+
+    /// Registers a filter for templates. It receives the value and the arguments, and returns plain data.
+    #[pyo3(signature = (name, filter, /))]
+    fn register_filter(&self, py: Python<'_>, name: &str, filter: &Bound<'_, PyAny>) -> PyResult<()> {
+        let function = Callback::new(filter, "filter")?;
+        let filter = move |args: &FunctionArgs| function.call_in_template(args, from_python);
+        self.inner.register_filter(name, filter).map_err(|error| exception(py, &error))
+    }
+
+    /// Registers a test for templates. It receives the value and the arguments, and returns whether it holds.
+    #[pyo3(signature = (name, test, /))]
+    fn register_test(&self, py: Python<'_>, name: &str, test: &Bound<'_, PyAny>) -> PyResult<()> {
+        let function = Callback::new(test, "test")?;
+        let test = move |args: &FunctionArgs| function.call_in_template(args, |result| result.is_truthy());
+        self.inner.register_test(name, test).map_err(|error| exception(py, &error))
+    }
+
+    /// Registers a function for templates. It receives the arguments, and returns plain data.
+    #[pyo3(signature = (name, function, /))]
+    fn register_function(&self, py: Python<'_>, name: &str, function: &Bound<'_, PyAny>) -> PyResult<()> {
+        let callback = Callback::new(function, "function")?;
+        let function = move |args: &FunctionArgs| callback.call_in_template(args, from_python);
+        self.inner.register_function(name, function).map_err(|error| exception(py, &error))
     }
 
     /// Registers a parser for rendered text. It receives the prompt and the result of `render`, and returns messages or
@@ -330,6 +356,53 @@ impl Runtime {
         work::go(py, true, load, |py, (prompt, validator)| {
             Ok(Py::new(py, Prompt::new(py, prompt, validator)?)?.into_any())
         })
+    }
+
+    fn _has_renderer(&self, prompt: &Bound<'_, Prompt>) -> bool {
+        self.inner.has_renderer(&prompt.get().inner())
+    }
+
+    #[pyo3(signature = (prompt, inputs, variant, guard, strict, lenient, kinds, strict_inputs, seed))]
+    #[expect(clippy::too_many_arguments, reason = "they are the options of `render`")]
+    fn _render(
+        &self,
+        py: Python<'_>,
+        prompt: &Bound<'_, Prompt>,
+        inputs: Option<&Bound<'_, PyAny>>,
+        variant: Option<&str>,
+        guard: Option<&Bound<'_, PyAny>>,
+        strict: Option<bool>,
+        lenient: Option<bool>,
+        kinds: Option<&str>,
+        strict_inputs: Option<bool>,
+        seed: Option<u64>,
+    ) -> PyResult<Py<PyAny>> {
+        let settings = render_settings(py, variant, guard, strict, lenient, kinds, strict_inputs, seed)?;
+        let inputs = prompt.get().validated(py, inputs)?;
+        let render = |_| {
+            let (runtime, prompt) = (self.inner.clone(), prompt.get().inner());
+            let (inputs, settings) = (inputs.clone(), settings.clone());
+            Ok(Box::pin(async move {
+                let rendering = runtime.render_with_async(&prompt, &inputs, &settings.over(runtime.render_options()));
+                rendering.await
+            }) as _)
+        };
+        work::go(py, true, render, |py, rendered| Ok(rendered::to_python(py, rendered)?.unbind()))
+    }
+
+    #[pyo3(signature = (prompt, inputs))]
+    fn _prepare(
+        &self,
+        py: Python<'_>,
+        prompt: &Bound<'_, Prompt>,
+        inputs: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
+        let inputs = prompt.get().validated(py, inputs)?;
+        let prepare = |_| {
+            let (runtime, prompt, inputs) = (self.inner.clone(), prompt.get().inner(), inputs.clone());
+            Ok(Box::pin(async move { to_list(runtime.prepare_async(&prompt, &inputs).await?) }) as _)
+        };
+        work::go(py, true, prepare, |py, messages: Vec<Message>| Ok(messages.into_pyobject(py)?.into_any().unbind()))
     }
 
     fn _run(

@@ -45,7 +45,7 @@ pub use host::pipeline::{
     invoke_agent, invoke_agent_as, invoke_agent_as_async, invoke_agent_async, resume, resume_async, turn, turn_as,
     turn_as_async, turn_async,
 };
-pub use host::runtime::{Parser, Renderer, Runtime, RuntimeOptions};
+pub use host::runtime::{Parser, RenderFuture, Renderer, Runtime, RuntimeOptions};
 pub use load::prompt::{load, load_async, load_str};
 pub use load::{EnvFile, EnvPolicy, LoadOptions, LoadedDocument, PromptLoader, load_document, load_document_str};
 #[cfg(feature = "providers")]

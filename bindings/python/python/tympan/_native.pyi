@@ -164,6 +164,7 @@ class Prompt:
         lenient: Optional[bool] = None,
         kinds: Optional[Literal["off", "warn", "error"]] = None,
         strict_inputs: Optional[bool] = None,
+        seed: Optional[int] = None,
     ) -> Rendered:
         """Renders the prompt."""
     def messages(self, rendered: Rendered, /) -> list[Message]:
@@ -450,6 +451,7 @@ class Runtime:
         lenient: Optional[bool] = None,
         kinds: Optional[Literal["off", "warn", "error"]] = None,
         strict_inputs: Optional[bool] = None,
+        seed: Optional[int] = None,
     ) -> Rendered:
         """Renders the template."""
     def parse(self, prompt: Prompt, rendered: Rendered) -> list[Message]:
@@ -470,9 +472,22 @@ class Runtime:
         """Returns the handler that is registered for a kind of tools."""
     def clear_tool_handlers(self) -> None:
         """Removes all tool handlers."""
-    def register_renderer(self, kind: str, renderer: Callable[[str, dict[str, Any]], str], /) -> None:
+    def register_renderer(
+        self, kind: str, renderer: Callable[[str, dict[str, Any]], Union[str, Awaitable[str]]], /
+    ) -> None:
         """Registers a renderer for a template format. It receives the template and the inputs, and returns text. The
-        origins in this text are unknown, so all of it is untrusted except for the role markers.
+        origins in this text are unknown, so all of it is untrusted except for the role markers. It may be async: then
+        use `render_async` and `prepare_async`.
+        """
+    def register_filter(self, name: str, filter: Callable[..., Any], /) -> None:
+        """Registers a filter for templates. It receives the value and the arguments, and returns plain data. The result
+        counts as written by all inputs that contributed to the arguments.
+        """
+    def register_test(self, name: str, test: Callable[..., object], /) -> None:
+        """Registers a test for templates. It receives the value and the arguments, and returns whether it holds."""
+    def register_function(self, name: str, function: Callable[..., Any], /) -> None:
+        """Registers a function for templates. It receives the arguments, and returns plain data. The result counts as
+        written by all inputs that contributed to the arguments.
         """
     def register_parser(self, kind: str, parser: Callable[[Prompt, Rendered], _Messages], /) -> None:
         """Registers a parser for rendered text. It receives the prompt and the result of `render`, and returns messages
@@ -516,6 +531,20 @@ class Runtime:
     def trace_status(self) -> list[TraceStatus]:
         """Returns the status of the trace backends: `name`, `dropped`, `failed` and `last_error` of each."""
     def _load(self, path: _Path, validator: _Validator = None) -> Future[Prompt]: ...
+    def _has_renderer(self, prompt: Prompt) -> bool: ...
+    def _render(
+        self,
+        prompt: Prompt,
+        inputs: Any,
+        variant: Optional[str],
+        guard: Union[bool, str, None],
+        strict: Optional[bool],
+        lenient: Optional[bool],
+        kinds: Optional[Literal["off", "warn", "error"]],
+        strict_inputs: Optional[bool],
+        seed: Optional[int],
+    ) -> Future[Rendered]: ...
+    def _prepare(self, prompt: Prompt, inputs: Any) -> Future[list[Message]]: ...
     @overload
     def _run(self, prompt: Prompt, messages: Any, options: dict[str, Any], is_async: Literal[False]) -> Run: ...
     @overload

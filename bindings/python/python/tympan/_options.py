@@ -112,6 +112,8 @@ class RuntimeOptions(TypedDict, total=False):
     trace: TraceOptions
     tool_addresses: ToolAddresses
     allow_endpoints: list[str]
+    #: The seed of the template filter `random`. Without one, a template that uses it is an error.
+    seed: int
 
 
 class RunOptions(TypedDict, total=False):

@@ -43,8 +43,13 @@ class Runtime(_native.Runtime):
         lenient: Optional[bool] = None,
         kinds: Optional[Literal["off", "warn", "error"]] = None,
         strict_inputs: Optional[bool] = None,
+        seed: Optional[int] = None,
     ) -> Rendered:
-        """The async variant of `render`. It never waits."""
+        """The async variant of `render`. It only waits for a custom renderer."""
+        if self._has_renderer(prompt):
+            return await self._render(
+                prompt, inputs, variant, guard, strict, lenient, kinds, strict_inputs, seed
+            )
         return self.render(
             prompt,
             inputs,
@@ -54,6 +59,7 @@ class Runtime(_native.Runtime):
             lenient=lenient,
             kinds=kinds,
             strict_inputs=strict_inputs,
+            seed=seed,
         )
 
     async def parse_async(self, prompt: Prompt, rendered: Rendered) -> list[Message]:
@@ -61,7 +67,9 @@ class Runtime(_native.Runtime):
         return self.parse(prompt, rendered)
 
     async def prepare_async(self, prompt: Prompt, inputs: _Inputs = None) -> list[Message]:
-        """The async variant of `prepare`. It never waits."""
+        """The async variant of `prepare`. It only waits for a custom renderer."""
+        if self._has_renderer(prompt):
+            return await self._prepare(prompt, inputs)
         return self.prepare(prompt, inputs)
 
     def run(self, prompt: Prompt, messages: _Messages, **options: Unpack[RunOptions]) -> Run:

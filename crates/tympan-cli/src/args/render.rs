@@ -58,6 +58,9 @@ pub(crate) struct PromptArgs {
     /// text.
     #[arg(long)]
     pub(crate) strict_inputs: bool,
+    /// The seed of the template filter `random`; equal seeds give equal choices
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) seed: Option<u64>,
 
     #[command(flatten)]
     pub(crate) env: EnvArgs,

@@ -116,7 +116,7 @@ pub(super) fn render_with(
 /// Returns the runtime options for a command line.
 pub(super) fn options(args: &PromptArgs) -> RuntimeOptions {
     let options = options_of(args.strict, args.lenient, args.guard);
-    let options = RuntimeOptions { strict_inputs: args.strict_inputs, ..options };
+    let options = RuntimeOptions { strict_inputs: args.strict_inputs, seed: args.seed, ..options };
     args.env.over(RuntimeOptions { kinds: args.kinds.for_runtime(), ..options })
 }
 

@@ -24,7 +24,8 @@ pub(super) fn run(args: &ResumeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     }
     let file = args.prompt.as_deref().unwrap_or(Path::new(&header.prompt));
     let options = options_of(began.strict, began.lenient, began.guard);
-    let options = args.call.options_over(RuntimeOptions { strict_inputs: began.strict_inputs, ..options });
+    let options = RuntimeOptions { strict_inputs: began.strict_inputs, seed: began.seed, ..options };
+    let options = args.call.options_over(options);
     let options = args.model.endpoint.over(args.env.over(options));
     let runtime = prompt_file::runtime(file, options, quiet);
     config::register_credentials(&runtime, args.model.credentials.credential_command.as_deref())?;

@@ -66,6 +66,7 @@ pub(super) struct Began {
     pub(super) lenient: bool,
     pub(super) strict_inputs: bool,
     pub(super) guard: bool,
+    pub(super) seed: Option<u64>,
     /// The tools file.
     pub(super) tools: Option<String>,
 }
@@ -85,6 +86,7 @@ fn journal(args: &RunArgs) -> Result<Option<CallJournal<'_>>, Failure> {
         lenient: render.lenient,
         strict_inputs: render.strict_inputs,
         guard: render.guard,
+        seed: render.seed,
         tools: args.call.tools.as_ref().map(|path| path.display().to_string()),
     };
     let journal = Journal::at(path)?.with_host(json!(began));

@@ -22,6 +22,7 @@ use crate::error::{Error, Kind, Result};
 use crate::spec::role::Role;
 use crate::spec::schema::{Property, PropertyKind};
 use crate::spec::{CacheMode, DIRECTIVE, ONE_MESSAGE, PromptKind};
+use crate::template::functions::TemplateFunctions;
 use crate::template::input::{InputMap, InputRef};
 use crate::template::{EvalOptions, InputValue, Limits, Output};
 
@@ -55,6 +56,11 @@ pub struct RenderOptions<'a> {
     /// Whether an optional input without a value is an error if the template uses it. In a directive, only references
     /// without a fallback count.
     pub strict_inputs: bool,
+    /// The filters, tests and functions of the host, in addition to the built-in ones.
+    pub functions: Option<&'a TemplateFunctions>,
+    /// The seed of the filter `random`. Equal seeds give equal choices. Without a seed, `random` is an error, so that a
+    /// render depends on nothing but the prompt, the inputs and the options.
+    pub seed: Option<u64>,
 }
 
 impl std::fmt::Debug for RenderOptions<'_> {
@@ -68,6 +74,8 @@ impl std::fmt::Debug for RenderOptions<'_> {
             .field("guard", &self.guard)
             .field("kinds", &self.kinds)
             .field("strict_inputs", &self.strict_inputs)
+            .field("functions", &self.functions)
+            .field("seed", &self.seed)
             .finish_non_exhaustive()
     }
 }
@@ -184,6 +192,8 @@ impl Prompt {
             lenient,
             limits: options.limits,
             mark_ends: options.guard.is_some() && compiled.table.has_untrusted(),
+            functions: options.functions,
+            seed: options.seed,
         };
         let output = compiled.template.render(&values, eval);
         let Output { traced, rich: places, notable, ends } = output.map_err(|error| self.locate(arm, error))?;

@@ -321,7 +321,7 @@ impl Pass {
 
     fn expr(&mut self, expr: &Expr) -> Taint {
         match &expr.kind {
-            ExprKind::Const(_) | ExprKind::Function(_) => Taint::new(),
+            ExprKind::Const(_) | ExprKind::Function(_) | ExprKind::HostFunction => Taint::new(),
             ExprKind::Captured => copied(self.captured.last(), &mut self.left),
             ExprKind::Input(index) => self.input(*index, expr.place),
             ExprKind::Local(local) => self.local(local),
@@ -381,7 +381,7 @@ impl Pass {
     fn call(&mut self, call: &CallExpr) -> Taint {
         let (mut taint, step) = match &call.callee {
             Callee::Name(expr, name) => {
-                let is_macro = !matches!(expr.kind, ExprKind::Function(_));
+                let is_macro = !matches!(expr.kind, ExprKind::Function(_) | ExprKind::HostFunction);
                 (self.expr(expr), is_macro.then(|| format!("macro {}", short(name))))
             }
             Callee::Method(expr, _) | Callee::Value(expr) => (self.expr(expr), None),

@@ -5,8 +5,10 @@
 
 mod eval;
 pub(crate) mod flow;
+pub mod functions;
 mod influence;
 pub mod input;
+mod names;
 mod syntax;
 mod tree;
 mod value;
@@ -135,7 +137,7 @@ impl Template {
     }
 
     /// Renders the template with one value for each of [`Template::inputs`].
-    pub(crate) fn render<'a>(&'a self, inputs: &'a [InputValue<'a>], options: EvalOptions) -> Result<Output> {
+    pub(crate) fn render<'a>(&'a self, inputs: &'a [InputValue<'a>], options: EvalOptions<'a>) -> Result<Output> {
         eval::render(&self.tree, inputs, options)
     }
 }

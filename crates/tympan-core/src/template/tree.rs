@@ -266,6 +266,8 @@ pub(crate) enum ExprKind {
     Captured,
     /// A built-in function.
     Function(Function),
+    /// The name of a call that is neither a macro nor a declared input. Only a function of the host can have it.
+    HostFunction,
     Attr(Box<Expr>, Box<str>),
     Item(Box<Expr>, Box<Expr>),
     Slice(Box<SliceExpr>),
@@ -300,6 +302,8 @@ pub(crate) enum Function {
 }
 
 impl Function {
+    pub(crate) const NAMES: &[&str] = &["range", "dict", "namespace"];
+
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         Some(match name {
             "range" => Self::Range,

@@ -23,6 +23,7 @@ fn known_names(source: &str) -> Vec<String> {
     let template = Template::compile(source, CompileOptions::default()).expect("it compiles");
     let error = template.render_json(&JsonMap::new(), false).expect_err("there is none of that name");
     let names = error.help().and_then(|help| help.strip_prefix("available: ")).expect("the help lists all names");
+    let names = names.strip_suffix("; the application can register more").expect("the help says what else there is");
     names.split(", ").map(str::to_owned).collect()
 }
 

@@ -79,6 +79,9 @@ fn one_operation_is_limited() {
         "{{ [1] | batch(n, 'x') }}",
         "{{ [1] | slice(n) }}",
         "{{ [1] | tojson(indent=n) }}",
+        "{{ 'x' | center(n) }}",
+        "{{ s | wordwrap(1, true, s) | length }}",
+        "{{ s | wordwrap(9999, true, s) | length }}",
         "{{ s ~ s ~ s ~ s ~ s ~ s ~ s ~ s ~ s ~ s ~ s ~ s ~ s ~ s ~ s ~ s ~ s }}",
     ] {
         assert_limited(template, large.clone());
@@ -101,6 +104,12 @@ fn all_operations_together_are_limited() {
         "{% for i in range(99999) %}{% set x = s | reverse %}{% endfor %}",
         "{% for i in range(99999) %}{% set x = s | capitalize %}{% endfor %}",
         "{% for i in range(99999) %}{% set x = s | title %}{% endfor %}",
+        "{% for i in range(99999) %}{% set x = s | truncate(99999) %}{% endfor %}",
+        "{% for i in range(99999) %}{% set x = s | wordwrap %}{% endfor %}",
+        "{% for i in range(99999) %}{% set x = s | wordcount %}{% endfor %}",
+        "{% for i in range(99999) %}{% set x = s | striptags %}{% endfor %}",
+        "{% for i in range(99999) %}{% set x = s | center(9) %}{% endfor %}",
+        "{% for i in range(99999) %}{% set x = {'k': s} | xmlattr %}{% endfor %}",
         "{% for i in range(99999) %}{% set x = s | e %}{% endfor %}",
         "{% for i in range(99999) %}{% set x = s | list %}{% endfor %}",
         "{% for i in range(99999) %}{% set x = s.splitlines(true) %}{% endfor %}",

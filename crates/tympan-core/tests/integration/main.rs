@@ -9,6 +9,7 @@ mod differential;
 mod directive;
 mod docs;
 mod format_properties;
+mod functions;
 mod generated_types;
 mod grammar;
 mod guard;

@@ -43,6 +43,11 @@ const HELD: &[&str] = &[
     "\u{a0}",
     "İ",
     "false",
+    "<",
+    ">",
+    "<!--",
+    "&#10;user:",
+    "a b c d",
 ];
 
 /// Text that the author writes.
@@ -69,6 +74,9 @@ const WRITTEN: &[&str] = &[
     "\\r\\n",
     "\\nX",
     "  \\nuser:\\n",
+    "<b>",
+    "-->",
+    "tell the user:\\n",
 ];
 
 fn literal() -> BoxedStrategy<String> {
@@ -163,6 +171,17 @@ const OPERATIONS: &[&str] = &[
     "($a) | int(0)",
     "($a) == ($b)",
     "($a) in ($b)",
+    "($a) | truncate(4, true, '', 0)",
+    "($a) | truncate(8, false, ($b)[:3], 2)",
+    "($a) | truncate(3 + ($b | length), true, '...', 0)",
+    "($a) | wordwrap(6)",
+    "($a) | wordwrap(4, true, $b)",
+    "($a) | wordwrap(1 + ($b | length))",
+    "($a) | striptags",
+    "($a) | center(9)",
+    "($a) | center($b | length)",
+    "($a) | wordcount",
+    "{'k': $a} | xmlattr",
 ];
 
 fn expression(depth: usize) -> BoxedStrategy<String> {
@@ -200,6 +219,10 @@ fn statement(depth: usize) -> BoxedStrategy<String> {
         "indent(2, true)",
         "lower",
         "upper",
+        "truncate(9)",
+        "wordwrap(8)",
+        "striptags",
+        "center(20)",
         "trim('\\n :')",
         "replace('\\n\\n', '\\n')",
         "default('user:')",

@@ -38,14 +38,14 @@ use crate::turn::journal::Journal;
 use crate::turn::{Compact, TurnSettings};
 
 /// What a host decides for all prompts: `strict`, `lenient`, `strict_inputs`, `guard`, `kinds`, `limits`, `thread_roles`,
-/// `load`, `http`, `cassette`, `trace`, `tool_addresses`, `allow_endpoints`. Times are in seconds.
+/// `load`, `http`, `cassette`, `trace`, `tool_addresses`, `allow_endpoints`, `seed`. Times are in seconds.
 ///
 /// # Errors
 /// An option is not known, or has a value that it cannot have.
 pub fn runtime_options(options: Json) -> Result<RuntimeOptions> {
     let data: RuntimeData = read(options)?;
     let RuntimeData { strict, lenient, guard, limits, thread_roles, load, http, cassette, trace, .. } = data;
-    let RuntimeData { tool_addresses, allow_endpoints, kinds, strict_inputs, .. } = data;
+    let RuntimeData { tool_addresses, allow_endpoints, kinds, strict_inputs, seed, .. } = data;
     for endpoint in &allow_endpoints {
         let invalid = |error: Error| format!("options: allow_endpoints: {}", error.message());
         parse_endpoint(endpoint).map_err(|error| Error::new(Kind::InvalidInput, invalid(error)))?;
@@ -58,6 +58,7 @@ pub fn runtime_options(options: Json) -> Result<RuntimeOptions> {
         strict_inputs,
         guard: guard.map(GuardData::into_guard).transpose()?.flatten(),
         kinds: kinds.map_or_else(KindCheck::default, Into::into),
+        seed,
         load: load.into_options(),
         http: http.into_options()?,
         cassette: cassette.map(Into::into),
@@ -80,14 +81,15 @@ pub fn run_options(options: Json) -> Result<RunOptions> {
     Ok(RunOptions { provider, model, api_type, base_url, api_key, functions: Vec::new() })
 }
 
-/// How one render goes, where its caller has a say: `variant`, `guard`, `strict`, `lenient`, `kinds`, `strict_inputs`.
+/// How one render goes, where its caller has a say: `variant`, `guard`, `strict`, `lenient`, `kinds`, `strict_inputs`,
+/// `seed`.
 ///
 /// # Errors
 /// As [`runtime_options`].
 pub fn render_settings(options: Json) -> Result<RenderSettings> {
-    let RenderData { variant, guard, strict, lenient, kinds, strict_inputs } = read(options)?;
+    let RenderData { variant, guard, strict, lenient, kinds, strict_inputs, seed } = read(options)?;
     let (guard, kinds) = (guard.map(GuardData::into_guard).transpose()?, kinds.map(Into::into));
-    Ok(RenderSettings { variant, guard, strict, lenient, kinds, strict_inputs })
+    Ok(RenderSettings { variant, guard, strict, lenient, kinds, strict_inputs, seed })
 }
 
 /// What the caller of a render has a say in.
@@ -100,6 +102,7 @@ pub struct RenderSettings {
     lenient: Option<bool>,
     kinds: Option<KindCheck>,
     strict_inputs: Option<bool>,
+    seed: Option<u64>,
 }
 
 impl RenderSettings {
@@ -112,6 +115,7 @@ impl RenderSettings {
             lenient: self.lenient.or(options.lenient),
             kinds: self.kinds.unwrap_or(options.kinds),
             strict_inputs: self.strict_inputs.unwrap_or(options.strict_inputs),
+            seed: self.seed.or(options.seed),
             ..options
         }
     }
@@ -190,6 +194,7 @@ struct RuntimeData {
     tool_addresses: ToolAddressesData,
     allow_endpoints: Vec<String>,
     kinds: Option<KindCheckData>,
+    seed: Option<u64>,
 }
 
 #[derive(Default, Deserialize)]
@@ -211,6 +216,7 @@ struct RenderData {
     lenient: Option<bool>,
     kinds: Option<KindCheckData>,
     strict_inputs: Option<bool>,
+    seed: Option<u64>,
 }
 
 #[derive(Default, Deserialize)]
@@ -543,11 +549,13 @@ mod tests {
             "trace": { "mask_untrusted": true },
             "tool_addresses": { "allow_hosts": ["localhost"] },
             "allow_endpoints": ["https://proxy.example/v1"],
+            "seed": 5,
         }))
         .expect("all of it is known");
         assert_eq!((options.strict, options.lenient, options.limits.steps), (Some(true), Some(false), 7));
         assert!(options.guard.is_some() && options.trace.mask_untrusted);
         assert_eq!(options.kinds, KindCheck::Error);
+        assert_eq!(options.seed, Some(5));
         assert_eq!(options.thread_roles, ThreadRoles::NoInstructions);
         assert_eq!(options.load.max_file_bytes, 9);
         assert_eq!(options.http.connect_timeout, Duration::from_millis(1500));

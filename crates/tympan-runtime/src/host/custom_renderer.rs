@@ -14,44 +14,71 @@ use tympan_core::text::origin::Origin;
 use tympan_core::text::traced::TracedText;
 use tympan_core::{Error, Inputs, Kind, Prompt, Rendered, Result};
 
-use crate::host::runtime::{Renderer, system_entropy};
+use crate::host::runtime::system_entropy;
 
 /// The name under which everything that the renderer wrote appears in segments.
 const UNKNOWN: &str = "(renderer)";
 
-pub(crate) fn render(
-    renderer: &dyn Renderer,
-    prompt: &Prompt,
-    inputs: &Inputs,
-    options: &RenderOptions<'_>,
-) -> Result<Rendered> {
+/// A render that waits for the text of a custom renderer.
+pub(crate) struct Job {
+    pub(crate) template: String,
+    pub(crate) inputs: Inputs,
+    table: Arc<InputTable>,
+    /// The nonce of the role markers, if they split the text.
+    nonce: Option<String>,
+    strict: bool,
+}
+
+impl Job {
+    /// Checks the inputs and marks the role markers of the template.
+    pub(crate) fn new(prompt: &Prompt, inputs: &Inputs, options: &RenderOptions<'_>) -> Result<Self> {
+        let spec = prompt.spec();
+        // Around everything, the author's instructions too, its markers would say nothing.
+        if options.guard.is_some() {
+            let details = format!("renderer `{}` does not track which text comes from inputs", spec.template.format);
+            return Err(Error::new(Kind::CannotGuard, details).with_help(
+                "use the format jinja2 or mustache to render with the \
+                    guard",
+            ));
+        }
+        let inputs = plain_inputs(prompt, inputs)?;
+        let template = prompt.get_source(options.variant)?;
+        let table = Arc::new(unknown_inputs().with_arm(prompt.arm_info(options.variant)?));
+        // Which input wrote what is not known, so one that is strict makes all of them so.
+        let strict = options.strict.unwrap_or(spec.template.strict) || spec.inputs.iter().any(|input| input.strict);
+        if !spec.template.is_split() {
+            return Ok(Self { template: template.to_owned(), inputs, table, nonce: None, strict });
+        }
+        let nonce = format!("{:016x}", system_entropy()?);
+        Ok(Self { template: pre_render(template, &nonce), inputs, table, nonce: Some(nonce), strict })
+    }
+
+    /// Finds out which parts of the text are the author's.
+    pub(crate) fn finish(self, text: String) -> Result<Rendered> {
+        match &self.nonce {
+            None => Ok(Rendered::new(TracedText::whole(text, Origin::input(0)), self.table)),
+            Some(nonce) => trace(&text, &self.template, nonce, self.table)?.with_strict(self.strict),
+        }
+    }
+}
+
+/// Fills in defaults. A custom renderer would write a thread, an image, a file or audio as text, so none of them
+/// reaches it: neither a value of the caller nor a default. An empty default is left out.
+fn plain_inputs(prompt: &Prompt, given: &Inputs) -> Result<Inputs> {
     let spec = prompt.spec();
-    // Around everything, the author's instructions too, its markers would say nothing.
-    if options.guard.is_some() {
-        let details = format!("renderer `{}` does not track which text comes from inputs", spec.template.format);
-        return Err(Error::new(Kind::CannotGuard, details).with_help(
-            "use the format jinja2 or mustache to render with the \
-                guard",
-        ));
+    let mut inputs = prompt.validate_inputs(given)?;
+    for rich in spec.inputs.iter().filter(|input| input.kind.is_rich()) {
+        let Some(value) = inputs.get(&rich.name) else { continue };
+        let is_given = given.contains_key(&rich.name);
+        if is_given || !value.as_array().is_some_and(Vec::is_empty) {
+            let what = if is_given { "input" } else { "the default of input" };
+            let details = format!("{what} `{}` is not supported by the renderer `{}`", rich.name, spec.template.format);
+            return Err(Error::new(Kind::RichInputMisused, details)
+                .with_help("use the format jinja2 or mustache for threads, images, files and audio"));
+        }
+        inputs.shift_remove(&rich.name);
     }
-    if let Some(rich) = spec.inputs.iter().find(|input| input.kind.is_rich() && inputs.contains_key(&input.name)) {
-        let details = format!("input `{}` is not supported by the renderer `{}`", rich.name, spec.template.format);
-        return Err(Error::new(Kind::RichInputMisused, details)
-            .with_help("use the format jinja2 or mustache for threads, images, files and audio"));
-    }
-    let inputs = prompt.validate_inputs(inputs)?;
-    let template = prompt.get_source(options.variant)?;
-    let table = Arc::new(unknown_inputs().with_arm(prompt.arm_info(options.variant)?));
-    if !spec.template.is_split() {
-        let text = renderer.render(template, &inputs)?;
-        return Ok(Rendered::new(TracedText::whole(text, Origin::input(0)), table));
-    }
-    let nonce = format!("{:016x}", system_entropy()?);
-    let template = pre_render(template, &nonce);
-    let text = renderer.render(&template, &inputs)?;
-    // Which input wrote what is not known, so one that is strict makes all of them so.
-    let strict = options.strict.unwrap_or(spec.template.strict) || spec.inputs.iter().any(|input| input.strict);
-    trace(&text, &template, &nonce, table)?.with_strict(strict)
+    Ok(inputs)
 }
 
 fn unknown_inputs() -> InputTable {

@@ -55,12 +55,12 @@ pub fn prepare<'i>(prompt: &Prompt, inputs: impl IntoInputs<'i>) -> Result<Vec<M
     default_runtime().prepare(prompt, inputs)
 }
 
-/// The async twin of [`render`]. A render is bounded by its limits, so it never waits.
+/// The async variant of [`render`]. A render is bounded by its limits, so it only waits for a custom renderer.
 ///
 /// # Errors
 /// As [`render`].
 pub async fn render_async<'i>(prompt: &Prompt, inputs: impl IntoInputs<'i>) -> Result<Rendered> {
-    render(prompt, inputs)
+    default_runtime().render_async(prompt, inputs).await
 }
 
 /// The async twin of [`parse`].
@@ -76,7 +76,7 @@ pub async fn parse_async(prompt: &Prompt, rendered: &Rendered) -> Result<Vec<Mes
 /// # Errors
 /// As [`prepare`].
 pub async fn prepare_async<'i>(prompt: &Prompt, inputs: impl IntoInputs<'i>) -> Result<Vec<Message>> {
-    prepare(prompt, inputs)
+    default_runtime().prepare_async(prompt, inputs).await
 }
 
 /// Calls the model of a prompt with these messages. See [`Runtime::run`].

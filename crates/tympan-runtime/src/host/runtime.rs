@@ -1,6 +1,8 @@
 //! A runtime: what a host has registered, and how it wants things done.
 
 use std::collections::HashMap;
+use std::future::Future;
+use std::pin::Pin;
 #[cfg(feature = "providers")]
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,16 +10,17 @@ use std::sync::{Arc, PoisonError, RwLock};
 #[cfg(feature = "agent")]
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value as Json, json};
 use tympan_core::chat::thread::ThreadRoles;
 use tympan_core::prompt::RenderOptions;
 use tympan_core::prompt::inputs::IntoInputs;
 use tympan_core::spec::Connection;
 use tympan_core::template::Limits;
+use tympan_core::template::functions::{FunctionArgs, FunctionError, TemplateFunctions};
 use tympan_core::template::input::InputMap;
 use tympan_core::{Error, Guard, Inputs, Kind, KindCheck, Message, Prompt, Rendered, Result};
 
-use crate::host::custom_renderer;
+use crate::host::custom_renderer::Job;
 use crate::load::LoadOptions;
 #[cfg(feature = "providers")]
 use crate::model::budget::Budget;
@@ -51,7 +54,16 @@ pub trait Renderer: Send + Sync {
     /// # Errors
     /// Whatever the renderer finds wrong.
     fn render(&self, template: &str, inputs: &Inputs) -> Result<String>;
+
+    /// Renders a template in an async function of the runtime: [`Runtime::render_async`], [`Runtime::prepare_async`],
+    /// and those that call a model. Unless it is implemented, it calls [`Renderer::render`].
+    fn render_async<'a>(&'a self, template: &'a str, inputs: &'a Inputs) -> RenderFuture<'a> {
+        Box::pin(async move { self.render(template, inputs) })
+    }
 }
+
+/// The text that a custom renderer returns from an async function.
+pub type RenderFuture<'a> = Pin<Box<dyn Future<Output = Result<String>> + Send + 'a>>;
 
 /// A way to turn rendered text into messages that the host brings.
 pub trait Parser: Send + Sync {
@@ -65,6 +77,10 @@ pub trait Parser: Send + Sync {
 impl<T: Renderer + ?Sized> Renderer for Arc<T> {
     fn render(&self, template: &str, inputs: &Inputs) -> Result<String> {
         (**self).render(template, inputs)
+    }
+
+    fn render_async<'a>(&'a self, template: &'a str, inputs: &'a Inputs) -> RenderFuture<'a> {
+        (**self).render_async(template, inputs)
     }
 }
 
@@ -93,6 +109,8 @@ pub struct RuntimeOptions {
     pub kinds: KindCheck,
     /// Whether an optional input without a value is an error if the template uses it.
     pub strict_inputs: bool,
+    /// The seed of the filter `random`. Without one, a template that uses the filter is an error.
+    pub seed: Option<u64>,
     /// What prompt files may reach while they are loaded.
     pub load: LoadOptions,
     #[cfg(feature = "providers")]
@@ -133,6 +151,7 @@ struct Shared {
     options: RuntimeOptions,
     renderers: Registry<dyn Renderer>,
     parsers: Registry<dyn Parser>,
+    functions: TemplateFunctions,
     #[cfg(feature = "providers")]
     providers: Registry<dyn Provider>,
     #[cfg(feature = "providers")]
@@ -259,6 +278,60 @@ impl Runtime {
     /// Registers a parser of this kind, in place of any other.
     pub fn register_parser(&self, kind: impl Into<String>, parser: impl Parser + 'static) {
         self.shared.parsers.insert(kind.into(), Arc::new(parser));
+    }
+
+    /// Registers a filter for the templates of this runtime, `{{ value|name(…) }}`, replacing any registered one of this
+    /// name. The first argument is the value. The origin of the result is the union of the origins of all arguments.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use tympan::{Prompt, Runtime};
+    ///
+    /// let runtime = Runtime::default();
+    /// runtime.register_filter("initials", |args| {
+    ///     let name = args.value().as_str().ok_or("expected a name")?;
+    ///     Ok(name.split(' ').filter_map(|word| word.chars().next()).collect::<String>().into())
+    /// })?;
+    /// let source = "{name: a, role: user, body: '{{ who|initials }}', variables: {who: {type: string, trusted: false}}}";
+    /// let prompt = Prompt::from_yaml(source)?;
+    /// assert_eq!(runtime.render(&prompt, &json!({"who": "Ada Lovelace"}))?.text(), "AL");
+    /// # Ok::<(), tympan::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Returns an error if the name is not an identifier or is that of a built-in filter.
+    pub fn register_filter(
+        &self,
+        name: impl Into<String>,
+        filter: impl Fn(&FunctionArgs) -> Result<Json, FunctionError> + Send + Sync + 'static,
+    ) -> Result<()> {
+        self.shared.functions.add_filter(name, filter)
+    }
+
+    /// Registers a test for the templates of this runtime, `{% if value is name(…) %}`, replacing any registered one of
+    /// this name. The first argument is the value.
+    ///
+    /// # Errors
+    /// Returns an error if the name is not an identifier or is that of a built-in test.
+    pub fn register_test(
+        &self,
+        name: impl Into<String>,
+        test: impl Fn(&FunctionArgs) -> Result<bool, FunctionError> + Send + Sync + 'static,
+    ) -> Result<()> {
+        self.shared.functions.add_test(name, test)
+    }
+
+    /// Registers a function for the templates of this runtime, `{{ name(…) }}`, replacing any registered one of this
+    /// name. A macro or a declared input of the same name hides it.
+    ///
+    /// # Errors
+    /// Returns an error if the name is not an identifier or is that of a built-in function.
+    pub fn register_function(
+        &self,
+        name: impl Into<String>,
+        function: impl Fn(&FunctionArgs) -> Result<Json, FunctionError> + Send + Sync + 'static,
+    ) -> Result<()> {
+        self.shared.functions.add_function(name, function)
     }
 
     #[cfg(feature = "providers")]
@@ -459,8 +532,33 @@ impl Runtime {
         let options = &RenderOptions { kinds: KindCheck::Off, ..*options };
         match self.shared.renderers.get(&prompt.spec().template.format) {
             None => prompt.render_borrowed(inputs, options),
-            Some(renderer) => custom_renderer::render(&*renderer, prompt, &inputs.to_json(), options),
+            Some(renderer) => {
+                let job = Job::new(prompt, &inputs.to_json(), options)?;
+                let text = renderer.render(&job.template, &job.inputs)?;
+                job.finish(text)
+            }
         }
+    }
+
+    /// Renders, or prepares the work of a custom renderer. This part of an async render does not wait.
+    fn start_render(
+        &self,
+        span: &Span,
+        prompt: &Prompt,
+        inputs: InputMap<'_>,
+        options: &RenderOptions<'_>,
+    ) -> Result<Started> {
+        let Some(renderer) = self.shared.renderers.get(&prompt.spec().template.format) else {
+            return self.render_as(span, prompt, inputs, options).map(Started::Done);
+        };
+        event::record_inputs(span, prompt, inputs);
+        let job = check_kinds(prompt, inputs, options.kinds);
+        let job = job.and_then(|()| Job::new(prompt, &inputs.to_json(), options)).map_err(|error| {
+            let failed = Err(error.clone());
+            event::record_render(span, &failed);
+            error
+        })?;
+        Ok(Started::Custom(renderer, Box::new(job)))
     }
 
     /// Splits a rendered prompt into messages.
@@ -538,12 +636,31 @@ impl Runtime {
         })
     }
 
-    /// The async twin of [`Runtime::render`]. A render is bounded by its limits, so it never waits.
+    /// The async variant of [`Runtime::render`]. A render is bounded by its limits, so it only waits for a custom
+    /// renderer.
     ///
     /// # Errors
-    /// As [`Runtime::render`].
+    /// Returns an error for the same reasons as [`Runtime::render`].
     pub async fn render_async<'i>(&self, prompt: &Prompt, inputs: impl IntoInputs<'i>) -> Result<Rendered> {
-        self.render(prompt, inputs)
+        // The options must not be kept while it waits: the future can move between threads, and they cannot.
+        let rendering = self.render_with_async(prompt, inputs, &self.render_options());
+        rendering.await
+    }
+
+    /// The async variant of [`Runtime::render_with`].
+    ///
+    /// # Errors
+    /// Returns an error for the same reasons as [`Runtime::render_with`].
+    pub fn render_with_async<'a, 'i>(
+        &'a self,
+        prompt: &'a Prompt,
+        inputs: impl IntoInputs<'i>,
+        options: &RenderOptions<'_>,
+    ) -> Pin<Box<dyn Future<Output = Result<Rendered>> + Send + 'a>> {
+        let span = self.tracer.start("render");
+        let started =
+            inputs.into_inputs().and_then(|inputs| self.start_render(&span, prompt, inputs.as_map(), options));
+        Box::pin(async move { started?.finish(&span).await })
     }
 
     /// The async twin of [`Runtime::parse`].
@@ -559,12 +676,42 @@ impl Runtime {
     /// # Errors
     /// As [`Runtime::prepare`].
     pub async fn prepare_async<'i>(&self, prompt: &Prompt, inputs: impl IntoInputs<'i>) -> Result<Vec<Message>> {
-        self.prepare(prompt, inputs)
+        let inputs = inputs.into_inputs()?;
+        if !self.has_renderer(prompt) {
+            return self.prepare_borrowed(prompt, inputs.as_map());
+        }
+        self.prepare_as_async(&self.tracer.start("prepare"), prompt, inputs.as_map()).await
+    }
+
+    /// Returns whether the host has registered a renderer for the prompt's format.
+    pub fn has_renderer(&self, prompt: &Prompt) -> bool {
+        self.shared.renderers.get(&prompt.spec().template.format).is_some()
+    }
+
+    /// The async variant of [`Runtime::prepare_as`].
+    pub(crate) async fn prepare_as_async(
+        &self,
+        span: &Span,
+        prompt: &Prompt,
+        inputs: InputMap<'_>,
+    ) -> Result<Vec<Message>> {
+        event::record_inputs(span, prompt, inputs);
+        let stage = span.child("render");
+        let started = self.start_render(&stage, prompt, inputs, &self.render_options());
+        let rendered = match started {
+            Ok(started) => started.finish(&stage).await,
+            Err(error) => Err(error),
+        };
+        let is_guarded = rendered.as_ref().is_ok_and(|rendered| rendered.guard().is_some());
+        let prepared = rendered.and_then(|rendered| self.parse_as(&span.child("parse"), prompt, rendered));
+        let prepared = self.with_advisory(is_guarded, prepared);
+        span.outcome(&prepared, |messages| json!({ "messages": messages.len() }));
+        prepared
     }
 
     /// How this runtime renders: what its options say, with randomness from the operating system.
     pub fn render_options(&self) -> RenderOptions<'_> {
-        let RuntimeOptions { limits, thread_roles, lenient, strict, ref guard, kinds, strict_inputs, .. } =
+        let RuntimeOptions { limits, thread_roles, lenient, strict, ref guard, kinds, strict_inputs, seed, .. } =
             self.shared.options;
         RenderOptions {
             lenient,
@@ -576,6 +723,8 @@ impl Runtime {
             kinds,
             variant: None,
             strict_inputs,
+            functions: Some(&self.shared.functions),
+            seed,
         }
     }
 }
@@ -591,6 +740,25 @@ fn check_kinds(prompt: &Prompt, inputs: InputMap<'_>, kinds: KindCheck) -> Resul
             }
             Ok(())
         }
+    }
+}
+
+/// An async render after the part that does not wait.
+enum Started {
+    Done(Rendered),
+    Custom(Arc<dyn Renderer>, Box<Job>),
+}
+
+impl Started {
+    async fn finish(self, span: &Span) -> Result<Rendered> {
+        let (renderer, job) = match self {
+            Self::Done(rendered) => return Ok(rendered),
+            Self::Custom(renderer, job) => (renderer, job),
+        };
+        let text = renderer.render_async(&job.template, &job.inputs).await;
+        let rendered = text.and_then(|text| job.finish(text));
+        event::record_render(span, &rendered);
+        rendered
     }
 }
 

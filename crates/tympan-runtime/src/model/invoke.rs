@@ -121,7 +121,7 @@ impl Runtime {
     ) -> Result<Run> {
         let mut loaded = None;
         let prompt = self.prompt(span, prompt, &mut loaded).await?;
-        let messages = self.prepare_as(&span.child("prepare"), prompt, inputs.into())?;
+        let messages = self.prepare_as_async(&span.child("prepare"), prompt, inputs.into()).await?;
         let run = self.run_as(span, prompt, &messages, options).await;
         event::record_inputs(span, prompt, inputs.into());
         run

@@ -201,7 +201,7 @@ impl Runtime {
         let messages = match messages {
             Some(messages) => messages,
             None => {
-                let mut messages = runtime.prepare_as(&span.child("prepare"), prompt, inputs.into())?;
+                let mut messages = runtime.prepare_as_async(&span.child("prepare"), prompt, inputs.into()).await?;
                 // A guard on the results of tools needs its advisory as well, unless the prompt's guard has brought it.
                 let is_explained = runtime.options().guard.as_ref().is_some_and(|guard| {
                     let is_sent = || messages.iter().any(|message| message.to_text() == guard.advisory());

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use crate::error::{Error, Kind, Result};
 use crate::template::eval::Eval;
 use crate::template::eval::expr::{Arguments, shallow};
+use crate::template::eval::host;
 use crate::template::eval::methods;
 use crate::template::tree::{Args, CallExpr, Callee, Expr, Function, MacroDef};
 use crate::template::value::dict::Dict;
@@ -60,9 +61,18 @@ impl<'a> Eval<'a> {
     fn call_named(&mut self, callee: &'a Expr, name: &str, args: &'a Args) -> Result<Value<'a>> {
         let function = self.eval(callee)?;
         if function.is_undefined() {
-            return Err(unknown_function(name).at(callee.place.into()));
+            return self.call_host(callee, name, args);
         }
         self.call_with(&function, args)
+    }
+
+    /// Calls a function that the host has registered.
+    fn call_host(&mut self, callee: &'a Expr, name: &str, args: &'a Args) -> Result<Value<'a>> {
+        let Some(function) = self.functions.and_then(|functions| functions.function(name)) else {
+            return Err(host::unknown_function(self, name).at(callee.place.into()));
+        };
+        let args = self.arguments(args)?;
+        host::call_function(self, name, &*function, args)
     }
 
     fn call_method_of(&mut self, value: &'a Expr, name: &str, args: &'a Args, expr: &'a Expr) -> Result<Value<'a>> {
@@ -342,12 +352,4 @@ fn no_names(function: &str, args: &Arguments<'_>) -> Result<()> {
         return Ok(());
     }
     Err(Error::new(Kind::InvalidOperation, format_args!("`{function}` does not accept named arguments")))
-}
-
-fn unknown_function(name: &str) -> Error {
-    let error = Error::new(Kind::UnknownFunction, name);
-    match crate::template::eval::filters::suggestion(name, &["range", "dict", "namespace"]) {
-        Some(known) => error.with_help(format!("did you mean `{known}`?")),
-        None => error.with_help("known functions: range, dict, namespace, and the macros of the template"),
-    }
 }

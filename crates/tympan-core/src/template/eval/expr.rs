@@ -160,6 +160,7 @@ impl<'a> Eval<'a> {
             ExprKind::Dict(pairs) => self.dict(pairs),
             ExprKind::Captured => Ok(self.captured.last().cloned().unwrap_or(Value::UNSET)),
             ExprKind::Function(function) => Ok(Value::written(Repr::Function(*function), function.authored())),
+            ExprKind::HostFunction => Ok(Value::written(Repr::Undefined, self.tree.authored())),
             ExprKind::Caller(def) => Ok(self.make_macro(def, None)),
             ExprKind::Lookup(lookup) => self.lookup(lookup),
             _ => self.eval(expr),

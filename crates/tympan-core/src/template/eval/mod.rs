@@ -4,6 +4,7 @@ pub(crate) mod access;
 mod call;
 pub(crate) mod expr;
 pub(crate) mod filters;
+pub(crate) mod host;
 mod methods;
 pub(crate) mod predicates;
 mod write;
@@ -13,6 +14,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use crate::error::{Error, Kind, Result};
+use crate::template::functions::TemplateFunctions;
 use crate::template::input::InputRef;
 use crate::template::tree::{Block, Capture, Expr, For, Node, Section, Target, Tree, With, Word};
 use crate::template::value::dict::Dict;
@@ -44,12 +46,16 @@ pub(crate) enum InputValue<'a> {
 
 /// Options for rendering a template.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct EvalOptions {
+pub(crate) struct EvalOptions<'a> {
     /// Whether undefined values render as an empty string.
     pub(crate) lenient: bool,
     pub(crate) limits: Limits,
     /// Whether the output records where its interpolations end.
     pub(crate) mark_ends: bool,
+    /// The filters, tests and functions of the host.
+    pub(crate) functions: Option<&'a TemplateFunctions>,
+    /// The seed of the filter `random`.
+    pub(crate) seed: Option<u64>,
 }
 
 /// The result of a render.
@@ -65,7 +71,7 @@ pub(crate) struct Output {
 }
 
 /// Renders a template.
-pub(crate) fn render<'a>(tree: &'a Tree, inputs: &'a [InputValue<'a>], options: EvalOptions) -> Result<Output> {
+pub(crate) fn render<'a>(tree: &'a Tree, inputs: &'a [InputValue<'a>], options: EvalOptions<'a>) -> Result<Output> {
     let (bytes, pieces) = expected_size(tree, inputs);
     let mut eval = Eval {
         tree,
@@ -87,6 +93,8 @@ pub(crate) fn render<'a>(tree: &'a Tree, inputs: &'a [InputValue<'a>], options: 
         escape: Escape::None,
         calls: 0,
         stack: tree.stack,
+        functions: options.functions,
+        random: options.seed,
     };
     eval.block(&tree.body)?;
     tree.hint.set(eval.out.as_str().len(), eval.out.piece_ends().len());
@@ -163,6 +171,10 @@ pub(crate) struct Eval<'a> {
     calls: usize,
     /// How much of the stack the template and the active calls may take up.
     stack: usize,
+    /// The filters, tests and functions of the host.
+    pub(crate) functions: Option<&'a TemplateFunctions>,
+    /// The state of the random numbers, if the host has set a seed.
+    random: Option<u64>,
 }
 
 impl<'a> Eval<'a> {
@@ -232,6 +244,17 @@ impl<'a> Eval<'a> {
             Node::Text(_) | Node::Emit(_) | Node::If(..) | Node::For(_) => {}
         }
         Ok(Flow::Next)
+    }
+
+    /// Returns the next random number, or `None` if the host has not set a seed. The numbers only need to look random,
+    /// so a counter whose bits are mixed (SplitMix64) is enough.
+    fn next_random(&mut self) -> Option<u64> {
+        let state = self.random.as_mut()?;
+        *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = *state;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        Some(bits ^ (bits >> 31))
     }
 
     fn branches(&mut self, branches: &'a [(Expr, Block)], or_else: &'a Block) -> Result<Flow> {

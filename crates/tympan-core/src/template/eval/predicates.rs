@@ -1,59 +1,15 @@
 //! Tests, such as `x is odd`.
 
+pub(crate) use crate::template::names::TESTS as NAMES;
+
 use crate::error::{Error, Kind, Result};
 use crate::template::eval::Eval;
 use crate::template::eval::expr::{Arguments, compare};
-use crate::template::eval::filters;
+use crate::template::eval::host;
 use crate::template::tree::BinaryOp;
 use crate::template::value::ops;
 use crate::template::value::{Repr, Value, ValueKind};
 use crate::text::origin::Origin;
-
-/// The names of all tests, for suggestions and for the test `is test`.
-pub(crate) const NAMES: &[&str] = &[
-    "!=",
-    "<",
-    "<=",
-    "==",
-    ">",
-    ">=",
-    "boolean",
-    "defined",
-    "divisibleby",
-    "endingwith",
-    "eq",
-    "equalto",
-    "escaped",
-    "even",
-    "false",
-    "filter",
-    "float",
-    "ge",
-    "greaterthan",
-    "gt",
-    "in",
-    "int",
-    "integer",
-    "iterable",
-    "le",
-    "lessthan",
-    "lower",
-    "lt",
-    "mapping",
-    "ne",
-    "none",
-    "number",
-    "odd",
-    "safe",
-    "sameas",
-    "sequence",
-    "startingwith",
-    "string",
-    "test",
-    "true",
-    "undefined",
-    "upper",
-];
 
 /// Applies a test that the author named.
 pub(crate) fn apply<'a>(eval: &mut Eval<'a>, name: &str, value: &Value<'a>, args: &Arguments<'a>) -> Result<Value<'a>> {
@@ -112,9 +68,9 @@ pub(crate) fn check<'a>(
         }
         "divisibleby" => divisible(value, argument(name, args)?),
         "sameas" => same(eval, value, argument(name, args)?),
-        "filter" => value.as_str().is_some_and(|name| filters::NAMES.contains(&name)),
-        "test" => value.as_str().is_some_and(|name| NAMES.contains(&name)),
-        _ => return Err(filters::unknown_name(Kind::UnknownTest, name, named_by, NAMES)),
+        "filter" => value.as_str().is_some_and(|name| host::has_filter(eval, name)),
+        "test" => value.as_str().is_some_and(|name| host::has_test(eval, name)),
+        _ => return host::check(eval, name, named_by, value, args),
     })
 }
 

@@ -7,6 +7,7 @@ use crate::template::eval::Eval;
 use crate::template::eval::access;
 use crate::template::eval::filters::params::{Params, as_count};
 use crate::template::eval::filters::sort::sort_by;
+use crate::template::eval::host;
 use crate::template::tree::BinaryOp;
 use crate::template::value::dict::Dict;
 use crate::template::value::limits::Meter;
@@ -54,7 +55,8 @@ pub(super) fn apply<'a>(
         "sum" => sum(eval, &value, params),
         "chain" => chain(eval, value, params),
         "zip" => zip(eval, value, params),
-        _ => Err(super::unknown(name, Origin::default())),
+        "random" => random(eval, &value, params),
+        _ => host::apply_filter(eval, name, value, params.rest_arguments()),
     }
 }
 
@@ -158,6 +160,30 @@ fn end<'a>(eval: &mut Eval<'a>, name: &str, value: &Value<'a>) -> Result<Value<'
     }
     let items = eval.iterate(value)?;
     let index = if name == "first" { 0 } else { items.len().wrapping_sub(1) };
+    let found = items.get(index).unwrap_or(Value::undefined(items.whole_origin()));
+    eval.chosen(found, items.shape())
+}
+
+/// Returns a random character or element. The seed of the host and the number of earlier choices decide which.
+fn random<'a>(eval: &mut Eval<'a>, value: &Value<'a>, params: &Params<'_, 'a>) -> Result<Value<'a>> {
+    let Some(len) = value.len().filter(|_| value.kind() != ValueKind::Map) else {
+        return Err(params.fail(format_args!("expected a string or a list, found {}", value.kind().name())));
+    };
+    if len == 0 {
+        return Ok(Value::undefined(value.whole_origin()));
+    }
+    let Some(number) = eval.next_random() else {
+        return Err(params
+            .fail("there is no seed, and a render must not depend on chance")
+            .with_help("the application sets a seed with RenderOptions::seed; the command has --seed"));
+    };
+    // The high half of the product is a number below `len`.
+    let index = usize::try_from((u128::from(number) * len as u128) >> 64).unwrap_or(0);
+    if let Some(text) = value.as_str() {
+        let char = text.chars().nth(index).unwrap_or_default();
+        return Ok(Value::string(char, value.whole_origin()));
+    }
+    let items = eval.iterate(value)?;
     let found = items.get(index).unwrap_or(Value::undefined(items.whole_origin()));
     eval.chosen(found, items.shape())
 }
@@ -390,8 +416,8 @@ fn map<'a>(eval: &mut Eval<'a>, value: &Value<'a>, params: &mut Params<'_, 'a>) 
     }
     let name = params.required("filter")?;
     let filter = name.as_str().unwrap_or_default().to_owned();
-    if !crate::template::eval::filters::NAMES.contains(&filter.as_str()) {
-        return Err(super::unknown(&filter, name.whole_origin()));
+    if !host::has_filter(eval, &filter) {
+        return Err(host::unknown_filter(eval, &filter, name.whole_origin()));
     }
     let rest = params.rest_arguments();
     let mut mapped = Vec::new();

@@ -5,9 +5,13 @@
 //! origins.
 
 mod borrowed;
+mod entities;
+mod layout;
 mod list;
+mod markup;
 mod number;
 mod params;
+mod rewrite;
 mod slice;
 mod sort;
 pub(crate) mod text;
@@ -16,6 +20,8 @@ pub(crate) use borrowed::{print_json, str_format};
 pub(crate) use list::join_with;
 pub(crate) use text::{escape_html, escaped_len};
 
+pub(crate) use crate::template::names::FILTERS as NAMES;
+
 use crate::error::{Error, Kind, Result};
 use crate::template::eval::Eval;
 use crate::template::eval::expr::Arguments;
@@ -23,59 +29,6 @@ use crate::template::value::ops;
 use crate::template::value::{Repr, Value};
 use crate::text::origin::Origin;
 use params::Params;
-
-/// The names of all filters, for suggestions and for the test `is filter`.
-pub(crate) const NAMES: &[&str] = &[
-    "abs",
-    "attr",
-    "batch",
-    "bool",
-    "capitalize",
-    "chain",
-    "count",
-    "d",
-    "default",
-    "dictsort",
-    "e",
-    "escape",
-    "first",
-    "float",
-    "format",
-    "groupby",
-    "indent",
-    "int",
-    "items",
-    "join",
-    "last",
-    "length",
-    "lines",
-    "list",
-    "lower",
-    "map",
-    "max",
-    "min",
-    "pprint",
-    "reject",
-    "rejectattr",
-    "replace",
-    "reverse",
-    "round",
-    "safe",
-    "select",
-    "selectattr",
-    "slice",
-    "sort",
-    "split",
-    "string",
-    "sum",
-    "title",
-    "tojson",
-    "trim",
-    "unique",
-    "upper",
-    "urlencode",
-    "zip",
-];
 
 /// Returns whether a filter accepts an undefined value.
 pub(crate) fn accepts_undefined(name: &str) -> bool {
@@ -103,7 +56,9 @@ pub(crate) fn apply<'a>(eval: &mut Eval<'a>, name: &str, value: Value<'a>, args:
         "default" | "d" => default(eval, value, &mut params),
         "upper" | "lower" | "capitalize" | "replace" | "trim" | "indent" | "escape" | "e" | "safe" | "string"
         | "split" | "lines" => text::apply(eval, name, value, &mut params),
-        "abs" | "int" | "float" | "round" | "bool" => number::apply(name, &value, &mut params),
+        "truncate" | "wordwrap" | "center" | "wordcount" => layout::apply(eval, name, value, &mut params),
+        "striptags" | "xmlattr" => markup::apply(eval, name, value, &mut params),
+        "abs" | "int" | "float" | "round" | "bool" | "filesizeformat" => number::apply(name, &value, &mut params),
         "title" | "urlencode" | "tojson" | "pprint" | "format" => {
             return borrowed::apply(eval, name, value, params.into_arguments());
         }
@@ -122,7 +77,22 @@ fn selects_one(name: &str) -> bool {
 /// Returns whether a filter writes its arguments with their own origins. For all other filters, the arguments
 /// contribute to the whole result.
 fn keeps_arguments_apart(name: &str) -> bool {
-    matches!(name, "default" | "d" | "replace" | "join" | "batch" | "slice" | "chain" | "zip" | "map" | "groupby")
+    matches!(
+        name,
+        "default"
+            | "d"
+            | "replace"
+            | "join"
+            | "batch"
+            | "slice"
+            | "chain"
+            | "zip"
+            | "map"
+            | "groupby"
+            | "truncate"
+            | "wordwrap"
+            | "center"
+    )
 }
 
 fn default<'a>(eval: &mut Eval<'a>, value: Value<'a>, params: &mut Params<'_, 'a>) -> Result<Value<'a>> {
@@ -142,11 +112,7 @@ fn reject_undefined(filter: &str, args: &Arguments<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Builds the error for a filter that does not exist. The name is only shown if the author wrote it.
-pub(crate) fn unknown(name: &str, origin: Origin) -> Error {
-    unknown_name(Kind::UnknownFilter, name, origin, NAMES)
-}
-
+/// Builds the error for a name that does not exist. The name is only shown if the author wrote it.
 pub(crate) fn unknown_name(kind: Kind, name: &str, origin: Origin, known: &[&str]) -> Error {
     if !origin.is_author() {
         return Error::new(kind, "the name comes from an input and does not exist");
@@ -154,7 +120,7 @@ pub(crate) fn unknown_name(kind: Kind, name: &str, origin: Origin, known: &[&str
     let error = Error::new(kind, shown(name));
     match suggestion(name, known) {
         Some(likely) => error.with_help(format!("did you mean `{likely}`?")),
-        None => error.with_help(format!("available: {}", known.join(", "))),
+        None => error.with_help(format!("available: {}; the application can register more", known.join(", "))),
     }
 }
 

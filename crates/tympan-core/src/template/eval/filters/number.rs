@@ -1,5 +1,7 @@
 //! Filters for numbers.
 
+use std::borrow::Cow;
+
 use crate::error::Result;
 use crate::template::eval::filters::params::Params;
 use crate::template::value::{Repr, Value};
@@ -19,6 +21,7 @@ pub(super) fn apply<'a>(name: &str, value: &Value<'a>, params: &mut Params<'_, '
         "int" => int(value, origin, params),
         "float" => float(value, origin, params),
         "round" => round(value, origin, params),
+        "filesizeformat" => file_size(value, origin, params),
         _ => Ok(Value::bool(value.is_true(), origin)),
     }
 }
@@ -27,66 +30,119 @@ fn not_a_number(params: &Params<'_, '_>, value: &Value<'_>) -> crate::error::Err
     params.fail(format_args!("expected a number, found {}", value.kind().name()))
 }
 
+/// Converts a value to an integer. What is not a number is 0, or the default, as in Jinja2.
 fn int<'a>(value: &Value<'a>, origin: Origin, params: &mut Params<'_, 'a>) -> Result<Value<'a>> {
     let default = params.next("default");
     let base = params.next("base").and_then(|base| base.as_int()).unwrap_or(10);
     let parsed = match &value.repr {
         Repr::Bool(flag) => Some(i128::from(*flag)),
         Repr::Int(_) | Repr::Big(_) => value.as_int(),
-        #[expect(clippy::cast_possible_truncation, reason = "the fraction is to go, and the cast saturates")]
-        Repr::Float(float) => Some(*float as i128),
+        Repr::Float(float) => whole_part(*float),
         Repr::Str(_) | Repr::Text(_) => parse_int(value.as_str().unwrap_or_default(), base),
-        Repr::None | Repr::Undefined | Repr::Silent | Repr::Absent => {
-            return Ok(default.map_or(Value::int(0, origin), |default| default.also(origin)));
-        }
         _ => None,
     };
-    match (parsed, default) {
-        (Some(int), _) => Ok(Value::int(int, origin)),
-        (None, Some(default)) => Ok(default.also(origin)),
-        (None, None) => Err(params.fail("cannot convert the value to an integer").with_help("add a default: `int(0)`")),
-    }
+    Ok(match (parsed, default) {
+        (Some(int), _) => Value::int(int, origin),
+        (None, Some(default)) => default.also(origin),
+        (None, None) => Value::int(0, origin),
+    })
 }
 
+/// Returns a number without its fraction, if it is finite.
+#[expect(clippy::cast_possible_truncation, reason = "the fraction is to go, and the cast saturates")]
+fn whole_part(float: f64) -> Option<i128> {
+    float.is_finite().then_some(float as i128)
+}
+
+/// Parses an integer as Python does: with white space around it, underscores between digits, and the prefix of its base.
+/// The base 0 means that the prefix decides. Other numbers lose their fraction.
 fn parse_int(text: &str, base: i128) -> Option<i128> {
-    let prefix = match base {
-        2 => "0b",
-        8 => "0o",
-        16 => "0x",
-        3..=36 => "",
-        _ => return None,
-    };
-    let base = u32::try_from(base).ok()?;
-    let (negative, digits) = match text.strip_prefix('-') {
+    let trimmed = text.trim();
+    let (negative, digits) = match trimmed.strip_prefix('-') {
         Some(rest) => (true, rest),
-        None => (false, text.strip_prefix('+').unwrap_or(text)),
+        None => (false, trimmed.strip_prefix('+').unwrap_or(trimmed)),
     };
-    let has_prefix =
-        !prefix.is_empty() && digits.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix));
-    let digits = if has_prefix { &digits[prefix.len()..] } else { digits };
-    if !digits.starts_with(['+', '-'])
-        && let Ok(int) = i128::from_str_radix(digits, base)
+    let (base, digits) = without_prefix(digits, base);
+    let digits = without_underscores(digits)?;
+    if let Some(base) = base.filter(|_| !digits.starts_with(['+', '-']))
+        && let Ok(int) = i128::from_str_radix(&digits, base)
     {
         return Some(if negative { -int } else { int });
     }
-    #[expect(clippy::cast_possible_truncation, reason = "the fraction is to go, and the cast saturates")]
-    text.parse::<f64>().ok().map(|float| float as i128)
+    parse_float(text).and_then(whole_part)
 }
 
+/// Removes the prefix of a base, and returns the base, if it is valid.
+fn without_prefix(digits: &str, base: i128) -> (Option<u32>, &str) {
+    let known = [("0b", 2), ("0o", 8), ("0x", 16)];
+    let found = known.into_iter().find(|(prefix, of)| {
+        let has_prefix = digits.get(..2).is_some_and(|start| start.eq_ignore_ascii_case(prefix));
+        has_prefix && (base == 0 || base == *of)
+    });
+    match (found, base) {
+        (Some((_, base)), _) => {
+            let digits = &digits[2..];
+            (u32::try_from(base).ok(), digits.strip_prefix('_').unwrap_or(digits))
+        }
+        (None, 0) => (Some(10), digits),
+        (None, 2..=36) => (u32::try_from(base).ok(), digits),
+        (None, _) => (None, digits),
+    }
+}
+
+/// Removes underscores between digits. Returns `None` if there are others.
+fn without_underscores(text: &str) -> Option<Cow<'_, str>> {
+    if !text.contains('_') {
+        return Some(Cow::Borrowed(text));
+    }
+    let is_digit = |part: Option<char>| part.is_some_and(|char| char.is_ascii_alphanumeric());
+    let parts: Vec<&str> = text.split('_').collect();
+    let fits = |pair: &[&str]| is_digit(pair[0].chars().next_back()) && is_digit(pair[1].chars().next());
+    parts.windows(2).all(fits).then(|| Cow::Owned(parts.concat()))
+}
+
+fn parse_float(text: &str) -> Option<f64> {
+    without_underscores(text.trim())?.parse().ok()
+}
+
+/// Converts a value to a float. What is not a number is 0.0, or the default, as in Jinja2.
 fn float<'a>(value: &Value<'a>, origin: Origin, params: &mut Params<'_, 'a>) -> Result<Value<'a>> {
     let default = params.next("default");
-    let parsed = match &value.repr {
-        Repr::None | Repr::Undefined | Repr::Silent | Repr::Absent => {
-            return Ok(default.map_or(Value::float(0.0, origin), |default| default.also(origin)));
-        }
-        Repr::Str(_) | Repr::Text(_) => value.as_str().and_then(|text| text.parse().ok()),
-        _ => value.as_float(),
+    let parsed = value.as_str().map_or_else(|| value.as_float(), parse_float);
+    Ok(match (parsed, default) {
+        (Some(float), _) => Value::float(float, origin),
+        (None, Some(default)) => default.also(origin),
+        (None, None) => Value::float(0.0, origin),
+    })
+}
+
+/// Formats a number of bytes with a unit: `13 kB`, or `12.7 KiB`.
+fn file_size<'a>(value: &Value<'a>, origin: Origin, params: &mut Params<'_, 'a>) -> Result<Value<'a>> {
+    const DECIMAL: [&str; 8] = ["kB", "MB", "GB", "TB", "PB", "EB", "ZB", "YB"];
+    const BINARY: [&str; 8] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB", "YiB"];
+    let is_binary = params.flag("binary");
+    let Some(bytes) = value.as_str().map_or_else(|| value.as_float(), parse_float) else {
+        return Err(not_a_number(params, value));
     };
-    match (parsed, default) {
-        (Some(float), _) => Ok(Value::float(float, origin)),
-        (None, Some(default)) => Ok(default.also(origin)),
-        (None, None) => Err(params.fail("cannot convert the value to a number").with_help("add a default: `float(0)`")),
+    let (base, units) = if is_binary { (1024_i128, BINARY) } else { (1000, DECIMAL) };
+    if bytes == 1.0 {
+        return Ok(Value::string("1 Byte", origin));
     }
+    if bytes < base as f64 {
+        let whole = whole_part(bytes).ok_or_else(|| params.fail("the number is not finite"))?;
+        return Ok(Value::string(format!("{whole} Bytes"), origin));
+    }
+    // The size of the next unit.
+    let mut next = base * base;
+    let mut units = units.into_iter().peekable();
+    while let Some(unit) = units.next() {
+        // The next unit may not have an exact float, so integers are compared.
+        if whole_part(bytes).is_some_and(|bytes| bytes < next) || units.peek().is_none() {
+            return Ok(Value::string(format!("{:.1} {unit}", base as f64 * bytes / next as f64), origin));
+        }
+        next *= base;
+    }
+    Err(not_a_number(params, value))
 }
 
 fn round<'a>(value: &Value<'a>, origin: Origin, params: &mut Params<'_, 'a>) -> Result<Value<'a>> {

@@ -63,6 +63,9 @@ impl<'f, 'a> Params<'f, 'a> {
         if is_count && value.kind() != ValueKind::Bool {
             return Ok(Some(value));
         }
+        if value.as_int().is_some_and(|int| int < 0) {
+            return Err(self.fail(format!("`{name}` must not be negative")));
+        }
         Err(self.fail(format!("`{name}`: expected an integer, found {}", value.kind().name())))
     }
 

@@ -81,7 +81,7 @@ fn text_arg<'a>(eval: &mut Eval<'a>, value: Value<'a>) -> Result<Value<'a>> {
 }
 
 /// The number of bytes of non-ASCII text that are looked up character by character per step.
-const BYTES_OF_LETTERS: usize = 8;
+pub(super) const BYTES_OF_LETTERS: usize = 8;
 
 /// Changes the case of text, piece by piece. The characters around a letter can affect which letter it becomes, but
 /// never its length.

@@ -144,6 +144,15 @@ impl<'s> Lowering<'s> {
         })
     }
 
+    /// Returns the expression for the name of a call. Values of inputs cannot be called, so a name that the template
+    /// does not define is not an input, unless it is declared as one.
+    fn callee(&mut self, name: &str, at: Place) -> ExprKind {
+        if Function::from_name(name).is_some() || self.inputs.is_declared(name) {
+            return self.variable(name, at);
+        }
+        self.frames.read(name, at, || ExprKind::HostFunction)
+    }
+
     fn binary(&mut self, binary: &ast::BinOp<'s>) -> Result<ExprKind> {
         let op = match binary.op {
             ast::BinOpKind::ScAnd => return Ok(ExprKind::And(self.boxed(&binary.left)?, self.boxed(&binary.right)?)),
@@ -184,7 +193,7 @@ impl<'s> Lowering<'s> {
         let callee = match &call.expr {
             ast::Expr::Var(var) => {
                 let at = place(var.span());
-                Callee::Name(Expr::new(self.variable(var.id, at), at), var.id.into())
+                Callee::Name(Expr::new(self.callee(var.id, at), at), var.id.into())
             }
             ast::Expr::GetAttr(attr) => Callee::Method(self.expr(&attr.expr)?, attr.name.into()),
             other => Callee::Value(self.expr(other)?),
