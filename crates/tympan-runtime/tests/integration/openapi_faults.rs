@@ -256,10 +256,6 @@ fn a_key_of_the_host_goes_where_the_host_says() {
         call(&runtime, &tool, &[("go", json!({}))])
     };
     assert_eq!(attempt(None).expect_err("nobody vouches").kind(), Kind::UntrustedEndpoint);
-    let others = ["https://shop.example.com", &server.url("").replace("localhost", "127.0.0.1")];
-    for other in others {
-        assert_eq!(attempt(Some(other)).expect_err("it is another host").kind(), Kind::ToolMismatch, "{other}");
-    }
     assert_eq!(server.connections(), 0);
     assert_eq!(attempt(Some(&server.url(""))).expect("it is the host"), ["{}"]);
     let key = format!("Bearer {PLAIN_KEY}");

@@ -120,7 +120,8 @@ fn listed(level: &Json, relative_to: Option<&Url>, values: &JsonMap) -> Vec<Url>
     let parse = |server: &Json| {
         let text = with_variables(text_of(server, "url")?, server.get("variables"), values)?;
         match (Url::parse(&text), relative_to) {
-            (Err(ParseError::RelativeUrlWithoutBase), Some(base)) => base.join(&text).ok(),
+            // A scheme that is a variable without a value leaves an invalid URL, not a relative one.
+            (Err(ParseError::RelativeUrlWithoutBase), Some(base)) if !text.contains("://") => base.join(&text).ok(),
             (parsed, _) => parsed.ok(),
         }
     };
