@@ -46,6 +46,7 @@ def template_complaints(stage: str, format: str, expected: str) -> tuple[int, li
     return count, complaints
 
 
+@pytest.mark.filterwarnings("ignore::tympan.InputWarning")
 @pytest.mark.parametrize(
     ("stage", "format", "expected", "at_least"), [("jinja", "jinja2", "text", 450), ("mustache", "mustache", "expected", 100)]
 )

@@ -314,6 +314,7 @@ class Everything:
     words: Optional[int] = None
 
 
+@pytest.mark.filterwarnings("ignore::tympan.InputWarning")
 def test_values_of_the_validator_s_types_may_be_given_or_made() -> None:
     definition = {**DEFINITION, "body": "{{ all }}"}
     definition["variables"] = {"article": DEFINITION["variables"]["article"], "all": {"type": "object", "trusted": True}}
