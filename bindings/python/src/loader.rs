@@ -76,7 +76,8 @@ impl PromptLoader {
 
     /// Renders a variant of the prompt with this name.
     #[pyo3(signature = (
-        name, inputs = None, /, *, variant = None, guard = None, strict = None, lenient = None, strict_inputs = None
+        name, inputs = None, /, *, variant = None, guard = None, strict = None, lenient = None, kinds = None,
+        strict_inputs = None, seed = None
     ))]
     #[expect(clippy::too_many_arguments, reason = "Python gives them by name")]
     fn render<'py>(
@@ -88,9 +89,11 @@ impl PromptLoader {
         guard: Option<&Bound<'py, PyAny>>,
         strict: Option<bool>,
         lenient: Option<bool>,
+        kinds: Option<&str>,
         strict_inputs: Option<bool>,
+        seed: Option<u64>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let prompt = self.load(py, name, None)?;
-        prompt.bind(py).get().render(py, inputs, variant, guard, strict, lenient, strict_inputs)
+        prompt.bind(py).get().render(py, inputs, variant, guard, strict, lenient, kinds, strict_inputs, seed)
     }
 }

@@ -102,6 +102,7 @@ fn warn(py: Python<'_>, findings: &[Diagnostic]) -> PyResult<()> {
 }
 
 /// Builds render settings from the options that the caller passed.
+#[expect(clippy::too_many_arguments, reason = "they are the options of `render`")]
 pub(crate) fn render_settings<'py>(
     py: Python<'py>,
     variant: Option<&str>,
@@ -366,11 +367,10 @@ impl Property {
         &self.0.name
     }
 
-    /// The kind: `string`, `integer`, `float`, `boolean`, `array`, `object`, `union`, `thread`, `image`, `file` or
-    /// `audio`.
+    /// The kind: `string`, `integer`, `float`, `boolean`, `array`, `object`, `thread`, `image`, `file` or `audio`.
     #[getter]
     fn kind(&self) -> &'static str {
-        if self.0.branches().is_empty() { self.0.kind.as_str() } else { "union" }
+        self.0.kind.as_str()
     }
 
     /// All kinds, if there are several.

@@ -192,9 +192,7 @@ class Property:
         """The name. Empty for the items of a list."""
     @property
     def kind(self) -> str:
-        """The kind: `string`, `integer`, `float`, `boolean`, `array`, `object`, `union`, `thread`, `image`, `file` or
-        `audio`.
-        """
+        """The kind: `string`, `integer`, `float`, `boolean`, `array`, `object`, `thread`, `image`, `file` or `audio`."""
     @property
     def kinds(self) -> list[str]:
         """All kinds, if there are several."""
@@ -391,7 +389,9 @@ class PromptLoader:
         guard: Union[bool, str, None] = None,
         strict: Optional[bool] = None,
         lenient: Optional[bool] = None,
+        kinds: Optional[Literal["off", "warn", "error"]] = None,
         strict_inputs: Optional[bool] = None,
+        seed: Optional[int] = None,
     ) -> Rendered:
         """Renders a variant of the prompt with this name."""
 

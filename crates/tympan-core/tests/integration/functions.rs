@@ -180,7 +180,7 @@ fn a_called_name_is_not_an_input() {
     let prompt = Prompt::from_yaml(source).expect("it loads");
     let functions = functions();
     let options = RenderOptions { functions: Some(&functions), ..RenderOptions::default() };
-    assert_eq!(prompt.render_with(&json!({"n": 4}), &options).expect("it renders").text(), "4");
+    assert_eq!(prompt.render_with(json!({"n": 4}), &options).expect("it renders").text(), "4");
 }
 
 #[test]

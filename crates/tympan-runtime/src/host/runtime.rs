@@ -553,10 +553,9 @@ impl Runtime {
         };
         event::record_inputs(span, prompt, inputs);
         let job = check_kinds(prompt, inputs, options.kinds);
-        let job = job.and_then(|()| Job::new(prompt, &inputs.to_json(), options)).map_err(|error| {
+        let job = job.and_then(|()| Job::new(prompt, &inputs.to_json(), options)).inspect_err(|error| {
             let failed = Err(error.clone());
             event::record_render(span, &failed);
-            error
         })?;
         Ok(Started::Custom(renderer, Box::new(job)))
     }

@@ -256,9 +256,13 @@ fn a_key_of_the_host_goes_where_the_host_says() {
         call(&runtime, &tool, &[("go", json!({}))])
     };
     assert_eq!(attempt(None).expect_err("nobody vouches").kind(), Kind::UntrustedEndpoint);
+    // The address of the host wins over those of the document and of the prompt.
+    let other = Server::start(|exchange| exchange.json("[]"));
+    let key = format!("Bearer {PLAIN_KEY}");
+    assert_eq!(attempt(Some(&other.url(""))).expect("the host says so"), ["[]"]);
+    assert_eq!(other.requests()[0].header("authorization"), Some(key.as_str()));
     assert_eq!(server.connections(), 0);
     assert_eq!(attempt(Some(&server.url(""))).expect("it is the host"), ["{}"]);
-    let key = format!("Bearer {PLAIN_KEY}");
     assert_eq!(server.requests()[0].header("authorization"), Some(key.as_str()));
 }
 
