@@ -332,14 +332,14 @@ test("messages are plain data", () => {
   assert.equal(Object.getPrototypeOf(messages[0]), Object.prototype);
 });
 
-test("variables that are not set can be deferred", () => {
+test("variables that are not set can be deferred", async () => {
   const text = "---\nmodel: {id: m, provider: openai, connection: {kind: key, apiKey: '${env:UNSET}'}}\n---\nuser:\nHi\n";
   assert.throws(() => new Runtime({ load: { envVars: {} } }).loadStr(text), { code: "env_not_set" });
   const runtime = new Runtime({ load: { envVars: {}, deferEnv: true } });
   const prompt = runtime.loadStr(text);
   assert.deepEqual(prompt.unresolvedEnv, ["UNSET"]);
   assert.equal(String(runtime.render(prompt)), "user:\nHi\n");
-  assert.throws(() => runtime.invoke(prompt), { code: "env_not_set" });
+  await assert.rejects(runtime.invoke(prompt), { code: "env_not_set" });
 });
 
 test("variables can be null, and results say whether the variant is the default", () => {

@@ -33,7 +33,13 @@ export function promptOf(frontMatter, template) {
 export function casePrompt({ template, inputs, format = "jinja2", trusted = [], undeclared = [], threads = [] }) {
   const declared = Object.keys(inputs)
     .filter((name) => !undeclared.includes(name))
-    .map((name) => ({ name, kind: threads.includes(name) ? "thread" : "string", trusted: trusted.includes(name) }));
+    .map((name) => ({
+      name,
+      kind: threads.includes(name) ? "thread" : "string",
+      trusted: trusted.includes(name),
+      // For optional inputs, null counts as absent.
+      required: inputs[name] === null,
+    }));
   return promptOf({ inputs: declared, template: { format } }, template);
 }
 

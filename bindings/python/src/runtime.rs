@@ -202,14 +202,16 @@ impl Runtime {
     }
 
     /// Registers a renderer for a template format. It receives the template and the inputs, and returns text. The
-    /// origins in this text are unknown, so all of it is untrusted except for the role markers.
+    /// origins in this text are unknown, so all of it is untrusted except for the role markers. It may be async: then
+    /// use `render_async` and `prepare_async`.
     #[pyo3(signature = (kind, renderer, /))]
     fn register_renderer(&self, kind: &str, renderer: &Bound<'_, PyAny>) -> PyResult<()> {
         self.inner.register_renderer(kind, Arc::new(Callback::new(renderer, "renderer")?));
         Ok(())
     }
 
-    /// Registers a filter for templates. It receives the value and the arguments, and returns plain data.
+    /// Registers a filter for templates. It receives the value and the arguments, and returns plain data. The result
+    /// counts as written by all inputs that contributed to the arguments.
     #[pyo3(signature = (name, filter, /))]
     fn register_filter(&self, py: Python<'_>, name: &str, filter: &Bound<'_, PyAny>) -> PyResult<()> {
         let function = Callback::new(filter, "filter")?;
@@ -225,7 +227,8 @@ impl Runtime {
         self.inner.register_test(name, test).map_err(|error| exception(py, &error))
     }
 
-    /// Registers a function for templates. It receives the arguments, and returns plain data.
+    /// Registers a function for templates. It receives the arguments, and returns plain data. The result counts as
+    /// written by all inputs that contributed to the arguments.
     #[pyo3(signature = (name, function, /))]
     fn register_function(&self, py: Python<'_>, name: &str, function: &Bound<'_, PyAny>) -> PyResult<()> {
         let callback = Callback::new(function, "function")?;

@@ -32,10 +32,9 @@ class Server(ThreadingHTTPServer):
 
 
 class Answering(BaseHTTPRequestHandler):
-    server: Server
-
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers.get("content-length", 0)))
+        assert isinstance(self.server, Server)
         self.server.seen.append(self.headers.get("authorization"))
         body = json.dumps(ANSWER).encode()
         self.send_response(200)

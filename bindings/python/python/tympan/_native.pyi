@@ -37,6 +37,7 @@ __all__ = [
     "ModelCall",
     "Part",
     "Prompt",
+    "PromptLoader",
     "Property",
     "RenderedCore",
     "Run",

@@ -13,6 +13,9 @@ struct Case {
     name: String,
     template: String,
     inputs: JsonMap,
+    /// The inputs that the prompt does not declare, where the templates of a package need a prompt.
+    #[serde(default, rename = "undeclared")]
+    _undeclared: Vec<String>,
     #[serde(default)]
     lenient: bool,
     text: Option<String>,
