@@ -285,7 +285,8 @@ impl Runtime {
     ///
     /// ```
     /// use serde_json::json;
-    /// use tympan::{Prompt, Runtime};
+    /// use tympan_core::Prompt;
+    /// use tympan_runtime::Runtime;
     ///
     /// let runtime = Runtime::default();
     /// runtime.register_filter("initials", |args| {
@@ -295,7 +296,7 @@ impl Runtime {
     /// let source = "{name: a, role: user, body: '{{ who|initials }}', variables: {who: {type: string, trusted: false}}}";
     /// let prompt = Prompt::from_yaml(source)?;
     /// assert_eq!(runtime.render(&prompt, &json!({"who": "Ada Lovelace"}))?.text(), "AL");
-    /// # Ok::<(), tympan::Error>(())
+    /// # Ok::<(), tympan_core::Error>(())
     /// ```
     ///
     /// # Errors

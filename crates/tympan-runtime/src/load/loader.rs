@@ -29,7 +29,8 @@ const UNSETTLED: Duration = Duration::from_secs(2);
 /// those. Files of other kinds are ignored. There is no background thread.
 ///
 /// ```
-/// use tympan::{Prompt, PromptLoader, RenderOptions, inputs};
+/// use tympan_core::{Prompt, RenderOptions, inputs};
+/// use tympan_runtime::PromptLoader;
 ///
 /// let loader = PromptLoader::memory();
 /// loader.insert("greet", Prompt::from_yaml("{name: greet, role: user, body: Hi!, variants: {formal: {body: Hello.}}}")?);
@@ -37,7 +38,7 @@ const UNSETTLED: Duration = Duration::from_secs(2);
 /// assert_eq!(loader.variants("greet")?, ["default", "formal"]);
 /// let options = RenderOptions { variant: Some("formal"), ..RenderOptions::default() };
 /// assert_eq!(loader.render("greet", inputs! {}, &options)?.text(), "Hello.");
-/// # Ok::<(), tympan::Error>(())
+/// # Ok::<(), tympan_core::Error>(())
 /// ```
 #[derive(Debug, Default)]
 pub struct PromptLoader {
