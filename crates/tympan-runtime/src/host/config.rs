@@ -1,4 +1,4 @@
-//! Options as data, for hosts in other languages: maps whose keys are the names that the fields have here.
+//! Reads options from plain data, for hosts in other languages: maps whose keys are the names of the Rust fields.
 //!
 //! ```
 //! use serde_json::json;
@@ -37,11 +37,11 @@ use crate::trace::TraceOptions;
 use crate::turn::journal::Journal;
 use crate::turn::{Compact, TurnSettings};
 
-/// What a host decides for all prompts: `strict`, `lenient`, `strict_inputs`, `guard`, `kinds`, `limits`, `thread_roles`,
+/// Reads the options of a runtime: `strict`, `lenient`, `strict_inputs`, `guard`, `kinds`, `limits`, `thread_roles`,
 /// `load`, `http`, `cassette`, `trace`, `tool_addresses`, `allow_endpoints`, `seed`. Times are in seconds.
 ///
 /// # Errors
-/// An option is not known, or has a value that it cannot have.
+/// Returns an error if an option is unknown or has an invalid value.
 pub fn runtime_options(options: Json) -> Result<RuntimeOptions> {
     let data: RuntimeData = read(options)?;
     let RuntimeData { strict, lenient, guard, limits, thread_roles, load, http, cassette, trace, .. } = data;
@@ -71,32 +71,32 @@ pub fn runtime_options(options: Json) -> Result<RuntimeOptions> {
     })
 }
 
-/// What a caller wants of a model: `provider`, `model`, `api_type`, `base_url`, `api_key`.
+/// Reads the options of a model call: `provider`, `model`, `api_type`, `base_url`, `api_key`.
 ///
 /// # Errors
-/// As [`runtime_options`].
+/// Returns an error if an option is unknown or has an invalid value.
 pub fn run_options(options: Json) -> Result<RunOptions> {
     let RunData { provider, model, api_type, base_url, api_key } = read(options)?;
     let api_key = api_key.map(Secret::new);
     Ok(RunOptions { provider, model, api_type, base_url, api_key, functions: Vec::new() })
 }
 
-/// How one render goes, where its caller has a say: `variant`, `guard`, `strict`, `lenient`, `kinds`, `strict_inputs`,
-/// `seed`.
+/// Reads the options that a caller can set for a single render: `variant`, `guard`, `strict`, `lenient`, `kinds`,
+/// `strict_inputs`, `seed`.
 ///
 /// # Errors
-/// As [`runtime_options`].
+/// Returns an error if an option is unknown or has an invalid value.
 pub fn render_settings(options: Json) -> Result<RenderSettings> {
     let RenderData { variant, guard, strict, lenient, kinds, strict_inputs, seed } = read(options)?;
     let (guard, kinds) = (guard.map(GuardData::into_guard).transpose()?, kinds.map(Into::into));
     Ok(RenderSettings { variant, guard, strict, lenient, kinds, strict_inputs, seed })
 }
 
-/// What the caller of a render has a say in.
+/// The options that a caller can set for a single render.
 #[derive(Clone, Debug, Default)]
 pub struct RenderSettings {
     variant: Option<String>,
-    /// Whether there is a guard, and which, if the caller says so.
+    /// The guard: `None` if the caller does not set the option, and `Some(None)` if the caller turns it off.
     guard: Option<Option<Guard>>,
     strict: Option<bool>,
     lenient: Option<bool>,
@@ -106,7 +106,7 @@ pub struct RenderSettings {
 }
 
 impl RenderSettings {
-    /// The options of a render, with these put over them.
+    /// Returns the options of a render, overridden by these settings.
     pub fn over<'a>(&'a self, options: RenderOptions<'a>) -> RenderOptions<'a> {
         RenderOptions {
             variant: self.variant.as_deref().or(options.variant),
@@ -121,11 +121,11 @@ impl RenderSettings {
     }
 }
 
-/// How a turn goes: its bounds, `run` for the model, `tool_timeout`, `approve_all`, `compact`, `journal`. What is a
-/// function, the host adds itself.
+/// Reads the settings of a turn: its limits, `run` for the model call, `tool_timeout`, `approve_all`, `compact`,
+/// `journal` and `turn_number`. The host adds settings that are functions.
 ///
 /// # Errors
-/// As [`runtime_options`].
+/// Returns an error if an option is unknown or has an invalid value.
 pub fn turn_settings(options: Json) -> Result<TurnSettings> {
     let data: TurnData = read(options)?;
     let mut settings = TurnSettings { run: run_options(data.run)?, ..TurnSettings::default() };
@@ -153,7 +153,7 @@ pub fn turn_settings(options: Json) -> Result<TurnSettings> {
 fn read<T: DeserializeOwned>(options: Json) -> Result<T> {
     let invalid = |reason: &dyn std::fmt::Display| Error::new(Kind::InvalidInput, format_args!("options: {reason}"));
     match options {
-        // Nothing is the same as an empty map.
+        // Null is equivalent to an empty map.
         Json::Null => read(Json::Object(Default::default())),
         Json::Object(_) => serde_json::from_value(options).map_err(|reason| invalid(&reason)),
         _ => Err(invalid(&"expected a map")),
@@ -249,7 +249,7 @@ struct PricesData {
     output: f64,
 }
 
-/// So many characters, or so many tokens of a model.
+/// A number of characters, or a number of tokens of a model.
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "context_budget: expected a number of characters, or `tokens` and a `model`")]
 enum BudgetData {
@@ -272,7 +272,7 @@ impl From<BudgetData> for ContextBudget {
     }
 }
 
-/// Whether there is a guard, or its advisory.
+/// Whether the guard is on, its advisory, or a map of its options.
 #[derive(Deserialize)]
 #[serde(
     untagged,
@@ -405,7 +405,7 @@ impl LoadData {
     }
 }
 
-/// The variables of a file, and its name.
+/// The name and the variables of an environment file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct EnvFileData {
@@ -413,7 +413,7 @@ struct EnvFileData {
     variables: HashMap<String, String>,
 }
 
-/// Which variables prompts may name: all or none of them, or those with one of these names.
+/// The environment variables that prompts may use: all, none, or those in a list of names.
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "env: expected true, false, or a list of names")]
 enum EnvData {
@@ -446,7 +446,7 @@ struct HttpData {
     extra_roots: Option<String>,
 }
 
-/// Whether the environment's proxy is used, or which one is.
+/// Whether to use the proxy from the environment, or the URL of a proxy.
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "proxy: expected true (use the environment), false (no proxy), or a URL")]
 enum ProxyData {

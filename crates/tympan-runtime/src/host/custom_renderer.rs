@@ -1,8 +1,7 @@
-//! Renderers that the host brings, kept to the same safety as our own.
+//! Renders templates with custom renderers, as safely as with the built-in ones: inputs cannot inject role markers.
 //!
-//! Such a renderer returns a bare string. Who wrote which part of it is not known, so all of it
-//! counts as untrusted but for the role markers of the template, which are known by a nonce that
-//! no input can have foreseen.
+//! A custom renderer returns a plain string, and the origin of its parts is unknown. All of it therefore counts as
+//! untrusted, except for the template's role markers. They are recognized by a nonce that no input can predict.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,7 +15,7 @@ use tympan_core::{Error, Inputs, Kind, Prompt, Rendered, Result};
 
 use crate::host::runtime::system_entropy;
 
-/// The name under which everything that the renderer wrote appears in segments.
+/// The name of the input that the renderer's output is attributed to in segments.
 const UNKNOWN: &str = "(renderer)";
 
 /// A render that waits for the text of a custom renderer.
@@ -33,7 +32,7 @@ impl Job {
     /// Checks the inputs and marks the role markers of the template.
     pub(crate) fn new(prompt: &Prompt, inputs: &Inputs, options: &RenderOptions<'_>) -> Result<Self> {
         let spec = prompt.spec();
-        // Around everything, the author's instructions too, its markers would say nothing.
+        // The guard would have to wrap all of the text, including the author's instructions, which makes it useless.
         if options.guard.is_some() {
             let details = format!("renderer `{}` does not track which text comes from inputs", spec.template.format);
             return Err(Error::new(Kind::CannotGuard, details).with_help(
@@ -44,7 +43,7 @@ impl Job {
         let inputs = plain_inputs(prompt, inputs)?;
         let template = prompt.get_source(options.variant)?;
         let table = Arc::new(unknown_inputs().with_arm(prompt.arm_info(options.variant)?));
-        // Which input wrote what is not known, so one that is strict makes all of them so.
+        // The text cannot be attributed to individual inputs, so one strict input makes all of them strict.
         let strict = options.strict.unwrap_or(spec.template.strict) || spec.inputs.iter().any(|input| input.strict);
         if !spec.template.is_split() {
             return Ok(Self { template: template.to_owned(), inputs, table, nonce: None, strict });
@@ -53,7 +52,7 @@ impl Job {
         Ok(Self { template: pre_render(template, &nonce), inputs, table, nonce: Some(nonce), strict })
     }
 
-    /// Finds out which parts of the text are the author's.
+    /// Determines which parts of the rendered text come from the author.
     pub(crate) fn finish(self, text: String) -> Result<Rendered> {
         match &self.nonce {
             None => Ok(Rendered::new(TracedText::whole(text, Origin::input(0)), self.table)),
@@ -62,8 +61,8 @@ impl Job {
     }
 }
 
-/// Fills in defaults. A custom renderer would write a thread, an image, a file or audio as text, so none of them
-/// reaches it: neither a value of the caller nor a default. An empty default is left out.
+/// Fills in defaults, and returns an error for threads, images, files and audio, because a custom renderer would write
+/// them as text. This applies to both the caller's values and defaults; an empty default is left out instead.
 fn plain_inputs(prompt: &Prompt, given: &Inputs) -> Result<Inputs> {
     let spec = prompt.spec();
     let mut inputs = prompt.validate_inputs(given)?;
@@ -85,7 +84,7 @@ fn unknown_inputs() -> InputTable {
     InputTable::new(vec![InputInfo { name: UNKNOWN.to_owned(), trusted: false, strict: false }])
 }
 
-/// A marker whose line the renderer has changed: an input may have had a part in it, and nobody can say which.
+/// Returns the error for a role marker whose line the renderer changed: the line may contain text from an input.
 fn changed_marker() -> Error {
     Error::new(Kind::NonceMismatch, "").with_help(
         "the custom renderer changed a role marker line; with a custom renderer, role markers must not contain \
@@ -93,7 +92,7 @@ fn changed_marker() -> Error {
     )
 }
 
-/// Gives the marked lines, and the line ends around them, to the author, and the rest to nobody.
+/// Attributes the role markers and the line breaks around them to the author, and the rest to an unknown input.
 fn trace(text: &str, template: &str, nonce: &str, inputs: Arc<InputTable>) -> Result<Rendered> {
     let mark = format!("[nonce={nonce}");
     let markers: HashSet<&str> = template.lines().filter(|line| line.contains(&mark)).map(str::trim_end).collect();

@@ -1,5 +1,5 @@
-//! What hosts in other languages give and get, as data: the counterpart of [`config`](crate::host::config) for everything
-//! that is no option.
+//! Converts values other than options to and from plain data, for hosts in other languages. For options, see
+//! [`config`](crate::host::config).
 //!
 //! ```
 //! use serde_json::json;
@@ -32,7 +32,7 @@ use crate::model::token::AccessToken;
 use crate::trace::{BackendStatus, ConsoleBackend, Tracer, TracyBackend};
 use crate::turn::AgentEvent;
 
-/// What happens in a turn: its name as `type`, and the rest.
+/// Converts an event of a turn to JSON. `type` is the name of the event.
 pub fn event(event: &AgentEvent) -> Json {
     match event {
         AgentEvent::Token(text) => json!({ "type": "token", "text": text }),
@@ -63,7 +63,7 @@ fn turn_event(event: &TurnEvent) -> Json {
     shown
 }
 
-/// Converts a step of a response to JSON. `type` says what it is.
+/// Converts a step of a streamed response to JSON. `type` is the kind of step.
 pub fn delta(delta: &Delta) -> Json {
     match delta {
         Delta::Text(text) => json!({ "type": "text", "text": text }),
@@ -77,10 +77,10 @@ pub fn delta(delta: &Delta) -> Json {
     }
 }
 
-/// Reads a step of a response from a custom provider: text, or JSON as returned by [`delta`].
+/// Reads a step of a streamed response from a custom provider: text, or JSON as returned by [`delta`].
 ///
 /// # Errors
-/// The step is neither.
+/// Returns an error if the step is neither.
 pub fn read_delta(step: Json) -> Result<Delta> {
     if let Json::String(text) = step {
         return Ok(Delta::Text(text));
@@ -104,7 +104,7 @@ enum DeltaData {
     Usage { usage: Usage },
 }
 
-/// Providers of hosts rarely add up themselves.
+/// Fills in the total number of tokens, which custom providers often leave out.
 fn with_total(mut usage: Usage) -> Usage {
     if usage.total_tokens == 0 {
         usage.total_tokens = usage.input_tokens + usage.output_tokens;
@@ -112,8 +112,9 @@ fn with_total(mut usage: Usage) -> Usage {
     usage
 }
 
-/// What a provider of the host's is told of what the caller wants: those of `provider`, `model`, `api_type`, `base_url` and
-/// `api_key` that were given, and the `functions` that the model may call besides those that the prompt declares.
+/// Converts the options of a model call to JSON for a custom provider: those of `provider`, `model`, `api_type`,
+/// `base_url` and `api_key` that are set, and the `functions` that the model may call in addition to those that the
+/// prompt declares.
 pub fn call_options(options: &RunOptions) -> Json {
     let RunOptions { provider, model, api_type, base_url, api_key, functions } = options;
     let functions = functions.iter().map(|function| {
@@ -132,7 +133,7 @@ pub fn call_options(options: &RunOptions) -> Json {
     given.into_iter().filter(|(_, value)| is_given(value)).map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// What a run came to.
+/// Converts the result of a model call to JSON.
 pub fn run(run: &Run) -> Json {
     json!({
         "kind": run.outcome.kind(),
@@ -145,11 +146,11 @@ pub fn run(run: &Run) -> Json {
     })
 }
 
-/// The answer of a provider of the host's: a text, or a map with `text`, `thinking`, `tool_calls`, `embeddings` or
-/// `images`, and `model`, `id`, `finish_reason` and `usage`.
+/// Reads the response of a custom provider: a string, or a map with `text`, `thinking`, `refusal`, `tool_calls`,
+/// `embeddings` or `images`, and `model`, `id`, `finish_reason` and `usage`.
 ///
 /// # Errors
-/// It is neither, or the map has a key that nobody knows.
+/// Returns an error if the response is neither, or if the map has an unknown key or an invalid value.
 pub fn response(answer: Json) -> Result<Response> {
     let data: ResponseData = match answer {
         Json::String(text) => ResponseData { text, ..ResponseData::default() },
@@ -191,7 +192,7 @@ struct CallData {
 }
 
 impl CallData {
-    /// The arguments are a map, or the text that a model wrote.
+    /// Converts the data to a tool call. The arguments are a map, or the text that a model wrote.
     fn into_call(self) -> ToolCall {
         let arguments = match self.arguments {
             Json::String(text) => text,
@@ -212,13 +213,13 @@ fn reason(name: String) -> FinishReason {
     }
 }
 
-/// The reply of a provider of the host's that answers step by step.
+/// Builds the reply of a custom provider that streams its response.
 pub fn streamed(steps: BoxStream<'static, Result<Delta>>) -> Reply {
-    // Whoever has seen the last step may ask again.
+    // The stream is fused because callers may poll it again after the last step.
     Reply::Stream(Box::new(Steps { steps: steps.fuse().boxed(), sum: Response::default() }))
 }
 
-/// Steps, and what they have added up to.
+/// The steps of a streamed response, and the response accumulated so far.
 struct Steps {
     steps: BoxStream<'static, Result<Delta>>,
     sum: Response,
@@ -263,10 +264,10 @@ impl Steps {
     }
 }
 
-/// Converts what a credential provider returned: a token, or a map with `token` and `expires_in`, in seconds.
+/// Reads the value that a credential provider returned: a token, or a map with `token` and `expires_in`, in seconds.
 ///
 /// # Errors
-/// Returns an error if it is neither. The error does not quote it.
+/// Returns an error if the value is neither. The error does not quote the value.
 pub fn access_token(returned: Json) -> Result<AccessToken> {
     let wrong = |reason: &str| Error::new(Kind::CredentialFailed, format_args!("the credential provider: {reason}"));
     match returned {
@@ -291,10 +292,10 @@ pub fn access_token(returned: Json) -> Result<AccessToken> {
     }
 }
 
-/// A connection as prompt files write it: `kind`, `name`, `endpoint`, `apiKey`, and whatever else.
+/// Reads a connection in the form that prompt files use: `kind`, `name`, `endpoint`, `apiKey`, and any other keys.
 ///
 /// # Errors
-/// It is no map, or one of these is no text.
+/// Returns an error if the connection is not a map, or if one of the named keys is not a string.
 pub fn connection(connection: Json) -> Result<Connection> {
     let Json::Object(mut fields) = connection else { return Err(misfit("connection", "expected a map")) };
     let mut text = |name: &str| match fields.remove(name) {
@@ -311,17 +312,18 @@ pub fn connection(connection: Json) -> Result<Connection> {
     Ok(Connection { kind, name, endpoint, api_key: api_key.map(Secret::new), extra: fields.into() })
 }
 
-/// What a prompt says of one of its tools, without credentials.
+/// Converts a prompt's declaration of a tool to JSON, with credentials redacted.
 pub fn tool(prompt: &Prompt, tool: &Declared) -> Json {
     let mut spec = prompt.spec().to_json_redacted();
     let tools = spec.get_mut("tools").and_then(Json::as_array_mut).map(std::mem::take).unwrap_or_default();
     tools.into_iter().find(|one| one["name"] == tool.name.as_str()).unwrap_or_default()
 }
 
-/// A function that a handler of the host's made of a tool: `name`, `description`, `parameters` as JSON Schema.
+/// Reads a function that a custom tool handler built from a tool: `name`, `description`, `parameters` as JSON Schema,
+/// and `strict`.
 ///
 /// # Errors
-/// It has no name, or something that nobody knows.
+/// Returns an error if the function has no name, an unknown key or an invalid value.
 pub fn function(function: Json) -> Result<Function> {
     let FunctionData { name, description, parameters, strict } = read("function", function)?;
     let nothing = || json!({ "type": "object", "properties": {} });
@@ -340,11 +342,11 @@ struct FunctionData {
     strict: bool,
 }
 
-/// Adds a backend that is built in: `{"tracy": folder}`, `{"console": true}` (on standard error), or
+/// Adds a built-in trace backend: `{"tracy": folder}`, `{"console": true}` (writes to standard error), or
 /// `{"otel": {"endpoint": address}}`.
 ///
 /// # Errors
-/// There is no such backend, or it cannot be started.
+/// Returns an error if there is no such backend, or if it cannot be started.
 pub fn add_backend(tracer: &Tracer, name: &str, backend: Json) -> Result<()> {
     match read("trace backend", backend)? {
         BackendData::Tracy(folder) => tracer.add(name, TracyBackend::new(folder)),
@@ -394,7 +396,7 @@ impl OtelData {
     }
 }
 
-/// How a backend is doing.
+/// Converts the status of a trace backend to JSON.
 pub fn backend_status(status: &BackendStatus) -> Json {
     let BackendStatus { name, dropped, failed, last_error } = status;
     json!({ "name": name, "dropped": dropped, "failed": failed, "last_error": last_error })
@@ -407,7 +409,7 @@ fn read<T: DeserializeOwned>(what: &str, data: Json) -> Result<T> {
     }
 }
 
-/// What serde says of a value that does not fit quotes it; what was expected says enough.
+/// Returns serde's message without the value that it quotes: only what was expected.
 fn without_value(reason: &serde_json::Error) -> String {
     let reason = reason.to_string();
     match reason.rsplit_once(", expected ") {

@@ -1,4 +1,4 @@
-//! The runtime and its options, and the same as plain data for hosts in other languages.
+//! The runtime, its options, and their plain-data forms for hosts in other languages.
 
 #[cfg(feature = "agent")]
 #[doc(hidden)]

@@ -1,4 +1,4 @@
-//! The pipeline's functions, on one default runtime.
+//! The pipeline as free functions, which use a default runtime.
 
 #[cfg(feature = "agent")]
 use std::path::Path;
@@ -17,16 +17,16 @@ use crate::model::run::Run;
 #[cfg(feature = "agent")]
 use crate::turn::{TurnRun, TurnSettings};
 
-/// The runtime that the free functions use.
+/// Returns the runtime that the free functions use.
 pub fn default_runtime() -> &'static Runtime {
     static DEFAULT: OnceLock<Runtime> = OnceLock::new();
     DEFAULT.get_or_init(Runtime::default)
 }
 
-/// Fills in defaults and checks that nothing required is missing.
+/// Fills in defaults and checks that no required input is missing. See [`Runtime::validate_inputs`].
 ///
 /// # Errors
-/// A required input is missing and has no default.
+/// Returns an error if a required input is missing and has no default.
 pub fn validate_inputs<'i>(prompt: &Prompt, inputs: impl IntoInputs<'i>) -> Result<Inputs> {
     default_runtime().validate_inputs(prompt, inputs)
 }
@@ -34,7 +34,7 @@ pub fn validate_inputs<'i>(prompt: &Prompt, inputs: impl IntoInputs<'i>) -> Resu
 /// Renders a prompt. See [`Runtime::render`].
 ///
 /// # Errors
-/// As [`Runtime::render`].
+/// Returns an error for the same reasons as [`Runtime::render`].
 pub fn render<'i>(prompt: &Prompt, inputs: impl IntoInputs<'i>) -> Result<Rendered> {
     default_runtime().render(prompt, inputs)
 }
@@ -42,7 +42,7 @@ pub fn render<'i>(prompt: &Prompt, inputs: impl IntoInputs<'i>) -> Result<Render
 /// Splits a rendered prompt into messages. See [`Runtime::parse`].
 ///
 /// # Errors
-/// As [`Runtime::parse`].
+/// Returns an error for the same reasons as [`Runtime::parse`].
 pub fn parse(prompt: &Prompt, rendered: &Rendered) -> Result<Vec<Message>> {
     default_runtime().parse(prompt, rendered)
 }
@@ -50,31 +50,31 @@ pub fn parse(prompt: &Prompt, rendered: &Rendered) -> Result<Vec<Message>> {
 /// Renders a prompt and splits it into messages. See [`Runtime::prepare`].
 ///
 /// # Errors
-/// As [`Runtime::prepare`].
+/// Returns an error for the same reasons as [`Runtime::prepare`].
 pub fn prepare<'i>(prompt: &Prompt, inputs: impl IntoInputs<'i>) -> Result<Vec<Message>> {
     default_runtime().prepare(prompt, inputs)
 }
 
-/// The async variant of [`render`]. A render is bounded by its limits, so it only waits for a custom renderer.
+/// Renders a prompt: the async variant of [`render`]. It waits only for a custom renderer.
 ///
 /// # Errors
-/// As [`render`].
+/// Returns an error for the same reasons as [`render`].
 pub async fn render_async<'i>(prompt: &Prompt, inputs: impl IntoInputs<'i>) -> Result<Rendered> {
     default_runtime().render_async(prompt, inputs).await
 }
 
-/// The async twin of [`parse`].
+/// Splits a rendered prompt into messages: the async variant of [`parse`]. It completes immediately.
 ///
 /// # Errors
-/// As [`parse`].
+/// Returns an error for the same reasons as [`parse`].
 pub async fn parse_async(prompt: &Prompt, rendered: &Rendered) -> Result<Vec<Message>> {
     parse(prompt, rendered)
 }
 
-/// The async twin of [`prepare`].
+/// Renders a prompt and splits it into messages: the async variant of [`prepare`].
 ///
 /// # Errors
-/// As [`prepare`].
+/// Returns an error for the same reasons as [`prepare`].
 pub async fn prepare_async<'i>(prompt: &Prompt, inputs: impl IntoInputs<'i>) -> Result<Vec<Message>> {
     default_runtime().prepare_async(prompt, inputs).await
 }
@@ -82,61 +82,62 @@ pub async fn prepare_async<'i>(prompt: &Prompt, inputs: impl IntoInputs<'i>) -> 
 /// Calls the model of a prompt with these messages. See [`Runtime::run`].
 ///
 /// # Errors
-/// As [`Runtime::run`].
+/// Returns an error for the same reasons as [`Runtime::run`].
 #[cfg(feature = "providers")]
 pub fn run(prompt: &Prompt, messages: &[Message]) -> Result<Run> {
     default_runtime().run(prompt, messages)
 }
 
-/// The async twin of [`run`].
+/// Calls the model of a prompt: the async variant of [`run`].
 ///
 /// # Errors
-/// As [`run`].
+/// Returns an error for the same reasons as [`run`].
 #[cfg(feature = "providers")]
 pub async fn run_async(prompt: &Prompt, messages: &[Message]) -> Result<Run> {
     default_runtime().run_async(prompt, messages).await
 }
 
-/// Makes a result of a provider's answer. See [`Runtime::process`].
+/// Converts the body of a provider's response to a result. See [`Runtime::process`].
 ///
 /// # Errors
-/// As [`Runtime::process`].
+/// Returns an error for the same reasons as [`Runtime::process`].
 #[cfg(feature = "providers")]
 pub fn process(prompt: &Prompt, body: &[u8]) -> Result<Run> {
     default_runtime().process(prompt, body)
 }
 
-/// The async twin of [`process`].
+/// Converts the body of a response: the async variant of [`process`]. It completes immediately.
 ///
 /// # Errors
-/// As [`process`].
+/// Returns an error for the same reasons as [`process`].
 #[cfg(feature = "providers")]
 pub async fn process_async(prompt: &Prompt, body: &[u8]) -> Result<Run> {
     process(prompt, body)
 }
 
-/// From a prompt and its inputs to a result. See [`Runtime::invoke`].
+/// Loads a prompt if necessary, renders it, calls its model, and converts the response to a result. See
+/// [`Runtime::invoke`].
 ///
 /// # Errors
-/// As [`Runtime::invoke`].
+/// Returns an error for the same reasons as [`Runtime::invoke`].
 #[cfg(feature = "providers")]
 pub fn invoke<'a, 'i>(prompt: impl Into<PromptSource<'a>>, inputs: impl IntoInputs<'i>) -> Result<Run> {
     default_runtime().invoke(prompt, inputs)
 }
 
-/// The async twin of [`invoke`].
+/// Runs a prompt: the async variant of [`invoke`].
 ///
 /// # Errors
-/// As [`invoke`].
+/// Returns an error for the same reasons as [`invoke`].
 #[cfg(feature = "providers")]
 pub async fn invoke_async<'a, 'i>(prompt: impl Into<PromptSource<'a>>, inputs: impl IntoInputs<'i>) -> Result<Run> {
     default_runtime().invoke_async(prompt, inputs).await
 }
 
-/// As [`invoke`], with the result as a value of a type. See [`Runtime::invoke_as`].
+/// Runs a prompt and deserializes its result into a type. See [`Runtime::invoke_as`].
 ///
 /// # Errors
-/// As [`Runtime::invoke_as`].
+/// Returns an error for the same reasons as [`Runtime::invoke_as`].
 #[cfg(feature = "providers")]
 pub fn invoke_as<'a, 'i, T: DeserializeOwned>(
     prompt: impl Into<PromptSource<'a>>,
@@ -145,10 +146,10 @@ pub fn invoke_as<'a, 'i, T: DeserializeOwned>(
     default_runtime().invoke_as(prompt, inputs)
 }
 
-/// The async twin of [`invoke_as`].
+/// Runs a prompt and deserializes its result into a type: the async variant of [`invoke_as`].
 ///
 /// # Errors
-/// As [`invoke_as`].
+/// Returns an error for the same reasons as [`invoke_as`].
 #[cfg(feature = "providers")]
 pub async fn invoke_as_async<'a, 'i, T: DeserializeOwned>(
     prompt: impl Into<PromptSource<'a>>,
@@ -157,10 +158,11 @@ pub async fn invoke_as_async<'a, 'i, T: DeserializeOwned>(
     default_runtime().invoke_as_async(prompt, inputs).await
 }
 
-/// Goes through a turn, tools included. See [`Runtime::turn`].
+/// Runs a turn: calls the model of a prompt and the tools that the model requests until the model answers. See
+/// [`Runtime::turn`].
 ///
 /// # Errors
-/// As [`Runtime::turn`].
+/// Returns an error for the same reasons as [`Runtime::turn`].
 #[cfg(feature = "agent")]
 pub fn turn<'a, 'i>(
     prompt: impl Into<PromptSource<'a>>,
@@ -170,10 +172,10 @@ pub fn turn<'a, 'i>(
     default_runtime().turn(prompt, inputs, settings)
 }
 
-/// The async twin of [`turn`].
+/// Runs a turn: the async variant of [`turn`].
 ///
 /// # Errors
-/// As [`turn`].
+/// Returns an error for the same reasons as [`turn`].
 #[cfg(feature = "agent")]
 pub async fn turn_async<'a, 'i>(
     prompt: impl Into<PromptSource<'a>>,
@@ -183,10 +185,10 @@ pub async fn turn_async<'a, 'i>(
     default_runtime().turn_async(prompt, inputs, settings).await
 }
 
-/// As [`turn`], with the result as a value of a type. See [`Runtime::turn_as`].
+/// Runs a turn and deserializes its result into a type. See [`Runtime::turn_as`].
 ///
 /// # Errors
-/// As [`Runtime::turn_as`].
+/// Returns an error for the same reasons as [`Runtime::turn_as`].
 #[cfg(feature = "agent")]
 pub fn turn_as<'a, 'i, T: DeserializeOwned>(
     prompt: impl Into<PromptSource<'a>>,
@@ -196,10 +198,10 @@ pub fn turn_as<'a, 'i, T: DeserializeOwned>(
     default_runtime().turn_as(prompt, inputs, settings)
 }
 
-/// The async twin of [`turn_as`].
+/// Runs a turn and deserializes its result into a type: the async variant of [`turn_as`].
 ///
 /// # Errors
-/// As [`turn_as`].
+/// Returns an error for the same reasons as [`turn_as`].
 #[cfg(feature = "agent")]
 pub async fn turn_as_async<'a, 'i, T: DeserializeOwned>(
     prompt: impl Into<PromptSource<'a>>,
@@ -209,28 +211,28 @@ pub async fn turn_as_async<'a, 'i, T: DeserializeOwned>(
     default_runtime().turn_as_async(prompt, inputs, settings).await
 }
 
-/// Goes on with a turn that has died, from its journal. See [`Runtime::resume`].
+/// Resumes a turn from its journal after a crash. See [`Runtime::resume`].
 ///
 /// # Errors
-/// As [`Runtime::resume`].
+/// Returns an error for the same reasons as [`Runtime::resume`].
 #[cfg(feature = "agent")]
 pub fn resume<'a>(prompt: impl Into<PromptSource<'a>>, settings: &TurnSettings) -> Result<TurnRun> {
     default_runtime().resume(prompt, settings)
 }
 
-/// The async twin of [`resume`].
+/// Resumes a turn from its journal: the async variant of [`resume`].
 ///
 /// # Errors
-/// As [`resume`].
+/// Returns an error for the same reasons as [`resume`].
 #[cfg(feature = "agent")]
 pub async fn resume_async<'a>(prompt: impl Into<PromptSource<'a>>, settings: &TurnSettings) -> Result<TurnRun> {
     default_runtime().resume_async(prompt, settings).await
 }
 
-/// Loads a prompt file, and goes through a turn with it.
+/// Loads a prompt file and runs a turn with it.
 ///
 /// # Errors
-/// As [`Runtime::load`] and [`Runtime::turn`].
+/// Returns an error if [`Runtime::load`] or [`Runtime::turn`] does.
 #[cfg(feature = "agent")]
 pub fn invoke_agent<'i>(
     path: impl AsRef<Path>,
@@ -240,10 +242,10 @@ pub fn invoke_agent<'i>(
     turn(path.as_ref(), inputs, settings)
 }
 
-/// The async twin of [`invoke_agent`].
+/// Loads a prompt file and runs a turn with it: the async variant of [`invoke_agent`].
 ///
 /// # Errors
-/// As [`invoke_agent`].
+/// Returns an error for the same reasons as [`invoke_agent`].
 #[cfg(feature = "agent")]
 pub async fn invoke_agent_async<'i>(
     path: impl AsRef<Path>,
@@ -253,10 +255,10 @@ pub async fn invoke_agent_async<'i>(
     turn_async(path.as_ref(), inputs, settings).await
 }
 
-/// As [`invoke_agent`], with the result as a value of a type.
+/// Loads a prompt file, runs a turn with it, and deserializes its result into a type.
 ///
 /// # Errors
-/// As [`invoke_agent`]; or the result is something else.
+/// Returns an error if [`invoke_agent`] does, or if the result does not match the type.
 #[cfg(feature = "agent")]
 pub fn invoke_agent_as<'i, T: DeserializeOwned>(
     path: impl AsRef<Path>,
@@ -266,10 +268,10 @@ pub fn invoke_agent_as<'i, T: DeserializeOwned>(
     turn_as(path.as_ref(), inputs, settings)
 }
 
-/// The async twin of [`invoke_agent_as`].
+/// Runs a turn with a prompt file and deserializes its result into a type: the async variant of [`invoke_agent_as`].
 ///
 /// # Errors
-/// As [`invoke_agent_as`].
+/// Returns an error for the same reasons as [`invoke_agent_as`].
 #[cfg(feature = "agent")]
 pub async fn invoke_agent_as_async<'i, T: DeserializeOwned>(
     path: impl AsRef<Path>,

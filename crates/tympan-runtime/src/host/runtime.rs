@@ -1,4 +1,4 @@
-//! A runtime: what a host has registered, and how it wants things done.
+//! The runtime: its options, and the renderers, parsers, providers and tools that a host has registered.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -43,34 +43,33 @@ use crate::tool::{CredentialCommand, Tool, ToolAddresses, ToolHandler};
 use crate::trace::event;
 use crate::trace::{Span, TraceOptions, Tracer, mask_messages};
 
-/// A template engine that the host brings.
+/// A custom template engine.
 ///
-/// It gets the template and the inputs and returns text. Where the text came from is not known
-/// then, so only role markers that stand in the template begin a message: they are marked with a
-/// nonce before the renderer sees them.
+/// A renderer receives the template and the inputs and returns text. The origin of that text is unknown, so only role
+/// markers in the template itself start a message: they are marked with a nonce before the renderer sees them.
 pub trait Renderer: Send + Sync {
     /// Renders a template.
     ///
     /// # Errors
-    /// Whatever the renderer finds wrong.
+    /// Returns an error if the renderer cannot render the template.
     fn render(&self, template: &str, inputs: &Inputs) -> Result<String>;
 
-    /// Renders a template in an async function of the runtime: [`Runtime::render_async`], [`Runtime::prepare_async`],
-    /// and those that call a model. Unless it is implemented, it calls [`Renderer::render`].
+    /// Renders a template for an async function of the runtime: [`Runtime::render_async`], [`Runtime::prepare_async`],
+    /// and those that call a model. The default implementation calls [`Renderer::render`].
     fn render_async<'a>(&'a self, template: &'a str, inputs: &'a Inputs) -> RenderFuture<'a> {
         Box::pin(async move { self.render(template, inputs) })
     }
 }
 
-/// The text that a custom renderer returns from an async function.
+/// The future that [`Renderer::render_async`] returns.
 pub type RenderFuture<'a> = Pin<Box<dyn Future<Output = Result<String>> + Send + 'a>>;
 
-/// A way to turn rendered text into messages that the host brings.
+/// A custom parser, which converts rendered text to messages.
 pub trait Parser: Send + Sync {
-    /// Makes messages of rendered text.
+    /// Converts rendered text to messages.
     ///
     /// # Errors
-    /// Whatever the parser finds wrong.
+    /// Returns an error if the parser cannot parse the text.
     fn parse(&self, prompt: &Prompt, rendered: &Rendered) -> Result<Vec<Message>>;
 }
 
@@ -90,19 +89,19 @@ impl<T: Parser + ?Sized> Parser for Arc<T> {
     }
 }
 
-/// What a host decides for all prompts.
+/// The options of a [`Runtime`]. They apply to all prompts.
 #[derive(Clone, Debug, Default)]
 pub struct RuntimeOptions {
-    /// What a render may cost.
+    /// The limits on a render.
     pub limits: Limits,
-    /// Which roles the messages of thread inputs may have.
+    /// The roles that messages of thread inputs may have.
     pub thread_roles: ThreadRoles,
-    /// Whether undefined variables render as nothing; `None` leaves it to the prompt.
+    /// Whether undefined variables render as empty text. With `None`, the prompt decides.
     pub lenient: Option<bool>,
-    /// Whether role markers in untrusted inputs are errors; `None` leaves it to the prompt.
+    /// Whether role markers in untrusted inputs are errors. With `None`, the prompt decides.
     pub strict: Option<bool>,
-    /// Puts `<untrusted>` and `</untrusted>` around what untrusted inputs wrote; `None` leaves it as
-    /// it is.
+    /// The guard, which wraps text from untrusted inputs in `<untrusted>…</untrusted>`. With `None`, the text is not
+    /// wrapped.
     pub guard: Option<Guard>,
     /// Whether the values of inputs must match their declared kinds and enums. With [`KindCheck::Warn`], mismatches are
     /// logged.
@@ -111,38 +110,41 @@ pub struct RuntimeOptions {
     pub strict_inputs: bool,
     /// The seed of the filter `random`. Without one, a template that uses the filter is an error.
     pub seed: Option<u64>,
-    /// What prompt files may reach while they are loaded.
+    /// What prompt files may access while they are loaded.
     pub load: LoadOptions,
     #[cfg(feature = "providers")]
-    /// How providers are reached over HTTP.
+    /// The HTTP options for calls to providers.
     pub http: HttpOptions,
     #[cfg(feature = "providers")]
-    /// Whether exchanges with providers are recorded, or replayed.
+    /// Records or replays the exchanges with providers.
     pub cassette: Option<Cassette>,
-    /// What traces say, and what they leave out.
+    /// What traces contain, and what they leave out.
     pub trace: TraceOptions,
     #[cfg(feature = "agent")]
-    /// Which addresses tools may call.
+    /// The addresses that tools may call.
     pub tool_addresses: ToolAddresses,
     #[cfg(feature = "providers")]
-    /// Addresses that keys and other values of the environment may go to, also where only a prompt file or a `.env` file
-    /// names them: `https://proxy.example.com/v1` and all below it. Models and tools are meant.
+    /// Addresses that API keys and other values from the environment may be sent to, even if only a prompt file or a
+    /// `.env` file names the address. `https://proxy.example.com/v1` includes all paths below it. The list applies to
+    /// both models and tools.
     pub allow_endpoints: Vec<String>,
 }
 
-/// Registries and options. Cheap to make, safe to share between threads, and clones are the same runtime.
+/// Holds options and registries, and runs prompts with them.
+///
+/// A runtime is cheap to create and safe to share between threads. Clones share the same options and registries.
 #[derive(Clone, Default)]
 pub struct Runtime {
     shared: Arc<Shared>,
     tracer: Tracer,
     #[cfg(feature = "agent")]
-    /// How many tools called each other until here.
+    /// The depth of nested tool calls.
     depth: u32,
     #[cfg(feature = "providers")]
-    /// What the turn may use up that this is a part of.
+    /// The budget of the enclosing turn.
     budget: Option<Arc<Budget>>,
     #[cfg(feature = "providers")]
-    /// What the turn that this is for got from the environment; `None` outside of turns.
+    /// The values from the environment that may be part of the turn's conversation; `None` outside of turns.
     turn_values: Option<TurnValues>,
 }
 
@@ -166,17 +168,17 @@ struct Shared {
     #[cfg(feature = "mcp")]
     mcp: McpConnections,
     #[cfg(feature = "providers")]
-    /// Made when it is first needed: most runtimes never call anybody.
+    /// Created on first use, because most runtimes never make a request.
     client: OnceLock<Result<HttpClient>>,
     #[cfg(feature = "agent")]
-    /// As above.
+    /// Created on first use, like `client`.
     tool_client: OnceLock<Arc<ToolClient>>,
 }
 
-/// What is registered under which name.
+/// A map from names to registered entries.
 struct Registry<T: ?Sized> {
     entries: RwLock<HashMap<String, Arc<T>>>,
-    /// Most hosts register nothing, and should not pay for a lock at every render.
+    /// Whether anything was ever registered. Most hosts register nothing and should not pay for a lock in every render.
     is_used: AtomicBool,
 }
 
@@ -211,76 +213,76 @@ impl std::fmt::Debug for Runtime {
 }
 
 impl Runtime {
-    /// A runtime with these options and nothing registered but what is built in.
+    /// Creates a runtime with these options. Only the built-in renderers, parsers and providers are available at first.
     pub fn new(options: RuntimeOptions) -> Self {
         let tracer = Tracer::new(options.trace.clone());
         let shared = Arc::new(Shared { options, ..Shared::default() });
         Self { shared, tracer, ..Self::default() }
     }
 
-    /// The options.
+    /// Returns the options.
     pub fn options(&self) -> &RuntimeOptions {
         &self.shared.options
     }
 
-    /// Who is told what this runtime does. Without a backend, nobody is.
+    /// Returns the tracer, which reports events to trace backends. Without a backend, it does nothing.
     pub fn tracer(&self) -> &Tracer {
         &self.tracer
     }
 
-    /// The same runtime, where whatever it does is a stage of this span, and no trace of its own.
+    /// Returns a runtime whose operations are recorded as children of this span instead of as new traces.
     #[must_use]
     pub fn under(&self, span: &Span) -> Self {
         Self { tracer: self.tracer.under(span), ..self.clone() }
     }
 
     #[cfg(feature = "agent")]
-    /// The runtime for a tool that this one calls.
+    /// Returns the runtime for a tool call, one level deeper.
     pub(crate) fn deeper(&self, span: &Span) -> Self {
         Self { depth: self.depth + 1, ..self.under(span) }
     }
 
     #[cfg(feature = "agent")]
-    /// The same runtime within a turn, where whatever it does is counted.
+    /// Returns a runtime whose calls count against this budget.
     pub(crate) fn within(&self, budget: Arc<Budget>) -> Self {
         Self { budget: Some(budget), ..self.clone() }
     }
 
     #[cfg(feature = "providers")]
-    /// What the turn may use up that this is a part of.
+    /// Returns the budget of the enclosing turn.
     pub(crate) fn budget(&self) -> Option<&Arc<Budget>> {
         self.budget.as_ref()
     }
 
     #[cfg(feature = "agent")]
-    /// The runtime for a turn: the same one if it is for a turn already, which this one is a part of then.
+    /// Returns the runtime for a turn. A nested turn shares the values of the enclosing turn.
     pub(crate) fn in_turn(&self) -> Self {
         Self { turn_values: Some(self.turn_values.clone().unwrap_or_default()), ..self.clone() }
     }
 
     #[cfg(feature = "providers")]
-    /// What the turn that this is for got from the environment.
+    /// Returns the values from the environment that may be part of the turn's conversation.
     pub(crate) fn turn_values(&self) -> Option<&TurnValues> {
         self.turn_values.as_ref()
     }
 
     #[cfg(feature = "agent")]
-    /// How many tools called each other until here.
+    /// Returns the depth of nested tool calls.
     pub(crate) fn depth(&self) -> u32 {
         self.depth
     }
 
-    /// Registers a renderer for templates of this kind, in place of any other.
+    /// Registers a renderer for templates of this format, replacing any existing one.
     pub fn register_renderer(&self, kind: impl Into<String>, renderer: impl Renderer + 'static) {
         self.shared.renderers.insert(kind.into(), Arc::new(renderer));
     }
 
-    /// Registers a parser of this kind, in place of any other.
+    /// Registers a parser of this kind, replacing any existing one.
     pub fn register_parser(&self, kind: impl Into<String>, parser: impl Parser + 'static) {
         self.shared.parsers.insert(kind.into(), Arc::new(parser));
     }
 
-    /// Registers a filter for the templates of this runtime, `{{ value|name(…) }}`, replacing any registered one of this
+    /// Registers a filter for the templates of this runtime, `{{ value|name(…) }}`, replacing any existing one of this
     /// name. The first argument is the value. The origin of the result is the union of the origins of all arguments.
     ///
     /// ```
@@ -309,7 +311,7 @@ impl Runtime {
         self.shared.functions.add_filter(name, filter)
     }
 
-    /// Registers a test for the templates of this runtime, `{% if value is name(…) %}`, replacing any registered one of
+    /// Registers a test for the templates of this runtime, `{% if value is name(…) %}`, replacing any existing one of
     /// this name. The first argument is the value.
     ///
     /// # Errors
@@ -322,7 +324,7 @@ impl Runtime {
         self.shared.functions.add_test(name, test)
     }
 
-    /// Registers a function for the templates of this runtime, `{{ name(…) }}`, replacing any registered one of this
+    /// Registers a function for the templates of this runtime, `{{ name(…) }}`, replacing any existing one of this
     /// name. A macro or a declared input of the same name hides it.
     ///
     /// # Errors
@@ -336,13 +338,13 @@ impl Runtime {
     }
 
     #[cfg(feature = "providers")]
-    /// Registers a provider of this name, in place of any other, one that is built in included.
+    /// Registers a provider of this name, replacing any existing one, including a built-in one.
     pub fn register_provider(&self, name: impl Into<String>, provider: impl Provider + 'static) {
         self.shared.providers.insert(name.into(), Arc::new(provider));
     }
 
     #[cfg(feature = "providers")]
-    /// The provider that the host has registered under this name.
+    /// Returns the provider that the host has registered under this name.
     pub fn get_provider(&self, name: &str) -> Option<Arc<dyn Provider>> {
         self.shared.providers.get(name)
     }
@@ -390,86 +392,87 @@ impl Runtime {
         &self.shared.tokens
     }
 
-    /// Registers a connection for prompts whose own is `{kind: reference, name: …}`.
+    /// Registers a connection for prompts that refer to it with `{kind: reference, name: …}`.
     pub fn register_connection(&self, name: impl Into<String>, connection: Connection) {
         self.shared.connections.insert(name.into(), Arc::new(connection));
     }
 
-    /// The connection that the host has registered under this name.
+    /// Returns the connection that the host has registered under this name.
     pub fn get_connection(&self, name: &str) -> Option<Arc<Connection>> {
         self.shared.connections.get(name)
     }
 
-    /// Forgets all connections.
+    /// Removes all registered connections.
     pub fn clear_connections(&self) {
         self.shared.connections.clear();
     }
 
     #[cfg(feature = "agent")]
-    /// Registers what runs the tool of this name, in place of any other. Only prompts that declare the tool get it.
+    /// Registers the implementation of the tool of this name, replacing any existing one. Only prompts that declare the
+    /// tool can use it.
     pub fn register_tool(&self, name: impl Into<String>, tool: impl Tool + 'static) {
         self.shared.tools.insert(name.into(), Arc::new(tool));
     }
 
     #[cfg(feature = "agent")]
-    /// What the host has registered to run the tool of this name.
+    /// Returns the implementation that the host has registered for the tool of this name.
     pub fn get_tool(&self, name: &str) -> Option<Arc<dyn Tool>> {
         self.shared.tools.get(name)
     }
 
     #[cfg(feature = "agent")]
-    /// Forgets all tools.
+    /// Removes all registered tools.
     pub fn clear_tools(&self) {
         self.shared.tools.clear();
     }
 
     #[cfg(feature = "agent")]
-    /// Registers what makes functions of all tools of a kind, in place of any other, one that is built in included. `*`
-    /// stands for all custom kinds that have no handler of their own.
+    /// Registers a handler, which converts all tools of a kind to functions. It replaces any existing handler,
+    /// including a built-in one. `*` matches all custom kinds without a handler of their own.
     pub fn register_tool_handler(&self, kind: impl Into<String>, handler: impl ToolHandler + 'static) {
         self.shared.tool_handlers.insert(kind.into(), Arc::new(handler));
     }
 
     #[cfg(feature = "agent")]
-    /// The handler that the host has registered for a kind of tools.
+    /// Returns the handler that the host has registered for a kind of tools.
     pub fn get_tool_handler(&self, kind: &str) -> Option<Arc<dyn ToolHandler>> {
         self.shared.tool_handlers.get(kind)
     }
 
     #[cfg(feature = "agent")]
-    /// Forgets all handlers.
+    /// Removes all registered tool handlers.
     pub fn clear_tool_handlers(&self) {
         self.shared.tool_handlers.clear();
     }
 
     #[cfg(feature = "mcp")]
-    /// The servers of tools.
+    /// Returns the connections to MCP servers.
     pub(crate) fn mcp(&self) -> &McpConnections {
         &self.shared.mcp
     }
 
     #[cfg(feature = "providers")]
-    /// The HTTP client, with its connections.
+    /// Returns the HTTP client, which holds the open connections.
     ///
     /// # Errors
-    /// The options cannot be used.
+    /// Returns an error if the HTTP options are invalid.
     pub(crate) fn client(&self) -> Result<HttpClient> {
         self.shared.client.get_or_init(|| HttpClient::new(self.options().http.clone())).clone()
     }
 
     #[cfg(feature = "agent")]
-    /// The HTTP client of tools.
+    /// Returns the HTTP client of tools.
     pub(crate) fn tool_client(&self) -> Arc<ToolClient> {
         let RuntimeOptions { http, tool_addresses, .. } = self.options();
         let make = || Arc::new(ToolClient::new(http.clone(), tool_addresses.clone()));
         self.shared.tool_client.get_or_init(make).clone()
     }
 
-    /// Fills in defaults and checks that nothing required is missing.
+    /// Fills in defaults and checks that no required input is missing.
     ///
     /// # Errors
-    /// A required input is missing and has no default; or the option `kinds` is [`KindCheck::Error`], and a value does
-    /// not match its declaration.
+    /// Returns an error if a required input is missing and has no default, or if the option `kinds` is
+    /// [`KindCheck::Error`] and a value does not match its declaration.
     pub fn validate_inputs<'i>(&self, prompt: &Prompt, inputs: impl IntoInputs<'i>) -> Result<Inputs> {
         let inputs = inputs.into_inputs()?;
         check_kinds(prompt, inputs.as_map(), self.shared.options.kinds)?;
@@ -479,17 +482,16 @@ impl Runtime {
     /// Renders a prompt.
     ///
     /// # Errors
-    /// An input is missing or cannot be used, the template is at fault, a limit is exceeded, or
-    /// nobody knows the template's format; or the guard is on, and the template's renderer is one
-    /// that the host brought.
+    /// Returns an error if an input is missing or invalid, if the template fails, if a limit is exceeded, if no
+    /// renderer is registered for the template's format, or if the guard is on and the format has a custom renderer.
     pub fn render<'i>(&self, prompt: &Prompt, inputs: impl IntoInputs<'i>) -> Result<Rendered> {
         self.render_with(prompt, inputs, &self.render_options())
     }
 
-    /// Renders a prompt with options of its own; [`Runtime::render_options`] has those of this runtime.
+    /// Renders a prompt with custom options. [`Runtime::render_options`] returns those of this runtime.
     ///
     /// # Errors
-    /// As [`Runtime::render`]; or the prompt has no such variant.
+    /// Returns an error if [`Runtime::render`] does, or if the prompt does not have the requested variant.
     pub fn render_with<'i>(
         &self,
         prompt: &Prompt,
@@ -499,10 +501,10 @@ impl Runtime {
         self.render_borrowed(prompt, inputs.into_inputs()?.as_map(), options)
     }
 
-    /// As [`Runtime::render_with`], with inputs that need not be JSON.
+    /// Renders a prompt with custom options, from borrowed inputs that need not be JSON.
     ///
     /// # Errors
-    /// As [`Runtime::render_with`].
+    /// Returns an error for the same reasons as [`Runtime::render_with`].
     pub fn render_borrowed(
         &self,
         prompt: &Prompt,
@@ -512,7 +514,7 @@ impl Runtime {
         self.render_as(&self.tracer.start("render"), prompt, inputs, options)
     }
 
-    /// Renders as the stage that a span stands for.
+    /// Renders a prompt and records the render in this span.
     fn render_as(
         &self,
         span: &Span,
@@ -529,7 +531,7 @@ impl Runtime {
     #[tracing::instrument(name = "render", level = "info", skip_all, fields(prompt = prompt.spec().name))]
     fn do_render(&self, prompt: &Prompt, inputs: InputMap<'_>, options: &RenderOptions<'_>) -> Result<Rendered> {
         check_kinds(prompt, inputs, options.kinds)?;
-        // The check is done, for renderers of all kinds.
+        // The inputs were just checked, for built-in and custom renderers alike.
         let options = &RenderOptions { kinds: KindCheck::Off, ..*options };
         match self.shared.renderers.get(&prompt.spec().template.format) {
             None => prompt.render_borrowed(inputs, options),
@@ -541,7 +543,7 @@ impl Runtime {
         }
     }
 
-    /// Renders, or prepares the work of a custom renderer. This part of an async render does not wait.
+    /// Renders a prompt, or prepares the job for a custom renderer. This is the synchronous part of an async render.
     fn start_render(
         &self,
         span: &Span,
@@ -564,15 +566,15 @@ impl Runtime {
     /// Splits a rendered prompt into messages.
     ///
     /// # Errors
-    /// Nobody knows the prompt's parser, or it fails.
+    /// Returns an error if no parser is registered under the prompt's parser name, or if the parser fails.
     pub fn parse(&self, prompt: &Prompt, rendered: &Rendered) -> Result<Vec<Message>> {
         self.parse_as(&self.tracer.start("parse"), prompt, rendered.clone())
     }
 
-    /// Splits as the stage that a span stands for.
+    /// Splits a rendered prompt into messages and records them in this span.
     fn parse_as(&self, span: &Span, prompt: &Prompt, rendered: Rendered) -> Result<Vec<Message>> {
         event::hide(span, prompt);
-        // The messages are told of before they are made, while it is still known who wrote what.
+        // Masking must come before parsing, because the origin of the text is not known afterwards.
         let masked = span.masks_untrusted().then(|| mask_messages(prompt, &rendered));
         let messages = self.do_parse(prompt, rendered);
         span.outcome(&messages, |messages| match masked {
@@ -593,18 +595,18 @@ impl Runtime {
     /// Renders a prompt and splits it into messages, ready for a model.
     ///
     /// # Errors
-    /// As [`Runtime::render`] and [`Runtime::parse`].
+    /// Returns an error if [`Runtime::render`] or [`Runtime::parse`] does.
     pub fn prepare<'i>(&self, prompt: &Prompt, inputs: impl IntoInputs<'i>) -> Result<Vec<Message>> {
         self.prepare_borrowed(prompt, inputs.into_inputs()?.as_map())
     }
 
-    /// As [`Runtime::prepare`], with inputs that need not be JSON.
+    /// Renders a prompt and splits it into messages, from borrowed inputs that need not be JSON.
     ///
     /// # Errors
-    /// As [`Runtime::prepare`].
+    /// Returns an error for the same reasons as [`Runtime::prepare`].
     #[tracing::instrument(name = "prepare", level = "info", skip_all, fields(prompt = prompt.spec().name))]
     pub fn prepare_borrowed(&self, prompt: &Prompt, inputs: InputMap<'_>) -> Result<Vec<Message>> {
-        // Most hosts trace nothing, and should not pay for spans.
+        // Most hosts do not trace and should not pay for spans.
         if !self.tracer.is_enabled() {
             let rendered = self.do_render(prompt, inputs, &self.render_options())?;
             let is_guarded = rendered.guard().is_some();
@@ -613,7 +615,7 @@ impl Runtime {
         self.prepare_as(&self.tracer.start("prepare"), prompt, inputs)
     }
 
-    /// Renders and splits as the stage that a span stands for.
+    /// Renders a prompt, splits it into messages, and records both stages in this span.
     pub(crate) fn prepare_as(&self, span: &Span, prompt: &Prompt, inputs: InputMap<'_>) -> Result<Vec<Message>> {
         event::record_inputs(span, prompt, inputs);
         let mut is_guarded = false;
@@ -627,7 +629,7 @@ impl Runtime {
         prepared
     }
 
-    /// Adds the guard's advisory, if the text is guarded: without it, a model does not know what the markers mean.
+    /// Adds the guard's advisory if the text is guarded. Without it, a model does not know what the markers mean.
     fn with_advisory(&self, is_guarded: bool, messages: Result<Vec<Message>>) -> Result<Vec<Message>> {
         let Some(guard) = self.options().guard.as_ref().filter(|_| is_guarded) else { return messages };
         messages.map(|mut messages| {
@@ -636,18 +638,18 @@ impl Runtime {
         })
     }
 
-    /// The async variant of [`Runtime::render`]. A render is bounded by its limits, so it only waits for a custom
-    /// renderer.
+    /// Renders a prompt: the async variant of [`Runtime::render`]. It waits only for a custom renderer, because the
+    /// limits already bound the time of a built-in one.
     ///
     /// # Errors
     /// Returns an error for the same reasons as [`Runtime::render`].
     pub async fn render_async<'i>(&self, prompt: &Prompt, inputs: impl IntoInputs<'i>) -> Result<Rendered> {
-        // The options must not be kept while it waits: the future can move between threads, and they cannot.
+        // The options must not be held across the await: they are not `Send`, and the future must be.
         let rendering = self.render_with_async(prompt, inputs, &self.render_options());
         rendering.await
     }
 
-    /// The async variant of [`Runtime::render_with`].
+    /// Renders a prompt with custom options: the async variant of [`Runtime::render_with`].
     ///
     /// # Errors
     /// Returns an error for the same reasons as [`Runtime::render_with`].
@@ -663,18 +665,18 @@ impl Runtime {
         Box::pin(async move { started?.finish(&span).await })
     }
 
-    /// The async twin of [`Runtime::parse`].
+    /// Splits a rendered prompt into messages: the async variant of [`Runtime::parse`]. It completes immediately.
     ///
     /// # Errors
-    /// As [`Runtime::parse`].
+    /// Returns an error for the same reasons as [`Runtime::parse`].
     pub async fn parse_async(&self, prompt: &Prompt, rendered: &Rendered) -> Result<Vec<Message>> {
         self.parse(prompt, rendered)
     }
 
-    /// The async twin of [`Runtime::prepare`].
+    /// Renders a prompt and splits it into messages: the async variant of [`Runtime::prepare`].
     ///
     /// # Errors
-    /// As [`Runtime::prepare`].
+    /// Returns an error for the same reasons as [`Runtime::prepare`].
     pub async fn prepare_async<'i>(&self, prompt: &Prompt, inputs: impl IntoInputs<'i>) -> Result<Vec<Message>> {
         let inputs = inputs.into_inputs()?;
         if !self.has_renderer(prompt) {
@@ -688,7 +690,7 @@ impl Runtime {
         self.shared.renderers.get(&prompt.spec().template.format).is_some()
     }
 
-    /// The async variant of [`Runtime::prepare_as`].
+    /// Renders a prompt and splits it into messages in this span: the async variant of [`Runtime::prepare_as`].
     pub(crate) async fn prepare_as_async(
         &self,
         span: &Span,
@@ -709,7 +711,7 @@ impl Runtime {
         prepared
     }
 
-    /// How this runtime renders: what its options say, with randomness from the operating system.
+    /// Returns the options that this runtime renders with. Randomness comes from the operating system.
     pub fn render_options(&self) -> RenderOptions<'_> {
         let RuntimeOptions { limits, thread_roles, lenient, strict, ref guard, kinds, strict_inputs, seed, .. } =
             self.shared.options;
@@ -729,7 +731,7 @@ impl Runtime {
     }
 }
 
-/// Checks the values of inputs against their declarations, as far as the options say so.
+/// Checks the values of inputs against their declarations, as `kinds` specifies.
 fn check_kinds(prompt: &Prompt, inputs: InputMap<'_>, kinds: KindCheck) -> Result<()> {
     match kinds {
         KindCheck::Off => Ok(()),
@@ -743,7 +745,7 @@ fn check_kinds(prompt: &Prompt, inputs: InputMap<'_>, kinds: KindCheck) -> Resul
     }
 }
 
-/// An async render after the part that does not wait.
+/// An async render after its synchronous part.
 enum Started {
     Done(Rendered),
     Custom(Arc<dyn Renderer>, Box<Job>),
@@ -762,7 +764,7 @@ impl Started {
     }
 }
 
-/// Random bits from the operating system's secure source.
+/// Returns random bits from the operating system's secure source.
 pub(crate) fn system_entropy() -> Result<u64> {
     getrandom::u64().map_err(|error| Error::new(Kind::NoEntropy, error))
 }
