@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tympan_core::ContentPart;
 use tympan_runtime::Kind;
 
-use crate::services::{call, call_one, parts, runtime, status};
+use crate::services::{call, call_one, parts, runtime, runtime_with, status};
 
 /// Longer than the service takes to start.
 const LONG: Duration = Duration::from_secs(60);
@@ -125,9 +125,9 @@ pub(crate) fn what_a_real_service_answers_reaches_the_model() {
         }
         other => panic!("expected a picture, found {other:?}"),
     }
-    // The schema for the model allows this, but the service has more rules.
+    // The bounds of the document are checked before anything is sent.
     let (text, is_error) = status(&runtime, &shop.tool(&["get_item"]), "get_item", json!({ "item_id": 0 }));
-    assert!(is_error && text.contains("status 422") && text.contains("greater than or equal to 1"), "{text}");
+    assert!(is_error && text.contains("`item_id`: expected a number of at least 1"), "{text}");
     let (text, is_error) = status(&runtime, &shop.tool(&["get_item"]), "get_item", json!({ "item_id": "x" }));
     assert!(is_error && text.contains("`item_id`: expected integer, found a string"), "{text}");
 }
@@ -149,14 +149,16 @@ pub(crate) fn a_real_service_gets_its_key_in_every_way() {
 
 pub(crate) fn a_real_document_becomes_functions() {
     let shop = Shop::open();
-    // All operations together require a key. The one that uploads a file is left out.
+    // All operations together require a key.
     let mut tool = json!({ "specification": shop.tool(&[])["specification"], "prefix": "shop_" });
     tool["connection"] = json!({ "kind": "key", "apiKey": KEY });
     let told = call_one(&runtime(), &tool, "shop_get_item", json!({ "item_id": 1 }));
     assert_eq!(told, r#"{"id":1,"detail":false}"#);
-    let error = call(&runtime(), &shop.tool(&["upload"]), &[]).expect_err("it cannot be called");
-    assert_eq!(error.kind(), Kind::ToolUnavailable);
-    assert!(error.message().contains("POST /upload: the body is neither JSON nor a form"), "{error}");
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("notes.txt"), "some notes").expect("it can be written");
+    let runtime_with_files = runtime_with(|options| options.load.file_roots = vec![folder.path().to_path_buf()]);
+    let upload = json!({ "body": { "file": "notes.txt" } });
+    assert_eq!(call_one(&runtime_with_files, &shop.tool(&["upload"]), "upload", upload), r#"{"size":10}"#);
     let error = call(&runtime(), &shop.tool(&["buy"]), &[]).expect_err("there is none");
     assert_eq!(error.kind(), Kind::ToolMismatch);
     assert!(error.help().is_some_and(|help| help.contains("`get_item`")), "{error:?}");
