@@ -117,7 +117,7 @@ impl Turn {
         Ok(())
     }
 
-    /// Reports the result of a tool that [`Next::Run`] requested. Results may arrive in any order.
+    /// Reports the result of a tool that [`Next::Run`](super::Next::Run) requested. Results may arrive in any order.
     ///
     /// # Errors
     /// Returns an error if no tool with this index is running.
