@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::message::{Message, RichInput, RichValue};
-use super::rendered::{Rendered, RichPlace};
+use super::rendered::{Rendered, RichContent, RichPlace};
 use super::scan::for_each_marker;
 use super::split::split;
 use crate::error::{Error, Kind, Result};
@@ -32,7 +32,7 @@ pub struct ParseTextOptions {
 /// Returns an error if a role marker lacks the expected nonce.
 pub fn parse_text(text: &str, options: &ParseTextOptions) -> Result<Vec<Message>> {
     let mut rendered = Rendered::new(TracedText::whole(text, Origin::AUTHOR), Arc::default());
-    rendered.rich = find_threads(text, options).into();
+    rendered.rich = RichContent::new(find_threads(text, options), Vec::new());
     let mut mismatch = None;
     if let Some(expected) = &options.nonce {
         for_each_marker(&rendered, |line, marker| {

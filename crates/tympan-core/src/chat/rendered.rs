@@ -126,14 +126,29 @@ pub struct RichPlace {
 pub struct Rendered {
     pub(crate) traced: TracedText,
     pub(crate) inputs: Arc<InputTable>,
-    pub(crate) rich: Box<[RichPlace]>,
-    /// The threads that the template does not mention. Their messages follow the last one.
-    pub(crate) appended: Box<[Arc<RichInput>]>,
+    /// The rich inputs. Most prompts have none, and a larger struct is slower to move.
+    pub(crate) rich: Option<Box<RichContent>>,
     pub(crate) strict: bool,
     /// The only places where role markers can be, in order. `None` if they can be anywhere.
     pub(crate) notable: Option<Vec<Note>>,
     /// The guard's information, if the guard was on.
     pub(crate) guarded: Option<Box<Guarded>>,
+}
+
+/// The rich inputs of rendered text.
+#[derive(Clone, Default, PartialEq)]
+pub(crate) struct RichContent {
+    /// Those in the text, in order.
+    pub(crate) places: Vec<RichPlace>,
+    /// The threads that the template does not mention. Their messages follow the last one.
+    pub(crate) appended: Vec<Arc<RichInput>>,
+}
+
+impl RichContent {
+    /// Returns `None` if there is no rich input.
+    pub(crate) fn new(places: Vec<RichPlace>, appended: Vec<Arc<RichInput>>) -> Option<Box<Self>> {
+        (!places.is_empty() || !appended.is_empty()).then(|| Box::new(Self { places, appended }))
+    }
 }
 
 /// The information that the guard returns next to the text.
@@ -161,8 +176,7 @@ pub struct Segment<'a> {
 impl Rendered {
     /// Creates rendered text from the output of a custom renderer, with the origins that it knows.
     pub fn new(traced: TracedText, inputs: Arc<InputTable>) -> Self {
-        let (rich, appended) = (Box::default(), Box::default());
-        Self { traced, inputs, rich, appended, strict: false, notable: None, guarded: None }
+        Self { traced, inputs, rich: None, strict: false, notable: None, guarded: None }
     }
 
     /// Returns the text. Rich inputs are represented by their nonces.
@@ -217,12 +231,12 @@ impl Rendered {
 
     /// Returns the positions of rich inputs, in order.
     pub fn rich_places(&self) -> &[RichPlace] {
-        &self.rich
+        self.rich.as_ref().map_or(&[], |rich| &rich.places)
     }
 
     /// Returns the rich inputs in the text and their nonces.
     pub fn nonces(&self) -> impl Iterator<Item = (&str, &RichInput)> {
-        self.rich.iter().map(|place| (place.input.nonce.as_str(), &*place.input))
+        self.rich_places().iter().map(|place| (place.input.nonce.as_str(), &*place.input))
     }
 
     /// Returns whether a segment counts as the author's own text.
@@ -242,7 +256,7 @@ impl fmt::Debug for Rendered {
         f.debug_struct("Rendered")
             .field("bytes", &self.text().len())
             .field("segments", &self.traced.piece_ends().len())
-            .field("rich", &self.rich.len())
+            .field("rich", &self.rich_places().len())
             .finish_non_exhaustive()
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::chat::marker::{Attributes, Marker};
 use crate::chat::message::{Anchor, Content, ContentPart, Message, Role, TextPart};
 use crate::chat::message::{RichInput, RichValue};
-use crate::chat::rendered::{Rendered, RichPlace};
+use crate::chat::rendered::{Rendered, RichContent, RichPlace};
 use crate::chat::scan::for_each_marker;
 use crate::json::JsonMap;
 use crate::spec::schema::PropertyKind;
@@ -25,8 +25,8 @@ pub fn split(rendered: Rendered) -> Vec<Message> {
 
 /// Splits rendered text into messages. With `marks_stable`, each text part records the length of its stable prefix.
 pub(crate) fn split_as(mut rendered: Rendered, marks_stable: bool) -> Vec<Message> {
-    let (rich, appended) = (std::mem::take(&mut rendered.rich), std::mem::take(&mut rendered.appended));
-    Splitter::new(&rendered, marks_stable).messages(rich.into_vec(), appended.into_vec(), |_| {})
+    let rich = rendered.rich.take().map_or_else(RichContent::default, |rich| *rich);
+    Splitter::new(&rendered, marks_stable).messages(rich, |_| {})
 }
 
 /// Converts all of a rendered text to one message, byte for byte.
@@ -74,9 +74,8 @@ pub fn split_with_places(rendered: &Rendered) -> Vec<(Message, Place)> {
 /// stable prefix.
 pub(crate) fn split_with_places_as(rendered: &Rendered, marks_stable: bool) -> Vec<(Message, Place)> {
     let mut places = Vec::new();
-    let messages =
-        Splitter::new(rendered, marks_stable)
-            .messages(rendered.rich.to_vec(), rendered.appended.to_vec(), |place| places.push(place));
+    let rich = rendered.rich.as_deref().cloned().unwrap_or_default();
+    let messages = Splitter::new(rendered, marks_stable).messages(rich, |place| places.push(place));
     messages.into_iter().zip(places).collect()
 }
 
@@ -126,7 +125,8 @@ impl<'r> Splitter<'r> {
     }
 
     /// Returns the messages. Calls `placed` for each of them, in order.
-    fn messages(&self, rich: Vec<RichPlace>, appended: Vec<Arc<RichInput>>, placed: impl FnMut(Place)) -> Vec<Message> {
+    fn messages(&self, rich: RichContent, placed: impl FnMut(Place)) -> Vec<Message> {
+        let RichContent { places: rich, appended } = rich;
         let expected = self.rendered.notable.as_ref().map_or(4, |notes| notes.len() + 1);
         let mut sink = MessageSink { messages: Vec::with_capacity(expected), placed };
         let mut rich = rich.into_iter().peekable();

@@ -33,7 +33,8 @@ impl Rendered {
             untrusted && (self.strict || self.inputs.is_strict(origin))
         };
         // A nonce never looks like a marker, and separates the texts on both sides of it.
-        let is_nonce = |range: &Range<usize>| self.rich.binary_search_by_key(&range.start, |at| at.range.start).is_ok();
+        let is_nonce =
+            |range: &Range<usize>| self.rich_places().binary_search_by_key(&range.start, |at| at.range.start).is_ok();
         let suspects = { self.traced.ranges() }
             .filter(|(range, origin)| !range.is_empty() && is_suspect(*origin) && !is_nonce(range));
         let suspects: Suspects = suspects.collect();

@@ -13,7 +13,7 @@ use super::inputs::IntoInputs;
 use super::kinds::KindCheck;
 use crate::chat::guard::Guard;
 use crate::chat::message::{Message, RichInput, RichValue};
-use crate::chat::rendered::{Inputs, Rendered, RichPlace};
+use crate::chat::rendered::{Inputs, Rendered, RichContent, RichPlace};
 use crate::chat::scan::for_each_marker;
 use crate::chat::thread::{self, ThreadRoles};
 use crate::chat::{self, Place};
@@ -205,8 +205,8 @@ impl Prompt {
         let inputs = compiled.table.clone();
         // Text from trusted inputs counts as the author's, but it is not known at compile time.
         let notable = notable.filter(|_| !inputs.has_trusted());
-        let (rich, appended) = (places.collect(), appended.into());
-        let rendered = Rendered { traced, inputs, rich, appended, strict, notable, guarded: None };
+        let rich = RichContent::new(places.collect(), appended);
+        let rendered = Rendered { traced, inputs, rich, strict, notable, guarded: None };
         rendered.check_strict()?;
         if is_split(&self.spec) && rich_in_marker(&rendered) {
             return Err(Error::new(Kind::RichInputMisused, "the input is used in the attributes of a role marker")
@@ -409,10 +409,11 @@ impl Prompt {
 /// Returns whether a rich input is on the line of a role marker, where it would become neither text nor messages.
 fn rich_in_marker(rendered: &Rendered) -> bool {
     let mut found = false;
-    if !rendered.rich.is_empty() {
+    let rich = rendered.rich_places();
+    if !rich.is_empty() {
         for_each_marker(rendered, |line, _| {
-            let first = rendered.rich.partition_point(|place| place.range.end <= line.start);
-            found |= rendered.rich.get(first).is_some_and(|place| place.range.start < line.end);
+            let first = rich.partition_point(|place| place.range.end <= line.start);
+            found |= rich.get(first).is_some_and(|place| place.range.start < line.end);
         });
     }
     found

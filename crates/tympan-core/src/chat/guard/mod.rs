@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::scan::for_each_marker;
 use crate::chat::marker::Marker;
 use crate::chat::message::Message;
-use crate::chat::rendered::{Guarded, InputTable, Rendered, RichPlace};
+use crate::chat::rendered::{Guarded, InputTable, Rendered, RichContent, RichPlace};
 use crate::error::{Error, Kind, Result};
 use crate::spec::role::Role;
 use crate::template::Limits;
@@ -168,7 +168,8 @@ impl Guard {
         if is_split {
             for_each_marker(&rendered, |line, marker| markers.push((line, marker)));
         }
-        let Rendered { traced, inputs, rich, appended, strict, .. } = rendered;
+        let Rendered { traced, inputs, rich, strict, .. } = rendered;
+        let RichContent { places: rich, appended } = rich.map_or_else(RichContent::default, |rich| *rich);
         let mut wrapper = Wrapper {
             out: TracedText::with_capacity(
                 limits.output_bytes.min(traced.as_str().len() + traced.as_str().len() / 16 + ends.len() * 32),
@@ -194,7 +195,7 @@ impl Guard {
         let Wrapper { out, places: Places { rich, .. }, .. } = wrapper;
         let markers = is_split.then_some(markers);
         let guarded = Some(Box::new(Guarded { advisory: self.advisory.clone(), role: self.role, markers }));
-        Ok(Rendered { traced: out, inputs, rich: rich.into(), appended, strict, notable: None, guarded })
+        Ok(Rendered { traced: out, inputs, rich: RichContent::new(rich, appended), strict, notable: None, guarded })
     }
 }
 
