@@ -137,7 +137,9 @@ impl Session {
 
     /// Returns whether the connection is closed.
     pub(super) fn is_over(&self) -> bool {
-        self.peer.is_transport_closed()
+        // The end of a program is known before the end of its output has been read.
+        let mut program = self.program.lock().unwrap_or_else(PoisonError::into_inner);
+        self.peer.is_transport_closed() || program.as_mut().is_some_and(Program::has_exited)
     }
 
     /// Returns whether the server has listed its tools before.

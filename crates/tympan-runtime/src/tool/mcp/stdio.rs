@@ -79,6 +79,11 @@ impl Program {
         self.complaint.add_to(error, status)
     }
 
+    /// Returns whether the program has exited.
+    pub(super) fn has_exited(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
+    }
+
     /// Adds the program's last output to an error.
     pub(super) fn complaint(&self, error: Error) -> Error {
         self.complaint.add_to(error, None)
