@@ -14,7 +14,7 @@ pub struct NativeLoader {
 
 #[napi]
 impl NativeLoader {
-    /// Creates a loader for the prompts in a folder, or in memory if there is none.
+    /// Creates a loader for the prompts in `folder`, or for prompts in memory if `folder` is `None`.
     #[napi(constructor)]
     pub fn new(folder: Option<String>) -> Self {
         Self { loader: folder.map_or_else(PromptLoader::memory, PromptLoader::folder) }

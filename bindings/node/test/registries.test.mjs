@@ -132,7 +132,7 @@ test("an exception in a template's function is a template error", async () => {
 test("random needs a seed", () => {
   const prompt = promptOf({}, "{% for i in range(9) %}{{ [1, 2, 3]|random }}{% endfor %}");
   const runtime = new Runtime();
-  assert.throws(() => runtime.render(prompt), /there is no seed/);
+  assert.throws(() => runtime.render(prompt), /missing seed/);
   assert.equal(runtime.render(prompt, {}, { seed: 1 }).text, new Runtime({ seed: 1 }).render(prompt).text);
 });
 

@@ -160,7 +160,7 @@ def test_an_exception_in_a_template_is_a_template_error() -> None:
 
 def test_random_needs_a_seed() -> None:
     prompt = tympan.load_str(prompt_file("{% for i in range(9) %}{{ [1, 2, 3]|random }}{% endfor %}"))
-    with pytest.raises(tympan.TympanValueError, match="there is no seed"):
+    with pytest.raises(tympan.TympanValueError, match="missing seed"):
         tympan.render(prompt)
     assert tympan.render(prompt, seed=1) == prompt.render(seed=1) != prompt.render(seed=2)
     assert tympan.Runtime(seed=1).render(prompt) == prompt.render(seed=1)

@@ -15,7 +15,7 @@ use crate::report::Failure;
 /// The maximum size of the file, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// The kinds of connections that `--credential-command` applies to. `*` stands for all other kinds without a key.
+/// The kinds of connections that `--credential-command` applies to. `*` covers all other kinds of connections without a key.
 const KEYLESS: [&str; 4] = ["foundry", "oauth", "anonymous", "*"];
 
 #[derive(Default, Deserialize)]

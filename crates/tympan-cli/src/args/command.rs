@@ -58,7 +58,7 @@ Exit status: 130 if interrupted with Ctrl-C; the text received so far is printed
     ///
     /// Reads a journal written by `tympan run --journal FILE`. Saved answers are not requested again, and finished tool
     /// calls do not run again. A tool call that had started runs again if the tool is declared `idempotent`; otherwise,
-    /// the model is told that the outcome is unknown. If the run had finished, its result is printed again.
+    /// the model receives the message that its outcome is unknown. If the run had finished, its result is printed again.
     #[command(after_long_help = "Examples:
   tympan run support.prompty --sample --tools tools.toml --journal support.journal
   tympan resume support.journal

@@ -145,7 +145,7 @@ pub(crate) struct RichContent {
 }
 
 impl RichContent {
-    /// Returns `None` if there is no rich input.
+    /// Boxes the rich inputs. Returns `None` if both lists are empty.
     pub(crate) fn new(places: Vec<RichPlace>, appended: Vec<Arc<RichInput>>) -> Option<Box<Self>> {
         (!places.is_empty() || !appended.is_empty()).then(|| Box::new(Self { places, appended }))
     }

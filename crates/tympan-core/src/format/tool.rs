@@ -183,7 +183,7 @@ fn read_binding(node: Node<'_>, inputs: &[Property], report: &mut Report) -> Bin
             return BindingValue::Input(word.to_owned());
         }
         if let Some(near) = guess_name(word, inputs.iter().map(|input| input.name.as_str())) {
-            let message = format!("there is no input `{}`, so the tool receives this text", short(word));
+            let message = format!("input `{}` is not declared, so the tool receives this text", short(word));
             let finding = Diagnostic::warning("unknown_input", node.span, message);
             report.push(finding.with_help(format!("did you mean the input `{near}`?")));
         }

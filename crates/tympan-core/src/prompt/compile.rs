@@ -8,7 +8,7 @@ use crate::chat::marker;
 use crate::chat::rendered::{InputInfo, InputTable};
 use crate::diagnostic::guess_name;
 use crate::error::{Error, Result};
-use crate::spec::{DIRECTIVE, PromptKind, PromptSpec};
+use crate::spec::{DIRECTIVE, PromptKind};
 use crate::template::{CompileOptions, Syntax, Template};
 use crate::text::source::Span;
 
@@ -57,7 +57,7 @@ impl Prompt {
             other => return Err(unknown_renderer(other)),
         };
         let declared: Vec<&str> = spec.inputs.iter().map(|input| input.name.as_str()).collect();
-        let is_split = is_split(spec);
+        let is_split = spec.template.is_split();
         let lines = if is_split { marker::source_lines(source) } else { Vec::new() };
         let protected: Vec<_> = lines.into_iter().map(|(range, _)| range).collect();
         let notable = is_split.then_some(marker::NOTABLE);
@@ -96,11 +96,6 @@ impl Prompt {
     pub(crate) fn locate_span(&self, index: usize, span: Span) -> Span {
         self.arms[index].placement.locate(&self.source, self.arm_source(index), span)
     }
-}
-
-/// Returns whether role markers split the text into messages.
-pub(super) fn is_split(spec: &PromptSpec) -> bool {
-    spec.template.is_split()
 }
 
 fn unknown_renderer(format: &str) -> Error {

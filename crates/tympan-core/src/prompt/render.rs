@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 use smallvec::SmallVec;
 
 use super::Prompt;
-use super::compile::{Compiled, is_split};
+use super::compile::Compiled;
 use super::directive_inputs as directive;
 use super::inputs::IntoInputs;
 use super::kinds::KindCheck;
@@ -208,13 +208,13 @@ impl Prompt {
         let rich = RichContent::new(places.collect(), appended);
         let rendered = Rendered { traced, inputs, rich, strict, notable, guarded: None };
         rendered.check_strict()?;
-        if is_split(&self.spec) && rich_in_marker(&rendered) {
+        if self.spec.template.is_split() && rich_in_marker(&rendered) {
             return Err(Error::new(Kind::RichInputMisused, "the input is used in the attributes of a role marker")
                 .with_help("put it on its own line below the marker"));
         }
         match options.guard {
             None => Ok(rendered),
-            Some(guard) => guard.wrap(rendered, &ends, is_split(&self.spec), options.limits),
+            Some(guard) => guard.wrap(rendered, &ends, self.spec.template.is_split(), options.limits),
         }
     }
 
@@ -269,7 +269,7 @@ impl Prompt {
     /// Returns an error if the engine does not have the prompt's parser.
     pub fn only_role(&self) -> Result<Option<Role>> {
         match (self.spec.template.parser.as_str(), self.spec.role) {
-            _ if is_split(&self.spec) => Ok(None),
+            _ if self.spec.template.is_split() => Ok(None),
             (ONE_MESSAGE, Some(role)) => Ok(Some(role)),
             (DIRECTIVE, _) => Ok(Some(Role::User)),
             (other, _) => Err(Error::not_registered("parser", other).with_help(format!(
@@ -314,7 +314,7 @@ impl Prompt {
 
     /// Returns whether an input that the template does not mention is appended to the messages.
     fn is_appended(&self, input: &Property) -> bool {
-        input.kind == PropertyKind::Thread && is_split(&self.spec)
+        input.kind == PropertyKind::Thread && self.spec.template.is_split()
     }
 
     /// Adds a warning for each thread that the template does not mention.

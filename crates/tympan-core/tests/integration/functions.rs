@@ -213,7 +213,7 @@ fn random_depends_on_the_seed() {
     assert_ne!(first, render(Some(8)).expect("it has a seed"));
     assert!(["0", "1", "2", "3"].iter().all(|digit| first.contains(digit)), "{first}");
     let error = render(None).expect_err("it has no seed");
-    assert!(error.message().contains("there is no seed"), "{error}");
+    assert!(error.message().contains("missing seed"), "{error}");
     assert!(error.help().is_some_and(|help| help.contains("seed")), "{error:?}");
     assert!(error.span().is_some());
 }

@@ -8,4 +8,6 @@ pub(crate) mod custom_renderer;
 #[doc(hidden)]
 pub mod data;
 pub(crate) mod pipeline;
+mod registry;
+mod render;
 pub(crate) mod runtime;

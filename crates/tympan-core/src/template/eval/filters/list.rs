@@ -174,7 +174,7 @@ fn random<'a>(eval: &mut Eval<'a>, value: &Value<'a>, params: &Params<'_, 'a>) -
     }
     let Some(number) = eval.next_random() else {
         return Err(params
-            .fail("there is no seed, and a render must not depend on chance")
+            .fail("missing seed: without one, the same inputs could render differently")
             .with_help("the application sets a seed with RenderOptions::seed; the command has --seed"));
     };
     // The high half of the product is a number below `len`.
