@@ -70,7 +70,8 @@ fn add_item(
     let View::Map(map) = value.view() else {
         return Err(format!("expected a map with a `role` and a `content`, found {}", value.type_name()));
     };
-    if map.get("role").is_none()
+    // The role is usually the first key, so that looking at the keys is faster than a lookup.
+    if map.iter().all(|(key, _)| key != "role")
         && let Some(kind) = map.get("type").and_then(InputRef::as_str)
         && let Some(item) = ResponseItem::parse(kind, map)?
     {
@@ -85,11 +86,16 @@ fn add_item(
 fn add_message(map: InputMap<'_>, roles: ThreadRoles, messages: &mut Vec<Message>) -> Result<(), String> {
     let mut role = None;
     let mut message = Message { role: Role::User, content: Content::default(), metadata: None };
+    // Most messages have plain text, which needs no parts.
+    let mut has_text = false;
     let mut parts = None;
     for (key, value) in map.iter() {
         match key {
             "role" => role = value.as_str().and_then(Role::from_name),
-            "content" | "parts" => parts = Some(Parts::parse(value)?),
+            "content" | "parts" => match value.view() {
+                View::Str(text) => (message.content, has_text, parts) = (Content::text(text), true, None),
+                _ => (has_text, parts) = (false, Some(Box::new(Parts::parse(value)?))),
+            },
             "metadata" => add_metadata(&mut message, value)?,
             // Programs that write every field of a type write null for those without a value.
             "name" | "tool_calls" | "toolCalls" | "tool_call_id" | "toolCallId" if value.is_null() => {}
@@ -103,12 +109,21 @@ fn add_message(map: InputMap<'_>, roles: ThreadRoles, messages: &mut Vec<Message
         return Err("system and developer messages are not allowed in threads".to_owned());
     }
     message.role = role;
-    let may_be_empty = role == Role::Assistant && metadata(&message, "tool_calls").is_some();
-    let Parts { content, calls, mut results, blocks } = match parts {
-        Some(parts) => parts,
-        None if may_be_empty => Parts::default(),
-        None => return Err("missing `content`".to_owned()),
+    let Some(parts) = parts else {
+        let may_be_empty = || role == Role::Assistant && metadata(&message, "tool_calls").is_some();
+        if !has_text && !may_be_empty() {
+            return Err("missing `content`".to_owned());
+        }
+        messages.push(message);
+        return Ok(());
     };
+    add_parts(message, *parts, messages)
+}
+
+/// Adds a message whose content is a list of parts.
+fn add_parts(mut message: Message, parts: Parts, messages: &mut Vec<Message>) -> Result<(), String> {
+    let role = message.role;
+    let Parts { content, calls, mut results, blocks } = parts;
     message.content = content;
     add_calls(&mut message, calls);
     if let Some(blocks) = blocks {

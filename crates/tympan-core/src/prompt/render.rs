@@ -154,7 +154,9 @@ impl Prompt {
     /// Returns an error for the same reasons as [`Prompt::render_with`].
     pub fn render_borrowed(&self, inputs: InputMap<'_>, options: &RenderOptions<'_>) -> Result<Rendered> {
         let arm = if options.variant.is_none() { 0 } else { self.arm_index(options.variant)? };
-        self.check_render_env(inputs)?;
+        if !self.unresolved_env().is_empty() {
+            self.check_render_env(inputs)?;
+        }
         let compiled = self.compiled(arm)?;
         if self.is_directive() {
             directive::check_known(&self.spec, inputs)?;
@@ -181,10 +183,9 @@ impl Prompt {
         if options.strict_inputs {
             self.check_all_given(arm, compiled, &values)?;
         }
-        let appended;
-        (rich, appended) =
-            if compiled.has_rich { self.rich_inputs(compiled, &values, options)? } else { (Vec::new(), Vec::new()) };
-        for (index, input) in &rich {
+        // Most prompts have none, and must not pay for them.
+        rich = if compiled.has_rich { Some(self.rich_inputs(compiled, &values, options)?) } else { None };
+        for (index, input) in rich.iter().flat_map(|(mentioned, _)| mentioned) {
             values[*index] = InputValue::Rich(&**input);
         }
         let lenient = options.lenient.unwrap_or(self.spec.template.lenient);
@@ -197,18 +198,20 @@ impl Prompt {
         };
         let output = compiled.template.render(&values, eval);
         let Output { traced, rich: places, notable, ends } = output.map_err(|error| self.locate(arm, error))?;
-        let places = places.into_iter().filter_map(|(range, index)| {
-            let at = rich.binary_search_by_key(&index, |(index, _)| *index).ok()?;
-            Some(RichPlace { range, input: rich[at].1.clone() })
-        });
         let strict = options.strict.unwrap_or(self.spec.template.strict);
         let inputs = compiled.table.clone();
         // Text from trusted inputs counts as the author's, but it is not known at compile time.
         let notable = notable.filter(|_| !inputs.has_trusted());
-        let rich = RichContent::new(places.collect(), appended);
+        let rich = rich.as_ref().and_then(|(mentioned, appended)| {
+            let places = places.into_iter().filter_map(|(range, index)| {
+                let at = mentioned.binary_search_by_key(&index, |(index, _)| *index).ok()?;
+                Some(RichPlace { range, input: mentioned[at].1.clone() })
+            });
+            RichContent::new(places.collect(), appended.clone())
+        });
         let rendered = Rendered { traced, inputs, rich, strict, notable, guarded: None };
         rendered.check_strict()?;
-        if self.spec.template.is_split() && rich_in_marker(&rendered) {
+        if rendered.rich.is_some() && self.spec.template.is_split() && rich_in_marker(&rendered) {
             return Err(Error::new(Kind::RichInputMisused, "the input is used in the attributes of a role marker")
                 .with_help("put it on its own line below the marker"));
         }

@@ -47,9 +47,6 @@ impl Prompt {
     /// Checks that a render does not need an unresolved reference, in the template's settings or in the default of an
     /// input without a value.
     pub(super) fn check_render_env(&self, inputs: InputMap<'_>) -> Result<()> {
-        if self.unresolved_env.is_empty() {
-            return Ok(());
-        }
         let defaults = self.spec.inputs.iter().filter(|input| inputs.get(&input.name).is_none());
         let defaults: Vec<&Json> = defaults.filter_map(|input| input.default.as_ref()).collect();
         self.require_env(|found| match found.section.as_str() {

@@ -77,9 +77,15 @@ impl Runtime {
 
     #[tracing::instrument(name = "render", level = "info", skip_all, fields(prompt = prompt.spec().name))]
     fn do_render(&self, prompt: &Prompt, inputs: InputMap<'_>, options: &RenderOptions<'_>) -> Result<Rendered> {
-        check_kinds(prompt, inputs, options.kinds)?;
-        // The inputs were just checked, for built-in and custom renderers alike.
-        let options = &RenderOptions { kinds: KindCheck::Off, ..*options };
+        let checked;
+        let options = if options.kinds == KindCheck::Off {
+            options
+        } else {
+            check_kinds(prompt, inputs, options.kinds)?;
+            // The inputs were just checked, for built-in and custom renderers alike.
+            checked = RenderOptions { kinds: KindCheck::Off, ..*options };
+            &checked
+        };
         match self.shared.renderers.get(&prompt.spec().template.format) {
             None => prompt.render_borrowed(inputs, options),
             Some(renderer) => {
