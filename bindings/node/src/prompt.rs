@@ -7,6 +7,7 @@ use serde_json::{Value as Json, json};
 use tympan::diagnostic::Diagnostic;
 use tympan::format::definition::Syntax;
 use tympan::prompt::definition::Overlay;
+use tympan::spec::schema::Property;
 use tympan::text::source::SourceFile;
 use tympan::{JsonMap, Prompt, Rendered, Role};
 
@@ -83,6 +84,8 @@ impl NativePrompt {
             let prompt = &self.prompt;
             written(&json!({
                 "spec": prompt.spec().to_json_redacted(),
+                "inputs": properties(prompt.variables()),
+                "outputs": properties(&prompt.spec().outputs),
                 "role": prompt.role().map(Role::as_str),
                 "body": prompt.body(),
                 "variants": prompt.arms().collect::<Vec<_>>(),
@@ -139,6 +142,20 @@ impl NativePrompt {
             written(&findings.iter().map(|one| finding(one, Some(self.prompt.source()))).collect::<Vec<_>>())
         })
     }
+
+    /// Checks the JSON Schemas of tools and outputs and returns the findings, as JSON.
+    #[napi]
+    pub fn check_schemas(&self) -> napi::Result<String> {
+        guarded(|| {
+            let findings = self.prompt.check_schemas();
+            written(&findings.iter().map(|one| finding(one, Some(self.prompt.source()))).collect::<Vec<_>>())
+        })
+    }
+}
+
+/// Converts declarations to data.
+fn properties(properties: &[Property]) -> Json {
+    properties.iter().map(Property::to_json_redacted).collect()
 }
 
 /// Returns the messages of warnings, with their advice.

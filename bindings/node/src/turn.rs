@@ -168,6 +168,23 @@ impl NativeRuntime {
         })
     }
 
+    /// Lists the models of a provider, as JSON.
+    #[napi]
+    pub fn list_models(
+        &self,
+        prompt: Option<&NativePrompt>,
+        options: String,
+        listener: Listener,
+    ) -> napi::Result<Work> {
+        guarded(|| {
+            let (runtime, prompt) = (self.runtime.clone(), prompt.map(|prompt| prompt.prompt.clone()));
+            let options = config::run_options(read("options", &options)?)?;
+            let work =
+                async move { written(&runtime.list_models_async(prompt.as_deref(), &options).await?).map(Made::Text) };
+            Ok(Work::begin(Host::of_work(listener), CancelToken::default(), work))
+        })
+    }
+
     /// Renders a prompt, calls its model, and returns the result.
     #[napi]
     pub fn invoke(

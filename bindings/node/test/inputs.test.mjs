@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 
-import { Prompt, Runtime, TympanError, loadStr, prepare, renderAsync, validateInputs } from "tympan";
+import { Prompt, Runtime, TympanError, invoke, loadStr, prepare, renderAsync, turn, validateInputs } from "tympan";
 
 import { root } from "./support.mjs";
 
@@ -104,4 +104,13 @@ test("unknown inputs are warnings, once for each prompt and name", async () => {
     assert.deepEqual(await warned(() => attempt(prompt, misspelt)), expected);
     assert.deepEqual(await warned(() => attempt(prompt, misspelt)), []);
   }
+});
+
+test("prompts given as a path warn as well", async () => {
+  const file = join(root, "examples/hello.prompty");
+  const options = { provider: "echo", model: "echo" };
+  const inputs = { name: "Ada", nmae: "b" };
+  const expected = [["unknown_input", "the prompt has no input `nmae`; did you mean `name`?"]];
+  assert.deepEqual(await warned(() => invoke(file, inputs, options)), expected);
+  assert.deepEqual(await warned(() => turn(file, inputs, { run: options })), expected);
 });

@@ -16,6 +16,7 @@ import {
   Runtime,
   TympanError,
   check,
+  listModels,
   load,
   loadAsync,
   loadStr,
@@ -32,7 +33,7 @@ import {
   validateInputs,
 } from "tympan";
 
-import { root, said } from "./support.mjs";
+import { promptOf, root, said } from "./support.mjs";
 
 const echo = join(root, "examples/echo.prompty");
 const greet = Prompt.fromYaml(
@@ -379,4 +380,17 @@ test("prompts are found by name", () => {
   } finally {
     rmSync(folder, { recursive: true });
   }
+});
+
+test("JSON Schemas are shown and checked", () => {
+  const outputs = { type: "object", properties: { on: { type: "string", format: "date" } } };
+  const prompt = promptOf({ outputs, inputs: { a: { kind: "string" } } }, "Hi {{ a }}");
+  assert.equal(prompt.outputs[0].schema.properties.on.format, "date");
+  assert.equal(prompt.inputs[0].schema, undefined);
+  assert.equal(prompt.checkSchemas()[0].code, "schema_not_checked");
+});
+
+test("models are listed", async () => {
+  const [model] = await listModels(undefined, { provider: "echo" });
+  assert.deepEqual([model.id, model.contextWindow, model.inputModalities], ["echo", null, null]);
 });

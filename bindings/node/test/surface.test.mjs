@@ -23,7 +23,7 @@ const NAMES = { Part: "ContentPart", Event: "AgentEvent" };
 const own = Object.keys(surface.only.node).map(camel);
 
 /** Operations that return a promise here, under the name without `Async`. */
-const WAITS = ["run", "stream", "invoke", "invokeAgent", "turn", "resume"];
+const WAITS = ["run", "stream", "listModels", "invoke", "invokeAgent", "turn", "resume"];
 const withoutTwins = (names) =>
   names.filter((name) => !WAITS.includes(name.replace(/Async$/, "")) || !name.endsWith("Async"));
 

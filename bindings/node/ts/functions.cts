@@ -43,6 +43,8 @@ export const processAsync = method("processAsync");
 export const run = method("run");
 /** Calls the prompt's model with these messages and streams the answer. */
 export const stream = method("stream");
+/** Lists the models of the provider in the options, or else of the prompt's provider. */
+export const listModels = method("listModels");
 /** Renders a prompt, calls its model, and returns the result. */
 export const invoke = method("invoke");
 /** Runs a turn: calls the model and the requested tools until the model gives an answer. */

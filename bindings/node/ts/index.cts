@@ -4,6 +4,7 @@ export {
   check,
   invoke,
   invokeAgent,
+  listModels,
   load,
   loadAsync,
   loadStr,

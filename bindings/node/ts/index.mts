@@ -16,6 +16,7 @@ export {
   defaultRuntime,
   invoke,
   invokeAgent,
+  listModels,
   load,
   loadAsync,
   loadStr,

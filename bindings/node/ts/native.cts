@@ -20,6 +20,7 @@ export interface NativePrompt {
   definitionHash(): string;
   getSource(variant: string | undefined): string;
   check(): string;
+  checkSchemas(): string;
   validationRequired(): string[];
   unknownInputs(names: string[]): string[];
   kindWarnings(inputs: string): string[];
@@ -70,6 +71,7 @@ export interface NativeRuntime {
   processAsync(prompt: NativePrompt, body: string, options: string, listener: Listener): Work;
   run(prompt: NativePrompt, messages: string, options: string, listener: Listener): Work;
   stream(prompt: NativePrompt, messages: string, options: string, listener: Listener): Work;
+  listModels(prompt: NativePrompt | undefined, options: string, listener: Listener): Work;
   invoke(prompt: NativePrompt, inputs: string, options: string, listener: Listener): Work;
   turn(
     prompt: NativePrompt,

@@ -12,11 +12,11 @@ interface Described {
   spec: Record<string, unknown> & {
     name?: string;
     description?: string;
-    inputs?: Property[];
-    outputs?: Property[];
     tools?: Record<string, unknown>[];
     metadata?: Record<string, unknown>;
   };
+  inputs: Property[];
+  outputs: Property[];
   role: Role | null;
   body: string;
   variants: string[];
@@ -125,12 +125,12 @@ export class Prompt<In = Inputs> {
 
   /** The declared inputs, in order. */
   get inputs(): readonly Property[] {
-    return this.#about.spec.inputs ?? [];
+    return this.#about.inputs;
   }
 
   /** The declared outputs, in order. */
   get outputs(): readonly Property[] {
-    return this.#about.spec.outputs ?? [];
+    return this.#about.outputs;
   }
 
   /** The declared tools, as data. Credentials are replaced by `[REDACTED]`. */
@@ -195,6 +195,14 @@ export class Prompt<In = Inputs> {
   /** Checks the prompt and returns warnings about what works but is probably not intended. */
   check(): Finding[] {
     return guarded(() => decode(this[NATIVE].check()));
+  }
+
+  /**
+   * Checks the JSON Schemas of tools and outputs. Returns a warning for each schema with keywords that are not checked,
+   * and for each that the provider cannot enforce although the prompt asks for it.
+   */
+  checkSchemas(): Finding[] {
+    return guarded(() => decode(this[NATIVE].checkSchemas()));
   }
 
   /** Returns the custom metadata of a variant. */

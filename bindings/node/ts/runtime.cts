@@ -40,6 +40,7 @@ import type {
   Inputs,
   Message,
   MessageInput,
+  ModelInfo,
   RenderOptions,
   RunOptions,
   RuntimeOptions,
@@ -423,6 +424,14 @@ export class Runtime {
       return readRun(run);
     };
     return Stream[NATIVE](begin, () => stop.abort());
+  }
+
+  /** Lists the models of the provider in the options, or else of the prompt's provider. */
+  async listModels(prompt?: Prompt<any>, options: RunOptions & Stoppable = {}): Promise<ModelInfo[]> {
+    const [signal, data] = split(options);
+    const [known, settings] = [prompt === undefined ? undefined : nativePrompt(prompt), encodeOptions(data)];
+    const [models] = await perform((listener) => this[NATIVE].listModels(known, settings, listener), { signal });
+    return decode<Record<string, unknown>[]>(models).map(camel<ModelInfo>);
   }
 
   /** Loads the prompt if necessary. A file that requires validation must be loaded with `load` and a validator. */

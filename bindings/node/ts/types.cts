@@ -55,6 +55,11 @@ export interface Property {
   strict?: boolean;
   /** Whether callers must validate the input before rendering. */
   validationRequired?: boolean;
+  /**
+   * The JSON Schema of the object that this property and its siblings belong to, if the declaration says more than the
+   * other fields can express.
+   */
+  schema?: Record<string, unknown>;
 }
 
 /** A part of a rendered text that was written by one interpolation or by the author. */
@@ -92,6 +97,24 @@ export interface ModelFunction {
   parameters: Record<string, unknown>;
   /** Whether the provider should force the model to follow the schema. */
   strict: boolean;
+}
+
+/** A model, as its provider lists it. What the provider does not report is `null`. */
+export interface ModelInfo {
+  /** The provider's ID for the model. */
+  id: string;
+  /** The human-readable name. */
+  displayName: string | null;
+  /** The creation time, in seconds since the Unix epoch. */
+  created: number | null;
+  /** The model's owner. */
+  ownedBy: string | null;
+  /** The number of tokens that the model can process at once. */
+  contextWindow: number | null;
+  /** The kinds of content that the model accepts, such as `text` and `image`. */
+  inputModalities: string[] | null;
+  /** The kinds of content that the model produces. */
+  outputModalities: string[] | null;
 }
 
 /** The status of a trace backend. */

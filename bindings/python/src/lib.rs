@@ -43,6 +43,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<loader::PromptLoader>()?;
     module.add_class::<runtime::Runtime>()?;
     module.add_class::<registry::ModelCall>()?;
+    module.add_class::<results::ModelInfo>()?;
     module.add_class::<results::Run>()?;
     module.add_class::<results::TurnRun>()?;
     module.add_class::<results::Usage>()?;

@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
+use std::future::ready;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
 use serde_json::{Value as Json, json};
-use tympan::PromptSource;
 use tympan::diagnostic::Diagnostic;
 use tympan::format::definition::Syntax;
 use tympan::host::config;
@@ -17,7 +18,7 @@ use tympan::host::config::RenderSettings;
 use tympan::prompt::definition::Overlay;
 use tympan::template::input::InputMap;
 use tympan::text::source::SourceFile;
-use tympan::{Inputs, KindCheck};
+use tympan::{Inputs, KindCheck, PromptCheck, PromptSource};
 
 use crate::errors::{engine, exception, invalid};
 use crate::inputs::{PromptInputs, Room};
@@ -26,6 +27,7 @@ use crate::rendered;
 use crate::runtime::default_runtime;
 use crate::validator::{Validator, covered_by_nothing};
 use crate::values::{self, map_to_python, to_python};
+use crate::work::Caller;
 
 /// A prompt: its declarations and its template. It can be used from any thread; load it once and reuse it.
 #[pyclass(frozen, module = "tympan")]
@@ -77,16 +79,22 @@ impl Prompt {
     /// Emits an `InputWarning` for each unknown input and, if the options say so, for each value that does not match its
     /// declaration.
     pub(crate) fn warn_about(&self, py: Python<'_>, inputs: InputMap<'_>, kinds: KindCheck) -> PyResult<()> {
-        warn(py, &self.inner.unknown_inputs(inputs))?;
-        if kinds == KindCheck::Warn {
-            warn(py, &self.inner.kind_warnings(inputs))?;
-        }
-        Ok(())
+        warn(py, &input_warnings(&self.inner, inputs, kinds))
     }
 
     fn findings(&self, findings: &[Diagnostic]) -> Vec<Finding> {
         findings.iter().map(|finding| Finding::new(finding, Some(self.inner.source()))).collect()
     }
+}
+
+/// Returns the warnings about unknown inputs and, if the options say so, about values that do not match their
+/// declaration.
+fn input_warnings(prompt: &tympan::Prompt, inputs: InputMap<'_>, kinds: KindCheck) -> Vec<Diagnostic> {
+    let mut findings = prompt.unknown_inputs(inputs);
+    if kinds == KindCheck::Warn {
+        findings.extend(prompt.kind_warnings(inputs));
+    }
+    findings
 }
 
 /// Emits warnings. If the caller's filters turn one into an exception, returns it.
@@ -327,6 +335,12 @@ impl Prompt {
         engine(py, || self.inner.check()).map(|findings| self.findings(&findings))
     }
 
+    /// Checks the JSON Schemas of tools and outputs. Returns a warning for each schema with keywords that are not
+    /// checked, and for each that the provider cannot enforce although the prompt asks for it.
+    fn check_schemas(&self) -> Vec<Finding> {
+        self.findings(&self.inner.check_schemas())
+    }
+
     /// Creates a prompt that differs from this one in some fields of its definition. With `merge`, maps keep the
     /// entries that are not named, and `None` removes an entry. The validator stays the same and must also cover the
     /// new prompt.
@@ -446,6 +460,13 @@ impl Property {
         self.0.validation_required
     }
 
+    /// The JSON Schema of the object that this property and its siblings belong to, if the declaration says more than
+    /// the other fields can express.
+    #[getter]
+    fn schema<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.0.schema.as_deref().map(|schema| to_python(py, schema)).transpose()
+    }
+
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let name = self.name().into_pyobject(py)?;
         Ok(format!("Property(name={}, kind='{}')", name.repr()?, self.kind()))
@@ -495,43 +516,61 @@ impl Finding {
     }
 }
 
-/// A prompt, or the path of a prompt file.
+/// A prompt, or the path of a prompt file and the check of the prompt in it.
 pub(crate) enum Source {
     Prompt(Arc<tympan::Prompt>),
-    File(PathBuf),
+    File(PathBuf, Box<PromptCheck>),
 }
 
 impl Source {
+    /// Returns a prompt whose inputs are known to be valid. The inputs of a file are not validated, so a file that
+    /// requires validation is rejected.
     pub(crate) fn new(value: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let check = |prompt: &tympan::Prompt| Box::pin(ready(covered_by_nothing(prompt))) as _;
+        Self::checked(value, Box::new(check))
+    }
+
+    fn checked(value: &Bound<'_, PyAny>, check: Box<PromptCheck>) -> PyResult<Self> {
         if let Ok(prompt) = value.cast::<Prompt>() {
             return Ok(Self::Prompt(prompt.get().inner()));
         }
-        let path = value.extract();
-        path.map(Self::File).map_err(|_| invalid(value.py(), "expected a prompt or the path of a prompt file"))
+        let path = value.extract().map_err(|_| invalid(value.py(), "expected a prompt or the path of a prompt file"));
+        path.map(|path| Self::File(path, check))
     }
 
-    /// Returns a prompt and its inputs. The inputs of a file are not validated, so a file that requires validation is
-    /// rejected.
+    /// Returns a prompt and its inputs. The caller is warned about inputs of a file when the file is loaded.
     pub(crate) fn with_inputs(
         value: &Bound<'_, PyAny>,
         inputs: Option<&Bound<'_, PyAny>>,
         kinds: KindCheck,
-    ) -> PyResult<(Self, Inputs)> {
-        let inputs = match value.cast::<Prompt>() {
-            Ok(prompt) => {
-                let inputs = prompt.get().validated(value.py(), inputs)?;
-                prompt.get().warn_about(value.py(), (&inputs).into(), kinds)?;
-                inputs
+        caller: &Caller,
+    ) -> PyResult<(Self, Arc<Inputs>)> {
+        if let Ok(prompt) = value.cast::<Prompt>() {
+            let inputs = prompt.get().validated(value.py(), inputs)?;
+            prompt.get().warn_about(value.py(), (&inputs).into(), kinds)?;
+            return Ok((Self::new(value)?, Arc::new(inputs)));
+        }
+        let inputs = Arc::new(values::inputs(inputs)?);
+        let (known, caller) = (inputs.clone(), caller.clone());
+        let check = move |prompt: &tympan::Prompt| -> BoxFuture<'static, tympan::Result<()>> {
+            if let Err(error) = covered_by_nothing(prompt) {
+                return Box::pin(ready(Err(error)));
             }
-            Err(_) => values::inputs(inputs)?,
+            let (findings, caller) = (input_warnings(prompt, (&*known).into(), kinds), caller.clone());
+            Box::pin(async move {
+                if !findings.is_empty() {
+                    caller.perform(move |py| warn(py, &findings)).await;
+                }
+                Ok(())
+            })
         };
-        Ok((Self::new(value)?, inputs))
+        Ok((Self::checked(value, Box::new(check))?, inputs))
     }
 
     pub(crate) fn get(&self) -> PromptSource<'_> {
         match self {
             Self::Prompt(prompt) => (&**prompt).into(),
-            Self::File(path) => PromptSource::Checked(path, covered_by_nothing),
+            Self::File(path, check) => PromptSource::Checked(path, &**check),
         }
     }
 }

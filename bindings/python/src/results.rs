@@ -192,3 +192,45 @@ impl Usage {
         format!("Usage(input_tokens={}, output_tokens={})", self.0.input_tokens, self.0.output_tokens)
     }
 }
+
+/// A model, as its provider lists it.
+#[pyclass(frozen, eq, get_all, module = "tympan")]
+#[derive(PartialEq)]
+pub(crate) struct ModelInfo {
+    /// The provider's ID for the model.
+    id: String,
+    /// The human-readable name.
+    display_name: Option<String>,
+    /// The creation time, in seconds since the Unix epoch, if the provider reports it.
+    created: Option<i64>,
+    /// The model's owner.
+    owned_by: Option<String>,
+    /// The number of tokens that the model can process at once, if the provider reports it.
+    context_window: Option<u64>,
+    /// The kinds of content that the model accepts, such as `text` and `image`, if the provider reports them.
+    input_modalities: Option<Vec<String>>,
+    /// The kinds of content that the model produces, if the provider reports them.
+    output_modalities: Option<Vec<String>>,
+}
+
+impl From<tympan::wire::ModelInfo> for ModelInfo {
+    fn from(model: tympan::wire::ModelInfo) -> Self {
+        Self {
+            id: model.id,
+            display_name: model.display_name,
+            created: model.created,
+            owned_by: model.owned_by,
+            context_window: model.context_window,
+            input_modalities: model.input_modalities,
+            output_modalities: model.output_modalities,
+        }
+    }
+}
+
+#[pymethods]
+impl ModelInfo {
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let id = self.id.as_str().into_pyobject(py)?;
+        Ok(format!("ModelInfo(id={})", id.repr()?))
+    }
+}

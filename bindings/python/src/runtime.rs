@@ -18,7 +18,7 @@ use crate::message::{self, Message, to_list};
 use crate::prompt::{Prompt, Source, render_settings};
 use crate::registry::{Callback, Named};
 use crate::rendered;
-use crate::results::{Run, TurnRun};
+use crate::results::{ModelInfo, Run, TurnRun};
 use crate::stream::Stream;
 use crate::tool::Function;
 use crate::validator::Validator;
@@ -382,6 +382,7 @@ impl Runtime {
     ) -> PyResult<Py<PyAny>> {
         let settings = render_settings(py, variant, guard, strict, lenient, kinds, strict_inputs, seed)?;
         let inputs = prompt.get().validated(py, inputs)?;
+        prompt.get().warn_about(py, (&inputs).into(), settings.over(self.inner.render_options()).kinds)?;
         let render = |_| {
             let (runtime, prompt) = (self.inner.clone(), prompt.get().inner());
             let (inputs, settings) = (inputs.clone(), settings.clone());
@@ -401,6 +402,7 @@ impl Runtime {
         inputs: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<PyAny>> {
         let inputs = prompt.get().validated(py, inputs)?;
+        prompt.get().warn_about(py, (&inputs).into(), self.inner.options().kinds)?;
         let prepare = |_| {
             let (runtime, prompt, inputs) = (self.inner.clone(), prompt.get().inner(), inputs.clone());
             Ok(Box::pin(async move { to_list(runtime.prepare_async(&prompt, &inputs).await?) }) as _)
@@ -440,6 +442,22 @@ impl Runtime {
         work::go(py, is_async, stream, |py, stream| Ok(Py::new(py, Stream::from(stream))?.into_any()))
     }
 
+    #[pyo3(signature = (prompt, options, is_async))]
+    fn _list_models(
+        &self,
+        py: Python<'_>,
+        prompt: Option<&Bound<'_, Prompt>>,
+        options: &Bound<'_, PyDict>,
+        is_async: bool,
+    ) -> PyResult<Py<PyAny>> {
+        let list = |_| {
+            let (runtime, options) = (self.inner.clone(), run_options(options)?);
+            let prompt = prompt.map(|prompt| prompt.get().inner());
+            Ok(Box::pin(async move { runtime.list_models_async(prompt.as_deref(), &options).await }) as _)
+        };
+        work::go(py, is_async, list, models_to_python)
+    }
+
     fn _process(
         &self,
         py: Python<'_>,
@@ -466,10 +484,10 @@ impl Runtime {
         options: &Bound<'_, PyDict>,
         is_async: bool,
     ) -> PyResult<Py<PyAny>> {
-        let invoke = |_| {
+        let invoke = |caller: Caller| {
             let (runtime, options) = (self.inner.clone(), run_options(options)?);
-            let (prompt, inputs) = Source::with_inputs(prompt, inputs, self.inner.options().kinds)?;
-            Ok(Box::pin(async move { runtime.invoke_with_async(prompt.get(), &inputs, &options).await }) as _)
+            let (prompt, inputs) = Source::with_inputs(prompt, inputs, self.inner.options().kinds, &caller)?;
+            Ok(Box::pin(async move { runtime.invoke_with_async(prompt.get(), &*inputs, &options).await }) as _)
         };
         work::go(py, is_async, invoke, run_to_python)
     }
@@ -485,8 +503,8 @@ impl Runtime {
     ) -> PyResult<Py<PyAny>> {
         let turn = |caller: Caller| {
             let (runtime, settings) = (self.inner.clone(), settings(options, hooks, &self.tools, &caller)?);
-            let (prompt, inputs) = Source::with_inputs(prompt, inputs, self.inner.options().kinds)?;
-            Ok(Box::pin(async move { runtime.turn_async(prompt.get(), &inputs, &settings).await }) as _)
+            let (prompt, inputs) = Source::with_inputs(prompt, inputs, self.inner.options().kinds, &caller)?;
+            Ok(Box::pin(async move { runtime.turn_async(prompt.get(), &*inputs, &settings).await }) as _)
         };
         work::go(py, is_async, turn, turn_to_python)
     }
@@ -511,6 +529,11 @@ impl Runtime {
 
 fn run_to_python(py: Python<'_>, run: tympan::Run) -> PyResult<Py<PyAny>> {
     Ok(Py::new(py, Run::from(run))?.into_any())
+}
+
+fn models_to_python(py: Python<'_>, models: Vec<tympan::wire::ModelInfo>) -> PyResult<Py<PyAny>> {
+    let models: Vec<_> = models.into_iter().map(ModelInfo::from).collect();
+    Ok(models.into_pyobject(py)?.into_any().unbind())
 }
 
 fn turn_to_python(py: Python<'_>, run: tympan::TurnRun) -> PyResult<Py<PyAny>> {

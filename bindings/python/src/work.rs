@@ -62,6 +62,23 @@ impl Caller {
         }
     }
 
+    /// Runs a job at the caller and waits until it is done. If the job raises an exception, the work ends, and this never
+    /// returns. Without a caller, the job is dropped.
+    pub(crate) async fn perform(&self, job: impl FnOnce(Python<'_>) -> PyResult<()> + Send + 'static) {
+        if self.post.is_none() {
+            return;
+        }
+        let (sender, done) = oneshot::channel();
+        self.post(move |py| {
+            job(py)?;
+            let _ = sender.send(());
+            Ok(())
+        });
+        if done.await.is_err() {
+            std::future::pending().await
+        }
+    }
+
     /// Ends the work with an exception. Returns the exception if nobody waits for the work.
     pub(crate) fn raise(&self, error: PyErr) -> Option<PyErr> {
         if self.post.is_none() {

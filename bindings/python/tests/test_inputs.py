@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import warnings
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -102,3 +104,24 @@ def test_a_filter_can_turn_warnings_into_errors() -> None:
         warnings.simplefilter("error", tympan.InputWarning)
         with pytest.raises(tympan.InputWarning):
             prompt.render({"no\0pe": 1})
+
+
+def test_prompts_given_as_a_path_warn_as_well(tmp_path: Path) -> None:
+    path = tmp_path / "a.prompty"
+    path.write_text("---\nmodel: {id: echo, provider: echo}\n---\nuser:\n{{ question }}\n", "utf-8")
+    inputs = {"question": "a", "questoin": "b"}
+    for attempt in (
+        lambda: tympan.invoke(path, inputs),
+        lambda: tympan.turn(path, inputs),
+        lambda: asyncio.run(tympan.invoke_async(path, inputs)),
+        lambda: asyncio.run(tympan.turn_async(path, inputs)),
+    ):
+        with pytest.warns(tympan.InputWarning) as caught:
+            attempt()
+        assert [str(one.message) for one in caught] == [
+            "the prompt has no input `questoin`; did you mean `question`?"
+        ]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", tympan.InputWarning)
+            with pytest.raises(tympan.InputWarning):
+                attempt()

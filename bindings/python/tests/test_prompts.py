@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
+import json
 import pickle
 from pathlib import Path
 
@@ -269,3 +271,19 @@ def test_prompts_are_found_by_name(tmp_path: Path) -> None:
     loader.insert("greeting", own)
     assert loader.load("greeting") is own
     assert tympan.PromptLoader.memory({"a": own}).render("a") == "Hi"
+
+
+def test_json_schemas_are_shown_and_checked() -> None:
+    outputs = {"type": "object", "properties": {"on": {"type": "string", "format": "date"}}}
+    front_matter = json.dumps({"outputs": outputs, "inputs": {"a": {"kind": "string"}}})
+    prompt = tympan.load_str(f"---\n{front_matter}\n---\nHi {{{{ a }}}}")
+    schema = prompt.outputs[0].schema
+    assert schema is not None and schema["properties"]["on"]["format"] == "date"
+    assert prompt.inputs[0].schema is None
+    assert [finding.code for finding in prompt.check_schemas()][:1] == ["schema_not_checked"]
+
+
+def test_models_are_listed() -> None:
+    (model,) = tympan.list_models(provider="echo")
+    assert (model.id, model.context_window, model.input_modalities) == ("echo", None, None)
+    assert asyncio.run(tympan.list_models_async(provider="echo")) == [model]

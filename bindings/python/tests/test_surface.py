@@ -21,7 +21,7 @@ SURFACE = FIXTURES / "bindings" / "surface.json"
 PATH = [str(Path(tympan.__file__).parents[1])]
 
 # Classes that are plain data in other languages.
-RECORDS = {"Delta", "Event", "Finding", "Message", "ModelCall", "Part", "Property", "Segment", "Usage"}
+RECORDS = {"Delta", "Event", "Finding", "Message", "ModelCall", "ModelInfo", "Part", "Property", "Segment", "Usage"}
 
 
 def members(found: Any) -> list[str]:

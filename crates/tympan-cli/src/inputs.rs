@@ -7,6 +7,7 @@ use tympan::diagnostic::Diagnostic;
 use tympan::file::read as file;
 use tympan::format::parse_inputs;
 use tympan::load::DEFAULT_MAX_FILE_BYTES;
+use tympan::prompt::kinds::mismatches;
 use tympan::spec::schema::{Property, PropertyKind};
 use tympan::text::source::SourceFile;
 use tympan::{Error, Inputs, Kind, Prompt};
@@ -86,33 +87,76 @@ fn setting(name: &str, value: &str, kinds: &[PropertyKind]) -> Result<Json, Fail
     }
 }
 
-/// Parses text as the first of these kinds that it matches.
+/// Parses text as the first of these kinds that it is written as, or else as the first that it can be read as.
 fn typed_any(name: &str, text: &str, kinds: &[PropertyKind]) -> Result<Json, Error> {
-    let (last, others) = kinds.split_last().unwrap_or((&PropertyKind::String, &[]));
-    let found = others.iter().find_map(|kind| typed(name, text, *kind).ok());
-    found.map_or_else(|| typed(name, text, *last), Ok)
+    let kinds = if kinds.is_empty() { &[PropertyKind::String] } else { kinds };
+    let written = kinds.iter().find_map(|kind| written_as(text, *kind));
+    let value = written.or_else(|| kinds.iter().find_map(|kind| readable_as(name, text, *kind)));
+    value.ok_or_else(|| mismatch(name, text, kinds[kinds.len() - 1]))
 }
 
-/// Parses text as a value of this kind. Error messages do not quote the text, because it may be a secret.
-fn typed(name: &str, text: &str, kind: PropertyKind) -> Result<Json, Error> {
-    let json = || serde_json::from_str::<Json>(text.trim()).ok();
-    let (value, expected) = match kind {
-        PropertyKind::Integer => (json().filter(|value| value.is_i64() || value.is_u64()), "an integer such as 3"),
-        PropertyKind::Float => (json().filter(Json::is_number), "a number such as 0.5"),
-        PropertyKind::Boolean => (json().filter(Json::is_boolean), "true or false"),
-        PropertyKind::Array => (json().filter(Json::is_array), "a JSON list such as [\"a\", \"b\"]"),
-        PropertyKind::Object => (json().filter(Json::is_object), "a JSON object such as {\"key\": 1}"),
-        PropertyKind::Thread => (
-            json().filter(|value| value.is_array() || value.is_object()),
-            "a JSON list of messages such as [{\"role\": \"user\", \"content\": \"Hi\"}]",
-        ),
+fn json(text: &str) -> Option<Json> {
+    serde_json::from_str(text.trim()).ok()
+}
+
+/// Parses text that is written as a value of this kind.
+fn written_as(text: &str, kind: PropertyKind) -> Option<Json> {
+    match kind {
+        PropertyKind::Integer => json(text).filter(|value| value.is_i64() || value.is_u64()),
+        PropertyKind::Float => json(text).filter(Json::is_number),
+        PropertyKind::Boolean => json(text).filter(Json::is_boolean),
+        PropertyKind::Array => json(text).filter(Json::is_array),
+        PropertyKind::Object => json(text).filter(Json::is_object),
+        PropertyKind::Thread => json(text).filter(|value| value.is_array() || value.is_object()),
         // Strings, and media as their path or address.
-        _ => return Ok(Json::String(text.to_owned())),
+        _ => Some(Json::String(text.to_owned())),
+    }
+}
+
+/// Parses text that can be read as this kind, by the same rule as all other inputs: `3.0` and `"3"` are integers, and
+/// `True` is a boolean. A number that is written as one is not changed.
+fn readable_as(name: &str, text: &str, kind: PropertyKind) -> Option<Json> {
+    let is_readable = |value: &Json| mismatches(&Property::new(name, kind), value).is_empty();
+    let word = match json(text) {
+        // The digits of an integer that is too large for a number are kept as text.
+        Some(number @ Json::Number(_)) if text.contains(['.', 'e', 'E']) => return Some(number).filter(is_readable),
+        Some(Json::String(word)) => word,
+        _ => text.to_owned(),
     };
-    value.ok_or_else(|| {
-        Error::new(Kind::InvalidInput, format_args!("`{name}`: expected {}, found {}", article(kind), found(json())))
-            .with_help(format!("write {expected}"))
+    let word = word.trim();
+    let read = match kind {
+        PropertyKind::Integer | PropertyKind::Float => number(word),
+        PropertyKind::Boolean => word.to_ascii_lowercase().parse().map(Json::Bool).ok(),
+        _ => None,
+    };
+    read.filter(|_| is_readable(&word.into()))
+}
+
+/// Converts the text of a number. The digits of an integer that is too large are kept as text.
+fn number(word: &str) -> Option<Json> {
+    let integer = word.parse().map(|number: i64| number.into());
+    let integer = integer.or_else(|_| word.parse().map(|number: u64| number.into()));
+    integer.ok().or_else(|| match word.contains(['.', 'e', 'E']) {
+        true => word.parse().ok().map(|number: f64| number.into()),
+        false => Some(word.into()),
     })
+}
+
+/// Returns an error for text that is not of this kind. It does not quote the text, which may be a secret.
+fn mismatch(name: &str, text: &str, kind: PropertyKind) -> Error {
+    let expected = match kind {
+        PropertyKind::Integer => "an integer such as 3",
+        PropertyKind::Float => "a number such as 0.5",
+        PropertyKind::Boolean => "true or false",
+        PropertyKind::Array => "a JSON list such as [\"a\", \"b\"]",
+        PropertyKind::Object => "a JSON object such as {\"key\": 1}",
+        PropertyKind::Thread => "a JSON list of messages such as [{\"role\": \"user\", \"content\": \"Hi\"}]",
+        // Any text is a string.
+        _ => "text",
+    };
+    let found = found(json(text));
+    Error::new(Kind::InvalidInput, format_args!("`{name}`: expected {}, found {found}", article(kind)))
+        .with_help(format!("write {expected}"))
 }
 
 /// The type of a value that does not match. Text that is not JSON is a string.
@@ -145,28 +189,57 @@ mod tests {
         let fits = [
             (String, "3", json!("3")),
             (Integer, " 3\n", json!(3)),
+            (Integer, "3.0", json!(3.0)),
+            (Integer, "1e3", json!(1000.0)),
+            (Integer, "\"3\"", json!(3)),
+            (Integer, "+3", json!(3)),
+            (Integer, "18446744073709551616", json!("18446744073709551616")),
             (Float, "3", json!(3)),
             (Float, "1e3", json!(1000.0)),
+            (Float, ".5", json!(0.5)),
+            (Float, "\"0.5\"", json!(0.5)),
             (Boolean, "true", json!(true)),
+            (Boolean, "False", json!(false)),
+            (Boolean, "\"true\"", json!(true)),
             (Array, "[1]", json!([1])),
             (Object, "{}", json!({})),
             (Thread, "[]", json!([])),
             (Image, "https://example.com/a.png", json!("https://example.com/a.png")),
         ];
         for (kind, text, expected) in fits {
-            assert_eq!(typed("x", text, kind).ok(), Some(expected), "{kind:?} {text}");
+            assert_eq!(typed_any("x", text, &[kind]).ok(), Some(expected), "{kind:?} {text}");
         }
         for (kind, text) in [
             (Integer, "3.5"),
             (Integer, "three"),
+            (Integer, "\"three\""),
+            (Integer, "1e999"),
+            (Integer, ""),
             (Float, "NaN"),
+            (Float, "[1]"),
             (Boolean, "yes"),
+            (Boolean, "1"),
             (Array, "{}"),
             (Object, "[]"),
             (Thread, "hi"),
         ] {
-            let error = typed("x", text, kind).expect_err("it does not fit");
+            let error = typed_any("x", text, &[kind]).expect_err("it does not fit");
             assert_eq!(error.kind(), Kind::InvalidInput, "{kind:?} {text}");
+        }
+    }
+
+    #[test]
+    fn one_of_several_kinds_is_the_one_that_the_value_is_written_as() {
+        use PropertyKind::*;
+        let fits: [(&[PropertyKind], _, _); 5] = [
+            (&[Integer, String], "3", json!(3)),
+            (&[Integer, String], "3.0", json!("3.0")),
+            (&[Integer, Float], "3.5", json!(3.5)),
+            (&[Integer, Boolean], "True", json!(true)),
+            (&[Boolean, Integer], "3.0", json!(3.0)),
+        ];
+        for (kinds, text, expected) in fits {
+            assert_eq!(typed_any("x", text, kinds).ok(), Some(expected), "{kinds:?} {text}");
         }
     }
 }

@@ -51,7 +51,7 @@ pub use load::{EnvFile, EnvPolicy, LoadOptions, LoadedDocument, PromptLoader, lo
 #[cfg(feature = "providers")]
 pub use model::cassette::Cassette;
 #[cfg(feature = "providers")]
-pub use model::invoke::PromptSource;
+pub use model::invoke::{PromptCheck, PromptSource};
 #[cfg(feature = "providers")]
 pub use model::provider::{Deltas, ModelCall, Provider, Reply};
 #[cfg(feature = "providers")]

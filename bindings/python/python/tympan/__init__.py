@@ -23,6 +23,7 @@ from tympan._native import (
     Finding,
     Message,
     ModelCall,
+    ModelInfo,
     Part,
     Prompt,
     PromptLoader,
@@ -64,6 +65,8 @@ run = _default.run
 run_async = _default.run_async
 stream = _default.stream
 stream_async = _default.stream_async
+list_models = _default.list_models
+list_models_async = _default.list_models_async
 process = _default.process
 process_async = _default.process_async
 invoke = _default.invoke
@@ -106,6 +109,7 @@ __all__ = [
     "InvokerError",
     "Message",
     "ModelCall",
+    "ModelInfo",
     "Part",
     "Prompt",
     "PromptLoader",
@@ -132,6 +136,8 @@ __all__ = [
     "invoke_agent",
     "invoke_agent_async",
     "invoke_async",
+    "list_models",
+    "list_models_async",
     "load",
     "load_async",
     "load_str",

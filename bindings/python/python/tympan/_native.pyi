@@ -35,6 +35,7 @@ __all__ = [
     "Finding",
     "Message",
     "ModelCall",
+    "ModelInfo",
     "Part",
     "Prompt",
     "PromptLoader",
@@ -172,6 +173,10 @@ class Prompt:
         """Splits a rendered text into messages."""
     def check(self) -> list[Finding]:
         """Checks the prompt and returns warnings, such as unused variables or untrusted text in a system message."""
+    def check_schemas(self) -> list[Finding]:
+        """Checks the JSON Schemas of tools and outputs. Returns a warning for each schema with keywords that are not
+        checked, and for each that the provider cannot enforce although the prompt asks for it.
+        """
     def derive(self, fields: Any, /, *, merge: bool = True) -> Prompt:
         """Creates a prompt that differs from this one in some fields of its definition. With `merge`, maps keep the
         entries that are not named, and `None` removes an entry. The validator stays the same and must also cover the
@@ -230,6 +235,11 @@ class Property:
     @property
     def validation_required(self) -> bool:
         """Whether callers must validate the input before rendering."""
+    @property
+    def schema(self) -> Optional[dict[str, Any]]:
+        """The JSON Schema of the object that this property and its siblings belong to, if the declaration says more
+        than the other fields can express.
+        """
 
 @final
 class Finding:
@@ -556,6 +566,14 @@ class Runtime:
     def _stream(
         self, prompt: Prompt, messages: Any, options: dict[str, Any], is_async: Literal[True]
     ) -> Future[Stream]: ...
+    @overload
+    def _list_models(
+        self, prompt: Optional[Prompt], options: dict[str, Any], is_async: Literal[False]
+    ) -> list[ModelInfo]: ...
+    @overload
+    def _list_models(
+        self, prompt: Optional[Prompt], options: dict[str, Any], is_async: Literal[True]
+    ) -> Future[list[ModelInfo]]: ...
     def _process(self, prompt: Prompt, body: Any, options: dict[str, Any]) -> Run: ...
     @overload
     def _invoke(self, prompt: Any, inputs: Any, options: dict[str, Any], is_async: Literal[False]) -> Run: ...
@@ -577,6 +595,34 @@ class Runtime:
     def _resume(
         self, prompt: Any, options: dict[str, Any], hooks: dict[str, Any], is_async: Literal[True]
     ) -> Future[TurnRun]: ...
+
+@final
+class ModelInfo:
+    """A model, as its provider lists it."""
+
+    @property
+    def id(self) -> str:
+        """The provider's ID for the model."""
+    @property
+    def display_name(self) -> Optional[str]:
+        """The human-readable name."""
+    @property
+    def created(self) -> Optional[int]:
+        """The creation time, in seconds since the Unix epoch, if the provider reports it."""
+    @property
+    def owned_by(self) -> Optional[str]:
+        """The model's owner."""
+    @property
+    def context_window(self) -> Optional[int]:
+        """The number of tokens that the model can process at once, if the provider reports it."""
+    @property
+    def input_modalities(self) -> Optional[list[str]]:
+        """The kinds of content that the model accepts, such as `text` and `image`, if the provider reports them."""
+    @property
+    def output_modalities(self) -> Optional[list[str]]:
+        """The kinds of content that the model produces, if the provider reports them."""
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
 
 @final
 class Run:

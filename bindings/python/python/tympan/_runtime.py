@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Unpack
 
-    from tympan._native import Message, Prompt, Run, Stream, TurnRun
+    from tympan._native import Message, ModelInfo, Prompt, Run, Stream, TurnRun
     from tympan._options import Path, RunOptions, TurnOptions
     from tympan._rendered import Rendered
 
@@ -87,6 +87,16 @@ class Runtime(_native.Runtime):
     async def stream_async(self, prompt: Prompt, messages: _Messages, **options: Unpack[RunOptions]) -> Stream:
         """The async variant of `stream`. Iterate over the result with `async for`."""
         return await self._stream(prompt, messages, dict(options), True)
+
+    def list_models(self, prompt: Optional[Prompt] = None, **options: Unpack[RunOptions]) -> list[ModelInfo]:
+        """Lists the models of the provider in the options, or else of the prompt's provider."""
+        return self._list_models(prompt, dict(options), False)
+
+    async def list_models_async(
+        self, prompt: Optional[Prompt] = None, **options: Unpack[RunOptions]
+    ) -> list[ModelInfo]:
+        """The async variant of `list_models`."""
+        return await self._list_models(prompt, dict(options), True)
 
     def process(
         self, prompt: Prompt, body: Union[bytes, str, Mapping[str, Any]], **options: Unpack[RunOptions]

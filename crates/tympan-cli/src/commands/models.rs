@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use serde_json::{Value as Json, json};
-use tympan::wire::ModelInfo;
+use serde_json::json;
 use tympan::{RunOptions, RuntimeOptions};
 
 use crate::args::ModelsArgs;
@@ -23,21 +22,8 @@ pub(super) fn run(args: &ModelsArgs, quiet: bool) -> Result<(), Failure> {
         RunOptions { provider: args.provider.clone(), base_url: args.base_url.clone(), ..RunOptions::default() };
     let models = runtime.list_models(prompt.as_ref(), &options)?;
     if args.json {
-        let models: Json = models.iter().map(to_json).collect();
-        return Ok(output::print(&(json::pretty(&models) + "\n"))?);
+        return Ok(output::print(&(json::pretty(&json!(models)) + "\n"))?);
     }
     let lines = models.iter().map(|model| visible_line(&model.id) + "\n");
     Ok(output::print_lines(&lines.collect::<String>())?)
-}
-
-fn to_json(model: &ModelInfo) -> Json {
-    json!({
-        "id": model.id,
-        "display_name": model.display_name,
-        "created": model.created,
-        "owned_by": model.owned_by,
-        "context_window": model.context_window,
-        "input_modalities": model.input_modalities,
-        "output_modalities": model.output_modalities,
-    })
 }

@@ -27,7 +27,7 @@ impl PromptSpec {
         put_list(&mut map, "inputs", &self.inputs, property);
         put_list(&mut map, "outputs", &self.outputs, property);
         put(&mut map, "outputsSchema", further_schema(&self.outputs).cloned());
-        put_list(&mut map, "tools", &self.tools, tool);
+        put_list(&mut map, "tools", &self.tools, |tool| self::tool(tool, &self.inputs));
         map.insert("template".into(), template(&self.template));
         map.insert("instructions".into(), self.instructions.trim_end_matches(['\n', '\r']).into());
         put(&mut map, "role", self.role.map(crate::spec::role::Role::as_str));
@@ -47,12 +47,9 @@ impl PromptSpec {
         for tool in json.get_mut("tools").and_then(Json::as_array_mut).into_iter().flatten() {
             redact_properties(tool.get_mut("parameters"));
         }
-        for tool in json.get_mut("tools").and_then(Json::as_array_mut).into_iter().flatten() {
-            for (_, value) in tool.get_mut("bindings").and_then(Json::as_object_mut).into_iter().flatten() {
-                if value.get("input").is_none() {
-                    *value = crate::spec::REDACTED.into();
-                }
-            }
+        let tools = json.get_mut("tools").and_then(Json::as_array_mut).into_iter().flatten();
+        for (tool, json) in self.tools.iter().zip(tools).filter(|(tool, _)| !tool.bindings.is_empty()) {
+            json["bindings"] = tool.bindings.iter().map(redacted_binding).collect::<JsonMap>().into();
         }
         json
     }
@@ -67,18 +64,65 @@ impl Connection {
     }
 }
 
-/// Redacts the values in declarations of credentials: an input called `apiKey` may have a default.
-fn redact_properties(properties: Option<&mut Json>) {
-    for property in properties.and_then(Json::as_array_mut).into_iter().flatten() {
-        if property["name"].as_str().is_some_and(is_credential) {
-            for key in ["default", "example", "enumValues"] {
-                if let Some(value) = property.get_mut(key) {
-                    *value = crate::spec::REDACTED.into();
+impl Property {
+    /// Converts the declaration to JSON for people, together with its JSON Schema. Credentials are replaced with
+    /// `[REDACTED]`.
+    pub fn to_json_redacted(&self) -> Json {
+        let mut json = property(self);
+        redact(&mut json);
+        redact_property(&mut json);
+        if let Some(schema) = &self.schema {
+            let mut schema = Json::clone(schema);
+            redact_schema(&mut schema);
+            json["schema"] = schema;
+        }
+        json
+    }
+}
+
+/// Redacts the values in the declarations of credentials in a JSON Schema. The declarations themselves remain.
+fn redact_schema(schema: &mut Json) {
+    match schema {
+        Json::Array(schemas) => schemas.iter_mut().for_each(redact_schema),
+        Json::Object(map) => {
+            for (key, value) in map {
+                if SCHEMA_VALUES.contains(&key.as_str()) {
+                    redact(value);
+                    continue;
                 }
+                let named = value.as_object_mut().filter(|_| key == "properties").into_iter().flatten();
+                for (_, declared) in named.filter(|(name, _)| is_credential(name)) {
+                    hide(declared, &SCHEMA_VALUES);
+                }
+                redact_schema(value);
             }
         }
-        redact_properties(property.get_mut("properties"));
+        _ => {}
     }
+}
+
+/// The keywords of JSON Schema that contain values.
+const SCHEMA_VALUES: [&str; 5] = ["default", "example", "examples", "enum", "const"];
+
+/// Replaces the values of these keys.
+fn hide(json: &mut Json, keys: &[&str]) {
+    for key in keys {
+        if let Some(value) = json.get_mut(*key) {
+            *value = crate::spec::REDACTED.into();
+        }
+    }
+}
+
+/// Redacts the values in declarations of credentials: an input called `apiKey` may have a default.
+fn redact_properties(properties: Option<&mut Json>) {
+    properties.and_then(Json::as_array_mut).into_iter().flatten().for_each(redact_property);
+}
+
+fn redact_property(property: &mut Json) {
+    if property["name"].as_str().is_some_and(is_credential) {
+        hide(property, &["default", "example", "enumValues"]);
+    }
+    redact_properties(property.get_mut("properties"));
 }
 
 fn put(map: &mut JsonMap, key: &str, value: Option<impl Into<Json>>) {
@@ -178,7 +222,7 @@ fn property(property: &Property) -> Json {
     Json::Object(map)
 }
 
-fn tool(tool: &Tool) -> Json {
+fn tool(tool: &Tool, inputs: &[Property]) -> Json {
     let mut map = JsonMap::new();
     map.insert("name".into(), tool.name.clone().into());
     map.insert("kind".into(), tool.kind.as_str().into());
@@ -208,15 +252,44 @@ fn tool(tool: &Tool) -> Json {
             put_map(&mut map, "options", options);
         }
     }
-    put_map(&mut map, "bindings", &tool.bindings.iter().map(binding).collect());
+    put(&mut map, "bindings", bindings(&tool.bindings, inputs));
     keep(&mut map, &tool.extra);
     Json::Object(map)
+}
+
+/// Converts bindings to a map, or to a list if a literal value would be read from a map as a reference to an input.
+fn bindings(bindings: &[Binding], inputs: &[Property]) -> Option<Json> {
+    let is_ambiguous = |binding: &Binding| match &binding.value {
+        BindingValue::Input(_) => false,
+        BindingValue::Static(Json::String(text)) => inputs.iter().any(|input| input.name == *text),
+        BindingValue::Static(value) => value.as_object().is_some_and(|map| map.len() == 1 && map.contains_key("input")),
+    };
+    match bindings {
+        [] => None,
+        _ if bindings.iter().any(is_ambiguous) => Some(bindings.iter().map(listed_binding).collect()),
+        _ => Some(Json::Object(bindings.iter().map(binding).collect())),
+    }
 }
 
 fn binding(binding: &Binding) -> (String, Json) {
     let value = match &binding.value {
         BindingValue::Input(name) => json!({ "input": name }),
         BindingValue::Static(value) => value.clone(),
+    };
+    (binding.parameter.clone(), value)
+}
+
+fn listed_binding(binding: &Binding) -> Json {
+    match &binding.value {
+        BindingValue::Input(name) => json!({ "name": binding.parameter, "input": name }),
+        BindingValue::Static(value) => json!({ "name": binding.parameter, "value": value }),
+    }
+}
+
+fn redacted_binding(binding: &Binding) -> (String, Json) {
+    let value = match &binding.value {
+        BindingValue::Input(name) => json!({ "input": name }),
+        BindingValue::Static(_) => crate::spec::REDACTED.into(),
     };
     (binding.parameter.clone(), value)
 }

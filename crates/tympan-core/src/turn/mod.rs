@@ -58,7 +58,7 @@ pub use tools::{ToolResult, ToolRun, ToolStatus, TurnTool};
 use context::Context;
 use conversation::assistant_message;
 use phase::Phase;
-use tools::Declared;
+use tools::{BindingInputs, Declared};
 
 /// The next step of a turn.
 #[derive(Clone, Debug)]
@@ -119,8 +119,10 @@ impl Turn {
     /// # Errors
     /// Returns an error if two tools have the same name.
     pub fn new(prompt: &Prompt, inputs: &Inputs, messages: Vec<Message>, options: TurnOptions) -> Result<Self> {
+        let spec = prompt.spec();
+        let inputs = BindingInputs { declared: &spec.inputs, values: inputs };
         Ok(Self {
-            declared: Declared::new(&prompt.spec().tools, &options.tools, inputs)?,
+            declared: Declared::new(&spec.tools, &options.tools, inputs)?,
             context: Context::new(options.context_budget.clone()),
             options,
             messages,

@@ -1,6 +1,6 @@
 //! The tools of a turn: their declarations, arguments and results.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use crate::chat::message::Content;
 use crate::chat::rendered::Inputs;
 use crate::error::{Error, Kind, Result};
 use crate::json::JsonMap;
-use crate::spec::json_schema::without_bound;
-use crate::spec::schema::Property;
+use crate::spec::json_schema::{schema_requires, without_bound};
+use crate::spec::schema::{Property, written_schema};
 use crate::spec::{Binding, BindingValue, Tool, ToolKind};
 use crate::turn::outcome;
 use crate::wire::arguments::{self, Repair};
@@ -113,8 +113,42 @@ struct Entry {
     bound: IndexMap<String, Bound>,
 }
 
-/// The value of a bound parameter, or the name of the missing input.
-type Bound = Result<Json, String>;
+/// A bound parameter.
+enum Bound {
+    /// The value that the tool receives.
+    Value(Json),
+    /// Bound to an optional input without a value. The tool does not receive the parameter.
+    Absent,
+    /// Bound to this input, which has no value although the tool needs one.
+    Missing(String),
+}
+
+/// The inputs of a prompt, which bindings refer to.
+#[derive(Clone, Copy)]
+pub(super) struct BindingInputs<'a> {
+    /// The inputs that the prompt declares.
+    pub(super) declared: &'a [Property],
+    /// The validated values.
+    pub(super) values: &'a Inputs,
+}
+
+impl BindingInputs<'_> {
+    /// Returns what a parameter is bound to. A parameter that the tool requires needs a value, and so does one that is
+    /// bound to an undeclared input, whose name is probably misspelled.
+    fn resolve(self, binding: &Binding, is_required: bool) -> Bound {
+        let name = match &binding.value {
+            BindingValue::Static(value) => return Bound::Value(value.clone()),
+            BindingValue::Input(name) => name,
+        };
+        let declared = self.declared.iter().find(|input| input.name == *name);
+        let default = || declared.and_then(|input| input.default.as_ref());
+        match self.values.get(name).or_else(default) {
+            Some(value) => Bound::Value(value.clone()),
+            None if declared.is_some() && !is_required => Bound::Absent,
+            None => Bound::Missing(name.clone()),
+        }
+    }
+}
 
 enum Parameters {
     /// Declared by the prompt.
@@ -127,37 +161,33 @@ enum Parameters {
 
 impl Declared {
     /// Collects the functions of a prompt and any additional tools.
-    pub(super) fn new(tools: &[Tool], further: &[TurnTool], inputs: &Inputs) -> Result<Self> {
+    pub(super) fn new(tools: &[Tool], further: &[TurnTool], inputs: BindingInputs<'_>) -> Result<Self> {
         let mut declared = Self(HashMap::new());
         for tool in tools {
             if let ToolKind::Function { parameters, .. } = &tool.kind {
+                let resolve = |binding: &Binding| inputs.resolve(binding, requires(parameters, &binding.parameter));
+                let bound = by_parameter(&tool.bindings, resolve);
                 let parameters = match encoded_schema(parameters, &tool.bindings) {
                     Some(schema) => Parameters::Written(schema),
                     None => {
-                        let bound = bound(&tool.bindings);
-                        let is_free = |property: &&Property| !bound.contains(property.name.as_str());
+                        let is_free = |property: &&Property| !bound.contains_key(&property.name);
                         Parameters::Properties(parameters.iter().filter(is_free).cloned().collect())
                     }
                 };
-                declared.add(&tool.name, parameters, &tool.bindings, inputs)?;
+                declared.add(&tool.name, Entry { parameters, bound })?;
             }
         }
         for TurnTool { function, bindings } in further {
-            let parameters = Parameters::Schema(without_bound(&function.parameters, bindings));
-            declared.add(&function.name, parameters, bindings, inputs)?;
+            let schema = &function.parameters;
+            let resolve = |binding: &Binding| inputs.resolve(binding, schema_requires(schema, &binding.parameter));
+            let bound = by_parameter(bindings, resolve);
+            let parameters = Parameters::Schema(without_bound(schema, bindings));
+            declared.add(&function.name, Entry { parameters, bound })?;
         }
         Ok(declared)
     }
 
-    fn add(&mut self, name: &str, parameters: Parameters, bindings: &[Binding], inputs: &Inputs) -> Result<()> {
-        let bound = bindings.iter().map(|binding| {
-            let value = match &binding.value {
-                BindingValue::Static(value) => Ok(value.clone()),
-                BindingValue::Input(input) => inputs.get(input).cloned().ok_or_else(|| input.clone()),
-            };
-            (binding.parameter.clone(), value)
-        });
-        let entry = Entry { parameters, bound: bound.collect() };
+    fn add(&mut self, name: &str, entry: Entry) -> Result<()> {
         if self.0.insert(name.to_owned(), entry).is_none() {
             return Ok(());
         }
@@ -202,19 +232,30 @@ impl Declared {
         let Some(entry) = self.0.get(&run.name).filter(|entry| !entry.bound.is_empty()) else { return Ok(run) };
         let mut arguments = Arc::unwrap_or_clone(run.arguments);
         for (parameter, bound) in &entry.bound {
-            let value = bound.as_ref().map_err(|input| {
-                let message = format!("parameter `{parameter}` is bound to input `{input}`, which has no value");
-                ToolResult::failed(&run.name, "missing_input", message)
-            })?;
-            arguments.insert(parameter.clone(), value.clone());
+            match bound {
+                Bound::Value(value) => drop(arguments.insert(parameter.clone(), value.clone())),
+                Bound::Absent => drop(arguments.shift_remove(parameter)),
+                Bound::Missing(input) => {
+                    let message = format!("parameter `{parameter}` is bound to input `{input}`, which has no value");
+                    return Err(ToolResult::failed(&run.name, "missing_input", message));
+                }
+            }
         }
         Ok(ToolRun { arguments: Arc::new(arguments), ..run })
     }
 }
 
-/// Returns the names of the bound parameters.
-fn bound(bindings: &[Binding]) -> HashSet<&str> {
-    bindings.iter().map(|binding| binding.parameter.as_str()).collect()
+/// Returns the bound parameters by name.
+fn by_parameter(bindings: &[Binding], resolve: impl Fn(&Binding) -> Bound) -> IndexMap<String, Bound> {
+    bindings.iter().map(|binding| (binding.parameter.clone(), resolve(binding))).collect()
+}
+
+/// Returns whether a declaration requires a parameter.
+fn requires(parameters: &[Property], name: &str) -> bool {
+    match written_schema(parameters) {
+        Some(schema) => schema_requires(schema, name),
+        None => parameters.iter().any(|parameter| parameter.name == name && parameter.required == Some(true)),
+    }
 }
 
 /// A tool that the prompt does not declare as a function.

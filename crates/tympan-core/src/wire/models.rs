@@ -1,6 +1,6 @@
 //! Listing the models of a provider.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use super::compatible::{Paths, Provider};
@@ -12,7 +12,7 @@ use crate::json::JsonMap;
 use crate::spec::Secret;
 
 /// A model, as its provider lists it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ModelInfo {
     /// The provider's ID for the model.

@@ -26,6 +26,9 @@ struct Case {
     /// Custom tools of the host.
     #[serde(default)]
     functions: Vec<Given>,
+    /// The declared inputs, as in a prompt file.
+    #[serde(default)]
+    declared: Value,
     #[serde(default)]
     inputs: Inputs,
     /// The initial conversation. Defaults to one short message.
@@ -194,7 +197,8 @@ fn conversation_json(turn: &Turn) -> Value {
 
 impl Case {
     fn turn(&self) -> Result<Turn> {
-        let source = SourceFile::new("case.prompty", format!("---\n{}\n---\n", json!({"tools": self.tools})));
+        let declarations = json!({"inputs": self.declared, "tools": self.tools});
+        let source = SourceFile::new("case.prompty", format!("---\n{declarations}\n---\n"));
         let (document, findings) = prompty::parse(&source, &mut NoReferences);
         let document = document.unwrap_or_else(|| panic!("{}: {findings:?}", self.name));
         let prompt = Prompt::from_document(document.spec, source, document.body.start, findings);

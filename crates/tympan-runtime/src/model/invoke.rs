@@ -1,7 +1,9 @@
 //! Runs a prompt from its inputs to its result.
 
+use std::fmt;
 use std::path::Path;
 
+use futures_util::future::BoxFuture;
 use serde::de::DeserializeOwned;
 use tympan_core::prompt::inputs::IntoInputs;
 use tympan_core::{Inputs, Prompt, Result};
@@ -12,8 +14,11 @@ use crate::net::io;
 use crate::trace::Span;
 use crate::trace::event;
 
+/// A check that a prompt must pass before it is used.
+pub type PromptCheck = dyn Fn(&Prompt) -> BoxFuture<'static, Result<()>> + Send + Sync;
+
 /// A prompt, or the path of a prompt file.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 #[non_exhaustive]
 pub enum PromptSource<'a> {
     /// A loaded prompt.
@@ -21,7 +26,17 @@ pub enum PromptSource<'a> {
     /// A prompt file.
     File(&'a Path),
     /// A prompt file, and a check that the prompt must pass before it is used.
-    Checked(&'a Path, fn(&Prompt) -> Result<()>),
+    Checked(&'a Path, &'a PromptCheck),
+}
+
+impl fmt::Debug for PromptSource<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Prompt(prompt) => f.debug_tuple("Prompt").field(prompt).finish(),
+            Self::File(path) => f.debug_tuple("File").field(path).finish(),
+            Self::Checked(path, _) => f.debug_tuple("Checked").field(path).finish_non_exhaustive(),
+        }
+    }
 }
 
 impl<'a> From<&'a Prompt> for PromptSource<'a> {
@@ -106,7 +121,7 @@ impl Runtime {
             PromptSource::File(path) => Ok(loaded.insert(self.load_as(&span.child("load"), path).await?)),
             PromptSource::Checked(path, check) => {
                 let prompt = self.load_as(&span.child("load"), path).await?;
-                check(&prompt)?;
+                check(&prompt).await?;
                 Ok(loaded.insert(prompt))
             }
         }

@@ -4,8 +4,11 @@ use std::collections::HashMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+use serde_json::json;
 use tympan_core::Error;
 use tympan_core::diagnostic::Diagnostic;
+use tympan_core::format::{NoReferences, prompty};
+use tympan_core::spec::Tool;
 use tympan_core::text::source::SourceFile;
 use tympan_runtime::{EnvPolicy, LoadOptions, load_document};
 
@@ -66,8 +69,8 @@ fn describe_diagnostic(text: &mut String, diagnostic: &Diagnostic, source: &Sour
     }
 }
 
-#[test]
-fn fixtures_load_as_their_snapshots_say() {
+/// Returns the paths of the prompt files.
+fn paths() -> Vec<PathBuf> {
     let mut paths: Vec<_> = std::fs::read_dir(fixtures())
         .expect("the fixtures are there")
         .map(|entry| entry.expect("the directory can be read").path())
@@ -75,14 +78,40 @@ fn fixtures_load_as_their_snapshots_say() {
         .collect();
     paths.sort();
     assert!(paths.len() >= 60, "the fixtures were found");
+    paths
+}
+
+#[test]
+fn fixtures_load_as_their_snapshots_say() {
     let mut settings = insta::Settings::clone_current();
     settings.set_snapshot_path(fixtures().join("snapshots"));
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);
     settings.bind(|| {
-        for path in paths {
+        for path in paths() {
             let name = path.file_stem().expect("it has a name").to_string_lossy().into_owned();
             insta::assert_snapshot!(name, describe(&path));
         }
     });
+}
+
+#[test]
+fn bindings_are_read_back_from_json() {
+    let bindings = |tools: &[Tool]| -> Vec<_> { tools.iter().map(|tool| tool.bindings.clone()).collect() };
+    let mut count = 0;
+    for path in paths() {
+        let Ok((_, document, _)) = load_document(&path, &options()) else { continue };
+        let written = bindings(&document.spec.tools);
+        if written.iter().all(Vec::is_empty) {
+            continue;
+        }
+        count += 1;
+        let json = document.spec.to_json();
+        let front_matter = json!({ "inputs": json["inputs"], "tools": json["tools"] });
+        let source = SourceFile::new("again.prompty", format!("---\n{front_matter}\n---\n"));
+        let (again, findings) = prompty::parse(&source, &mut NoReferences);
+        let again = again.unwrap_or_else(|| panic!("{}: {findings:?}", path.display()));
+        assert!(bindings(&again.spec.tools) == written, "{}: {front_matter}", path.display());
+    }
+    assert!(count >= 3, "the fixtures have bindings");
 }

@@ -9,6 +9,8 @@ use syn::{Fields, ImplItem, Item, Type, Visibility};
 /// Names that differ in Rust: a free function, a type, or a member of a type.
 const OTHER_NAMES: &[(&str, &str)] = &[
     ("check", "Prompt::check"),
+    ("list_models", "Runtime::list_models"),
+    ("list_models_async", "Runtime::list_models_async"),
     ("load_str", "Runtime::load_str"),
     ("stream", "Runtime::stream"),
     ("stream_async", "Runtime::stream_async"),

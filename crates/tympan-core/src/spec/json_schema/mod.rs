@@ -14,6 +14,8 @@ pub(crate) use keywords::{COMBINING, is_keyword, is_restricting};
 use keywords::{NAMED, ONE, RESTRICTING, SEVERAL, UNCHECKED};
 pub(crate) use reader::SchemaReader;
 #[cfg(feature = "wire")]
+pub(crate) use reader::schema_requires;
+#[cfg(feature = "wire")]
 pub(crate) use remove::without;
 pub(crate) use remove::without_bound;
 

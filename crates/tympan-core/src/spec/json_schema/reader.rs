@@ -98,6 +98,15 @@ impl<'s> SchemaReader<'s> {
     }
 }
 
+/// Returns whether every object that matches a schema has a property of this name.
+#[cfg(feature = "wire")]
+pub(crate) fn schema_requires(schema: &Json, name: &str) -> bool {
+    let mut parts = Vec::new();
+    collect_parts(schema, schema, true, 0, &mut parts);
+    let required = |part: &Json| part.get("required")?.as_array().map(|names| names.iter().any(|one| one == name));
+    parts.into_iter().any(|(part, is_certain)| is_certain && required(part) == Some(true))
+}
+
 /// Collects a schema and those that it combines. The flag says whether a value has to match the schema, which is not
 /// certain for one of several.
 fn collect_parts<'s>(
