@@ -14,7 +14,7 @@ use tympan_core::{Error, Kind, Prompt, Result};
 use crate::host::runtime::Runtime;
 use crate::model::cassette::Cassette;
 use crate::model::run::RunOptions;
-use crate::model::token::{CredentialProvider, TokenRequest, missing_provider};
+use crate::model::token::{CredentialProvider, TokenRequest, UNAUTHORIZED, missing_provider};
 
 /// What the host adds to the prompt's connection.
 pub(crate) struct Credentials {
@@ -97,9 +97,6 @@ impl Credentials {
         outcome
     }
 }
-
-/// The status of a response to a request whose token is not valid.
-const UNAUTHORIZED: u16 = 401;
 
 impl Runtime {
     /// Determines the connection and the key of a prompt, and checks that everything in its request may be sent to its

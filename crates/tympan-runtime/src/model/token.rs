@@ -139,6 +139,25 @@ impl Tokens {
         }
     }
 
+    /// Returns a token that is still valid, or asks the provider for one.
+    async fn get(&self, provider: &dyn CredentialProvider, request: &TokenRequest) -> Result<Secret> {
+        let key = request.to_json().to_string();
+        if let Some(token) = self.valid(&key) {
+            return Ok(token);
+        }
+        let issued = provider.token(request).await.map_err(|error| match error.kind() {
+            // What the host cancelled did not fail.
+            Kind::CredentialFailed | Kind::Cancelled => error,
+            _ => Error::new(Kind::CredentialFailed, format_args!("{}: {}", request.kind, error.message()))
+                .with_cause(error),
+        })?;
+        if issued.token.expose().trim().is_empty() {
+            return Err(Error::new(Kind::CredentialFailed, format_args!("{}: the token is empty", request.kind)));
+        }
+        self.add(key, &issued);
+        Ok(issued.token)
+    }
+
     /// Forgets the cached copies of a token, because a service rejected it.
     pub(crate) fn reject(&self, token: &Secret) {
         self.state().valid.retain(|_, (valid, _)| valid != token);
@@ -156,6 +175,54 @@ impl Tokens {
         (state.issued[state.issued.len() - new..].to_vec(), state.count)
     }
 }
+
+/// The source of the tokens of a tool's connection. A long turn outlives a token, so each request asks for the current one.
+#[derive(Clone)]
+pub(crate) struct TokenSource {
+    provider: Arc<dyn CredentialProvider>,
+    request: TokenRequest,
+    tokens: Tokens,
+}
+
+impl TokenSource {
+    pub(crate) fn new(runtime: &Runtime, provider: Arc<dyn CredentialProvider>, request: TokenRequest) -> Self {
+        Self { provider, request, tokens: runtime.tokens().clone() }
+    }
+
+    /// Returns a token that is still valid, or asks the provider for one.
+    ///
+    /// # Errors
+    /// Returns an error if the provider does, or if it returns an empty token.
+    pub(crate) async fn token(&self) -> Result<Secret> {
+        self.tokens.get(&*self.provider, &self.request).await
+    }
+
+    /// Forgets a token if the service rejected it, so that the next request asks for a new one.
+    pub(crate) fn after(&self, token: &Secret, status: u16) {
+        if status == UNAUTHORIZED {
+            self.tokens.reject(token);
+        }
+    }
+
+    /// Returns the tokens issued so far, which no response may repeat.
+    pub(crate) fn issued(&self) -> Vec<Secret> {
+        self.tokens.issued_since(0).0
+    }
+
+    /// Returns an identifier of the connection that the tokens are for. It does not change with the token.
+    pub(crate) fn id(&self) -> String {
+        self.request.to_json().to_string()
+    }
+}
+
+impl fmt::Debug for TokenSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TokenSource").field("request", &self.request).finish_non_exhaustive()
+    }
+}
+
+/// The status of a response to a request whose token is not valid.
+pub(crate) const UNAUTHORIZED: u16 = 401;
 
 impl Runtime {
     /// Returns the credential provider for a connection: `None` if the connection has its own key, or if the host
@@ -183,21 +250,7 @@ impl Runtime {
         provider: &dyn CredentialProvider,
         request: &TokenRequest,
     ) -> Result<Secret> {
-        let key = request.to_json().to_string();
-        if let Some(token) = self.tokens().valid(&key) {
-            return Ok(token);
-        }
-        let issued = provider.token(request).await.map_err(|error| match error.kind() {
-            // What the host cancelled did not fail.
-            Kind::CredentialFailed | Kind::Cancelled => error,
-            _ => Error::new(Kind::CredentialFailed, format_args!("{}: {}", request.kind, error.message()))
-                .with_cause(error),
-        })?;
-        if issued.token.expose().trim().is_empty() {
-            return Err(Error::new(Kind::CredentialFailed, format_args!("{}: the token is empty", request.kind)));
-        }
-        self.tokens().add(key, &issued);
-        Ok(issued.token)
+        self.tokens().get(provider, request).await
     }
 
     /// Returns a warning for each connection of a prompt that needs an access token, if the host has registered no
@@ -211,7 +264,8 @@ impl Runtime {
         };
         let model = model.filter(|_| !has_variable()).map(|connection| ("`model.connection`".to_owned(), connection));
         let tools = prompt.spec().tools.iter().filter_map(|tool| match &tool.kind {
-            ToolKind::OpenApi { connection: Some(connection), .. } => {
+            ToolKind::OpenApi { connection: Some(connection), .. }
+            | ToolKind::Mcp { connection: Some(connection), .. } => {
                 Some((format!("the connection of tool `{}`", tool.name), connection))
             }
             _ => None,

@@ -15,6 +15,7 @@ use tympan_runtime::{
 
 use crate::faults::Server;
 use crate::faults::client::{fails, shown};
+use crate::mcp_double::told;
 use crate::runs::{TEMPLATE, inputs, prompt, runtime, runtime_with, say, saying};
 
 /// A token that does not look like one, so it can only be redacted by its value.
@@ -345,6 +346,85 @@ fn services_get_a_token() {
     let named = json!({ "kind": "oauth", "endpoint": "${env:SERVER_URL}" });
     call(&named, &[("SERVER_URL", &url)], &issuer).expect("it ends");
     assert_eq!(server.requests()[0].header("authorization"), Some(format!("Bearer {TOKEN}-1").as_str()));
+}
+
+/// Runs a turn with two calls of a tool, with tokens that expire at once. Returns what the model was told.
+fn two_calls(runtime: &Runtime, tool: &Value, name: &str) -> Vec<String> {
+    let calls = json!({ "tool_calls": [{ "name": name, "arguments": {} }] });
+    let script = json!([calls, calls, { "text": "Done." }]);
+    let model = json!({ "provider": "echo", "options": { "additionalProperties": { "script": script } } });
+    let front = json!({ "model": model, "tools": [tool] });
+    let prompt = runtime.load_str(&format!("---\n{front}\n---\nuser:\nGo on.\n"), "p.prompty", ".");
+    let prompt = prompt.expect("it is a prompt");
+    let turn = runtime.turn(&prompt, tympan_core::Inputs::new(), &TurnSettings::default()).expect("it ends");
+    told(&turn)
+}
+
+/// Returns the `Authorization` headers that a server received, in order.
+fn carried(server: &Server) -> Vec<String> {
+    let header = |request: &crate::faults::Request| request.header("authorization").map(str::to_owned);
+    server.requests().iter().filter_map(header).collect()
+}
+
+/// A turn can last longer than a token, so each call of a service uses the token that is valid then.
+#[test]
+fn services_get_the_current_token() {
+    let server = Server::start(|exchange| {
+        let sent = exchange.request.header("authorization").unwrap_or_default().to_owned();
+        exchange.json(&json!({ "sent": sent }).to_string());
+    });
+    let url = server.url("");
+    let runtime = runtime_with(&[("SERVER_URL", &url)], |options| options.tool_addresses.allow_private = true);
+    let issuer = Issuer::lasting(5);
+    runtime.register_credential_provider("oauth", issuer.clone());
+    let tool = json!({ "name": "service", "kind": "openapi",
+        "connection": { "kind": "oauth", "endpoint": "${env:SERVER_URL}" }, "specification": {
+            "openapi": "3.1.0", "info": {}, "servers": [{ "url": url }], "security": [{ "login": [] }],
+            "components": { "securitySchemes": { "login": { "type": "oauth2", "flows": {} } } },
+            "paths": { "/a": { "get": { "operationId": "look" } } },
+    } });
+    let told = two_calls(&runtime, &tool, "look");
+    // The first token was issued when the tools were opened.
+    assert_eq!(carried(&server), [2, 3].map(|number| format!("Bearer {TOKEN}-{number}")));
+    assert!(told.iter().all(|text| text.contains("[REDACTED]") && !text.contains("horse")), "{told:?}");
+    assert_eq!(told.len(), 2);
+}
+
+/// The same holds for servers of the Model Context Protocol, and a prompt cannot choose where the token goes.
+#[test]
+fn mcp_servers_get_the_current_token() {
+    let server = Server::start(|exchange| {
+        let sent = exchange.request.header("authorization").unwrap_or_default().to_owned();
+        let Ok(message) = serde_json::from_str::<Value>(&exchange.request.body) else {
+            return exchange.answer(405, "", "");
+        };
+        let result = match message["method"].as_str() {
+            Some("initialize") => json!({ "protocolVersion": message["params"]["protocolVersion"],
+                "capabilities": { "tools": {} }, "serverInfo": { "name": "s", "version": "1" } }),
+            Some("tools/list") => json!({ "tools": [{ "name": "look", "inputSchema": { "type": "object" } }] }),
+            Some("tools/call") => json!({ "content": [{ "type": "text", "text": sent }] }),
+            _ => return exchange.answer(202, "", ""),
+        };
+        exchange.json(&json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }).to_string());
+    });
+    let url = server.url("/mcp");
+    let runtime = runtime_with(&[("SERVER_URL", &url)], |options| options.tool_addresses.allow_private = true);
+    let issuer = Issuer::lasting(5);
+    runtime.register_credential_provider("oauth", issuer.clone());
+    let tool = |endpoint: &str| json!({ "name": "s", "kind": "mcp", "serverName": "s", "connection": { "kind": "oauth", "endpoint": endpoint } });
+    let front = json!({ "model": { "provider": "echo" }, "tools": [tool(&url)] });
+    let prompt = runtime.load_str(&format!("---\n{front}\n---\nuser:\nGo on.\n"), "p.prompty", ".");
+    let turn = runtime.turn(&prompt.expect("it is a prompt"), tympan_core::Inputs::new(), &TurnSettings::default());
+    fails(turn.map(drop), Kind::UntrustedEndpoint);
+    assert_eq!((issuer.count(), server.connections()), (0, 0));
+    let told = two_calls(&runtime, &tool("${env:SERVER_URL}"), "look");
+    let carried = carried(&server);
+    // Each request has a token of its own, and none has been sent without one.
+    assert_eq!((carried.len(), issuer.count()), (server.requests().len(), server.requests().len()));
+    let distinct: std::collections::BTreeSet<_> = carried.iter().collect();
+    assert_eq!(distinct.len(), carried.len(), "{carried:?}");
+    assert!(told.iter().all(|text| text.contains("[REDACTED]") && !text.contains("horse")), "{told:?}");
+    assert_eq!(told.len(), 2);
 }
 
 #[cfg(unix)]

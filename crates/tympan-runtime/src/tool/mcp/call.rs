@@ -77,7 +77,7 @@ impl McpTool {
             let (connections, options) = (invocation.runtime.mcp(), invocation.runtime.options());
             let session = connections.session(&self.target, options).await?;
             match self.attempt(&session, invocation).await {
-                Ok(result) => return content::output(result, &session.known),
+                Ok(result) => return content::output(result, &session.known()),
                 Err(Failure::Reported(error)) => return Err(error),
                 Err(Failure::Lost { may_have_begun, why }) => {
                     connections.forget(&self.target, &session).await;
@@ -103,7 +103,7 @@ impl McpTool {
             Ok(ServerResult::CallToolResult(result)) => Ok(result),
             Ok(_) => Err(Failure::Reported("the MCP server returned an unexpected response".into())),
             Err(ServiceError::McpError(error)) => {
-                let message = session.known.known_text(error.message.into_owned());
+                let message = session.known().known_text(error.message.into_owned());
                 Err(Failure::Reported(format!("{} (error {})", shown(&message), error.code.0).into()))
             }
             Err(error @ ServiceError::TransportSend(_)) => Err(lost(may_have_begun(&error), &error)),

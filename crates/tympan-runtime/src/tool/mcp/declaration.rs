@@ -6,6 +6,8 @@ use tympan_core::text::hash::sha256_hex;
 use tympan_core::{Error, Kind, Prompt, Result};
 
 use crate::host::runtime::Runtime;
+use crate::model::credentials::check_token_destination;
+use crate::model::token::{TokenRequest, TokenSource};
 use crate::net::reach::ToolReach;
 use crate::tool::mcp::connections::Key;
 use crate::tool::mcp::server::{Address, McpServer, Reach};
@@ -79,10 +81,37 @@ impl<'a> Declaration<'a> {
             }
             false => None,
         };
-        let address = Address { url, headers: Vec::new(), key, is_of_prompt };
-        let credential = address.key.as_ref().map(|key| sha256_hex(key.expose()));
+        let token = match connection.filter(|_| key.is_none()) {
+            Some(connection) => self.token_source(runtime, connection, &url, reach.as_ref())?,
+            None => None,
+        };
+        let credential = key.as_ref().map(|key| sha256_hex(key.expose()));
+        let credential = credential.or_else(|| token.as_ref().map(|source| sha256_hex(&source.id())));
+        let address = Address { url, headers: Vec::new(), key, token, is_of_prompt };
         let key = Key::Endpoint { url: address.url.clone(), credential, is_of_prompt };
         Ok(Target { key, server: McpServer::new(Reach::Address(address)), reach })
+    }
+
+    /// Returns where the access token of a connection without a key comes from, if the host registered a credential
+    /// provider for it.
+    ///
+    /// # Errors
+    /// Returns an error if a token may not be sent to the address.
+    fn token_source(
+        &self,
+        runtime: &Runtime,
+        connection: &Connection,
+        url: &str,
+        reach: Option<&ToolReach>,
+    ) -> Result<Option<TokenSource>> {
+        let Some(provider) = runtime.credential_provider_of(connection) else { return Ok(None) };
+        if let Some(reach) = reach {
+            let allowed = &runtime.options().allow_endpoints;
+            check_token_destination(reach.address(), Some(&connection.kind), allowed)
+                .map_err(|error| self.located(error))?;
+        }
+        let request = TokenRequest::new(connection, &self.tool.name, Some(url));
+        Ok(Some(TokenSource::new(runtime, provider, request)))
     }
 
     fn missing(&self, name: &str) -> Error {

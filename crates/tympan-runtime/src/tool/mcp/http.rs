@@ -21,10 +21,12 @@ use rmcp::transport::streamable_http_client::{
     StreamableHttpPostResponse,
 };
 use sse_stream::{Sse, SseStream};
+use tympan_core::spec::Secret;
 use tympan_core::{Error, Result};
 use url::Url;
 
 use crate::host::runtime::RuntimeOptions;
+use crate::model::token::TokenSource;
 use crate::net::client::{self, shown};
 use crate::tool::mcp::list::unavailable;
 use crate::tool::mcp::message::{self, Notes, Problem};
@@ -92,7 +94,10 @@ pub(super) fn transport(
         config = config.auth_header(key.expose());
     }
     let origin = url.origin().ascii_serialization();
-    Ok(StreamableHttpClientTransport::with_client(Http { client, origin: origin.into(), notes }, config))
+    Ok(StreamableHttpClientTransport::with_client(
+        Http { client, origin: origin.into(), notes, token: address.token.clone() },
+        config,
+    ))
 }
 
 fn headers(address: &Address) -> Result<Headers> {
@@ -112,6 +117,8 @@ pub(super) struct Http {
     client: Client,
     origin: Arc<str>,
     notes: Notes,
+    /// Where the access token comes from that is sent instead of a key.
+    token: Option<TokenSource>,
 }
 
 impl Http {
@@ -126,10 +133,18 @@ impl Http {
         if let Some(session) = session {
             request = request.header(HEADER_SESSION_ID, session);
         }
-        if let Some(key) = key {
+        let token = match &self.token {
+            Some(source) => Some(source.token().await.map_err(|error| HttpFailure { error, may_have_begun: false })?),
+            None => None,
+        };
+        if let Some(key) = token.as_ref().map(Secret::expose).or(key.as_deref()) {
             request = request.bearer_auth(key);
         }
-        Ok(request.send().await.map_err(|failure| self.failed(&failure))?)
+        let response = request.send().await.map_err(|failure| self.failed(&failure))?;
+        if let (Some(source), Some(token)) = (&self.token, &token) {
+            source.after(token, response.status().as_u16());
+        }
+        Ok(response)
     }
 
     /// Converts an error. The message contains no key, and nothing of the URL beyond its origin.

@@ -1,9 +1,13 @@
 //! The host's configuration of a server.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use tympan_core::Redactor;
 use tympan_core::spec::Secret;
+
+use crate::model::token::TokenSource;
 
 /// The default time limit for starting a server, and for listing its tools.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -41,6 +45,8 @@ pub(super) struct Address {
     pub(super) headers: Vec<(String, Secret)>,
     /// The key, sent as `Authorization: Bearer …`.
     pub(super) key: Option<Secret>,
+    /// Where the access token comes from that is sent instead of a key.
+    pub(super) token: Option<TokenSource>,
     /// Whether the address comes from a prompt file instead of the host. If so, it must not be private.
     pub(super) is_of_prompt: bool,
 }
@@ -54,7 +60,7 @@ impl McpServer {
 
     /// Creates a server at an address, over streamable HTTP. The address comes from the host, so it may be private.
     pub fn http(url: impl Into<String>) -> Self {
-        let address = Address { url: url.into(), headers: Vec::new(), key: None, is_of_prompt: false };
+        let address = Address { url: url.into(), headers: Vec::new(), key: None, token: None, is_of_prompt: false };
         Self::new(Reach::Address(address))
     }
 
@@ -105,5 +111,13 @@ impl Reach {
             Self::Address(address) => (&address.headers, address.key.as_ref()),
         };
         named.iter().map(|(_, value)| value).chain(key)
+    }
+
+    /// Returns the redactor with the access tokens that have been issued since it was created.
+    pub(super) fn with_tokens<'r>(&self, redactor: &'r Redactor) -> Cow<'r, Redactor> {
+        let Self::Address(Address { token: Some(source), .. }) = self else { return Cow::Borrowed(redactor) };
+        let mut redactor = redactor.clone();
+        redactor.register_all(&source.issued());
+        Cow::Owned(redactor)
     }
 }

@@ -1,5 +1,6 @@
 //! A session with a server.
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -43,9 +44,10 @@ pub(super) struct Session {
     limit: Duration,
     key: Key,
     notes: Notes,
+    reach: Reach,
     redactor: Redactor,
     /// Redacts only the secrets that the server was given.
-    pub(super) known: Redactor,
+    known: Redactor,
 }
 
 /// The client side of a session. It offers no capabilities: no sampling, no elicitation, no roots.
@@ -101,7 +103,7 @@ impl Session {
         let mut redactor = Redactor::new(true);
         redactor.register_all(target.server.reach.secrets());
         let begun = Self::begin_as(target, options, &redactor).await;
-        begun.map_err(|error| error.without_secrets(&redactor))
+        begun.map_err(|error| error.without_secrets(&target.server.reach.with_tokens(&redactor)))
     }
 
     async fn begin_as(target: &Target, options: &RuntimeOptions, redactor: &Redactor) -> Result<Self> {
@@ -130,6 +132,7 @@ impl Session {
             limit,
             key: target.key.clone(),
             notes,
+            reach: target.server.reach.clone(),
             redactor: redactor.clone(),
             known: known_secrets(target),
         })
@@ -208,7 +211,12 @@ impl Session {
             Some(program) => program.complaint(error),
             None => error,
         };
-        error.without_secrets(&self.redactor)
+        error.without_secrets(&self.reach.with_tokens(&self.redactor))
+    }
+
+    /// Returns a redactor for the secrets that the server was given so far, and nothing else.
+    pub(super) fn known(&self) -> Cow<'_, Redactor> {
+        self.reach.with_tokens(&self.known)
     }
 
     /// Ends the session gracefully, with a time limit.

@@ -1,5 +1,6 @@
 //! Calls of operations: sends a request with its key, and converts the response for the model.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use base64::Engine;
@@ -14,6 +15,7 @@ use tympan_core::{Content, Redactor};
 use url::Url;
 
 use crate::Result;
+use crate::model::token::TokenSource;
 use crate::net::client::Answer;
 use crate::net::client::shown;
 use crate::net::reach::ToolReach;
@@ -35,6 +37,8 @@ const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp
 pub(super) struct Call {
     pub(super) operation: Operation,
     pub(super) key: Option<Secret>,
+    /// Where the key comes from, if it is an access token.
+    pub(super) token: Option<TokenSource>,
     /// What its requests carry, unless the host itself configured the address.
     pub(super) reach: Option<ToolReach>,
     pub(super) client: Arc<ToolClient>,
@@ -62,21 +66,53 @@ impl Tool for Caller {
 impl Call {
     async fn perform(&self, invocation: &Invocation) -> Result<ToolOutput, ToolError> {
         self.reach.as_ref().map_or(Ok(()), |reach| reach.check(&invocation.runtime))?;
-        let request = self.request(invocation).map_err(|error| self.scrubbed(error.message()))?;
+        let attempt = self.attempt().await?;
+        let request = attempt.request(invocation).map_err(|error| attempt.scrubbed(error.message()))?;
         let url = request.url().clone();
-        let answer = self.client.send(request, MAX_ANSWER).await.map_err(|error| self.scrubbed(error.message()))?;
-        if answer.status.is_success() { self.output(&answer) } else { Err(self.failure(&url, &answer)) }
+        let answer = self.client.send(request, MAX_ANSWER).await.map_err(|error| attempt.scrubbed(error.message()))?;
+        if let (Some(source), Some(token)) = (&self.token, &attempt.key) {
+            source.after(token, answer.status.as_u16());
+        }
+        if answer.status.is_success() { attempt.output(&answer) } else { Err(attempt.failure(&url, &answer)) }
     }
 
+    /// Prepares a call with the key, or with the current token.
+    async fn attempt(&self) -> Result<Attempt<'_>> {
+        let Some(source) = &self.token else {
+            return Ok(Attempt { call: self, key: self.key.clone(), redactor: Cow::Borrowed(&self.redactor) });
+        };
+        let key = source.token().await?;
+        let mut redactor = Redactor::clone(&self.redactor);
+        for token in source.issued() {
+            redactor.register(token.expose());
+            redactor.register_all(
+                &self.operation.security.place.iter().flat_map(|place| place.secrets(&token)).collect::<Vec<_>>(),
+            );
+        }
+        Ok(Attempt { call: self, key: Some(key), redactor: Cow::Owned(redactor) })
+    }
+}
+
+/// A call with its key, and what responses to it must not contain.
+struct Attempt<'a> {
+    call: &'a Call,
+    key: Option<Secret>,
+    redactor: Cow<'a, Redactor>,
+}
+
+impl Attempt<'_> {
     fn request(&self, invocation: &Invocation) -> Result<Request> {
-        let mut request =
-            self.operation.request(&invocation.run.arguments, &self.uploads).and_then(|made| outgoing(made, self))?;
-        if !self.operation.is_repeatable()
+        let mut request = self
+            .call
+            .operation
+            .request(&invocation.run.arguments, &self.call.uploads)
+            .and_then(|made| outgoing(made, self.call))?;
+        if !self.call.operation.is_repeatable()
             && let Ok(key) = HeaderValue::from_str(&invocation.idempotency_key)
         {
             request.headers_mut().insert(HeaderName::from_static("idempotency-key"), key);
         }
-        if let (Some(key), Some(place)) = (&self.key, &self.operation.security.place) {
+        if let (Some(key), Some(place)) = (&self.key, &self.call.operation.security.place) {
             place.put(key, &mut request)?;
         }
         Ok(request)

@@ -35,7 +35,7 @@ use upload::Uploads;
 
 use crate::load::read_beside;
 use crate::model::credentials::check_token_destination;
-use crate::model::token::{CredentialProvider, TokenRequest};
+use crate::model::token::{CredentialProvider, TokenRequest, TokenSource};
 use crate::net::client::shown;
 use crate::net::io;
 use crate::net::reach::ToolReach;
@@ -74,10 +74,10 @@ pub(super) async fn open(opening: Opening<'_>) -> Result<Vec<OpenTool>> {
     let uploads = Arc::new(Uploads::new(opening.prompt, opening.inputs, &opening.runtime.options().load));
     let is_idempotent = opening.tool.extra.get("idempotent") == Some(&Json::Bool(true));
     let made = operations.into_iter().map(|operation| {
-        let (key, reach) = (connection.key.clone(), reach.clone());
+        let (key, token, reach) = (connection.key.clone(), connection.token.clone(), reach.clone());
         let (client, redactor, uploads) = (client.clone(), redactor.clone(), uploads.clone());
         let function = operation.function.clone();
-        let call = Call { operation, key, reach, client, redactor, uploads, is_idempotent };
+        let call = Call { operation, key, token, reach, client, redactor, uploads, is_idempotent };
         OpenTool { function, tool: Arc::new(Caller(Arc::new(call))) }
     });
     Ok(made.collect())
@@ -173,6 +173,8 @@ struct Trusted {
     variables: JsonMap,
     /// The connection, if it has no key and the host registered a credential provider for its kind.
     keyless: Option<(Connection, Arc<dyn CredentialProvider>)>,
+    /// Where the key comes from, if it is an access token.
+    token: Option<TokenSource>,
 }
 
 impl Trusted {
@@ -206,7 +208,7 @@ impl Trusted {
         let keyless = connection
             .filter(|_| key.is_none())
             .and_then(|connection| Some((connection.clone(), opening.runtime.credential_provider_of(connection)?)));
-        Ok(Self { endpoint, key, is_registered, is_anonymous, variables, keyless })
+        Ok(Self { endpoint, key, is_registered, is_anonymous, variables, keyless, token: None })
     }
 
     /// Asks for the access token of a connection without a key, if an operation can carry one. The address is checked
@@ -220,9 +222,10 @@ impl Trusted {
         }
         let request = TokenRequest::new(&connection, &opening.tool.name, Some(base.as_str()));
         let span = opening.runtime.tracer().start("credential");
-        let token = opening.runtime.access_token(&*provider, &request).await?;
+        let source = TokenSource::new(opening.runtime, provider, request);
+        let token = source.token().await?;
         span.hide([&token]);
-        self.key = Some(token);
+        (self.key, self.token) = (Some(token), Some(source));
         Ok(())
     }
 
