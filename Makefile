@@ -8,6 +8,8 @@ INTEROP_NODE := target/interop-node
 INTEROP_MODELS := target/interop-models
 INTEROP_SCHEMAS := target/interop-schemas
 OPENAI_DOCUMENT := https://raw.githubusercontent.com/openai/openai-openapi/f85dbe223d40e1a31cba812ab2d755c7e98a92a3/openapi.yaml
+GET_OPENAI_DOCUMENT = curl --fail --silent --show-error --location --output $(INTEROP_SCHEMAS)/openai.yaml $(OPENAI_DOCUMENT)
+SCHEMA_FIXTURES := target/schema-fixtures
 VENV := .venv
 NODE := bindings/node
 WHEELS := target/wheels
@@ -23,7 +25,7 @@ FUZZ_SECONDS ?= 60
 FUZZ_TARGETS ?= template front_matter definition directive parse stream openapi
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-node test-python wheels wheel package interop lint bench bench-python bench-node fuzz generate docs-images need-cargo need-python need-node need-lint-tools install
+.PHONY: help demo test test-node test-python wheels wheel package interop lint bench bench-python bench-node fuzz generate schema-fixtures docs-images need-cargo need-python need-node need-lint-tools install
 
 help:
 	@echo 'make demo           Render and run prompts, and watch an input fail to forge a message'
@@ -38,6 +40,7 @@ help:
 	@echo 'make bench-python   Run the Python benchmarks; BENCH_PYTHON=python3.12, for example, chooses the Python'
 	@echo 'make bench-node     Run the Node benchmarks'
 	@echo 'make generate       Generate the typed forms of prompt definitions from their schema'
+	@echo 'make schema-fixtures  Generate the schemas in fixtures/schema with pydantic and zod'
 	@echo 'make docs-images    Draw the pictures of the documentation from the output of the command'
 	@echo 'make fuzz           Run each fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS)) seconds'
 
@@ -158,6 +161,9 @@ $(INTEROP_NODE)/ready: tests/interop/package.json tests/interop/package-lock.jso
 
 # The requests in the fixtures, against what the providers publish; then the command, against third-party servers.
 interop: need-cargo $(INTEROP_SCHEMAS)/ready $(INTEROP_MODELS)/ready $(INTEROP_NODE)/ready
+	@test -f $(INTEROP_SCHEMAS)/openai.yaml || { \
+		echo 'SKIPPED: OpenAI'"'"'s OpenAPI document, which could not be downloaded. To get it, run:'; \
+		echo '  $(GET_OPENAI_DOCUMENT)'; }
 	$(INTEROP_SCHEMAS)/bin/python -B tests/interop/schemas.py fixtures/request $$(ls $(INTEROP_SCHEMAS)/openai.yaml 2>/dev/null)
 	$(CARGO) build --package tympan-cli
 	$(PYTHON) -B tests/interop/gateway.py target/debug/tympan $(INTEROP_MODELS) $(INTEROP_NODE)
@@ -167,8 +173,7 @@ interop: need-cargo $(INTEROP_SCHEMAS)/ready $(INTEROP_MODELS)/ready $(INTEROP_N
 $(INTEROP_SCHEMAS)/ready: tests/interop/schemas-requirements.txt | need-python
 	$(PYTHON) -m venv $(INTEROP_SCHEMAS)
 	$(INTEROP_SCHEMAS)/bin/pip install --quiet --disable-pip-version-check --requirement tests/interop/schemas-requirements.txt
-	@curl --fail --silent --show-error --location --output $(INTEROP_SCHEMAS)/openai.yaml $(OPENAI_DOCUMENT) || { \
-		rm -f $(INTEROP_SCHEMAS)/openai.yaml; echo 'SKIPPED: OpenAI'"'"'s OpenAPI document, which cannot be downloaded'; }
+	@$(GET_OPENAI_DOCUMENT) || rm -f $(INTEROP_SCHEMAS)/openai.yaml
 	@touch $@
 
 # One of these packages is built from C++, without its image support.
@@ -202,6 +207,20 @@ need-lint-tools: need-cargo
 
 generate: need-cargo
 	CARGO=$(CARGO) PYTHON=$(PYTHON) sh schemas/generate.sh
+
+# The schemas that other libraries write, and the verdicts of another validator. Afterwards, review the snapshots.
+schema-fixtures: $(SCHEMA_FIXTURES)/ready
+	$(SCHEMA_FIXTURES)/bin/python -B fixtures/schema/generate.py
+	@mkdir -p $(SCHEMA_FIXTURES)/cases
+	cp fixtures/schema/generate.mjs $(SCHEMA_FIXTURES)
+	node $(SCHEMA_FIXTURES)/generate.mjs
+	cp $(SCHEMA_FIXTURES)/cases/zod.json fixtures/schema/cases
+
+$(SCHEMA_FIXTURES)/ready: fixtures/schema/requirements.txt | need-python need-node
+	$(PYTHON) -m venv $(SCHEMA_FIXTURES)
+	$(SCHEMA_FIXTURES)/bin/pip install --quiet --disable-pip-version-check --requirement fixtures/schema/requirements.txt
+	npm install --silent --no-fund --no-audit --no-save --prefix $(SCHEMA_FIXTURES) zod@4
+	@touch $@
 
 # `make test` does not compare the pictures with the command. To do so, run: python3 docs/images/make_images.py --check
 docs-images: need-cargo

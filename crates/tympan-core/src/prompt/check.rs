@@ -77,7 +77,7 @@ impl Prompt {
     pub fn check_schemas(&self) -> Vec<Diagnostic> {
         let spec = self.spec();
         let provider = spec.model.as_ref().and_then(|model| model.provider.as_deref());
-        let dialect = if provider == Some("anthropic") { Dialect::Anthropic } else { Dialect::OpenAi };
+        let dialect = Dialect::of(provider);
         let mut findings = Vec::new();
         for tool in &spec.tools {
             let ToolKind::Function { parameters, strict } = &tool.kind else { continue };
@@ -96,7 +96,7 @@ impl Prompt {
             findings.extend(not_checked("`outputs`", schema, span));
             let strict = StrictSchema::new(schema, dialect);
             let help = match (dialect, strict.inexpressible.is_empty()) {
-                (Dialect::OpenAi, _) => "the request does not set `strict`; the result is checked",
+                (Dialect::OpenAi | Dialect::Azure, _) => "the request does not set `strict`; the result is checked",
                 (Dialect::Anthropic, true) => "the request leaves these out; the result is checked",
                 (Dialect::Anthropic, false) => {
                     "the request leaves the schema out: describe the format in the prompt; the result is checked"

@@ -86,7 +86,7 @@ impl Case {
             let (tool, format) = self.request(provider, api, true);
             let _ = writeln!(text, "{provider} {api}, strict tool: {tool}\n{provider} {api}, outputs: {format}");
         }
-        for provider in ["openai", "anthropic"] {
+        for provider in ["openai", "azure", "anthropic"] {
             for finding in self.prompt(provider, true).check_schemas() {
                 let _ = writeln!(text, "{provider}, {}: {}", finding.code, finding.message);
             }

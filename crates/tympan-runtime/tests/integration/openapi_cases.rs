@@ -274,3 +274,29 @@ fn files_are_uploaded() {
         assert!(sent.body.contains(&format!("\r\n\r\n{expected}\r\n--")), "{}", sent.body);
     }
 }
+
+/// Attacks: a model names an input that is not a file, and a file's own type writes headers.
+#[test]
+fn only_rich_inputs_are_uploaded_and_their_types_write_no_headers() {
+    let server = Server::start(|exchange| exchange.json("{}"));
+    let schema = json!({ "type": "object", "properties": { "file": { "type": "string", "format": "binary" } } });
+    let tool = json!({ "name": "service", "kind": "openapi", "specification": {
+        "openapi": "3.0.0", "info": {}, "servers": [{ "url": server.url("") }], "paths": { "/a": { "post": {
+            "operationId": "keep", "requestBody": { "content": { "multipart/form-data": { "schema": schema } } },
+        } } },
+    } });
+    let calls = ["note", "report"].map(|name| json!({ "name": "keep", "arguments": { "body": { "file": name } } }));
+    let script = json!([{ "tool_calls": calls }, { "text": "Done." }]);
+    let model = json!({ "provider": "echo", "options": { "additionalProperties": { "script": script } } });
+    let inputs = json!([{ "name": "note", "kind": "string" }, { "name": "report", "kind": "file" }]);
+    let front = json!({ "model": model, "inputs": inputs, "tools": [tool] });
+    let text = format!("---\n{front}\n---\nuser:\n{{{{ note }}}} {{{{ report }}}}\n");
+    let runtime = runtime();
+    let prompt = runtime.load_str(&text, "p.prompty", ".").expect("it is a prompt");
+    let report = json!({ "value": "aGk=", "mediaType": "text/plain\r\nX-Evil: 1", "filename": "a\"\r\nX-Evil: 2" });
+    let inputs = json!({ "note": "c2VjcmV0", "report": report });
+    runtime.turn(&prompt, inputs, &TurnSettings::default()).expect("it ends");
+    let requests = server.requests();
+    assert_eq!(requests.len(), 1, "{requests:?}");
+    assert!(!requests[0].body.contains("\nX-Evil") && !requests[0].body.contains("secret"), "{}", requests[0].body);
+}

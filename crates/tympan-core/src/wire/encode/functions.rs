@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 use serde_json::Value as Json;
 
 use super::schema::{ObjectSchema, written};
-use crate::spec::strict_schema::{Dialect, StrictSchema};
+use crate::spec::strict_schema::{Budget, Dialect, Size, StrictSchema};
 use crate::spec::{Tool, ToolKind};
 use crate::wire;
 
@@ -42,8 +42,16 @@ impl Serialize for Parameters<'_> {
 ///
 /// Only the host can convert other kinds of tools to functions, because that requires reading files or querying
 /// servers.
-pub(super) fn functions<'a>(tools: &'a [Tool], given: &'a [wire::Function], dialect: Dialect) -> Vec<Function<'a>> {
-    let mut functions: Vec<_> = tools.iter().filter_map(|tool| declared(tool, dialect)).collect();
+///
+/// The provider is asked to enforce schemas in this order, as far as the budget allows: it would refuse the request
+/// otherwise, and arguments are checked in any case.
+pub(super) fn functions<'a>(
+    tools: &'a [Tool],
+    given: &'a [wire::Function],
+    dialect: Dialect,
+    mut budget: Budget,
+) -> Vec<Function<'a>> {
+    let mut functions: Vec<_> = tools.iter().filter_map(|tool| declared(tool, dialect, &mut budget)).collect();
     let mut names: HashSet<&str> = functions.iter().map(|function| function.name).collect();
     for function in given {
         if names.insert(&function.name) {
@@ -51,31 +59,34 @@ pub(super) fn functions<'a>(tools: &'a [Tool], given: &'a [wire::Function], dial
                 name: &function.name,
                 description: function.description.as_deref(),
                 parameters: Parameters::Schema(&function.parameters),
-                strict: function.strict,
+                strict: function.strict && budget.take_tool(Size::of(&function.parameters)),
             });
         }
     }
     functions
 }
 
-fn declared(tool: &Tool, dialect: Dialect) -> Option<Function<'_>> {
+fn declared<'a>(tool: &'a Tool, dialect: Dialect, budget: &mut Budget) -> Option<Function<'a>> {
     let ToolKind::Function { parameters, strict } = &tool.kind else { return None };
     let strict = strict.unwrap_or(false);
-    if let Some(schema) = written(parameters, &tool.bindings) {
-        return Some(of_schema(tool, schema, strict, dialect));
-    }
-    let schema = ObjectSchema { properties: parameters, bound: &tool.bindings, strict };
-    let parameters = Parameters::Declared(schema);
+    let (parameters, strict) = if let Some(schema) = written(parameters, &tool.bindings) {
+        of_schema(schema, strict, dialect, budget)
+    } else {
+        let schema = ObjectSchema { properties: parameters, bound: &tool.bindings, strict };
+        let size = strict.then(|| Size::of(&schema.to_json()));
+        let strict = size.is_some_and(|size| size.fits(dialect) && budget.take_tool(size));
+        (Parameters::Declared(ObjectSchema { strict, ..schema }), strict)
+    };
     Some(Function { name: &tool.name, description: tool.description.as_deref(), parameters, strict })
 }
 
-/// Returns a function whose parameters are declared by a JSON Schema. If the provider cannot enforce the schema, it is
-/// not asked to: the arguments are checked in any case.
-fn of_schema(tool: &Tool, schema: Json, strict: bool, dialect: Dialect) -> Function<'_> {
+/// Returns parameters that are declared by a JSON Schema, and whether the provider is asked to enforce them.
+fn of_schema<'a>(schema: Json, strict: bool, dialect: Dialect, budget: &mut Budget) -> (Parameters<'a>, bool) {
     let enforced = strict.then(|| StrictSchema::new(&schema, dialect)).filter(StrictSchema::is_exact);
-    let strict = enforced.is_some();
-    let parameters = Parameters::Written(enforced.map_or(schema, |enforced| enforced.schema));
-    Function { name: &tool.name, description: tool.description.as_deref(), parameters, strict }
+    match enforced.filter(|enforced| budget.take_tool(Size::of(&enforced.schema))) {
+        Some(enforced) => (Parameters::Written(enforced.schema), true),
+        None => (Parameters::Written(schema), false),
+    }
 }
 
 /// Describes the functions for a protocol. Returns `None` if there are none, because providers reject an empty list.

@@ -32,6 +32,7 @@ use crate::error::{Error, Kind, Result};
 use crate::prompt::Prompt;
 use crate::spec::ModelOptions;
 use crate::spec::schema::Property;
+use crate::spec::strict_schema::{Budget, Dialect};
 
 /// The values that every protocol builds a body from.
 struct Ask<'a> {
@@ -62,10 +63,11 @@ pub fn encode(prompt: &Prompt, messages: &[Message], options: &EncodeOptions<'_>
     let headers = headers(target.provider, target.api_key, target.token, true, stream)?;
     let spec = prompt.spec();
     let none = ModelOptions::default();
+    let dialect = dialect(&target);
     let ask = Ask {
         target,
         messages,
-        functions: functions(&spec.tools, options.functions, schema::dialect(protocol)),
+        functions: functions(&spec.tools, options.functions, dialect, budget(&spec.outputs, dialect)),
         outputs: &spec.outputs,
         options: spec.model.as_ref().map_or(&none, |model| &model.options),
         stream,
@@ -78,6 +80,26 @@ pub fn encode(prompt: &Prompt, messages: &[Message], options: &EncodeOptions<'_>
         Protocol::AnthropicMessages => write(&anthropic_messages::Request::new(&ask)?),
     }?;
     Ok(WireRequest { protocol, stream, method: "POST", url, headers, body })
+}
+
+/// Returns the rules for schemas that the provider enforces.
+fn dialect(target: &Target<'_>) -> Dialect {
+    match target.protocol {
+        Protocol::AnthropicMessages => Dialect::Anthropic,
+        _ => Dialect::of(Some(target.provider.name)),
+    }
+}
+
+/// Returns what the schema of the response leaves for those of the functions.
+fn budget(outputs: &[Property], dialect: Dialect) -> Budget {
+    let mut budget = Budget::new(dialect);
+    if dialect == Dialect::Anthropic && !outputs.is_empty() {
+        let response = schema::ResponseSchema::new(outputs, dialect);
+        if !response.is_unusable {
+            budget.take_response(response.size());
+        }
+    }
+    budget
 }
 
 fn write(request: &impl Serialize) -> Result<String> {

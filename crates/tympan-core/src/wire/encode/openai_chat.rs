@@ -15,7 +15,6 @@ use super::{Ask, cannot_carry};
 use crate::chat::message::Role;
 use crate::error::Result;
 use crate::spec::schema::PropertyKind;
-use crate::spec::strict_schema::Dialect;
 use crate::wire::compatible::JsonSchema;
 
 /// The name of the schema for structured output.
@@ -255,7 +254,7 @@ struct NamedSchema<'a> {
 
 impl<'a> Format<'a> {
     fn new(ask: &Ask<'a>) -> Self {
-        let ResponseSchema { schema, is_strict, .. } = ResponseSchema::new(ask.outputs, Dialect::OpenAi);
+        let ResponseSchema { schema, is_strict, .. } = ResponseSchema::new(ask.outputs, super::dialect(&ask.target));
         match ask.target.provider.quirks.json_schema {
             JsonSchema::Own => {
                 Self::JsonSchema { json_schema: NamedSchema { name: OUTPUT_NAME, strict: is_strict, schema } }

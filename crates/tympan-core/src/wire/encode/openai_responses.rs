@@ -15,7 +15,6 @@ use super::tool_calls::{answered, calls};
 use crate::chat::message::Role;
 use crate::error::Result;
 use crate::spec::schema::PropertyKind;
-use crate::spec::strict_schema::Dialect;
 
 /// The resolution of images for which the host sets none.
 const DEFAULT_DETAIL: &str = "auto";
@@ -212,7 +211,7 @@ struct Format<'a> {
 
 impl<'a> Text<'a> {
     fn new(ask: &Ask<'a>) -> Self {
-        let ResponseSchema { schema, is_strict, .. } = ResponseSchema::new(ask.outputs, Dialect::OpenAi);
+        let ResponseSchema { schema, is_strict, .. } = ResponseSchema::new(ask.outputs, super::dialect(&ask.target));
         Self { format: Format { r#type: "json_schema", name: OUTPUT_NAME, strict: is_strict, schema } }
     }
 }

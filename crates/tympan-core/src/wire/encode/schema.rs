@@ -11,8 +11,7 @@ use crate::json::JsonMap;
 use crate::spec::Binding;
 use crate::spec::json_schema::{json_type, without};
 use crate::spec::schema::{Property, written_schema};
-use crate::spec::strict_schema::{Dialect, StrictSchema};
-use crate::wire::Protocol;
+use crate::spec::strict_schema::{Dialect, Size, StrictSchema};
 
 /// The schema of a map with these properties.
 ///
@@ -30,6 +29,12 @@ impl<'a> ObjectSchema<'a> {
     /// Creates the strict schema of a response.
     pub(super) fn strict(properties: &'a [Property]) -> Self {
         Self { properties, bound: &[], strict: true }
+    }
+
+    /// Converts the schema to JSON.
+    pub(super) fn to_json(self) -> Json {
+        // All map keys are strings, so serialization cannot fail.
+        serde_json::to_value(self).unwrap_or_default()
     }
 
     fn visible(self) -> impl Iterator<Item = &'a Property> {
@@ -97,14 +102,6 @@ fn add(schema: &mut JsonMap, property: &Property) {
     }
 }
 
-/// Returns the rules of a protocol for schemas that the provider enforces.
-pub(super) const fn dialect(protocol: Protocol) -> Dialect {
-    match protocol {
-        Protocol::AnthropicMessages => Dialect::Anthropic,
-        _ => Dialect::OpenAi,
-    }
-}
-
 /// The schema of a response.
 pub(super) struct ResponseSchema<'a> {
     pub(super) schema: ResponseSchemaKind<'a>,
@@ -129,14 +126,27 @@ impl<'a> ResponseSchema<'a> {
     /// is checked in any case.
     pub(super) fn new(outputs: &'a [Property], dialect: Dialect) -> Self {
         let Some(written) = written(outputs, &[]) else {
-            let schema = ResponseSchemaKind::Declared(ObjectSchema::strict(outputs));
-            return Self { schema, is_strict: true, is_unusable: false };
+            return Self::declared(ObjectSchema::strict(outputs), dialect);
         };
         let strict = StrictSchema::new(&written, dialect);
         let is_strict = strict.is_exact();
         let is_usable = strict.inexpressible.is_empty();
         let schema = if is_strict || is_usable && dialect == Dialect::Anthropic { strict.schema } else { written };
         Self { schema: ResponseSchemaKind::Written(schema), is_strict, is_unusable: !is_usable }
+    }
+
+    fn declared(schema: ObjectSchema<'a>, dialect: Dialect) -> Self {
+        let is_small = Size::of(&schema.to_json()).fits(dialect);
+        let schema = ResponseSchemaKind::Declared(schema);
+        Self { schema, is_strict: is_small, is_unusable: !is_small }
+    }
+
+    /// Returns the size of the schema.
+    pub(super) fn size(&self) -> Size {
+        match &self.schema {
+            ResponseSchemaKind::Declared(schema) => Size::of(&schema.to_json()),
+            ResponseSchemaKind::Written(schema) => Size::of(schema),
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! A prompt's declaration of a server and its tools.
 
+use std::sync::Arc;
+
 use serde_json::Value as Json;
 use tympan_core::spec::{Connection, ConnectionKind, Tool, ToolKind};
 use tympan_core::text::hash::sha256_hex;
@@ -86,7 +88,7 @@ impl<'a> Declaration<'a> {
             None => None,
         };
         let credential = key.as_ref().map(|key| sha256_hex(key.expose()));
-        let credential = credential.or_else(|| token.as_ref().map(|source| sha256_hex(&source.id())));
+        let credential = credential.or_else(|| token.as_ref().map(|source| sha256_hex(source.id())));
         let address = Address { url, headers: Vec::new(), key, token, is_of_prompt };
         let key = Key::Endpoint { url: address.url.clone(), credential, is_of_prompt };
         Ok(Target { key, server: McpServer::new(Reach::Address(address)), reach })
@@ -103,7 +105,7 @@ impl<'a> Declaration<'a> {
         connection: &Connection,
         url: &str,
         reach: Option<&ToolReach>,
-    ) -> Result<Option<TokenSource>> {
+    ) -> Result<Option<Arc<TokenSource>>> {
         let Some(provider) = runtime.credential_provider_of(connection) else { return Ok(None) };
         if let Some(reach) = reach {
             let allowed = &runtime.options().allow_endpoints;
@@ -111,7 +113,7 @@ impl<'a> Declaration<'a> {
                 .map_err(|error| self.located(error))?;
         }
         let request = TokenRequest::new(connection, &self.tool.name, Some(url));
-        Ok(Some(TokenSource::new(runtime, provider, request)))
+        Ok(Some(Arc::new(TokenSource::new(runtime, provider, request))))
     }
 
     fn missing(&self, name: &str) -> Error {

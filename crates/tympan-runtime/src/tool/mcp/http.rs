@@ -118,7 +118,7 @@ pub(super) struct Http {
     origin: Arc<str>,
     notes: Notes,
     /// Where the access token comes from that is sent instead of a key.
-    token: Option<TokenSource>,
+    token: Option<Arc<TokenSource>>,
 }
 
 impl Http {

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tympan_core::Redactor;
@@ -46,7 +47,7 @@ pub(super) struct Address {
     /// The key, sent as `Authorization: Bearer …`.
     pub(super) key: Option<Secret>,
     /// Where the access token comes from that is sent instead of a key.
-    pub(super) token: Option<TokenSource>,
+    pub(super) token: Option<Arc<TokenSource>>,
     /// Whether the address comes from a prompt file instead of the host. If so, it must not be private.
     pub(super) is_of_prompt: bool,
 }

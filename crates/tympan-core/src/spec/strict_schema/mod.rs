@@ -4,44 +4,16 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value as Json, json};
 
+use self::dialect::{COMMON, is_regular};
 use super::json_schema::{nullable, reference, target, within};
 use crate::json::JsonMap;
 
-/// The keywords that every provider can enforce, or that do not restrict values.
-const COMMON: [&str; 13] = [
-    "type",
-    "title",
-    "description",
-    "enum",
-    "const",
-    "properties",
-    "required",
-    "additionalProperties",
-    "items",
-    "anyOf",
-    "$ref",
-    "$defs",
-    "definitions",
-];
+mod dialect;
+mod limits;
 
-/// The keywords that OpenAI can enforce in addition.
-const OPENAI: [&str; 9] = [
-    "pattern",
-    "format",
-    "multipleOf",
-    "minimum",
-    "maximum",
-    "exclusiveMinimum",
-    "exclusiveMaximum",
-    "minItems",
-    "maxItems",
-];
-
-/// The keywords that Anthropic can enforce in addition.
-const ANTHROPIC: [&str; 3] = ["pattern", "format", "default"];
-
-/// The formats that providers can enforce. Others are left out, because they do not restrict values.
-const FORMATS: [&str; 9] = ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
+pub(crate) use self::dialect::Dialect;
+#[cfg_attr(not(feature = "wire"), expect(unused_imports, reason = "only requests have a budget"))]
+pub(crate) use self::limits::{Budget, Size};
 
 /// The keywords that restrict values without changing their structure.
 const BOUNDS: [&str; 18] = [
@@ -82,15 +54,6 @@ const STRUCTURAL: [&str; 13] = [
     "$dynamicRef",
 ];
 
-/// A provider's rules for schemas that it enforces.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Dialect {
-    /// OpenAI's, which compatible providers share.
-    OpenAi,
-    /// Anthropic's.
-    Anthropic,
-}
-
 /// A schema in the form that a provider can enforce: all properties are required, optional ones may be null, and
 /// additional properties are not allowed.
 pub(crate) struct StrictSchema {
@@ -115,6 +78,10 @@ impl StrictSchema {
             conversion.cannot("a choice at the root");
         }
         let schema = conversion.schema(schema, true);
+        if schema.get("type").is_none_or(|name| name != "object") {
+            conversion.cannot("a root that is not an object");
+        }
+        conversion.inexpressible.extend(Size::of(&schema).excess(dialect));
         let Conversion { dropped, inexpressible, .. } = conversion;
         Self { schema, dropped, inexpressible }
     }
@@ -149,6 +116,7 @@ impl Conversion<'_> {
         };
         let mut map = map.clone();
         self.unwrap_all_of(&mut map);
+        infer_type(&mut map);
         if let Some(choices) = map.shift_remove("oneOf")
             && map.insert("anyOf".to_owned(), choices).is_some()
         {
@@ -169,6 +137,10 @@ impl Conversion<'_> {
             .filter_map(Json::as_str)
             .map(str::to_owned)
             .collect();
+        let declared = map.get("properties").and_then(Json::as_object);
+        if required.iter().any(|name| declared.is_none_or(|declared| !declared.contains_key(name))) {
+            self.cannot("`required` of an undeclared property");
+        }
         let mut strict = JsonMap::new();
         for (key, value) in &map {
             if self.keeps(key, value) {
@@ -207,7 +179,7 @@ impl Conversion<'_> {
         if is_type("object") && !is_root && !has_properties && !map.contains_key("additionalProperties") {
             self.cannot("a map without `properties`");
         }
-        let telling = ["type", "enum", "const", "anyOf", "$ref", "properties", "allOf"];
+        let telling = ["type", "anyOf", "$ref", "allOf"];
         if !telling.iter().any(|word| map.contains_key(*word)) {
             self.cannot("a value of any type");
         }
@@ -215,17 +187,22 @@ impl Conversion<'_> {
 
     /// Returns whether a keyword stays, and reports those that are lost.
     fn keeps(&mut self, key: &str, value: &Json) -> bool {
-        let further: &[&str] = match self.dialect {
-            Dialect::OpenAi => &OPENAI,
-            Dialect::Anthropic => &ANTHROPIC,
-        };
         match (key, value) {
             ("propertyNames", Json::Object(names))
                 if names.len() == 1 && names.get("type") == Some(&"string".into()) =>
             {
                 return false;
             }
-            ("format", format) => return format.as_str().is_some_and(|name| FORMATS.contains(&name)),
+            // Other formats do not restrict values: checks ignore them, too.
+            ("format", format) => return self.dialect.knows_format(format),
+            ("pattern", Json::String(pattern)) if !is_regular(pattern) => {
+                self.dropped.insert("`pattern`".to_owned());
+                return false;
+            }
+            ("enum", Json::Array(values)) if !values.iter().all(|value| self.dialect.knows_literal(value)) => {
+                self.cannot("`enum` of such values");
+            }
+            ("const", value) if !self.dialect.knows_literal(value) => self.cannot("`const` of such a value"),
             ("minItems", count)
                 if self.dialect == Dialect::Anthropic && count.as_u64().is_some_and(|count| count < 2) =>
             {
@@ -238,7 +215,7 @@ impl Conversion<'_> {
         if STRUCTURAL.contains(&key) {
             self.cannot(format!("`{key}`"));
         }
-        let is_kept = COMMON.contains(&key) || further.contains(&key);
+        let is_kept = self.dialect.knows(key);
         if !is_kept && BOUNDS.contains(&key) {
             self.dropped.insert(format!("`{key}`"));
         }
@@ -271,6 +248,41 @@ impl Conversion<'_> {
 fn is_annotation(key: &str) -> bool {
     ["title", "description", "default", "$defs", "definitions"].contains(&key)
         || !COMMON.contains(&key) && !BOUNDS.contains(&key) && !STRUCTURAL.contains(&key) && key != "oneOf"
+}
+
+/// Adds the type of a schema that implies it: providers require one.
+fn infer_type(map: &mut JsonMap) {
+    if map.contains_key("type") || ["$ref", "anyOf", "allOf"].iter().any(|word| map.contains_key(*word)) {
+        return;
+    }
+    let literals = map.get("enum").and_then(Json::as_array).map(Vec::as_slice).unwrap_or_default();
+    let mut types: Vec<&str> = literals.iter().chain(map.get("const")).map(type_of).collect();
+    if types.is_empty() && map.contains_key("properties") {
+        types.push("object");
+    }
+    if types.is_empty() && map.contains_key("items") {
+        types.push("array");
+    }
+    types.sort_unstable();
+    types.dedup();
+    let types = match types.as_slice() {
+        [] => return,
+        [one] => json!(one),
+        several => json!(several),
+    };
+    map.shift_insert(0, "type".to_owned(), types);
+}
+
+fn type_of(value: &Json) -> &'static str {
+    match value {
+        Json::Null => "null",
+        Json::Bool(_) => "boolean",
+        Json::Number(number) if number.is_f64() => "number",
+        Json::Number(_) => "integer",
+        Json::String(_) => "string",
+        Json::Array(_) => "array",
+        Json::Object(_) => "object",
+    }
 }
 
 /// Requires all properties of an object, and forbids others.
@@ -320,4 +332,19 @@ fn has_circle<'s>(schema: &'s Json, root: &'s Json, path: &mut Vec<&'s str>, don
         }
     }
     within(schema).any(|inner| has_circle(inner, root, path, done))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_required_name_without_a_schema_cannot_be_enforced() {
+        let inner = json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a", "b"]});
+        let schema = json!({"type": "object", "properties": {"inner": inner}, "required": ["inner"]});
+        for dialect in [Dialect::OpenAi, Dialect::Azure, Dialect::Anthropic] {
+            let strict = StrictSchema::new(&schema, dialect);
+            assert_eq!(strict.losses().collect::<Vec<_>>(), ["`required` of an undeclared property"]);
+        }
+    }
 }
