@@ -1,4 +1,4 @@
-//! The syntax tree of Jinja templates: invariants for arbitrary sources, and acceptance as by minijinja.
+//! The syntax trees of templates: invariants for arbitrary sources, and acceptance as by minijinja.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -6,8 +6,8 @@ use proptest::test_runner::RngSeed;
 use tympan::Kind;
 use tympan::template::syntax::error::MAX_ERRORS;
 use tympan::template::syntax::jinja::visit::walk;
-use tympan::template::syntax::{Parsed, TokenKind, parse_jinja};
-use tympan::template::{CompileOptions, Template};
+use tympan::template::syntax::{Parsed, SyntaxError, TokenKind, parse_jinja, parse_mustache};
+use tympan::template::{CompileOptions, Syntax, Template};
 
 use crate::grammar::{Exprs, block};
 
@@ -15,13 +15,12 @@ fn accepts(source: &str) -> Result<(), minijinja::Error> {
     minijinja::Environment::new().template_from_str(source).map(|_| ())
 }
 
-fn messages(parsed: &Parsed, source: &str) -> Vec<(String, String)> {
-    parsed.errors.iter().map(|error| (source[error.span.range()].to_owned(), error.message.clone())).collect()
+fn messages(errors: &[SyntaxError], source: &str) -> Vec<(String, String)> {
+    errors.iter().map(|error| (source[error.span.range()].to_owned(), error.message.clone())).collect()
 }
 
-/// Checks what holds for every source.
-fn check_invariants(source: &str) -> Result<(), TestCaseError> {
-    let parsed = parse_jinja(source);
+/// Checks that the tokens cover the source and that every mistake has a place in it.
+fn check_tokens<N>(parsed: &Parsed<N>, source: &str) -> Result<(), TestCaseError> {
     let mut end = 0;
     for token in &parsed.tokens {
         prop_assert_eq!(token.start, end, "{:?} does not continue in {:?}", token, source);
@@ -33,6 +32,23 @@ fn check_invariants(source: &str) -> Result<(), TestCaseError> {
     for error in &parsed.errors {
         prop_assert!(source.get(error.span.range()).is_some(), "{:?} in {:?}", error, source);
     }
+    Ok(())
+}
+
+/// Checks what holds for every Mustache source. Compiling it fails with the first mistake.
+fn check_mustache(source: &str) -> Result<(), TestCaseError> {
+    let parsed = parse_mustache(source);
+    check_tokens(&parsed, source)?;
+    let options = CompileOptions { syntax: Syntax::Mustache, ..CompileOptions::default() };
+    let first = Template::compile(source, options).err().map(|error| (error.kind(), error.span()));
+    prop_assert_eq!(first, parsed.errors.first().map(|error| (error.kind, Some(error.span))), "{:?}", source);
+    Ok(())
+}
+
+/// Checks what holds for every Jinja source.
+fn check_invariants(source: &str) -> Result<(), TestCaseError> {
+    let parsed = parse_jinja(source);
+    check_tokens(&parsed, source)?;
     let is_edge = |offset: usize| offset == source.len() || parsed.tokens.iter().any(|t| t.start as usize == offset);
     let mut misplaced = None;
     walk(&parsed.body, &mut |node| {
@@ -230,6 +246,11 @@ proptest! {
     }
 
     #[test]
+    fn any_mustache_is_covered_by_tokens(source in r"(\{\{|\}\}|[#^/!=&>{}.|a-c \n\r\t]|<%|%>|é|\{\{[#^/]?[ab]\}\}){0,40}") {
+        check_mustache(&source)?;
+    }
+
+    #[test]
     fn any_scraps_are_covered_by_tokens(parts in prop::collection::vec(select(SCRAPS), 0..30)) {
         check_invariants(&parts.concat())?;
     }
@@ -300,7 +321,47 @@ fn every_mistake_is_reported() {
         ("{% raw %}{{ a", vec![("{% raw %}", "`raw` is not closed: expected `endraw`")]),
         ("{% if + %}a{% else %}b{% endif %}{{ @ }}", vec![("+", "unexpected `+`"), ("@", "unexpected character")]),
     ] {
-        let found = messages(&parse_jinja(source), source);
+        let found = messages(&parse_jinja(source).errors, source);
+        let found: Vec<_> = found.iter().map(|(text, message)| (text.as_str(), message.as_str())).collect();
+        assert_eq!(found, expected, "{source}");
+    }
+}
+
+#[test]
+fn every_mistake_in_mustache_is_reported() {
+    let wrong = "expected the end of section `b`, found the end of `a`";
+    for (source, expected) in [
+        (
+            "{{#a}}{{x y}}{{}}",
+            vec![
+                ("x y", "expected a name, found `x y`"),
+                ("{{}}", "tag without a name"),
+                ("{{#a}}", "section `a` is not closed"),
+            ],
+        ),
+        (
+            "{{#a}}{{#b}}{{/a}}{{/c}}",
+            vec![("{{/a}}", wrong), ("{{/c}}", "found the end of section `c`, but no section is open")],
+        ),
+        ("{{#a}}{{/b}}{{/a}}", vec![("{{/b}}", "expected the end of section `a`, found the end of `b`")]),
+        (
+            "{{a\n{{b}}{{{c}} {{ d e }}",
+            vec![
+                ("a\n{{b", "expected a name, found `a\n{{b`"),
+                ("{{{c}}", "tag is not closed: missing `}}}`"),
+                ("d e", "expected a name, found `d e`"),
+            ],
+        ),
+        (
+            "{{=<% %>=}}<%#a%><%x\n<% y",
+            vec![
+                ("<%", "tag is not closed: missing `%>`"),
+                ("<% ", "tag is not closed: missing `%>`"),
+                ("<%#a%>", "section `a` is not closed"),
+            ],
+        ),
+    ] {
+        let found = messages(&parse_mustache(source).errors, source);
         let found: Vec<_> = found.iter().map(|(text, message)| (text.as_str(), message.as_str())).collect();
         assert_eq!(found, expected, "{source}");
     }
@@ -355,10 +416,17 @@ fn long_sources_take_linear_time() {
         "{% endif %}",
         "{% set x %}",
         "{{ a b }}",
+        "{{#a}}",
+        "{{=",
+        "{{=\n",
+        "{{{",
+        "{{#",
+        "{{/a}}",
         "{{ 'a",
         "{% else %}",
     ] {
         parse_jinja(&part.repeat(many));
+        parse_mustache(&part.repeat(many));
         assert!(!parse_jinja(&format!("{{{{ {} }}}}", part.repeat(many))).errors.is_empty(), "{part}");
     }
 }

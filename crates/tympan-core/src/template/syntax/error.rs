@@ -11,7 +11,8 @@ pub const MAX_ERRORS: usize = 100;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SyntaxError {
-    /// [`Kind::TemplateSyntax`], or [`Kind::LimitExceeded`] if the template is valid but nests too deeply.
+    /// [`Kind::TemplateSyntax`]; [`Kind::LimitExceeded`] if the template nests too deeply; or [`Kind::ExcludedFeature`]
+    /// for a tag of Mustache that prompts do not have.
     pub kind: Kind,
     /// The position.
     pub span: Span,
