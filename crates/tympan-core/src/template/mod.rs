@@ -1,6 +1,6 @@
 //! Templates that are compiled once and rendered with the origin of every byte.
 //!
-//! The syntax is Jinja (through minijinja's parser), Mustache or that of directives. All of them compile to the same
+//! The syntax is Jinja, Mustache or that of directives. All of them compile to the same
 //! tree, which one evaluator runs. This module does not know about prompts and roles.
 
 mod eval;
@@ -9,7 +9,7 @@ pub mod functions;
 mod influence;
 pub mod input;
 mod names;
-mod syntax;
+pub mod syntax;
 mod tree;
 mod value;
 
@@ -27,7 +27,7 @@ use crate::text::traced::TracedText;
 /// The syntax of a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Syntax {
-    /// Jinja, as parsed by minijinja.
+    /// Jinja, as minijinja accepts it.
     #[default]
     Jinja,
     /// Mustache, without HTML escaping.

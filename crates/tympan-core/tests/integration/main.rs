@@ -31,5 +31,6 @@ mod request;
 mod schema;
 mod small_stack;
 mod stack;
+mod syntax;
 mod turn;
 mod turn_orders;

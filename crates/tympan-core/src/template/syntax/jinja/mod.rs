@@ -1,19 +1,26 @@
-//! The Jinja syntax, parsed by minijinja.
+//! The Jinja syntax.
 //!
-//! Only this module uses minijinja's syntax tree, which is not a stable interface.
+//! The lexer splits a source into tokens, the parser builds a syntax tree from them, and `lower` converts it to the
+//! tree that the evaluator runs.
 
-mod bounds;
+pub mod ast;
+mod depth;
+mod lexer;
 mod lower;
 mod newlines;
+mod number;
+mod parser;
 mod scope;
+mod string;
+pub mod visit;
+mod whitespace;
 
 use std::ops::Range;
 
-use minijinja::machinery;
-use minijinja::syntax::SyntaxConfig;
-
-use crate::error::{Error, Kind, Result};
+use crate::error::Result;
 use crate::template::Notable;
+use crate::template::syntax::error::SyntaxError;
+use crate::template::syntax::token::Token;
 use crate::template::tree::Tree;
 use crate::text::source::Span;
 
@@ -33,48 +40,20 @@ pub(crate) struct Options<'a> {
 
 /// Compiles a template.
 pub(crate) fn compile(source: &str, options: Options<'_>) -> Result<Tree> {
-    if !has_long_line(source) {
-        return parse(source, options);
+    let (_, statements, errors) = parse(source);
+    match errors.into_iter().next() {
+        Some(error) => Err(error.into()),
+        None => lower::lower(&statements, source, options),
     }
-    // minijinja counts columns in 16 bits. With overflow checks, reporting an error beyond that panics. The code is
-    // pure up to that point, so catching the panic leaves no partial state behind.
-    std::panic::catch_unwind(|| parse(source, options)).unwrap_or_else(|_| {
-        let details = "cannot parse a line of more than 65,534 characters";
-        Err(Error::new(Kind::TemplateSyntax, details).with_help("break up the line to see the position of the error"))
-    })
 }
 
-fn has_long_line(source: &str) -> bool {
-    let mut start = 0;
-    memchr::memchr_iter(b'\n', source.as_bytes()).chain([source.len()]).any(|end| {
-        let length = end - std::mem::replace(&mut start, end);
-        length >= usize::from(u16::MAX)
-    })
-}
-
-fn parse(source: &str, options: Options<'_>) -> Result<Tree> {
-    let syntax = syntax_config(options)?;
-    bounds::check(source, &syntax)?;
-    let template = machinery::parse(source, "template", syntax).map_err(|error| syntax_error(&error, source))?;
-    lower::lower(&template, source, options)
-}
-
-fn syntax_config(options: Options<'_>) -> Result<SyntaxConfig> {
-    SyntaxConfig::builder()
-        .keep_trailing_newline(!options.drop_last_newline)
-        .build()
-        .map_err(|error| Error::new(Kind::TemplateSyntax, error))
-}
-
-/// Converts a syntax error of minijinja. Its messages only quote the template, never a value.
-fn syntax_error(error: &minijinja::Error, source: &str) -> Error {
-    let details = error.detail().unwrap_or("cannot parse the template");
-    let range = error.range().unwrap_or(0..0);
-    // The lexer treats an unknown character as one byte, so the range may end inside a character.
-    let (start, mut end) = (source.floor_char_boundary(range.start), range.end.min(source.len()));
-    while !source.is_char_boundary(end) {
-        end += 1;
+/// Parses a template.
+pub(super) fn parse(source: &str) -> (Vec<Token>, Vec<ast::Statement>, Vec<SyntaxError>) {
+    if u32::try_from(source.len()).is_err() {
+        let error = SyntaxError::limit(Span::default(), "the template is longer than 4 GiB");
+        return (Vec::new(), Vec::new(), vec![error]);
     }
-    let span = Span::new(start, end);
-    Error::new(Kind::TemplateSyntax, details).at(span)
+    let tokens = lexer::tokenize(source);
+    let (statements, errors) = parser::parse(source, &tokens);
+    (tokens, statements, errors)
 }

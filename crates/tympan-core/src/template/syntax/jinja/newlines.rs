@@ -1,12 +1,13 @@
 //! Newlines that white space control must not remove.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
-use minijinja::machinery::ast;
+use crate::text::source::Span;
 
 /// The newlines before and after protected lines, and which of them have been handled.
 ///
-/// White space control removes text before the parser sees it. Missing newlines are found by comparing their offsets
+/// White space control removes newlines from the ends of literal text. Missing ones are found by comparing their offsets
 /// with those of the remaining pieces.
 pub(super) struct Newlines<'s> {
     source: &'s str,
@@ -33,9 +34,12 @@ impl<'s> Newlines<'s> {
     }
 
     /// Returns a piece of literal text with the protected newlines that were trimmed from its ends.
-    pub(super) fn restore(&mut self, text: &str) -> String {
-        let start = text.as_ptr() as usize - self.source.as_ptr() as usize;
-        let end = start + text.len();
+    pub(super) fn restore(&mut self, kept: Span) -> Cow<'s, str> {
+        let Span { start, end } = kept;
+        let text = &self.source[kept.range()];
+        if self.done == self.offsets.len() {
+            return Cow::Borrowed(text);
+        }
         let mut restored = self.before(start);
         restored.push_str(text);
         while self.next().is_some_and(|at| at < end) {
@@ -48,7 +52,7 @@ impl<'s> Newlines<'s> {
             restored.push('\n');
             self.done += 1;
         }
-        restored
+        Cow::Owned(restored)
     }
 
     /// Returns the newlines before an offset that no text contained.
@@ -64,31 +68,4 @@ impl<'s> Newlines<'s> {
     fn next(&self) -> Option<usize> {
         self.offsets.get(self.done).copied()
     }
-}
-
-/// Returns the offset at which a statement starts.
-pub(super) fn start_of(statement: &ast::Stmt<'_>) -> usize {
-    let span = match statement {
-        ast::Stmt::Template(node) => node.span(),
-        ast::Stmt::EmitExpr(node) => node.span(),
-        ast::Stmt::EmitRaw(node) => node.span(),
-        ast::Stmt::ForLoop(node) => node.span(),
-        ast::Stmt::IfCond(node) => node.span(),
-        ast::Stmt::WithBlock(node) => node.span(),
-        ast::Stmt::Set(node) => node.span(),
-        ast::Stmt::SetBlock(node) => node.span(),
-        ast::Stmt::AutoEscape(node) => node.span(),
-        ast::Stmt::FilterBlock(node) => node.span(),
-        ast::Stmt::Block(node) => node.span(),
-        ast::Stmt::Import(node) => node.span(),
-        ast::Stmt::FromImport(node) => node.span(),
-        ast::Stmt::Extends(node) => node.span(),
-        ast::Stmt::Include(node) => node.span(),
-        ast::Stmt::Macro(node) => node.span(),
-        ast::Stmt::CallBlock(node) => node.span(),
-        ast::Stmt::Continue(node) => node.span(),
-        ast::Stmt::Break(node) => node.span(),
-        ast::Stmt::Do(node) => node.span(),
-    };
-    span.start_offset as usize
 }

@@ -3,8 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use minijinja::machinery::ast;
-
+use crate::template::syntax::jinja::ast::{Else, Statement, StatementKind, Target, TargetKind};
 use crate::template::tree::{Expr, ExprKind, Local, Place};
 
 /// All frames that are being compiled: the template's own, then those of nested macros.
@@ -194,32 +193,39 @@ impl Frames {
 }
 
 /// Collects the names that statements assign in their own scope.
-pub(super) fn assigned_names<'s>(statements: &[ast::Stmt<'s>], names: &mut Vec<&'s str>) {
+pub(super) fn assigned_names<'s>(statements: &[Statement], source: &'s str, names: &mut Vec<&'s str>) {
     for statement in statements {
-        match statement {
-            ast::Stmt::Set(node) => target_names(&node.target, names),
-            ast::Stmt::SetBlock(node) => {
-                target_names(&node.target, names);
-                assigned_names(&node.body, names);
+        match &statement.kind {
+            StatementKind::Set(node) => target_names(&node.target, source, names),
+            StatementKind::SetBlock(node) => {
+                target_names(&node.target, source, names);
+                assigned_names(&node.body.statements, source, names);
             }
-            ast::Stmt::Macro(node) => names.push(node.name),
-            ast::Stmt::IfCond(node) => {
-                assigned_names(&node.true_body, names);
-                assigned_names(&node.false_body, names);
+            StatementKind::Macro(node) => names.push(&source[node.name.range()]),
+            StatementKind::If(node) => {
+                for branch in &node.branches {
+                    assigned_names(&branch.statements, source, names);
+                }
+                else_names(node.otherwise.as_ref(), source, names);
             }
-            ast::Stmt::FilterBlock(node) => assigned_names(&node.body, names),
-            ast::Stmt::AutoEscape(node) => assigned_names(&node.body, names),
-            ast::Stmt::ForLoop(node) => assigned_names(&node.else_body, names),
+            StatementKind::Filter(node) => assigned_names(&node.body.statements, source, names),
+            StatementKind::AutoEscape(node) => assigned_names(&node.body.statements, source, names),
+            StatementKind::For(node) => else_names(node.otherwise.as_ref(), source, names),
             _ => {}
         }
     }
 }
 
-pub(super) fn target_names<'s>(target: &ast::Expr<'s>, names: &mut Vec<&'s str>) {
-    match target {
-        ast::Expr::Var(var) => names.push(var.id),
-        ast::Expr::List(list) => list.items.iter().for_each(|item| target_names(item, names)),
-        ast::Expr::Tuple(tuple) => tuple.items.iter().for_each(|item| target_names(item, names)),
+fn else_names<'s>(branch: Option<&Else>, source: &'s str, names: &mut Vec<&'s str>) {
+    if let Some(branch) = branch {
+        assigned_names(&branch.statements, source, names);
+    }
+}
+
+pub(super) fn target_names<'s>(target: &Target, source: &'s str, names: &mut Vec<&'s str>) {
+    match &target.kind {
+        TargetKind::Name => names.push(&source[target.span.range()]),
+        TargetKind::Tuple(items) => items.iter().for_each(|item| target_names(item, source, names)),
         _ => {}
     }
 }

@@ -1,10 +1,11 @@
 //! Builds a tree from text and tags.
 
-use crate::error::{Error, Kind, Result};
+use crate::error::Kind;
+use crate::template::syntax::error::SyntaxError;
 use crate::template::syntax::jinja::Options;
 use crate::template::syntax::leaves::Leaves;
 use crate::template::syntax::mustache::scan::{Tag, TagKind};
-use crate::template::syntax::mustache::{MAX_DEPTH, syntax_error};
+use crate::template::syntax::mustache::{MAX_DEPTH, Result};
 use crate::template::tree::{Block, Expr, ExprKind, Lookup, Node, Place, Section, Tree};
 use crate::text::source::Span;
 
@@ -51,9 +52,7 @@ impl<'s> Builder<'s> {
 
     pub(super) fn finish(mut self) -> Result<Tree> {
         if let Some(open) = self.open.pop() {
-            let details = format!("section `{}` is not closed", open.name);
-            let help = format!("close it with a `/{}` tag", open.name);
-            return Err(syntax_error(details, open.span).with_help(help));
+            return Err(unclosed(open.name, open.span));
         }
         Ok(self.leaves.finish())
     }
@@ -73,10 +72,7 @@ impl<'s> Builder<'s> {
     fn open(&mut self, tag: &Tag<'s>) -> Result<()> {
         let value = self.lookup(tag)?;
         if self.open.len() == MAX_DEPTH {
-            let details = format!("the template is nested more than {MAX_DEPTH} levels deep");
-            return Err(Error::new(Kind::LimitExceeded, details)
-                .at(tag.span)
-                .with_help("use dotted names instead of one section per level"));
+            return Err(too_deep(tag.span));
         }
         let inverted = tag.kind == TagKind::Inverted;
         let outer = self.leaves.replace_block(Block::new());
@@ -91,13 +87,10 @@ impl<'s> Builder<'s> {
     fn close(&mut self, tag: &Tag<'s>) -> Result<()> {
         let name = check_name(tag)?;
         let Some(Open { name: expected, value, inverted, outer, .. }) = self.open.pop() else {
-            let details = format!("found the end of section `{name}`, but no section is open");
-            return Err(syntax_error(details, tag.span).with_help("remove the tag, or open the section before it"));
+            return Err(stray_end(name, tag.span));
         };
         if name != expected {
-            let details = format!("expected the end of section `{expected}`, found the end of `{name}`");
-            let help = format!("close `{expected}` first: the section opened last is closed first");
-            return Err(syntax_error(details, tag.span).with_help(help));
+            return Err(wrong_end(expected, name, tag.span));
         }
         if !inverted {
             self.contexts -= 1;
@@ -114,8 +107,7 @@ impl<'s> Builder<'s> {
         let (first, rest) = match name.strip_prefix('.') {
             Some(rest) if self.contexts > 0 => ("", rest),
             Some("") => {
-                let details = "`.` is only defined inside a section";
-                return Err(syntax_error(details, tag.span).with_help("name an input, or move the tag into a section"));
+                return Err(no_section(tag.span));
             }
             // Outside of sections, the innermost context is the set of inputs.
             Some(name) => split_name(name),
@@ -134,28 +126,53 @@ fn split_name(name: &str) -> (&str, &str) {
 }
 
 /// Returns the tag's name, or an error if it is not valid.
-fn check_name<'s>(tag: &Tag<'s>) -> Result<&'s str> {
+pub(super) fn check_name<'s>(tag: &Tag<'s>) -> Result<&'s str> {
     let name = tag.name;
     if name.is_empty() {
-        return Err(syntax_error("tag without a name", tag.span)
+        return Err(SyntaxError::new(tag.span, "tag without a name")
             .with_help("add the name of an input; to write the delimiters as text, change them, as in {{=<% %>=}}"));
     }
     let span = Span::new(tag.name_at, tag.name_at + name.len());
     if name.contains(char::is_whitespace) {
-        return Err(syntax_error(format!("expected a name, found `{name}`"), span)
+        return Err(SyntaxError::new(span, format!("expected a name, found `{name}`"))
             .with_help("Mustache has no expressions, filters or helpers; use a Jinja template for those"));
     }
     let parts = name.strip_prefix('.').unwrap_or(name);
     if name != "." && parts.split('.').any(str::is_empty) {
-        return Err(syntax_error(format!("name `{name}` has an empty part"), span)
+        return Err(SyntaxError::new(span, format!("name `{name}` has an empty part"))
             .with_help("write a single dot between parts"));
     }
     Ok(name)
 }
 
-fn excluded(feature: &str, tag: &Tag<'_>) -> Error {
-    let details = format!("{feature} (`{}`)", tag.name);
-    Error::new(Kind::ExcludedFeature, details)
-        .at(tag.span)
-        .with_help("put the text into this file, or pass it as an input that is declared trusted")
+/// Returns the error for a tag that prompts do not have.
+pub(super) fn excluded(feature: &str, tag: &Tag<'_>) -> SyntaxError {
+    let error = SyntaxError::new(tag.span, format!("{feature} (`{}`)", tag.name))
+        .with_help("put the text into this file, or pass it as an input that is declared trusted");
+    SyntaxError { kind: Kind::ExcludedFeature, ..error }
+}
+
+pub(super) fn too_deep(span: Span) -> SyntaxError {
+    SyntaxError::limit(span, format!("the template is nested more than {MAX_DEPTH} levels deep"))
+        .with_help("use dotted names instead of one section per level")
+}
+
+pub(super) fn unclosed(name: &str, span: Span) -> SyntaxError {
+    SyntaxError::new(span, format!("section `{name}` is not closed"))
+        .with_help(format!("close it with a `/{name}` tag"))
+}
+
+pub(super) fn stray_end(name: &str, span: Span) -> SyntaxError {
+    SyntaxError::new(span, format!("found the end of section `{name}`, but no section is open"))
+        .with_help("remove the tag, or open the section before it")
+}
+
+pub(super) fn wrong_end(expected: &str, name: &str, span: Span) -> SyntaxError {
+    SyntaxError::new(span, format!("expected the end of section `{expected}`, found the end of `{name}`"))
+        .with_help(format!("close `{expected}` first: the section opened last is closed first"))
+}
+
+pub(super) fn no_section(span: Span) -> SyntaxError {
+    SyntaxError::new(span, "`.` is only defined inside a section")
+        .with_help("name an input, or move the tag into a section")
 }

@@ -12,13 +12,19 @@
 //! The specification does not define which values are false, apart from `false`, null and empty lists. As in the
 //! JavaScript implementation, `0` and the empty string are false too, and objects are always true.
 
+pub mod ast;
 mod build;
+mod parser;
 mod scan;
 
-use crate::error::{Error, Kind, Result};
+pub(super) use parser::parse;
+
+use crate::error;
+use crate::template::syntax::error::SyntaxError;
 use crate::template::syntax::jinja::Options;
 use crate::template::tree::Tree;
-use crate::text::source::Span;
+
+type Result<T> = std::result::Result<T, SyntaxError>;
 
 /// The maximum nesting depth of sections.
 const MAX_DEPTH: usize = 100;
@@ -27,7 +33,7 @@ const MAX_DEPTH: usize = 100;
 ///
 /// `options.protected` can be ignored: a standalone tag only removes its own line with its own line end, so lines are
 /// never joined.
-pub(crate) fn compile(source: &str, options: Options<'_>) -> Result<Tree> {
+pub(crate) fn compile(source: &str, options: Options<'_>) -> error::Result<Tree> {
     let source = if options.drop_last_newline { without_last_newline(source) } else { source };
     let mut scanner = scan::Scanner::new(source);
     let mut builder = build::Builder::new(options);
@@ -36,7 +42,7 @@ pub(crate) fn compile(source: &str, options: Options<'_>) -> Result<Tree> {
         builder.text(text);
         match tag {
             Some(tag) => builder.tag(&tag)?,
-            None => return builder.finish(),
+            None => return Ok(builder.finish()?),
         }
     }
 }
@@ -45,15 +51,12 @@ fn without_last_newline(source: &str) -> &str {
     source.strip_suffix("\r\n").or_else(|| source.strip_suffix('\n')).unwrap_or(source)
 }
 
-fn syntax_error(details: impl std::fmt::Display, span: Span) -> Error {
-    Error::new(Kind::TemplateSyntax, details).at(span)
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::error::{Error, Kind};
 
     fn kind_of(source: &str) -> Option<Kind> {
         compile(source, Options::default()).err().map(|error| error.kind())

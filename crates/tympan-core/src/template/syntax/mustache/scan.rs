@@ -2,8 +2,8 @@
 
 use memchr::memmem;
 
-use crate::error::Result;
-use crate::template::syntax::mustache::syntax_error;
+use crate::template::syntax::error::SyntaxError;
+use crate::template::syntax::mustache::Result;
 use crate::text::source::Span;
 
 /// The kind of a tag.
@@ -55,6 +55,8 @@ pub(super) struct Tag<'s> {
     pub(super) name: &'s str,
     /// The offset of the name.
     pub(super) name_at: usize,
+    /// The text between the mark and the closing delimiter.
+    pub(super) content: Span,
     pub(super) span: Span,
 }
 
@@ -65,11 +67,22 @@ pub(super) struct Scanner<'s> {
     /// The current offset, and whether it is at the start of a line.
     at: usize,
     at_line_start: bool,
+    /// Whether the rest of the source has no closing delimiter, and none after a `=`. They are not searched for again.
+    is_close_missing: bool,
+    is_setter_end_missing: bool,
 }
 
 impl<'s> Scanner<'s> {
     pub(super) fn new(source: &'s str) -> Self {
-        Self { source, open: "{{", close: "}}", at: 0, at_line_start: true }
+        Self {
+            source,
+            open: "{{",
+            close: "}}",
+            at: 0,
+            at_line_start: true,
+            is_close_missing: false,
+            is_setter_end_missing: false,
+        }
     }
 
     /// Returns the text up to the next tag, and the tag. Without a tag, the text is the rest of the source.
@@ -116,30 +129,34 @@ impl<'s> Scanner<'s> {
             TagKind::Delimiters => self.end_of_delimiters(content, opening)?,
             TagKind::Triple => self.end_of_triple(content, opening)?,
             _ => {
-                let at = self.find(self.close, content).ok_or_else(|| self.unclosed("", opening))?;
+                let at = self.find_close(content).ok_or_else(|| self.unclosed("", opening))?;
                 (at, at + self.close.len())
             }
         };
-        let content = &self.source[content..content_end];
-        let name_at = content_end - content.trim_start().len();
-        let tag = Tag { kind, name: content.trim(), name_at, span: Span::new(start, end) };
+        let inner = &self.source[content..content_end];
+        let name_at = content_end - inner.trim_start().len();
+        let content = Span::new(content, content_end);
+        let tag = Tag { kind, name: inner.trim(), name_at, content, span: Span::new(start, end) };
         if kind == TagKind::Delimiters {
             (self.open, self.close) = delimiters(&tag)?;
+            (self.is_close_missing, self.is_setter_end_missing) = (false, false);
         }
         Ok(tag)
     }
 
     /// Returns the ends of the content of `{{=<% %>=}}` and of the tag. The content may contain the closing delimiter.
-    fn end_of_delimiters(&self, content: usize, opening: Span) -> Result<(usize, usize)> {
+    fn end_of_delimiters(&mut self, content: usize, opening: Span) -> Result<(usize, usize)> {
         let ending = format!("={}", self.close);
-        let at = self.find(&ending, content).ok_or_else(|| self.unclosed("=", opening))?;
+        let found = if self.is_setter_end_missing { None } else { self.find(&ending, content) };
+        self.is_setter_end_missing = found.is_none();
+        let at = found.ok_or_else(|| self.unclosed("=", opening))?;
         Ok((at, at + ending.len()))
     }
 
     /// Returns the ends of the content of `{{{x}}}` and of the tag. The first closing delimiter must have the third
     /// brace. Otherwise a missing one would swallow everything up to the next such tag.
-    fn end_of_triple(&self, content: usize, opening: Span) -> Result<(usize, usize)> {
-        let at = self.find(self.close, content).ok_or_else(|| self.unclosed("}", opening))?;
+    fn end_of_triple(&mut self, content: usize, opening: Span) -> Result<(usize, usize)> {
+        let at = self.find_close(content).ok_or_else(|| self.unclosed("}", opening))?;
         if self.source[at..].strip_prefix('}').is_some_and(|rest| rest.starts_with(self.close)) {
             return Ok((at, at + 1 + self.close.len()));
         }
@@ -149,11 +166,32 @@ impl<'s> Scanner<'s> {
         Err(self.unclosed("}", Span::new(opening.start, at + self.close.len())))
     }
 
-    fn unclosed(&self, mark: &str, span: Span) -> crate::error::Error {
+    fn unclosed(&self, mark: &str, span: Span) -> SyntaxError {
         let Self { open, close, .. } = self;
         let details = format!("tag is not closed: missing `{mark}{close}`");
         let help = format!("close the tag; to write `{open}` as text, change the delimiters, as in {{{{=<% %>=}}}}");
-        syntax_error(details, span).with_help(help)
+        SyntaxError::new(span, details).with_help(help)
+    }
+
+    /// Continues after a tag with a mistake: after its closing delimiter, or else at the end of its line or at the next
+    /// tag. Returns the text before the tag, and the tag.
+    pub(super) fn recover(&mut self, error: Span) -> (Span, Span) {
+        let text = Span::new(self.at, error.start);
+        let mut end = error.end;
+        if !self.source[error.range()].ends_with(self.close) {
+            let rest = &self.source[end..];
+            let line = &rest[..memchr::memchr(b'\n', rest.as_bytes()).unwrap_or(rest.len())];
+            end += memmem::find(line.as_bytes(), self.open.as_bytes()).unwrap_or(line.len());
+        }
+        self.at = end;
+        self.at_line_start = false;
+        (text, Span::new(error.start, end))
+    }
+
+    fn find_close(&mut self, from: usize) -> Option<usize> {
+        let found = if self.is_close_missing { None } else { self.find(self.close, from) };
+        self.is_close_missing = found.is_none();
+        found
     }
 
     fn find(&self, needle: &str, from: usize) -> Option<usize> {
@@ -170,5 +208,5 @@ fn delimiters<'s>(tag: &Tag<'s>) -> Result<(&'s str, &'s str)> {
         return Ok((open, close));
     }
     let details = "expected an opening and a closing delimiter, separated by a space and without `=`";
-    Err(syntax_error(details, tag.span).with_help("write it as {{=<% %>=}}"))
+    Err(SyntaxError::new(tag.span, details).with_help("write it as {{=<% %>=}}"))
 }

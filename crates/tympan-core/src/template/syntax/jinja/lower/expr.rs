@@ -1,135 +1,176 @@
 //! Lowering of expressions.
 
-use minijinja::Value as MjValue;
-use minijinja::machinery::{Span as MjSpan, ast};
-use minijinja::value::ValueKind;
-
-use crate::error::Result;
-use crate::template::syntax::jinja::lower::{Lowering, STACK_OF_ARGS, STACK_OF_EXPR, place};
+use crate::error::{Error, Kind, Result};
+use crate::template::syntax::jinja::ast::{
+    Argument, ArgumentKind, Attribute, Binary, BinaryOperator, Call, Compare, CompareOperator, Expression,
+    ExpressionKind, Filter, Item, Literal, Slice, Ternary, Test, UnaryOperator,
+};
+use crate::template::syntax::jinja::lower::{Lowering, STACK_OF_ARGS, STACK_OF_EXPR};
+use crate::template::syntax::jinja::number::{self, Number};
+use crate::template::syntax::jinja::string;
+use crate::template::syntax::token::TokenKind;
 use crate::template::tree::{
     Arg, Args, BinaryOp, CallExpr, Callee, Const, Expr, ExprKind, Function, Named, NamedArg, Place, Shortcut,
     SliceExpr, TernaryExpr,
 };
+use crate::text::source::Span;
 
-impl<'s> Lowering<'s> {
-    fn exprs(&mut self, exprs: &[ast::Expr<'s>]) -> Result<Vec<Expr>> {
+impl Lowering<'_> {
+    fn exprs(&mut self, exprs: &[Expression]) -> Result<Vec<Expr>> {
         exprs.iter().map(|expr| self.expr(expr)).collect()
     }
 
-    fn boxed(&mut self, expr: &ast::Expr<'s>) -> Result<Box<Expr>> {
+    fn boxed(&mut self, expr: &Expression) -> Result<Box<Expr>> {
         Ok(Box::new(self.expr(expr)?))
     }
 
-    fn optional(&mut self, expr: Option<&ast::Expr<'s>>) -> Result<Option<Expr>> {
+    fn optional(&mut self, expr: Option<&Expression>) -> Result<Option<Expr>> {
         expr.map(|expr| self.expr(expr)).transpose()
     }
 
     /// Lowers an expression. Each kind has its own function: in unoptimized builds, a single function would use stack
     /// space for every kind at each level.
-    pub(super) fn expr(&mut self, expr: &ast::Expr<'s>) -> Result<Expr> {
+    pub(super) fn expr(&mut self, expr: &Expression) -> Result<Expr> {
+        let expr = expr.unparenthesized();
         self.enter(STACK_OF_EXPR);
-        let result = match expr {
-            ast::Expr::GetAttr(attr) => self.attribute(attr),
-            ast::Expr::Call(call) => self.call(call, None, call.span()),
-            _ => self.expr_kind(expr).map(|kind| Expr::new(kind, place(expr.span()))),
-        };
+        let result = self.expr_kind(expr).map(|kind| Expr::new(kind, place_of(expr)));
         self.leave(STACK_OF_EXPR);
         result
     }
 
-    fn expr_kind(&mut self, expr: &ast::Expr<'s>) -> Result<ExprKind> {
-        match expr {
-            ast::Expr::Var(var) => Ok(self.variable(var.id, place(var.span()))),
-            ast::Expr::Const(constant) => Ok(ExprKind::Const(constant_of(&constant.value))),
-            ast::Expr::Slice(slice) => self.slice(slice),
-            ast::Expr::UnaryOp(unary) => self.unary(unary),
-            ast::Expr::BinOp(binary) => self.binary(binary),
-            ast::Expr::Compare(compare) => self.comparison(compare),
-            ast::Expr::IfExpr(ternary) => self.ternary(ternary),
-            ast::Expr::Filter(filter) => self.filter(filter),
-            ast::Expr::Test(test) => self.test(test),
-            ast::Expr::GetItem(item) => self.item(item),
-            ast::Expr::List(list) => Ok(ExprKind::List(self.exprs(&list.items)?)),
-            ast::Expr::Tuple(tuple) => Ok(ExprKind::Tuple(self.exprs(&tuple.items)?)),
-            ast::Expr::Map(map) => self.dict(map),
-            ast::Expr::GetAttr(_) | ast::Expr::Call(_) => Ok(self.expr(expr)?.kind),
+    fn expr_kind(&mut self, expr: &Expression) -> Result<ExprKind> {
+        match &expr.kind {
+            ExpressionKind::Name => Ok(self.variable(self.text(expr.span), expr.span.into())),
+            ExpressionKind::Literal(literal) => Ok(ExprKind::Const(self.literal_value(*literal, expr.span))),
+            ExpressionKind::Slice(slice) => self.slice(slice),
+            ExpressionKind::Unary(operator, operand) => self.unary(*operator, operand),
+            ExpressionKind::Binary(binary) => self.binary(binary),
+            ExpressionKind::Compare(compare) => self.comparison(compare, expr.span.into()),
+            ExpressionKind::Ternary(ternary) => self.ternary(ternary),
+            ExpressionKind::Filter(filter) => self.filter(filter, place_of(expr)),
+            ExpressionKind::Test(test) => self.test(test, place_of(expr)),
+            ExpressionKind::Attribute(attribute) => self.attribute(attribute),
+            ExpressionKind::Item(item) => self.item(item),
+            ExpressionKind::Call(call) => self.call(call, None),
+            ExpressionKind::List(items) => Ok(ExprKind::List(self.exprs(items)?)),
+            ExpressionKind::Tuple(items) => Ok(ExprKind::Tuple(self.exprs(items)?)),
+            ExpressionKind::Dict(pairs) => self.dict(pairs),
+            ExpressionKind::Paren(inner) => self.expr_kind(inner),
+            ExpressionKind::Error => Err(Error::new(Kind::TemplateSyntax, "expected an expression").at(expr.span)),
         }
     }
 
-    fn slice(&mut self, slice: &ast::Slice<'s>) -> Result<ExprKind> {
+    /// Returns the value of a literal, which the parser has checked.
+    fn literal_value(&self, literal: Literal, span: Span) -> Const {
+        match literal {
+            Literal::None => Const::None,
+            Literal::Bool(flag) => Const::Bool(flag),
+            Literal::Int(int) => i64::try_from(int).map_or(Const::Big(int.into()), Const::Int),
+            Literal::BigInt => match number::value(self.text(span), TokenKind::Integer) {
+                Ok(Number::Big(int)) => i128::try_from(int).map_or(Const::Float(f64::INFINITY), Const::Big),
+                _ => Const::Float(f64::INFINITY),
+            },
+            Literal::Float(float) => Const::Float(float),
+            Literal::String => Const::Str(string::value(self.text(span)).unwrap_or_default().into()),
+        }
+    }
+
+    fn slice(&mut self, slice: &Slice) -> Result<ExprKind> {
         Ok(ExprKind::Slice(Box::new(SliceExpr {
-            value: self.expr(&slice.expr)?,
+            value: self.expr(&slice.value)?,
             start: self.optional(slice.start.as_ref())?,
             stop: self.optional(slice.stop.as_ref())?,
             step: self.optional(slice.step.as_ref())?,
         })))
     }
 
-    fn unary(&mut self, unary: &ast::UnaryOp<'s>) -> Result<ExprKind> {
-        let operand = self.boxed(&unary.expr)?;
-        Ok(match unary.op {
-            ast::UnaryOpKind::Not => ExprKind::Not(operand),
-            ast::UnaryOpKind::Neg => ExprKind::Neg(operand),
+    fn unary(&mut self, operator: UnaryOperator, operand: &Expression) -> Result<ExprKind> {
+        let operand = self.boxed(operand)?;
+        Ok(match operator {
+            UnaryOperator::Not => ExprKind::Not(operand),
+            UnaryOperator::Negate => ExprKind::Neg(operand),
         })
     }
 
-    fn comparison(&mut self, compare: &ast::Compare<'s>) -> Result<ExprKind> {
-        let first = self.boxed(&compare.expr)?;
-        let mut rest = Vec::with_capacity(compare.ops.len());
-        for op in &compare.ops {
-            rest.push((compare_op(op.op), self.expr(&op.expr)?));
+    fn comparison(&mut self, compare: &Compare, at: Place) -> Result<ExprKind> {
+        if let [(operator, right)] = compare.rest.as_slice() {
+            return self.single_comparison(&compare.first, *operator, right, at);
+        }
+        let first = self.boxed(&compare.first)?;
+        let mut rest = Vec::with_capacity(compare.rest.len());
+        for (operator, expr) in &compare.rest {
+            rest.push((compare_op(*operator), self.expr(expr)?));
         }
         Ok(ExprKind::Chain(first, rest))
     }
 
-    fn ternary(&mut self, ternary: &ast::IfExpr<'s>) -> Result<ExprKind> {
+    fn single_comparison(
+        &mut self,
+        left: &Expression,
+        operator: CompareOperator,
+        right: &Expression,
+        at: Place,
+    ) -> Result<ExprKind> {
+        if operator != CompareOperator::NotIn {
+            return Ok(ExprKind::Binary(compare_op(operator), self.boxed(left)?, self.boxed(right)?));
+        }
+        self.enter(STACK_OF_EXPR);
+        let contains = ExprKind::Binary(BinaryOp::In, self.boxed(left)?, self.boxed(right)?);
+        self.leave(STACK_OF_EXPR);
+        Ok(ExprKind::Not(Box::new(Expr::new(contains, at))))
+    }
+
+    fn ternary(&mut self, ternary: &Ternary) -> Result<ExprKind> {
         Ok(ExprKind::Ternary(Box::new(TernaryExpr {
-            condition: self.expr(&ternary.test_expr)?,
-            then: self.expr(&ternary.true_expr)?,
-            or_else: self.optional(ternary.false_expr.as_ref())?,
+            condition: self.expr(&ternary.condition)?,
+            then: self.expr(&ternary.then)?,
+            or_else: self.optional(ternary.otherwise.as_ref())?,
         })))
     }
 
-    fn filter(&mut self, filter: &ast::Spanned<ast::Filter<'s>>) -> Result<ExprKind> {
-        let value = match &filter.expr {
+    fn filter(&mut self, filter: &Filter, at: Place) -> Result<ExprKind> {
+        let value = match &filter.value {
             Some(value) => self.expr(value)?,
-            None => Expr::new(ExprKind::Captured, place(filter.span())),
+            None => Expr::new(ExprKind::Captured, at),
         };
         let args = self.args(&filter.args)?;
-        let shortcut = Shortcut::of(filter.name, &args, self.notable);
-        Ok(ExprKind::Filter(Box::new(Named { name: filter.name.into(), shortcut, value, args })))
+        let name = self.text(filter.name);
+        let shortcut = Shortcut::of(name, &args, self.notable);
+        Ok(ExprKind::Filter(Box::new(Named { name: name.into(), shortcut, value, args })))
     }
 
-    fn test(&mut self, test: &ast::Test<'s>) -> Result<ExprKind> {
-        let value = self.expr(&test.expr)?;
-        let args = self.args(&test.args)?;
-        Ok(ExprKind::Test(Box::new(Named { name: test.name.into(), shortcut: None, value, args })))
-    }
-
-    fn attribute(&mut self, attr: &ast::Spanned<ast::GetAttr<'s>>) -> Result<Expr> {
-        let value = self.boxed(&attr.expr)?;
-        let at = self.place_of_name(attr.name, place(attr.span()));
-        Ok(Expr::new(ExprKind::Attr(value, attr.name.into()), at))
-    }
-
-    fn item(&mut self, item: &ast::GetItem<'s>) -> Result<ExprKind> {
-        let value = self.boxed(&item.expr)?;
-        Ok(ExprKind::Item(value, self.boxed(&item.subscript_expr)?))
-    }
-
-    fn dict(&mut self, map: &ast::Map<'s>) -> Result<ExprKind> {
-        let mut pairs = Vec::with_capacity(map.keys.len());
-        for (key, value) in map.keys.iter().zip(&map.values) {
-            pairs.push((self.expr(key)?, self.expr(value)?));
+    fn test(&mut self, test: &Test, at: Place) -> Result<ExprKind> {
+        if !test.negated {
+            return self.plain_test(test);
         }
-        Ok(ExprKind::Dict(pairs))
+        self.enter(STACK_OF_EXPR);
+        let plain = self.plain_test(test)?;
+        self.leave(STACK_OF_EXPR);
+        Ok(ExprKind::Not(Box::new(Expr::new(plain, at))))
     }
 
-    /// Returns the span of an attribute's name. The parser's span starts too early or too late, but it ends with the
-    /// name.
-    fn place_of_name(&self, name: &str, at: Place) -> Place {
-        let start = (at.end as usize).saturating_sub(name.len());
-        if self.source.get(start..at.end as usize) == Some(name) { Place { start: start as u32, ..at } } else { at }
+    fn plain_test(&mut self, test: &Test) -> Result<ExprKind> {
+        let value = self.expr(&test.value)?;
+        let args = self.args(&test.args)?;
+        Ok(ExprKind::Test(Box::new(Named { name: self.text(test.name).into(), shortcut: None, value, args })))
+    }
+
+    fn attribute(&mut self, attribute: &Attribute) -> Result<ExprKind> {
+        let value = self.boxed(&attribute.value)?;
+        Ok(ExprKind::Attr(value, self.text(attribute.name).into()))
+    }
+
+    fn item(&mut self, item: &Item) -> Result<ExprKind> {
+        let value = self.boxed(&item.value)?;
+        Ok(ExprKind::Item(value, self.boxed(&item.index)?))
+    }
+
+    fn dict(&mut self, pairs: &[(Expression, Expression)]) -> Result<ExprKind> {
+        let mut lowered = Vec::with_capacity(pairs.len());
+        for (key, value) in pairs {
+            lowered.push((self.expr(key)?, self.expr(value)?));
+        }
+        Ok(ExprKind::Dict(lowered))
     }
 
     fn variable(&mut self, name: &str, at: Place) -> ExprKind {
@@ -153,30 +194,23 @@ impl<'s> Lowering<'s> {
         self.frames.read(name, at, || ExprKind::HostFunction)
     }
 
-    fn binary(&mut self, binary: &ast::BinOp<'s>) -> Result<ExprKind> {
-        let op = match binary.op {
-            ast::BinOpKind::ScAnd => return Ok(ExprKind::And(self.boxed(&binary.left)?, self.boxed(&binary.right)?)),
-            ast::BinOpKind::ScOr => return Ok(ExprKind::Or(self.boxed(&binary.left)?, self.boxed(&binary.right)?)),
-            ast::BinOpKind::Concat => return self.concat(binary),
-            ast::BinOpKind::Eq => BinaryOp::Eq,
-            ast::BinOpKind::Ne => BinaryOp::Ne,
-            ast::BinOpKind::Lt => BinaryOp::Lt,
-            ast::BinOpKind::Lte => BinaryOp::Le,
-            ast::BinOpKind::Gt => BinaryOp::Gt,
-            ast::BinOpKind::Gte => BinaryOp::Ge,
-            ast::BinOpKind::Add => BinaryOp::Add,
-            ast::BinOpKind::Sub => BinaryOp::Sub,
-            ast::BinOpKind::Mul => BinaryOp::Mul,
-            ast::BinOpKind::Div => BinaryOp::Div,
-            ast::BinOpKind::FloorDiv => BinaryOp::FloorDiv,
-            ast::BinOpKind::Rem => BinaryOp::Rem,
-            ast::BinOpKind::Pow => BinaryOp::Pow,
-            ast::BinOpKind::In => BinaryOp::In,
+    fn binary(&mut self, binary: &Binary) -> Result<ExprKind> {
+        let op = match binary.operator {
+            BinaryOperator::Concat => return self.concat(binary),
+            BinaryOperator::And => return Ok(ExprKind::And(self.boxed(&binary.left)?, self.boxed(&binary.right)?)),
+            BinaryOperator::Or => return Ok(ExprKind::Or(self.boxed(&binary.left)?, self.boxed(&binary.right)?)),
+            BinaryOperator::Add => BinaryOp::Add,
+            BinaryOperator::Subtract => BinaryOp::Sub,
+            BinaryOperator::Multiply => BinaryOp::Mul,
+            BinaryOperator::Divide => BinaryOp::Div,
+            BinaryOperator::FloorDivide => BinaryOp::FloorDiv,
+            BinaryOperator::Remainder => BinaryOp::Rem,
+            BinaryOperator::Power => BinaryOp::Pow,
         };
         Ok(ExprKind::Binary(op, self.boxed(&binary.left)?, self.boxed(&binary.right)?))
     }
 
-    fn concat(&mut self, binary: &ast::BinOp<'s>) -> Result<ExprKind> {
+    fn concat(&mut self, binary: &Binary) -> Result<ExprKind> {
         let left = self.expr(&binary.left)?;
         let right = self.expr(&binary.right)?;
         Ok(ExprKind::Concat(match left.kind {
@@ -188,15 +222,26 @@ impl<'s> Lowering<'s> {
         }))
     }
 
-    pub(super) fn call(&mut self, call: &ast::Call<'s>, caller: Option<Expr>, span: MjSpan) -> Result<Expr> {
-        let at = place(span);
-        let callee = match &call.expr {
-            ast::Expr::Var(var) => {
-                let at = place(var.span());
-                Callee::Name(Expr::new(self.callee(var.id, at), at), var.id.into())
+    /// Lowers the call of a `do` or `call` statement.
+    pub(super) fn call_of(&mut self, expr: &Expression, caller: Option<Expr>) -> Result<Expr> {
+        let expr = expr.unparenthesized();
+        match &expr.kind {
+            ExpressionKind::Call(call) => Ok(Expr::new(self.call(call, caller)?, place_of(expr))),
+            _ => self.expr(expr),
+        }
+    }
+
+    fn call(&mut self, call: &Call, caller: Option<Expr>) -> Result<ExprKind> {
+        let callee = call.callee.unparenthesized();
+        let callee = match &callee.kind {
+            ExpressionKind::Name => {
+                let (name, at) = (self.text(callee.span), callee.span.into());
+                Callee::Name(Expr::new(self.callee(name, at), at), name.into())
             }
-            ast::Expr::GetAttr(attr) => Callee::Method(self.expr(&attr.expr)?, attr.name.into()),
-            other => Callee::Value(self.expr(other)?),
+            ExpressionKind::Attribute(attribute) => {
+                Callee::Method(self.expr(&attribute.value)?, self.text(attribute.name).into())
+            }
+            _ => Callee::Value(self.expr(callee)?),
         };
         self.enter(STACK_OF_ARGS);
         let mut args = self.args(&call.args)?;
@@ -204,48 +249,43 @@ impl<'s> Lowering<'s> {
         if let Some(caller) = caller {
             args.named.push(NamedArg::One("caller".into(), caller));
         }
-        Ok(Expr::new(ExprKind::Call(Box::new(CallExpr { callee, args })), at))
+        Ok(ExprKind::Call(Box::new(CallExpr { callee, args })))
     }
 
-    fn args(&mut self, args: &[ast::CallArg<'s>]) -> Result<Args> {
+    fn args(&mut self, args: &[Argument]) -> Result<Args> {
         let mut lowered = Args::default();
         for arg in args {
-            match arg {
-                ast::CallArg::Pos(value) => lowered.positional.push(Arg::One(self.expr(value)?)),
-                ast::CallArg::PosSplat(value) => lowered.positional.push(Arg::All(self.expr(value)?)),
-                ast::CallArg::Kwarg(name, value) => {
-                    lowered.named.push(NamedArg::One((*name).into(), self.expr(value)?));
-                }
-                ast::CallArg::KwargSplat(value) => lowered.named.push(NamedArg::All(self.expr(value)?)),
+            let value = self.expr(&arg.value)?;
+            match arg.kind {
+                ArgumentKind::Positional => lowered.positional.push(Arg::One(value)),
+                ArgumentKind::Spread => lowered.positional.push(Arg::All(value)),
+                ArgumentKind::Named(name) => lowered.named.push(NamedArg::One(self.text(name).into(), value)),
+                ArgumentKind::NamedSpread => lowered.named.push(NamedArg::All(value)),
             }
         }
         Ok(lowered)
     }
 }
 
-fn compare_op(op: ast::CompareOpKind) -> BinaryOp {
-    match op {
-        ast::CompareOpKind::Eq => BinaryOp::Eq,
-        ast::CompareOpKind::Ne => BinaryOp::Ne,
-        ast::CompareOpKind::Lt => BinaryOp::Lt,
-        ast::CompareOpKind::Lte => BinaryOp::Le,
-        ast::CompareOpKind::Gt => BinaryOp::Gt,
-        ast::CompareOpKind::Gte => BinaryOp::Ge,
-        ast::CompareOpKind::In => BinaryOp::In,
-        ast::CompareOpKind::NotIn => BinaryOp::NotIn,
+/// Returns the place that errors point at: the name of an attribute, a filter or a test rather than its value.
+fn place_of(expr: &Expression) -> Place {
+    match &expr.kind {
+        ExpressionKind::Attribute(attribute) => attribute.name.into(),
+        ExpressionKind::Filter(filter) => Span::new(filter.name.start, expr.span.end).into(),
+        ExpressionKind::Test(test) => Span::new(test.name.start, expr.span.end).into(),
+        _ => expr.span.into(),
     }
 }
 
-/// Converts a constant. The parser only creates constants of these kinds.
-fn constant_of(value: &MjValue) -> Const {
-    match value.kind() {
-        ValueKind::Bool => Const::Bool(value.is_true()),
-        ValueKind::String => Const::Str(value.as_str().unwrap_or_default().into()),
-        ValueKind::Number if value.is_integer() => match value.as_i64() {
-            Some(int) => Const::Int(int),
-            None => i128::try_from(value.clone()).map_or(Const::Float(f64::INFINITY), Const::Big),
-        },
-        ValueKind::Number => f64::try_from(value.clone()).map_or(Const::None, Const::Float),
-        _ => Const::None,
+fn compare_op(operator: CompareOperator) -> BinaryOp {
+    match operator {
+        CompareOperator::Equal => BinaryOp::Eq,
+        CompareOperator::NotEqual => BinaryOp::Ne,
+        CompareOperator::Less => BinaryOp::Lt,
+        CompareOperator::LessEqual => BinaryOp::Le,
+        CompareOperator::Greater => BinaryOp::Gt,
+        CompareOperator::GreaterEqual => BinaryOp::Ge,
+        CompareOperator::In => BinaryOp::In,
+        CompareOperator::NotIn => BinaryOp::NotIn,
     }
 }

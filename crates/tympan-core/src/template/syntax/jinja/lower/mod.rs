@@ -1,23 +1,27 @@
-//! Lowering of minijinja's syntax tree to ours.
+//! Lowering of the syntax tree to the tree that the evaluator runs.
 
 mod expr;
 
 use std::collections::HashMap;
 
-use minijinja::machinery::{Span as MjSpan, ast};
-
 use crate::error::{Error, Kind, Result};
 use crate::template::Notable;
 use crate::template::syntax::jinja::Options;
-use crate::template::syntax::jinja::newlines::{Newlines, start_of};
+use crate::template::syntax::jinja::ast::{
+    AutoEscape, Body, CallBlock, Do, Else, Expression, FilterBlock, For as ForStatement, If, Macro, Parameter, Set,
+    SetBlock, Statement, StatementKind, Target as AssignTarget, TargetKind, With as WithStatement,
+};
+use crate::template::syntax::jinja::newlines::Newlines;
 use crate::template::syntax::jinja::scope::{Frames, assigned_names, target_names};
 use crate::template::tree::{
     Block, Capture, Expr, ExprKind, For, Literal, MacroDef, Name, Node, Param, Place, SizeHint, Target, Tree, With,
 };
+use crate::text::source::Span;
 
-pub(super) fn lower(template: &ast::Stmt<'_>, source: &str, options: Options<'_>) -> Result<Tree> {
+pub(super) fn lower(statements: &[Statement], source: &str, options: Options<'_>) -> Result<Tree> {
     let mut lowering = Lowering {
         source,
+        text_end: if options.drop_last_newline { without_last_newline(source) } else { source.len() },
         frames: Frames::new(),
         inputs: InputNames::new(options.declared),
         newlines: Newlines::new(source, options.protected),
@@ -30,10 +34,7 @@ pub(super) fn lower(template: &ast::Stmt<'_>, source: &str, options: Options<'_>
         stack: 0,
         deepest: 0,
     };
-    let ast::Stmt::Template(template) = template else {
-        return Err(Error::new(Kind::TemplateSyntax, "expected a template"));
-    };
-    let body = lowering.scope_body(&template.children)?;
+    let body = lowering.scope_body(statements)?;
     Ok(Tree {
         body,
         inputs: lowering.inputs.names,
@@ -106,6 +107,8 @@ impl InputNames {
 
 struct Lowering<'s> {
     source: &'s str,
+    /// The offset at which text ends. A last newline that is dropped comes after it.
+    text_end: usize,
     frames: Frames,
     inputs: InputNames,
     newlines: Newlines<'s>,
@@ -127,15 +130,23 @@ const STACK_OF_ARGS: usize = 1;
 const STACK_OF_CALL: usize = 7;
 
 impl<'s> Lowering<'s> {
+    fn text(&self, span: Span) -> &'s str {
+        &self.source[span.range()]
+    }
+
     /// Lowers the body of a scope. Names that it assigns anywhere get their slots first, so that a macro can refer to a
     /// name that is only set further down.
-    fn scope_body(&mut self, statements: &[ast::Stmt<'s>]) -> Result<Block> {
-        let mut names = Vec::new();
-        assigned_names(statements, &mut names);
+    fn scope_body(&mut self, statements: &[Statement]) -> Result<Block> {
+        self.declare_assigned(statements, Vec::new());
+        self.block(statements)
+    }
+
+    /// Declares names, and those that statements assign.
+    fn declare_assigned(&mut self, statements: &[Statement], mut names: Vec<&'s str>) {
+        assigned_names(statements, self.source, &mut names);
         for name in names {
             self.frames.declare(name, false);
         }
-        self.block(statements)
     }
 
     /// Enters a level.
@@ -162,7 +173,7 @@ impl<'s> Lowering<'s> {
         stack
     }
 
-    fn block(&mut self, statements: &[ast::Stmt<'s>]) -> Result<Block> {
+    fn block(&mut self, statements: &[Statement]) -> Result<Block> {
         let mut block = Block::with_capacity(statements.len());
         for statement in statements {
             self.statement(statement, &mut block)?;
@@ -170,14 +181,23 @@ impl<'s> Lowering<'s> {
         Ok(block)
     }
 
+    fn else_block(&mut self, branch: Option<&Else>) -> Result<Block> {
+        branch.map_or(Ok(Block::new()), |branch| self.block(&branch.statements))
+    }
+
     /// Lowers a statement. Each kind has its own function, for the same reason as in [`Lowering::expr`].
-    fn statement(&mut self, statement: &ast::Stmt<'s>, block: &mut Block) -> Result<()> {
-        if let ast::Stmt::EmitRaw(text) = statement {
-            let text = self.newlines.restore(text.raw);
-            self.push_text(&text, block);
-            return Ok(());
-        }
-        let lost = self.newlines.before(start_of(statement));
+    fn statement(&mut self, statement: &Statement, block: &mut Block) -> Result<()> {
+        let start = match &statement.kind {
+            StatementKind::Text(kept) if kept.start == kept.end => return Ok(()),
+            StatementKind::Comment => return Ok(()),
+            StatementKind::Text(kept) | StatementKind::Raw(kept) => {
+                self.literal(*kept, block);
+                return Ok(());
+            }
+            StatementKind::Output(_) => statement.span.start,
+            _ => self.keyword_start(statement),
+        };
+        let lost = self.newlines.before(start);
         self.push_text(&lost, block);
         let stack = stack_of(statement);
         self.enter(stack);
@@ -186,60 +206,84 @@ impl<'s> Lowering<'s> {
         result
     }
 
-    fn sort_of_statement(&mut self, statement: &ast::Stmt<'s>, block: &mut Block) -> Result<()> {
-        match statement {
-            ast::Stmt::EmitExpr(emit) => self.emit(&emit.expr, block),
-            ast::Stmt::ForLoop(node) => self.for_loop(node, block),
-            ast::Stmt::IfCond(node) => self.if_chain(node, block),
-            ast::Stmt::WithBlock(node) => self.with(node, block),
-            ast::Stmt::Set(node) => self.set(node, block),
-            ast::Stmt::SetBlock(node) => self.set_block(node, block),
-            ast::Stmt::FilterBlock(node) => self.filter_block(node, block),
-            ast::Stmt::AutoEscape(node) => self.auto_escape(node, block),
-            ast::Stmt::Macro(node) => self.macro_node(node, block),
-            ast::Stmt::CallBlock(node) => self.call_block(node, block),
-            ast::Stmt::Do(node) => self.do_call(node, block),
-            ast::Stmt::Continue(_) => push(Node::Continue, block),
-            ast::Stmt::Break(_) => push(Node::Break, block),
-            other => Err(refused(other)),
+    /// Returns the offset of the first keyword of a statement.
+    fn keyword_start(&self, statement: &Statement) -> usize {
+        let tag = &self.source.as_bytes()[statement.span.range()];
+        let length = tag.iter().position(u8::is_ascii_alphabetic).unwrap_or_default();
+        statement.span.start + length
+    }
+
+    fn literal(&mut self, kept: Span, block: &mut Block) {
+        let end = kept.end.min(self.text_end).max(kept.start);
+        // Without its last newline, the text may be empty. It is not a statement then.
+        if end == kept.start && end < kept.end {
+            return;
+        }
+        let text = self.newlines.restore(Span::new(kept.start, end));
+        self.push_text(&text, block);
+    }
+
+    fn sort_of_statement(&mut self, statement: &Statement, block: &mut Block) -> Result<()> {
+        match &statement.kind {
+            StatementKind::Output(expression) => self.emit(expression, block),
+            StatementKind::For(node) => self.for_loop(node, block),
+            StatementKind::If(node) => self.if_chain(node, block),
+            StatementKind::With(node) => self.with(node, block),
+            StatementKind::Set(node) => self.set(node, block),
+            StatementKind::SetBlock(node) => self.set_block(node, statement.span, block),
+            StatementKind::Filter(node) => self.filter_block(node, block),
+            StatementKind::AutoEscape(node) => self.auto_escape(node, block),
+            StatementKind::Macro(node) => self.macro_node(node, block),
+            StatementKind::Call(node) => self.call_block(node, statement.span, block),
+            StatementKind::Do(node) => self.do_call(node, block),
+            StatementKind::Continue(_) => push(Node::Continue, block),
+            StatementKind::Break(_) => push(Node::Break, block),
+            StatementKind::Excluded(node) => Err(excluded(self.text(node.tag.keyword), node.tag.keyword)),
+            StatementKind::Text(_) | StatementKind::Raw(_) | StatementKind::Comment | StatementKind::Error => {
+                Err(Error::new(Kind::TemplateSyntax, "unexpected statement").at(statement.span))
+            }
         }
     }
 
-    fn set(&mut self, node: &ast::Set<'s>, block: &mut Block) -> Result<()> {
-        let value = self.expr(&node.expr)?;
+    fn set(&mut self, node: &Set, block: &mut Block) -> Result<()> {
+        let value = self.expr(&node.value)?;
         push(Node::Set(self.target(&node.target, false)?, value), block)
     }
 
-    fn set_block(&mut self, node: &ast::Spanned<ast::SetBlock<'s>>, block: &mut Block) -> Result<()> {
-        let body = self.block(&node.body)?;
-        let filter = self.capture_filter(node.filter.as_ref(), node.span())?;
+    fn set_block(&mut self, node: &SetBlock, span: Span, block: &mut Block) -> Result<()> {
+        let body = self.block(&node.body.statements)?;
+        let filter = match &node.filter {
+            Some(filter) => self.expr(filter)?,
+            None => Expr::new(ExprKind::Captured, span.into()),
+        };
         let target = Some(self.target(&node.target, false)?);
         push(Node::SetBlock(Box::new(Capture { body, filter, target })), block)
     }
 
-    fn filter_block(&mut self, node: &ast::Spanned<ast::FilterBlock<'s>>, block: &mut Block) -> Result<()> {
-        let body = self.block(&node.body)?;
-        let filter = self.capture_filter(Some(&node.filter), node.span())?;
+    fn filter_block(&mut self, node: &FilterBlock, block: &mut Block) -> Result<()> {
+        let body = self.block(&node.body.statements)?;
+        let filter = self.expr(&node.filter)?;
         push(Node::FilterBlock(Box::new(Capture { body, filter, target: None })), block)
     }
 
-    fn auto_escape(&mut self, node: &ast::AutoEscape<'s>, block: &mut Block) -> Result<()> {
-        push(Node::AutoEscape(self.expr(&node.enabled)?, self.block(&node.body)?), block)
+    fn auto_escape(&mut self, node: &AutoEscape, block: &mut Block) -> Result<()> {
+        push(Node::AutoEscape(self.expr(&node.enabled)?, self.block(&node.body.statements)?), block)
     }
 
-    fn macro_node(&mut self, node: &ast::Macro<'s>, block: &mut Block) -> Result<()> {
-        let slot = self.frames.declare(node.name, false);
-        push(Node::Macro(slot, Box::new(self.macro_def(node)?)), block)
+    fn macro_node(&mut self, node: &Macro, block: &mut Block) -> Result<()> {
+        let name = self.text(node.name);
+        let slot = self.frames.declare(name, false);
+        push(Node::Macro(slot, Box::new(self.macro_def(name, &node.params, &node.body)?)), block)
     }
 
-    fn call_block(&mut self, node: &ast::Spanned<ast::CallBlock<'s>>, block: &mut Block) -> Result<()> {
-        let caller = self.macro_def(&node.macro_decl)?;
-        let caller = Expr::new(ExprKind::Caller(Box::new(caller)), place(node.span()));
-        push(Node::Emit(self.call(&node.call, Some(caller), node.call.span())?), block)
+    fn call_block(&mut self, node: &CallBlock, span: Span, block: &mut Block) -> Result<()> {
+        let caller = self.macro_def("caller", &node.params, &node.body)?;
+        let caller = Expr::new(ExprKind::Caller(Box::new(caller)), span.into());
+        push(Node::Emit(self.call_of(&node.call, Some(caller))?), block)
     }
 
-    fn do_call(&mut self, node: &ast::Do<'s>, block: &mut Block) -> Result<()> {
-        push(Node::Do(self.call(&node.call, None, node.call.span())?), block)
+    fn do_call(&mut self, node: &Do, block: &mut Block) -> Result<()> {
+        push(Node::Do(self.call_of(&node.call, None)?), block)
     }
 
     fn push_text(&mut self, text: &str, block: &mut Block) {
@@ -252,7 +296,7 @@ impl<'s> Lowering<'s> {
         block.push(Node::Text(literal));
     }
 
-    fn emit(&mut self, expr: &ast::Expr<'s>, block: &mut Block) -> Result<()> {
+    fn emit(&mut self, expr: &Expression, block: &mut Block) -> Result<()> {
         let expr = self.expr(expr)?;
         self.interpolations += 1;
         if let ExprKind::Input(index) = expr.kind {
@@ -265,38 +309,38 @@ impl<'s> Lowering<'s> {
         push(if is_protected { Node::EmitWhole(expr) } else { Node::Emit(expr) }, block)
     }
 
-    /// Lowers an `if` with its `elif` branches, which the parser nests, to one list. An `if` that is the only statement
-    /// in an `else` has the same meaning.
-    fn if_chain(&mut self, first: &ast::IfCond<'s>, block: &mut Block) -> Result<()> {
+    /// Lowers an `if` with its `elif` branches. An `if` that is the only statement in an `else` continues the list.
+    fn if_chain(&mut self, first: &If, block: &mut Block) -> Result<()> {
         let mut branches = Vec::new();
         let mut current = first;
         loop {
-            branches.push((self.expr(&current.expr)?, self.block(&current.true_body)?));
-            match current.false_body.as_slice() {
-                [ast::Stmt::IfCond(next)] => current = next,
-                otherwise => return push(Node::If(branches, self.block(otherwise)?), block),
+            for branch in &current.branches {
+                branches.push((self.expr(&branch.condition)?, self.block(&branch.statements)?));
+            }
+            match current.otherwise.as_ref().and_then(only_if) {
+                Some(next) => current = next,
+                None => {
+                    let otherwise = self.else_block(current.otherwise.as_ref())?;
+                    return push(Node::If(branches, otherwise), block);
+                }
             }
         }
     }
 
-    fn for_loop(&mut self, node: &ast::Spanned<ast::ForLoop<'s>>, block: &mut Block) -> Result<()> {
+    fn for_loop(&mut self, node: &ForStatement, block: &mut Block) -> Result<()> {
         let iter = self.expr(&node.iter)?;
         self.frames.push_scope();
         let target = self.target(&node.target, true)?;
-        let filter = node.filter_expr.as_ref().map(|filter| self.expr(filter)).transpose()?;
+        let filter = node.filter.as_ref().map(|filter| self.expr(filter)).transpose()?;
         self.frames.set_loop(true);
         let first_own = self.frames.next_slot();
-        let mut names = Vec::new();
-        assigned_names(&node.body, &mut names);
-        for name in names {
-            self.frames.declare(name, false);
-        }
+        self.declare_assigned(&node.body.statements, Vec::new());
         let own = first_own..self.frames.next_slot();
         let (body, stack) = self.loop_body(node)?;
         let loop_slot = self.frames.loop_slot();
         let all = self.frames.pop_scope();
-        let or_else = self.block(&node.else_body)?;
-        let recursive = node.recursive;
+        let or_else = self.else_block(node.otherwise.as_ref())?;
+        let recursive = node.recursive.is_some();
         push(
             Node::For(Box::new(For { target, iter, filter, body, or_else, recursive, loop_slot, own, all, stack })),
             block,
@@ -304,100 +348,97 @@ impl<'s> Lowering<'s> {
     }
 
     /// Lowers the body of a loop. Also returns the stack that the body takes up if the loop is recursive.
-    fn loop_body(&mut self, node: &ast::ForLoop<'s>) -> Result<(Block, usize)> {
-        if !node.recursive {
-            return Ok((self.block(&node.body)?, 0));
+    fn loop_body(&mut self, node: &ForStatement) -> Result<(Block, usize)> {
+        let statements = &node.body.statements;
+        if node.recursive.is_none() {
+            return Ok((self.block(statements)?, 0));
         }
         let around = self.begin_body();
-        let body = self.block(&node.body)?;
+        let body = self.block(statements)?;
         let stack = self.end_body(around);
         self.deepest = self.deepest.max(self.stack + stack);
         Ok((body, stack))
     }
 
-    fn with(&mut self, node: &ast::WithBlock<'s>, block: &mut Block) -> Result<()> {
+    fn with(&mut self, node: &WithStatement, block: &mut Block) -> Result<()> {
         self.frames.push_scope();
         let first_own = self.frames.next_slot();
         let mut names = Vec::new();
         for (target, _) in &node.assignments {
-            target_names(target, &mut names);
+            target_names(target, self.source, &mut names);
         }
-        assigned_names(&node.body, &mut names);
-        for name in names {
-            self.frames.declare(name, false);
-        }
+        self.declare_assigned(&node.body.statements, names);
         let own = first_own..self.frames.next_slot();
         let mut assignments = Vec::with_capacity(node.assignments.len());
         for (target, value) in &node.assignments {
             let value = self.expr(value)?;
             assignments.push((self.target(target, false)?, value));
         }
-        let body = self.block(&node.body)?;
+        let body = self.block(&node.body.statements)?;
         self.frames.pop_scope();
         push(Node::With(Box::new(With { assignments, body, own })), block)
     }
 
-    fn capture_filter(&mut self, filter: Option<&ast::Expr<'s>>, span: MjSpan) -> Result<Expr> {
-        match filter {
-            Some(filter) => self.expr(filter),
-            None => Ok(Expr::new(ExprKind::Captured, place(span))),
-        }
-    }
-
-    fn macro_def(&mut self, node: &ast::Macro<'s>) -> Result<MacroDef> {
+    fn macro_def(&mut self, name: &str, parameters: &[Parameter], body: &Body) -> Result<MacroDef> {
         self.frames.push_frame();
         let around = self.begin_body();
-        for param in &node.args {
-            self.frames.declare_param(if let ast::Expr::Var(var) = param { var.id } else { "" });
+        for param in parameters {
+            self.frames.declare_param(self.text(param.name));
         }
         let caller_slot = self.frames.declare("caller", true);
-        let first_default = node.args.len() - node.defaults.len().min(node.args.len());
-        let mut params = Vec::with_capacity(node.args.len());
-        for (index, param) in node.args.iter().enumerate() {
-            let name = if let ast::Expr::Var(var) = param { var.id } else { "" };
-            let default = index.checked_sub(first_default).and_then(|index| node.defaults.get(index));
-            let default = default.map(|default| self.expr(default)).transpose()?;
-            params.push(Param { name: name.into(), default });
+        let mut params = Vec::with_capacity(parameters.len());
+        for param in parameters {
+            let default = param.default.as_ref().map(|default| self.expr(default)).transpose()?;
+            params.push(Param { name: self.text(param.name).into(), default });
         }
-        let body = self.scope_body(&node.body)?;
+        let body = self.scope_body(&body.statements)?;
         let stack = self.end_body(around);
         let (frame_size, captures) = self.frames.pop_frame();
-        Ok(MacroDef { name: node.name.into(), params, caller_slot, captures, body, frame_size, stack })
+        Ok(MacroDef { name: name.into(), params, caller_slot, captures, body, frame_size, stack })
     }
 
-    fn target(&mut self, target: &ast::Expr<'s>, always_set: bool) -> Result<Target> {
-        match target {
-            ast::Expr::Var(var) => Ok(Target::Slot(self.frames.declare(var.id, always_set))),
-            ast::Expr::List(list) => self.unpack(&list.items, list.span(), always_set),
-            ast::Expr::Tuple(tuple) => self.unpack(&tuple.items, tuple.span(), always_set),
-            ast::Expr::GetAttr(attr) => {
-                let namespace = self.expr(&attr.expr)?;
-                Ok(Target::Attr(Box::new(namespace), attr.name.into()))
+    fn target(&mut self, target: &AssignTarget, always_set: bool) -> Result<Target> {
+        match &target.kind {
+            TargetKind::Name => Ok(Target::Slot(self.frames.declare(self.text(target.span), always_set))),
+            TargetKind::Tuple(items) => {
+                let items = items.iter().map(|item| self.target(item, always_set)).collect::<Result<_>>()?;
+                Ok(Target::Unpack(items, target.span.into()))
             }
-            other => {
-                let details = format!("cannot assign to a {}", other.description());
-                Err(Error::new(Kind::TemplateSyntax, details).at(place(other.span()).into()))
+            TargetKind::Attribute(attribute) => {
+                let namespace = self.expr(&attribute.value)?;
+                Ok(Target::Attr(Box::new(namespace), self.text(attribute.name).into()))
             }
+            TargetKind::Error => Err(Error::new(Kind::TemplateSyntax, "cannot assign to this").at(target.span)),
         }
-    }
-
-    fn unpack(&mut self, items: &[ast::Expr<'s>], span: MjSpan, always_set: bool) -> Result<Target> {
-        let items = items.iter().map(|item| self.target(item, always_set)).collect::<Result<_>>()?;
-        Ok(Target::Unpack(items, place(span)))
     }
 }
 
-fn place(span: MjSpan) -> Place {
-    // The parser's span of something empty ends before it starts.
-    Place { start: span.start_offset, end: span.end_offset.max(span.start_offset) }
+/// Returns the `if` that is the only statement of a branch.
+fn only_if(branch: &Else) -> Option<&If> {
+    let is_statement = |statement: &&Statement| match &statement.kind {
+        StatementKind::Text(kept) => kept.start < kept.end,
+        StatementKind::Comment => false,
+        _ => true,
+    };
+    let mut statements = branch.statements.iter().filter(is_statement);
+    match (statements.next().map(|statement| &statement.kind), statements.next()) {
+        (Some(StatementKind::If(node)), None) => Some(node),
+        _ => None,
+    }
+}
+
+/// Returns the length of a source without a single newline at its end.
+fn without_last_newline(source: &str) -> usize {
+    let source = source.strip_suffix('\n').unwrap_or(source);
+    source.strip_suffix('\r').unwrap_or(source).len()
 }
 
 /// Returns the stack that a statement takes up, not counting its contents.
-fn stack_of(statement: &ast::Stmt<'_>) -> usize {
-    match statement {
-        ast::Stmt::ForLoop(_) => 5,
-        ast::Stmt::WithBlock(_) | ast::Stmt::AutoEscape(_) => 4,
-        ast::Stmt::SetBlock(_) | ast::Stmt::FilterBlock(_) => 6,
+fn stack_of(statement: &Statement) -> usize {
+    match &statement.kind {
+        StatementKind::For(_) => 5,
+        StatementKind::With(_) | StatementKind::AutoEscape(_) => 4,
+        StatementKind::SetBlock(_) | StatementKind::Filter(_) => 6,
         _ => 2,
     }
 }
@@ -408,20 +449,9 @@ fn push(node: Node, block: &mut Block) -> Result<()> {
 }
 
 /// Builds the error for a statement that is not allowed.
-fn refused(statement: &ast::Stmt<'_>) -> Error {
-    match statement {
-        ast::Stmt::Block(node) => excluded("block", node.span()),
-        ast::Stmt::Import(node) => excluded("import", node.span()),
-        ast::Stmt::FromImport(node) => excluded("import", node.span()),
-        ast::Stmt::Extends(node) => excluded("extends", node.span()),
-        ast::Stmt::Include(node) => excluded("include", node.span()),
-        _ => Error::new(Kind::TemplateSyntax, "unexpected template inside a template"),
-    }
-}
-
-fn excluded(feature: &str, span: MjSpan) -> Error {
-    let details = format!("`{feature}`");
-    Error::new(Kind::ExcludedFeature, details)
-        .at(place(span).into())
+fn excluded(keyword: &str, span: Span) -> Error {
+    let feature = if keyword == "from" { "import" } else { keyword };
+    Error::new(Kind::ExcludedFeature, format!("`{feature}`"))
+        .at(span)
         .with_help("put the text into this file, or pass it as an input that is declared trusted")
 }
