@@ -76,6 +76,8 @@ fn truncate<'a>(eval: &mut Eval<'a>, value: Value<'a>, params: &mut Params<'_, '
     if text.chars().nth(length.saturating_add(leeway)).is_none() {
         return Ok(value.also(decided));
     }
+    // The length of `end` decides how much of the text is left.
+    let decided = decided | end.whole_origin();
     let mut cut = position(text, kept);
     if !kill_words.is_some_and(|flag| flag.is_true()) {
         cut = text[..cut].rfind(' ').unwrap_or(cut);
