@@ -217,6 +217,7 @@ impl<'a> Eval<'a> {
     #[inline(never)]
     pub(crate) fn joiner(&mut self, joiner: Value<'a>, items: &Items<'a>) -> Result<Value<'a>> {
         match (items, self.tree.notable) {
+            (Items::List(..), Some(_)) if may_break_marker(&joiner, items) => Ok(joiner.also(items.shape())),
             (Items::List(..), _) => self.chosen(joiner, items.shape()),
             // All items are the input's, so no marks are needed next to them.
             (Items::Input(_, origin), Some(notable)) if influence::has_line(&joiner, notable) => {
@@ -573,4 +574,19 @@ pub(crate) fn compare(op: BinaryOp, left: &Value<'_>, right: &Value<'_>, meter: 
 /// Returns the value, or an error if its containers are nested too deeply.
 pub(crate) fn shallow(value: Value<'_>) -> Result<Value<'_>> {
     if value.is_too_deep() { Err(print::too_deep()) } else { Ok(value) }
+}
+
+/// Returns whether a separator can break a role marker of the author's: an input in an attribute of the marker may have
+/// split it, and so decide where the separator is written.
+fn may_break_marker(joiner: &Value<'_>, items: &Items<'_>) -> bool {
+    let breaks = |text: &str| text.contains(['\n', ']', '"', ',', '=']);
+    let opens = |text: &str| memchr::memchr(b'[', text.as_bytes()).is_some();
+    let has_attributes = |item: &Value<'_>| match &item.repr {
+        Repr::Str(text) => opens(text),
+        Repr::Text(text) => text.traced.pieces().any(|(piece, origin)| origin.is_author() && opens(piece)),
+        _ => false,
+    };
+    !items.shape().is_author()
+        && joiner.as_str().is_some_and(breaks)
+        && items.iter().any(|item| item.origin.is_author() && has_attributes(&item))
 }
