@@ -1,7 +1,7 @@
 //! The template syntaxes. Each compiles to the tree that the evaluator runs.
 //!
-//! [`parse_jinja`] and [`parse_mustache`] return the syntax tree of a template for tools such as linters, formatters and editors. They accept every
-//! text and report all mistakes. These invariants hold:
+//! [`parse_jinja`] and [`parse_mustache`] return the syntax tree of a template for tools such as linters, formatters and
+//! editors. They accept every text and report all mistakes. These invariants hold:
 //!
 //! - The tokens cover the source: each starts where the one before it ends.
 //! - Every node has a span that starts and ends with a token. The text of a node is `source[span]`.
