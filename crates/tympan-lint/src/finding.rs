@@ -120,6 +120,10 @@ impl Finding {
 pub(crate) struct Findings(Vec<Finding>);
 
 impl Findings {
+    pub(crate) fn push(&mut self, finding: Finding) {
+        self.0.push(finding);
+    }
+
     pub(crate) fn extend(&mut self, findings: impl IntoIterator<Item = Finding>) {
         self.0.extend(findings);
     }

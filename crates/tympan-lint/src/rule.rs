@@ -4,6 +4,9 @@ use std::fmt;
 
 use tympan_core::diagnostic::Severity;
 
+use crate::context::Context;
+use crate::finding::Findings;
+
 /// The group of a rule. It determines the first digit of the rule's code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
@@ -82,7 +85,7 @@ impl FixAvailability {
 }
 
 /// A rule: its identity, and the sections of its page.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct Rule {
     /// The stable code, such as `TY101`. The code of a retired rule is never reused.
@@ -103,9 +106,28 @@ pub struct Rule {
     pub example: &'static str,
     /// How to fix a finding.
     pub how_to_fix: &'static str,
+    /// The function that finds violations. `None` if the engine reports them itself.
+    pub(crate) check: Option<Check>,
 }
 
+/// A function that applies a rule to a prompt.
+pub(crate) type Check = fn(&Context<'_>, &mut Findings);
+
+impl PartialEq for Rule {
+    fn eq(&self, other: &Self) -> bool {
+        self.code == other.code
+    }
+}
+
+impl Eq for Rule {}
+
 impl Rule {
+    /// Returns whether only the engine and the runtime report findings of this rule, while they load a prompt or
+    /// prepare a request.
+    pub const fn is_reported_by_engine(&self) -> bool {
+        self.check.is_none()
+    }
+
     /// Returns the page of the rule, in Markdown.
     pub fn page(&self) -> String {
         let Self { code, name, summary, why, example, how_to_fix, .. } = self;

@@ -1,6 +1,33 @@
 //! The table of all rules.
 
+mod binding;
+mod bound_word;
+mod empty_message;
 mod engine;
+mod env_in_message;
+mod input_in_tool;
+mod invalid_default;
+mod invisible_character;
+mod literal_api_key;
+mod misspelt_role;
+mod names;
+mod plain_http;
+mod several_system_messages;
+mod shadowed_builtin;
+mod text_after_role;
+mod uncacheable_text;
+mod undeclared_variable;
+mod unknown_filter;
+mod unknown_function;
+mod unknown_input;
+mod unknown_provider;
+mod unknown_test;
+mod unsupported_api;
+mod untrusted;
+mod untrusted_decision;
+mod untrusted_in_marker;
+mod untrusted_in_system;
+mod unused_variable;
 
 use std::fmt;
 
@@ -52,19 +79,39 @@ pub static RULES: &[&Rule] = &[
     &engine::directives::UNMENTIONED_OUTPUT,
     &engine::directives::NOT_INTERPOLATED,
     &engine::directives::INVALID_SIGNATURE,
-    &engine::prompts::UNDECLARED_VARIABLE,
+    &undeclared_variable::RULE,
+    &unknown_filter::RULE,
+    &unknown_test::RULE,
+    &unknown_function::RULE,
+    &misspelt_role::RULE,
+    &text_after_role::RULE,
+    &unknown_provider::RULE,
+    &unsupported_api::RULE,
     &engine::prompts::UNSUPPORTED_OPTION,
+    &invalid_default::RULE,
     &engine::prompts::DUPLICATE_NAME,
-    &engine::prompts::UNKNOWN_INPUT,
+    &unknown_input::RULE,
     &engine::prompts::UNDECLARED_INPUT,
     &engine::prompts::SCHEMA_NOT_STRICT,
     &engine::prompts::SCHEMA_NOT_CHECKED,
     &engine::prompts::NO_CREDENTIALS,
-    &engine::prompts::UNUSED_VARIABLE,
+    &bound_word::RULE,
+    &unused_variable::RULE,
     &engine::prompts::VARIABLE_UNUSED_IN_VARIANT,
     &engine::prompts::UNMENTIONED_THREAD,
-    &engine::prompts::UNTRUSTED_IN_SYSTEM,
+    &empty_message::RULE,
+    &invisible_character::RULE,
+    &several_system_messages::RULE,
+    &shadowed_builtin::RULE,
+    &untrusted_in_system::RULE,
+    &untrusted_in_marker::RULE,
+    &untrusted_decision::RULE,
+    &literal_api_key::RULE,
+    &env_in_message::RULE,
+    &plain_http::RULE,
+    &input_in_tool::RULE,
     &engine::prompts::UNTRUSTED_WITHOUT_GUARD,
+    &uncacheable_text::RULE,
 ];
 
 /// Returns the rule with this name.

@@ -27,10 +27,6 @@ const AT_RUN_TIME: &[Kind] = &[
     Kind::MissingKey,
     Kind::CredentialFailed,
     Kind::UntrustedEndpoint,
-    Kind::UnknownFilter,
-    Kind::UnknownTest,
-    Kind::UnknownFunction,
-    Kind::UnsupportedApi,
 ];
 
 #[test]
@@ -55,7 +51,7 @@ fn a_code_belongs_to_its_group() {
 fn every_page_is_complete() {
     for rule in RULES {
         for sentence in [rule.summary, rule.why, rule.how_to_fix] {
-            assert!(sentence.ends_with('.') && sentence.len() > 15, "{rule:?}: {sentence:?}");
+            assert!(sentence.ends_with('.') && sentence.len() > 10, "{rule:?}: {sentence:?}");
             assert!(!sentence.contains("  "), "{rule:?}: {sentence:?}");
         }
         assert!(rule.summary.starts_with("Reports "), "{rule:?}");

@@ -19,6 +19,7 @@ macro_rules! reported {
             why: $why,
             example: $example,
             how_to_fix: $how_to_fix,
+            check: None,
         };
     )*};
 }

@@ -3,12 +3,6 @@
 use super::reported;
 
 reported! {
-    UNDECLARED_VARIABLE "TY101" "undeclared_variable" Correctness Error Never
-    "Reports a name in a template that the prompt does not declare."
-    "The name is often misspelled, and then the prompt fails when it is rendered."
-    "variables:\n  ticket: {type: string, trusted: false}\nbody: 'Summarize {{ tiket }}.'"
-    "Correct the name, or declare it.";
-
     UNSUPPORTED_OPTION "TY109" "unsupported_option" Correctness Warning Never
     "Reports a model option that the provider does not support."
     "The request leaves the option out without an error."
@@ -16,17 +10,10 @@ reported! {
     "Remove the option, or choose a provider that supports it.";
 
     DUPLICATE_NAME "TY111" "duplicate_name" Correctness Error Never
-    "Reports two inputs, outputs or tools with the same name."
+    "Reports two inputs or outputs of a directive with the same name. In other formats, this is `invalid_document`."
     "Nobody can tell which one is meant."
-    "tools:\n  - {name: search, kind: function}\n  - {name: search, kind: mcp}"
+    "<inputs><input name=\"who\"/><input name=\"who\"/></inputs>"
     "Rename one of the two.";
-
-    UNKNOWN_INPUT "TY112" "unknown_input" Correctness Warning Never
-    "Reports a binding of a tool to an input that the prompt does not declare."
-    "The tool receives the text of the name, or nothing at all."
-    "inputs: [{name: user_id, kind: string}]\ntools:\n  - name: find_orders\n    kind: function\n    \
-    bindings: {user: user_di}"
-    "Correct the name, or declare the input.";
 
     UNDECLARED_INPUT "TY113" "undeclared_input" Correctness Error Never
     "Reports a reference in a directive to an input that it does not declare."
@@ -52,12 +39,6 @@ reported! {
     "connection: {kind: foundry, endpoint: https://example.services.ai.azure.com}"
     "Configure a credential command or a credential provider.";
 
-    UNUSED_VARIABLE "TY201" "unused_variable" Suspicious Warning Never
-    "Reports a declared variable that no template uses."
-    "Callers pass a value that has no effect, or the template has a different name for it."
-    "variables:\n  unused: {type: string, trusted: false}\nbody: Hello!"
-    "Use the variable in a template, or remove it.";
-
     VARIABLE_UNUSED_IN_VARIANT "TY202" "variable_unused_in_variant" Suspicious Warning Never
     "Reports a variable that some variants of a definition use and others do not."
     "Variants are alternatives for the same task, so one of them may lack something."
@@ -69,12 +50,6 @@ reported! {
     "Its messages follow the last message of the template, which is often the question."
     "inputs: [{name: history, kind: thread}]"
     "Write `{{ history }}` where the messages belong.";
-
-    UNTRUSTED_IN_SYSTEM "TY301" "untrusted_in_system" Trust Warning Never
-    "Reports an untrusted input whose text reaches a system or developer message."
-    "The model takes that text for instructions of the application, so whoever writes the input can change them."
-    "system:\nYou answer questions about {{ page }}."
-    "Move the input to a user message. If only your application writes it, declare it with `trusted: true`.";
 
     UNTRUSTED_WITHOUT_GUARD "TY308" "untrusted_without_guard" Trust Warning Never
     "Reports an untrusted variable of a definition whose metadata does not mention a guard."
