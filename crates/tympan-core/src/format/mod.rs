@@ -11,6 +11,7 @@ pub mod frontmatter;
 mod inputs;
 pub(crate) mod interpolation;
 mod model;
+pub mod outline;
 pub mod prompty;
 mod property;
 mod reference;

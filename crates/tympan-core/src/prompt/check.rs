@@ -15,7 +15,7 @@ use crate::spec::json_schema::{unchecked, without_bound};
 use crate::spec::schema::{Property, written_schema};
 use crate::spec::strict_schema::{Dialect, StrictSchema};
 use crate::spec::{DEFAULT_VARIANT, ToolKind};
-use crate::template::flow::{Flow, Sink};
+use crate::template::flow::{Flow, How, Sink};
 #[cfg(feature = "wire")]
 use crate::text::pattern::compile;
 use crate::text::source::Span;
@@ -33,7 +33,10 @@ struct Reached {
 }
 
 impl Reached {
-    fn new(flow: Flow) -> Self {
+    /// Keeps the first place where each input becomes text.
+    fn new(mut flow: Flow) -> Self {
+        let mut seen = BTreeSet::new();
+        flow.sinks.retain(|sink| sink.how != How::Decides && seen.insert(sink.input));
         let inputs = flow.sinks.iter().map(|sink| sink.input).collect();
         Self { flow, inputs }
     }
@@ -153,9 +156,9 @@ impl Prompt {
             let untrusted = |sink: &&Sink| self.variables().get(sink.input).is_some_and(|variable| !variable.trusted);
             for sink in flow.sinks.iter().filter(untrusted) {
                 let name = &self.variables()[sink.input].name;
-                let at = self.locate_span(arm, sink.place.into());
+                let at = self.locate_span(arm, sink.span);
                 let line = self.source().line_column(at.start).line;
-                let path: Vec<_> = sink.path.iter().map(|step| format!("`{step}`")).collect();
+                let path: Vec<_> = sink.path.iter().map(|step| format!("`{}`", step.name)).collect();
                 let path = if path.is_empty() { String::new() } else { format!(" through {}", path.join(", ")) };
                 let arm = self.arm_name(arm);
                 let of = if arm == DEFAULT_VARIANT { String::new() } else { format!(" of variant `{arm}`") };

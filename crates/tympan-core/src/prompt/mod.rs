@@ -1,5 +1,6 @@
 //! Prompts: the common representation of all formats, and how they are rendered.
 
+pub mod analysis;
 mod check;
 mod compile;
 pub mod composition;

@@ -4,38 +4,76 @@
 //! own from there on. If the template reads the name before that, it is an input.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use crate::diagnostic::short;
 use crate::template::tree::{
-    Arg, Args, Block, CallExpr, Callee, Capture, Expr, ExprKind, For, Local, MacroDef, NamedArg, Node, Place, Section,
-    Target, Tree, With,
+    Arg, Args, Block, CallExpr, Callee, Capture, Const, Expr, ExprKind, For, Literal, Local, MacroDef, NamedArg, Node,
+    Place, Section, Target, Tree, With,
 };
+use crate::template::walk::each_part;
+use crate::text::source::Span;
 
-/// How an input reaches a place: the assignments it went through, in order. Empty if the input is used directly.
-pub(crate) type Path = Vec<String>;
+/// How an input contributes to output. Each way says more about the output than the next one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum How {
+    /// Its text is part of the output.
+    Text,
+    /// Its text is part of the output after a filter has changed it.
+    Filtered,
+    /// It decides what is written: it is a condition, the list of a loop, or what a number or a boolean is computed
+    /// from.
+    Decides,
+}
 
-/// A place where an input becomes output.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Sink {
-    pub(crate) input: usize,
-    pub(crate) place: Place,
-    pub(crate) path: Path,
+/// A step on the way of an input to the output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// What binds the value, such as `for d` or `macro quote`.
+    pub name: String,
+    /// The position of the value that is bound.
+    pub span: Span,
+}
+
+/// A place where an input becomes output, or decides about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sink {
+    /// The index of the input.
+    pub input: usize,
+    /// How it contributes.
+    pub how: How,
+    /// The position of the expression that is written or, for a decision, of the condition.
+    pub span: Span,
+    /// The steps that the input took, in order. Empty if it is used directly.
+    pub path: Vec<Step>,
+    /// For a decision, the notable lines of the author's that it decides about; see
+    /// [`CompileOptions::notable`](super::CompileOptions::notable).
+    pub lines: Vec<String>,
 }
 
 /// How a template uses its inputs.
-#[derive(Debug, Default)]
-pub(crate) struct Flow {
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Flow {
     /// The inputs that it reads, and the first place where each is read.
-    pub(crate) uses: BTreeMap<usize, Place>,
-    /// The first place where each input becomes output.
-    pub(crate) sinks: Vec<Sink>,
+    pub uses: BTreeMap<usize, Span>,
+    /// The places where inputs become output, by position.
+    pub sinks: Vec<Sink>,
+}
+
+/// How an input reaches a value.
+#[derive(Clone, Debug, PartialEq)]
+struct Reach {
+    how: How,
+    path: Vec<Step>,
 }
 
 /// The inputs that contributed to a value. At most [`MAX_TAINT`], because the result is read by people.
-type Taint = BTreeMap<usize, Path>;
+type Taint = BTreeMap<usize, Reach>;
 
 const MAX_TAINT: usize = 64;
 const MAX_PATH: usize = 8;
+/// The maximum number of notable lines that are recorded for a decision.
+const MAX_LINES: usize = 16;
 /// Namespaces and macros can carry text backwards, which takes several passes. Longer chains than this are not
 /// followed.
 const MAX_PASSES: usize = 4;
@@ -43,6 +81,9 @@ const MAX_PASSES: usize = 4;
 /// The maximum number of taint entries that are copied in total. Without it, a template that often reads a value with
 /// many inputs would make the analysis slow. Above it, all uses are still found, but not all sinks.
 const MAX_COPIES: usize = 400_000;
+
+/// Filters whose results contain none of the text that they are applied to.
+const MEASURES: [&str; 8] = ["length", "count", "wordcount", "int", "float", "round", "abs", "bool"];
 
 /// Follows the inputs through a template.
 pub(crate) fn analyse(tree: &Tree) -> Flow {
@@ -59,6 +100,7 @@ pub(crate) fn analyse(tree: &Tree) -> Flow {
             attributes: std::mem::take(&mut attributes),
             outputs: Vec::new(),
             captured: Vec::new(),
+            decisions: Vec::new(),
             uses: BTreeMap::new(),
             sinks: BTreeMap::new(),
             left,
@@ -75,7 +117,7 @@ pub(crate) fn analyse(tree: &Tree) -> Flow {
             break;
         }
     }
-    flow.sinks.sort_by_key(|sink| (sink.place.start, sink.input));
+    flow.sinks.sort_by_key(|sink| (sink.span.start, sink.input, sink.how));
     flow
 }
 
@@ -83,6 +125,8 @@ pub(crate) fn analyse(tree: &Tree) -> Flow {
 #[derive(Debug, Clone, PartialEq)]
 struct Slot {
     binding: &'static str,
+    /// The position of the value.
+    place: Place,
     taint: Taint,
 }
 
@@ -91,6 +135,13 @@ struct Frame {
     slots: Vec<Option<Slot>>,
     /// The previous value of each assigned slot, so that a branch can be undone.
     trail: Vec<(usize, Option<Slot>)>,
+}
+
+impl Slot {
+    /// Copies a slot, without its taint once the limit on copies has been reached.
+    fn copied(&self, left: &mut usize) -> Self {
+        Self { binding: self.binding, place: self.place, taint: copied(Some(&self.taint), left) }
+    }
 }
 
 impl Frame {
@@ -130,10 +181,22 @@ struct Pass {
     outputs: Vec<Taint>,
     /// The captured texts whose filters are being analyzed.
     captured: Vec<Taint>,
-    uses: BTreeMap<usize, Place>,
-    sinks: BTreeMap<usize, Sink>,
+    /// The conditions and loops around the current place, innermost last.
+    decisions: Vec<Decision>,
+    uses: BTreeMap<usize, Span>,
+    /// By position and input. The last part keeps decisions apart from output at the same position.
+    sinks: BTreeMap<(usize, usize, bool), Sink>,
     /// How many taint entries may still be copied.
     left: usize,
+}
+
+/// A condition or a loop whose body is being analyzed.
+struct Decision {
+    place: Place,
+    taint: Taint,
+    /// Whether the body contains words of the author's.
+    has_words: bool,
+    lines: Vec<String>,
 }
 
 impl Pass {
@@ -145,17 +208,22 @@ impl Pass {
 
     fn node(&mut self, node: &Node) {
         match node {
-            Node::Text(_) | Node::Break | Node::Continue => {}
+            Node::Text(literal) => self.text(literal),
+            Node::Break | Node::Continue => {}
             Node::Emit(expr) | Node::EmitWhole(expr) => {
                 let taint = self.expr(expr);
-                self.emit(taint, expr.place);
+                self.note_words(has_words(expr));
+                self.emit(taint, extent(expr));
             }
             Node::If(branches, or_else) => self.branches(branches, or_else),
             Node::For(node) => self.for_loop(node),
             Node::With(node) => self.with(node),
             Node::Set(target, expr) => {
-                let taint = self.expr(expr);
-                self.assign(target, taint, "set");
+                let mut taint = self.expr(expr);
+                if has_words(expr) {
+                    self.add_decisions(&mut taint);
+                }
+                self.assign(target, taint, "set", extent(expr));
             }
             Node::SetBlock(capture) | Node::FilterBlock(capture) => self.capture(capture),
             Node::AutoEscape(expr, body) => {
@@ -164,10 +232,26 @@ impl Pass {
             }
             Node::Macro(slot, definition) => {
                 let taint = self.call_body(definition);
-                self.put(*slot, Slot { binding: "macro", taint });
+                self.put(*slot, Slot { binding: "macro", place: Place::default(), taint });
             }
             Node::Do(expr) => drop(self.expr(expr)),
             Node::Section(section) => self.section(section),
+        }
+    }
+
+    fn text(&mut self, literal: &Literal) {
+        self.note_words(literal.text.contains(char::is_alphabetic));
+        if let Some(decision) = self.decisions.last_mut() {
+            let room = MAX_LINES.saturating_sub(decision.lines.len());
+            let lines = literal.notable.iter().take(room).map(|range| literal.text[range.clone()].to_owned());
+            decision.lines.extend(lines);
+        }
+    }
+
+    /// Records whether the current place has words of the author's.
+    fn note_words(&mut self, has_words: bool) {
+        if let Some(decision) = self.decisions.last_mut() {
+            decision.has_words |= has_words;
         }
     }
 
@@ -175,8 +259,44 @@ impl Pass {
         if let Some(output) = self.outputs.last_mut() {
             return join(output, taint);
         }
-        for (input, path) in taint {
-            self.sinks.entry(input).or_insert(Sink { input, place, path });
+        for (input, Reach { how, path }) in taint {
+            let sink = Sink { input, how, span: place.into(), path, lines: Vec::new() };
+            self.sinks.entry((place.start as usize, input, false)).or_insert(sink);
+        }
+    }
+
+    /// Analyzes a block whose output the inputs in `taint` decide about.
+    fn decided(&mut self, taint: Taint, place: Place, body: &Block) {
+        self.decisions.push(Decision { place, taint, has_words: false, lines: Vec::new() });
+        self.block(body);
+        let Some(Decision { place, mut taint, has_words, lines }) = self.decisions.pop() else { return };
+        if let Some(outer) = self.decisions.last_mut() {
+            outer.has_words |= has_words;
+            let room = MAX_LINES.saturating_sub(outer.lines.len());
+            outer.lines.extend(lines.iter().take(room).cloned());
+        }
+        if !has_words {
+            return;
+        }
+        taint.values_mut().for_each(|reach| reach.how = How::Decides);
+        if let Some(output) = self.outputs.last_mut() {
+            return join(output, taint);
+        }
+        for (input, Reach { how, path }) in taint {
+            let sink = Sink { input, how, span: place.into(), path, lines: lines.clone() };
+            match self.sinks.entry((place.start as usize, input, true)) {
+                Entry::Occupied(mut known) => known.get_mut().lines.extend(sink.lines),
+                Entry::Vacant(entry) => drop(entry.insert(sink)),
+            }
+        }
+    }
+
+    /// Adds the inputs that decide whether the current place is reached.
+    fn add_decisions(&mut self, taint: &mut Taint) {
+        for decision in &self.decisions {
+            let mut deciding = copied(Some(&decision.taint), &mut self.left);
+            deciding.values_mut().for_each(|reach| reach.how = How::Decides);
+            join(taint, deciding);
         }
     }
 
@@ -184,13 +304,16 @@ impl Pass {
     fn branches(&mut self, branches: &[(Expr, Block)], or_else: &Block) {
         let mark = self.frame().trail.len();
         let mut set = Vec::new();
+        // A condition decides about its own branch and about those after it.
+        let (mut taint, mut place) = (Taint::new(), Place::default());
         for (condition, body) in branches {
-            // A condition reads its inputs, but they do not become part of the text.
-            self.expr(condition);
-            self.block(body);
+            join(&mut taint, self.expr(condition));
+            place = extent(condition);
+            let deciding = copied(Some(&taint), &mut self.left);
+            self.decided(deciding, place, body);
             set.extend(self.frame().undo(mark));
         }
-        self.block(or_else);
+        self.decided(taint, place, or_else);
         set.extend(self.frame().undo(mark));
         for (slot, value) in set {
             let Some(mut value) = value else { continue };
@@ -201,19 +324,25 @@ impl Pass {
     }
 
     fn for_loop(&mut self, node: &For) {
+        let place = extent(&node.iter);
         let taint = self.expr(&node.iter);
         for slot in node.own.clone() {
             self.frame().put(slot, None);
         }
-        self.assign(&node.target, taint.clone(), "for");
+        let mut deciding = copied(Some(&taint), &mut self.left);
+        self.assign(&node.target, taint, "for", place);
         if let Some(slot) = node.loop_slot {
-            self.put(slot, Slot { binding: "for", taint });
+            // Most attributes of `loop` are numbers and booleans.
+            let mut taint = copied(Some(&deciding), &mut self.left);
+            taint.values_mut().for_each(|reach| reach.how = How::Decides);
+            self.put(slot, Slot { binding: "for", place, taint });
         }
         if let Some(filter) = &node.filter {
-            self.expr(filter);
+            join(&mut deciding, self.expr(filter));
         }
-        self.block(&node.body);
-        self.block(&node.or_else);
+        let or_else = copied(Some(&deciding), &mut self.left);
+        self.decided(deciding, place, &node.body);
+        self.decided(or_else, place, &node.or_else);
     }
 
     fn with(&mut self, node: &With) {
@@ -222,24 +351,30 @@ impl Pass {
         }
         for (target, value) in &node.assignments {
             let taint = self.expr(value);
-            self.assign(target, taint, "with");
+            self.assign(target, taint, "with", extent(value));
         }
         self.block(&node.body);
     }
 
     fn section(&mut self, section: &Section) {
+        let place = section.value.place;
         let taint = self.expr(&section.value);
-        self.put(section.slot, Slot { binding: "section", taint });
-        self.block(&section.body);
+        let deciding = copied(Some(&taint), &mut self.left);
+        self.put(section.slot, Slot { binding: "section", place, taint });
+        self.decided(deciding, place, &section.body);
     }
 
     fn capture(&mut self, capture: &Capture) {
         let text = self.aside(&capture.body);
         self.captured.push(text);
-        let taint = self.expr(&capture.filter);
+        let mut taint = self.expr(&capture.filter);
         self.captured.pop();
         match &capture.target {
-            Some(target) => self.assign(target, taint, "set"),
+            Some(target) => {
+                // Captured text nearly always has words in it.
+                self.add_decisions(&mut taint);
+                self.assign(target, taint, "set", capture.filter.place);
+            }
             None => self.emit(taint, capture.filter.place),
         }
     }
@@ -253,7 +388,7 @@ impl Pass {
 
     /// Returns the taint of a macro's own output. The taint of the arguments is added at each call.
     fn call_body(&mut self, definition: &MacroDef) -> Taint {
-        let own = |taint| Some(Slot { binding: "macro", taint });
+        let own = |taint| Some(Slot { binding: "macro", place: Place::default(), taint });
         let mut frame = Frame { slots: vec![None; definition.frame_size], trail: Vec::new() };
         for slot in 0..definition.params.len() {
             frame.put(slot, own(Taint::new()));
@@ -261,8 +396,7 @@ impl Pass {
         frame.put(definition.caller_slot, own(Taint::new()));
         for (outer, inner) in &definition.captures {
             let captured = self.frames.last().and_then(|frame| frame.get(*outer));
-            let copy =
-                captured.map(|slot| Slot { binding: slot.binding, taint: copied(Some(&slot.taint), &mut self.left) });
+            let copy = captured.map(|slot| slot.copied(&mut self.left));
             frame.put(*inner, copy.or_else(|| own(Taint::new())));
         }
         self.frames.push(frame);
@@ -274,13 +408,13 @@ impl Pass {
         taint
     }
 
-    fn assign(&mut self, target: &Target, taint: Taint, binding: &'static str) {
+    fn assign(&mut self, target: &Target, taint: Taint, binding: &'static str, place: Place) {
         match target {
-            Target::Slot(slot) => self.put(*slot, Slot { binding, taint }),
+            Target::Slot(slot) => self.put(*slot, Slot { binding, place, taint }),
             Target::Unpack(items, _) => {
                 for item in items {
                     let taint = copied(Some(&taint), &mut self.left);
-                    self.assign(item, taint, binding);
+                    self.assign(item, taint, binding, place);
                 }
             }
             Target::Attr(namespace, _) => {
@@ -293,7 +427,7 @@ impl Pass {
                 if is_root {
                     join(self.attributes.entry(slot).or_default(), taint);
                 } else if let Some(held) = self.frames.last().and_then(|frame| frame.get(slot)) {
-                    let mut value = Slot { binding: held.binding, taint: copied(Some(&held.taint), &mut self.left) };
+                    let mut value = held.copied(&mut self.left);
                     join(&mut value.taint, taint);
                     self.put(slot, value);
                 }
@@ -309,7 +443,7 @@ impl Pass {
             let taint = copied(Some(&value.taint), &mut self.left);
             match &mut self.ever[slot] {
                 Some(ever) => join(&mut ever.taint, taint),
-                ever @ None => *ever = Some(Slot { binding: value.binding, taint }),
+                ever @ None => *ever = Some(Slot { taint, ..value }),
             }
         }
         self.frame().put(slot, Some(value));
@@ -326,7 +460,10 @@ impl Pass {
             ExprKind::Input(index) => self.input(*index, expr.place),
             ExprKind::Local(local) => self.local(local),
             ExprKind::Outer(local) => self.outer(local),
-            ExprKind::Attr(value, _) | ExprKind::Not(value) | ExprKind::Neg(value) => self.expr(value),
+            ExprKind::Attr(value, name) => self.attribute(value, name),
+            ExprKind::Not(value) => at_least(How::Decides, self.expr(value)),
+            ExprKind::Neg(value) => self.expr(value),
+            ExprKind::Binary(op, a, b) if op.is_comparison() => at_least(How::Decides, self.all([&**a, &**b])),
             ExprKind::Item(a, b) | ExprKind::Binary(_, a, b) | ExprKind::And(a, b) | ExprKind::Or(a, b) => {
                 self.all([&**a, &**b])
             }
@@ -336,25 +473,34 @@ impl Pass {
             }
             ExprKind::Concat(items) | ExprKind::List(items) | ExprKind::Tuple(items) => self.all(items),
             ExprKind::Chain(first, rest) => {
-                self.all(std::iter::once(&**first).chain(rest.iter().map(|(_, operand)| operand)))
+                let operands = std::iter::once(&**first).chain(rest.iter().map(|(_, operand)| operand));
+                at_least(How::Decides, self.all(operands))
             }
             ExprKind::Ternary(ternary) => {
-                self.expr(&ternary.condition);
-                self.all(std::iter::once(&ternary.then).chain(&ternary.or_else))
+                let condition = self.expr(&ternary.condition);
+                let mut taint = self.all(std::iter::once(&ternary.then).chain(&ternary.or_else));
+                if has_words(expr) {
+                    join(&mut taint, at_least(How::Decides, condition));
+                }
+                taint
             }
             ExprKind::Dict(pairs) => self.all(pairs.iter().flat_map(|(key, value)| [key, value])),
             ExprKind::Filter(named) | ExprKind::Test(named) => {
+                let is_test = matches!(expr.kind, ExprKind::Test(_));
                 let mut taint = self.expr(&named.value);
                 join(&mut taint, self.args(&named.args));
-                taint
+                let is_measure = is_test || MEASURES.contains(&&*named.name);
+                at_least(if is_measure { How::Decides } else { How::Filtered }, taint)
             }
-            ExprKind::Call(call) => self.call(call),
+            ExprKind::Call(call) => self.call(call, expr.place),
             ExprKind::Caller(definition) => self.call_body(definition),
             ExprKind::Lookup(lookup) => {
                 let mut taint = Taint::new();
                 for slot in 0..lookup.contexts {
-                    let context = self.frames.last().and_then(|frame| frame.get(slot)).map(|slot| &slot.taint);
-                    join(&mut taint, copied(context, &mut self.left));
+                    let Some(context) = self.frames.last().and_then(|frame| frame.get(slot)) else { continue };
+                    let mut inner = copied(Some(&context.taint), &mut self.left);
+                    add_step(&mut inner, context.binding, context.place);
+                    join(&mut taint, inner);
                 }
                 if let Some(index) = lookup.input {
                     join(&mut taint, self.input(index, expr.place));
@@ -378,7 +524,7 @@ impl Pass {
         self.all(positional.chain(named))
     }
 
-    fn call(&mut self, call: &CallExpr) -> Taint {
+    fn call(&mut self, call: &CallExpr, place: Place) -> Taint {
         let (mut taint, step) = match &call.callee {
             Callee::Name(expr, name) => {
                 let is_macro = !matches!(expr.kind, ExprKind::Function(_) | ExprKind::HostFunction);
@@ -388,15 +534,24 @@ impl Pass {
         };
         let mut brought = self.args(&call.args);
         if let Some(step) = step {
-            brought.values_mut().for_each(|path| add_step(path, &step));
+            add_step(&mut brought, &step, place);
         }
         join(&mut taint, brought);
         taint
     }
 
     fn input(&mut self, index: usize, place: Place) -> Taint {
-        self.uses.entry(index).or_insert(place);
-        Taint::from([(index, Path::new())])
+        self.uses.entry(index).or_insert(place.into());
+        Taint::from([(index, Reach { how: How::Text, path: Vec::new() })])
+    }
+
+    fn attribute(&mut self, value: &Expr, name: &str) -> Taint {
+        let mut taint = self.expr(value);
+        // Unlike the other attributes of `loop`, these are items of the list.
+        if matches!(name, "previtem" | "nextitem") {
+            taint.values_mut().for_each(|reach| reach.how = How::Text);
+        }
+        taint
     }
 
     fn local(&mut self, local: &Local) -> Taint {
@@ -426,8 +581,44 @@ fn read(local: &Local, slot: &Slot, attributes: Option<&Taint>, left: &mut usize
     let mut taint = copied(Some(&slot.taint), left);
     join(&mut taint, copied(attributes, left));
     let step = format!("{} {}", slot.binding, short(&local.name));
-    taint.values_mut().for_each(|path| add_step(path, &step));
+    add_step(&mut taint, &step, slot.place);
     taint
+}
+
+/// Returns a taint in which every input contributes at most in this way.
+fn at_least(how: How, mut taint: Taint) -> Taint {
+    taint.values_mut().for_each(|reach| reach.how = reach.how.max(how));
+    taint
+}
+
+/// Returns the extent of an expression: from its first name or constant to its end. The parser's positions of operators
+/// do not include both operands.
+fn extent(expr: &Expr) -> Place {
+    let mut extent = Place { start: u32::MAX, end: expr.place.end };
+    each_part(expr, &mut |part| {
+        use ExprKind::{Const, Function, HostFunction, Input, Local, Lookup, Outer};
+        let is_name = matches!(part.kind, Input(_) | Local(_) | Outer(_) | Lookup(_) | Function(_) | HostFunction);
+        if is_name || matches!(part.kind, Const(_)) {
+            extent.start = extent.start.min(part.place.start);
+            extent.end = extent.end.max(part.place.end);
+        }
+    });
+    if extent.start > extent.end { expr.place } else { extent }
+}
+
+/// Returns whether the value of an expression may be text that the author wrote, and not only the text of inputs.
+fn has_words(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Const(Const::Str(text)) => text.contains(char::is_alphabetic),
+        ExprKind::Concat(items) | ExprKind::List(items) | ExprKind::Tuple(items) => items.iter().any(has_words),
+        ExprKind::Binary(_, a, b) | ExprKind::And(a, b) | ExprKind::Or(a, b) => has_words(a) || has_words(b),
+        ExprKind::Ternary(ternary) => has_words(&ternary.then) || ternary.or_else.as_ref().is_some_and(has_words),
+        ExprKind::Dict(pairs) => pairs.iter().any(|(_, value)| has_words(value)),
+        ExprKind::Filter(named) => has_words(&named.value),
+        ExprKind::Attr(value, _) | ExprKind::Item(value, _) => has_words(value),
+        ExprKind::Call(call) => matches!(call.callee, Callee::Name(..)),
+        _ => false,
+    }
 }
 
 /// Copies a taint, unless the limit on copies has been reached.
@@ -439,17 +630,21 @@ fn copied(taint: Option<&Taint>, left: &mut usize) -> Taint {
 }
 
 fn join(taint: &mut Taint, more: Taint) {
-    for (input, path) in more {
-        if taint.len() >= MAX_TAINT {
-            return;
+    for (input, reach) in more {
+        let is_full = taint.len() >= MAX_TAINT;
+        match taint.entry(input) {
+            Entry::Occupied(mut known) if reach.how < known.get().how => drop(known.insert(reach)),
+            Entry::Vacant(entry) if !is_full => drop(entry.insert(reach)),
+            _ => {}
         }
-        taint.entry(input).or_insert(path);
     }
 }
 
-fn add_step(path: &mut Path, step: &str) {
-    if path.len() < MAX_PATH && path.last().is_none_or(|last| last != step) {
-        path.push(step.to_owned());
+fn add_step(taint: &mut Taint, name: &str, place: Place) {
+    for Reach { path, .. } in taint.values_mut() {
+        if path.len() < MAX_PATH && path.last().is_none_or(|last| last.name != name) {
+            path.push(Step { name: name.to_owned(), span: place.into() });
+        }
     }
 }
 
@@ -464,8 +659,12 @@ mod tests {
         let name = |index: usize| template.tree.inputs[index].name.to_string();
         let mut uses: Vec<_> = uses.into_keys().map(name).collect();
         uses.sort();
-        let sink = |sink: Sink| std::iter::once(name(sink.input)).chain(sink.path).collect::<Vec<_>>().join(" > ");
-        (uses, sinks.into_iter().map(sink).collect())
+        let sink = |sink: Sink| {
+            let path = sink.path.into_iter().map(|step| step.name);
+            std::iter::once(name(sink.input)).chain(path).collect::<Vec<_>>().join(" > ")
+        };
+        let sinks = sinks.into_iter().filter(|sink| sink.how != How::Decides);
+        (uses, sinks.map(sink).collect())
     }
 
     #[test]
@@ -505,5 +704,48 @@ mod tests {
                 (uses.iter().map(|s| (*s).to_owned()).collect(), sinks.iter().map(|s| (*s).to_owned()).collect());
             assert_eq!(flow(source), expected, "{source}");
         }
+    }
+
+    /// Conditions and loops decide about the author's words in them.
+    #[test]
+    fn decisions_are_sinks() {
+        let cases: [(&str, &[&str]); 16] = [
+            ("{% if a %}yes{% endif %}", &["a Decides"]),
+            ("{% if a %}{{ a }}{% endif %}", &["a Text"]),
+            ("{% if a %}yes{% elif b %}no{% endif %}", &["a Decides", "a Decides", "b Decides"]),
+            ("{% if a %}{% else %}no{% endif %}", &["a Decides"]),
+            ("{% for x in xs %}word {{ x }}{% endfor %}", &["xs Decides", "xs Text"]),
+            ("{% for x in xs %}{{ loop.index }}{% endfor %}", &["xs Decides"]),
+            ("{% for x in xs %}{{ loop.previtem }}{% endfor %}", &["xs Text"]),
+            (
+                "{{ a | upper }}{{ a | length }}{{ a is odd }}{{ a == b }}",
+                &["a Filtered", "a Decides", "a Decides", "a Decides", "b Decides"],
+            ),
+            ("{{ 'yes' if a else b }}", &["a Decides", "b Text"]),
+            ("{{ a if c else b }}", &["a Text", "b Text"]),
+            ("{% if a %}{% set x = 'yes' %}{% endif %}{{ x }}", &["a Decides"]),
+            ("{% if a %}{% set x = b %}{% endif %}{{ x }}", &["b Text"]),
+            ("{% macro f() %}{% if a %}yes{% endif %}{% endmacro %}{{ f() }}", &["a Decides"]),
+            ("{% macro f() %}{% if a %}yes{% endif %}{% endmacro %}", &[]),
+            ("{% if a %}{% if b %}yes{% endif %}{% endif %}", &["a Decides", "b Decides"]),
+            ("{% set x = a | upper %}{{ x }}{{ a ~ x }}", &["a Filtered", "a Text"]),
+        ];
+        for (source, expected) in cases {
+            let template = Template::compile(source, CompileOptions::default()).expect("it compiles");
+            let name = |index: usize| template.tree.inputs[index].name.to_string();
+            let sinks = analyse(&template.tree).sinks;
+            let found: Vec<_> = sinks.iter().map(|sink| format!("{} {:?}", name(sink.input), sink.how)).collect();
+            assert_eq!(found, expected, "{source}");
+        }
+    }
+
+    #[test]
+    fn a_path_has_positions() {
+        let source = "{% for d in docs %}{% set t = d.text %}{{ t | trim }}{% endfor %}";
+        let template = Template::compile(source, CompileOptions::default()).expect("it compiles");
+        let sinks = analyse(&template.tree).sinks;
+        let path = sinks[0].path.iter().map(|step| (step.name.as_str(), &source[step.span.range()]));
+        assert_eq!(&source[sinks[0].span.range()], "t | trim");
+        assert_eq!(path.collect::<Vec<_>>(), [("for d", "docs"), ("set t", "d.text")]);
     }
 }

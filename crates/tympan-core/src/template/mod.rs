@@ -4,14 +4,16 @@
 //! tree, which one evaluator runs. This module does not know about prompts and roles.
 
 mod eval;
-pub(crate) mod flow;
+pub mod flow;
 pub mod functions;
 mod influence;
 pub mod input;
+pub mod name_use;
 mod names;
 pub mod syntax;
 mod tree;
 mod value;
+mod walk;
 
 use std::ops::Range;
 
@@ -97,12 +99,42 @@ impl Template {
             return Vec::new();
         }
         let uses = flow::analyse(&self.tree).uses;
-        uses.range(from..).map(|(index, place)| (&*self.tree.inputs[*index].name, (*place).into())).collect()
+        uses.range(from..).map(|(index, place)| (&*self.tree.inputs[*index].name, *place)).collect()
     }
 
-    /// Analyzes how the inputs flow through the template.
-    pub(crate) fn flow(&self) -> flow::Flow {
+    /// Returns the names, starting with the input at index `from`, that a Mustache template reads outside of sections,
+    /// and the place where each is first read. Inside a section, a name may be a key of the section's value.
+    pub(crate) fn names_outside_sections(&self, from: usize) -> Vec<(&str, Span)> {
+        let mut found = std::collections::BTreeMap::new();
+        walk::each_expr(&self.tree, &mut |expr| {
+            if let tree::ExprKind::Lookup(lookup) = &expr.kind
+                && let Some(index) = lookup.input.filter(|index| lookup.contexts == 0 && *index >= from)
+            {
+                found.entry(index).or_insert(expr.place);
+            }
+        });
+        found.into_iter().map(|(index, place)| (&*self.tree.inputs[index].name, place.into())).collect()
+    }
+
+    /// Analyzes how the inputs flow through the template, without rendering it.
+    ///
+    /// ```
+    /// use tympan::template::flow::How;
+    /// use tympan::template::{CompileOptions, Template};
+    ///
+    /// let template = Template::compile("{% for d in docs %}{{ d.text }}{% endfor %}", CompileOptions::default())?;
+    /// let flow = template.flow();
+    /// assert_eq!((flow.sinks[0].how, &*flow.sinks[0].path[0].name), (How::Text, "for d"));
+    /// # Ok::<(), tympan::Error>(())
+    /// ```
+    pub fn flow(&self) -> flow::Flow {
         flow::analyse(&self.tree)
+    }
+
+    /// Returns the filters, tests and functions that the template uses, sorted by position. `source` is the text that it
+    /// was compiled from.
+    pub fn names_used(&self, source: &str) -> Vec<name_use::NameUse> {
+        name_use::names_used(&self.tree, source)
     }
 
     /// Returns whether the template reads the input with this index.

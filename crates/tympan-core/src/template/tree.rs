@@ -464,6 +464,12 @@ pub(crate) enum BinaryOp {
 }
 
 impl BinaryOp {
+    /// Returns whether the result is a boolean.
+    pub(crate) const fn is_comparison(self) -> bool {
+        use BinaryOp::{Eq, Ge, Gt, In, Le, Lt, Ne, NotIn};
+        matches!(self, Eq | Ne | Lt | Le | Gt | Ge | In | NotIn)
+    }
+
     pub(crate) const fn symbol(self) -> &'static str {
         match self {
             Self::Add => "+",

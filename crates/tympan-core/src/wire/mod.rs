@@ -31,7 +31,7 @@ pub use model_selection::ModelSelection;
 pub use models::{ModelInfo, decode_models, list_models};
 pub use sse::{DEFAULT_MAX_EVENT_BYTES, Event, SseDecoder};
 pub use target::{AZURE_API_VERSION, BaseUrlFrom, Target, find_provider, own_connection, target};
-pub use trust::{Address, Carried, check_destination, is_allowed, parse_endpoint};
+pub use trust::{Address, Carried, check_destination, is_allowed, is_loopback, parse_endpoint};
 pub use unsupported::unsupported;
 
 /// A wire protocol.

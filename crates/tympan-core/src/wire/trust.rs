@@ -185,7 +185,8 @@ fn is_host(host: &str, known: &str) -> bool {
     }
 }
 
-fn is_loopback(url: &Url) -> bool {
+/// Returns whether a URL is on this machine: `localhost`, or an address of the loopback interface.
+pub fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(Host::Domain(host)) => host == "localhost",
         Some(Host::Ipv4(address)) => address.is_loopback(),

@@ -88,7 +88,7 @@ pub fn is_definition(text: &str, syntax: Syntax) -> bool {
     root.is_some_and(|root| entry(&root, "role").is_some() && entry(&root, "body").is_some())
 }
 
-fn read(text: &str, syntax: Syntax) -> (Option<Node<'_>>, Vec<Problem>) {
+pub(super) fn read(text: &str, syntax: Syntax) -> (Option<Node<'_>>, Vec<Problem>) {
     match syntax {
         Syntax::Yaml => yaml::parse(text, 0),
         Syntax::Json => json::parse(text),

@@ -1,0 +1,192 @@
+//! What rules read: the prompt, its declarations with positions, and its templates with their messages and data flow.
+
+use tympan_core::Prompt;
+use tympan_core::format::outline::{Field, Outline};
+use tympan_core::prompt::analysis::{TemplateAnalysis, WrittenMessage};
+use tympan_core::spec::role::Role;
+use tympan_core::spec::schema::Property;
+use tympan_core::spec::{PromptKind, ToolKind};
+use tympan_core::template::flow::{Flow, How, Sink};
+use tympan_core::template::name_use::NameUse;
+use tympan_core::text::source::Span;
+
+use crate::Options;
+use crate::lines::fixed_text;
+
+/// A prompt, prepared for the rules.
+pub(crate) struct Context<'p> {
+    pub(crate) prompt: &'p Prompt,
+    pub(crate) options: &'p Options,
+    pub(crate) outline: Outline<'p>,
+    pub(crate) templates: Vec<TemplateContext<'p>>,
+}
+
+/// A template of the prompt.
+pub(crate) struct TemplateContext<'p> {
+    pub(crate) analysis: TemplateAnalysis<'p>,
+    pub(crate) messages: Vec<WrittenMessage>,
+    /// What is known only of a template that compiles.
+    pub(crate) compiled: Option<Compiled<'p>>,
+}
+
+/// What a compiled template does.
+pub(crate) struct Compiled<'p> {
+    pub(crate) flow: Flow,
+    pub(crate) names: Vec<NameUse>,
+    /// The names that it reads and that the prompt does not declare.
+    pub(crate) undeclared: Vec<(&'p str, Span)>,
+    /// The names of all inputs, by their index.
+    inputs: Vec<&'p str>,
+}
+
+/// A list of declared properties.
+#[derive(Clone, Copy)]
+pub(crate) struct Section<'p> {
+    /// The word for one of them.
+    pub(crate) noun: &'static str,
+    /// The key in the file, and the tool that it belongs to.
+    key: &'static str,
+    tool: Option<&'p str>,
+    pub(crate) properties: &'p [Property],
+}
+
+impl<'p> Context<'p> {
+    pub(crate) fn new(prompt: &'p Prompt, options: &'p Options) -> Self {
+        let templates = prompt.templates().map(TemplateContext::new).collect();
+        Self { prompt, options, outline: prompt.outline(), templates }
+    }
+
+    /// Returns the templates that compile.
+    pub(crate) fn compiled(&self) -> impl Iterator<Item = (&TemplateContext<'p>, &Compiled<'p>)> {
+        self.templates.iter().filter_map(|template| Some((template, template.compiled.as_ref()?)))
+    }
+
+    pub(crate) fn is_definition(&self) -> bool {
+        self.prompt.kind() == PromptKind::Definition
+    }
+
+    /// Returns the word for a declared value: definitions call them variables.
+    pub(crate) fn noun(&self) -> &'static str {
+        if self.is_definition() { "variable" } else { "input" }
+    }
+
+    /// Returns the names of the declared inputs.
+    pub(crate) fn input_names(&self) -> impl Iterator<Item = &'p str> + Clone {
+        self.prompt.variables().iter().map(|input| input.name.as_str()).filter(|name| !name.is_empty())
+    }
+
+    /// Returns the declaration of an input, by its index in a template.
+    pub(crate) fn declaration(&self, input: usize) -> Option<&'p Property> {
+        self.prompt.variables().get(input)
+    }
+
+    /// Returns whether the text of an input counts as the author's. Inputs that are not declared are untrusted.
+    pub(crate) fn is_trusted(&self, input: usize) -> bool {
+        self.declaration(input).is_some_and(|input| input.trusted)
+    }
+
+    /// Returns the inputs, the outputs and the parameters of tools.
+    pub(crate) fn sections(&self) -> Vec<Section<'p>> {
+        let spec = self.prompt.spec();
+        let key = if self.is_definition() { "variables" } else { "inputs" };
+        let inputs = Section { noun: self.noun(), key, tool: None, properties: &spec.inputs };
+        let outputs = Section { noun: "output", key: "outputs", tool: None, properties: &spec.outputs };
+        let tools = spec.tools.iter().filter_map(|tool| match &tool.kind {
+            ToolKind::Function { parameters, .. } => {
+                Some(Section { noun: "parameter", key: "parameters", tool: Some(&tool.name), properties: parameters })
+            }
+            _ => None,
+        });
+        [inputs, outputs].into_iter().chain(tools).collect()
+    }
+
+    /// Returns the declaration of a property as it is written.
+    pub(crate) fn written(&self, section: Section<'_>, name: &str) -> Option<Field<'_>> {
+        match section.tool {
+            None => self.outline.get(&[section.key])?.declaration(name),
+            Some(tool) => self.tool(tool)?.get(section.key)?.declaration(name),
+        }
+    }
+
+    /// Returns the declaration of a tool as it is written.
+    pub(crate) fn tool(&self, name: &str) -> Option<Field<'_>> {
+        self.outline.get(&["tools"])?.declaration(name)
+    }
+
+    /// Returns the connections of the model and of the tools as they are written.
+    pub(crate) fn connections(&self) -> impl Iterator<Item = Field<'_>> {
+        let tools = self.outline.get(&["tools"]);
+        let tools = tools.into_iter().flat_map(|tools| tools.items().chain(tools.entries()));
+        let model = self.outline.get(&["model"]);
+        let owners = model.into_iter().chain(tools);
+        owners.flat_map(|owner| ["connection", "configuration"].into_iter().filter_map(move |key| owner.get(key)))
+    }
+}
+
+impl<'p> TemplateContext<'p> {
+    fn new(analysis: TemplateAnalysis<'p>) -> Self {
+        let compiled = analysis.template().ok().and_then(|template| {
+            Some(Compiled {
+                flow: template.flow(),
+                names: template.names_used(analysis.source()),
+                undeclared: analysis.undeclared_names().ok()?,
+                inputs: template.inputs().map(|(name, _)| name).collect(),
+            })
+        });
+        Self { analysis, messages: analysis.messages(), compiled }
+    }
+
+    pub(crate) fn locate(&self, span: Span) -> Span {
+        self.analysis.locate(span)
+    }
+
+    /// Returns the message that a position belongs to, by its index.
+    pub(crate) fn message_at(&self, offset: usize) -> Option<(usize, &WrittenMessage)> {
+        self.messages.iter().enumerate().rev().find(|(_, message)| message.contains(offset))
+    }
+
+    /// Returns whether a message has text or expressions. Definitions of macros have neither.
+    pub(crate) fn has_content(&self, message: &WrittenMessage) -> bool {
+        let mut rest = self.analysis.source().get(message.content.range()).unwrap_or_default();
+        let is_content = |text: &str| text.contains("{{") || fixed_text(text).any(|text| !text.trim().is_empty());
+        while let Some((before, after)) = rest.split_once(" macro ") {
+            let end = after.find("endmacro").unwrap_or(after.len());
+            if is_content(before) {
+                return true;
+            }
+            rest = after[end..].split_once("%}").map_or("", |(_, rest)| rest);
+        }
+        is_content(rest)
+    }
+
+    /// Returns the path of a value for people, with positions in the file: the steps, the expression, and the role
+    /// marker of its message.
+    pub(crate) fn path(&self, sink: &Sink) -> Vec<(Span, String)> {
+        let steps = sink.path.iter().map(|step| (self.locate(step.span), format!("through `{}`", step.name)));
+        let mut path: Vec<_> = steps.collect();
+        let Some((_, message)) = self.message_at(sink.span.start) else { return path };
+        if sink.how == How::Decides && !is_instruction(message.role) {
+            path.push((self.locate(sink.span), "decides about a message".to_owned()));
+            return path;
+        }
+        path.push((self.locate(sink.span), format!("in the {} message", message.role.as_str())));
+        path.extend(message.marker.map(|marker| (self.locate(marker), "which starts here".to_owned())));
+        path
+    }
+}
+
+impl<'p> Compiled<'p> {
+    pub(crate) fn input_name(&self, index: usize) -> &'p str {
+        self.inputs.get(index).copied().unwrap_or_default()
+    }
+}
+
+/// Returns whether a model takes messages of this role for instructions of the application.
+pub(crate) fn is_instruction(role: Role) -> bool {
+    matches!(role, Role::System | Role::Developer)
+}
+
+/// Returns whether a value in a file is a reference such as `${env:NAME}`, which is not known here.
+pub(crate) fn is_reference(text: &str) -> bool {
+    text.trim_start().starts_with("${")
+}

@@ -1,0 +1,68 @@
+//! The rules of `tympan check`: mistakes in prompt files, and the ways that untrusted inputs take through templates.
+//!
+//! Everything in this crate is a pure function over data. [`check`] applies the rules to a prompt, and [`RULES`] is the
+//! table of all rules.
+//!
+//! ```
+//! use tympan_core::Prompt;
+//!
+//! let prompt = Prompt::from_prompty("---\nname: hello\nauthors: [Ada]\n---\nuser:\nHi!")?;
+//! let findings = tympan_lint::check(&prompt, &tympan_lint::Options::default());
+//! assert_eq!(findings[0].rule.name, "legacy_key");
+//! # Ok::<(), tympan_core::Error>(())
+//! ```
+#![warn(missing_docs)]
+
+mod context;
+mod finding;
+mod lines;
+mod rule;
+mod rules;
+mod typo;
+
+pub use finding::{Finding, Fix};
+pub use rule::{FixAvailability, Group, Rule};
+pub use rules::{RULES, UnknownRule, rule};
+
+use tympan_core::spec::PromptKind;
+use tympan_core::wire::unsupported;
+use tympan_core::{Error, Prompt};
+
+use context::Context;
+use finding::Findings;
+
+/// Options of a check: the names that an application adds to Tympan's own.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Options {
+    /// The names of registered filters.
+    pub filters: Vec<String>,
+    /// The names of registered tests.
+    pub tests: Vec<String>,
+    /// The names of registered functions.
+    pub functions: Vec<String>,
+    /// The names of registered providers.
+    pub providers: Vec<String>,
+}
+
+/// Checks a prompt and returns the findings, sorted by position and without duplicates. They include the warnings from
+/// loading it, and the errors in its templates.
+pub fn check(prompt: &Prompt, options: &Options) -> Vec<Finding> {
+    let mut findings = Findings::default();
+    findings.extend(prompt.warnings().iter().filter_map(Finding::from_diagnostic));
+    let faults: [Option<Error>; 2] = [prompt.template().err(), prompt.only_role().err()];
+    findings.extend(faults.iter().flatten().flat_map(Finding::from_error));
+    findings.extend(prompt.check_schemas().iter().filter_map(Finding::from_diagnostic));
+    findings.extend(unsupported(prompt).iter().filter_map(Finding::from_diagnostic));
+    if prompt.kind() == PromptKind::Definition {
+        let noted = prompt.check().unwrap_or_default();
+        let noted = noted.iter().filter_map(Finding::from_diagnostic);
+        // The other rules have checks of their own.
+        findings.extend(noted.filter(|finding| finding.rule.is_reported_by_engine()));
+    }
+    let context = Context::new(prompt, options);
+    for check in RULES.iter().filter_map(|rule| rule.check) {
+        check(&context, &mut findings);
+    }
+    findings.into_sorted()
+}

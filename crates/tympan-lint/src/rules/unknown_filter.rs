@@ -1,0 +1,26 @@
+//! Filters that Tympan does not have.
+
+use tympan_core::diagnostic::Severity;
+use tympan_core::template::name_use::NameKind;
+
+use super::names::unknown_names;
+use crate::context::Context;
+use crate::finding::Findings;
+use crate::rule::{FixAvailability, Group, Rule};
+
+pub(crate) static RULE: Rule = Rule {
+    code: "TY102",
+    name: "unknown_filter",
+    group: Group::Correctness,
+    severity: Severity::Error,
+    fix: FixAvailability::Sometimes,
+    summary: "Reports a filter that Tympan does not have. Unless it is a misspelling by one character, this is a warning.",
+    why: "Unless the application registers the filter, the prompt fails when it is rendered.",
+    example: "{{ ticket | uper }}",
+    how_to_fix: "Correct the name, or register the filter in the application.",
+    check: Some(check),
+};
+
+fn check(context: &Context<'_>, findings: &mut Findings) {
+    unknown_names(context, &RULE, NameKind::Filter, findings);
+}

@@ -1,0 +1,26 @@
+//! Functions that Tympan does not have.
+
+use tympan_core::diagnostic::Severity;
+use tympan_core::template::name_use::NameKind;
+
+use super::names::unknown_names;
+use crate::context::Context;
+use crate::finding::Findings;
+use crate::rule::{FixAvailability, Group, Rule};
+
+pub(crate) static RULE: Rule = Rule {
+    code: "TY104",
+    name: "unknown_function",
+    group: Group::Correctness,
+    severity: Severity::Error,
+    fix: FixAvailability::Sometimes,
+    summary: "Reports a function that Tympan does not have. Unless it is a misspelling by one character, this is a warning.",
+    why: "Unless the application registers the function, the prompt fails when it is rendered.",
+    example: "{{ rnage(3) }}",
+    how_to_fix: "Correct the name, or register the function in the application.",
+    check: Some(check),
+};
+
+fn check(context: &Context<'_>, findings: &mut Findings) {
+    unknown_names(context, &RULE, NameKind::Function, findings);
+}

@@ -1,0 +1,26 @@
+//! Tests that Tympan does not have.
+
+use tympan_core::diagnostic::Severity;
+use tympan_core::template::name_use::NameKind;
+
+use super::names::unknown_names;
+use crate::context::Context;
+use crate::finding::Findings;
+use crate::rule::{FixAvailability, Group, Rule};
+
+pub(crate) static RULE: Rule = Rule {
+    code: "TY103",
+    name: "unknown_test",
+    group: Group::Correctness,
+    severity: Severity::Error,
+    fix: FixAvailability::Sometimes,
+    summary: "Reports a test that Tympan does not have. Unless it is a misspelling by one character, this is a warning.",
+    why: "Unless the application registers the test, the prompt fails when it is rendered.",
+    example: "{% if n is od %}odd{% endif %}",
+    how_to_fix: "Correct the name, or register the test in the application.",
+    check: Some(check),
+};
+
+fn check(context: &Context<'_>, findings: &mut Findings) {
+    unknown_names(context, &RULE, NameKind::Test, findings);
+}

@@ -1,0 +1,44 @@
+//! Declared inputs that nothing uses.
+
+use tympan_core::diagnostic::Severity;
+use tympan_core::spec::schema::{Property, PropertyKind};
+use tympan_core::spec::{BindingValue, PromptKind};
+
+use super::binding::bindings;
+use crate::context::Context;
+use crate::finding::{Finding, Findings};
+use crate::rule::{FixAvailability, Group, Rule};
+
+pub(crate) static RULE: Rule = Rule {
+    code: "TY201",
+    name: "unused_variable",
+    group: Group::Suspicious,
+    severity: Severity::Warning,
+    fix: FixAvailability::Never,
+    summary: "Reports a declared input that no template and no tool uses.",
+    why: "Callers pass a value that has no effect, or the template has a different name for it.",
+    example: "inputs:\n  - {name: unused, kind: string}\n---\nuser:\nHello!",
+    how_to_fix: "Use the input in a template, or remove it.",
+    check: Some(check),
+};
+
+fn check(context: &Context<'_>, findings: &mut Findings) {
+    // A directive passes all of its inputs on, and a template that does not compile may use any of them.
+    let is_unclear = context.prompt.kind() == PromptKind::Directive;
+    if is_unclear || context.compiled().count() < context.templates.len() {
+        return;
+    }
+    for (index, input) in context.prompt.variables().iter().enumerate() {
+        let is_used = context.compiled().any(|(_, compiled)| compiled.flow.uses.contains_key(&index));
+        // A thread that the template does not mention is appended to the messages.
+        if is_used || is_bound(context, input) || input.kind == PropertyKind::Thread || input.name.is_empty() {
+            continue;
+        }
+        let finding = Finding::new(&RULE, input.span, format!("unused {} `{}`", context.noun(), input.name));
+        findings.push(finding.with_help("use it in a template, or remove it"));
+    }
+}
+
+fn is_bound(context: &Context<'_>, input: &Property) -> bool {
+    bindings(context).any(|(_, binding)| matches!(&binding.value, BindingValue::Input(name) if *name == input.name))
+}
