@@ -39,7 +39,7 @@ help:
 	@echo 'make bench          Compare Tympan with its peers, as ratios; writes target/bench.json'
 	@echo 'make bench-python   Run the Python benchmarks; BENCH_PYTHON=python3.12, for example, chooses the Python'
 	@echo 'make bench-node     Run the Node benchmarks'
-	@echo 'make generate       Generate the typed forms of prompt definitions from their schema'
+	@echo 'make generate       Generate the typed forms of prompt definitions from their schema, and the page of rules'
 	@echo 'make schema-fixtures  Generate the schemas in fixtures/schema with pydantic and zod'
 	@echo 'make docs-images    Draw the pictures of the documentation from the output of the command'
 	@echo 'make fuzz           Run each fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS)) seconds'
@@ -207,6 +207,7 @@ need-lint-tools: need-cargo
 
 generate: need-cargo
 	CARGO=$(CARGO) PYTHON=$(PYTHON) sh schemas/generate.sh
+	$(CARGO) test --quiet --package tympan-lint --test integration -- --ignored rules_page
 
 # The schemas that other libraries write, and the verdicts of another validator. Afterwards, review the snapshots.
 schema-fixtures: $(SCHEMA_FIXTURES)/ready

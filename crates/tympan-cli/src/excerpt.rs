@@ -13,23 +13,34 @@ use crate::escape::{is_unsafe, visible, visible_line, written};
 #[derive(Clone, Debug)]
 pub(crate) struct Finding<'a> {
     pub(crate) severity: Severity,
+    /// The code of the rule, such as `TY101`, if it is shown.
+    pub(crate) rule: Option<&'static str>,
     pub(crate) code: &'a str,
     pub(crate) message: &'a str,
     pub(crate) help: Option<&'a str>,
     pub(crate) source: Option<&'a SourceFile>,
     pub(crate) span: Option<Span>,
+    /// Other positions that explain the finding.
+    pub(crate) related: &'a [(Span, String)],
 }
 
 impl<'a> Finding<'a> {
+    /// Creates a finding that has no position.
+    pub(crate) fn plain(severity: Severity, code: &'a str, message: &'a str) -> Self {
+        Self { severity, rule: None, code, message, help: None, source: None, span: None, related: &[] }
+    }
+
     /// Creates a finding from an error of the engine.
     pub(crate) fn of_error(error: &'a Error) -> Self {
         Self {
             severity: Severity::Error,
+            rule: None,
             code: error.code(),
             message: error.message(),
             help: error.help(),
             source: error.source_file(),
             span: error.span(),
+            related: &[],
         }
     }
 
@@ -37,12 +48,33 @@ impl<'a> Finding<'a> {
     pub(crate) fn of_diagnostic(diagnostic: &'a Diagnostic, source: Option<&'a SourceFile>) -> Self {
         Self {
             severity: diagnostic.severity,
+            rule: None,
             code: diagnostic.code,
             message: &diagnostic.message,
             help: diagnostic.help.as_deref(),
             source,
             span: diagnostic.span,
+            related: &[],
         }
+    }
+
+    /// Creates a finding from one of a rule.
+    pub(crate) fn of_rule(finding: &'a tympan_lint::Finding, source: &'a SourceFile) -> Self {
+        Self {
+            severity: finding.severity,
+            rule: Some(finding.rule.code),
+            code: finding.rule.name,
+            message: &finding.message,
+            help: finding.help.as_deref(),
+            source: Some(source),
+            span: finding.span,
+            related: &finding.related,
+        }
+    }
+
+    /// Adds the code of the rule that has this finding's code as its name.
+    pub(crate) fn with_rule(self) -> Self {
+        Self { rule: tympan_lint::rule(self.code).ok().map(|rule| rule.code), ..self }
     }
 
     /// Returns the error and the diagnostics that were reported together with it, sorted by position.
@@ -66,7 +98,8 @@ impl<'a> Finding<'a> {
             Severity::Warning => Level::WARNING,
         };
         let renderer = if colors { Renderer::styled() } else { Renderer::plain() };
-        let mut group = Group::with_title(level.primary_title(visible_line(self.message)).id(self.code));
+        let id = self.rule.map_or_else(|| self.code.to_owned(), |rule| format!("{rule} {}", self.code));
+        let mut group = Group::with_title(level.primary_title(visible_line(self.message)).id(id));
         let Some((source, span)) = self.source.zip(self.span) else {
             return renderer.render(&[group]) + "\n" + &self.rest_without_place();
         };
@@ -77,10 +110,24 @@ impl<'a> Finding<'a> {
             group = group.element(path.line(place.line).char_column(place.column));
         }
         group = group.element(excerpt.into_snippet(source));
+        for note in self.notes(source) {
+            group = group.element(Level::NOTE.message(note));
+        }
         if let Some(help) = self.help {
             group = group.element(Level::HELP.message(visible(help).into_owned()));
         }
         renderer.render(&[group]) + "\n"
+    }
+
+    /// Formats the positions that explain the finding, without its own.
+    fn notes(&self, source: &SourceFile) -> Vec<String> {
+        let others = self.related.iter().filter(|(span, _)| Some(*span) != self.span);
+        let note = |(span, note): &(Span, String)| {
+            let line = source.line_column(span.start).line;
+            let text: String = source.slice(*span).lines().next().unwrap_or_default().chars().take(MAX_NOTE).collect();
+            format!("line {line}: `{}` {note}", visible_line(&text))
+        };
+        others.map(note).collect()
     }
 
     /// Formats the help and, unless the message contains it, the name of the file.
@@ -91,6 +138,9 @@ impl<'a> Finding<'a> {
         file + &help
     }
 }
+
+/// The maximum number of characters of the source in a note.
+const MAX_NOTE: usize = 60;
 
 /// The maximum number of characters shown before the marked text. Twice as many are shown from its start on.
 const MAX_AROUND: usize = 1000;

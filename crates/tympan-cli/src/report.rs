@@ -93,7 +93,7 @@ fn engine_error(error: &Error, form: Form) -> String {
 }
 
 fn plain_error(class: &str, code: &str, message: &str, form: Form) -> String {
-    let finding = Finding { severity: Severity::Error, code, message, help: None, source: None, span: None };
+    let finding = Finding::plain(Severity::Error, code, message);
     match form {
         Form::Human => finding.show(output::stderr_colors()),
         Form::Json => {
@@ -204,7 +204,7 @@ pub(crate) fn warn(warnings: &[Diagnostic], source: &SourceFile) {
 
 /// Prints a warning that has no source position.
 pub(crate) fn warn_plainly(code: &str, message: &str) {
-    let finding = Finding { severity: Severity::Warning, code, message, help: None, source: None, span: None };
+    let finding = Finding::plain(Severity::Warning, code, message);
     output::print_error(&finding.show(output::stderr_colors()));
 }
 

@@ -1,5 +1,7 @@
 //! What rules read: the prompt, its declarations with positions, and its templates with their messages and data flow.
 
+use std::collections::{HashMap, HashSet};
+
 use tympan_core::Prompt;
 use tympan_core::format::outline::{Field, Outline};
 use tympan_core::prompt::analysis::{TemplateAnalysis, WrittenMessage};
@@ -17,8 +19,11 @@ use crate::lines::fixed_text;
 pub(crate) struct Context<'p> {
     pub(crate) prompt: &'p Prompt,
     pub(crate) options: &'p Options,
-    pub(crate) outline: Outline<'p>,
+    /// The declarations as they are written.
+    pub(crate) outline: &'p Outline<'p>,
     pub(crate) templates: Vec<TemplateContext<'p>>,
+    inputs: HashSet<&'p str>,
+    tools: HashMap<&'p str, Field<'p>>,
 }
 
 /// A template of the prompt.
@@ -37,6 +42,8 @@ pub(crate) struct Compiled<'p> {
     pub(crate) undeclared: Vec<(&'p str, Span)>,
     /// The names of all inputs, by their index.
     inputs: Vec<&'p str>,
+    /// The names in `undeclared`.
+    undeclared_names: HashSet<&'p str>,
 }
 
 /// A list of declared properties.
@@ -51,9 +58,17 @@ pub(crate) struct Section<'p> {
 }
 
 impl<'p> Context<'p> {
-    pub(crate) fn new(prompt: &'p Prompt, options: &'p Options) -> Self {
-        let templates = prompt.templates().map(TemplateContext::new).collect();
-        Self { prompt, options, outline: prompt.outline(), templates }
+    pub(crate) fn new(prompt: &'p Prompt, outline: &'p Outline<'p>, options: &'p Options) -> Self {
+        let names = prompt.variables().iter().map(|input| input.name.as_str());
+        let tools = outline.get(&["tools"]).into_iter().flat_map(Field::declarations);
+        Self {
+            prompt,
+            options,
+            outline,
+            templates: prompt.templates().map(TemplateContext::new).collect(),
+            inputs: names.filter(|name| !name.is_empty()).collect(),
+            tools: first_of_each(tools),
+        }
     }
 
     /// Returns the templates that compile.
@@ -73,6 +88,16 @@ impl<'p> Context<'p> {
     /// Returns the names of the declared inputs.
     pub(crate) fn input_names(&self) -> impl Iterator<Item = &'p str> + Clone {
         self.prompt.variables().iter().map(|input| input.name.as_str()).filter(|name| !name.is_empty())
+    }
+
+    /// Returns whether the prompt declares any inputs.
+    pub(crate) fn has_inputs(&self) -> bool {
+        !self.inputs.is_empty()
+    }
+
+    /// Returns whether an input is declared.
+    pub(crate) fn is_input(&self, name: &str) -> bool {
+        self.inputs.contains(name)
     }
 
     /// Returns the declaration of an input, by its index in a template.
@@ -100,25 +125,29 @@ impl<'p> Context<'p> {
         [inputs, outputs].into_iter().chain(tools).collect()
     }
 
-    /// Returns the declaration of a property as it is written.
-    pub(crate) fn written(&self, section: Section<'_>, name: &str) -> Option<Field<'_>> {
-        match section.tool {
-            None => self.outline.get(&[section.key])?.declaration(name),
-            Some(tool) => self.tool(tool)?.get(section.key)?.declaration(name),
-        }
+    /// Returns the declarations of a section as they are written, by name.
+    pub(crate) fn written(&self, section: Section<'_>) -> HashMap<&'p str, Field<'p>> {
+        let field = match section.tool {
+            None => self.outline.get(&[section.key]),
+            Some(tool) => self.tool(tool).and_then(|tool| tool.get(section.key)),
+        };
+        first_of_each(field.into_iter().flat_map(Field::declarations))
     }
 
     /// Returns the declaration of a tool as it is written.
-    pub(crate) fn tool(&self, name: &str) -> Option<Field<'_>> {
-        self.outline.get(&["tools"])?.declaration(name)
+    pub(crate) fn tool(&self, name: &str) -> Option<Field<'p>> {
+        self.tools.get(name).copied()
+    }
+
+    /// Returns all tools as they are written.
+    pub(crate) fn written_tools(&self) -> impl Iterator<Item = Field<'p>> + use<'p> {
+        let tools = self.outline.get(&["tools"]);
+        tools.into_iter().flat_map(|tools| tools.items().chain(tools.entries()))
     }
 
     /// Returns the connections of the model and of the tools as they are written.
-    pub(crate) fn connections(&self) -> impl Iterator<Item = Field<'_>> {
-        let tools = self.outline.get(&["tools"]);
-        let tools = tools.into_iter().flat_map(|tools| tools.items().chain(tools.entries()));
-        let model = self.outline.get(&["model"]);
-        let owners = model.into_iter().chain(tools);
+    pub(crate) fn connections(&self) -> impl Iterator<Item = Field<'p>> {
+        let owners = self.outline.get(&["model"]).into_iter().chain(self.written_tools());
         owners.flat_map(|owner| ["connection", "configuration"].into_iter().filter_map(move |key| owner.get(key)))
     }
 }
@@ -126,10 +155,13 @@ impl<'p> Context<'p> {
 impl<'p> TemplateContext<'p> {
     fn new(analysis: TemplateAnalysis<'p>) -> Self {
         let compiled = analysis.template().ok().and_then(|template| {
+            let flow = template.flow();
+            let undeclared = analysis.undeclared_names(&flow).ok()?;
             Some(Compiled {
-                flow: template.flow(),
+                undeclared_names: undeclared.iter().map(|(name, _)| *name).collect(),
+                undeclared,
+                flow,
                 names: template.names_used(analysis.source()),
-                undeclared: analysis.undeclared_names().ok()?,
                 inputs: template.inputs().map(|(name, _)| name).collect(),
             })
         });
@@ -142,7 +174,8 @@ impl<'p> TemplateContext<'p> {
 
     /// Returns the message that a position belongs to, by its index.
     pub(crate) fn message_at(&self, offset: usize) -> Option<(usize, &WrittenMessage)> {
-        self.messages.iter().enumerate().rev().find(|(_, message)| message.contains(offset))
+        let index = self.messages.partition_point(|message| message.start() <= offset).checked_sub(1)?;
+        Some((index, &self.messages[index]))
     }
 
     /// Returns whether a message has text or expressions. Definitions of macros have neither.
@@ -162,15 +195,18 @@ impl<'p> TemplateContext<'p> {
     /// Returns the path of a value for people, with positions in the file: the steps, the expression, and the role
     /// marker of its message.
     pub(crate) fn path(&self, sink: &Sink) -> Vec<(Span, String)> {
-        let steps = sink.path.iter().map(|step| (self.locate(step.span), format!("through `{}`", step.name)));
+        let steps = sink.path.iter().map(|step| (self.locate(step.span), format!("goes through `{}`", step.name)));
         let mut path: Vec<_> = steps.collect();
         let Some((_, message)) = self.message_at(sink.span.start) else { return path };
         if sink.how == How::Decides && !is_instruction(message.role) {
             path.push((self.locate(sink.span), "decides about a message".to_owned()));
             return path;
         }
-        path.push((self.locate(sink.span), format!("in the {} message", message.role.as_str())));
-        path.extend(message.marker.map(|marker| (self.locate(marker), "which starts here".to_owned())));
+        let (role, verb) =
+            (message.role.as_str(), if sink.how == How::Decides { "decides in" } else { "is written to" });
+        path.push((self.locate(sink.span), format!("{verb} the {role} message")));
+        let marker = message.marker.filter(|marker| !marker.range().contains(&sink.span.start));
+        path.extend(marker.map(|marker| (self.locate(marker), format!("starts the {role} message"))));
         path
     }
 }
@@ -179,6 +215,20 @@ impl<'p> Compiled<'p> {
     pub(crate) fn input_name(&self, index: usize) -> &'p str {
         self.inputs.get(index).copied().unwrap_or_default()
     }
+
+    /// Returns whether a name is certainly that of an input which the prompt does not declare.
+    pub(crate) fn is_undeclared(&self, name: &str) -> bool {
+        self.undeclared_names.contains(name)
+    }
+}
+
+/// Collects declarations by name. The first one of a name counts.
+fn first_of_each<'p>(declarations: impl Iterator<Item = (&'p str, Field<'p>)>) -> HashMap<&'p str, Field<'p>> {
+    let mut found = HashMap::new();
+    for (name, field) in declarations {
+        found.entry(name).or_insert(field);
+    }
+    found
 }
 
 /// Returns whether a model takes messages of this role for instructions of the application.

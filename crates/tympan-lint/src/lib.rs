@@ -60,7 +60,8 @@ pub fn check(prompt: &Prompt, options: &Options) -> Vec<Finding> {
         // The other rules have checks of their own.
         findings.extend(noted.filter(|finding| finding.rule.is_reported_by_engine()));
     }
-    let context = Context::new(prompt, options);
+    let outline = prompt.outline();
+    let context = Context::new(prompt, &outline, options);
     for check in RULES.iter().filter_map(|rule| rule.check) {
         check(&context, &mut findings);
     }

@@ -67,8 +67,7 @@ pub(crate) fn fixed_text(source: &str) -> impl Iterator<Item = &str> {
         if rest.is_empty() {
             return None;
         }
-        let open = ["{{", "{%", "{#"].into_iter().filter_map(|open| rest.find(open)).min().unwrap_or(rest.len());
-        let (text, tag) = rest.split_at(open);
+        let (text, tag) = rest.split_at(next_tag(rest));
         let close = match tag.as_bytes().get(1) {
             Some(b'%') => "%}",
             Some(b'#') => "#}",
@@ -77,4 +76,10 @@ pub(crate) fn fixed_text(source: &str) -> impl Iterator<Item = &str> {
         rest = tag.find(close).map_or("", |end| &tag[end + close.len()..]);
         Some(text)
     })
+}
+
+/// Returns the offset of the next tag, or the length of the text.
+fn next_tag(text: &str) -> usize {
+    let is_tag = |at: &usize| matches!(text.as_bytes().get(at + 1), Some(b'{' | b'%' | b'#'));
+    text.match_indices('{').map(|(at, _)| at).find(is_tag).unwrap_or(text.len())
 }

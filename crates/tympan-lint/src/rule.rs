@@ -132,10 +132,12 @@ impl Rule {
     pub fn page(&self) -> String {
         let Self { code, name, summary, why, example, how_to_fix, .. } = self;
         let (group, severity, fix) = (self.group.as_str(), self.severity.as_str(), self.fix.as_str());
+        // The example may have a fence of its own, so it is indented instead.
+        let example = example.replace('\n', "\n    ");
         format!(
             "# {name} ({code})\n\nGroup: {group}. Severity: {severity}. Fix: {fix}.\n\n\
             ## What it does\n\n{summary}\n\n## Why it matters\n\n{why}\n\n\
-            ## Example\n\n```text\n{example}\n```\n\n## How to fix\n\n{how_to_fix}\n"
+            ## Example\n\n    {example}\n\n## How to fix\n\n{how_to_fix}\n"
         )
     }
 }

@@ -5,7 +5,7 @@ use clap_complete::Shell;
 
 use super::{
     ChatArgs, CheckArgs, HashArgs, InspectArgs, KeygenArgs, LockArgs, ModelsArgs, ParseArgs, ProcessArgs, RenderArgs,
-    RequestArgs, ResumeArgs, RunArgs, SignArgs, TraceArgs, VerifyArgs,
+    RequestArgs, ResumeArgs, RuleArgs, RunArgs, SignArgs, TraceArgs, VerifyArgs,
 };
 
 /// The subcommands.
@@ -124,6 +124,15 @@ Exit status: 0 on success; 1 if standard input is not a terminal and a question 
   tympan check support.prompty --json")]
     Check(CheckArgs),
 
+    /// Explain the rules of `check`
+    ///
+    /// Prints what a rule reports, why it matters, an example, and how to fix it. Without a rule, lists all rules.
+    #[command(after_long_help = "Examples:
+  tympan rule TY101
+  tympan rule undeclared_variable
+  tympan rule --all --json")]
+    Rule(RuleArgs),
+
     /// Print the hashes of prompt files
     ///
     /// `definition` is the hash of everything that determines what the model sees. It does not depend on the file's
@@ -211,6 +220,7 @@ impl Command {
             Self::Parse(args) => args.json,
             Self::Inspect(args) => args.json,
             Self::Check(args) => args.json,
+            Self::Rule(args) => args.json,
             Self::Hash(args) => args.json,
             Self::Lock(args) => args.json,
             Self::Process(args) => args.json,

@@ -37,6 +37,22 @@ pub(crate) struct CheckArgs {
     pub(crate) json: bool,
 }
 
+/// Arguments of `rule`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RuleArgs {
+    /// The code or the name of the rule, such as TY101 or undeclared_variable; without it, all rules are listed
+    #[arg(value_name = "CODE|NAME", conflicts_with = "all")]
+    pub(crate) rule: Option<String>,
+
+    /// Print the pages of all rules
+    #[arg(long)]
+    pub(crate) all: bool,
+
+    /// Print JSON; errors are printed as JSON to standard error
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// Arguments of `hash`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct HashArgs {

@@ -16,7 +16,7 @@ use clap::Parser;
 pub(crate) use call::{CallArgs, ChatArgs, RunArgs};
 pub(crate) use color::Color;
 pub(crate) use command::Command;
-pub(crate) use file::{CheckArgs, HashArgs, InspectArgs, LockArgs};
+pub(crate) use file::{CheckArgs, HashArgs, InspectArgs, LockArgs, RuleArgs};
 pub(crate) use model::{ModelArgs, ModelsArgs};
 pub(crate) use reach::{EnvArgs, FileArgs};
 pub(crate) use render::{InputArgs, KindsChoice, PromptArgs, RenderArgs, RequestArgs};

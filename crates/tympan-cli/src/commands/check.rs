@@ -9,8 +9,6 @@ use tympan::diagnostic::{Diagnostic, Severity};
 use tympan::format::Format;
 use tympan::format::{Document, NoReferences, prompty};
 use tympan::secret::env_value::UnresolvedEnv;
-use tympan::spec::PromptKind;
-use tympan::wire::unsupported;
 use tympan::{Error, Kind, Prompt};
 
 use crate::args::{CheckArgs, EnvArgs};
@@ -50,8 +48,8 @@ pub(super) fn run(args: &CheckArgs, quiet: bool) -> Result<ExitCode, Failure> {
 enum FileCheck {
     /// The file does not load. The second error is about its template.
     Broken(Error, Option<Error>),
-    /// The file loads, but its template may have an error, or there may be warnings.
-    Loaded(Box<Prompt>, Option<Error>, Vec<Diagnostic>),
+    /// The file loads. There may be findings of rules, and of this command's own.
+    Loaded(Box<Prompt>, Vec<tympan_lint::Finding>, Vec<Diagnostic>),
 }
 
 impl FileCheck {
@@ -61,14 +59,10 @@ impl FileCheck {
         config::register_credentials(&runtime, None)?;
         Ok(match prompt_file::load(&runtime, path) {
             Ok(prompt) => {
-                let fault = prompt.template().err().or_else(|| prompt.only_role().err());
-                // `.prompty` files have different rules for declarations.
-                let is_definition = prompt.kind() == PromptKind::Definition;
-                let mut notes = if is_definition { prompt.check().unwrap_or_default() } else { prompt.check_schemas() };
-                notes.extend(unsupported(&prompt));
-                notes.extend(runtime.check_credentials(&prompt));
+                let findings = tympan_lint::check(&prompt, &tympan_lint::Options::default());
+                let mut notes = runtime.check_credentials(&prompt);
                 notes.extend(prompt.unresolved_env().iter().map(unset));
-                Self::Loaded(Box::new(prompt), fault, notes)
+                Self::Loaded(Box::new(prompt), findings, notes)
             }
             Err(error) => {
                 let fault = template_fault(&error);
@@ -79,23 +73,18 @@ impl FileCheck {
 
     /// Returns the findings, sorted by position.
     fn findings(&self, quiet: bool) -> Vec<Finding<'_>> {
-        let mut findings = match self {
+        let mut findings: Vec<_> = match self {
             Self::Broken(error, fault) => {
-                let mut findings = Finding::all_of_error(error);
-                findings.extend(fault.as_ref().map(Finding::of_error));
-                findings
+                let faults = fault.iter().map(Finding::of_error);
+                Finding::all_of_error(error).into_iter().chain(faults).map(Finding::with_rule).collect()
             }
-            Self::Loaded(prompt, fault, notes) => {
-                let warnings = prompt.warnings().iter().chain(notes);
-                let mut findings: Vec<_> =
-                    warnings.map(|warning| Finding::of_diagnostic(warning, Some(prompt.source()))).collect();
-                findings.extend(fault.as_ref().map(|error| {
-                    let finding = Finding::of_error(error);
-                    Finding { source: finding.source.or(Some(prompt.source())), ..finding }
-                }));
-                findings
+            Self::Loaded(prompt, findings, notes) => {
+                let source = prompt.source();
+                let notes = notes.iter().map(|note| Finding::of_diagnostic(note, Some(source)).with_rule());
+                findings.iter().map(|finding| Finding::of_rule(finding, source)).chain(notes).collect()
             }
         };
+        findings.sort_by_key(|finding| finding.span.map_or(0, |span| span.start));
         findings.retain(|finding| !quiet || finding.severity == Severity::Error);
         findings
     }
@@ -129,6 +118,12 @@ fn to_json(path: &Path, finding: &Finding<'_>) -> Json {
     let file = finding.source.map_or_else(|| path.display().to_string(), |source| source.name().to_owned());
     object["file"] = json!(file);
     object["severity"] = json!(finding.severity.as_str());
+    object["rule"] = json!(finding.rule);
+    let related = finding.related.iter().filter_map(|(span, note)| {
+        let at = finding.source?.line_column(span.start);
+        Some(json!({"line": at.line, "column": at.column, "message": note}))
+    });
+    object["related"] = related.collect();
     object
 }
 

@@ -16,6 +16,7 @@ mod process;
 mod render;
 mod request;
 mod resume;
+mod rule;
 mod run;
 mod schema;
 mod show;
@@ -46,6 +47,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         Command::Parse(parse_args) => parse::run(parse_args)?,
         Command::Inspect(inspect_args) => inspect::run(inspect_args, quiet)?,
         Command::Check(check_args) => return check::run(check_args, args.quiet),
+        Command::Rule(rule_args) => rule::run(rule_args)?,
         Command::Hash(hash_args) => hash::run(hash_args, quiet)?,
         Command::Lock(lock_args) => return lock::run(lock_args),
         Command::Process(process_args) => process::run(process_args, quiet)?,

@@ -154,7 +154,7 @@ fn invalid_commands_and_files_are_errors_of_usage() {
 fn check_and_request_know_the_program() {
     let folder = folder(&json!({ "kind": "foundry", "endpoint": "https://mine.services.ai.azure.com/api/projects/p" }));
     let (status, out, _) = finish(&mut tympan(folder.path(), &["check", "p.prompty"]));
-    assert!(status == Some(0) && out.contains("warning[no_credentials]"), "{out}");
+    assert!(status == Some(0) && out.contains("warning[TY116 no_credentials]"), "{out}");
     let home = tempfile::tempdir().expect("a folder");
     config(home.path(), "[credentials.foundry]\ncommand = [\"false\"]\n");
     let mut command = tympan(folder.path(), &["check", "p.prompty"]);

@@ -81,12 +81,14 @@ impl<'o> Field<'o> {
         if let Value::String(text) = &self.node.value { Some(text) } else { None }
     }
 
-    /// Returns what a list or map of declarations says about a name: the item with this `name`, or the value of this
-    /// key.
-    pub fn declaration(self, name: &str) -> Option<Self> {
-        let is_named = |item: &Self| item.get("name").and_then(Self::text) == Some(name);
-        let own = |section: Self| section.items().find(is_named).or_else(|| section.get(name));
+    /// Returns the declarations in a list or map, with their names: the items that have a `name`, or the entries.
+    pub fn declarations(self) -> impl Iterator<Item = (&'o str, Self)> {
         // The map of a JSON Schema has its declarations one level deeper.
-        own(self).or_else(|| self.get("properties").and_then(own))
+        let nested =
+            self.get("properties").filter(|nested| matches!(nested.node.value, Value::List(_) | Value::Map(_)));
+        [Some(self), nested].into_iter().flatten().flat_map(|section| {
+            let items = section.items().filter_map(|item| Some((item.get("name")?.text()?, item)));
+            items.chain(section.entries().filter_map(|entry| Some((entry.key?, entry))))
+        })
     }
 }

@@ -33,10 +33,14 @@ pub struct WrittenMessage {
 }
 
 impl WrittenMessage {
+    /// Returns the offset at which the message starts: its marker or, without one, its content.
+    pub fn start(&self) -> usize {
+        self.marker.map_or(self.content.start, |marker| marker.start)
+    }
+
     /// Returns whether a position is in the marker or in the content of the message.
     pub fn contains(&self, offset: usize) -> bool {
-        let start = self.marker.map_or(self.content.start, |marker| marker.start);
-        (start..=self.content.end).contains(&offset)
+        (self.start()..=self.content.end).contains(&offset)
     }
 }
 
@@ -49,7 +53,8 @@ impl Prompt {
     /// let prompt = Prompt::from_prompty("system:\nBe brief.\n\nuser:\n{{ question }}")?;
     /// let template = prompt.templates().next().expect("there is one");
     /// let flow = template.flow()?;
-    /// let message = template.message_at(flow.sinks[0].span.start).expect("it is in a message");
+    /// let mut messages = template.messages().into_iter();
+    /// let message = messages.find(|message| message.contains(flow.sinks[0].span.start)).expect("it is in one");
     /// assert_eq!(message.role, Role::User);
     /// # Ok::<(), tympan::Error>(())
     /// ```
@@ -114,16 +119,18 @@ impl<'p> TemplateAnalysis<'p> {
     }
 
     /// Returns the names that the template reads and that the prompt does not declare, and the place where each is
-    /// first read. Names whose meaning depends on the values of inputs are left out.
+    /// first read. `flow` is the result of [`TemplateAnalysis::flow`]. Names whose meaning depends on the values of inputs
+    /// are left out.
     ///
     /// # Errors
     /// Returns an error if the template does not compile.
-    pub fn undeclared_names(&self) -> Result<Vec<(&'p str, Span)>> {
+    pub fn undeclared_names(&self, flow: &Flow) -> Result<Vec<(&'p str, Span)>> {
         let (template, declared) = (self.template()?, self.prompt.variables().len());
-        Ok(match self.prompt.spec().template.format.as_str() {
-            "mustache" => template.names_outside_sections(declared),
-            _ => template.free_names(declared),
-        })
+        if self.prompt.spec().template.format == "mustache" {
+            return Ok(template.names_outside_sections(declared));
+        }
+        let names = template.inputs().enumerate().skip(declared);
+        Ok(names.filter_map(|(index, (name, _))| Some((name, *flow.uses.get(&index)?))).collect())
     }
 
     /// Returns the messages that the template writes, in order.
@@ -146,11 +153,6 @@ impl<'p> TemplateAnalysis<'p> {
             messages.remove(0);
         }
         messages
-    }
-
-    /// Returns the message that a position in the template belongs to.
-    pub fn message_at(&self, offset: usize) -> Option<WrittenMessage> {
-        self.messages().into_iter().rev().find(|message| message.contains(offset))
     }
 }
 

@@ -427,6 +427,16 @@ pub enum BindingValue {
     Static(Json),
 }
 
+impl BindingValue {
+    /// Returns the name of the input that the parameter gets its value from, if it does.
+    pub fn input(&self) -> Option<&str> {
+        match self {
+            Self::Input(name) => Some(name),
+            Self::Static(_) => None,
+        }
+    }
+}
+
 impl fmt::Debug for BindingValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

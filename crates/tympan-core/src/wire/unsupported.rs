@@ -1,5 +1,7 @@
 //! Options that a prompt sets but its provider does not support.
 
+use std::cell::OnceCell;
+
 use super::encode::options::mapped;
 use super::model_selection::ModelSelection;
 use super::target::{find_protocol, find_provider};
@@ -21,10 +23,14 @@ pub fn unsupported(prompt: &Prompt) -> Vec<Diagnostic> {
     let Ok(provider) = find_provider(selection.provider) else { return Vec::new() };
     let Ok(protocol) = find_protocol(provider, selection.api_type) else { return Vec::new() };
     let mut findings = Vec::new();
+    // Nearly all prompts have nothing to report, so their positions are not needed.
+    let outline = OnceCell::new();
     let mut add = |option: &str, help: &str| {
         let (provider, api) = (provider.name, protocol.as_str());
         let message = format!("`model.options.{option}` is ignored: provider `{provider}` ({api}) does not support it");
-        findings.push(Diagnostic::warning(CODE, None, message).with_help(help));
+        let outline = outline.get_or_init(|| prompt.outline());
+        let span = outline.get(&["model", "options", option]).map(|field| field.key_span);
+        findings.push(Diagnostic::warning(CODE, span, message).with_help(help));
     };
     for option in mapped(&model.options, provider, protocol).filter(|option| option.name.is_none()) {
         add(option.option, "remove it, or choose a provider that supports it");

@@ -12,7 +12,8 @@ pub(super) fn bindings<'c>(context: &'c Context<'_>) -> impl Iterator<Item = (&'
 }
 
 /// Returns what a file says about a binding: the value of this key, or all of it in its short form.
-pub(super) fn written<'c>(context: &'c Context<'_>, tool: &Tool, binding: &Binding, key: &str) -> Option<Field<'c>> {
-    let binding = context.tool(&tool.name)?.get("bindings")?.declaration(&binding.parameter)?;
+pub(super) fn written<'p>(context: &Context<'p>, tool: &Tool, binding: &Binding, key: &str) -> Option<Field<'p>> {
+    let mut bindings = context.tool(&tool.name)?.get("bindings")?.declarations();
+    let (_, binding) = bindings.find(|(parameter, _)| *parameter == binding.parameter)?;
     Some(binding.get(key).unwrap_or(binding))
 }

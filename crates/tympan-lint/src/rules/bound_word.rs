@@ -17,7 +17,8 @@ pub(crate) static RULE: Rule = Rule {
     fix: FixAvailability::Always,
     summary: "Reports a parameter of a tool that is bound to a fixed text which is the name of an input.",
     why: "The tool receives the name itself, and not the value of the input.",
-    example: "inputs: [{name: user_id, kind: string}]\ntools:\n  - name: find_orders\n    kind: function\n    bindings: [{name: user, value: user_id}]",
+    example: "inputs: [{name: user_id, kind: string}]\ntools:\n  - name: find_orders\n    kind: function\n    \
+        bindings: [{name: user, value: user_id}]",
     how_to_fix: "Write `input` instead of `value`.",
     check: Some(check),
 };
@@ -27,7 +28,7 @@ fn check(context: &Context<'_>, findings: &mut Findings) {
         let BindingValue::Static(Json::String(word)) = &binding.value else { continue };
         let field = written(context, tool, binding, "value");
         let is_written = field.and_then(|field| field.text()) == Some(word);
-        if !is_written || !context.input_names().any(|known| known == word) {
+        if !is_written || !context.is_input(word) {
             continue;
         }
         let message = format!(

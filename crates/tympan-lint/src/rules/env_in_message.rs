@@ -15,15 +15,17 @@ pub(crate) static RULE: Rule = Rule {
     fix: FixAvailability::Never,
     summary: "Reports an input whose default comes from the environment and whose text reaches a message.",
     why: "Environment variables often hold secrets, and the provider and its logs see all messages.",
-    example: "inputs:\n  - {name: region, kind: string, default: \"${env:REGION}\"}\n---\nuser:\nWhat is the weather in {{ region }}?",
+    example: "inputs:\n  - {name: region, kind: string, default: \"${env:REGION}\"}\n---\nuser:\nWhat is the weather \
+        in {{ region }}?",
     how_to_fix: "Let the application pass the value as an input, after it has decided that the value may be sent.",
     check: Some(check),
 };
 
 fn check(context: &Context<'_>, findings: &mut Findings) {
     let Some(section) = context.sections().into_iter().next() else { return };
+    let written = context.written(section);
     for (index, input) in section.properties.iter().enumerate() {
-        let Some(field) = context.written(section, &input.name) else { continue };
+        let Some(field) = written.get(input.name.as_str()).copied() else { continue };
         let default = field.get("default").unwrap_or(field);
         if !default.text().is_some_and(|text| text.trim_start().to_ascii_lowercase().starts_with("${env:")) {
             continue;

@@ -14,22 +14,23 @@ pub(crate) static RULE: Rule = Rule {
     severity: Severity::Warning,
     fix: FixAvailability::Never,
     summary: "Reports `{{ name }}` in the description of a tool or of its parameters, if it names an input.",
-    why: "Descriptions are instructions of the application and are never rendered: the model sees the braces. A program that renders them would let the input write instructions.",
-    example: "inputs: [{name: shop, kind: string}]\ntools:\n  - name: find_order\n    kind: function\n    description: Finds an order of {{ shop }}",
+    why: "Descriptions are instructions of the application and are never rendered: the model sees the braces. A \
+        program that renders them would let the input write instructions.",
+    example: "inputs: [{name: shop, kind: string}]\ntools:\n  - name: find_order\n    kind: function\n    \
+        description: Finds an order of {{ shop }}",
     how_to_fix: "Write fixed text into the description, and pass the input in a message or bind it to a parameter.",
     check: Some(check),
 };
 
 fn check(context: &Context<'_>, findings: &mut Findings) {
-    let Some(tools) = context.outline.get(&["tools"]) else { return };
-    for tool in tools.items().chain(tools.entries()) {
+    for tool in context.written_tools() {
         descriptions(tool, context, findings);
     }
 }
 
 fn descriptions(field: Field<'_>, context: &Context<'_>, findings: &mut Findings) {
     if let Some(text) = field.text().filter(|_| field.key == Some("description")) {
-        let names = context.input_names().filter(|name| mentions(text, name));
+        let names = names_in_tags(text).filter(|name| context.is_input(name));
         findings.extend(names.map(|name| {
             let message = format!("the description of a tool refers to the input `{name}`, but is never rendered");
             Finding::new(&RULE, field.span, message).with_help("write fixed text, and pass the input in a message")
@@ -38,11 +39,11 @@ fn descriptions(field: Field<'_>, context: &Context<'_>, findings: &mut Findings
     field.entries().chain(field.items()).for_each(|inner| descriptions(inner, context, findings));
 }
 
-/// Returns whether a text has a tag that begins with a name.
-fn mentions(text: &str, name: &str) -> bool {
-    text.split("{{").skip(1).any(|tag| {
+/// Returns the names that the tags in a text begin with.
+fn names_in_tags(text: &str) -> impl Iterator<Item = &str> {
+    text.split("{{").skip(1).map(|tag| {
         let tag = tag.trim_start_matches(['-', '{', '&', '#', '^', ' ']);
-        let rest = tag.strip_prefix(name).unwrap_or("x");
-        !rest.starts_with(|char: char| char.is_alphanumeric() || char == '_')
+        let end = tag.find(|char: char| !char.is_alphanumeric() && char != '_').unwrap_or(tag.len());
+        &tag[..end]
     })
 }

@@ -1,5 +1,7 @@
 //! Defaults and examples that do not match their declarations.
 
+use std::collections::HashMap;
+
 use tympan_core::diagnostic::Severity;
 use tympan_core::format::outline::Field;
 use tympan_core::prompt::kinds::mismatches;
@@ -15,7 +17,8 @@ pub(crate) static RULE: Rule = Rule {
     group: Group::Correctness,
     severity: Severity::Error,
     fix: FixAvailability::Never,
-    summary: "Reports a default, an example or a sample that does not match the kind or the enum of its declaration. Examples are warnings.",
+    summary: "Reports a default, an example or a sample that does not match the kind or the enum of its declaration. \
+        Examples are warnings.",
     why: "A default of the wrong kind is rendered as it is, and a wrong example misleads people and tests.",
     example: "inputs:\n  - {name: week, kind: integer, default: abc}",
     how_to_fix: "Write a value of the declared kind, or change the declaration.",
@@ -24,8 +27,9 @@ pub(crate) static RULE: Rule = Rule {
 
 fn check(context: &Context<'_>, findings: &mut Findings) {
     for section in context.sections() {
+        let written = context.written(section);
         for property in section.properties {
-            let written = context.written(section, &property.name);
+            let written = written.get(property.name.as_str()).copied();
             check_property(context, section.noun, property, written, findings);
         }
     }
@@ -61,6 +65,21 @@ fn check_property(
             let help = "write a value of the declared kind, or change the declaration";
             Finding::new(&RULE, span, message).with_severity(severity).with_help(help)
         }));
+    }
+    check_nested(context, property, written, findings);
+}
+
+/// Checks the properties of a map and the items of a list.
+fn check_nested(context: &Context<'_>, property: &Property, written: Option<Field<'_>>, findings: &mut Findings) {
+    let declarations = written.and_then(|written| written.get("properties")).into_iter().flat_map(Field::declarations);
+    let declarations: HashMap<_, _> = declarations.collect();
+    for nested in &property.properties {
+        let written = declarations.get(nested.name.as_str()).copied();
+        check_property(context, "property", nested, written, findings);
+    }
+    if let Some(items) = &property.items {
+        let written = written.and_then(|written| written.get("items"));
+        check_nested(context, items, written, findings);
     }
 }
 

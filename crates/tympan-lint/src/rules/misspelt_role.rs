@@ -2,7 +2,6 @@
 
 use tympan_core::diagnostic::{Severity, guess_name};
 use tympan_core::spec::role::Role;
-use tympan_core::text::source::Span;
 
 use crate::context::Context;
 use crate::finding::{Finding, Findings, Fix};
@@ -32,24 +31,24 @@ fn check(context: &Context<'_>, findings: &mut Findings) {
     }
     for template in &context.templates {
         for line in lines(template.analysis.source()) {
-            if let Some(finding) = misspelt(line) {
-                let span = template.locate(finding.0);
-                let message = format!("unknown role `{}`: the line is text of the message before it", finding.1);
-                let found = Finding::new(&RULE, span, message).with_help(format!("did you mean `{}:`?", finding.2));
-                findings.push(found.with_fix(Fix::needs_review(span, finding.2)));
-            }
+            let Some((label, role)) = misspelt(line) else { continue };
+            let span = template.locate(label.span);
+            let message = format!("unknown role `{}`: the line is text of the message before it", label.word);
+            let finding = Finding::new(&RULE, span, message).with_help(format!("did you mean `{role}:`?"));
+            findings.push(finding.with_fix(Fix::needs_review(span, role)));
         }
     }
 }
 
-/// Returns the position of a misspelled role, the word, and the role that was meant.
-fn misspelt(line: Line<'_>) -> Option<(Span, &str, &'static str)> {
-    let Label { word, span, rest } = line.label()?;
-    let is_alone = rest.is_empty() && !line.in_fence && line.begins_paragraph && !line.text.starts_with([' ', '\t']);
-    let lower = word.to_ascii_lowercase();
-    let is_role = Role::IN_MARKERS.iter().any(|role| role.as_str() == lower);
-    if !is_alone || is_role || WORDS.contains(&lower.as_str()) {
+/// Returns the word of a line that is close to a role, and the role that was meant.
+fn misspelt(line: Line<'_>) -> Option<(Label<'_>, &'static str)> {
+    let label = line.label()?;
+    let is_indented = line.text.starts_with([' ', '\t']);
+    let is_alone = label.rest.is_empty() && line.begins_paragraph && !line.in_fence && !is_indented;
+    let word = label.word.to_ascii_lowercase();
+    let is_role = Role::IN_MARKERS.iter().any(|role| role.as_str() == word);
+    if !is_alone || is_role || WORDS.contains(&word.as_str()) {
         return None;
     }
-    guess_name(word, Role::IN_MARKERS.map(Role::as_str)).map(|near| (span, word, near))
+    guess_name(&word, Role::IN_MARKERS.map(Role::as_str)).map(|role| (label, role))
 }

@@ -15,7 +15,8 @@ pub(crate) static RULE: Rule = Rule {
     group: Group::Trust,
     severity: Severity::Warning,
     fix: FixAvailability::Sometimes,
-    summary: "Reports an `http:` address in a connection or in the specification of a tool, unless it is on this machine.",
+    summary: "Reports an `http:` address in a connection or in the specification of a tool, unless it is on this \
+        machine.",
     why: "Keys and messages are sent unencrypted.",
     example: "connection: {kind: key, endpoint: http://api.example.com/v1, apiKey: \"${env:KEY}\"}",
     how_to_fix: "Use `https:`.",
@@ -23,9 +24,7 @@ pub(crate) static RULE: Rule = Rule {
 };
 
 fn check(context: &Context<'_>, findings: &mut Findings) {
-    let tools = context.outline.get(&["tools"]);
-    let tools = tools.into_iter().flat_map(|tools| tools.items().chain(tools.entries()));
-    let specifications = tools.filter_map(|tool| tool.get("specification"));
+    let specifications = context.written_tools().filter_map(|tool| tool.get("specification"));
     for field in context.connections().chain(specifications) {
         plain_addresses(field, context, findings);
     }

@@ -12,7 +12,8 @@ pub(crate) static RULE: Rule = Rule {
     group: Group::Correctness,
     severity: Severity::Error,
     fix: FixAvailability::Sometimes,
-    summary: "Reports a name in a template that the prompt does not declare. In a `.prompty` file, this is a warning, and only if the file declares any inputs.",
+    summary: "Reports a name in a template that the prompt does not declare. In a `.prompty` file, this is a \
+        warning, and only if the file declares any inputs.",
     why: "The name is often misspelled, and then the prompt fails when it is rendered.",
     example: "inputs: [{name: ticket, kind: string}]\n---\nuser:\nSummarize {{ tiket }}.",
     how_to_fix: "Correct the name, or declare it.",
@@ -21,7 +22,7 @@ pub(crate) static RULE: Rule = Rule {
 
 fn check(context: &Context<'_>, findings: &mut Findings) {
     // Without any declaration, every name is an input.
-    if context.input_names().next().is_none() {
+    if !context.has_inputs() {
         return;
     }
     for (template, compiled) in context.compiled() {

@@ -14,7 +14,8 @@ pub(crate) static RULE: Rule = Rule {
     group: Group::Correctness,
     severity: Severity::Error,
     fix: FixAvailability::Sometimes,
-    summary: "Reports a filter that Tympan does not have. Unless it is a misspelling by one character, this is a warning.",
+    summary: "Reports a filter that Tympan does not have. Unless it is a misspelling by one character, this is a \
+        warning.",
     why: "Unless the application registers the filter, the prompt fails when it is rendered.",
     example: "{{ ticket | uper }}",
     how_to_fix: "Correct the name, or register the filter in the application.",

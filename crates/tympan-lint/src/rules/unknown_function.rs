@@ -14,7 +14,8 @@ pub(crate) static RULE: Rule = Rule {
     group: Group::Correctness,
     severity: Severity::Error,
     fix: FixAvailability::Sometimes,
-    summary: "Reports a function that Tympan does not have. Unless it is a misspelling by one character, this is a warning.",
+    summary: "Reports a function that Tympan does not have. Unless it is a misspelling by one character, this is a \
+        warning.",
     why: "Unless the application registers the function, the prompt fails when it is rendered.",
     example: "{{ rnage(3) }}",
     how_to_fix: "Correct the name, or register the function in the application.",

@@ -16,19 +16,20 @@ pub(crate) static RULE: Rule = Rule {
     fix: FixAvailability::Sometimes,
     summary: "Reports a binding of a tool to an input that the prompt does not declare.",
     why: "The tool receives the text of the name, or nothing at all.",
-    example: "inputs: [{name: user_id, kind: string}]\ntools:\n  - name: find_orders\n    kind: function\n    bindings: {user: {input: user_di}}",
+    example: "inputs: [{name: user_id, kind: string}]\ntools:\n  - name: find_orders\n    kind: function\n    \
+        bindings: {user: {input: user_di}}",
     how_to_fix: "Correct the name, or declare the input.",
     check: Some(check),
 };
 
 fn check(context: &Context<'_>, findings: &mut Findings) {
     // Without any declaration, every name is an input.
-    if context.input_names().next().is_none() {
+    if !context.has_inputs() {
         return;
     }
     for (tool, binding) in bindings(context) {
         let BindingValue::Input(name) = &binding.value else { continue };
-        if context.input_names().any(|known| known == name) {
+        if context.is_input(name) {
             continue;
         }
         let field = written(context, tool, binding, "input");

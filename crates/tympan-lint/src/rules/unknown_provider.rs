@@ -15,7 +15,8 @@ pub(crate) static RULE: Rule = Rule {
     group: Group::Correctness,
     severity: Severity::Error,
     fix: FixAvailability::Sometimes,
-    summary: "Reports a provider that Tympan does not know. Unless it is a misspelling by one character, this is a warning.",
+    summary: "Reports a provider that Tympan does not know. Unless it is a misspelling by one character, this is a \
+        warning.",
     why: "Unless the application registers the provider, requests fail.",
     example: "model: {id: gpt-4o, provider: opanai}",
     how_to_fix: "Correct the name, or register the provider in the application.",

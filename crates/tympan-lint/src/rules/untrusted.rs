@@ -26,8 +26,7 @@ pub(super) fn untrusted_text<'c, 'p>(context: &'c Context<'p>) -> Vec<UntrustedT
             }
             // In a Mustache section, a name that is not declared is probably a key of the section's value.
             let name = compiled.input_name(sink.input);
-            let is_declared = context.declaration(sink.input).is_some();
-            if !is_declared && !compiled.undeclared.iter().any(|(undeclared, _)| *undeclared == name) {
+            if context.declaration(sink.input).is_none() && !compiled.is_undeclared(name) {
                 continue;
             }
             let Some((message, written)) = template.message_at(sink.span.start) else { continue };

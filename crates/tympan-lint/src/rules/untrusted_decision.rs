@@ -16,15 +16,19 @@ pub(crate) static RULE: Rule = Rule {
     group: Group::Trust,
     severity: Severity::Warning,
     fix: FixAvailability::Never,
-    summary: "Reports an untrusted input that decides which text of the author a system or developer message contains, as a condition or as the list of a loop.",
+    summary: "Reports an untrusted input that decides which text of the author a system or developer message \
+        contains, as a condition or as the list of a loop.",
     why: "Whoever writes the input can switch instructions on and off.",
     example: "system:\n{% if tier == \"gold\" %}You may grant refunds.{% endif %}",
-    how_to_fix: "Let the application decide and declare the input with `trusted: true`, or move the text to a user message.",
+    how_to_fix: "Let the application decide and declare the input with `trusted: true`, or move the text to a user \
+        message.",
     check: Some(check),
 };
 
 fn check(context: &Context<'_>, findings: &mut Findings) {
-    let texts = untrusted_text(context);
+    let texts = untrusted_text(context).into_iter();
+    let written: HashSet<_> =
+        texts.map(|text| (text.template.analysis.name(), text.message, text.sink.input)).collect();
     for (template, compiled) in context.compiled() {
         let mut seen = HashSet::new();
         for sink in decisions(context, compiled) {
@@ -32,11 +36,7 @@ fn check(context: &Context<'_>, findings: &mut Findings) {
             let inside = sink.lines.iter().filter_map(|line| marker_role(line)).find(|role| is_instruction(*role));
             let Some(role) = Some(message.role).filter(|role| is_instruction(*role)).or(inside) else { continue };
             // If its text is in the message as well, that is the greater problem.
-            let is_written = texts.iter().any(|text| {
-                text.sink.input == sink.input
-                    && text.message == index
-                    && text.template.analysis.name() == template.analysis.name()
-            });
+            let is_written = written.contains(&(template.analysis.name(), index, sink.input));
             if is_written || !seen.insert((index, sink.input)) {
                 continue;
             }

@@ -16,7 +16,8 @@ pub(crate) static RULE: Rule = Rule {
     summary: "Reports an untrusted input in an attribute of a role marker.",
     why: "Attributes are settings of a message, such as a name. Whoever writes the input can choose them.",
     example: "user[name={{ nickname }}]:\n{{ question }}",
-    how_to_fix: "Write the value into the text of the message. If only your application writes it, declare it with `trusted: true`.",
+    how_to_fix: "Write the value into the text of the message. If only your application writes it, declare it with \
+        `trusted: true`.",
     check: Some(check),
 };
 

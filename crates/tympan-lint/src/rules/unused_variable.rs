@@ -1,8 +1,10 @@
 //! Declared inputs that nothing uses.
 
+use std::collections::HashSet;
+
 use tympan_core::diagnostic::Severity;
-use tympan_core::spec::schema::{Property, PropertyKind};
-use tympan_core::spec::{BindingValue, PromptKind};
+use tympan_core::spec::PromptKind;
+use tympan_core::spec::schema::PropertyKind;
 
 use super::binding::bindings;
 use crate::context::Context;
@@ -28,17 +30,19 @@ fn check(context: &Context<'_>, findings: &mut Findings) {
     if is_unclear || context.compiled().count() < context.templates.len() {
         return;
     }
+    let written = context.sections().first().map(|section| context.written(*section)).unwrap_or_default();
+    let bound: HashSet<_> = bindings(context).filter_map(|(_, binding)| binding.value.input()).collect();
     for (index, input) in context.prompt.variables().iter().enumerate() {
         let is_used = context.compiled().any(|(_, compiled)| compiled.flow.uses.contains_key(&index));
         // A thread that the template does not mention is appended to the messages.
-        if is_used || is_bound(context, input) || input.kind == PropertyKind::Thread || input.name.is_empty() {
+        let is_appended = input.kind == PropertyKind::Thread;
+        if is_used || is_appended || bound.contains(input.name.as_str()) || input.name.is_empty() {
             continue;
         }
-        let finding = Finding::new(&RULE, input.span, format!("unused {} `{}`", context.noun(), input.name));
+        // Older files have inputs that only a sample declares.
+        let sample = context.outline.get(&["sample", &input.name]).filter(|_| !written.contains_key(&*input.name));
+        let span = sample.map(|sample| sample.key_span).or(input.span);
+        let finding = Finding::new(&RULE, span, format!("unused {} `{}`", context.noun(), input.name));
         findings.push(finding.with_help("use it in a template, or remove it"));
     }
-}
-
-fn is_bound(context: &Context<'_>, input: &Property) -> bool {
-    bindings(context).any(|(_, binding)| matches!(&binding.value, BindingValue::Input(name) if *name == input.name))
 }

@@ -1,5 +1,7 @@
 //! The tests of the rules.
 
 mod fixtures;
+mod options;
+mod rules_page;
 mod table;
 mod valid_files;

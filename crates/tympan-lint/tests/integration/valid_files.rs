@@ -22,6 +22,24 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
+/// Whatever is wrong with a file, its findings point into it.
+#[test]
+fn positions_are_inside_of_the_file() {
+    let mut paths = Vec::new();
+    files(&root(), &mut paths);
+    files(&root().join("lint"), &mut paths);
+    for path in paths.into_iter().filter(|path| !path.ends_with("not_utf8.prompty")) {
+        let source = read(&path);
+        for finding in findings(&source) {
+            let edits = finding.fix.iter().flat_map(|fix| &fix.edits).map(|(span, _)| *span);
+            let related = finding.related.iter().map(|(span, _)| *span);
+            for span in finding.span.into_iter().chain(edits).chain(related) {
+                assert!(source.text().get(span.range()).is_some(), "{}: {finding:?}", path.display());
+            }
+        }
+    }
+}
+
 #[test]
 fn valid_files_have_no_errors() {
     let mut paths = Vec::new();

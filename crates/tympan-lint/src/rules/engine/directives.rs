@@ -100,7 +100,8 @@ reported! {
     "Move the reference below the metadata.";
 
     INVALID_SIGNATURE "TY042" "invalid_signature" Format Error Never
-    "Reports a directive whose signature is missing, does not match the file, or was made with a key that is not trusted."
+    "Reports a directive whose signature is missing, does not match the file, or was made with a key that is not \
+    trusted."
     "The file may have been changed by somebody else."
     "<!-- rye:signed:… -->"
     "Sign the directive again after you have reviewed it.";

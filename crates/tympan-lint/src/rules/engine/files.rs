@@ -94,7 +94,8 @@ reported! {
     "Move the file below the directory of the prompt, or let the host add a root.";
 
     INVALID_REFERENCED_FILE "TY016" "invalid_referenced_file" Format Error Never
-    "Reports a referenced file that cannot be used: not a regular file, too large, not UTF-8, or not valid JSON or YAML."
+    "Reports a referenced file that cannot be used: not a regular file, too large, not UTF-8, or not valid JSON or \
+    YAML."
     "The prompt does not load."
     "sample: ${file:picture.png}"
     "Refer to a text file within the size limit. JSON and YAML files have to be valid.";
