@@ -14,12 +14,14 @@
 #![warn(missing_docs)]
 
 mod context;
+mod file;
 mod finding;
 mod lines;
 mod rule;
 mod rules;
 mod typo;
 
+pub use file::{Checked, check_file};
 pub use finding::{Finding, Fix};
 pub use rule::{FixAvailability, Group, Rule};
 pub use rules::{RULES, UnknownRule, rule};

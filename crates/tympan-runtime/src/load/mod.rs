@@ -105,7 +105,7 @@ fn load_as(format: Format, source: SourceFile, base_dir: &Path, options: &LoadOp
         Format::Directive => {
             directive::load(source, options.directive_instruction.as_deref().unwrap_or(directive::INSTRUCTION))
         }
-        _ => Prompt::from_prompty_source(source, &mut Host::new(base_dir, options)),
+        _ => Prompt::from_prompty_source(source, &mut References::new(base_dir, options)),
     };
     Ok(prompt?.in_directory(base_dir))
 }
@@ -159,7 +159,7 @@ pub fn load_document_str(
 }
 
 fn parse(source: SourceFile, base_dir: &Path, options: &LoadOptions) -> Result<LoadedDocument> {
-    let (document, diagnostics) = prompty::parse(&source, &mut Host::new(base_dir, options));
+    let (document, diagnostics) = prompty::parse(&source, &mut References::new(base_dir, options));
     match document {
         Some(document) => Ok((source, document, diagnostics)),
         None => Err(Error::from_parser(diagnostics, &source, Kind::InvalidDocument)),
@@ -200,19 +200,20 @@ fn not_utf8(name: &str, error: &std::string::FromUtf8Error) -> Error {
         .in_source(&source, 0)
 }
 
-/// Resolves a prompt's references for the host.
-struct Host<'o> {
+/// Resolves the references of a prompt file as [`LoadOptions`] allow.
+pub struct References<'o> {
     options: &'o LoadOptions,
     files: Files<'o>,
 }
 
-impl<'o> Host<'o> {
-    fn new(base_dir: &'o Path, options: &'o LoadOptions) -> Self {
+impl<'o> References<'o> {
+    /// Creates a resolver for a prompt file in a directory.
+    pub fn new(base_dir: &'o Path, options: &'o LoadOptions) -> Self {
         Self { options, files: Files::new(base_dir, &options.file_roots, options.max_file_bytes) }
     }
 }
 
-impl Resolve for Host<'_> {
+impl Resolve for References<'_> {
     fn env(&mut self, name: &str) -> Result<Option<String>> {
         environment::read(name, self.options)
     }

@@ -1,0 +1,94 @@
+//! Checks of whole files, including those that do not load.
+
+use tympan_core::format::{Document, Format, ReferencedFile, Resolve, prompty};
+use tympan_core::text::source::SourceFile;
+use tympan_core::{Error, Kind, Prompt, Result, directive};
+
+use crate::finding::{Finding, Findings};
+use crate::{Options, check};
+
+/// The result of checking a file.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Checked {
+    /// The prompt, if the file loads. Its template may have errors.
+    pub prompt: Option<Prompt>,
+    /// The findings, sorted by position and without duplicates.
+    pub findings: Vec<Finding>,
+}
+
+/// Checks a prompt file in the format that its name implies, or, without a known extension, its content. `files` reads the files
+/// that it refers to.
+///
+/// A file that does not load has findings as well: its mistakes, and those of its template. Environment variables are
+/// not read, so the findings are the same on every machine.
+///
+/// ```
+/// use tympan_core::format::NoReferences;
+/// use tympan_core::text::source::SourceFile;
+/// use tympan_lint::{Options, check_file};
+///
+/// let source = SourceFile::new("hello.prompty", "---\nname: [\n---\nuser:\nHi {{ name");
+/// let findings = check_file(&source, &mut NoReferences, &Options::default()).findings;
+/// let rules: Vec<_> = findings.iter().map(|finding| finding.rule.name).collect();
+/// assert_eq!(rules, ["invalid_frontmatter", "template_syntax"]);
+/// ```
+pub fn check_file(source: &SourceFile, files: &mut dyn Resolve, options: &Options) -> Checked {
+    let mut resolve = WithoutEnv(files);
+    match load(source, &mut resolve) {
+        Ok(prompt) => {
+            let findings = check(&prompt, options);
+            Checked { prompt: Some(prompt), findings }
+        }
+        Err(error) => {
+            let mut findings = Findings::default();
+            findings.extend(Finding::from_error(&error));
+            findings.extend(template_error(source, &mut resolve).iter().flat_map(Finding::from_error));
+            Checked { prompt: None, findings: findings.into_sorted() }
+        }
+    }
+}
+
+fn load(source: &SourceFile, resolve: &mut WithoutEnv<'_>) -> Result<Prompt> {
+    match format(source) {
+        Format::Definition(syntax) => Prompt::from_definition_source(source.clone(), syntax),
+        Format::Directive => directive::load(source.clone(), directive::INSTRUCTION),
+        _ => Prompt::from_prompty_source(source.clone(), resolve),
+    }
+}
+
+/// Returns the format of a file. Text without a name, such as standard input, can also be a definition.
+fn format(source: &SourceFile) -> Format {
+    let by_name = Format::from_name(source.name());
+    by_name.or_else(|| Format::of_content(source.text())).unwrap_or(Format::Prompty)
+}
+
+/// Returns the mistake in the template of a `.prompty` file whose front matter is invalid. The templates of a definition and the steps of
+/// a directive are checked together with the rest of the file.
+fn template_error(source: &SourceFile, resolve: &mut WithoutEnv<'_>) -> Option<Error> {
+    if format(source) != Format::Prompty {
+        return None;
+    }
+    let (document, _) = prompty::parse_as_far_as_possible(source, resolve);
+    let Document { spec, body, .. } = document?;
+    let prompt = Prompt::from_document(spec, source.clone(), body.start, Vec::new());
+    // An unknown renderer may be a consequence of the invalid front matter, so do not report it.
+    prompt.template().err().filter(|error| error.kind() != Kind::NotRegistered)
+}
+
+/// Resolves references to files, and leaves those to environment variables as they are.
+struct WithoutEnv<'r>(&'r mut dyn Resolve);
+
+impl Resolve for WithoutEnv<'_> {
+    fn env(&mut self, _name: &str) -> Result<Option<String>> {
+        Ok(None)
+    }
+
+    fn defers_env(&self) -> bool {
+        true
+    }
+
+    fn file(&mut self, path: &str) -> Result<ReferencedFile> {
+        self.0.file(path)
+    }
+}
