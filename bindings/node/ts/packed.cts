@@ -41,7 +41,7 @@ let end = 0;
 /** The highest position up to which texts were written and taken back. */
 let used = 0;
 /** The keys of the last map at each depth, because lists often contain objects with the same keys. */
-let shapes: string[][] = [];
+const shapes: string[][] = [];
 /** All long texts, followed by all short texts. The buffer is reused, because writing to new memory is slower. */
 let units = new Uint16Array(KEPT);
 let bytes = Buffer.from(units.buffer);
@@ -203,9 +203,9 @@ export function preparePacked(runtime: NativeRuntime, prompt: NativePrompt, inpu
     used = 0;
     length = START;
     short = "";
-    longs = [];
+    if (longs.length > 0) longs = [];
     end = 0;
-    shapes = [];
+    shapes.length = 0;
     if (tape.length > KEPT) tape = new Float64Array(KEPT);
     if (units.length > KEPT) makeRoom(KEPT);
     busy = false;

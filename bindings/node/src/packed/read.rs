@@ -169,15 +169,25 @@ impl<'a> Reader<'a> {
         Some(*first)
     }
 
+    /// Reads a value. Most are texts and numbers, so these are read where they are needed, and only the others by a call.
+    #[expect(clippy::inline_always, reason = "a result that is returned through memory takes longer than its value")]
+    #[inline(always)]
     fn value(&mut self, code: f64, depth: usize) -> Option<InputData<'a>> {
         if code >= 0.0 {
             return self.text(code as usize).map(InputData::Str);
         }
-        match code as i32 {
+        if code as i32 == NUMBER {
+            return self.next().map(number);
+        }
+        self.other_value(code as i32, depth)
+    }
+
+    #[inline(never)]
+    fn other_value(&mut self, code: i32, depth: usize) -> Option<InputData<'a>> {
+        match code {
             NULL => Some(InputData::Null),
             TRUE => Some(InputData::Bool(true)),
             FALSE => Some(InputData::Bool(false)),
-            NUMBER => self.next().map(number),
             LIST => self.list(depth),
             MAP => {
                 let names = self.names()?;
