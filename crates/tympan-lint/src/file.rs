@@ -34,8 +34,14 @@ pub struct Checked {
 /// assert_eq!(rules, ["invalid_frontmatter", "template_syntax"]);
 /// ```
 pub fn check_file(source: &SourceFile, files: &mut dyn Resolve, options: &Options) -> Checked {
-    let mut resolve = WithoutEnv(files);
-    match load(source, &mut resolve) {
+    let mut checked = check_all(source, &mut WithoutEnv(files), options);
+    options.selection.apply(&mut checked);
+    checked
+}
+
+/// Checks a file with every rule.
+fn check_all(source: &SourceFile, resolve: &mut WithoutEnv<'_>, options: &Options) -> Checked {
+    match load(source, resolve) {
         Ok(prompt) => {
             let findings = check(&prompt, options);
             Checked { prompt: Some(prompt), findings }
@@ -43,7 +49,7 @@ pub fn check_file(source: &SourceFile, files: &mut dyn Resolve, options: &Option
         Err(error) => {
             let mut findings = Findings::default();
             findings.extend(Finding::from_error(&error));
-            findings.extend(template_error(source, &mut resolve).iter().flat_map(Finding::from_error));
+            findings.extend(template_error(source, resolve).iter().flat_map(Finding::from_error));
             Checked { prompt: None, findings: findings.into_sorted() }
         }
     }
