@@ -13,11 +13,13 @@
 //! ```
 #![warn(missing_docs)]
 
+mod baseline;
 mod context;
 mod file;
 mod finding;
 #[cfg(feature = "settings")]
 mod glob;
+mod json;
 mod lines;
 mod rule;
 mod rules;
@@ -26,6 +28,7 @@ mod selection;
 mod settings;
 mod typo;
 
+pub use baseline::{Baseline, Entry};
 pub use file::{Checked, check_file};
 pub use finding::{Finding, Fix};
 #[cfg(feature = "settings")]

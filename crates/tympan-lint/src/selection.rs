@@ -6,7 +6,6 @@ use std::str::FromStr;
 use tympan_core::diagnostic::{Severity, guess};
 
 use crate::file::Checked;
-use crate::finding::Finding;
 use crate::rule::{Group, Rule};
 use crate::rules::{RULES, rule};
 
@@ -145,18 +144,14 @@ pub struct Selection {
 impl Selection {
     /// Returns whether findings of a rule are reported.
     pub fn is_selected(&self, rule: &Rule) -> bool {
-        let narrowest = |selectors: &[Selector]| {
-            selectors.iter().filter(|selector| selector.contains(rule)).map(|selector| selector.rank()).max()
-        };
-        let selected = if self.select.is_empty() { Some(0) } else { narrowest(&self.select) };
-        selected > narrowest(&self.ignore)
+        let selected = if self.select.is_empty() { Some(0) } else { narrowest(&self.select, rule) };
+        selected > narrowest(&self.ignore, rule)
     }
 
     /// Removes findings of other rules, and turns denied ones into errors. Errors that keep a file from loading stay:
     /// nothing else is known about the file.
     pub(crate) fn apply(&self, checked: &mut Checked) {
-        let loads = checked.prompt.is_some();
-        checked.findings.retain(|finding| finding.is_fatal(loads) || self.is_selected(finding.rule));
+        checked.findings.retain(|finding| finding.is_fatal || self.is_selected(finding.rule));
         for finding in &mut checked.findings {
             if self.deny.iter().any(|selector| selector.contains(finding.rule)) {
                 finding.severity = Severity::Error;
@@ -165,11 +160,7 @@ impl Selection {
     }
 }
 
-impl Finding {
-    /// Returns whether this is the reason that a file does not load, or that a template does not compile. The rules
-    /// cannot see what is behind such an error, so nothing hides it.
-    pub(crate) fn is_fatal(&self, loads: bool) -> bool {
-        const OF_TEMPLATES: [&str; 3] = ["template_syntax", "excluded_feature", "limit_exceeded"];
-        self.severity == Severity::Error && (!loads || OF_TEMPLATES.contains(&self.rule.name))
-    }
+/// Returns how narrow the narrowest selector is that contains a rule.
+pub(crate) fn narrowest(selectors: &[Selector], rule: &Rule) -> Option<usize> {
+    selectors.iter().filter(|selector| selector.contains(rule)).map(|selector| selector.rank()).max()
 }

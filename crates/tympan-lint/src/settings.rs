@@ -13,7 +13,8 @@ use tympan_core::text::source::{SourceFile, Span};
 
 use crate::Options;
 use crate::glob::Glob;
-use crate::selection::{Selection, Selector, UnknownSelector};
+use crate::rule::Rule;
+use crate::selection::{Selection, Selector, UnknownSelector, narrowest};
 
 /// The name of the file.
 pub const SETTINGS_FILE: &str = "tympan.toml";
@@ -152,6 +153,26 @@ impl CheckSettings {
         }
         let ignore = self.ignore.clone().unwrap_or_default();
         Selection { select, ignore, deny: self.deny.clone().unwrap_or_default() }
+    }
+
+    /// Replaces what the command line or the environment says. Lists that are empty change nothing.
+    ///
+    /// With `select`, rules that the file ignores stay ignored, unless `select` names them at least as narrowly. `ignore`
+    /// and `extend_select` add to what the file says.
+    pub fn override_selection(&mut self, over: &Selection, extend_select: &[Selector]) {
+        let wanted = [&over.select, extend_select].concat();
+        let ignored = self.ignore.take().unwrap_or_default();
+        let stays_ignored = |rule: &&&'static Rule| narrowest(&ignored, rule) > narrowest(&wanted, rule);
+        let kept = crate::RULES.iter().filter(stays_ignored).map(|rule| Selector::Rule(rule));
+        self.ignore = Some(kept.chain(over.ignore.iter().copied()).collect());
+        if !over.select.is_empty() {
+            self.select = Some(over.select.clone());
+            self.extend_select.clear();
+        }
+        self.extend_select.extend_from_slice(extend_select);
+        if !over.deny.is_empty() {
+            self.deny = Some(over.deny.clone());
+        }
     }
 
     /// Returns the options for checking a file. The path is relative to the directory of the settings file.
