@@ -207,6 +207,17 @@ Exit status: 0 if there are no errors; 1 if there are; 2 for an invalid command 
         shell: Shell,
     },
 
+    /// Run the language server
+    ///
+    /// Speaks the Language Server Protocol over standard input and output. Editors start it; the guide describes their
+    /// settings. It reads only files of the workspace, resolves no environment variables and executes nothing.
+    #[cfg(feature = "lsp")]
+    Lsp {
+        /// Use standard input and output, which is the only transport; editors may pass this
+        #[arg(long, hide = true)]
+        stdio: bool,
+    },
+
     /// Generate a manual page
     #[command(after_long_help = "Examples:
   tympan man > tympan.1
@@ -236,6 +247,8 @@ impl Command {
             Self::Verify(args) => args.json,
             Self::Trace(args) => args.json,
             Self::Sign(_) | Self::Keygen(_) | Self::Chat(_) => false,
+            #[cfg(feature = "lsp")]
+            Self::Lsp { .. } => false,
             Self::Schema | Self::Completions { .. } | Self::Man { .. } => false,
         }
     }
