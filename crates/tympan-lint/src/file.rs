@@ -7,7 +7,7 @@ use tympan_core::{Error, Kind, Prompt, Result, directive};
 
 use crate::finding::{Finding, Findings};
 use crate::rule::Group;
-use crate::{Options, check};
+use crate::{Options, check, suppression};
 
 /// The result of checking a file.
 #[derive(Debug)]
@@ -38,6 +38,7 @@ pub struct Checked {
 pub fn check_file(source: &SourceFile, files: &mut dyn Resolve, options: &Options) -> Checked {
     let mut checked = check_all(source, &mut WithoutEnv(files), options);
     mark_fatal(&mut checked);
+    suppression::apply(source, &options.selection, &mut checked);
     options.selection.apply(&mut checked);
     checked
 }

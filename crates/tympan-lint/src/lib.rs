@@ -17,6 +17,7 @@ mod baseline;
 mod context;
 mod file;
 mod finding;
+mod fix;
 #[cfg(feature = "settings")]
 mod glob;
 mod json;
@@ -26,11 +27,13 @@ mod rules;
 mod selection;
 #[cfg(feature = "settings")]
 mod settings;
+mod suppression;
 mod typo;
 
 pub use baseline::{Baseline, Entry};
 pub use file::{Checked, check_file};
 pub use finding::{Finding, Fix};
+pub use fix::{FixMode, Fixed, fix_file};
 #[cfg(feature = "settings")]
 pub use glob::Glob;
 pub use rule::{FixAvailability, Group, Rule};

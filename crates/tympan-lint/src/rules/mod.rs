@@ -34,6 +34,7 @@ use std::fmt;
 use tympan_core::diagnostic::guess;
 
 use crate::rule::Rule;
+use crate::suppression;
 
 /// Every rule, sorted by code.
 pub static RULES: &[&Rule] = &[
@@ -96,6 +97,7 @@ pub static RULES: &[&Rule] = &[
     &engine::prompts::SCHEMA_NOT_CHECKED,
     &engine::prompts::NO_CREDENTIALS,
     &bound_word::RULE,
+    &suppression::INVALID,
     &unused_variable::RULE,
     &engine::prompts::VARIABLE_UNUSED_IN_VARIANT,
     &engine::prompts::UNMENTIONED_THREAD,
@@ -103,6 +105,7 @@ pub static RULES: &[&Rule] = &[
     &invisible_character::RULE,
     &several_system_messages::RULE,
     &shadowed_builtin::RULE,
+    &suppression::UNUSED,
     &untrusted_in_system::RULE,
     &untrusted_in_marker::RULE,
     &untrusted_decision::RULE,

@@ -1,9 +1,11 @@
 //! The tests of the rules.
 
+mod fix;
 mod fixtures;
 mod options;
 mod rules_page;
 #[cfg(feature = "settings")]
 mod settings;
+mod suppression;
 mod table;
 mod valid_files;
