@@ -16,6 +16,7 @@
 mod context;
 mod file;
 mod finding;
+pub mod format;
 mod lines;
 mod rule;
 mod rules;

@@ -1,6 +1,9 @@
 //! The tests of the rules.
 
 mod fixtures;
+mod format;
+#[path = "../../../tympan-core/tests/integration/grammar/mod.rs"]
+mod grammar;
 mod options;
 mod rules_page;
 mod table;
