@@ -6,5 +6,7 @@ mod format;
 mod grammar;
 mod options;
 mod rules_page;
+#[cfg(feature = "settings")]
+mod settings;
 mod table;
 mod valid_files;
