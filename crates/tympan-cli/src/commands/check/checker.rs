@@ -105,12 +105,12 @@ impl<'a> Checker<'a> {
 }
 
 /// Reads a file that the user named.
-fn read_named(path: &Path) -> Result<(PathBuf, SourceFile), Error> {
+pub(in crate::commands) fn read_named(path: &Path) -> Result<(PathBuf, SourceFile), Error> {
     Ok((path.to_owned(), read_prompt_file(path, DEFAULT_MAX_FILE_BYTES)?))
 }
 
 /// Reads a file in a directory. Returns `None` if it is not a prompt.
-fn read_found(path: &Path) -> Option<Result<(PathBuf, SourceFile), Error>> {
+pub(in crate::commands) fn read_found(path: &Path) -> Option<Result<(PathBuf, SourceFile), Error>> {
     let format = Format::from_name(path)?;
     let file = read::open_in(directory_of(path), path.file_name().unwrap_or(OsStr::new("")));
     match file.and_then(|file| read::text(file, DEFAULT_MAX_FILE_BYTES)) {
@@ -123,11 +123,11 @@ fn read_found(path: &Path) -> Option<Result<(PathBuf, SourceFile), Error>> {
     }
 }
 
-fn unreadable(path: &Path, reason: &str) -> Error {
+pub(in crate::commands) fn unreadable(path: &Path, reason: &str) -> Error {
     Error::new(Kind::UnreadableFile, format_args!("{}: {reason}", path.display()))
 }
 
-fn name_of(kind: &TargetKind) -> String {
+pub(in crate::commands) fn name_of(kind: &TargetKind) -> String {
     match kind {
         TargetKind::Stdin => "<stdin>".to_owned(),
         TargetKind::Named(path) | TargetKind::Found(path) | TargetKind::Unreadable(path, _) => {

@@ -1,8 +1,8 @@
 //! `tympan check`: reports all errors and warnings in prompt files and directories.
 
-mod checker;
+pub(super) mod checker;
 mod formats;
-mod targets;
+pub(super) mod targets;
 
 use std::process::ExitCode;
 
