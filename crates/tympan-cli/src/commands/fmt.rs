@@ -29,8 +29,9 @@ const SHORT: usize = 12;
 /// The result for one file.
 struct FileResult {
     source: SourceFile,
-    /// The file to write to. `None` for standard input.
+    /// The file to write to. `None` for standard input, and for files that cannot be read.
     path: Option<PathBuf>,
+    is_stdin: bool,
     /// Whether the user named the file.
     is_named: bool,
     outcome: Result<Formatted, FormatError>,
@@ -103,18 +104,17 @@ fn format_target(args: &FmtArgs, target: &TargetKind, load: &LoadOptions) -> Opt
         }
         TargetKind::Unreadable(path, reason) => Err(unreadable(path, reason)),
     };
-    let is_named = !matches!(target, TargetKind::Found(_));
+    let (is_stdin, is_named) = (matches!(target, TargetKind::Stdin), !matches!(target, TargetKind::Found(_)));
     Some(match read {
         Ok((path, source)) => {
             let mut options = FormatOptions::default();
             options.front_matter_only = args.front_matter_only;
             let outcome = format_file(&source, &mut References::new(directory_of(&path), load), &options);
-            let path = (!matches!(target, TargetKind::Stdin)).then_some(path);
-            FileResult { source, path, is_named, outcome }
+            FileResult { source, path: (!is_stdin).then_some(path), is_stdin, is_named, outcome }
         }
         Err(error) => {
             let source = error.source_file().cloned().unwrap_or_else(|| SourceFile::new(name_of(target), ""));
-            FileResult { source, path: None, is_named, outcome: Err(error.into()) }
+            FileResult { source, path: None, is_stdin, is_named, outcome: Err(error.into()) }
         }
     })
 }
@@ -145,7 +145,7 @@ fn status(results: &[FileResult], writes: bool) -> ExitCode {
 
 /// Prints the results for people.
 fn show(args: &FmtArgs, results: &[FileResult], quiet: bool) -> Result<(), Failure> {
-    let is_printed = results.iter().any(|result| result.path.is_none()) && !args.check && !args.diff;
+    let is_printed = results.iter().any(|result| result.is_stdin) && !args.check && !args.diff;
     let mut out = String::new();
     for result in results {
         match &result.outcome {
@@ -192,7 +192,10 @@ fn summary(args: &FmtArgs, results: &[FileResult]) -> String {
     if changed > 0 {
         parts.push(format!("{} {verb}", counted(changed)));
     }
-    if unchanged > 0 || results.is_empty() {
+    if results.is_empty() {
+        parts.push("no prompt files found".to_owned());
+    }
+    if unchanged > 0 {
         parts.push(format!("{} unchanged", counted(unchanged)));
     }
     if failed > 0 {
@@ -223,7 +226,7 @@ fn result_json(args: &FmtArgs, result: &FileResult) -> Json {
             object["definition_hash"] = json!({"before": formatted.hashes.before, "after": formatted.hashes.after});
             object["note"] = formatted.note.into();
             // Without a file, this is the only place for the text.
-            if result.path.is_none() && !args.check {
+            if result.is_stdin && !args.check {
                 object["text"] = formatted.text.as_str().into();
             }
         }
