@@ -69,7 +69,7 @@ fn check_all(source: &SourceFile, resolve: &mut WithoutEnv<'_>, options: &Option
     }
 }
 
-fn load(source: &SourceFile, resolve: &mut WithoutEnv<'_>) -> Result<Prompt> {
+pub(crate) fn load(source: &SourceFile, resolve: &mut impl Resolve) -> Result<Prompt> {
     match format(source) {
         Format::Definition(syntax) => Prompt::from_definition_source(source.clone(), syntax),
         Format::Directive => directive::load(source.clone(), directive::INSTRUCTION),
@@ -78,7 +78,7 @@ fn load(source: &SourceFile, resolve: &mut WithoutEnv<'_>) -> Result<Prompt> {
 }
 
 /// Returns the format of a file. Text without a name, such as standard input, can also be a definition.
-fn format(source: &SourceFile) -> Format {
+pub(crate) fn format(source: &SourceFile) -> Format {
     let by_name = Format::from_name(source.name());
     by_name.or_else(|| Format::of_content(source.text())).unwrap_or(Format::Prompty)
 }

@@ -18,6 +18,7 @@ mod context;
 mod file;
 mod finding;
 mod fix;
+pub mod format;
 #[cfg(feature = "settings")]
 mod glob;
 mod json;

@@ -2,6 +2,9 @@
 
 mod fix;
 mod fixtures;
+mod format;
+#[path = "../../../tympan-core/tests/integration/grammar/mod.rs"]
+mod grammar;
 mod options;
 mod rules_page;
 #[cfg(feature = "settings")]
