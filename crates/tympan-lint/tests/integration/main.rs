@@ -1,5 +1,6 @@
 //! The tests of the rules.
 
+mod broken_files;
 mod fixtures;
 mod options;
 mod rules_page;
