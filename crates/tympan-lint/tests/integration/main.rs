@@ -4,5 +4,7 @@ mod broken_files;
 mod fixtures;
 mod options;
 mod rules_page;
+#[cfg(feature = "settings")]
+mod settings;
 mod table;
 mod valid_files;
