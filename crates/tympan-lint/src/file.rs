@@ -7,6 +7,7 @@ use tympan_core::text::source::SourceFile;
 use tympan_core::{Kind, Prompt, Result, directive};
 
 use crate::finding::{Finding, Findings};
+use crate::migration::add_fixes;
 use crate::rule::Group;
 use crate::rules::tool_file_not_found::check_tool_files;
 use crate::{Options, check, check_templates};
@@ -61,7 +62,8 @@ fn check_all(source: &SourceFile, resolve: &mut WithoutEnv<'_>, options: &Option
             let mut findings = Findings::default();
             findings.extend(check(&prompt, options));
             check_tool_files(&prompt, resolve, &mut findings);
-            let findings = findings.into_sorted();
+            let mut findings = findings.into_sorted();
+            add_fixes(&prompt, resolve, &mut findings);
             Checked { prompt: Some(prompt), findings }
         }
         Err(error) => {

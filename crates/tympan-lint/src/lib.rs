@@ -22,6 +22,7 @@ mod finding;
 mod glob;
 mod json;
 mod lines;
+mod migration;
 mod names;
 mod rule;
 mod rules;
@@ -30,6 +31,7 @@ mod selection;
 mod settings;
 mod tokens;
 mod typo;
+mod yaml;
 
 pub use baseline::{Baseline, Entry};
 pub use file::{Checked, check_file};

@@ -31,6 +31,10 @@ pub(crate) static RULE: Rule = Rule {
 const CONTENT: [&str; 4] = ["content", "text", "message", "value"];
 
 fn check(context: &Context<'_>, findings: &mut Findings) {
+    // A definition has one message, and no threads.
+    if !context.prompt.spec().template.is_split() {
+        return;
+    }
     for template in &context.templates {
         match &template.tree {
             Some(SyntaxTree::Jinja(parsed)) => jinja(context, template, &parsed.body, findings),

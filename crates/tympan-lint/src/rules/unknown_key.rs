@@ -1,6 +1,7 @@
 //! Keys that no prompt file has.
 
 use tympan_core::diagnostic::Severity;
+use tympan_core::format::outline::Field;
 use tympan_core::spec::PromptKind;
 
 use crate::context::Context;
@@ -38,7 +39,8 @@ fn check(context: &Context<'_>, findings: &mut Findings) {
             .warnings()
             .iter()
             .any(|warning| warning.span.is_some_and(|span| span == field.key_span || span == field.span));
-        if is_reported || key.starts_with("x-") || key.starts_with(['$', '_']) {
+        let is_exempt = key.starts_with("x-") || key.starts_with(['$', '_']) || key == "sample";
+        if is_reported || is_exempt || has_anchor(context, field) {
             continue;
         }
         let message = format!("unknown key `{}`, which has no effect", path.join("."));
@@ -48,6 +50,12 @@ fn check(context: &Context<'_>, findings: &mut Findings) {
         };
         findings.push(Finding::new(&RULE, field.key_span, message).with_help(help));
     }
+}
+
+/// Returns whether other values refer to a value.
+fn has_anchor(context: &Context<'_>, field: Field<'_>) -> bool {
+    let before = context.prompt.source().text().get(field.key_span.end..field.span.start).unwrap_or_default();
+    before.contains('&') || context.prompt.source().slice(field.span).starts_with('&')
 }
 
 /// Returns whether a key is an option of the model, or one of its older names.

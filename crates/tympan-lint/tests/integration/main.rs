@@ -2,6 +2,7 @@
 
 mod broken_files;
 mod fixtures;
+mod migration;
 mod options;
 mod rules_page;
 #[cfg(feature = "settings")]
