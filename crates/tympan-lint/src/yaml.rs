@@ -81,11 +81,11 @@ mod tests {
 
     #[test]
     fn values_are_written_in_block_style() {
-        let value = json!({"id": "gpt-4o", "key": "${env:KEY}", "n": 1.0, "empty": {}, "list": [1, {"a": [], "b": "x: y"}, [2]],
+        let value = json!({"id": "gpt-4o", "key": "${env:KEY}", "count": 1.0, "empty": {}, "list": [1, {"a": [], "b": "x: y"}, [2]],
             "word": "no", "lines": "a\nb"});
         let mut out = String::new();
         push_entry(&mut out, 0, "model", &value);
-        let expected = "model:\n  id: gpt-4o\n  key: ${env:KEY}\n  n: 1.0\n  empty: {}\n  list:\n    - 1\n    - a: []\n      \
+        let expected = "model:\n  id: gpt-4o\n  key: ${env:KEY}\n  count: 1.0\n  empty: {}\n  list:\n    - 1\n    - a: []\n      \
             b: \"x: y\"\n    -\n      - 2\n  word: \"no\"\n  lines: \"a\\nb\"\n";
         assert_eq!(out, expected);
     }
