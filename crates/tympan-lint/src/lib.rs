@@ -17,12 +17,14 @@ mod context;
 mod file;
 mod finding;
 mod lines;
+mod reach;
 mod rule;
 mod rules;
 mod typo;
 
 pub use file::{Checked, check_file};
 pub use finding::{Finding, Fix};
+pub use reach::{BoundInput, InputReach, ReachMap, ReachPlace, ReachedMessage, Target, how_str, reach};
 pub use rule::{FixAvailability, Group, Rule};
 pub use rules::{RULES, UnknownRule, rule};
 

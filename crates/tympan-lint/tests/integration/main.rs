@@ -2,6 +2,7 @@
 
 mod fixtures;
 mod options;
+mod reach;
 mod rules_page;
 mod table;
 mod valid_files;
