@@ -8,6 +8,8 @@ mod hash;
 mod inspect;
 mod keygen;
 mod lock;
+#[cfg(feature = "lsp")]
+mod lsp;
 mod man;
 mod messages;
 mod models;
@@ -52,6 +54,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         Command::Rule(rule_args) => rule::run(rule_args)?,
         Command::Hash(hash_args) => hash::run(hash_args, quiet)?,
         Command::Lock(lock_args) => return lock::run(lock_args),
+        #[cfg(feature = "lsp")]
+        Command::Lsp { .. } => return lsp::run(),
         Command::Process(process_args) => process::run(process_args, quiet)?,
         Command::Schema => schema::run()?,
         Command::Verify(verify_args) => return verify::run(verify_args),

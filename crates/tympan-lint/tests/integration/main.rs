@@ -4,5 +4,7 @@ mod fixtures;
 mod options;
 mod reach;
 mod rules_page;
+#[cfg(feature = "settings")]
+mod settings;
 mod table;
 mod valid_files;
