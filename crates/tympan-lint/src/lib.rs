@@ -26,6 +26,7 @@ mod json;
 mod lines;
 mod migration;
 mod names;
+mod reach;
 mod rule;
 mod rules;
 mod selection;
@@ -42,6 +43,7 @@ pub use finding::{Finding, Fix};
 pub use fix::{FixMode, Fixed, fix_file};
 #[cfg(feature = "settings")]
 pub use glob::Glob;
+pub use reach::{BoundInput, InputReach, ReachMap, ReachPlace, ReachedMessage, Target, how_str, reach};
 pub use rule::{FixAvailability, Group, Rule};
 pub use rules::{RULES, UnknownRule, rule};
 pub use selection::{Selection, Selector, UnknownSelector};

@@ -112,7 +112,8 @@ Exit status: 0 on success; 1 if standard input is not a terminal and a question 
     /// never shown.
     #[command(after_long_help = "Examples:
   tympan inspect support.prompty
-  tympan inspect support.prompty --json")]
+  tympan inspect support.prompty --json
+  tympan inspect --reach prompts")]
     Inspect(InspectArgs),
 
     /// Check prompt files for errors

@@ -8,6 +8,7 @@ mod format;
 mod grammar;
 mod migration;
 mod options;
+mod reach;
 mod rules_page;
 #[cfg(feature = "settings")]
 mod settings;
