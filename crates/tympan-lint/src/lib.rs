@@ -79,6 +79,12 @@ pub struct Options {
 /// loading it, and the errors in its templates.
 pub fn check(prompt: &Prompt, options: &Options) -> Vec<Finding> {
     let mut findings = Findings::default();
+    check_outlined(prompt, &prompt.outline(), options, &mut findings);
+    findings.into_sorted()
+}
+
+/// Applies every rule to a prompt with this outline.
+fn check_outlined(prompt: &Prompt, outline: &Outline<'_>, options: &Options, findings: &mut Findings) {
     findings.extend(prompt.warnings().iter().filter_map(Finding::from_diagnostic));
     findings.extend(prompt.only_role().err().iter().flat_map(Finding::from_error));
     findings.extend(prompt.check_schemas().iter().filter_map(Finding::from_diagnostic));
@@ -89,13 +95,11 @@ pub fn check(prompt: &Prompt, options: &Options) -> Vec<Finding> {
         // The other rules have checks of their own.
         findings.extend(noted.filter(|finding| finding.rule.is_reported_by_engine()));
     }
-    let outline = prompt.outline();
-    let context = Context::new(prompt, &outline, options);
-    mistakes(&context, &mut findings);
+    let context = Context::new(prompt, outline, options);
+    mistakes(&context, findings);
     for check in RULES.iter().filter_map(|rule| rule.check) {
-        check(&context, &mut findings);
+        check(&context, findings);
     }
-    findings.into_sorted()
 }
 
 /// Reports all mistakes in the templates.
