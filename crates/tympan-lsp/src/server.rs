@@ -18,8 +18,8 @@ use crate::client::Client;
 use crate::diagnostics::diagnostics;
 use crate::document::{Change, Document, Documents};
 use crate::failure::{Answer, Failure};
-use crate::features;
 use crate::workspace::WorkspaceFiles;
+use crate::{ServerOptions, features};
 
 /// How a session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,8 +31,9 @@ pub enum Exit {
 }
 
 /// Answers a client until it disconnects.
-pub fn serve(connection: &Connection) -> Exit {
+pub fn serve(connection: &Connection, options: &ServerOptions) -> Exit {
     Server {
+        options,
         connection,
         queue: VecDeque::new(),
         phase: Phase::Started,
@@ -54,6 +55,7 @@ enum Phase {
 }
 
 pub(crate) struct Server<'c> {
+    pub(crate) options: &'c ServerOptions,
     connection: &'c Connection,
     /// The messages that have arrived.
     queue: VecDeque<Message>,

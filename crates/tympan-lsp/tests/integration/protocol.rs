@@ -51,7 +51,7 @@ fn requests_for_closed_documents_are_errors() {
     let mut client = Client::usual();
     let position = json!({"textDocument": {"uri": URI}, "position": {"line": 0, "character": 0},
         "range": {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 0}},
-        "context": {"diagnostics": [], "includeDeclaration": true}, "newName": "x",
+        "context": {"diagnostics": [], "includeDeclaration": true, "triggerKind": 1}, "newName": "x",
         "options": {"tabSize": 2, "insertSpaces": true}});
     let methods = METHODS;
     for method in methods {
@@ -71,7 +71,21 @@ fn requests_for_closed_documents_are_errors() {
 }
 
 /// The requests about a document.
-const METHODS: &[&str] = &["textDocument/codeAction"];
+const METHODS: &[&str] = &[
+    "textDocument/codeAction",
+    "textDocument/hover",
+    "textDocument/completion",
+    "textDocument/definition",
+    "textDocument/references",
+    "textDocument/documentHighlight",
+    "textDocument/prepareRename",
+    "textDocument/rename",
+    "textDocument/documentSymbol",
+    "textDocument/semanticTokens/full",
+    "textDocument/semanticTokens/range",
+    "textDocument/inlayHint",
+    "textDocument/codeLens",
+];
 
 #[test]
 fn cancelled_requests_are_answered() {
