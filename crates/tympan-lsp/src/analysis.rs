@@ -31,12 +31,15 @@ impl Analysis {
     }
 }
 
-/// Parses as much of a `.prompty` file as possible. Other formats have no such parser.
+/// Parses as much of a file as possible. Directives have no such parser.
 fn partial(source: &SourceFile, format: Format, files: &mut WorkspaceFiles) -> Option<Prompt> {
-    if format != Format::Prompty {
-        return None;
+    match format {
+        Format::Prompty => {
+            let (document, _) = prompty::parse_as_far_as_possible(source, files);
+            let document = document?;
+            Some(Prompt::from_document(document.spec, source.clone(), document.body.start, Vec::new()))
+        }
+        Format::Definition(syntax) => Some(Prompt::from_definition_as_far_as_possible(source, syntax)),
+        _ => None,
     }
-    let (document, _) = prompty::parse_as_far_as_possible(source, files);
-    let document = document?;
-    Some(Prompt::from_document(document.spec, source.clone(), document.body.start, Vec::new()))
 }

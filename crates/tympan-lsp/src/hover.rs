@@ -132,7 +132,7 @@ fn reached(view: &View<'_>, name: &str) -> Vec<(String, Vec<&'static str>)> {
 fn way(how: How) -> &'static str {
     match how {
         How::Text => "as text",
-        How::Filtered => "as text, through a filter",
+        How::Filtered => "through a filter",
         How::Decides => "decides what is written",
     }
 }

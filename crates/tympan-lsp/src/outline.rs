@@ -3,6 +3,7 @@
 use gen_lsp_types::{DocumentSymbol, Location, SymbolKind};
 use serde_json::{Value as Json, json};
 use tympan_core::prompt::analysis::WrittenMessage;
+use tympan_core::spec::PromptKind;
 use tympan_core::text::source::Span;
 
 use crate::failure::Answer;
@@ -13,7 +14,9 @@ use crate::view::View;
 /// Returns the symbols as a tree, or as a list for clients that do not show trees.
 pub(crate) fn symbols(view: &View<'_>, as_tree: bool) -> Answer<Json> {
     let mut symbols = inputs(view);
-    for template in &view.templates {
+    let is_directive = view.prompt.kind() == PromptKind::Directive;
+    symbols.extend(is_directive.then(|| directive(view)));
+    for template in view.templates.iter().filter(|_| !is_directive) {
         let messages = messages(view, template);
         if view.templates.len() == 1 {
             symbols.extend(messages);
@@ -27,6 +30,31 @@ pub(crate) fn symbols(view: &View<'_>, as_tree: bool) -> Answer<Json> {
     let mut flat = Vec::new();
     symbols.into_iter().for_each(|symbol| flatten(view, symbol, None, &mut flat));
     to_json(flat)
+}
+
+/// Returns the symbol of a directive, with its headings. Its template is assembled from parts of the file.
+fn directive(view: &View<'_>) -> DocumentSymbol {
+    let text = view.document.text();
+    let (mut children, mut start, mut in_fence) = (Vec::new(), 0, false);
+    let mut headings: Vec<Span> = Vec::new();
+    for line in text.split_inclusive('\n') {
+        let content = line.trim_end();
+        in_fence ^= content.trim_start().starts_with("```");
+        if !in_fence && content.trim_start_matches('#').starts_with(' ') && content.starts_with('#') {
+            headings.push(Span::new(start, start + content.len()));
+        }
+        start += line.len();
+    }
+    for (index, heading) in headings.iter().enumerate() {
+        let end = headings.get(index + 1).map_or(text.len(), |next| next.start);
+        let name = view.document.source().slice(*heading).trim_start_matches('#').trim().to_owned();
+        children.push(symbol(view, name, None, SymbolKind::String, Span::new(heading.start, end), *heading));
+    }
+    let name = view.prompt.name().unwrap_or("directive").to_owned();
+    let whole = Span::new(0, text.len());
+    let mut symbol = symbol(view, name, None, SymbolKind::Module, whole, view.document.line_at(0));
+    symbol.children = Some(children);
+    symbol
 }
 
 fn inputs(view: &View<'_>) -> Vec<DocumentSymbol> {

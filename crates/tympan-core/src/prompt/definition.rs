@@ -76,7 +76,22 @@ impl Prompt {
     /// # Errors
     /// Returns the first error in the definition, with its position. All others are in [`Error::others`].
     pub fn from_definition_source(source: SourceFile, syntax: Syntax) -> Result<Self> {
-        let (parsed, mut findings) = parse(&source, syntax);
+        let (prompt, mut findings) = Self::unchecked(&source, syntax);
+        prompt.check_arms(&mut findings);
+        if findings.is_empty() {
+            return Ok(prompt);
+        }
+        Err(Error::from_findings(findings, &source))
+    }
+
+    /// Builds a prompt from as much of a definition as possible, so that editors can show what is known about it. Its
+    /// templates may not compile.
+    pub fn from_definition_as_far_as_possible(source: &SourceFile, syntax: Syntax) -> Self {
+        Self::unchecked(source, syntax).0
+    }
+
+    fn unchecked(source: &SourceFile, syntax: Syntax) -> (Self, Vec<Diagnostic>) {
+        let (parsed, findings) = parse(source, syntax);
         let Parsed { definition, mut arms, declared } = parsed;
         if arms.first().is_none_or(|arm| arm.name != DEFAULT_VARIANT) {
             // The parser has already reported the missing body.
@@ -88,12 +103,7 @@ impl Prompt {
             Some(definition) => spec(definition, &declared),
             None => spec_as_far_as_possible(arms, &declared),
         };
-        let prompt = Self::placed(spec, source.clone(), placements, Vec::new());
-        prompt.check_arms(&mut findings);
-        if findings.is_empty() {
-            return Ok(prompt);
-        }
-        Err(Error::from_findings(findings, &source))
+        (Self::placed(spec, source.clone(), placements, Vec::new()), findings)
     }
 
     /// Builds a new prompt by applying an overlay to this one. The result is checked from scratch.
