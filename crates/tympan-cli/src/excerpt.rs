@@ -72,11 +72,6 @@ impl<'a> Finding<'a> {
         }
     }
 
-    /// Adds the code of the rule that has this finding's code as its name.
-    pub(crate) fn with_rule(self) -> Self {
-        Self { rule: tympan_lint::rule(self.code).ok().map(|rule| rule.code), ..self }
-    }
-
     /// Returns the error and the diagnostics that were reported together with it, sorted by position.
     pub(crate) fn all_of_error(error: &'a Error) -> Vec<Self> {
         let others = error.others().iter().map(|other| Self::of_diagnostic(other, error.source_file()));

@@ -7,7 +7,15 @@ use crate::escape::is_unsafe;
 /// Formats a value as indented JSON. Characters that could control a terminal are written as `\u` escapes, which are
 /// equivalent in JSON.
 pub(crate) fn pretty(value: &impl Serialize) -> String {
-    let text = serde_json::to_string_pretty(value).unwrap_or_default();
+    escaped(serde_json::to_string_pretty(value).unwrap_or_default())
+}
+
+/// Formats a value as JSON on one line, with its line end, escaped as [`pretty`] does.
+pub(crate) fn line(value: &impl Serialize) -> String {
+    escaped(serde_json::to_string(value).unwrap_or_default()) + "\n"
+}
+
+fn escaped(text: String) -> String {
     if !text.contains(is_unsafe) {
         return text;
     }

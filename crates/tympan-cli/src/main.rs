@@ -15,6 +15,7 @@ mod inputs;
 mod json;
 mod output;
 mod prices;
+mod project;
 mod prompt_file;
 mod report;
 mod rows;

@@ -8,6 +8,7 @@ use serde_json::{Value as Json, json};
 use tympan::diagnostic::{Diagnostic, Severity};
 use tympan::text::source::SourceFile;
 use tympan::{Class, Error, Outcome};
+use tympan_lint::SettingsError;
 
 use crate::escape::{is_unsafe, visible};
 use crate::excerpt::Finding;
@@ -20,6 +21,8 @@ pub(crate) enum Failure {
     Engine(Error),
     /// An invalid command line.
     Usage(String),
+    /// Invalid settings.
+    Settings(SourceFile, Vec<SettingsError>),
     /// Output that could not be written.
     Output(io::Error),
 }
@@ -48,6 +51,7 @@ pub(crate) fn failure(failure: &Failure, form: Form) -> ExitCode {
     let (status, text) = match failure {
         Failure::Engine(error) => (1, engine_error(error, form)),
         Failure::Usage(message) => (2, plain_error("UsageError", "usage", message, form)),
+        Failure::Settings(source, errors) => (2, settings_errors(source, errors, form)),
         Failure::Output(error) => (1, plain_error(Class::Runtime.as_str(), "output", &error.to_string(), form)),
     };
     output::print_error(&text);
@@ -99,6 +103,24 @@ fn plain_error(class: &str, code: &str, message: &str, form: Form) -> String {
         Form::Json => {
             let mut object = json!({ "class": class });
             extend(&mut object, finding_json(&finding));
+            json::pretty(&json!({ "error": object })) + "\n"
+        }
+    }
+}
+
+fn settings_errors(source: &SourceFile, errors: &[SettingsError], form: Form) -> String {
+    let findings = errors.iter().map(|error| Finding {
+        help: error.help.as_deref(),
+        source: Some(source),
+        span: Some(error.span),
+        ..Finding::plain(Severity::Error, "settings", &error.message)
+    });
+    let findings: Vec<_> = findings.collect();
+    match form {
+        Form::Human => show_each(&findings, output::stderr_colors()),
+        Form::Json => {
+            let mut object = json!({ "class": "UsageError" });
+            findings.first().into_iter().for_each(|first| extend(&mut object, finding_json(first)));
             json::pretty(&json!({ "error": object })) + "\n"
         }
     }

@@ -1,10 +1,12 @@
 //! Checks of whole files, including those that do not load.
 
+use tympan_core::diagnostic::Severity;
 use tympan_core::format::{Document, Format, ReferencedFile, Resolve, prompty};
 use tympan_core::text::source::SourceFile;
 use tympan_core::{Error, Kind, Prompt, Result, directive};
 
 use crate::finding::{Finding, Findings};
+use crate::rule::Group;
 use crate::{Options, check};
 
 /// The result of checking a file.
@@ -34,8 +36,25 @@ pub struct Checked {
 /// assert_eq!(rules, ["invalid_frontmatter", "template_syntax"]);
 /// ```
 pub fn check_file(source: &SourceFile, files: &mut dyn Resolve, options: &Options) -> Checked {
-    let mut resolve = WithoutEnv(files);
-    match load(source, &mut resolve) {
+    let mut checked = check_all(source, &mut WithoutEnv(files), options);
+    mark_fatal(&mut checked);
+    options.selection.apply(&mut checked);
+    checked
+}
+
+/// Marks the reasons that a file does not load, or that a template does not compile.
+fn mark_fatal(checked: &mut Checked) {
+    const OF_TEMPLATES: [&str; 3] = ["template_syntax", "excluded_feature", "limit_exceeded"];
+    for finding in &mut checked.findings {
+        let keeps_from_loading = checked.prompt.is_none() && finding.rule.group == Group::Format;
+        finding.is_fatal =
+            finding.severity == Severity::Error && (keeps_from_loading || OF_TEMPLATES.contains(&finding.rule.name));
+    }
+}
+
+/// Checks a file with every rule.
+fn check_all(source: &SourceFile, resolve: &mut WithoutEnv<'_>, options: &Options) -> Checked {
+    match load(source, resolve) {
         Ok(prompt) => {
             let findings = check(&prompt, options);
             Checked { prompt: Some(prompt), findings }
@@ -43,7 +62,7 @@ pub fn check_file(source: &SourceFile, files: &mut dyn Resolve, options: &Option
         Err(error) => {
             let mut findings = Findings::default();
             findings.extend(Finding::from_error(&error));
-            findings.extend(template_error(source, &mut resolve).iter().flat_map(Finding::from_error));
+            findings.extend(template_error(source, resolve).iter().flat_map(Finding::from_error));
             Checked { prompt: None, findings: findings.into_sorted() }
         }
     }

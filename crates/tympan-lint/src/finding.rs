@@ -46,6 +46,9 @@ pub struct Finding {
     pub fix: Option<Fix>,
     /// Other positions that explain the finding, such as the path that a value takes, in order.
     pub related: Vec<(Span, String)>,
+    /// Whether this is the reason that the file does not load, or that a template does not compile. The rules cannot
+    /// see what is behind such an error, so neither suppressions nor a selection nor a baseline hide it.
+    pub is_fatal: bool,
 }
 
 impl Finding {
@@ -59,6 +62,7 @@ impl Finding {
             help: None,
             fix: None,
             related: Vec::new(),
+            is_fatal: false,
         }
     }
 

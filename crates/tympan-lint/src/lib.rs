@@ -13,18 +13,31 @@
 //! ```
 #![warn(missing_docs)]
 
+mod baseline;
 mod context;
 mod file;
 mod finding;
+#[cfg(feature = "settings")]
+mod glob;
+mod json;
 mod lines;
 mod rule;
 mod rules;
+mod selection;
+#[cfg(feature = "settings")]
+mod settings;
 mod typo;
 
+pub use baseline::{Baseline, Entry};
 pub use file::{Checked, check_file};
 pub use finding::{Finding, Fix};
+#[cfg(feature = "settings")]
+pub use glob::Glob;
 pub use rule::{FixAvailability, Group, Rule};
 pub use rules::{RULES, UnknownRule, rule};
+pub use selection::{Selection, Selector, UnknownSelector};
+#[cfg(feature = "settings")]
+pub use settings::{CheckSettings, SETTINGS_FILE, Settings, SettingsError};
 
 use tympan_core::spec::PromptKind;
 use tympan_core::wire::unsupported;
@@ -33,7 +46,7 @@ use tympan_core::{Error, Prompt};
 use context::Context;
 use finding::Findings;
 
-/// Options of a check: the names that an application adds to Tympan's own.
+/// Options of a check: the names that an application adds to Tympan's own, and the rules to report.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Options {
@@ -45,6 +58,8 @@ pub struct Options {
     pub functions: Vec<String>,
     /// The names of registered providers.
     pub providers: Vec<String>,
+    /// The rules to report. [`check`] reports all of them.
+    pub selection: Selection,
 }
 
 /// Checks a prompt and returns the findings, sorted by position and without duplicates. They include the warnings from

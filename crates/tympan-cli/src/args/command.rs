@@ -117,11 +117,20 @@ Exit status: 0 on success; 1 if standard input is not a terminal and a question 
 
     /// Check prompt files for errors
     ///
-    /// Reports all errors and warnings in all files, each with its line and how to fix it. Templates are compiled but
-    /// not rendered.
+    /// Reports all errors and warnings in files and directories, each with its line and how to fix it. Templates are
+    /// compiled but not rendered, and environment variables are not read. In directories, ignore files such as
+    /// `.gitignore` are respected, and YAML, JSON, TOML and Markdown files count only if they contain a prompt.
+    ///
+    /// Settings are read from `tympan.toml` in the working directory or above it. Environment variables override the
+    /// settings, and options override both.
     #[command(after_long_help = "Examples:
-  tympan check prompts/*.prompty
-  tympan check support.prompty --json")]
+  tympan check
+  tympan check prompts --select trust --deny warnings
+  tympan check prompts --fix
+  tympan check support.prompty --output-format sarif > check.sarif
+  tympan check - --stdin-filename support.prompty < support.prompty
+
+Exit status: 0 if there are no errors; 1 if there are; 2 for an invalid command line or settings file.")]
     Check(CheckArgs),
 
     /// Explain the rules of `check`
@@ -230,7 +239,7 @@ impl Command {
             Self::Request(args) => args.render.json,
             Self::Parse(args) => args.json,
             Self::Inspect(args) => args.json,
-            Self::Check(args) => args.json,
+            Self::Check(args) => args.is_json(),
             Self::Rule(args) => args.json,
             Self::Hash(args) => args.json,
             Self::Lock(args) => args.json,

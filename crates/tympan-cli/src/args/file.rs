@@ -22,21 +22,6 @@ pub(crate) struct InspectArgs {
     pub(crate) json: bool,
 }
 
-/// Arguments of `check`.
-#[derive(Debug, clap::Args)]
-pub(crate) struct CheckArgs {
-    /// The prompt files; `-` reads standard input
-    #[arg(required = true)]
-    pub(crate) files: Vec<PathBuf>,
-
-    #[command(flatten)]
-    pub(crate) env: EnvArgs,
-
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
 /// Arguments of `rule`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RuleArgs {

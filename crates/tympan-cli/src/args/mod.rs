@@ -1,6 +1,7 @@
 //! Command-line arguments.
 
 mod call;
+mod check;
 mod color;
 mod command;
 mod file;
@@ -14,9 +15,10 @@ mod signatures;
 use clap::Parser;
 
 pub(crate) use call::{CallArgs, ChatArgs, RunArgs};
+pub(crate) use check::{CheckArgs, OutputFormat, SettingsArgs};
 pub(crate) use color::Color;
 pub(crate) use command::Command;
-pub(crate) use file::{CheckArgs, HashArgs, InspectArgs, LockArgs, RuleArgs};
+pub(crate) use file::{HashArgs, InspectArgs, LockArgs, RuleArgs};
 pub(crate) use model::{ModelArgs, ModelsArgs};
 pub(crate) use reach::{EnvArgs, FileArgs};
 pub(crate) use render::{InputArgs, KindsChoice, PromptArgs, RenderArgs, RequestArgs};
@@ -33,7 +35,7 @@ pub(crate) use signatures::{KeygenArgs, SignArgs, VerifyArgs};
 #[command(after_long_help = "Examples:
   tympan render greeting.prompty --set name=Ada
   tympan messages support.prompty --sample
-  tympan check prompts/*.prompty
+  tympan check prompts
 
 Exit status: 0 on success; 1 for an error in a prompt or its inputs; 2 for an invalid command line.")]
 pub(crate) struct Args {

@@ -225,7 +225,7 @@ fn locked(prompt: &Prompt) -> Result<Json, Error> {
 }
 
 /// Returns whether a directory contains generated or downloaded files.
-fn is_skipped(name: &str) -> bool {
+pub(super) fn is_skipped(name: &str) -> bool {
     name.starts_with('.') || matches!(name, "target" | "node_modules" | "__pycache__")
 }
 

@@ -204,7 +204,6 @@ fn prompts_read_the_variables_that_are_allowed() {
         vec!["messages", "prompts/case.prompty"],
         vec!["request", "prompts/case.prompty", "--provider", "openai"],
         vec!["inspect", "prompts/case.prompty"],
-        vec!["check", "prompts/case.prompty"],
         vec!["models", "prompts/case.prompty"],
         vec!["process", "prompts/case.prompty", "--response", "/dev/null"],
         vec!["chat", "prompts/case.prompty", "--no-history"],

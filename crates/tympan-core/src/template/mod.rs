@@ -137,6 +137,21 @@ impl Template {
         name_use::names_used(&self.tree, source)
     }
 
+    /// Returns whether two templates render alike: they differ at most in the positions of their parts, in comments, and
+    /// in the white space and the quotes inside of tags.
+    ///
+    /// ```
+    /// use tympan::template::{CompileOptions, Template};
+    ///
+    /// let compile = |source| Template::compile(source, CompileOptions::default());
+    /// assert!(compile("Hi {{name}}!")?.is_equivalent(&compile("Hi {{ name }}!")?));
+    /// assert!(!compile("Hi {{name}}!")?.is_equivalent(&compile("Hi  {{name}}!")?));
+    /// # Ok::<(), tympan::Error>(())
+    /// ```
+    pub fn is_equivalent(&self, other: &Self) -> bool {
+        self.tree == other.tree
+    }
+
     /// Returns whether the template reads the input with this index.
     pub(crate) fn mentions(&self, index: usize) -> bool {
         self.tree.inputs.get(index).is_some_and(|input| input.span != tree::Place::default())

@@ -167,14 +167,18 @@ fn parse(source: SourceFile, base_dir: &Path, options: &LoadOptions) -> Result<L
 }
 
 /// Returns the directory that the references of a prompt file are relative to.
-fn directory_of(path: &Path) -> &Path {
+pub fn directory_of(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     }
 }
 
-fn read_prompt_file(path: &Path, max_bytes: u64) -> Result<SourceFile> {
+/// Reads a prompt file that the user named, without parsing it. [`DEFAULT_MAX_FILE_BYTES`] is the usual limit.
+///
+/// # Errors
+/// Returns an error if the file does not exist, cannot be read, is too large or is not UTF-8.
+pub fn read_prompt_file(path: &Path, max_bytes: u64) -> Result<SourceFile> {
     let name = path.display().to_string();
     let unreadable = |reason: &dyn fmt::Display| Error::new(Kind::UnreadableFile, format_args!("{name}: {reason}"));
     let bytes = read::open(path).and_then(|file| read::bytes(file, max_bytes)).map_err(|error| match error.kind() {

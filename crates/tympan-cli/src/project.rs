@@ -1,0 +1,81 @@
+//! The project: the directory of the settings file, and what the file says.
+
+use std::io::ErrorKind;
+use std::path::{Component, Path, PathBuf};
+
+use tympan::file::read;
+use tympan::text::source::SourceFile;
+use tympan_lint::{SETTINGS_FILE, Settings};
+
+use crate::args::SettingsArgs;
+use crate::report::Failure;
+
+/// The maximum size of a settings file, in bytes.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// The settings of a project, and the directory that its paths are relative to.
+#[derive(Debug)]
+pub(crate) struct Project {
+    /// The directory of the settings file. Without one, the working directory.
+    pub(crate) directory: PathBuf,
+    pub(crate) settings: Settings,
+}
+
+impl Project {
+    /// Reads the settings file that the command line names, or else the one in the working directory or above it.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be read or is invalid.
+    pub(crate) fn find(args: &SettingsArgs) -> Result<Self, Failure> {
+        let here = std::env::current_dir()?;
+        if args.no_config {
+            return Ok(Self { directory: here, settings: Settings::default() });
+        }
+        if let Some(path) = &args.config {
+            let text = read::open(path).and_then(|file| read::text(file, MAX_BYTES));
+            return Self::parse(path, text.map_err(|error| unreadable(path, &error))?);
+        }
+        for directory in here.ancestors() {
+            let path = directory.join(SETTINGS_FILE);
+            // A file that nobody named is not read through links that lead out of its directory.
+            match read::open_in(directory, SETTINGS_FILE).and_then(|file| read::text(file, MAX_BYTES)) {
+                Ok(text) => return Self::parse(&path, text),
+                Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+                Err(error) => return Err(unreadable(&path, &error)),
+            }
+        }
+        Ok(Self { directory: here, settings: Settings::default() })
+    }
+
+    fn parse(path: &Path, text: String) -> Result<Self, Failure> {
+        let name = path.strip_prefix(std::env::current_dir()?).unwrap_or(path).display().to_string();
+        let source = SourceFile::new(name, text);
+        let settings = Settings::parse(&source).map_err(|errors| Failure::Settings(source, errors))?;
+        let directory = absolute(path).parent().map(Path::to_owned).unwrap_or_default();
+        Ok(Self { directory, settings })
+    }
+
+    /// Returns a path relative to the project's directory, if it is in it.
+    pub(crate) fn relative(&self, path: &Path) -> PathBuf {
+        let absolute = absolute(path);
+        absolute.strip_prefix(&self.directory).map(Path::to_owned).unwrap_or(absolute)
+    }
+}
+
+/// Returns the absolute form of a path, without `.` and `..`.
+pub(crate) fn absolute(path: &Path) -> PathBuf {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let mut clean = PathBuf::new();
+    for component in absolute.components() {
+        match component {
+            Component::ParentDir => drop(clean.pop()),
+            Component::CurDir => {}
+            other => clean.push(other),
+        }
+    }
+    clean
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::Usage(format!("{}: cannot read the settings: {error}", path.display()))
+}
