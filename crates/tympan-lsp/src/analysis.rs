@@ -15,19 +15,21 @@ pub(crate) struct Analysis {
     pub(crate) prompt: Option<Prompt>,
     /// Whether the file loads.
     pub(crate) loads: bool,
+    /// The options of the check, with the names that the application registers.
+    pub(crate) options: Options,
 }
 
 impl Analysis {
-    pub(crate) fn new(source: &SourceFile, format: Format, files: &mut WorkspaceFiles) -> Self {
-        let checked = check_file(source, files, &Options::default());
+    pub(crate) fn new(source: &SourceFile, format: Format, files: &mut WorkspaceFiles, options: Options) -> Self {
+        let checked = check_file(source, files, &options);
         let loads = checked.prompt.is_some();
         let prompt = checked.prompt.or_else(|| partial(source, format, files));
-        Self { findings: checked.findings, prompt, loads }
+        Self { findings: checked.findings, prompt, loads, options }
     }
 
     /// Returns the analysis of a document that is not a prompt.
     pub(crate) fn empty() -> Self {
-        Self { findings: Vec::new(), prompt: None, loads: false }
+        Self { findings: Vec::new(), prompt: None, loads: false, options: Options::default() }
     }
 }
 

@@ -163,7 +163,7 @@ fn jinja(
     let (before, earlier) = tag.split_last()?;
     let names = Names::new(template.source(), &parsed.body);
     let suggestions = match before.kind {
-        TokenKind::Pipe => entries(NameKind::Filter, CompletionItemKind::Function),
+        TokenKind::Pipe => entries(view, NameKind::Filter),
         TokenKind::Dot => members(view, &names, template, earlier, offset),
         TokenKind::BlockStart => {
             catalog::STATEMENTS.iter().map(|entry| Suggestion::of_entry(entry, CompletionItemKind::Keyword)).collect()
@@ -172,13 +172,9 @@ fn jinja(
             if text(before) == "is"
                 || (text(before) == "not" && earlier.last().is_some_and(|other| text(other) == "is")) =>
         {
-            let is_word = |entry: &&Entry| entry.name.starts_with(|char: char| char.is_ascii_alphabetic());
-            let tests = catalog::entries(NameKind::Test).iter().filter(is_word);
-            tests.map(|entry| Suggestion::of_entry(entry, CompletionItemKind::Function)).collect()
+            entries(view, NameKind::Test)
         }
-        TokenKind::Name if text(before) == "filter" && earlier.len() == 1 => {
-            entries(NameKind::Filter, CompletionItemKind::Function)
-        }
+        TokenKind::Name if text(before) == "filter" && earlier.len() == 1 => entries(view, NameKind::Filter),
         // These define a name.
         TokenKind::Name if ["for", "set", "macro"].contains(&text(before)) && earlier.len() == 1 => Vec::new(),
         _ => values(view, &names, offset),
@@ -186,8 +182,20 @@ fn jinja(
     Some((suggestions, start))
 }
 
-fn entries(kind: NameKind, shown: CompletionItemKind) -> Vec<Suggestion> {
-    catalog::entries(kind).iter().map(|entry| Suggestion::of_entry(entry, shown)).collect()
+/// Returns the names of a kind: those of the language that can be written as a word, and those that the application
+/// registers.
+fn entries(view: &View<'_>, kind: NameKind) -> Vec<Suggestion> {
+    let registered = match kind {
+        NameKind::Filter => &view.options.filters,
+        NameKind::Test => &view.options.tests,
+        NameKind::Function => &view.options.functions,
+    };
+    let registered = registered
+        .iter()
+        .map(|name| Suggestion::new(name, CompletionItemKind::Function).with_detail("registered by the application"));
+    let is_word = |entry: &&Entry| entry.name.starts_with(|char: char| char.is_ascii_alphabetic());
+    let builtin = catalog::entries(kind).iter().filter(is_word);
+    builtin.map(|entry| Suggestion::of_entry(entry, CompletionItemKind::Function)).chain(registered).collect()
 }
 
 /// Returns the variables, inputs and functions that an expression can use.
@@ -211,7 +219,7 @@ fn values(view: &View<'_>, names: &Names<'_>, offset: usize) -> Vec<Suggestion> 
     }
     let is_hidden = |name: &str| names.resolve(name, offset).is_some();
     found.extend(input_suggestions(view).filter(|input| !is_hidden(&input.label)));
-    found.extend(entries(NameKind::Function, CompletionItemKind::Function));
+    found.extend(entries(view, NameKind::Function));
     found
 }
 

@@ -102,7 +102,7 @@ fn values(server: &Server<'_>, view: Option<&View<'_>>, path: &[&str], is_defini
 
 /// Returns the files and folders of the workspace that a path can lead to.
 fn files(files: &WorkspaceFiles, path: &str) -> Vec<Suggestion> {
-    let parent = path.rfind('/').map_or("", |at| &path[..at]);
+    let parent = path.rfind('/').map_or("", |at| &path[..=at]);
     let Some(folder) = files.folder(Path::new(parent)) else { return Vec::new() };
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let mut found: Vec<_> = entries

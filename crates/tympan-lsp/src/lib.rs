@@ -27,6 +27,7 @@ mod outline;
 pub mod position;
 mod semantic_tokens;
 mod server;
+mod settings;
 mod suppression;
 mod symbol;
 mod template;

@@ -19,7 +19,7 @@ use crate::diagnostics::diagnostics;
 use crate::document::{Change, Document, Documents};
 use crate::failure::{Answer, Failure};
 use crate::workspace::WorkspaceFiles;
-use crate::{ServerOptions, features};
+use crate::{ServerOptions, features, settings};
 
 /// How a session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -254,7 +254,8 @@ impl Server<'_> {
 
     fn publish(&self, uri: &Uri) {
         let Some(document) = self.documents.get(uri) else { return };
-        let diagnostics = diagnostics(document, self.analysis(document));
+        let diagnostics =
+            settings::diagnostics(document).unwrap_or_else(|| diagnostics(document, self.analysis(document)));
         let version = Some(document.version);
         self.send_diagnostics(PublishDiagnosticsParams { uri: uri.clone(), version, diagnostics });
     }
@@ -271,7 +272,10 @@ impl Server<'_> {
     /// Returns the analysis of a document, from its last check if it has not changed since.
     pub(crate) fn analysis<'d>(&self, document: &'d Document) -> &'d Analysis {
         document.analysis(|| match document.is_prompt() {
-            true => Analysis::new(document.source(), document.format(), &mut self.files(document)),
+            true => {
+                let options = settings::options(&self.client.folders, document.path.as_deref());
+                Analysis::new(document.source(), document.format(), &mut self.files(document), options)
+            }
             false => Analysis::empty(),
         })
     }

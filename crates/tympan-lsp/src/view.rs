@@ -5,6 +5,7 @@ use tympan_core::format::outline::{Field, Outline};
 use tympan_core::spec::PromptKind;
 use tympan_core::spec::schema::Property;
 use tympan_core::text::source::Span;
+use tympan_lint::Options;
 
 use crate::analysis::Analysis;
 use crate::document::Document;
@@ -17,6 +18,8 @@ pub(crate) struct View<'d> {
     pub(crate) prompt: &'d Prompt,
     pub(crate) templates: Vec<Template<'d>>,
     pub(crate) outline: Outline<'d>,
+    /// The names that the application registers.
+    pub(crate) options: &'d Options,
 }
 
 /// The places where the name of an input is written, as spans in the file.
@@ -33,7 +36,7 @@ impl<'d> View<'d> {
     pub(crate) fn new(document: &'d Document, analysis: &'d Analysis) -> Option<Self> {
         let prompt = analysis.prompt.as_ref()?;
         let outline = Outline::new(document.source(), document.format());
-        Some(Self { document, prompt, templates: templates(prompt), outline })
+        Some(Self { document, prompt, templates: templates(prompt), outline, options: &analysis.options })
     }
 
     pub(crate) fn inputs(&self) -> &'d [Property] {

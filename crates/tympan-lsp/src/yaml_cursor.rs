@@ -165,7 +165,7 @@ fn flow(text: &str, start: usize, mut path: Vec<String>, mut is_value: bool) -> 
             _ => {}
         }
     }
-    let blank = text[word..].len() - text[word..].trim_start_matches([' ', '"', '\'']).len();
+    let blank = text[word..].len() - text[word..].trim_start_matches([' ', '\n', '\r', '"', '\'']).len();
     Some(YamlCursor { path, is_value, word: start + word + blank })
 }
 
