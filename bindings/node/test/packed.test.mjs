@@ -115,6 +115,23 @@ test("properties that change while they are read, or that all objects have, take
   }
 });
 
+test("keys that begin like the ones before take nothing along", () => {
+  const long = "long ".repeat(60);
+  const items = [
+    { a: { b: 1, c: long }, d: 2 },
+    { a: { b: 1, c: long }, e: long },
+    { a: { f: long, b: 1 }, e: 3, g: { b: 1 } },
+    { a: { f: "", b: 1 } },
+    { a: { b: 2, c: "" }, d: { b: 1, c: { b: 1 } } },
+  ];
+  same(any, { x: items, y: items.toReversed() });
+  same(any, { x: [...items, ...items], y: long });
+});
+
+test("the replacement character is a character like any other", () => {
+  for (const x of ["\ufffd", "a\ufffdb", "\ufffd".repeat(500), { "\ufffd": "\ufffd" }]) same(any, { x, y: "" });
+});
+
 test("half of a surrogate pair is refused, with its place", () => {
   for (const half of ["\ud83c", "\udf0a"]) {
     for (let at = 0; at < 20; at++) {

@@ -38,8 +38,10 @@ let short = "";
 let longs: string[] = [];
 /** The position for the next long text. */
 let end = 0;
+/** The highest position up to which texts were written and taken back. */
+let used = 0;
 /** The keys of the last map at each depth, because lists often contain objects with the same keys. */
-let shapes: string[][] = [];
+const shapes: string[][] = [];
 /** All long texts, followed by all short texts. The buffer is reused, because writing to new memory is slower. */
 let units = new Uint16Array(KEPT);
 let bytes = Buffer.from(units.buffer);
@@ -118,37 +120,43 @@ function map(value: object, depth: number): boolean {
   const prototype = Object.getPrototypeOf(value);
   if (prototype !== Object.prototype && prototype !== null) return false;
   if (typeof (value as { toJSON?: unknown }).toJSON === "function") return false;
-  const names = shape(value, depth);
-  let at = 0;
-  for (const name in value) {
-    // The keys have changed: a getter has modified the object, or its prototype has enumerable properties.
-    if (name !== names[at++]) return false;
-    const item = (value as Record<string, unknown>)[name];
-    if (item === undefined) put(ABSENT);
-    else if (!write(item, depth + 1)) return false;
-  }
-  return at === names.length;
-}
-
-/** Packs the keys of a map, unless they are the same as the last ones. */
-function shape(value: object, depth: number): string[] {
   const last = shapes[depth];
-  if (last !== undefined && hasKeys(value, last)) {
+  if (last !== undefined) {
+    const [tapeLength, shortTexts, longCount, longEnd] = [length, short, longs.length, end];
     put(ALIKE);
-    return last;
+    const result = entries(value, last, depth);
+    if (result !== OTHER_KEYS) return result === WRITTEN;
+    // Take back what was written, including the keys of maps inside.
+    used = Math.max(used, end);
+    length = tapeLength;
+    short = shortTexts;
+    longs.length = longCount;
+    end = longEnd;
+    shapes.length = depth;
   }
   const names = Object.keys(value);
   shapes[depth] = names;
   put(MAP);
   put(names.length);
   for (let at = 0; at < names.length; at++) text(names[at]!);
-  return names;
+  // The keys are other ones now if a getter has modified the object, or if its prototype has enumerable properties.
+  return entries(value, names, depth) === WRITTEN;
 }
 
-function hasKeys(value: object, names: string[]): boolean {
+const WRITTEN = 0;
+const NOT_PLAIN = 1;
+const OTHER_KEYS = 2;
+
+/** Packs the values of a map that should have these keys. */
+function entries(value: object, names: string[], depth: number): typeof WRITTEN | typeof NOT_PLAIN | typeof OTHER_KEYS {
   let at = 0;
-  for (const name in value) if (name !== names[at++]) return false;
-  return at === names.length;
+  for (const name in value) {
+    if (name !== names[at++]) return OTHER_KEYS;
+    const item = (value as Record<string, unknown>)[name];
+    if (item === undefined) put(ABSENT);
+    else if (!write(item, depth + 1)) return NOT_PLAIN;
+  }
+  return at === names.length ? WRITTEN : OTHER_KEYS;
 }
 
 /** Reads a number from a string: four digits of seven bits. */
@@ -191,12 +199,13 @@ export function preparePacked(runtime: NativeRuntime, prompt: NativePrompt, inpu
     return packed === null ? undefined : unpack(packed);
   } finally {
     // Do not keep users' texts in memory longer than necessary.
-    units.fill(0, 0, end);
+    units.fill(0, 0, Math.max(used, end));
+    used = 0;
     length = START;
     short = "";
-    longs = [];
+    if (longs.length > 0) longs = [];
     end = 0;
-    shapes = [];
+    shapes.length = 0;
     if (tape.length > KEPT) tape = new Float64Array(KEPT);
     if (units.length > KEPT) makeRoom(KEPT);
     busy = false;

@@ -2,7 +2,8 @@
 
 use bumpalo::Bump;
 use bumpalo::collections::Vec as BumpVec;
-use encoding_rs::mem::{convert_utf16_to_str_partial, utf16_valid_up_to};
+use encoding_rs::mem::convert_utf16_to_str_partial;
+use memchr::memmem;
 use tympan::template::input::InputData;
 
 // The codes of the tape. A number that is not negative is the length of a string.
@@ -19,6 +20,8 @@ const ABSENT: i32 = -8;
 const LONG: usize = 128;
 /// The maximum number of UTF-8 bytes of a UTF-16 code unit.
 const MAX_BYTES: usize = 3;
+/// The character that replaces a lone surrogate.
+const REPLACEMENT: &[u8] = "\u{FFFD}".as_bytes();
 /// The free space that a conversion needs at its end.
 const MARGIN: usize = 16;
 
@@ -28,29 +31,24 @@ pub(super) struct Texts<'a> {
     /// The short texts in UTF-16.
     short: &'a [u16],
     short_bytes: usize,
-    has_surrogates: bool,
     /// The end of each long text.
     long_ends: Vec<usize>,
 }
 
 impl<'a> Texts<'a> {
-    /// Returns `None` if a long text contains a lone surrogate.
+    /// Returns `None` if a text contains a lone surrogate, or the character that replaces one: the two look the same
+    /// after the conversion.
     fn new(units: &'a [u16], short_start: usize, tape: &[f64]) -> Option<Self> {
         let (mut long, short) = units.split_at_checked(short_start)?;
-        // Check all units even after a match, so that the loop can be vectorized.
-        let has_surrogates = units.iter().fold(false, |found, unit| found | (unit & 0xF800 == 0xD800));
         let mut writer = TextWriter { utf8: "\0".repeat(units.len() + units.len() / 8 + MARGIN), end: 0 };
         writer.push(short);
         let (short_bytes, mut long_ends) = (writer.end, Vec::new());
         for length in long_lengths(tape) {
-            let units = long.split_off(..length)?;
-            if has_surrogates && utf16_valid_up_to(units) < length {
-                return None;
-            }
-            writer.push(units);
+            writer.push(long.split_off(..length)?);
             long_ends.push(writer.end);
         }
-        long.is_empty().then_some(Self { utf8: writer.utf8, short, short_bytes, has_surrogates, long_ends })
+        let is_replaced = memmem::find(&writer.utf8.as_bytes()[..writer.end], REPLACEMENT).is_some();
+        (long.is_empty() && !is_replaced).then_some(Self { utf8: writer.utf8, short, short_bytes, long_ends })
     }
 
     /// Returns the long texts, in the order in which JavaScript numbers them.
@@ -63,12 +61,9 @@ impl<'a> Texts<'a> {
         self.utf8.get(start..*self.long_ends.get(at)?)
     }
 
-    /// Returns the short text at a position. Returns `None` if it contains a lone surrogate.
+    /// Returns the short text at a position. Returns `None` if it ends inside of a surrogate pair.
     fn short_at(&self, start: Place, length: usize) -> Option<(&str, Place)> {
         let units = self.short.get(start.unit..start.unit + length)?;
-        if self.has_surrogates && utf16_valid_up_to(units) < length {
-            return None;
-        }
         let bytes = if self.short_bytes == self.short.len() { length } else { utf8_length(units) };
         let end = Place { unit: start.unit + length, byte: start.byte + bytes };
         Some((self.utf8.get(start.byte..end.byte)?, end))
@@ -100,6 +95,10 @@ fn long_lengths(tape: &[f64]) -> impl Iterator<Item = usize> {
 
 /// Returns the number of UTF-8 bytes of a text. Each half of a surrogate pair counts as two bytes.
 fn utf8_length(units: &[u16]) -> usize {
+    // Most texts are ASCII. This loop reads all units, so that it can be vectorized.
+    if units.iter().fold(0, |all, unit| all | unit) < 0x80 {
+        return units.len();
+    }
     let bytes = |unit: &u16| match unit {
         0..0x80 => 1,
         0x80..0x800 | 0xD800..0xE000 => 2,
@@ -170,15 +169,25 @@ impl<'a> Reader<'a> {
         Some(*first)
     }
 
+    /// Reads a value. Most are texts and numbers, so these are read where they are needed, and only the others by a call.
+    #[expect(clippy::inline_always, reason = "a result that is returned through memory takes longer than its value")]
+    #[inline(always)]
     fn value(&mut self, code: f64, depth: usize) -> Option<InputData<'a>> {
         if code >= 0.0 {
             return self.text(code as usize).map(InputData::Str);
         }
-        match code as i32 {
+        if code as i32 == NUMBER {
+            return self.next().map(number);
+        }
+        self.other_value(code as i32, depth)
+    }
+
+    #[inline(never)]
+    fn other_value(&mut self, code: i32, depth: usize) -> Option<InputData<'a>> {
+        match code {
             NULL => Some(InputData::Null),
             TRUE => Some(InputData::Bool(true)),
             FALSE => Some(InputData::Bool(false)),
-            NUMBER => self.next().map(number),
             LIST => self.list(depth),
             MAP => {
                 let names = self.names()?;

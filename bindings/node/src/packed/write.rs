@@ -1,7 +1,7 @@
 //! Packing of messages for JavaScript.
 
 use encoding_rs::mem::convert_str_to_utf16;
-use memchr::memmem;
+use memchr::memchr_iter;
 use napi::{Env, JsString};
 use tympan::{ContentPart, Message, Role};
 
@@ -139,7 +139,10 @@ impl Finder<'_> {
 
 /// Returns the text before and after a known text.
 fn split_by<'t>(text: &'t str, known: &str) -> Option<(&'t str, &'t str)> {
-    let at = memmem::find(text.as_bytes(), &known.as_bytes()[..PREFIX])?;
+    // The known text is usually near, so a searcher would take longer to build than to use.
+    let (text_bytes, prefix) = (text.as_bytes(), &known.as_bytes()[..PREFIX]);
+    let mut starts = memchr_iter(prefix[0], text_bytes);
+    let at = starts.find(|at| text_bytes[*at..].starts_with(prefix))?;
     let (before, from) = text.split_at_checked(at)?;
     Some((before, from.strip_prefix(known)?))
 }

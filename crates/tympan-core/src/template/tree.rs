@@ -36,7 +36,7 @@ macro_rules! authored {
 authored!(Literal, Const, Function, MacroDef, Word, Tree);
 
 /// A word of the template that can become a value: the name of an argument or of an attribute.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Word(Box<str>);
 
 impl From<&str> for Word {
@@ -77,7 +77,7 @@ pub(crate) struct Tree {
 }
 
 /// Literal text of the template.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct Literal {
     pub(crate) text: Box<str>,
     /// The notable parts of the text.
@@ -146,7 +146,7 @@ impl From<Place> for Span {
 }
 
 /// A statement.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) enum Node {
     Text(Literal),
     Emit(Expr),
@@ -170,7 +170,7 @@ pub(crate) enum Node {
 }
 
 /// Text that is rendered separately, filtered, and then emitted or stored.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct Capture {
     pub(crate) body: Block,
     /// An expression in which [`ExprKind::Captured`] is the text.
@@ -179,7 +179,7 @@ pub(crate) struct Capture {
     pub(crate) target: Option<Target>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct For {
     pub(crate) target: Target,
     pub(crate) iter: Expr,
@@ -197,7 +197,7 @@ pub(crate) struct For {
     pub(crate) stack: usize,
 }
 
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct With {
     pub(crate) assignments: Vec<(Target, Expr)>,
     pub(crate) body: Block,
@@ -206,7 +206,7 @@ pub(crate) struct With {
 }
 
 /// A Mustache section: `{{#x}}…{{/x}}` or, inverted, `{{^x}}…{{/x}}`.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct Section {
     pub(crate) value: Expr,
     pub(crate) inverted: bool,
@@ -224,7 +224,7 @@ pub(crate) enum Target {
     Unpack(Vec<Target>, Place),
 }
 
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct MacroDef {
     pub(crate) name: Box<str>,
     /// The parameters. They take the first slots of the macro's frame, in order.
@@ -240,7 +240,7 @@ pub(crate) struct MacroDef {
     pub(crate) stack: usize,
 }
 
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct Param {
     pub(crate) name: Box<str>,
     pub(crate) default: Option<Expr>,
@@ -253,7 +253,7 @@ pub(crate) struct Expr {
     pub(crate) place: Place,
 }
 
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) enum ExprKind {
     Const(Const),
     /// An input, by its index.
@@ -323,7 +323,7 @@ impl Function {
 }
 
 /// A constant in the template.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Const {
     None,
     Bool(bool),
@@ -334,14 +334,14 @@ pub(crate) enum Const {
 }
 
 /// A slot, and the fallback for its name while the slot is unset.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct Local {
     pub(crate) slot: usize,
     pub(crate) name: Box<str>,
     pub(crate) otherwise: Option<Box<Expr>>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct SliceExpr {
     pub(crate) value: Expr,
     pub(crate) start: Option<Expr>,
@@ -349,7 +349,7 @@ pub(crate) struct SliceExpr {
     pub(crate) step: Option<Expr>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct TernaryExpr {
     pub(crate) condition: Expr,
     pub(crate) then: Expr,
@@ -357,7 +357,7 @@ pub(crate) struct TernaryExpr {
 }
 
 /// An applied filter or test.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct Named {
     pub(crate) name: Box<str>,
     /// The shortcut for the filter, if it has one.
@@ -398,13 +398,13 @@ impl Shortcut {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct CallExpr {
     pub(crate) callee: Callee,
     pub(crate) args: Args,
 }
 
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) enum Callee {
     /// A call by name: a macro, a value, or a built-in function.
     Name(Expr, Box<str>),
@@ -412,20 +412,20 @@ pub(crate) enum Callee {
     Value(Expr),
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq)]
 pub(crate) struct Args {
     pub(crate) positional: Vec<Arg>,
     pub(crate) named: Vec<NamedArg>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) enum Arg {
     One(Expr),
     /// `*list`
     All(Expr),
 }
 
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) enum NamedArg {
     One(Word, Expr),
     /// `**dict`
@@ -433,7 +433,7 @@ pub(crate) enum NamedArg {
 }
 
 /// See [`ExprKind::Lookup`].
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct Lookup {
     /// The number of enclosing sections with a context. The innermost one is in the last of that many slots.
     pub(crate) contexts: usize,
@@ -494,5 +494,40 @@ impl BinaryOp {
 impl Expr {
     pub(crate) fn new(kind: ExprKind, place: Place) -> Self {
         Self { kind, place }
+    }
+}
+
+/// Two trees are equal if they render alike. Positions in the source, and what was learned from rendering, do not count.
+impl PartialEq for Tree {
+    fn eq(&self, other: &Self) -> bool {
+        let Self { body, inputs, frame_size, stack, literal_bytes, plain_inputs, interpolations, notes, .. } = self;
+        *body == other.body
+            && *inputs == other.inputs
+            && *plain_inputs == other.plain_inputs
+            && (*frame_size, *stack, *literal_bytes) == (other.frame_size, other.stack, other.literal_bytes)
+            && (*interpolations, *notes) == (other.interpolations, other.notes)
+    }
+}
+
+impl PartialEq for Expr {
+    fn eq(&self, other: &Self) -> bool {
+        self.kind == other.kind
+    }
+}
+
+impl PartialEq for Name {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl PartialEq for Target {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Slot(slot), Self::Slot(other)) => slot == other,
+            (Self::Attr(value, name), Self::Attr(other, other_name)) => value == other && name == other_name,
+            (Self::Unpack(targets, _), Self::Unpack(others, _)) => targets == others,
+            _ => false,
+        }
     }
 }

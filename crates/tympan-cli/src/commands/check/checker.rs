@@ -121,7 +121,7 @@ impl<'a> Checker<'a> {
 }
 
 /// Reads a file in a directory. Returns `None` if it is not a prompt.
-fn read_found(path: &Path) -> Option<Result<SourceFile, Error>> {
+pub(in crate::commands) fn read_found(path: &Path) -> Option<Result<SourceFile, Error>> {
     let format = Format::from_name(path)?;
     let file = read::open_in(directory_of(path), path.file_name().unwrap_or(OsStr::new("")));
     match file.and_then(|file| read::text(file, DEFAULT_MAX_FILE_BYTES)) {
@@ -132,7 +132,7 @@ fn read_found(path: &Path) -> Option<Result<SourceFile, Error>> {
     }
 }
 
-fn unreadable(path: &Path, reason: &str) -> Error {
+pub(in crate::commands) fn unreadable(path: &Path, reason: &str) -> Error {
     Error::new(Kind::UnreadableFile, format_args!("{}: {reason}", path.display()))
 }
 

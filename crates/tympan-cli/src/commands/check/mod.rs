@@ -1,10 +1,10 @@
 //! `tympan check`: reports all errors and warnings in prompt files and directories.
 
 mod baseline;
-mod checker;
+pub(super) mod checker;
 mod fixes;
 mod formats;
-mod targets;
+pub(super) mod targets;
 mod watch;
 
 use std::path::{Path, PathBuf};

@@ -1,0 +1,42 @@
+//! What is known about a version of a document.
+
+use tympan_core::Prompt;
+use tympan_core::format::{Format, prompty};
+use tympan_core::text::source::SourceFile;
+use tympan_lint::{Finding, Options, check_file};
+
+use crate::workspace::WorkspaceFiles;
+
+/// The findings of a document, and its prompt as far as it can be loaded.
+#[derive(Debug)]
+pub(crate) struct Analysis {
+    pub(crate) findings: Vec<Finding>,
+    /// The prompt. If the file does not load, the part of it that can be parsed.
+    pub(crate) prompt: Option<Prompt>,
+    /// Whether the file loads.
+    pub(crate) loads: bool,
+}
+
+impl Analysis {
+    pub(crate) fn new(source: &SourceFile, format: Format, files: &mut WorkspaceFiles) -> Self {
+        let checked = check_file(source, files, &Options::default());
+        let loads = checked.prompt.is_some();
+        let prompt = checked.prompt.or_else(|| partial(source, format, files));
+        Self { findings: checked.findings, prompt, loads }
+    }
+
+    /// Returns the analysis of a document that is not a prompt.
+    pub(crate) fn empty() -> Self {
+        Self { findings: Vec::new(), prompt: None, loads: false }
+    }
+}
+
+/// Parses as much of a `.prompty` file as possible. Other formats have no such parser.
+fn partial(source: &SourceFile, format: Format, files: &mut WorkspaceFiles) -> Option<Prompt> {
+    if format != Format::Prompty {
+        return None;
+    }
+    let (document, _) = prompty::parse_as_far_as_possible(source, files);
+    let document = document?;
+    Some(Prompt::from_document(document.spec, source.clone(), document.body.start, Vec::new()))
+}

@@ -1,0 +1,9 @@
+//! Tests of the language server through its protocol.
+
+mod client;
+mod fixtures;
+mod positions;
+mod protocol;
+mod robustness;
+mod show;
+mod speed;

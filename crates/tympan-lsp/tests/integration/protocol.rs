@@ -1,0 +1,194 @@
+//! The life cycle of a session, and messages that are not as they should be.
+
+use serde_json::json;
+use tympan_lsp::Exit;
+use tympan_lsp::lsp_server::{ErrorCode, Request};
+
+use crate::client::{Client, usual_params};
+
+const URI: &str = "file:///workspace/a.prompty";
+
+#[test]
+fn requests_before_initialize_are_refused() {
+    let mut client = Client::start();
+    let error = client.request("textDocument/hover", json!({})).expect_err("it is too early");
+    assert_eq!(error.code, ErrorCode::ServerNotInitialized as i32);
+    client.open(URI, "Hi");
+    let result = client.request("initialize", usual_params()).expect("it initializes");
+    assert_eq!(result["serverInfo"]["name"], "tympan");
+    let error = client.request("initialize", usual_params()).expect_err("once is enough");
+    assert_eq!(error.code, ErrorCode::InvalidRequest as i32);
+    client.shut_down();
+}
+
+#[test]
+fn the_exit_is_clean_only_after_shutdown() {
+    assert_eq!(Client::usual().exit(), Exit::Unclean);
+    assert_eq!(Client::start().exit(), Exit::Unclean);
+    assert_eq!(Client::usual().disconnect(), Exit::Unclean);
+    let mut client = Client::usual();
+    client.request("shutdown", json!(null)).expect("it shuts down");
+    let error = client.request("textDocument/hover", json!({})).expect_err("it is shut down");
+    assert_eq!(error.code, ErrorCode::InvalidRequest as i32);
+    assert_eq!(client.exit(), Exit::Clean);
+}
+
+#[test]
+fn unknown_methods_and_invalid_parameters_are_errors() {
+    let mut client = Client::usual();
+    let error = client.request("textDocument/moniker", json!({})).expect_err("it is unknown");
+    assert_eq!(error.code, ErrorCode::MethodNotFound as i32);
+    let error = client.request("textDocument/codeAction", json!({"textDocument": 5})).expect_err("it is invalid");
+    assert_eq!(error.code, ErrorCode::InvalidParams as i32);
+    let error = client.request("textDocument/codeAction", json!(null)).expect_err("it is invalid");
+    assert_eq!(error.code, ErrorCode::InvalidParams as i32);
+    client.notify("$/unknown", json!([1]));
+    client.shut_down();
+}
+
+#[test]
+fn requests_for_closed_documents_are_errors() {
+    let mut client = Client::usual();
+    let position = json!({"textDocument": {"uri": URI}, "position": {"line": 0, "character": 0},
+        "range": {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 0}},
+        "context": {"diagnostics": [], "includeDeclaration": true}, "newName": "x",
+        "options": {"tabSize": 2, "insertSpaces": true}});
+    let methods = METHODS;
+    for method in methods {
+        let error = client.request(method, position.clone()).expect_err("it is not open");
+        assert_eq!(error.code, ErrorCode::InvalidParams as i32, "{method}: {error:?}");
+    }
+    client.change(URI, 2, json!([{"text": "Hi"}]));
+    client.notify("textDocument/didClose", json!({"textDocument": {"uri": URI}}));
+    client.open(URI, "Hi {{ x");
+    assert_eq!(client.diagnostics(URI)["version"], 1);
+    client.notify("textDocument/didClose", json!({"textDocument": {"uri": URI}}));
+    assert_eq!(client.diagnostics(URI)["diagnostics"], json!([]));
+    for method in methods {
+        client.request(method, position.clone()).expect_err("it is closed");
+    }
+    client.shut_down();
+}
+
+/// The requests about a document.
+const METHODS: &[&str] = &["textDocument/codeAction"];
+
+#[test]
+fn cancelled_requests_are_answered() {
+    let mut client = Client::start();
+    // All messages are in the queue before the server starts to answer.
+    for message in [("initialize", 1), ("textDocument/codeAction", 2), ("shutdown", 3)] {
+        let params = if message.0 == "initialize" { usual_params() } else { json!({}) };
+        client.send(Request::new(message.1.into(), message.0.to_owned(), params));
+    }
+    client.notify("$/cancelRequest", json!({"id": 2}));
+    client.notify("$/cancelRequest", json!({"id": "unknown"}));
+    client.notify("$/cancelRequest", json!(null));
+    client.answer(1).expect("it initializes");
+    // Whether the cancellation arrived in time is up to the threads. There is one answer in both cases.
+    let error = client.answer(2).expect_err("its parameters are invalid");
+    assert!([ErrorCode::RequestCanceled as i32, ErrorCode::InvalidParams as i32].contains(&error.code), "{error:?}");
+    client.answer(3).expect("it shuts down");
+    assert_eq!(client.exit(), Exit::Clean);
+}
+
+#[test]
+fn encodings_are_negotiated() {
+    let cases = [
+        (json!(["utf-16", "utf-8"]), "utf-8"),
+        (json!(["utf-16"]), "utf-16"),
+        (json!(["utf-32", "utf-16"]), "utf-16"),
+        (json!(["utf-32"]), "utf-32"),
+        (json!(["latin-1"]), "utf-16"),
+        (json!(null), "utf-16"),
+    ];
+    for (offered, expected) in cases {
+        let mut client = Client::start();
+        let params = json!({"capabilities": {"general": {"positionEncodings": offered}}});
+        let result = client.request("initialize", params).expect("it initializes");
+        assert_eq!(result["capabilities"]["positionEncoding"], expected);
+        client.open(URI, "---\nname: a\n---\nuser:\n🎈 {{ zz | nope }}");
+        let diagnostics = client.diagnostics(URI);
+        let filters = diagnostics["diagnostics"].as_array().expect("a list").iter();
+        let mut filters = filters;
+        let filter = filters.find(|diagnostic| diagnostic["code"] == "TY102").expect("the filter is unknown");
+        let column = match expected {
+            "utf-8" => 13,
+            "utf-16" => 11,
+            _ => 10,
+        };
+        assert_eq!(filter["range"]["start"], json!({"line": 4, "character": column}));
+        client.shut_down();
+    }
+}
+
+#[test]
+fn fast_changes_are_checked_together() {
+    let mut client = Client::usual();
+    client.open(URI, "Hi");
+    for version in 2..200 {
+        client.change(URI, version, json!([{"text": format!("Hi {version}")}]));
+    }
+    client.change(URI, 200, json!([{"text": "{{ name"}]));
+    let mut checks = 1;
+    while client.diagnostics(URI)["version"] != 200 {
+        checks += 1;
+    }
+    // How many depends on the threads. It is never more than one for each version.
+    assert!(checks <= 200);
+    client.shut_down();
+}
+
+#[test]
+fn changes_of_files_and_folders_are_noticed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let other = tempfile::tempdir().expect("a folder");
+    std::fs::write(other.path().join("secret.json"), "{}").expect("it is written");
+    let uri = |path: &std::path::Path| format!("file://{}", path.display());
+    let mut params = usual_params();
+    params["workspaceFolders"] = json!([{"uri": uri(folder.path()), "name": "w"}]);
+    params["capabilities"]["workspace"]["didChangeWatchedFiles"]["dynamicRegistration"] = json!(true);
+    let mut client = Client::initialized(params);
+
+    let codes = |client: &mut Client, uri: &str| {
+        let params = client.diagnostics(uri);
+        let found = params["diagnostics"].as_array().expect("a list").iter();
+        found.map(|found| found["code"].as_str().expect("a code").to_owned()).collect::<Vec<_>>()
+    };
+    let text = |path: &str| format!("---\nname: a\nmetadata: ${{file:{path}}}\n---\nuser:\nHi");
+    let document = uri(&folder.path().join("a.prompty"));
+    client.open(&document, &text("b.json"));
+    let missing = codes(&mut client, &document);
+    assert_eq!(missing, ["TY014"]);
+    std::fs::write(folder.path().join("b.json"), "{}").expect("it is written");
+    client.notify("workspace/didChangeWatchedFiles", json!({"changes": []}));
+    assert!(codes(&mut client, &document).is_empty());
+
+    // Neither a document nor a reference may leave the workspace.
+    let outside = format!("{}/secret.json", other.path().display());
+    client.change(&document, 2, json!([{"text": text(&outside)}]));
+    assert_eq!(codes(&mut client, &document), ["TY015"]);
+    let document = uri(&other.path().join("a.prompty"));
+    client.open(&document, &text("secret.json"));
+    assert_eq!(codes(&mut client, &document), ["TY015"]);
+    let added = json!({"event": {"added": [{"uri": uri(other.path()), "name": "o"}], "removed": []}});
+    client.notify("workspace/didChangeWorkspaceFolders", added);
+    assert!(codes(&mut client, &document).is_empty());
+    client.shut_down();
+}
+
+#[test]
+fn other_files_are_left_alone() {
+    let mut client = Client::usual();
+    for (uri, text) in [("file:///w/a.yaml", "a: [1\n"), ("file:///w/a.md", "# Hi"), ("file:///w/a.json", "{")] {
+        client.open(uri, text);
+        assert_eq!(client.diagnostics(uri)["diagnostics"], json!([]), "{uri}");
+    }
+    // A definition that is broken while it is open is still one.
+    let uri = "file:///w/b.yaml";
+    client.open(uri, "name: a\nrole: user\nbody: Hi\n");
+    assert_eq!(client.diagnostics(uri)["diagnostics"], json!([]));
+    client.change(uri, 2, json!([{"text": "name: a\nrole: user\nbody: [Hi\n"}]));
+    assert_ne!(client.diagnostics(uri)["diagnostics"], json!([]));
+    client.shut_down();
+}
