@@ -303,10 +303,7 @@ fn sarif_has_paths_fixes_and_stable_fingerprints() {
     assert!(results[1]["codeFlows"][0]["threadFlows"][0]["locations"].as_array().is_some_and(|path| !path.is_empty()));
     let index = usize::try_from(results[1]["ruleIndex"].as_u64().expect("a number")).expect("it is small");
     assert_eq!(before["runs"][0]["tool"]["driver"]["rules"][index]["id"], results[1]["ruleId"]);
-    project.write(
-        "my prompts/a.prompty",
-        &system.replace("Hi", "Hello\n\nHi").replace("Hello\n\nHi {{", "Hello\n\nHi {{"),
-    );
+    project.write("my prompts/a.prompty", &system.replace("Hi", "Hello\n\nHi"));
     let after = sarif();
     let fingerprint = |log: &Value| log["runs"][0]["results"][1]["partialFingerprints"].clone();
     assert_eq!(fingerprint(&before), fingerprint(&after));
