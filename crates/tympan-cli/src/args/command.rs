@@ -112,7 +112,8 @@ Exit status: 0 on success; 1 if standard input is not a terminal and a question 
     /// never shown.
     #[command(after_long_help = "Examples:
   tympan inspect support.prompty
-  tympan inspect support.prompty --json")]
+  tympan inspect support.prompty --json
+  tympan inspect --reach prompts")]
     Inspect(InspectArgs),
 
     /// Check prompt files for errors
@@ -123,6 +124,8 @@ Exit status: 0 on success; 1 if standard input is not a terminal and a question 
     ///
     /// Settings are read from `tympan.toml` in the working directory or above it. Environment variables override the
     /// settings, and options override both.
+    // Environment variables are not read, so this only keeps scripts working.
+    #[command(mut_arg("allow_env", |allow_env| allow_env.hide(true)))]
     #[command(after_long_help = "Examples:
   tympan check
   tympan check prompts --select trust --deny warnings

@@ -6,12 +6,12 @@ use std::process::ExitCode;
 use serde_json::{Value as Json, json};
 use tympan::file::write;
 use tympan::format::Format;
-use tympan::load::{References, directory_of};
+use tympan::load::{DEFAULT_MAX_FILE_BYTES, References, directory_of, read_prompt_file};
 use tympan::text::source::SourceFile;
 use tympan::{Error, LoadOptions};
 use tympan_lint::format::{FormatError, FormatOptions, Formatted, format_file};
 
-use super::check::checker::{name_of, read_found, read_named, unreadable};
+use super::check::checker::{read_found, unreadable};
 use super::check::targets::{TargetKind, Targets};
 use crate::args::FmtArgs;
 use crate::escape::visible_line;
@@ -92,9 +92,13 @@ fn check_stdin(args: &FmtArgs, writes: bool) -> Result<(), Failure> {
 
 /// Formats a file. Returns `None` if it was found in a directory and is not a prompt, or is not one that is formatted.
 fn format_target(args: &FmtArgs, target: &TargetKind, load: &LoadOptions) -> Option<FileResult> {
+    let path = match target {
+        TargetKind::Stdin => args.stdin_filename.as_deref().unwrap_or(Path::new("")),
+        TargetKind::Named(path) | TargetKind::Found(path) | TargetKind::Unreadable(path, _) => path,
+    };
     let read = match target {
         TargetKind::Stdin => read_stdin(args),
-        TargetKind::Named(path) => read_named(path),
+        TargetKind::Named(path) => read_prompt_file(path, DEFAULT_MAX_FILE_BYTES),
         TargetKind::Found(path) => {
             use tympan::format::definition::Syntax::Toml;
             if matches!(Format::from_name(path), Some(Format::Directive | Format::Definition(Toml))) {
@@ -106,24 +110,27 @@ fn format_target(args: &FmtArgs, target: &TargetKind, load: &LoadOptions) -> Opt
     };
     let (is_stdin, is_named) = (matches!(target, TargetKind::Stdin), !matches!(target, TargetKind::Found(_)));
     Some(match read {
-        Ok((path, source)) => {
+        Ok(source) => {
             let mut options = FormatOptions::default();
             options.front_matter_only = args.front_matter_only;
-            let outcome = format_file(&source, &mut References::new(directory_of(&path), load), &options);
-            FileResult { source, path: (!is_stdin).then_some(path), is_stdin, is_named, outcome }
+            let outcome = format_file(&source, &mut References::new(directory_of(path), load), &options);
+            FileResult { source, path: (!is_stdin).then(|| path.to_owned()), is_stdin, is_named, outcome }
         }
         Err(error) => {
-            let source = error.source_file().cloned().unwrap_or_else(|| SourceFile::new(name_of(target), ""));
+            let source = error.source_file().cloned().unwrap_or_else(|| SourceFile::new(stdin_or(path), ""));
             FileResult { source, path: None, is_stdin, is_named, outcome: Err(error.into()) }
         }
     })
 }
 
-fn read_stdin(args: &FmtArgs) -> Result<(PathBuf, SourceFile), Error> {
-    let text = prompt_file::read_stdin()?;
-    let path = args.stdin_filename.as_deref();
-    let name = path.map_or_else(|| "<stdin>".to_owned(), |path| path.display().to_string());
-    Ok((path.unwrap_or(Path::new("")).to_owned(), SourceFile::new(name, text)))
+fn read_stdin(args: &FmtArgs) -> Result<SourceFile, Error> {
+    let name = stdin_or(args.stdin_filename.as_deref().unwrap_or(Path::new("")));
+    Ok(SourceFile::new(name, prompt_file::read_stdin()?))
+}
+
+/// Returns the name of a file. Standard input may have none.
+fn stdin_or(path: &Path) -> String {
+    if path.as_os_str().is_empty() { "<stdin>".to_owned() } else { path.display().to_string() }
 }
 
 /// Writes the formatted text to its file.

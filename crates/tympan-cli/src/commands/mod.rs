@@ -16,6 +16,7 @@ mod messages;
 mod models;
 mod parse;
 mod process;
+mod reach;
 mod render;
 mod request;
 mod resume;
@@ -48,6 +49,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         Command::Models(models_args) => models::run(models_args, quiet)?,
         Command::Request(request_args) => request::run(request_args, quiet)?,
         Command::Parse(parse_args) => parse::run(parse_args)?,
+        Command::Inspect(inspect_args) if inspect_args.reach => return reach::run(inspect_args, quiet),
         Command::Inspect(inspect_args) => inspect::run(inspect_args, quiet)?,
         Command::Check(check_args) => return check::run(check_args, args.quiet),
         Command::Fmt(fmt_args) => return fmt::run(fmt_args, args.quiet),
