@@ -14,6 +14,7 @@ mod excerpt;
 mod inputs;
 mod json;
 mod output;
+mod policy;
 mod prices;
 mod project;
 mod prompt_file;

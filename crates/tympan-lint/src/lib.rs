@@ -21,6 +21,7 @@ mod finding;
 mod glob;
 mod json;
 mod lines;
+mod policy;
 mod reach;
 mod rule;
 mod rules;
@@ -34,6 +35,9 @@ pub use file::{Checked, check_file};
 pub use finding::{Finding, Fix};
 #[cfg(feature = "settings")]
 pub use glob::Glob;
+pub use policy::PolicyCheck;
+#[cfg(feature = "settings")]
+pub use policy::PolicySettings;
 pub use reach::{BoundInput, InputReach, ReachMap, ReachPlace, ReachedMessage, Target, how_str, reach};
 pub use rule::{FixAvailability, Group, Rule};
 pub use rules::{RULES, UnknownRule, rule};
@@ -62,6 +66,17 @@ pub struct Options {
     pub providers: Vec<String>,
     /// The rules to report. [`check`] reports all of them.
     pub selection: Selection,
+    /// The policy of the project.
+    pub policy: Option<PolicyCheck>,
+}
+
+impl Options {
+    /// Sets the policy of the project.
+    #[must_use]
+    pub fn with_policy(mut self, policy: Option<PolicyCheck>) -> Self {
+        self.policy = policy;
+        self
+    }
 }
 
 /// Checks a prompt and returns the findings, sorted by position and without duplicates. They include the warnings from

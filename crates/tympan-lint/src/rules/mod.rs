@@ -12,6 +12,7 @@ mod literal_api_key;
 mod misspelt_role;
 mod names;
 mod plain_http;
+mod policy_violation;
 mod several_system_messages;
 mod shadowed_builtin;
 mod text_after_role;
@@ -111,6 +112,7 @@ pub static RULES: &[&Rule] = &[
     &plain_http::RULE,
     &input_in_tool::RULE,
     &engine::prompts::UNTRUSTED_WITHOUT_GUARD,
+    &policy_violation::RULE,
     &uncacheable_text::RULE,
 ];
 
