@@ -26,6 +26,7 @@ mod json;
 mod lines;
 mod migration;
 mod names;
+mod policy;
 mod reach;
 mod rule;
 mod rules;
@@ -43,6 +44,9 @@ pub use finding::{Finding, Fix};
 pub use fix::{FixMode, Fixed, fix_file};
 #[cfg(feature = "settings")]
 pub use glob::Glob;
+pub use policy::PolicyCheck;
+#[cfg(feature = "settings")]
+pub use policy::PolicySettings;
 pub use reach::{BoundInput, InputReach, ReachMap, ReachPlace, ReachedMessage, Target, how_str, reach};
 pub use rule::{FixAvailability, Group, Rule};
 pub use rules::{RULES, UnknownRule, rule};
@@ -73,6 +77,17 @@ pub struct Options {
     pub providers: Vec<String>,
     /// The rules to report. [`check`] reports all of them.
     pub selection: Selection,
+    /// The policy of the project.
+    pub policy: Option<PolicyCheck>,
+}
+
+impl Options {
+    /// Sets the policy of the project.
+    #[must_use]
+    pub fn with_policy(mut self, policy: Option<PolicyCheck>) -> Self {
+        self.policy = policy;
+        self
+    }
 }
 
 /// Checks a prompt and returns the findings, sorted by position and without duplicates. They include the warnings from
