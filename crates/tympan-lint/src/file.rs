@@ -11,7 +11,7 @@ use crate::finding::{Finding, Findings};
 use crate::migration::add_fixes;
 use crate::rule::Group;
 use crate::rules::tool_file_not_found::check_tool_files;
-use crate::{Options, check_outlined, check_templates};
+use crate::{Options, check_outlined, check_templates, suppression};
 
 /// The result of checking a file.
 #[derive(Debug)]
@@ -42,6 +42,7 @@ pub struct Checked {
 pub fn check_file(source: &SourceFile, files: &mut dyn Resolve, options: &Options) -> Checked {
     let mut checked = check_all(source, &mut WithoutEnv(files), options);
     mark_fatal(&mut checked);
+    suppression::apply(source, &options.selection, &mut checked);
     options.selection.apply(&mut checked);
     checked
 }
@@ -58,7 +59,7 @@ fn mark_fatal(checked: &mut Checked) {
 
 /// Checks a file with every rule.
 fn check_all(source: &SourceFile, resolve: &mut WithoutEnv<'_>, options: &Options) -> Checked {
-    match load(source, resolve) {
+    match load_outlined(source, resolve) {
         Ok((prompt, outline)) => {
             let mut findings = Findings::default();
             check_outlined(&prompt, &outline, options, &mut findings);
@@ -105,7 +106,7 @@ fn check_rest(source: &SourceFile, resolve: &mut WithoutEnv<'_>, options: &Optio
 const MUSTACHE: &str = "mustache";
 
 /// Loads a file, and its declarations as they are written.
-fn load<'s>(source: &'s SourceFile, resolve: &mut WithoutEnv<'_>) -> Result<(Prompt, Outline<'s>)> {
+fn load_outlined<'s>(source: &'s SourceFile, resolve: &mut impl Resolve) -> Result<(Prompt, Outline<'s>)> {
     let format = format(source);
     let prompt = match format {
         Format::Definition(syntax) => Prompt::from_definition_source(source.clone(), syntax)?,
@@ -115,8 +116,12 @@ fn load<'s>(source: &'s SourceFile, resolve: &mut WithoutEnv<'_>) -> Result<(Pro
     Ok((prompt, Outline::new(source, format)))
 }
 
+pub(crate) fn load(source: &SourceFile, resolve: &mut impl Resolve) -> Result<Prompt> {
+    load_outlined(source, resolve).map(|(prompt, _)| prompt)
+}
+
 /// Returns the format of a file. Text without a name, such as standard input, can also be a definition.
-fn format(source: &SourceFile) -> Format {
+pub(crate) fn format(source: &SourceFile) -> Format {
     let by_name = Format::from_name(source.name());
     by_name.or_else(|| Format::of_content(source.text())).unwrap_or(Format::Prompty)
 }

@@ -18,17 +18,21 @@ mod conditions;
 mod context;
 mod file;
 mod finding;
+mod fix;
+pub mod format;
 #[cfg(feature = "settings")]
 mod glob;
 mod json;
 mod lines;
 mod migration;
 mod names;
+mod reach;
 mod rule;
 mod rules;
 mod selection;
 #[cfg(feature = "settings")]
 mod settings;
+mod suppression;
 mod tokens;
 mod typo;
 mod yaml;
@@ -36,8 +40,10 @@ mod yaml;
 pub use baseline::{Baseline, Entry};
 pub use file::{Checked, check_file};
 pub use finding::{Finding, Fix};
+pub use fix::{FixMode, Fixed, fix_file};
 #[cfg(feature = "settings")]
 pub use glob::Glob;
+pub use reach::{BoundInput, InputReach, ReachMap, ReachPlace, ReachedMessage, Target, how_str, reach};
 pub use rule::{FixAvailability, Group, Rule};
 pub use rules::{RULES, UnknownRule, rule};
 pub use selection::{Selection, Selector, UnknownSelector};

@@ -112,7 +112,7 @@ impl Template {
         if self.tree.inputs.len() <= from {
             return Vec::new();
         }
-        let uses = flow::analyse(&self.tree).uses;
+        let uses = flow::analyse(&self.tree, flow::Detail::Notable).uses;
         uses.range(from..).map(|(index, place)| (&*self.tree.inputs[*index].name, *place)).collect()
     }
 
@@ -142,7 +142,14 @@ impl Template {
     /// # Ok::<(), tympan::Error>(())
     /// ```
     pub fn flow(&self) -> flow::Flow {
-        flow::analyse(&self.tree)
+        flow::analyse(&self.tree, flow::Detail::Notable)
+    }
+
+    /// Analyzes how the inputs flow through the template, with every sink. [`Template::flow`] leaves out decisions that
+    /// are not about words of the author's. What is computed from an input, such as its length, counts as its text
+    /// after a filter here.
+    pub fn full_flow(&self) -> flow::Flow {
+        flow::analyse(&self.tree, flow::Detail::Every)
     }
 
     /// Returns the filters, tests and functions that the template uses, sorted by position. `source` is the text that it

@@ -48,6 +48,7 @@ use std::fmt;
 use tympan_core::diagnostic::guess;
 
 use crate::rule::Rule;
+use crate::suppression;
 
 /// Every rule, sorted by code.
 pub static RULES: &[&Rule] = &[
@@ -116,6 +117,7 @@ pub static RULES: &[&Rule] = &[
     &tool_file_not_found::RULE,
     &unknown_attribute::RULE,
     &unknown_value::RULE,
+    &suppression::INVALID,
     &unused_variable::RULE,
     &engine::prompts::VARIABLE_UNUSED_IN_VARIANT,
     &engine::prompts::UNMENTIONED_THREAD,
@@ -129,6 +131,7 @@ pub static RULES: &[&Rule] = &[
     &shadowed_input::RULE,
     &not_a_list::RULE,
     &role_as_text::RULE,
+    &suppression::UNUSED,
     &untrusted_in_system::RULE,
     &untrusted_in_marker::RULE,
     &untrusted_decision::RULE,

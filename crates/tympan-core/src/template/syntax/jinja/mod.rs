@@ -69,6 +69,11 @@ pub(crate) fn excluded_statements(statements: &[ast::Statement], source: &str) -
     found
 }
 
+/// Returns the text of a string in a template, without its quotes and escapes. Returns `None` if an escape is invalid.
+pub fn string_value(written: &str) -> Option<String> {
+    string::value(written).ok().map(std::borrow::Cow::into_owned)
+}
+
 /// Parses a template.
 pub(super) fn parse(source: &str) -> (Vec<Token>, Vec<ast::Statement>, Vec<SyntaxError>) {
     if u32::try_from(source.len()).is_err() {
