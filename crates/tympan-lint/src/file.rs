@@ -105,17 +105,8 @@ fn check_rest(source: &SourceFile, resolve: &mut WithoutEnv<'_>, options: &Optio
 
 const MUSTACHE: &str = "mustache";
 
-/// Loads a file.
-pub(crate) fn load(source: &SourceFile, resolve: &mut impl Resolve) -> Result<Prompt> {
-    match format(source) {
-        Format::Definition(syntax) => Prompt::from_definition_source(source.clone(), syntax),
-        Format::Directive => directive::load(source.clone(), directive::INSTRUCTION),
-        _ => Prompt::from_prompty_source(source.clone(), resolve),
-    }
-}
-
 /// Loads a file, and its declarations as they are written.
-fn load_outlined<'s>(source: &'s SourceFile, resolve: &mut WithoutEnv<'_>) -> Result<(Prompt, Outline<'s>)> {
+fn load_outlined<'s>(source: &'s SourceFile, resolve: &mut impl Resolve) -> Result<(Prompt, Outline<'s>)> {
     let format = format(source);
     let prompt = match format {
         Format::Definition(syntax) => Prompt::from_definition_source(source.clone(), syntax)?,
@@ -123,6 +114,10 @@ fn load_outlined<'s>(source: &'s SourceFile, resolve: &mut WithoutEnv<'_>) -> Re
         _ => return Prompt::from_prompty_with_outline(source, resolve),
     };
     Ok((prompt, Outline::new(source, format)))
+}
+
+pub(crate) fn load(source: &SourceFile, resolve: &mut impl Resolve) -> Result<Prompt> {
+    load_outlined(source, resolve).map(|(prompt, _)| prompt)
 }
 
 /// Returns the format of a file. Text without a name, such as standard input, can also be a definition.

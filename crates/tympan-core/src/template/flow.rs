@@ -1,10 +1,11 @@
 //! Data-flow analysis: which inputs a template reads, and how they reach its output, without rendering it.
 //!
 //! Values are not known here, so every branch counts. A name that the template sets, even on one branch only, is its
-//! own from there on. If the template reads the name before that, it is an input.
+//! own from there on, and callers need not pass it. If they do, it reaches the output from the other branches. If the
+//! template reads the name before that, it is an input.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::diagnostic::short;
 use crate::template::tree::{
@@ -145,6 +146,8 @@ struct Slot {
     /// The position of the value.
     place: Place,
     taint: Taint,
+    /// Whether the slot may still be unset, because only some branches set it. The name then means what it means outside.
+    may_be_unset: bool,
 }
 
 #[derive(Debug, Default)]
@@ -157,7 +160,7 @@ struct Frame {
 impl Slot {
     /// Copies a slot, without its taint once the limit on copies has been reached.
     fn copied(&self, left: &mut usize) -> Self {
-        Self { binding: self.binding, place: self.place, taint: copied(Some(&self.taint), left) }
+        Self { taint: copied(Some(&self.taint), left), binding: self.binding, ..*self }
     }
 }
 
@@ -264,7 +267,7 @@ impl Pass {
             }
             Node::Macro(slot, definition) => {
                 let taint = self.call_body(definition);
-                self.put(*slot, Slot { binding: "macro", place: Place::default(), taint });
+                self.put(*slot, Slot { binding: "macro", place: Place::default(), taint, may_be_unset: false });
             }
             Node::Do(expr) => drop(self.expr(expr)),
             Node::Section(section) => self.section(section),
@@ -336,6 +339,13 @@ impl Pass {
     fn branches(&mut self, branches: &[(Expr, Block)], or_else: &Block) {
         let mark = self.frame().trail.len();
         let mut set = Vec::new();
+        // How many branches set a slot.
+        let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
+        let mut count = |undone: &[(usize, Option<Slot>)]| {
+            let slots: BTreeSet<_> =
+                undone.iter().filter(|(_, value)| value.is_some()).map(|(slot, _)| *slot).collect();
+            slots.into_iter().for_each(|slot| *counts.entry(slot).or_default() += 1);
+        };
         // A condition decides about its own branch and about those after it.
         let (mut taint, mut place) = (Taint::new(), Place::default());
         for (condition, body) in branches {
@@ -343,14 +353,23 @@ impl Pass {
             place = extent(condition);
             let deciding = copied(Some(&taint), &mut self.left);
             self.decided(deciding, place, body);
-            set.extend(self.frame().undo(mark));
+            let undone = self.frame().undo(mark);
+            count(&undone);
+            set.extend(undone);
         }
         self.decided(taint, place, or_else);
-        set.extend(self.frame().undo(mark));
+        let undone = self.frame().undo(mark);
+        count(&undone);
+        set.extend(undone);
+        let frame = self.frame();
+        // What was set before, or in all branches, is set afterwards.
+        let is_open = |slot: usize| frame.get(slot).is_none_or(|before| before.may_be_unset);
+        counts.retain(|slot, count| *count <= branches.len() && is_open(*slot));
         for (slot, value) in set {
             let Some(mut value) = value else { continue };
-            let before = self.frames.last().and_then(|frame| frame.get(slot)).map(|before| &before.taint);
-            join(&mut value.taint, copied(before, &mut self.left));
+            let before = self.frames.last().and_then(|frame| frame.get(slot));
+            value.may_be_unset |= counts.contains_key(&slot);
+            join(&mut value.taint, copied(before.map(|before| &before.taint), &mut self.left));
             self.put(slot, value);
         }
     }
@@ -368,7 +387,7 @@ impl Pass {
             let mut taint = copied(Some(&deciding), &mut self.left);
             let how = self.computed();
             taint.values_mut().for_each(|reach| reach.how = how);
-            self.put(slot, Slot { binding: "for", place, taint });
+            self.put(slot, Slot { binding: "for", place, taint, may_be_unset: false });
         }
         if let Some(filter) = &node.filter {
             join(&mut deciding, self.expr(filter));
@@ -393,7 +412,7 @@ impl Pass {
         let place = section.value.place;
         let taint = self.expr(&section.value);
         let deciding = copied(Some(&taint), &mut self.left);
-        self.put(section.slot, Slot { binding: "section", place, taint });
+        self.put(section.slot, Slot { binding: "section", place, taint, may_be_unset: false });
         self.decided(deciding, place, &section.body);
     }
 
@@ -421,7 +440,7 @@ impl Pass {
 
     /// Returns the taint of a macro's own output. The taint of the arguments is added at each call.
     fn call_body(&mut self, definition: &MacroDef) -> Taint {
-        let own = |taint| Some(Slot { binding: "macro", place: Place::default(), taint });
+        let own = |taint| Some(Slot { binding: "macro", place: Place::default(), taint, may_be_unset: false });
         let mut frame = Frame { slots: vec![None; definition.frame_size], trail: Vec::new() };
         for slot in 0..definition.params.len() {
             frame.put(slot, own(Taint::new()));
@@ -445,7 +464,7 @@ impl Pass {
 
     fn assign(&mut self, target: &Target, taint: Taint, binding: &'static str, place: Place) {
         match target {
-            Target::Slot(slot) => self.put(*slot, Slot { binding, place, taint }),
+            Target::Slot(slot) => self.put(*slot, Slot { binding, place, taint, may_be_unset: false }),
             Target::Unpack(items, _) => {
                 for item in items {
                     let taint = copied(Some(&taint), &mut self.left);
@@ -597,8 +616,26 @@ impl Pass {
         let slot = self.frames.last().and_then(|frame| frame.get(local.slot));
         let attributes = self.attributes.get(&local.slot).filter(|_| self.frames.len() == 1);
         match slot {
+            Some(slot) if slot.may_be_unset => {
+                let mut taint = read(local, slot, attributes, &mut self.left);
+                join(&mut taint, self.fallback(local));
+                taint
+            }
             Some(slot) => read(local, slot, attributes, &mut self.left),
             None => self.otherwise(local),
+        }
+    }
+
+    /// Returns the taint of a name while its slot is unset. This does not count as a use of an input: the template has a value
+    /// of its own for the name.
+    fn fallback(&mut self, local: &Local) -> Taint {
+        match local.otherwise.as_deref().map(|expr| &expr.kind) {
+            Some(ExprKind::Input(index)) => Taint::from([(*index, Reach { how: How::Text, path: Vec::new() })]),
+            Some(ExprKind::Local(outer)) => match self.frames.last().and_then(|frame| frame.get(outer.slot)) {
+                Some(_) => self.local(outer),
+                None => self.fallback(outer),
+            },
+            _ => Taint::new(),
         }
     }
 
@@ -720,11 +757,12 @@ mod tests {
 
     #[test]
     fn names_that_a_template_sets_are_its_own() {
-        let cases: [(&str, &[&str], &[&str]); 24] = [
+        let cases: [(&str, &[&str], &[&str]); 25] = [
             ("{{ a }}", &["a"], &["a"]),
             ("{% set x = a %}{{ x }}", &["a"], &["a > set x"]),
             ("{{ x }}{% set x = 1 %}", &["x"], &["x"]),
-            ("{% if a %}{% set x = 1 %}{% endif %}{{ x }}", &["a"], &[]),
+            ("{% if a %}{% set x = 1 %}{% endif %}{{ x }}", &["a"], &["x"]),
+            ("{% if a %}{% set x = 1 %}{% else %}{% set x = 2 %}{% endif %}{{ x }}", &["a"], &[]),
             ("{% if a %}{% set x = 1 %}{% else %}{{ x }}{% endif %}", &["a", "x"], &["x"]),
             ("{% for m in items %}{{ m }}{{ loop.index }}{% endfor %}", &["items"], &["items > for m"]),
             ("{% for m in items %}{% endfor %}{{ m }}", &["items", "m"], &["m"]),
@@ -774,8 +812,8 @@ mod tests {
             ),
             ("{{ 'yes' if a else b }}", &["a Decides", "b Text"]),
             ("{{ a if c else b }}", &["a Text", "b Text"]),
-            ("{% if a %}{% set x = 'yes' %}{% endif %}{{ x }}", &["a Decides"]),
-            ("{% if a %}{% set x = b %}{% endif %}{{ x }}", &["b Text"]),
+            ("{% if a %}{% set x = 'yes' %}{% endif %}{{ x }}", &["a Decides", "x Text"]),
+            ("{% if a %}{% set x = b %}{% endif %}{{ x }}", &["b Text", "x Text"]),
             ("{% macro f() %}{% if a %}yes{% endif %}{% endmacro %}{{ f() }}", &["a Decides"]),
             ("{% macro f() %}{% if a %}yes{% endif %}{% endmacro %}", &[]),
             ("{% if a %}{% if b %}yes{% endif %}{% endif %}", &["a Decides", "b Decides"]),
