@@ -81,6 +81,7 @@ test: need-cargo $(ORACLE)/ready $(INTEROP)/ready $(INTEROP_NODE)/ready
 	PYTHON=$(PYTHON) sh schemas/generate.sh --check
 	$(PYTHON) -B tests/interop/aimock.py target/debug/tympan $(INTEROP_NODE)
 	$(INTEROP)/bin/python -B tests/interop/prompty_files.py target/debug/tympan fixtures examples
+	$(INTEROP)/bin/python -B tests/interop/check_formats.py target/debug/tympan fixtures/lint fixtures/cli/prompts examples
 	@export ROTEL="$$(cat $(INTEROP)/ready)" OPENAPI_PYTHON="$(CURDIR)/$(INTEROP)/bin/python"; \
 	export MCP_SERVER="$(CURDIR)/$(INTEROP_NODE)/node_modules/@modelcontextprotocol/server-everything/dist/index.js"; \
 	if $(CARGO) nextest --version >/dev/null 2>&1; then \
