@@ -5,6 +5,7 @@ PYTHON ?= python3
 ORACLE := target/oracle
 INTEROP := target/interop
 INTEROP_NODE := target/interop-node
+EDITORS := target/editors
 INTEROP_MODELS := target/interop-models
 INTEROP_SCHEMAS := target/interop-schemas
 OPENAI_DOCUMENT := https://raw.githubusercontent.com/openai/openai-openapi/f85dbe223d40e1a31cba812ab2d755c7e98a92a3/openapi.yaml
@@ -73,7 +74,7 @@ demo: need-cargo
 # dependencies, and so build those again.
 #
 # cargo-nextest is faster and has a better summary. Fall back to cargo's own runner if it is not installed.
-test: need-cargo $(ORACLE)/ready $(INTEROP)/ready $(INTEROP_NODE)/ready
+test: need-cargo $(ORACLE)/ready $(INTEROP)/ready $(INTEROP_NODE)/ready $(EDITORS)/ready
 	$(CARGO) build --workspace --all-targets
 	@$(MAKE) --no-print-directory test-python test-node SHARED=1
 	$(CARGO) test --workspace --doc
@@ -82,6 +83,8 @@ test: need-cargo $(ORACLE)/ready $(INTEROP)/ready $(INTEROP_NODE)/ready
 	$(PYTHON) -B tests/interop/aimock.py target/debug/tympan $(INTEROP_NODE)
 	$(INTEROP)/bin/python -B tests/interop/prompty_files.py target/debug/tympan fixtures examples
 	$(INTEROP)/bin/python -B tests/interop/check_formats.py target/debug/tympan fixtures/lint fixtures/cli/prompts examples
+	$(PYTHON) -B tests/editors/neovim.py target/debug/tympan
+	cd tests/editors && TYMPAN="$(CURDIR)/target/debug/tympan" "$(CURDIR)/$(EDITORS)/bin/python" -B -m pytest -q
 	@export ROTEL="$$(cat $(INTEROP)/ready)" OPENAPI_PYTHON="$(CURDIR)/$(INTEROP)/bin/python"; \
 	export MCP_SERVER="$(CURDIR)/$(INTEROP_NODE)/node_modules/@modelcontextprotocol/server-everything/dist/index.js"; \
 	if $(CARGO) nextest --version >/dev/null 2>&1; then \
@@ -146,6 +149,12 @@ package: need-cargo $(NODE)/node_modules/ready
 $(ORACLE)/ready: tests/oracle/requirements.txt | need-python
 	$(PYTHON) -m venv $(ORACLE)
 	$(ORACLE)/bin/pip install --quiet --disable-pip-version-check --requirement tests/oracle/requirements.txt
+	@touch $@
+
+# A client of language servers.
+$(EDITORS)/ready: tests/editors/requirements.txt | need-python
+	$(PYTHON) -m venv $(EDITORS)
+	$(EDITORS)/bin/pip install --quiet --disable-pip-version-check --requirement tests/editors/requirements.txt
 	@touch $@
 
 # Third-party servers. The file contains the path of the collector's executable.

@@ -16,6 +16,12 @@ struct Price {
     written: f64,
 }
 
+/// Returns the names of the models.
+#[cfg(feature = "lsp")]
+pub(crate) fn models() -> impl Iterator<Item = &'static str> {
+    PRICES.iter().map(|price| price.model)
+}
+
 /// The relative price of cached input if no lower price could be confirmed. Estimates are then too high, never too low.
 const FULL: f64 = 1.0;
 

@@ -15,28 +15,33 @@ pub(crate) struct Analysis {
     pub(crate) prompt: Option<Prompt>,
     /// Whether the file loads.
     pub(crate) loads: bool,
+    /// The options of the check, with the names that the application registers.
+    pub(crate) options: Options,
 }
 
 impl Analysis {
-    pub(crate) fn new(source: &SourceFile, format: Format, files: &mut WorkspaceFiles) -> Self {
-        let checked = check_file(source, files, &Options::default());
+    pub(crate) fn new(source: &SourceFile, format: Format, files: &mut WorkspaceFiles, options: Options) -> Self {
+        let checked = check_file(source, files, &options);
         let loads = checked.prompt.is_some();
         let prompt = checked.prompt.or_else(|| partial(source, format, files));
-        Self { findings: checked.findings, prompt, loads }
+        Self { findings: checked.findings, prompt, loads, options }
     }
 
     /// Returns the analysis of a document that is not a prompt.
     pub(crate) fn empty() -> Self {
-        Self { findings: Vec::new(), prompt: None, loads: false }
+        Self { findings: Vec::new(), prompt: None, loads: false, options: Options::default() }
     }
 }
 
-/// Parses as much of a `.prompty` file as possible. Other formats have no such parser.
+/// Parses as much of a file as possible. Directives have no such parser.
 fn partial(source: &SourceFile, format: Format, files: &mut WorkspaceFiles) -> Option<Prompt> {
-    if format != Format::Prompty {
-        return None;
+    match format {
+        Format::Prompty => {
+            let (document, _) = prompty::parse_as_far_as_possible(source, files);
+            let document = document?;
+            Some(Prompt::from_document(document.spec, source.clone(), document.body.start, Vec::new()))
+        }
+        Format::Definition(syntax) => Some(Prompt::from_definition_as_far_as_possible(source.clone(), syntax).0),
+        _ => None,
     }
-    let (document, _) = prompty::parse_as_far_as_possible(source, files);
-    let document = document?;
-    Some(Prompt::from_document(document.spec, source.clone(), document.body.start, Vec::new()))
 }

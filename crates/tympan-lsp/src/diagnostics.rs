@@ -9,7 +9,7 @@ use crate::analysis::Analysis;
 use crate::document::Document;
 
 /// The name that editors show next to each diagnostic.
-const SOURCE: &str = "tympan";
+pub(crate) const SOURCE: &str = "tympan";
 
 /// Returns the diagnostics of a document.
 pub(crate) fn diagnostics(document: &Document, analysis: &Analysis) -> Vec<Diagnostic> {

@@ -91,10 +91,6 @@ impl Document {
         self.is_prompt
     }
 
-    pub(crate) fn lines(&self) -> &LineIndex {
-        &self.lines
-    }
-
     /// Returns the analysis of this version of the document.
     pub(crate) fn analysis(&self, analyze: impl FnOnce() -> Analysis) -> &Analysis {
         self.analysis.get_or_init(analyze)

@@ -18,8 +18,8 @@ use crate::client::Client;
 use crate::diagnostics::diagnostics;
 use crate::document::{Change, Document, Documents};
 use crate::failure::{Answer, Failure};
-use crate::features;
 use crate::workspace::WorkspaceFiles;
+use crate::{ServerOptions, features, settings};
 
 /// How a session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,8 +31,9 @@ pub enum Exit {
 }
 
 /// Answers a client until it disconnects.
-pub fn serve(connection: &Connection) -> Exit {
+pub fn serve(connection: &Connection, options: &ServerOptions) -> Exit {
     Server {
+        options,
         connection,
         queue: VecDeque::new(),
         phase: Phase::Started,
@@ -54,6 +55,7 @@ enum Phase {
 }
 
 pub(crate) struct Server<'c> {
+    pub(crate) options: &'c ServerOptions,
     connection: &'c Connection,
     /// The messages that have arrived.
     queue: VecDeque<Message>,
@@ -252,7 +254,8 @@ impl Server<'_> {
 
     fn publish(&self, uri: &Uri) {
         let Some(document) = self.documents.get(uri) else { return };
-        let diagnostics = diagnostics(document, self.analysis(document));
+        let diagnostics =
+            settings::diagnostics(document).unwrap_or_else(|| diagnostics(document, self.analysis(document)));
         let version = Some(document.version);
         self.send_diagnostics(PublishDiagnosticsParams { uri: uri.clone(), version, diagnostics });
     }
@@ -269,7 +272,10 @@ impl Server<'_> {
     /// Returns the analysis of a document, from its last check if it has not changed since.
     pub(crate) fn analysis<'d>(&self, document: &'d Document) -> &'d Analysis {
         document.analysis(|| match document.is_prompt() {
-            true => Analysis::new(document.source(), document.format(), &mut self.files(document)),
+            true => {
+                let options = settings::options(&self.client.folders, document.path.as_deref());
+                Analysis::new(document.source(), document.format(), &mut self.files(document), options)
+            }
             false => Analysis::empty(),
         })
     }

@@ -21,9 +21,13 @@ impl WorkspaceFiles {
         Self { options, directory: directory.map(Path::to_owned) }
     }
 
-    /// Returns the directory of the document, if prompts there may refer to files.
-    pub(crate) fn directory(&self) -> Option<&Path> {
-        self.directory.as_deref()
+    /// Returns the folder at a path relative to the document, if it is in the workspace.
+    pub(crate) fn folder(&self, path: &Path) -> Option<PathBuf> {
+        let directory = self.directory.as_deref()?;
+        let folder = directory.join(path).canonicalize().ok()?;
+        let own = [directory.to_owned()];
+        let roots = if self.options.file_roots.is_empty() { &own } else { self.options.file_roots.as_slice() };
+        is_inside(&folder, roots).then_some(folder)
     }
 }
 

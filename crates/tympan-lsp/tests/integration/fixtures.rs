@@ -102,7 +102,35 @@ fn answer(case: &Case) -> String {
             let actions = client.request("textDocument/codeAction", params).expect("an answer");
             show_actions(&actions, &case.with, &text, &uri)
         }
-        other => panic!("{}: unknown request {other}", case.name),
+        "rename" => {
+            let params = json!({"textDocument": document, "position": start, "newName": case.with});
+            let prepared = client.request("textDocument/prepareRename", params.clone());
+            match prepared.and_then(|_| client.request("textDocument/rename", params)) {
+                Ok(edit) => apply(&text, &edit["changes"][uri]),
+                Err(error) => format!("error: {}\n", error.message),
+            }
+        }
+        "render" => {
+            let params = json!({"command": "tympan.render", "arguments": [uri]});
+            match client.request("workspace/executeCommand", params) {
+                Ok(answer) => answer["text"].as_str().unwrap_or("?").to_owned(),
+                Err(error) => format!("error: {}\n", error.message),
+            }
+        }
+        request => {
+            let method = match request {
+                "tokens" => "textDocument/semanticTokens/full".to_owned(),
+                "symbols" => "textDocument/documentSymbol".to_owned(),
+                "hints" => "textDocument/inlayHint".to_owned(),
+                "lenses" => "textDocument/codeLens".to_owned(),
+                other => format!("textDocument/{other}"),
+            };
+            let range = json!({"start": {"line": 0, "character": 0}, "end": {"line": 9999, "character": 0}});
+            let context = json!({"includeDeclaration": true, "triggerKind": 1});
+            let params = json!({"textDocument": document, "position": start, "range": range, "context": context});
+            let answer = client.request(&method, params).expect("an answer");
+            show::answer(request, &answer, &text)
+        }
     };
     client.shut_down();
     answer

@@ -51,7 +51,7 @@ fn requests_for_closed_documents_are_errors() {
     let mut client = Client::usual();
     let position = json!({"textDocument": {"uri": URI}, "position": {"line": 0, "character": 0},
         "range": {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 0}},
-        "context": {"diagnostics": [], "includeDeclaration": true}, "newName": "x",
+        "context": {"diagnostics": [], "includeDeclaration": true, "triggerKind": 1}, "newName": "x",
         "options": {"tabSize": 2, "insertSpaces": true}});
     let methods = METHODS;
     for method in methods {
@@ -71,7 +71,21 @@ fn requests_for_closed_documents_are_errors() {
 }
 
 /// The requests about a document.
-const METHODS: &[&str] = &["textDocument/codeAction"];
+const METHODS: &[&str] = &[
+    "textDocument/codeAction",
+    "textDocument/hover",
+    "textDocument/completion",
+    "textDocument/definition",
+    "textDocument/references",
+    "textDocument/documentHighlight",
+    "textDocument/prepareRename",
+    "textDocument/rename",
+    "textDocument/documentSymbol",
+    "textDocument/semanticTokens/full",
+    "textDocument/semanticTokens/range",
+    "textDocument/inlayHint",
+    "textDocument/codeLens",
+];
 
 #[test]
 fn cancelled_requests_are_answered() {
@@ -190,5 +204,83 @@ fn other_files_are_left_alone() {
     assert_eq!(client.diagnostics(uri)["diagnostics"], json!([]));
     client.change(uri, 2, json!([{"text": "name: a\nrole: user\nbody: [Hi\n"}]));
     assert_ne!(client.diagnostics(uri)["diagnostics"], json!([]));
+    client.shut_down();
+}
+
+#[test]
+fn settings_are_read_up_to_the_folder_of_the_workspace() {
+    let outer = tempfile::tempdir().expect("a folder");
+    let folder = outer.path().join("workspace");
+    std::fs::create_dir_all(folder.join("prompts")).expect("a folder");
+    std::fs::write(outer.path().join("tympan.toml"), "[check]\nignore = [\"TY102\"]\n").expect("it is written");
+    let uri = |path: &std::path::Path| format!("file://{}", path.display());
+    let mut params = usual_params();
+    params["workspaceFolders"] = json!([{"uri": uri(&folder), "name": "w"}]);
+    let mut client = Client::initialized(params);
+    let document = uri(&folder.join("prompts/a.prompty"));
+    client.open(&document, "user:\n{{ 'x' | shout }}");
+    // The file above the workspace does not count.
+    assert_eq!(client.diagnostics(&document)["diagnostics"][0]["code"], "TY102");
+    let settings = "[check]\nfilters = [\"shout\"]\n";
+    std::fs::write(folder.join("tympan.toml"), settings).expect("it is written");
+    client.notify("workspace/didChangeWatchedFiles", json!({"changes": []}));
+    assert_eq!(client.diagnostics(&document)["diagnostics"], json!([]));
+    let position = json!({"textDocument": {"uri": document}, "position": {"line": 1, "character": 9}});
+    let found = client.request("textDocument/completion", position).expect("completions");
+    let mut labels = found["items"].as_array().expect("a list").iter().map(|item| &item["label"]);
+    assert!(labels.any(|label| label == "shout"));
+
+    let settings = uri(&folder.join("tympan.toml"));
+    client.open(&settings, "[check]\nfiltres = []\n");
+    let found = client.diagnostics(&settings);
+    assert_eq!(found["diagnostics"][0]["range"]["start"], json!({"line": 1, "character": 0}));
+    assert_eq!(found["diagnostics"].as_array().map(Vec::len), Some(1));
+    client.shut_down();
+}
+
+#[test]
+fn running_needs_a_trusted_workspace() {
+    for trusted in [true, false] {
+        let mut params = usual_params();
+        params["initializationOptions"] = json!({"trusted": trusted});
+        let mut client = Client::initialized(params);
+        client.open(URI, "user:\nHi");
+        let lenses = client.request("textDocument/codeLens", json!({"textDocument": {"uri": URI}})).expect("lenses");
+        let commands: Vec<_> =
+            lenses.as_array().expect("a list").iter().map(|lens| &lens["command"]["command"]).collect();
+        let expected: &[&str] = if trusted { &["tympan.render", "tympan.run"] } else { &["tympan.render"] };
+        assert_eq!(commands, expected);
+        // The server itself never runs anything.
+        let params = json!({"command": "tympan.run", "arguments": [URI]});
+        let error = client.request("workspace/executeCommand", params).expect_err("it does not run prompts");
+        assert_eq!(error.code, ErrorCode::InvalidParams as i32);
+        client.shut_down();
+    }
+}
+
+#[test]
+fn files_of_the_workspace_are_suggested() {
+    let outer = tempfile::tempdir().expect("a folder");
+    let folder = outer.path().join("workspace");
+    std::fs::create_dir_all(folder.join("data")).expect("a folder");
+    std::fs::write(folder.join("data/a.json"), "{}").expect("it is written");
+    std::fs::write(outer.path().join("secret.json"), "{}").expect("it is written");
+    let uri = |path: &std::path::Path| format!("file://{}", path.display());
+    let mut params = usual_params();
+    params["workspaceFolders"] = json!([{"uri": uri(&folder), "name": "w"}]);
+    let mut client = Client::initialized(params);
+    let document = uri(&folder.join("a.prompty"));
+    let mut labels = |written: &str| {
+        client.open(&document, &format!("---\nmetadata: ${{file:{written}\n---\nuser:\nHi"));
+        let character = "metadata: ${file:".len() + written.len();
+        let position = json!({"textDocument": {"uri": document}, "position": {"line": 1, "character": character}});
+        let found = client.request("textDocument/completion", position).expect("completions");
+        let items = found["items"].as_array().expect("a list").iter();
+        items.map(|item| item["label"].as_str().expect("a label").to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(labels(""), ["data/"]);
+    assert_eq!(labels("data/"), ["a.json"]);
+    assert!(labels("../").is_empty());
+    assert!(labels("/").is_empty());
     client.shut_down();
 }

@@ -36,3 +36,88 @@ pub(crate) fn diagnostics(list: &Json) -> String {
     });
     lines.collect()
 }
+
+/// Returns the answer to a request as text.
+pub(crate) fn answer(request: &str, answer: &Json, text: &str) -> String {
+    let list = || answer.as_array().into_iter().flatten();
+    let word = |json: &Json| json.as_str().unwrap_or("?").to_owned();
+    match request {
+        "hover" => match answer {
+            Json::Null => "nothing\n".to_owned(),
+            _ => format!("{}\n{}\n", range(&answer["range"]), word(&answer["contents"]["value"])),
+        },
+        "completion" => {
+            let items = answer["items"].as_array().into_iter().flatten();
+            items
+                .map(|item| format!("{} | {}\n", word(&item["label"]), item["detail"].as_str().unwrap_or("")))
+                .collect()
+        }
+        "definition" | "references" => list().map(|found| range(&found["range"]) + "\n").collect(),
+        "documentHighlight" => list().map(|found| range(&found["range"]) + "\n").collect(),
+        "symbols" => list().map(|symbol| self::symbol(symbol, 0)).collect(),
+        "tokens" => tokens(answer, text),
+        "hints" => {
+            let position = |at: &Json| {
+                format!("{}:{}", at["line"].as_u64().unwrap_or(0) + 1, at["character"].as_u64().unwrap_or(0) + 1)
+            };
+            list().map(|hint| format!("{} {}\n", position(&hint["position"]), word(&hint["label"]))).collect()
+        }
+        "lenses" => {
+            let lens =
+                |lens: &Json| format!("{} ({})\n", word(&lens["command"]["title"]), word(&lens["command"]["command"]));
+            list().map(lens).collect()
+        }
+        other => panic!("unknown request {other}"),
+    }
+}
+
+fn symbol(symbol: &Json, depth: usize) -> String {
+    let indent = "  ".repeat(depth);
+    let (name, detail) = (symbol["name"].as_str().unwrap_or("?"), symbol["detail"].as_str().unwrap_or(""));
+    let mut shown =
+        format!("{indent}{} {} {name}: {detail}\n", range(&symbol["range"]), range(&symbol["selectionRange"]));
+    for child in symbol["children"].as_array().into_iter().flatten() {
+        shown += &self::symbol(child, depth + 1);
+    }
+    shown
+}
+
+/// Returns the tokens with their text. Positions are in UTF-8.
+fn tokens(answer: &Json, text: &str) -> String {
+    const TYPES: [&str; 10] = [
+        "keyword",
+        "parameter",
+        "variable",
+        "property",
+        "function",
+        "macro",
+        "string",
+        "number",
+        "comment",
+        "operator",
+    ];
+    const MODIFIERS: [&str; 3] = ["trusted", "untrusted", "declaration"];
+    let data: Vec<_> = answer["data"].as_array().into_iter().flatten().filter_map(Json::as_u64).collect();
+    let lines: Vec<_> = text.lines().collect();
+    let (mut line, mut column, mut shown) = (0, 0, String::new());
+    for token in data.chunks(5) {
+        let [lines_down, start, length, kind, modifiers] =
+            token.iter().map(|unit| *unit as usize).collect::<Vec<_>>()[..]
+        else {
+            panic!("a token has five numbers")
+        };
+        column = if lines_down > 0 { start } else { column + start };
+        line += lines_down;
+        let text = &lines[line][column..column + length];
+        if TYPES[kind] == "operator" {
+            continue;
+        }
+        shown += &format!("{}: {text} {}", line + 1, TYPES[kind]);
+        for (bit, modifier) in MODIFIERS.iter().enumerate().filter(|(bit, _)| modifiers >> bit & 1 == 1) {
+            let _ = bit;
+            shown += &format!(" {modifier}");
+        }
+        shown.push('\n');
+    }
+    shown
+}
