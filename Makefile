@@ -82,6 +82,7 @@ test: need-cargo $(ORACLE)/ready $(INTEROP)/ready $(INTEROP_NODE)/ready $(EDITOR
 	PYTHON=$(PYTHON) sh schemas/generate.sh --check
 	$(PYTHON) -B tests/interop/aimock.py target/debug/tympan $(INTEROP_NODE)
 	$(INTEROP)/bin/python -B tests/interop/prompty_files.py target/debug/tympan fixtures examples
+	$(INTEROP)/bin/python -B tests/interop/check_formats.py target/debug/tympan fixtures/lint fixtures/cli/prompts examples
 	$(PYTHON) -B tests/editors/neovim.py target/debug/tympan
 	cd tests/editors && TYMPAN="$(CURDIR)/target/debug/tympan" "$(CURDIR)/$(EDITORS)/bin/python" -B -m pytest -q
 	@export ROTEL="$$(cat $(INTEROP)/ready)" OPENAPI_PYTHON="$(CURDIR)/$(INTEROP)/bin/python"; \

@@ -120,6 +120,9 @@ fn one_unreadable_file_does_not_stop_the_others() {
     assert_eq!(found.len(), 4, "{found:?}");
     assert!(found.iter().any(|finding| finding.starts_with("m.prompty") && finding.ends_with("TY002")), "{found:?}");
     assert!(found.contains(&"none.prompty:null TY001".to_owned()), "{found:?}");
+    // Nothing hides what could not be looked at.
+    project.check(&[".", "none.prompty", "--baseline", "b.json", "--write-baseline"]);
+    assert_eq!(project.found(&[".", "none.prompty", "--baseline", "b.json", "--select", "TY3"]).0.len(), 2);
 }
 
 #[test]

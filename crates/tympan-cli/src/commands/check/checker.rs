@@ -80,7 +80,8 @@ impl<'a> Checker<'a> {
             Ok(source) => self.check(target.argument, place, source),
             Err(error) => {
                 let source = error.source_file().cloned().unwrap_or_else(|| SourceFile::new(name_of(&place), ""));
-                let findings = Finding::from_error(&error);
+                let mut findings = Finding::from_error(&error);
+                findings.iter_mut().for_each(|finding| finding.is_fatal = true);
                 FileReport { argument: target.argument, place, source, findings, fix: None }
             }
         })
