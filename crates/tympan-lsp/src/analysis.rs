@@ -41,7 +41,7 @@ fn partial(source: &SourceFile, format: Format, files: &mut WorkspaceFiles) -> O
             let document = document?;
             Some(Prompt::from_document(document.spec, source.clone(), document.body.start, Vec::new()))
         }
-        Format::Definition(syntax) => Some(Prompt::from_definition_as_far_as_possible(source, syntax)),
+        Format::Definition(syntax) => Some(Prompt::from_definition_as_far_as_possible(source.clone(), syntax).0),
         _ => None,
     }
 }

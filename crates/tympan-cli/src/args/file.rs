@@ -7,8 +7,12 @@ use super::reach::{EnvArgs, FileArgs};
 /// Arguments of `inspect`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct InspectArgs {
-    /// The prompt file; `-` reads standard input
+    /// The prompt file, or with `--reach` a directory; `-` reads standard input
     pub(crate) file: PathBuf,
+
+    /// Show which inputs can reach which messages: as text, only through a filter, or only by deciding
+    #[arg(long)]
+    pub(crate) reach: bool,
 
     /// The variant of a prompt definition to show; defaults to the definition's default variant
     #[arg(long, value_name = "NAME")]

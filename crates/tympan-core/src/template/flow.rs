@@ -58,6 +58,9 @@ pub struct Flow {
     pub uses: BTreeMap<usize, Span>,
     /// The places where inputs become output, by position.
     pub sinks: Vec<Sink>,
+    /// Whether a limit of the analysis was reached, so that some sinks may be missing. Templates that people write are
+    /// far below the limits.
+    pub is_partial: bool,
 }
 
 /// How an input reaches a value.
@@ -85,12 +88,22 @@ const MAX_COPIES: usize = 400_000;
 /// Filters whose results contain none of the text that they are applied to.
 const MEASURES: [&str; 8] = ["length", "count", "wordcount", "int", "float", "round", "abs", "bool"];
 
+/// Which sinks an analysis reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Detail {
+    /// Those that matter to people: decisions only if they are about words of the author's.
+    Notable,
+    /// Every sink. What is computed from an input, such as its length, counts as its text after a filter.
+    Every,
+}
+
 /// Follows the inputs through a template.
-pub(crate) fn analyse(tree: &Tree) -> Flow {
+pub(crate) fn analyse(tree: &Tree, detail: Detail) -> Flow {
     let mut left = MAX_COPIES;
     let mut ever = vec![None; tree.frame_size];
     let mut attributes = BTreeMap::new();
     let mut flow = Flow::default();
+    let mut is_partial = true;
     for _ in 0..MAX_PASSES {
         let before = (ever.clone(), attributes.clone());
         let frame = Frame { slots: vec![None; tree.frame_size], trail: Vec::new() };
@@ -104,19 +117,23 @@ pub(crate) fn analyse(tree: &Tree) -> Flow {
             uses: BTreeMap::new(),
             sinks: BTreeMap::new(),
             left,
+            detail,
         };
         pass.block(&tree.body);
         left = pass.left;
+        let is_full = pass.sinks_are_full();
         // A pass that ran out of copies knows less than the previous one.
         if left == 0 && !flow.uses.is_empty() {
             break;
         }
-        flow = Flow { uses: pass.uses, sinks: pass.sinks.into_values().collect() };
+        flow = Flow { uses: pass.uses, sinks: pass.sinks.into_values().collect(), is_partial: false };
         (ever, attributes) = (pass.ever, pass.attributes);
         if before == (ever.clone(), attributes.clone()) {
+            is_partial = left == 0 || is_full;
             break;
         }
     }
+    flow.is_partial = is_partial;
     flow.sinks.sort_by_key(|sink| (sink.span.start, sink.input, sink.how));
     flow
 }
@@ -188,6 +205,7 @@ struct Pass {
     sinks: BTreeMap<(usize, usize, bool), Sink>,
     /// How many taint entries may still be copied.
     left: usize,
+    detail: Detail,
 }
 
 /// A condition or a loop whose body is being analyzed.
@@ -200,6 +218,20 @@ struct Decision {
 }
 
 impl Pass {
+    /// Returns whether so many inputs are read that a taint may not hold all of them.
+    fn sinks_are_full(&self) -> bool {
+        self.uses.len() > MAX_TAINT
+    }
+
+    fn is_every(&self) -> bool {
+        self.detail == Detail::Every
+    }
+
+    /// Returns how an input contributes to a number or a boolean that is computed from it.
+    fn computed(&self) -> How {
+        if self.is_every() { How::Filtered } else { How::Decides }
+    }
+
     fn block(&mut self, block: &Block) {
         for node in block {
             self.node(node);
@@ -220,7 +252,7 @@ impl Pass {
             Node::With(node) => self.with(node),
             Node::Set(target, expr) => {
                 let mut taint = self.expr(expr);
-                if has_words(expr) {
+                if self.is_every() || has_words(expr) {
                     self.add_decisions(&mut taint);
                 }
                 self.assign(target, taint, "set", extent(expr));
@@ -275,7 +307,7 @@ impl Pass {
             let room = MAX_LINES.saturating_sub(outer.lines.len());
             outer.lines.extend(lines.iter().take(room).cloned());
         }
-        if !has_words {
+        if !has_words && !self.is_every() {
             return;
         }
         taint.values_mut().for_each(|reach| reach.how = How::Decides);
@@ -334,7 +366,8 @@ impl Pass {
         if let Some(slot) = node.loop_slot {
             // Most attributes of `loop` are numbers and booleans.
             let mut taint = copied(Some(&deciding), &mut self.left);
-            taint.values_mut().for_each(|reach| reach.how = How::Decides);
+            let how = self.computed();
+            taint.values_mut().for_each(|reach| reach.how = how);
             self.put(slot, Slot { binding: "for", place, taint });
         }
         if let Some(filter) = &node.filter {
@@ -400,8 +433,10 @@ impl Pass {
             frame.put(*inner, copy.or_else(|| own(Taint::new())));
         }
         self.frames.push(frame);
-        for default in definition.params.iter().filter_map(|param| param.default.as_ref()) {
-            self.expr(default);
+        for (slot, param) in definition.params.iter().enumerate() {
+            let Some(default) = &param.default else { continue };
+            let taint = self.expr(default);
+            self.frame().put(slot, own(taint));
         }
         let taint = self.aside(&definition.body);
         self.frames.pop();
@@ -461,9 +496,9 @@ impl Pass {
             ExprKind::Local(local) => self.local(local),
             ExprKind::Outer(local) => self.outer(local),
             ExprKind::Attr(value, name) => self.attribute(value, name),
-            ExprKind::Not(value) => at_least(How::Decides, self.expr(value)),
+            ExprKind::Not(value) => at_least(self.computed(), self.expr(value)),
             ExprKind::Neg(value) => self.expr(value),
-            ExprKind::Binary(op, a, b) if op.is_comparison() => at_least(How::Decides, self.all([&**a, &**b])),
+            ExprKind::Binary(op, a, b) if op.is_comparison() => at_least(self.computed(), self.all([&**a, &**b])),
             ExprKind::Item(a, b) | ExprKind::Binary(_, a, b) | ExprKind::And(a, b) | ExprKind::Or(a, b) => {
                 self.all([&**a, &**b])
             }
@@ -474,12 +509,16 @@ impl Pass {
             ExprKind::Concat(items) | ExprKind::List(items) | ExprKind::Tuple(items) => self.all(items),
             ExprKind::Chain(first, rest) => {
                 let operands = std::iter::once(&**first).chain(rest.iter().map(|(_, operand)| operand));
-                at_least(How::Decides, self.all(operands))
+                at_least(self.computed(), self.all(operands))
             }
             ExprKind::Ternary(ternary) => {
                 let condition = self.expr(&ternary.condition);
                 let mut taint = self.all(std::iter::once(&ternary.then).chain(&ternary.or_else));
-                if has_words(expr) {
+                if self.is_every() {
+                    // If a branch is a role marker, all of it counts as the text of the condition.
+                    let how = if has_line_end(expr) { How::Filtered } else { How::Decides };
+                    join(&mut taint, at_least(how, condition));
+                } else if has_words(expr) {
                     join(&mut taint, at_least(How::Decides, condition));
                 }
                 taint
@@ -490,7 +529,7 @@ impl Pass {
                 let mut taint = self.expr(&named.value);
                 join(&mut taint, self.args(&named.args));
                 let is_measure = is_test || MEASURES.contains(&&*named.name);
-                at_least(if is_measure { How::Decides } else { How::Filtered }, taint)
+                at_least(if is_measure { self.computed() } else { How::Filtered }, taint)
             }
             ExprKind::Call(call) => self.call(call, expr.place),
             ExprKind::Caller(definition) => self.call_body(definition),
@@ -564,11 +603,14 @@ impl Pass {
     }
 
     fn outer(&mut self, local: &Local) -> Taint {
-        let slot = self.frames[0].get(local.slot).or(self.ever.get(local.slot).and_then(Option::as_ref));
-        match slot {
-            Some(slot) => read(local, slot, self.attributes.get(&local.slot), &mut self.left),
-            None => self.otherwise(local),
+        let ever = self.ever.get(local.slot).and_then(Option::as_ref);
+        let Some(slot) = self.frames[0].get(local.slot).or(ever) else { return self.otherwise(local) };
+        let attributes = self.attributes.get(&local.slot);
+        let mut taint = read(local, slot, attributes, &mut self.left);
+        if let Some(ever) = ever {
+            join(&mut taint, read(local, ever, None, &mut self.left));
         }
+        taint
     }
 
     fn otherwise(&mut self, local: &Local) -> Taint {
@@ -621,6 +663,15 @@ fn has_words(expr: &Expr) -> bool {
     }
 }
 
+/// Returns whether a constant in an expression has several lines.
+fn has_line_end(expr: &Expr) -> bool {
+    let mut found = false;
+    each_part(expr, &mut |part| {
+        found |= matches!(&part.kind, ExprKind::Const(Const::Str(text)) if text.contains('\n'))
+    });
+    found
+}
+
 /// Copies a taint, unless the limit on copies has been reached.
 fn copied(taint: Option<&Taint>, left: &mut usize) -> Taint {
     let Some(taint) = taint else { return Taint::new() };
@@ -655,7 +706,7 @@ mod tests {
 
     fn flow(source: &str) -> (Vec<String>, Vec<String>) {
         let template = Template::compile(source, CompileOptions::default()).expect("it compiles");
-        let Flow { uses, sinks } = analyse(&template.tree);
+        let Flow { uses, sinks, .. } = analyse(&template.tree, Detail::Notable);
         let name = |index: usize| template.tree.inputs[index].name.to_string();
         let mut uses: Vec<_> = uses.into_keys().map(name).collect();
         uses.sort();
@@ -733,7 +784,7 @@ mod tests {
         for (source, expected) in cases {
             let template = Template::compile(source, CompileOptions::default()).expect("it compiles");
             let name = |index: usize| template.tree.inputs[index].name.to_string();
-            let sinks = analyse(&template.tree).sinks;
+            let sinks = analyse(&template.tree, Detail::Notable).sinks;
             let found: Vec<_> = sinks.iter().map(|sink| format!("{} {:?}", name(sink.input), sink.how)).collect();
             assert_eq!(found, expected, "{source}");
         }
@@ -743,7 +794,7 @@ mod tests {
     fn a_path_has_positions() {
         let source = "{% for d in docs %}{% set t = d.text %}{{ t | trim }}{% endfor %}";
         let template = Template::compile(source, CompileOptions::default()).expect("it compiles");
-        let sinks = analyse(&template.tree).sinks;
+        let sinks = analyse(&template.tree, Detail::Notable).sinks;
         let path = sinks[0].path.iter().map(|step| (step.name.as_str(), &source[step.span.range()]));
         assert_eq!(&source[sinks[0].span.range()], "t | trim");
         assert_eq!(path.collect::<Vec<_>>(), [("for d", "docs"), ("set t", "d.text")]);

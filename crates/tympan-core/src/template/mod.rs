@@ -10,6 +10,7 @@ mod influence;
 pub mod input;
 pub mod name_use;
 mod names;
+pub mod signature;
 pub mod syntax;
 mod tree;
 mod value;
@@ -23,6 +24,7 @@ pub(crate) use eval::{EvalOptions, InputValue, Output, RichText};
 
 use crate::error::Result;
 use crate::json::JsonMap;
+use crate::template::syntax::SyntaxTree;
 use crate::text::source::Span;
 use crate::text::traced::TracedText;
 
@@ -75,9 +77,21 @@ impl Template {
     /// # Errors
     /// Returns an error if the source does not parse, uses an excluded feature, or nests too deeply.
     pub fn compile(source: &str, options: CompileOptions<'_>) -> Result<Self> {
+        Self::compile_parsed(source, None, options)
+    }
+
+    /// Compiles a template. `parsed` is its syntax tree, if it was parsed before.
+    pub(crate) fn compile_parsed(
+        source: &str,
+        parsed: Option<&SyntaxTree>,
+        options: CompileOptions<'_>,
+    ) -> Result<Self> {
         let CompileOptions { syntax, declared, protected, drop_last_newline, notable } = options;
         let options = syntax::jinja::Options { declared, protected, drop_last_newline, notable };
         let tree = match syntax {
+            Syntax::Jinja if let Some(SyntaxTree::Jinja(parsed)) = parsed => {
+                syntax::jinja::compile_parsed(source, &parsed.body, &parsed.errors, options)?
+            }
             Syntax::Jinja => syntax::jinja::compile(source, options)?,
             Syntax::Mustache => syntax::mustache::compile(source, options)?,
             Syntax::Directive(steps) => syntax::directive::compile(source, steps.range(), options),
@@ -98,7 +112,7 @@ impl Template {
         if self.tree.inputs.len() <= from {
             return Vec::new();
         }
-        let uses = flow::analyse(&self.tree).uses;
+        let uses = flow::analyse(&self.tree, flow::Detail::Notable).uses;
         uses.range(from..).map(|(index, place)| (&*self.tree.inputs[*index].name, *place)).collect()
     }
 
@@ -128,7 +142,14 @@ impl Template {
     /// # Ok::<(), tympan::Error>(())
     /// ```
     pub fn flow(&self) -> flow::Flow {
-        flow::analyse(&self.tree)
+        flow::analyse(&self.tree, flow::Detail::Notable)
+    }
+
+    /// Analyzes how the inputs flow through the template, with every sink. [`Template::flow`] leaves out decisions that
+    /// are not about words of the author's. What is computed from an input, such as its length, counts as its text
+    /// after a filter here.
+    pub fn full_flow(&self) -> flow::Flow {
+        flow::analyse(&self.tree, flow::Detail::Every)
     }
 
     /// Returns the filters, tests and functions that the template uses, sorted by position. `source` is the text that it

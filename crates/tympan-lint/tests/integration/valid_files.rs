@@ -10,7 +10,7 @@ use crate::fixtures::{findings, load, read, root};
 const MISTAKES: [(&str, &str); 2] = [("load/v1_openai.prompty", "TY108"), ("cli/prompts/misspelt.prompty", "TY107")];
 
 /// All files below a folder that may be prompts.
-fn files(folder: &Path, found: &mut Vec<PathBuf>) {
+pub(crate) fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).expect("the folder is there") {
         let path = entry.expect("an entry").path();
         let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
