@@ -6,6 +6,8 @@ ORACLE := target/oracle
 INTEROP := target/interop
 INTEROP_NODE := target/interop-node
 EDITORS := target/editors
+VSCODE := editors/vscode
+VSIX := target/vscode
 INTEROP_MODELS := target/interop-models
 INTEROP_SCHEMAS := target/interop-schemas
 OPENAI_DOCUMENT := https://raw.githubusercontent.com/openai/openai-openapi/f85dbe223d40e1a31cba812ab2d755c7e98a92a3/openapi.yaml
@@ -26,7 +28,7 @@ FUZZ_SECONDS ?= 60
 FUZZ_TARGETS ?= template syntax rendering front_matter definition directive parse stream openapi
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-node test-python wheels wheel package interop lint bench bench-python bench-node fuzz generate schema-fixtures docs-images need-cargo need-python need-node need-lint-tools install
+.PHONY: help demo test test-node test-python wheels wheel package vscode test-vscode interop lint bench bench-python bench-node fuzz generate schema-fixtures docs-images need-cargo need-python need-node need-lint-tools install
 
 help:
 	@echo 'make demo           Render and run prompts, and watch an input fail to forge a message'
@@ -34,6 +36,7 @@ help:
 	@echo 'make test-python    Run the tests of the Python package'
 	@echo 'make test-node      Run the tests of the Node package'
 	@echo 'make wheels         Build the Python and Node packages into $(WHEELS), install them and try them'
+	@echo 'make vscode         Build the extension for Visual Studio Code into $(VSIX)'
 	@echo 'make interop        Test against published schemas, a gateway and a real small model; the first build takes 10 minutes or more'
 	@echo 'make install        Install the command `tympan` with all its features'
 	@echo 'make lint           Check formatting, clippy, documentation, licences, features and Windows'
@@ -76,7 +79,7 @@ demo: need-cargo
 # cargo-nextest is faster and has a better summary. Fall back to cargo's own runner if it is not installed.
 test: need-cargo $(ORACLE)/ready $(INTEROP)/ready $(INTEROP_NODE)/ready $(EDITORS)/ready
 	$(CARGO) build --workspace --all-targets
-	@$(MAKE) --no-print-directory test-python test-node SHARED=1
+	@$(MAKE) --no-print-directory test-python test-node test-vscode SHARED=1
 	$(CARGO) test --workspace --doc
 	$(ORACLE)/bin/python tests/oracle/jinja2_oracle.py fixtures/jinja
 	PYTHON=$(PYTHON) sh schemas/generate.sh --check
@@ -145,6 +148,25 @@ package: need-cargo $(NODE)/node_modules/ready
 	cd $(NODE) && CARGO=$(CARGO) node build.mjs --release && npm exec tsc
 	cp -R LICENSE-* $(NODE)/package.json $(NODE)/README.md $(NODE)/dist $(NODE)/native $(NPM)
 	cd $(NPM) && npm pkg set 'files[]=LICENSE-*' && npm pack --silent --pack-destination "$(CURDIR)/$(WHEELS)"
+
+# Check the extension for Visual Studio Code and test its grammar.
+test-vscode: $(VSCODE)/node_modules/ready
+	cd $(VSCODE) && npm run --silent check && npm run --silent test
+
+# Package it in a separate directory, because the licences are outside of its own.
+vscode: test-vscode
+	cd $(VSCODE) && npm run --silent build
+	@rm -rf $(VSIX)
+	@mkdir -p $(VSIX)/extension
+	cd $(VSCODE) && cp -R package.json README.md language-configuration.json .vscodeignore dist syntaxes "$(CURDIR)/$(VSIX)/extension"
+	cp LICENSE-* $(VSIX)/extension
+	cd $(VSIX)/extension && "$(CURDIR)/$(VSCODE)/node_modules/.bin/vsce" package --no-dependencies \
+		--allow-missing-repository --out "$(CURDIR)/$(VSIX)"
+	@ls -l $(VSIX)/*.vsix
+
+$(VSCODE)/node_modules/ready: $(VSCODE)/package.json $(VSCODE)/package-lock.json | need-node
+	npm ci --silent --no-fund --no-audit --prefix $(VSCODE)
+	@touch $@
 
 $(ORACLE)/ready: tests/oracle/requirements.txt | need-python
 	$(PYTHON) -m venv $(ORACLE)

@@ -47,6 +47,7 @@ pub(crate) fn capabilities(client: &Client) -> ServerCapabilities {
         definition_provider: Some(true.into()),
         references_provider: Some(true.into()),
         document_highlight_provider: Some(true.into()),
+        document_formatting_provider: Some(true.into()),
         rename_provider: Some(rename.into()),
         document_symbol_provider: Some(true.into()),
         semantic_tokens_provider: Some(tokens.into()),

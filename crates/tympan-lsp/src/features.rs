@@ -1,9 +1,10 @@
 //! The requests of the protocol that this server answers.
 
 use gen_lsp_types::{
-    CodeActionParams, CodeLensParams, CompletionList, CompletionParams, DocumentHighlight, DocumentHighlightParams,
-    DocumentSymbolParams, ExecuteCommandParams, HoverParams, InlayHintParams, PrepareRenameParams, ReferenceParams,
-    RenameParams, SemanticTokensParams, SemanticTokensRangeParams, TextDocumentPositionParams, Uri,
+    CodeActionParams, CodeLensParams, CompletionList, CompletionParams, DocumentFormattingParams, DocumentHighlight,
+    DocumentHighlightParams, DocumentSymbolParams, ExecuteCommandParams, HoverParams, InlayHintParams,
+    PrepareRenameParams, ReferenceParams, RenameParams, SemanticTokensParams, SemanticTokensRangeParams,
+    TextDocumentPositionParams, Uri,
 };
 use lsp_server::ErrorCode;
 use serde::Serialize;
@@ -13,7 +14,7 @@ use crate::document::Document;
 use crate::failure::{Answer, Failure};
 use crate::server::{Server, parse};
 use crate::view::View;
-use crate::{actions, completion, hover, key_completion, lenses, navigation, outline, semantic_tokens};
+use crate::{actions, completion, formatting, hover, key_completion, lenses, navigation, outline, semantic_tokens};
 
 /// Answers a request.
 pub(crate) fn answer(server: &Server<'_>, method: &str, params: Json) -> Answer<Json> {
@@ -98,6 +99,11 @@ fn about_document(server: &Server<'_>, method: &str, params: Json) -> Answer<Jso
             let params: CodeLensParams = parse(params)?;
             let document = server.document(&params.text_document.uri)?;
             to_json(lenses::lenses(document, server.analysis(document), &server.client))
+        }
+        "textDocument/formatting" => {
+            let params: DocumentFormattingParams = parse(params)?;
+            let document = server.document(&params.text_document.uri)?;
+            to_json(formatting::edits(document, &mut server.files(document)))
         }
         "workspace/executeCommand" => {
             let params: ExecuteCommandParams = parse(params)?;

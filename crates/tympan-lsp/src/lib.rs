@@ -16,6 +16,7 @@ mod edit;
 mod estimate;
 mod failure;
 mod features;
+mod formatting;
 mod hover;
 mod key_completion;
 mod keys;

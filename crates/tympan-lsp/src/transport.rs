@@ -89,3 +89,55 @@ fn read_payload(input: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
     input.read_exact(&mut payload)?;
     Ok(Some(payload))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the methods that the server gets, and the number of errors that are reported to the client.
+    fn received(input: &[u8]) -> (Vec<String>, usize) {
+        let (connection, writer) = connect(io::Cursor::new(input.to_vec()), io::sink());
+        let methods = connection.receiver.iter().map(|message| match message {
+            Message::Request(request) => request.method,
+            Message::Notification(notification) => notification.method,
+            Message::Response(_) => "a response".to_owned(),
+        });
+        let methods = methods.collect();
+        drop(connection);
+        writer.join().expect("it writes");
+        let (messages, _incoming) = unbounded();
+        let (reports, problems) = unbounded();
+        read_all(io::Cursor::new(input.to_vec()), &messages, reports);
+        drop(messages);
+        (methods, problems.len())
+    }
+
+    #[test]
+    fn invalid_messages_are_skipped() {
+        let exit = br#"{"jsonrpc":"2.0","method":"exit"}"#;
+        let framed =
+            |payload: &[u8]| [format!("Content-Length: {}\r\n\r\n", payload.len()).as_bytes(), payload].concat();
+        for garbage in [&b"{"[..], b"[]", b"\xff\xfe", b"", b"{\"id\":1.5,\"method\":2}", b"null"] {
+            let input = [framed(garbage), framed(exit), framed(exit)].concat();
+            // What follows `exit` is not read.
+            assert_eq!(received(&input), (vec!["exit".to_owned()], 1), "{garbage:?}");
+        }
+    }
+
+    #[test]
+    fn input_without_frames_ends_the_session() {
+        let long = [b"x".repeat(10_000), b"\r\n\r\n".to_vec()].concat();
+        let inputs: [&[u8]; 6] = [
+            b"Content-Length: -1\r\n\r\n",
+            b"Content-Length: 99999999999\r\n\r\n",
+            b"\r\n\r\n",
+            b"hello\r\n\r\n",
+            b"Content-Length: 10\r\n\r\nshort",
+            &long,
+        ];
+        for input in inputs {
+            assert_eq!(received(input), (Vec::new(), 1), "{:?}", String::from_utf8_lossy(input));
+        }
+        assert_eq!(received(b""), (Vec::new(), 0));
+    }
+}

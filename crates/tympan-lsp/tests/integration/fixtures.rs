@@ -110,6 +110,11 @@ fn answer(case: &Case) -> String {
                 Err(error) => format!("error: {}\n", error.message),
             }
         }
+        "format" => {
+            let options = json!({"tabSize": 2, "insertSpaces": true});
+            let params = json!({"textDocument": document, "options": options});
+            apply(&text, &client.request("textDocument/formatting", params).expect("an answer"))
+        }
         "render" => {
             let params = json!({"command": "tympan.render", "arguments": [uri]});
             match client.request("workspace/executeCommand", params) {

@@ -85,6 +85,7 @@ const METHODS: &[&str] = &[
     "textDocument/semanticTokens/range",
     "textDocument/inlayHint",
     "textDocument/codeLens",
+    "textDocument/formatting",
 ];
 
 #[test]
