@@ -22,7 +22,7 @@ HELLO := $(CURDIR)/examples/hello.prompty
 RUSTUP ?= rustup
 WINDOWS := x86_64-pc-windows-gnu
 FUZZ_SECONDS ?= 60
-FUZZ_TARGETS ?= template syntax front_matter definition directive parse stream openapi
+FUZZ_TARGETS ?= template syntax rendering front_matter definition directive parse stream openapi
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-node test-python wheels wheel package interop lint bench bench-python bench-node fuzz generate schema-fixtures docs-images need-cargo need-python need-node need-lint-tools install

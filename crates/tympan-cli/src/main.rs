@@ -8,6 +8,7 @@ mod args;
 mod color;
 mod commands;
 mod config;
+mod diff;
 mod dotenv;
 mod escape;
 mod excerpt;

@@ -224,6 +224,12 @@ pub(crate) fn warn(warnings: &[Diagnostic], source: &SourceFile) {
     }
 }
 
+/// Prints an error that has no source position, when the command still has more to report.
+pub(crate) fn show_error_plainly(code: &str, message: &str) {
+    let finding = Finding::plain(Severity::Error, code, message);
+    output::print_error(&finding.show(output::stderr_colors()));
+}
+
 /// Prints a warning that has no source position.
 pub(crate) fn warn_plainly(code: &str, message: &str) {
     let finding = Finding::plain(Severity::Warning, code, message);

@@ -9,11 +9,13 @@ use tympan_core::spec::role::Role;
 use tympan_core::spec::schema::Property;
 use tympan_core::spec::{PromptKind, ToolKind};
 use tympan_core::template::flow::{Flow, How, Sink};
-use tympan_core::template::name_use::NameUse;
+use tympan_core::template::syntax::SyntaxTree;
+use tympan_core::template::syntax::jinja::ast::Statement;
 use tympan_core::text::source::Span;
 
 use crate::Options;
 use crate::lines::fixed_text;
+use crate::names::{Declarations, Names, scan};
 
 /// A prompt, prepared for the rules.
 pub(crate) struct Context<'p> {
@@ -22,7 +24,7 @@ pub(crate) struct Context<'p> {
     /// The declarations as they are written.
     pub(crate) outline: &'p Outline<'p>,
     pub(crate) templates: Vec<TemplateContext<'p>>,
-    inputs: HashSet<&'p str>,
+    inputs: HashMap<&'p str, &'p Property>,
     tools: HashMap<&'p str, Field<'p>>,
 }
 
@@ -30,6 +32,10 @@ pub(crate) struct Context<'p> {
 pub(crate) struct TemplateContext<'p> {
     pub(crate) analysis: TemplateAnalysis<'p>,
     pub(crate) messages: Vec<WrittenMessage>,
+    /// The syntax tree. A directive has none.
+    pub(crate) tree: Option<SyntaxTree>,
+    /// The names in a Jinja template.
+    pub(crate) names: Option<Names<'p>>,
     /// What is known only of a template that compiles.
     pub(crate) compiled: Option<Compiled<'p>>,
 }
@@ -37,7 +43,6 @@ pub(crate) struct TemplateContext<'p> {
 /// What a compiled template does.
 pub(crate) struct Compiled<'p> {
     pub(crate) flow: Flow,
-    pub(crate) names: Vec<NameUse>,
     /// The names that it reads and that the prompt does not declare.
     pub(crate) undeclared: Vec<(&'p str, Span)>,
     /// The names of all inputs, by their index.
@@ -59,16 +64,25 @@ pub(crate) struct Section<'p> {
 
 impl<'p> Context<'p> {
     pub(crate) fn new(prompt: &'p Prompt, outline: &'p Outline<'p>, options: &'p Options) -> Self {
-        let names = prompt.variables().iter().map(|input| input.name.as_str());
         let tools = outline.get(&["tools"]).into_iter().flat_map(Field::declarations);
-        Self {
-            prompt,
-            options,
-            outline,
-            templates: prompt.templates().map(TemplateContext::new).collect(),
-            inputs: names.filter(|name| !name.is_empty()).collect(),
-            tools: first_of_each(tools),
+        let mut inputs = HashMap::new();
+        for input in prompt.variables().iter().filter(|input| !input.name.is_empty()) {
+            inputs.entry(input.name.as_str()).or_insert(input);
         }
+        let strings = declared_strings(prompt, outline);
+        let declarations = Declarations { inputs: &inputs, strings: &strings };
+        let templates = prompt.templates().map(|analysis| TemplateContext::new(analysis, &declarations)).collect();
+        Self { prompt, options, outline, templates, inputs, tools: first_of_each(tools) }
+    }
+
+    /// Returns the Jinja templates, with their names. They may contain mistakes.
+    pub(crate) fn names(&self) -> impl Iterator<Item = (&TemplateContext<'p>, &Names<'p>)> {
+        self.templates.iter().filter_map(|template| Some((template, template.names.as_ref()?)))
+    }
+
+    /// Returns the Jinja templates that compile, with their names.
+    pub(crate) fn compiled_names(&self) -> impl Iterator<Item = (&TemplateContext<'p>, &Names<'p>)> {
+        self.names().filter(|(template, _)| template.compiled.is_some())
     }
 
     /// Returns the templates that compile.
@@ -97,7 +111,7 @@ impl<'p> Context<'p> {
 
     /// Returns whether an input is declared.
     pub(crate) fn is_input(&self, name: &str) -> bool {
-        self.inputs.contains(name)
+        self.inputs.contains_key(name)
     }
 
     /// Returns the declaration of an input, by its index in a template.
@@ -153,7 +167,9 @@ impl<'p> Context<'p> {
 }
 
 impl<'p> TemplateContext<'p> {
-    fn new(analysis: TemplateAnalysis<'p>) -> Self {
+    fn new(analysis: TemplateAnalysis<'p>, declarations: &Declarations<'_, 'p>) -> Self {
+        // This also compiles the template.
+        let tree = analysis.syntax_tree();
         let compiled = analysis.template().ok().and_then(|template| {
             let flow = template.flow();
             let undeclared = analysis.undeclared_names(&flow).ok()?;
@@ -161,11 +177,22 @@ impl<'p> TemplateContext<'p> {
                 undeclared_names: undeclared.iter().map(|(name, _)| *name).collect(),
                 undeclared,
                 flow,
-                names: template.names_used(analysis.source()),
                 inputs: template.inputs().map(|(name, _)| name).collect(),
             })
         });
-        Self { analysis, messages: analysis.messages(), compiled }
+        let names = match &tree {
+            Some(SyntaxTree::Jinja(parsed)) => Some(scan(&parsed.body, analysis.source(), declarations)),
+            _ => None,
+        };
+        Self { analysis, messages: analysis.messages(), tree, names, compiled }
+    }
+
+    /// Returns the statements of a Jinja template. They may contain mistakes.
+    pub(crate) fn statements(&self) -> &[Statement] {
+        match &self.tree {
+            Some(SyntaxTree::Jinja(parsed)) => &parsed.body,
+            _ => &[],
+        }
     }
 
     pub(crate) fn locate(&self, span: Span) -> Span {
@@ -220,6 +247,14 @@ impl<'p> Compiled<'p> {
     pub(crate) fn is_undeclared(&self, name: &str) -> bool {
         self.undeclared_names.contains(name)
     }
+}
+
+/// Returns the inputs that are declared as strings. Those without a kind count as strings as well, but may be anything.
+fn declared_strings<'p>(prompt: &Prompt, outline: &'p Outline<'p>) -> HashSet<&'p str> {
+    let key = if prompt.kind() == PromptKind::Definition { "variables" } else { "inputs" };
+    let declarations = outline.get(&[key]).into_iter().flat_map(Field::declarations);
+    let has_kind = |field: &Field<'_>| field.get("kind").or_else(|| field.get("type")).is_some();
+    declarations.filter(|(_, field)| has_kind(field)).map(|(name, _)| name).collect()
 }
 
 /// Collects declarations by name. The first one of a name counts.

@@ -2,12 +2,15 @@
 
 use tympan_core::diagnostic::Severity;
 use tympan_core::format::{Document, Format, ReferencedFile, Resolve, prompty};
+use tympan_core::spec::TemplateSpec;
 use tympan_core::text::source::SourceFile;
-use tympan_core::{Error, Kind, Prompt, Result, directive};
+use tympan_core::{Kind, Prompt, Result, directive};
 
 use crate::finding::{Finding, Findings};
+use crate::migration::add_fixes;
 use crate::rule::Group;
-use crate::{Options, check};
+use crate::rules::tool_file_not_found::check_tool_files;
+use crate::{Options, check, check_templates, suppression};
 
 /// The result of checking a file.
 #[derive(Debug)]
@@ -38,6 +41,7 @@ pub struct Checked {
 pub fn check_file(source: &SourceFile, files: &mut dyn Resolve, options: &Options) -> Checked {
     let mut checked = check_all(source, &mut WithoutEnv(files), options);
     mark_fatal(&mut checked);
+    suppression::apply(source, &options.selection, &mut checked);
     options.selection.apply(&mut checked);
     checked
 }
@@ -56,19 +60,51 @@ fn mark_fatal(checked: &mut Checked) {
 fn check_all(source: &SourceFile, resolve: &mut WithoutEnv<'_>, options: &Options) -> Checked {
     match load(source, resolve) {
         Ok(prompt) => {
-            let findings = check(&prompt, options);
+            let mut findings = Findings::default();
+            findings.extend(check(&prompt, options));
+            check_tool_files(&prompt, resolve, &mut findings);
+            let mut findings = findings.into_sorted();
+            add_fixes(&prompt, resolve, &mut findings);
             Checked { prompt: Some(prompt), findings }
         }
         Err(error) => {
             let mut findings = Findings::default();
             findings.extend(Finding::from_error(&error));
-            findings.extend(template_error(source, resolve).iter().flat_map(Finding::from_error));
+            check_rest(source, resolve, options, &mut findings);
             Checked { prompt: None, findings: findings.into_sorted() }
         }
     }
 }
 
-fn load(source: &SourceFile, resolve: &mut WithoutEnv<'_>) -> Result<Prompt> {
+/// Applies the rules that can be trusted to the templates of a file that does not load.
+fn check_rest(source: &SourceFile, resolve: &mut WithoutEnv<'_>, options: &Options, findings: &mut Findings) {
+    match format(source) {
+        Format::Definition(syntax) => {
+            let (prompt, _) = Prompt::from_definition_as_far_as_possible(source.clone(), syntax);
+            // The mistakes of the templates are among the errors already.
+            check_templates(&prompt, options, false, findings);
+        }
+        // A directive is checked as a whole.
+        Format::Directive => {}
+        _ => {
+            let (document, _) = prompty::parse_as_far_as_possible(source, resolve);
+            let Some(Document { mut spec, body, front_matter, .. }) = document else { return };
+            // If the front matter is not valid YAML, the format of the template is not known.
+            let text = front_matter.map_or("", |span| source.slice(span));
+            if spec.template == TemplateSpec::default() && text.contains(MUSTACHE) {
+                MUSTACHE.clone_into(&mut spec.template.format);
+            }
+            let prompt = Prompt::from_document(spec, source.clone(), body.start, Vec::new());
+            // An unknown format may be a consequence of the invalid front matter.
+            let is_known = prompt.template().err().is_none_or(|error| error.kind() != Kind::NotRegistered);
+            check_templates(&prompt, options, is_known, findings);
+        }
+    }
+}
+
+const MUSTACHE: &str = "mustache";
+
+pub(crate) fn load(source: &SourceFile, resolve: &mut impl Resolve) -> Result<Prompt> {
     match format(source) {
         Format::Definition(syntax) => Prompt::from_definition_source(source.clone(), syntax),
         Format::Directive => directive::load(source.clone(), directive::INSTRUCTION),
@@ -77,22 +113,9 @@ fn load(source: &SourceFile, resolve: &mut WithoutEnv<'_>) -> Result<Prompt> {
 }
 
 /// Returns the format of a file. Text without a name, such as standard input, can also be a definition.
-fn format(source: &SourceFile) -> Format {
+pub(crate) fn format(source: &SourceFile) -> Format {
     let by_name = Format::from_name(source.name());
     by_name.or_else(|| Format::of_content(source.text())).unwrap_or(Format::Prompty)
-}
-
-/// Returns the mistake in the template of a `.prompty` file whose front matter is invalid. The templates of a definition and the steps of
-/// a directive are checked together with the rest of the file.
-fn template_error(source: &SourceFile, resolve: &mut WithoutEnv<'_>) -> Option<Error> {
-    if format(source) != Format::Prompty {
-        return None;
-    }
-    let (document, _) = prompty::parse_as_far_as_possible(source, resolve);
-    let Document { spec, body, .. } = document?;
-    let prompt = Prompt::from_document(spec, source.clone(), body.start, Vec::new());
-    // An unknown renderer may be a consequence of the invalid front matter, so do not report it.
-    prompt.template().err().filter(|error| error.kind() != Kind::NotRegistered)
 }
 
 /// Resolves references to files, and leaves those to environment variables as they are.

@@ -14,13 +14,18 @@
 #![warn(missing_docs)]
 
 mod baseline;
+mod conditions;
 mod context;
 mod file;
 mod finding;
+mod fix;
+pub mod format;
 #[cfg(feature = "settings")]
 mod glob;
 mod json;
 mod lines;
+mod migration;
+mod names;
 mod policy;
 mod reach;
 mod rule;
@@ -28,11 +33,15 @@ mod rules;
 mod selection;
 #[cfg(feature = "settings")]
 mod settings;
+mod suppression;
+mod tokens;
 mod typo;
+mod yaml;
 
 pub use baseline::{Baseline, Entry};
 pub use file::{Checked, check_file};
 pub use finding::{Finding, Fix};
+pub use fix::{FixMode, Fixed, fix_file};
 #[cfg(feature = "settings")]
 pub use glob::Glob;
 pub use policy::PolicyCheck;
@@ -45,12 +54,14 @@ pub use selection::{Selection, Selector, UnknownSelector};
 #[cfg(feature = "settings")]
 pub use settings::{CheckSettings, SETTINGS_FILE, Settings, SettingsError};
 
+use tympan_core::Prompt;
+use tympan_core::format::outline::Outline;
 use tympan_core::spec::PromptKind;
 use tympan_core::wire::unsupported;
-use tympan_core::{Error, Prompt};
 
 use context::Context;
 use finding::Findings;
+use rules::INDEPENDENT;
 
 /// Options of a check: the names that an application adds to Tympan's own, and the rules to report.
 #[derive(Clone, Debug, Default)]
@@ -84,8 +95,7 @@ impl Options {
 pub fn check(prompt: &Prompt, options: &Options) -> Vec<Finding> {
     let mut findings = Findings::default();
     findings.extend(prompt.warnings().iter().filter_map(Finding::from_diagnostic));
-    let faults: [Option<Error>; 2] = [prompt.template().err(), prompt.only_role().err()];
-    findings.extend(faults.iter().flatten().flat_map(Finding::from_error));
+    findings.extend(prompt.only_role().err().iter().flat_map(Finding::from_error));
     findings.extend(prompt.check_schemas().iter().filter_map(Finding::from_diagnostic));
     findings.extend(unsupported(prompt).iter().filter_map(Finding::from_diagnostic));
     if prompt.kind() == PromptKind::Definition {
@@ -96,8 +106,30 @@ pub fn check(prompt: &Prompt, options: &Options) -> Vec<Finding> {
     }
     let outline = prompt.outline();
     let context = Context::new(prompt, &outline, options);
+    mistakes(&context, &mut findings);
     for check in RULES.iter().filter_map(|rule| rule.check) {
         check(&context, &mut findings);
     }
     findings.into_sorted()
+}
+
+/// Reports all mistakes in the templates.
+fn mistakes(context: &Context<'_>, findings: &mut Findings) {
+    for template in &context.templates {
+        let mistakes = template.analysis.mistakes(template.tree.as_ref());
+        findings.extend(mistakes.iter().flat_map(Finding::from_error));
+    }
+}
+
+/// Applies the rules that do not depend on declarations to the templates of a prompt whose declarations are unknown.
+/// Mistakes in the templates are reported if `with_mistakes` is set.
+fn check_templates(prompt: &Prompt, options: &Options, with_mistakes: bool, findings: &mut Findings) {
+    let outline = Outline::default();
+    let context = Context::new(prompt, &outline, options);
+    if with_mistakes {
+        mistakes(&context, findings);
+    }
+    for check in INDEPENDENT.iter().filter_map(|rule| rule.check) {
+        check(&context, findings);
+    }
 }

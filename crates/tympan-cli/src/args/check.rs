@@ -18,7 +18,13 @@ pub(crate) struct CheckArgs {
     pub(crate) rules: SelectionArgs,
 
     #[command(flatten)]
+    pub(crate) fixes: FixArgs,
+
+    #[command(flatten)]
     pub(crate) files: PathArgs,
+
+    #[command(flatten)]
+    pub(crate) baseline: BaselineArgs,
 
     #[command(flatten)]
     pub(crate) output: OutputArgs,
@@ -51,6 +57,41 @@ pub(crate) struct SelectionArgs {
     pub(crate) deny: Vec<Selector>,
 }
 
+/// The changes to files.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Fixes")]
+pub(crate) struct FixArgs {
+    /// Apply safe fixes to the files; with standard input, print the fixed text
+    #[arg(long)]
+    pub(crate) fix: bool,
+
+    /// With `--fix` or `--diff`, also apply fixes that need a review
+    #[arg(long)]
+    pub(crate) unsafe_fixes: bool,
+
+    /// Print what `--fix` would change, without changing anything
+    ///
+    /// The exit status is 1 if there is something to change.
+    #[arg(long, conflicts_with = "fix")]
+    pub(crate) diff: bool,
+}
+
+/// Findings that are not reported again.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Baseline")]
+pub(crate) struct BaselineArgs {
+    /// Do not report the findings in this file
+    ///
+    /// A finding is recognized by its file, its rule and the text of its line. Errors that keep a file from loading are
+    /// always reported.
+    #[arg(long, value_name = "FILE", env = "TYMPAN_CHECK_BASELINE")]
+    pub(crate) baseline: Option<PathBuf>,
+
+    /// Write all findings to the baseline file
+    #[arg(long, conflicts_with_all = ["fix", "diff", "watch"])]
+    pub(crate) write_baseline: bool,
+}
+
 /// The files to check.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Files")]
@@ -73,8 +114,16 @@ pub(crate) struct OutputArgs {
     pub(crate) output_format: Option<OutputFormat>,
 
     /// Print JSON; short for `--output-format json`
-    #[arg(long, conflicts_with = "output_format")]
+    #[arg(long, overrides_with = "output_format")]
     pub(crate) json: bool,
+
+    /// Print how many findings each rule has, instead of the findings
+    #[arg(long, conflicts_with = "diff")]
+    pub(crate) statistics: bool,
+
+    /// Check again whenever a file changes
+    #[arg(long, conflicts_with = "diff")]
+    pub(crate) watch: bool,
 }
 
 /// The form of the output of `check`.

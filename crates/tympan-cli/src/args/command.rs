@@ -4,8 +4,8 @@ use clap::Subcommand;
 use clap_complete::Shell;
 
 use super::{
-    ChatArgs, CheckArgs, HashArgs, InspectArgs, KeygenArgs, LockArgs, ModelsArgs, ParseArgs, ProcessArgs, RenderArgs,
-    RequestArgs, ResumeArgs, RuleArgs, RunArgs, SignArgs, TraceArgs, VerifyArgs,
+    ChatArgs, CheckArgs, FmtArgs, HashArgs, InspectArgs, KeygenArgs, LockArgs, ModelsArgs, ParseArgs, ProcessArgs,
+    RenderArgs, RequestArgs, ResumeArgs, RuleArgs, RunArgs, SignArgs, TraceArgs, VerifyArgs,
 };
 
 /// The subcommands.
@@ -124,6 +124,8 @@ Exit status: 0 on success; 1 if standard input is not a terminal and a question 
     ///
     /// Settings are read from `tympan.toml` in the working directory or above it. Environment variables override the
     /// settings, and options override both.
+    // Environment variables are not read, so this only keeps scripts working.
+    #[command(mut_arg("allow_env", |allow_env| allow_env.hide(true)))]
     #[command(after_long_help = "Examples:
   tympan check
   tympan check prompts --select trust --deny warnings
@@ -133,6 +135,21 @@ Exit status: 0 on success; 1 if standard input is not a terminal and a question 
 
 Exit status: 0 if there are no errors; 1 if there are; 2 for an invalid command line or settings file.")]
     Check(CheckArgs),
+
+    /// Format prompt files
+    ///
+    /// Lays out front matter and YAML or JSON definitions, and the white space inside of template tags. Text outside of
+    /// tags is what the model sees, so it is never touched. A file is written only if its prompt means the same as
+    /// before. If a template changes, so do the hashes of the prompt, which are shown.
+    #[command(after_long_help = "Examples:
+  tympan fmt prompts
+  tympan fmt --check
+  tympan fmt --diff support.prompty
+  tympan fmt - --stdin-filename support.prompty < support.prompty
+
+Exit status: 0 on success; 1 if a file has errors or, with `--check` or `--diff`, would change; 2 for an invalid command
+line, or if formatting would have changed what a prompt means, which is a bug.")]
+    Fmt(FmtArgs),
 
     /// Explain the rules of `check`
     ///
@@ -241,6 +258,7 @@ impl Command {
             Self::Parse(args) => args.json,
             Self::Inspect(args) => args.json,
             Self::Check(args) => args.is_json(),
+            Self::Fmt(args) => args.json,
             Self::Rule(args) => args.json,
             Self::Hash(args) => args.json,
             Self::Lock(args) => args.json,

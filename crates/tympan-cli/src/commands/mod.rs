@@ -4,6 +4,7 @@ mod call;
 mod chat;
 mod check;
 mod completions;
+mod fmt;
 mod hash;
 mod inspect;
 mod keygen;
@@ -51,6 +52,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         Command::Inspect(inspect_args) if inspect_args.reach => return reach::run(inspect_args, quiet),
         Command::Inspect(inspect_args) => inspect::run(inspect_args, quiet)?,
         Command::Check(check_args) => return check::run(check_args, args.quiet),
+        Command::Fmt(fmt_args) => return fmt::run(fmt_args, args.quiet),
         Command::Rule(rule_args) => rule::run(rule_args)?,
         Command::Hash(hash_args) => hash::run(hash_args, quiet)?,
         Command::Lock(lock_args) => return lock::run(lock_args),

@@ -4,21 +4,23 @@
 
 use super::Prompt;
 use crate::chat::marker;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::outline::Outline;
 use crate::format::{Format, definition};
 use crate::spec::PromptKind;
 use crate::spec::role::Role;
-use crate::template::Template;
 use crate::template::flow::Flow;
 use crate::template::name_use::NameUse;
+use crate::template::syntax::jinja::excluded_statements;
+use crate::template::syntax::{SyntaxTree, parse_jinja, parse_mustache};
+use crate::template::{Syntax, Template};
 use crate::text::source::Span;
 
 /// One template of a prompt: the default one, or that of a variant.
 #[derive(Clone, Copy, Debug)]
 pub struct TemplateAnalysis<'p> {
-    prompt: &'p Prompt,
-    index: usize,
+    pub(super) prompt: &'p Prompt,
+    pub(super) index: usize,
 }
 
 /// A message as a template writes it. At run time, conditions and loops may leave it out or repeat it.
@@ -100,6 +102,37 @@ impl<'p> TemplateAnalysis<'p> {
     /// Returns an error if the template does not compile.
     pub fn template(&self) -> Result<&'p Template> {
         self.prompt.arm_template(self.index)
+    }
+
+    /// Parses the template. Returns `None` for a directive, and for a format that the engine does not have.
+    ///
+    /// A Jinja template that is not compiled yet is compiled from the result, so that it is parsed once.
+    pub fn syntax_tree(&self) -> Option<SyntaxTree> {
+        match self.prompt.syntax().ok()? {
+            Syntax::Jinja => {
+                let tree = SyntaxTree::Jinja(parse_jinja(self.source()));
+                // Whether it compiles is for `template` to report.
+                let _ = self.prompt.compiled_from(self.index, Some(&tree));
+                Some(tree)
+            }
+            Syntax::Mustache => Some(SyntaxTree::Mustache(parse_mustache(self.source()))),
+            Syntax::Directive(_) => None,
+        }
+    }
+
+    /// Returns all mistakes in the template, with their positions in the file. `tree` is the result of
+    /// [`TemplateAnalysis::syntax_tree`].
+    pub fn mistakes(&self, tree: Option<&SyntaxTree>) -> Vec<Error> {
+        let Err(first) = self.template() else { return Vec::new() };
+        let mut errors: Vec<Error> =
+            tree.map(SyntaxTree::errors).unwrap_or_default().iter().cloned().map(Error::from).collect();
+        if let Some(SyntaxTree::Jinja(parsed)) = tree {
+            errors.extend(excluded_statements(&parsed.body, self.source()));
+        }
+        if errors.is_empty() {
+            return vec![first];
+        }
+        errors.into_iter().map(|error| self.prompt.locate(self.index, error)).collect()
     }
 
     /// Returns how the inputs flow through the template. The inputs of [`Prompt::variables`] come first, in order.

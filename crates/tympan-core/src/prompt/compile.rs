@@ -9,6 +9,7 @@ use crate::chat::rendered::{InputInfo, InputTable};
 use crate::diagnostic::guess_name;
 use crate::error::{Error, Result};
 use crate::spec::{DIRECTIVE, PromptKind};
+use crate::template::syntax::SyntaxTree;
 use crate::template::{CompileOptions, Syntax, Template};
 use crate::text::source::Span;
 
@@ -44,18 +45,28 @@ impl Prompt {
     }
 
     pub(super) fn compiled(&self, index: usize) -> Result<&Compiled> {
-        self.arms[index].compiled.get_or_init(|| self.compile(index)).as_ref().map_err(Clone::clone)
+        self.compiled_from(index, None)
     }
 
-    fn compile(&self, index: usize) -> Result<Compiled> {
-        let (spec, source) = (&self.spec, self.arm_source(index));
-        let syntax = match spec.template.format.as_str() {
+    /// Compiles a template, unless it is already compiled. `tree` is its syntax tree, if it was parsed before.
+    pub(super) fn compiled_from(&self, index: usize, tree: Option<&SyntaxTree>) -> Result<&Compiled> {
+        self.arms[index].compiled.get_or_init(|| self.compile(index, tree)).as_ref().map_err(Clone::clone)
+    }
+
+    /// Returns the syntax of the templates.
+    pub(super) fn syntax(&self) -> Result<Syntax> {
+        Ok(match self.spec.template.format.as_str() {
             // Nunjucks is Jinja for JavaScript, and `*` means any engine.
             "jinja2" | "jinja" | "nunjucks" | "*" => Syntax::Jinja,
             "mustache" => Syntax::Mustache,
-            DIRECTIVE => Syntax::Directive(directive::steps(spec)),
+            DIRECTIVE => Syntax::Directive(directive::steps(&self.spec)),
             other => return Err(unknown_renderer(other)),
-        };
+        })
+    }
+
+    fn compile(&self, index: usize, tree: Option<&SyntaxTree>) -> Result<Compiled> {
+        let (spec, source) = (&self.spec, self.arm_source(index));
+        let syntax = self.syntax()?;
         let declared: Vec<&str> = spec.inputs.iter().map(|input| input.name.as_str()).collect();
         let is_split = spec.template.is_split();
         let lines = if is_split { marker::source_lines(source) } else { Vec::new() };
@@ -63,7 +74,7 @@ impl Prompt {
         let notable = is_split.then_some(marker::NOTABLE);
         let drop_last_newline = self.is_definition();
         let options = CompileOptions { syntax, declared: &declared, protected: &protected, drop_last_newline, notable };
-        let template = Template::compile(source, options).map_err(|error| self.locate(index, error))?;
+        let template = Template::compile_parsed(source, tree, options).map_err(|error| self.locate(index, error))?;
         let infos = template.inputs().enumerate().map(|(index, (name, _))| {
             let declaration = spec.inputs.get(index);
             InputInfo {

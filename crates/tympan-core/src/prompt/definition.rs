@@ -16,6 +16,7 @@ use crate::format::definition::{
 };
 use crate::json::JsonMap;
 use crate::prompt::Prompt;
+use crate::prompt::analysis::TemplateAnalysis;
 use crate::spec::schema::{Property, PropertyKind};
 use crate::spec::{DEFAULT_VARIANT, ONE_MESSAGE, PromptSpec, TemplateSpec, Variant};
 use crate::text::placement::Placement;
@@ -76,6 +77,16 @@ impl Prompt {
     /// # Errors
     /// Returns the first error in the definition, with its position. All others are in [`Error::others`].
     pub fn from_definition_source(source: SourceFile, syntax: Syntax) -> Result<Self> {
+        let (prompt, findings) = Self::from_definition_as_far_as_possible(source, syntax);
+        if findings.is_empty() {
+            return Ok(prompt);
+        }
+        Err(Error::from_findings(findings, prompt.source()))
+    }
+
+    /// Builds a prompt from as much of a definition as possible, so that its templates can be checked although the rest
+    /// has errors. Also returns all errors.
+    pub fn from_definition_as_far_as_possible(source: SourceFile, syntax: Syntax) -> (Self, Vec<Diagnostic>) {
         let (parsed, mut findings) = parse(&source, syntax);
         let Parsed { definition, mut arms, declared } = parsed;
         if arms.first().is_none_or(|arm| arm.name != DEFAULT_VARIANT) {
@@ -88,12 +99,9 @@ impl Prompt {
             Some(definition) => spec(definition, &declared),
             None => spec_as_far_as_possible(arms, &declared),
         };
-        let prompt = Self::placed(spec, source.clone(), placements, Vec::new());
+        let prompt = Self::placed(spec, source, placements, Vec::new());
         prompt.check_arms(&mut findings);
-        if findings.is_empty() {
-            return Ok(prompt);
-        }
-        Err(Error::from_findings(findings, &source))
+        (prompt, findings)
     }
 
     /// Builds a new prompt by applying an overlay to this one. The result is checked from scratch.
@@ -151,13 +159,17 @@ impl Prompt {
         for (index, arm) in self.arms().enumerate() {
             let field = field(arm);
             match self.arm_template(index) {
-                Err(error) => {
-                    let message = format!("{} (in `{field}`)", error.message());
-                    let finding = Diagnostic::error(error.code(), error.span(), message);
-                    findings.push(match error.help() {
-                        Some(help) => finding.with_help(help),
-                        None => finding,
-                    });
+                Err(_) => {
+                    let template = TemplateAnalysis { prompt: self, index };
+                    let errors = template.mistakes(template.syntax_tree().as_ref());
+                    findings.extend(errors.iter().map(|error| {
+                        let message = format!("{} (in `{field}`)", error.message());
+                        let finding = Diagnostic::error(error.code(), error.span(), message);
+                        match error.help() {
+                            Some(help) => finding.with_help(help),
+                            None => finding,
+                        }
+                    }));
                 }
                 // The meaning of a name inside a section depends on the values.
                 Ok(_) if self.spec().template.format == "mustache" => {}

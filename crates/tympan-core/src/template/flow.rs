@@ -3,8 +3,8 @@
 //! Values are not known here, so every branch counts. A name that the template sets, even on one branch only, is its
 //! own from there on. If the template reads the name before that, it is an input.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::diagnostic::short;
 use crate::template::tree::{
@@ -145,6 +145,8 @@ struct Slot {
     /// The position of the value.
     place: Place,
     taint: Taint,
+    /// Whether only some branches set it, so that its name may still be that of an input.
+    may_be_unset: bool,
 }
 
 #[derive(Debug, Default)]
@@ -157,7 +159,12 @@ struct Frame {
 impl Slot {
     /// Copies a slot, without its taint once the limit on copies has been reached.
     fn copied(&self, left: &mut usize) -> Self {
-        Self { binding: self.binding, place: self.place, taint: copied(Some(&self.taint), left) }
+        Self {
+            binding: self.binding,
+            place: self.place,
+            taint: copied(Some(&self.taint), left),
+            may_be_unset: self.may_be_unset,
+        }
     }
 }
 
@@ -264,7 +271,7 @@ impl Pass {
             }
             Node::Macro(slot, definition) => {
                 let taint = self.call_body(definition);
-                self.put(*slot, Slot { binding: "macro", place: Place::default(), taint });
+                self.put(*slot, Slot { binding: "macro", place: Place::default(), taint, may_be_unset: false });
             }
             Node::Do(expr) => drop(self.expr(expr)),
             Node::Section(section) => self.section(section),
@@ -343,14 +350,29 @@ impl Pass {
             place = extent(condition);
             let deciding = copied(Some(&taint), &mut self.left);
             self.decided(deciding, place, body);
-            set.extend(self.frame().undo(mark));
+            set.push(self.frame().undo(mark));
         }
         self.decided(taint, place, or_else);
-        set.extend(self.frame().undo(mark));
-        for (slot, value) in set {
+        set.push(self.frame().undo(mark));
+        let paths = set.len();
+        let mut setters: BTreeMap<usize, usize> = BTreeMap::new();
+        for branch in &set {
+            let slots: BTreeSet<_> =
+                branch.iter().filter(|(_, value)| value.is_some()).map(|(slot, _)| *slot).collect();
+            slots.into_iter().for_each(|slot| *setters.entry(slot).or_default() += 1);
+        }
+        let was_unset: BTreeSet<_> = { setters.iter() }
+            .filter(|(slot, count)| {
+                let before = self.frames.last().and_then(|frame| frame.get(**slot));
+                **count < paths && before.is_none_or(|before| before.may_be_unset)
+            })
+            .map(|(slot, _)| *slot)
+            .collect();
+        for (slot, value) in set.into_iter().flatten() {
             let Some(mut value) = value else { continue };
             let before = self.frames.last().and_then(|frame| frame.get(slot)).map(|before| &before.taint);
             join(&mut value.taint, copied(before, &mut self.left));
+            value.may_be_unset |= was_unset.contains(&slot);
             self.put(slot, value);
         }
     }
@@ -368,7 +390,7 @@ impl Pass {
             let mut taint = copied(Some(&deciding), &mut self.left);
             let how = self.computed();
             taint.values_mut().for_each(|reach| reach.how = how);
-            self.put(slot, Slot { binding: "for", place, taint });
+            self.put(slot, Slot { binding: "for", place, taint, may_be_unset: false });
         }
         if let Some(filter) = &node.filter {
             join(&mut deciding, self.expr(filter));
@@ -393,7 +415,7 @@ impl Pass {
         let place = section.value.place;
         let taint = self.expr(&section.value);
         let deciding = copied(Some(&taint), &mut self.left);
-        self.put(section.slot, Slot { binding: "section", place, taint });
+        self.put(section.slot, Slot { binding: "section", place, taint, may_be_unset: false });
         self.decided(deciding, place, &section.body);
     }
 
@@ -421,7 +443,7 @@ impl Pass {
 
     /// Returns the taint of a macro's own output. The taint of the arguments is added at each call.
     fn call_body(&mut self, definition: &MacroDef) -> Taint {
-        let own = |taint| Some(Slot { binding: "macro", place: Place::default(), taint });
+        let own = |taint| Some(Slot { binding: "macro", place: Place::default(), taint, may_be_unset: false });
         let mut frame = Frame { slots: vec![None; definition.frame_size], trail: Vec::new() };
         for slot in 0..definition.params.len() {
             frame.put(slot, own(Taint::new()));
@@ -445,7 +467,7 @@ impl Pass {
 
     fn assign(&mut self, target: &Target, taint: Taint, binding: &'static str, place: Place) {
         match target {
-            Target::Slot(slot) => self.put(*slot, Slot { binding, place, taint }),
+            Target::Slot(slot) => self.put(*slot, Slot { binding, place, taint, may_be_unset: false }),
             Target::Unpack(items, _) => {
                 for item in items {
                     let taint = copied(Some(&taint), &mut self.left);
@@ -596,19 +618,25 @@ impl Pass {
     fn local(&mut self, local: &Local) -> Taint {
         let slot = self.frames.last().and_then(|frame| frame.get(local.slot));
         let attributes = self.attributes.get(&local.slot).filter(|_| self.frames.len() == 1);
-        match slot {
-            Some(slot) => read(local, slot, attributes, &mut self.left),
-            None => self.otherwise(local),
+        let Some(slot) = slot else { return self.otherwise(local) };
+        let mut taint = read(local, slot, attributes, &mut self.left);
+        if slot.may_be_unset && self.is_every() {
+            join(&mut taint, self.otherwise(local));
         }
+        taint
     }
 
     fn outer(&mut self, local: &Local) -> Taint {
         let ever = self.ever.get(local.slot).and_then(Option::as_ref);
         let Some(slot) = self.frames[0].get(local.slot).or(ever) else { return self.otherwise(local) };
         let attributes = self.attributes.get(&local.slot);
+        let may_be_unset = slot.may_be_unset;
         let mut taint = read(local, slot, attributes, &mut self.left);
         if let Some(ever) = ever {
             join(&mut taint, read(local, ever, None, &mut self.left));
+        }
+        if may_be_unset && self.is_every() {
+            join(&mut taint, self.otherwise(local));
         }
         taint
     }

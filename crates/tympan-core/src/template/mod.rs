@@ -10,6 +10,7 @@ mod influence;
 pub mod input;
 pub mod name_use;
 mod names;
+pub mod signature;
 pub mod syntax;
 mod tree;
 mod value;
@@ -23,6 +24,7 @@ pub(crate) use eval::{EvalOptions, InputValue, Output, RichText};
 
 use crate::error::Result;
 use crate::json::JsonMap;
+use crate::template::syntax::SyntaxTree;
 use crate::text::source::Span;
 use crate::text::traced::TracedText;
 
@@ -75,9 +77,21 @@ impl Template {
     /// # Errors
     /// Returns an error if the source does not parse, uses an excluded feature, or nests too deeply.
     pub fn compile(source: &str, options: CompileOptions<'_>) -> Result<Self> {
+        Self::compile_parsed(source, None, options)
+    }
+
+    /// Compiles a template. `parsed` is its syntax tree, if it was parsed before.
+    pub(crate) fn compile_parsed(
+        source: &str,
+        parsed: Option<&SyntaxTree>,
+        options: CompileOptions<'_>,
+    ) -> Result<Self> {
         let CompileOptions { syntax, declared, protected, drop_last_newline, notable } = options;
         let options = syntax::jinja::Options { declared, protected, drop_last_newline, notable };
         let tree = match syntax {
+            Syntax::Jinja if let Some(SyntaxTree::Jinja(parsed)) = parsed => {
+                syntax::jinja::compile_parsed(source, &parsed.body, &parsed.errors, options)?
+            }
             Syntax::Jinja => syntax::jinja::compile(source, options)?,
             Syntax::Mustache => syntax::mustache::compile(source, options)?,
             Syntax::Directive(steps) => syntax::directive::compile(source, steps.range(), options),

@@ -13,7 +13,7 @@ use tympan::{Error, JsonMap, Kind};
 use crate::grammar::{Exprs, block};
 use crate::oracle;
 
-fn inputs() -> impl Strategy<Value = JsonMap> {
+pub(crate) fn inputs() -> impl Strategy<Value = JsonMap> {
     let text = || {
         select(vec![
             "",
@@ -59,7 +59,7 @@ fn is_conversion(template: &str, error: &minijinja::Error) -> bool {
     converts && error.kind() == minijinja::ErrorKind::InvalidOperation
 }
 
-fn compare(template: &str, inputs: &JsonMap, lenient: bool) -> Result<(), TestCaseError> {
+pub(crate) fn compare(template: &str, inputs: &JsonMap, lenient: bool) -> Result<(), TestCaseError> {
     let compiled = Template::compile(template, CompileOptions::default());
     let ours = compiled.and_then(|template| template.render_json(inputs, lenient));
     // minijinja panics in a few operations on empty values, such as `""[::-1]`. There is nothing to compare then.

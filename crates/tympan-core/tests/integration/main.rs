@@ -29,6 +29,7 @@ mod places;
 mod properties;
 mod request;
 mod schema;
+mod signatures;
 mod small_stack;
 mod stack;
 mod syntax;

@@ -2,6 +2,9 @@
 
 mod binding;
 mod bound_word;
+mod conditional_marker;
+mod constant_condition;
+mod context_exceeded;
 mod empty_message;
 mod engine;
 mod env_in_message;
@@ -11,30 +14,42 @@ mod invisible_character;
 mod literal_api_key;
 mod misspelt_role;
 mod names;
+mod not_a_list;
 mod plain_http;
 mod policy_violation;
+mod role_as_text;
 mod several_system_messages;
 mod shadowed_builtin;
+mod shadowed_input;
 mod text_after_role;
+pub(crate) mod tool_file_not_found;
 mod uncacheable_text;
 mod undeclared_variable;
+mod unknown_attribute;
 mod unknown_filter;
 mod unknown_function;
 mod unknown_input;
+mod unknown_key;
 mod unknown_provider;
 mod unknown_test;
+mod unknown_value;
+mod unneeded_tool;
+mod unreachable_branch;
 mod unsupported_api;
 mod untrusted;
 mod untrusted_decision;
 mod untrusted_in_marker;
 mod untrusted_in_system;
+mod unused_local;
 mod unused_variable;
+mod wrong_arguments;
 
 use std::fmt;
 
 use tympan_core::diagnostic::guess;
 
 use crate::rule::Rule;
+use crate::suppression;
 
 /// Every rule, sorted by code.
 pub static RULES: &[&Rule] = &[
@@ -97,6 +112,13 @@ pub static RULES: &[&Rule] = &[
     &engine::prompts::SCHEMA_NOT_CHECKED,
     &engine::prompts::NO_CREDENTIALS,
     &bound_word::RULE,
+    &wrong_arguments::RULE,
+    &conditional_marker::RULE,
+    &unknown_key::RULE,
+    &tool_file_not_found::RULE,
+    &unknown_attribute::RULE,
+    &unknown_value::RULE,
+    &suppression::INVALID,
     &unused_variable::RULE,
     &engine::prompts::VARIABLE_UNUSED_IN_VARIANT,
     &engine::prompts::UNMENTIONED_THREAD,
@@ -104,6 +126,13 @@ pub static RULES: &[&Rule] = &[
     &invisible_character::RULE,
     &several_system_messages::RULE,
     &shadowed_builtin::RULE,
+    &unused_local::RULE,
+    &constant_condition::RULE,
+    &unreachable_branch::RULE,
+    &shadowed_input::RULE,
+    &not_a_list::RULE,
+    &role_as_text::RULE,
+    &suppression::UNUSED,
     &untrusted_in_system::RULE,
     &untrusted_in_marker::RULE,
     &untrusted_decision::RULE,
@@ -114,6 +143,25 @@ pub static RULES: &[&Rule] = &[
     &engine::prompts::UNTRUSTED_WITHOUT_GUARD,
     &policy_violation::RULE,
     &uncacheable_text::RULE,
+    &context_exceeded::RULE,
+    &unneeded_tool::RULE,
+];
+
+/// The rules that need no declarations. They also apply to the templates of files that do not load.
+pub(crate) static INDEPENDENT: &[&Rule] = &[
+    &unknown_filter::RULE,
+    &unknown_test::RULE,
+    &unknown_function::RULE,
+    &misspelt_role::RULE,
+    &text_after_role::RULE,
+    &empty_message::RULE,
+    &invisible_character::RULE,
+    &wrong_arguments::RULE,
+    &conditional_marker::RULE,
+    &unused_local::RULE,
+    &constant_condition::RULE,
+    &unreachable_branch::RULE,
+    &role_as_text::RULE,
 ];
 
 /// Returns the rule with this name.

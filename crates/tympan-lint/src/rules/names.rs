@@ -5,6 +5,7 @@ use tympan_core::template::name_use::NameKind;
 
 use crate::context::Context;
 use crate::finding::{Finding, Findings, Fix};
+use crate::names::Callee;
 use crate::rule::Rule;
 use crate::typo;
 
@@ -16,14 +17,14 @@ pub(super) fn unknown_names(context: &Context<'_>, rule: &'static Rule, kind: Na
         NameKind::Function => ("function", &context.options.functions),
     };
     let known = || kind.builtin().iter().copied().chain(registered.iter().map(String::as_str));
-    for (template, compiled) in context.compiled() {
-        let used = compiled.names.iter().filter(|used| used.kind == kind);
+    for (template, names) in context.names() {
+        let used = names.calls.iter().filter(|used| used.callee == Callee::Name(kind));
         for used in used.filter(|used| !known().any(|known| known == used.name)) {
             let span = template.locate(used.span);
             let finding = Finding::new(rule, span, format!("unknown {noun} `{}`", used.name));
-            findings.push(match guess_name(&used.name, known()) {
+            findings.push(match guess_name(used.name, known()) {
                 Some(near) => finding
-                    .with_severity(typo::severity(&used.name, near))
+                    .with_severity(typo::severity(used.name, near))
                     .with_help(format!("did you mean `{near}`?"))
                     .with_fix(Fix::needs_review(span, near)),
                 None => finding

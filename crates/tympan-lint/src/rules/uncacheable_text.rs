@@ -6,6 +6,7 @@ use crate::context::Context;
 use crate::finding::{Finding, Findings};
 use crate::lines::fixed_text;
 use crate::rule::{FixAvailability, Group, Rule};
+use crate::tokens::estimate;
 
 pub(crate) static RULE: Rule = Rule {
     code: "TY401",
@@ -39,7 +40,9 @@ fn check(context: &Context<'_>, findings: &mut Findings) {
         }
         let (noun, name) = (context.noun(), compiled.input_name(first.input));
         let message = format!(
-            "{noun} `{name}` precedes {after} bytes of fixed text, which cannot be cached ({before} bytes can)"
+            "{noun} `{name}` precedes an estimated {} tokens of fixed text, which cannot be cached (about {} can)",
+            estimate(after),
+            estimate(before)
         );
         let finding = Finding::new(&RULE, template.locate(first.span), message);
         findings.push(finding.with_help("move the fixed text before the first input"));

@@ -9,16 +9,22 @@ use std::path::{Path, PathBuf};
 use tympan_core::format::{Format, ReferencedFile, Resolve};
 use tympan_core::text::source::SourceFile;
 use tympan_core::{Error, Kind, Prompt, Result};
-use tympan_lint::{Finding, Options, RULES, Rule, Settings, check};
+use tympan_lint::{Finding, Options, RULES, Rule, Settings, check_file};
 
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures")
 }
 
-/// Leaves references to the environment unresolved, and has no files.
-struct Deferred;
+/// Leaves references to the environment unresolved, and reads files relative to a prompt.
+struct Files(PathBuf);
 
-impl Resolve for Deferred {
+impl Files {
+    fn of(source: &SourceFile) -> Self {
+        Self(Path::new(source.name()).parent().map(Path::to_owned).unwrap_or_default())
+    }
+}
+
+impl Resolve for Files {
     fn env(&mut self, _: &str) -> Result<Option<String>> {
         Ok(None)
     }
@@ -28,7 +34,9 @@ impl Resolve for Deferred {
     }
 
     fn file(&mut self, path: &str) -> Result<ReferencedFile> {
-        Err(Error::new(Kind::ReferencedFileNotFound, path))
+        #[expect(clippy::disallowed_methods, reason = "a test reads fixtures")]
+        let text = std::fs::read_to_string(self.0.join(path));
+        text.map(|text| ReferencedFile { text }).map_err(|_| Error::new(Kind::ReferencedFileNotFound, path))
     }
 }
 
@@ -42,7 +50,10 @@ pub(crate) fn load(source: SourceFile) -> Result<Prompt> {
     match Format::detect(source.name(), source.text()) {
         Format::Definition(syntax) => Prompt::from_definition_source(source, syntax),
         Format::Directive => tympan_core::directive::load(source, tympan_core::directive::INSTRUCTION),
-        _ => Prompt::from_prompty_source(source, &mut Deferred),
+        _ => {
+            let mut files = Files::of(&source);
+            Prompt::from_prompty_source(source, &mut files)
+        }
     }
 }
 
@@ -59,10 +70,7 @@ fn options(source: &SourceFile) -> Options {
 }
 
 pub(crate) fn findings(source: &SourceFile) -> Vec<Finding> {
-    match load(source.clone()) {
-        Ok(prompt) => check(&prompt, &options(source)),
-        Err(error) => Finding::from_error(&error),
-    }
+    check_file(source, &mut Files::of(source), &options(source)).findings
 }
 
 /// The prompt files of a folder, sorted.

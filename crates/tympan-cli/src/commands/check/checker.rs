@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -13,14 +13,12 @@ use tympan::format::Format;
 use tympan::load::{DEFAULT_MAX_FILE_BYTES, References, directory_of, read_prompt_file};
 use tympan::text::source::SourceFile;
 use tympan::{Error, Kind, LoadOptions};
-use tympan_lint::{CheckSettings, Finding, Options, check_file};
+use tympan_lint::{CheckSettings, Finding, FixMode, Options, check_file, fix_file};
 
-use super::targets::TargetKind;
-use super::{FileReport, Target, Targets};
+use super::{FileFix, FileReport, Place, Target, TargetKind, Targets};
 use crate::args::CheckArgs;
 use crate::project::Project;
 use crate::prompt_file;
-use crate::report::Failure;
 
 /// A check of fewer files than this is done before anybody could read a progress bar.
 const MANY: usize = 1000;
@@ -32,14 +30,18 @@ pub(super) struct Checker<'a> {
     load: LoadOptions,
     /// The options for files without settings of their own.
     options: Options,
+    /// The fixes to apply.
+    fixes: Option<FixMode>,
     stdin_filename: Option<&'a Path>,
 }
 
 impl<'a> Checker<'a> {
-    pub(super) fn new(args: &'a CheckArgs, project: &'a Project, settings: &'a CheckSettings) -> Result<Self, Failure> {
+    pub(super) fn new(args: &'a CheckArgs, project: &'a Project, settings: &'a CheckSettings) -> Self {
         let load = LoadOptions { file_roots: args.env.files.allow_dir.clone(), ..LoadOptions::default() };
         let options = settings.options(Path::new("")).with_policy(project.settings.policy.messages);
-        Ok(Self { project, settings, load, options, stdin_filename: args.files.stdin_filename.as_deref() })
+        let mode = if args.fixes.unsafe_fixes { FixMode::Unsafe } else { FixMode::Safe };
+        let fixes = (args.fixes.fix || args.fixes.diff).then_some(mode);
+        Self { project, settings, load, options, fixes, stdin_filename: args.files.stdin_filename.as_deref() }
     }
 
     /// Checks all files. The reports are in the order of the targets, without files that are not prompts.
@@ -68,25 +70,40 @@ impl<'a> Checker<'a> {
 
     /// Checks a file. Returns `None` if it is not a prompt.
     fn check_target(&self, target: &Target) -> Option<FileReport> {
-        let read = match &target.kind {
-            TargetKind::Stdin => self.read_stdin(),
-            TargetKind::Named(path) => read_named(path),
-            TargetKind::Found(path) => read_found(path)?,
-            TargetKind::Unreadable(path, reason) => Err(unreadable(path, reason)),
+        let (place, read) = match &target.kind {
+            TargetKind::Stdin => (Place::Stdin, self.read_stdin()),
+            TargetKind::Named(path) => (Place::Named(path.clone()), read_prompt_file(path, DEFAULT_MAX_FILE_BYTES)),
+            TargetKind::Found(path) => (Place::Found(path.clone()), read_found(path)?),
+            TargetKind::Unreadable(path, reason) => (Place::Found(path.clone()), Err(unreadable(path, reason))),
         };
         Some(match read {
-            Ok((path, source)) => self.check(target.argument, &path, source),
+            Ok(source) => self.check(target.argument, place, source),
             Err(error) => {
-                let source = error.source_file().cloned().unwrap_or_else(|| SourceFile::new(name_of(&target.kind), ""));
-                FileReport { argument: target.argument, source, findings: Finding::from_error(&error) }
+                let source = error.source_file().cloned().unwrap_or_else(|| SourceFile::new(name_of(&place), ""));
+                let findings = Finding::from_error(&error);
+                FileReport { argument: target.argument, place, source, findings, fix: None }
             }
         })
     }
 
-    fn check(&self, argument: usize, path: &Path, source: SourceFile) -> FileReport {
+    fn check(&self, argument: usize, place: Place, source: SourceFile) -> FileReport {
+        let path = match &place {
+            Place::Stdin => self.stdin_filename.unwrap_or(Path::new("")),
+            Place::Named(path) | Place::Found(path) => path,
+        };
         let mut files = References::new(directory_of(path), &self.load);
-        let checked = check_file(&source, &mut files, &self.options_of(path));
-        FileReport { argument, source, findings: checked.findings }
+        let options = self.options_of(path);
+        match self.fixes {
+            None => {
+                let findings = check_file(&source, &mut files, &options).findings;
+                FileReport { argument, place, source, findings, fix: None }
+            }
+            Some(mode) => {
+                let fixed = fix_file(&source, &mut files, &options, mode);
+                let fix = Some(FileFix { before: source, fixed: fixed.fixed });
+                FileReport { argument, place, source: fixed.source, findings: fixed.checked.findings, fix }
+            }
+        }
     }
 
     fn options_of(&self, path: &Path) -> Cow<'_, Options> {
@@ -98,42 +115,32 @@ impl<'a> Checker<'a> {
         Cow::Owned(self.settings.options(&path).with_policy(policy.of(&path)))
     }
 
-    fn read_stdin(&self) -> Result<(PathBuf, SourceFile), Error> {
-        let text = prompt_file::read_stdin()?;
+    fn read_stdin(&self) -> Result<SourceFile, Error> {
         let name = self.stdin_filename.map_or_else(|| "<stdin>".to_owned(), |path| path.display().to_string());
-        Ok((self.stdin_filename.unwrap_or(Path::new("")).to_owned(), SourceFile::new(name, text)))
+        Ok(SourceFile::new(name, prompt_file::read_stdin()?))
     }
 }
 
-/// Reads a file that the user named.
-fn read_named(path: &Path) -> Result<(PathBuf, SourceFile), Error> {
-    Ok((path.to_owned(), read_prompt_file(path, DEFAULT_MAX_FILE_BYTES)?))
-}
-
 /// Reads a file in a directory. Returns `None` if it is not a prompt.
-fn read_found(path: &Path) -> Option<Result<(PathBuf, SourceFile), Error>> {
+pub(in crate::commands) fn read_found(path: &Path) -> Option<Result<SourceFile, Error>> {
     let format = Format::from_name(path)?;
     let file = read::open_in(directory_of(path), path.file_name().unwrap_or(OsStr::new("")));
     match file.and_then(|file| read::text(file, DEFAULT_MAX_FILE_BYTES)) {
-        Ok(text) if format.matches(&text) => {
-            Some(Ok((path.to_owned(), SourceFile::new(path.display().to_string(), text))))
-        }
+        Ok(text) if format.matches(&text) => Some(Ok(SourceFile::new(path.display().to_string(), text))),
         Err(error) if format == Format::Prompty => Some(Err(unreadable(path, &error.to_string()))),
         // Most files with these extensions are not prompts, and this one was not named.
         _ => None,
     }
 }
 
-fn unreadable(path: &Path, reason: &str) -> Error {
+pub(in crate::commands) fn unreadable(path: &Path, reason: &str) -> Error {
     Error::new(Kind::UnreadableFile, format_args!("{}: {reason}", path.display()))
 }
 
-fn name_of(kind: &TargetKind) -> String {
-    match kind {
-        TargetKind::Stdin => "<stdin>".to_owned(),
-        TargetKind::Named(path) | TargetKind::Found(path) | TargetKind::Unreadable(path, _) => {
-            path.display().to_string()
-        }
+fn name_of(place: &Place) -> String {
+    match place {
+        Place::Stdin => "<stdin>".to_owned(),
+        Place::Named(path) | Place::Found(path) => path.display().to_string(),
     }
 }
 

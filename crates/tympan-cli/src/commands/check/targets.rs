@@ -11,22 +11,22 @@ use crate::project::absolute;
 use crate::prompt_file::is_stdin;
 
 /// The files to look at, in the order of the command line, and sorted within a directory.
-pub(super) struct Targets {
-    pub(super) files: Vec<Target>,
+pub(in crate::commands) struct Targets {
+    pub(in crate::commands) files: Vec<Target>,
     /// The directories of the command line, with their index.
-    pub(super) directories: Vec<(usize, PathBuf)>,
+    pub(in crate::commands) directories: Vec<(usize, PathBuf)>,
 }
 
 /// A file to look at.
 #[derive(Debug)]
-pub(super) struct Target {
+pub(in crate::commands) struct Target {
     /// The index of the argument that it belongs to.
-    pub(super) argument: usize,
-    pub(super) kind: TargetKind,
+    pub(in crate::commands) argument: usize,
+    pub(in crate::commands) kind: TargetKind,
 }
 
 #[derive(Debug)]
-pub(super) enum TargetKind {
+pub(in crate::commands) enum TargetKind {
     Stdin,
     /// A file that the user named.
     Named(PathBuf),
@@ -37,7 +37,7 @@ pub(super) enum TargetKind {
 }
 
 impl Targets {
-    pub(super) fn collect(paths: &[PathBuf], is_excluded: impl Fn(&Path) -> bool + Send + Sync) -> Self {
+    pub(in crate::commands) fn collect(paths: &[PathBuf], is_excluded: impl Fn(&Path) -> bool + Send + Sync) -> Self {
         let mut targets = Self { files: Vec::new(), directories: Vec::new() };
         let mut seen = HashSet::new();
         for (argument, path) in paths.iter().enumerate() {

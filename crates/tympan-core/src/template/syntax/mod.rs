@@ -33,6 +33,26 @@ pub struct Parsed<N> {
     pub errors: Vec<SyntaxError>,
 }
 
+/// The syntax tree of a template.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum SyntaxTree {
+    /// Of a Jinja template.
+    Jinja(Parsed<Statement>),
+    /// Of a Mustache template.
+    Mustache(Parsed<Node>),
+}
+
+impl SyntaxTree {
+    /// Returns the mistakes, in the order in which they were found.
+    pub fn errors(&self) -> &[SyntaxError] {
+        match self {
+            Self::Jinja(parsed) => &parsed.errors,
+            Self::Mustache(parsed) => &parsed.errors,
+        }
+    }
+}
+
 /// Parses a Jinja template.
 ///
 /// ```

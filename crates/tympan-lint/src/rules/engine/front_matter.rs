@@ -7,7 +7,7 @@ reported! {
     "Reports keys and values of older versions of the format, and names that other formats use."
     "They are converted, but readers and other tools expect the current names."
     "model:\n  api: chat"
-    "Write the name that the help shows, here `apiType: chat`.";
+    "Write the name that the help shows, here `apiType: chat`. The fix converts the whole front matter.";
 
     MISSPELT_KEY "TY018" "misspelt_key" Format Warning Always
     "Reports an unknown key that is close to a known one."

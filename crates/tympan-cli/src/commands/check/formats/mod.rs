@@ -1,11 +1,16 @@
 //! The forms of the output.
 
 mod annotations;
+mod junit;
+mod sarif;
+mod statistics;
 mod text;
 
 use serde_json::{Value as Json, json};
 use tympan::diagnostic::Severity;
 
+pub(super) use self::statistics::statistics;
+pub(super) use self::text::counted;
 use super::Report;
 use crate::args::OutputFormat;
 use crate::json;
@@ -21,15 +26,24 @@ pub(super) fn show(report: &Report, format: OutputFormat) -> String {
         }
         OutputFormat::Github => annotations::github(report),
         OutputFormat::Gitlab => annotations::gitlab(report),
-        OutputFormat::Sarif | OutputFormat::Junit => String::new(),
+        OutputFormat::Sarif => json::pretty(&sarif::log(report)) + "\n",
+        OutputFormat::Junit => junit::show(report),
     }
 }
 
 fn json_report(report: &Report) -> Json {
-    json!({
+    let mut json = json!({
         "files": report.files.len(),
         "errors": report.count(Severity::Error),
         "warnings": report.count(Severity::Warning),
-        "diagnostics": report.findings().map(|(source, finding)| finding.to_json(source)).collect::<Json>(),
-    })
+    });
+    if report.is_fixed {
+        json["fixed"] = json!(report.fixed().count());
+    }
+    if let Some(baseline) = &report.baseline {
+        let stale = baseline.stale.iter().map(|(file, rule, line)| json!({"file": file, "rule": rule, "line": line}));
+        json["baseline"] = json!({ "known": baseline.known, "stale": stale.collect::<Json>() });
+    }
+    json["diagnostics"] = report.findings().map(|(source, finding)| finding.to_json(source)).collect();
+    json
 }

@@ -34,13 +34,39 @@ pub(super) fn concise(report: &Report) -> String {
     report.findings().map(line).collect::<String>() + &summary(report)
 }
 
-fn summary(report: &Report) -> String {
+/// Formats the last lines: what was checked, found, fixed and can be fixed.
+pub(super) fn summary(report: &Report) -> String {
+    let fixed = report.fixed().count();
+    let fixed =
+        if report.is_fixed && fixed > 0 { format!("Fixed {}\n", counted(fixed, "problem")) } else { String::new() };
+    stale(report) + &fixed + &found(report)
+}
+
+/// Formats the entries of the baseline that match no finding any more.
+fn stale(report: &Report) -> String {
+    let Some(baseline) = report.baseline.as_ref().filter(|baseline| !baseline.stale.is_empty()) else {
+        return String::new();
+    };
+    let lines = baseline
+        .stale
+        .iter()
+        .map(|(file, rule, line)| format!("  {}: {rule}: {}\n", visible_line(file), visible_line(line)));
+    format!(
+        "Fixed, but still in the baseline; `--write-baseline` removes {}:\n{}",
+        if baseline.stale.len() == 1 { "it" } else { "them" },
+        lines.collect::<String>()
+    )
+}
+
+fn found(report: &Report) -> String {
     let files = counted(report.files.len(), "file");
     let (errors, warnings) = (report.count(Severity::Error), report.count(Severity::Warning));
+    let known = report.baseline.as_ref().map_or(0, |baseline| baseline.known);
+    let known = if known > 0 { format!(" ({known} in the baseline)") } else { String::new() };
     if errors + warnings == 0 {
-        return format!("{files} checked, no problems found\n");
+        return format!("{files} checked, no problems found{known}\n");
     }
-    let found = format!("{files} checked: {}, {}\n", counted(errors, "error"), counted(warnings, "warning"));
+    let found = format!("{files} checked: {}, {}{known}\n", counted(errors, "error"), counted(warnings, "warning"));
     found + &fixable(report)
 }
 
@@ -58,7 +84,8 @@ fn fixable(report: &Report) -> String {
     }
 }
 
-pub(super) fn counted(number: usize, noun: &str) -> String {
+/// Formats a number with a noun.
+pub(in crate::commands::check) fn counted(number: usize, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} {noun}{plural}")
 }

@@ -41,10 +41,32 @@ pub(crate) struct Options<'a> {
 /// Compiles a template.
 pub(crate) fn compile(source: &str, options: Options<'_>) -> Result<Tree> {
     let (_, statements, errors) = parse(source);
-    match errors.into_iter().next() {
-        Some(error) => Err(error.into()),
-        None => lower::lower(&statements, source, options),
+    compile_parsed(source, &statements, &errors, options)
+}
+
+/// Compiles a template that is already parsed.
+pub(crate) fn compile_parsed(
+    source: &str,
+    statements: &[ast::Statement],
+    errors: &[SyntaxError],
+    options: Options<'_>,
+) -> Result<Tree> {
+    match errors.first() {
+        Some(error) => Err(error.clone().into()),
+        None => lower::lower(statements, source, options),
     }
+}
+
+/// Returns an error for each statement that prompts do not have.
+pub(crate) fn excluded_statements(statements: &[ast::Statement], source: &str) -> Vec<crate::error::Error> {
+    let mut found = Vec::new();
+    visit::walk(statements, &mut |node| {
+        if let visit::NodeRef::Statement(ast::Statement { kind: ast::StatementKind::Excluded(node), .. }) = node {
+            found.push(lower::excluded(&source[node.tag.keyword.range()], node.tag.keyword));
+        }
+        true
+    });
+    found
 }
 
 /// Returns the text of a string in a template, without its quotes and escapes. Returns `None` if an escape is invalid.

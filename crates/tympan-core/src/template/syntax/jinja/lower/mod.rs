@@ -449,7 +449,7 @@ fn push(node: Node, block: &mut Block) -> Result<()> {
 }
 
 /// Builds the error for a statement that is not allowed.
-fn excluded(keyword: &str, span: Span) -> Error {
+pub(super) fn excluded(keyword: &str, span: Span) -> Error {
     let feature = if keyword == "from" { "import" } else { keyword };
     Error::new(Kind::ExcludedFeature, format!("`{feature}`"))
         .at(span)

@@ -1,0 +1,79 @@
+//! `--watch`: checks again whenever a file changes.
+
+use std::collections::BTreeSet;
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+use notify::{Event, RecursiveMode, Watcher, recommended_watcher};
+
+use crate::args::CheckArgs;
+use crate::commands::lock::is_skipped;
+use crate::output;
+use crate::project::{Project, absolute};
+use crate::report::{self, Failure, Form};
+
+/// Changes within this time belong together: editors write files in several steps.
+const TOGETHER: Duration = Duration::from_millis(100);
+
+/// Checks, waits for a change, and checks again, until the process is stopped.
+pub(super) fn run(args: &CheckArgs, quiet: bool) -> Result<ExitCode, Failure> {
+    let failed = |error: notify::Error| Failure::Output(io::Error::other(format!("--watch: {error}")));
+    let (sender, changes) = channel();
+    // If nobody listens any more, the process is about to end.
+    let mut watcher = recommended_watcher(move |event| drop(sender.send(event))).map_err(failed)?;
+    for (path, mode) in watched(args) {
+        watcher.watch(&path, mode).map_err(failed)?;
+    }
+    loop {
+        if io::stdout().is_terminal() {
+            // Clear the screen, and move to its first row.
+            output::print("\x1b[2J\x1b[1;1H")?;
+        }
+        if let Err(failure) = super::check(args, quiet) {
+            report::failure(&failure, Form::Human);
+        }
+        if !quiet {
+            output::print_error("Watching for changes; press Ctrl-C to stop\n");
+        }
+        loop {
+            match changes.recv() {
+                Ok(event) if is_relevant(&event) => break,
+                Ok(_) => {}
+                Err(_) => return Ok(ExitCode::SUCCESS),
+            }
+        }
+        while !matches!(changes.recv_timeout(TOGETHER), Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected))
+        {
+        }
+    }
+}
+
+/// Returns the directories to watch. Editors replace files, so a file is watched through its directory.
+fn watched(args: &CheckArgs) -> BTreeSet<(PathBuf, RecursiveMode)> {
+    let mut watched = BTreeSet::new();
+    for path in &args.paths {
+        let path = absolute(path);
+        if path.is_dir() {
+            watched.insert((path, RecursiveMode::Recursive));
+        } else if let Some(directory) = path.parent().filter(|directory| directory.is_dir()) {
+            watched.insert((directory.to_owned(), RecursiveMode::NonRecursive));
+        }
+    }
+    let project = Project::find(&args.settings).map(|project| project.directory);
+    watched.extend(project.ok().map(|directory| (directory, RecursiveMode::NonRecursive)));
+    watched
+}
+
+/// Returns whether a change can change the result.
+fn is_relevant(event: &notify::Result<Event>) -> bool {
+    let Ok(event) = event else { return true };
+    let is_skipped = |path: &PathBuf| {
+        let directories = path.parent().unwrap_or(Path::new("")).components();
+        // A change in a hidden or generated directory comes with its last names.
+        directories.rev().take(3).any(|name| is_skipped(&name.as_os_str().to_string_lossy()))
+    };
+    !event.kind.is_access() && !(event.paths.iter().all(is_skipped) && !event.paths.is_empty())
+}

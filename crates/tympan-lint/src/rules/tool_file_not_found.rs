@@ -1,0 +1,47 @@
+//! Tools whose files are missing.
+
+use tympan_core::diagnostic::Severity;
+use tympan_core::format::Resolve;
+use tympan_core::spec::ToolKind;
+use tympan_core::{Error, Kind, Prompt};
+
+use crate::finding::{Finding, Findings};
+use crate::rule::{FixAvailability, Group, Rule};
+
+pub(crate) static RULE: Rule = Rule {
+    code: "TY121",
+    name: "tool_file_not_found",
+    group: Group::Correctness,
+    severity: Severity::Warning,
+    fix: FixAvailability::Never,
+    summary: "Reports a tool of kind `prompty` whose file does not exist.",
+    why: "The run fails as soon as it loads its tools.",
+    example: "tools:\n  - {name: research, kind: prompty, path: ./reserach.prompty}",
+    how_to_fix: "Correct the path. It is relative to the prompt file.",
+    check: None,
+};
+
+/// Reports the tools of a prompt whose files do not exist. `files` reads files relative to the prompt.
+pub(crate) fn check_tool_files(prompt: &Prompt, files: &mut dyn Resolve, findings: &mut Findings) {
+    let paths = prompt.spec().tools.iter().filter_map(|tool| match &tool.kind {
+        ToolKind::Prompty { path, .. } => Some((tool, path.as_deref()?)),
+        _ => None,
+    });
+    for (tool, path) in paths {
+        // Another error means that the file may exist, but cannot be read here.
+        let is_missing = |error: Error| error.kind() == Kind::ReferencedFileNotFound;
+        if !files.file(path).is_err_and(is_missing) {
+            continue;
+        }
+        let outline = prompt.outline();
+        let declarations = outline.get(&["tools"]).into_iter().flat_map(|tools| tools.declarations());
+        let written = declarations.filter(|(name, _)| *name == tool.name).find_map(|(_, tool)| tool.get("path"));
+        // What comes from elsewhere is not shown.
+        if written.and_then(|path| path.text()) != Some(path) {
+            continue;
+        }
+        let span = written.map(|path| path.span).or(tool.span);
+        let message = format!("tool `{}`: file `{path}` does not exist", tool.name);
+        findings.push(Finding::new(&RULE, span, message).with_help("correct the path, which is relative to this file"));
+    }
+}
