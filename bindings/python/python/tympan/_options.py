@@ -94,6 +94,12 @@ class GuardOptions(TypedDict, total=False):
     role: Optional[Literal["system", "developer", "user"]]
 
 
+class Policy(TypedDict):
+    """The roles whose messages may contain text of untrusted inputs."""
+
+    untrusted: list[Literal["system", "developer", "user", "assistant", "tool"]]
+
+
 class RuntimeOptions(TypedDict, total=False):
     """The options of a runtime, which apply to all prompts."""
 
@@ -102,6 +108,8 @@ class RuntimeOptions(TypedDict, total=False):
     #: Whether an optional input without a value is an error if the template uses it.
     strict_inputs: bool
     guard: Union[bool, str, GuardOptions]
+    #: Text of untrusted inputs in messages of other roles is an error.
+    policy: Policy
     #: Whether the values of inputs must match their declared kinds and enums.
     kinds: Literal["off", "warn", "error"]
     limits: Limits
