@@ -15,6 +15,7 @@ mod excerpt;
 mod inputs;
 mod json;
 mod output;
+mod policy;
 mod prices;
 mod project;
 mod prompt_file;

@@ -32,8 +32,7 @@ impl Project {
             return Ok(Self { directory: here, settings: Settings::default() });
         }
         if let Some(path) = &args.config {
-            let text = read::open(path).and_then(|file| read::text(file, MAX_BYTES));
-            return Self::parse(path, text.map_err(|error| unreadable(path, &error))?);
+            return Self::open(path);
         }
         for directory in here.ancestors() {
             let path = directory.join(SETTINGS_FILE);
@@ -45,6 +44,15 @@ impl Project {
             }
         }
         Ok(Self { directory: here, settings: Settings::default() })
+    }
+
+    /// Reads a settings file.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be read or is invalid.
+    pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
+        let text = read::open(path).and_then(|file| read::text(file, MAX_BYTES));
+        Self::parse(path, text.map_err(|error| unreadable(path, &error))?)
     }
 
     fn parse(path: &Path, text: String) -> Result<Self, Failure> {

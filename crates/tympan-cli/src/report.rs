@@ -82,6 +82,17 @@ pub(crate) fn show_error(error: &Error) {
     output::print_error(&(engine_error(error, Form::Human) + "\n"));
 }
 
+/// Reports findings that keep a command from its work. A program gets only the first one.
+pub(crate) fn refused(findings: &[Finding<'_>], is_json: bool) {
+    if !is_json {
+        output::print_error(&(show_all(findings, Legacy::Counted, output::stderr_colors()) + "\n"));
+    } else if let Some(first) = findings.first() {
+        let mut object = json!({ "class": Class::Value.as_str() });
+        extend(&mut object, finding_json(first));
+        output::print_error(&(json::pretty(&json!({ "error": object })) + "\n"));
+    }
+}
+
 fn engine_error(error: &Error, form: Form) -> String {
     match form {
         Form::Human => show_all(&Finding::all_of_error(error), Legacy::Counted, output::stderr_colors()),

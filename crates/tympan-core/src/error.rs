@@ -147,6 +147,8 @@ kinds! {
     InvalidAdvisory "invalid_advisory" Value "Invalid advisory: {}",
     /// The guard is enabled, but the origin of the text is not known.
     CannotGuard "cannot_guard" Value "Cannot use the guard: {}",
+    /// Text of an untrusted input is in a message whose role the policy does not allow.
+    PolicyViolation "policy_violation" Value "Policy violation: {}",
     /// The result that a model returned from a directive does not match the declared outputs.
     InvalidReturn "invalid_return" Value "Invalid result: {}",
     /// A signature is missing, does not match the file, or was made with a key that is not trusted.

@@ -44,6 +44,7 @@ pub mod turn;
 
 pub use chat::guard::Guard;
 pub use chat::message::{Content, ContentPart, Message};
+pub use chat::policy::Policy;
 pub use chat::rendered::{Inputs, Rendered};
 pub use error::{Class, Error, Kind, Result};
 pub use format::definition::PromptDefinition;

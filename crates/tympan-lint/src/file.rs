@@ -1,6 +1,7 @@
 //! Checks of whole files, including those that do not load.
 
 use tympan_core::diagnostic::Severity;
+use tympan_core::format::outline::Outline;
 use tympan_core::format::{Document, Format, ReferencedFile, Resolve, prompty};
 use tympan_core::spec::TemplateSpec;
 use tympan_core::text::source::SourceFile;
@@ -10,7 +11,7 @@ use crate::finding::{Finding, Findings};
 use crate::migration::add_fixes;
 use crate::rule::Group;
 use crate::rules::tool_file_not_found::check_tool_files;
-use crate::{Options, check, check_templates, suppression};
+use crate::{Options, check_outlined, check_templates, suppression};
 
 /// The result of checking a file.
 #[derive(Debug)]
@@ -58,13 +59,13 @@ fn mark_fatal(checked: &mut Checked) {
 
 /// Checks a file with every rule.
 fn check_all(source: &SourceFile, resolve: &mut WithoutEnv<'_>, options: &Options) -> Checked {
-    match load(source, resolve) {
-        Ok(prompt) => {
+    match load_outlined(source, resolve) {
+        Ok((prompt, outline)) => {
             let mut findings = Findings::default();
-            findings.extend(check(&prompt, options));
-            check_tool_files(&prompt, resolve, &mut findings);
+            check_outlined(&prompt, &outline, options, &mut findings);
+            check_tool_files(&prompt, &outline, resolve, &mut findings);
             let mut findings = findings.into_sorted();
-            add_fixes(&prompt, resolve, &mut findings);
+            add_fixes(&prompt, &outline, resolve, &mut findings);
             Checked { prompt: Some(prompt), findings }
         }
         Err(error) => {
@@ -104,12 +105,24 @@ fn check_rest(source: &SourceFile, resolve: &mut WithoutEnv<'_>, options: &Optio
 
 const MUSTACHE: &str = "mustache";
 
+/// Loads a file.
 pub(crate) fn load(source: &SourceFile, resolve: &mut impl Resolve) -> Result<Prompt> {
     match format(source) {
         Format::Definition(syntax) => Prompt::from_definition_source(source.clone(), syntax),
         Format::Directive => directive::load(source.clone(), directive::INSTRUCTION),
         _ => Prompt::from_prompty_source(source.clone(), resolve),
     }
+}
+
+/// Loads a file, and its declarations as they are written.
+fn load_outlined<'s>(source: &'s SourceFile, resolve: &mut WithoutEnv<'_>) -> Result<(Prompt, Outline<'s>)> {
+    let format = format(source);
+    let prompt = match format {
+        Format::Definition(syntax) => Prompt::from_definition_source(source.clone(), syntax)?,
+        Format::Directive => directive::load(source.clone(), directive::INSTRUCTION)?,
+        _ => return Prompt::from_prompty_with_outline(source, resolve),
+    };
+    Ok((prompt, Outline::new(source, format)))
 }
 
 /// Returns the format of a file. Text without a name, such as standard input, can also be a definition.

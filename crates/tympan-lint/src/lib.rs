@@ -26,6 +26,7 @@ mod json;
 mod lines;
 mod migration;
 mod names;
+mod policy;
 mod reach;
 mod rule;
 mod rules;
@@ -43,6 +44,9 @@ pub use finding::{Finding, Fix};
 pub use fix::{FixMode, Fixed, fix_file};
 #[cfg(feature = "settings")]
 pub use glob::Glob;
+pub use policy::PolicyCheck;
+#[cfg(feature = "settings")]
+pub use policy::PolicySettings;
 pub use reach::{BoundInput, InputReach, ReachMap, ReachPlace, ReachedMessage, Target, how_str, reach};
 pub use rule::{FixAvailability, Group, Rule};
 pub use rules::{RULES, UnknownRule, rule};
@@ -73,12 +77,29 @@ pub struct Options {
     pub providers: Vec<String>,
     /// The rules to report. [`check`] reports all of them.
     pub selection: Selection,
+    /// The policy of the project.
+    pub policy: Option<PolicyCheck>,
+}
+
+impl Options {
+    /// Sets the policy of the project.
+    #[must_use]
+    pub fn with_policy(mut self, policy: Option<PolicyCheck>) -> Self {
+        self.policy = policy;
+        self
+    }
 }
 
 /// Checks a prompt and returns the findings, sorted by position and without duplicates. They include the warnings from
 /// loading it, and the errors in its templates.
 pub fn check(prompt: &Prompt, options: &Options) -> Vec<Finding> {
     let mut findings = Findings::default();
+    check_outlined(prompt, &prompt.outline(), options, &mut findings);
+    findings.into_sorted()
+}
+
+/// Applies every rule to a prompt with this outline.
+fn check_outlined(prompt: &Prompt, outline: &Outline<'_>, options: &Options, findings: &mut Findings) {
     findings.extend(prompt.warnings().iter().filter_map(Finding::from_diagnostic));
     findings.extend(prompt.only_role().err().iter().flat_map(Finding::from_error));
     findings.extend(prompt.check_schemas().iter().filter_map(Finding::from_diagnostic));
@@ -89,13 +110,11 @@ pub fn check(prompt: &Prompt, options: &Options) -> Vec<Finding> {
         // The other rules have checks of their own.
         findings.extend(noted.filter(|finding| finding.rule.is_reported_by_engine()));
     }
-    let outline = prompt.outline();
-    let context = Context::new(prompt, &outline, options);
-    mistakes(&context, &mut findings);
+    let context = Context::new(prompt, outline, options);
+    mistakes(&context, findings);
     for check in RULES.iter().filter_map(|rule| rule.check) {
-        check(&context, &mut findings);
+        check(&context, findings);
     }
-    findings.into_sorted()
 }
 
 /// Reports all mistakes in the templates.

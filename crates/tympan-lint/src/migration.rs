@@ -28,14 +28,15 @@ const OLD_IDS: [&str; 6] = ["azure_deployment", "deployment_name", "deployment",
 type Edit = (Span, String);
 
 /// Adds a fix to the findings about keys that have moved. `files` reads the files that the prompt refers to.
-pub(crate) fn add_fixes(prompt: &Prompt, files: &mut impl Resolve, findings: &mut [Finding]) {
+pub(crate) fn add_fixes(prompt: &Prompt, outline: &Outline<'_>, files: &mut impl Resolve, findings: &mut [Finding]) {
     let is_moved = |finding: &&Finding| finding.rule.name == LEGACY_KEY && finding.fix.is_none();
     if !findings.iter().any(|finding| is_moved(&finding)) {
         return;
     }
     let references = References::new(prompt, files);
-    let edits = references.and_then(|references| moves(prompt, &references, findings)).unwrap_or_default();
-    if edits.is_empty() || !is_same_prompt(prompt, &edits, findings, files) {
+    let edits = references.and_then(|references| moves(prompt, outline, &references, findings)).unwrap_or_default();
+    let is_certain = is_certain(prompt, &edits, findings);
+    if edits.is_empty() || !(is_certain || is_same_prompt(prompt, &edits, findings, files)) {
         // In `options`, unlike in `parameters`, unknown options are not sent to the provider.
         let parameters = findings.iter_mut().filter(|finding| finding.message.starts_with("`model.parameters`"));
         parameters.for_each(|finding| finding.fix = None);
@@ -111,9 +112,13 @@ fn placeholder(index: usize) -> String {
 
 /// Returns the edits that move what older files have elsewhere, or `None` if the front matter is written in a way that
 /// cannot be edited.
-fn moves(prompt: &Prompt, references: &References<'_>, findings: &[Finding]) -> Option<Vec<Edit>> {
-    let outline = prompt.outline();
-    let file = FrontMatter::new(prompt, references, &outline)?;
+fn moves(
+    prompt: &Prompt,
+    outline: &Outline<'_>,
+    references: &References<'_>,
+    findings: &[Finding],
+) -> Option<Vec<Edit>> {
+    let file = FrontMatter::new(prompt, references, outline)?;
     let spans: Vec<Span> = findings
         .iter()
         .filter(|finding| finding.rule.name == LEGACY_KEY && finding.fix.is_none())
@@ -163,6 +168,15 @@ fn current_model(mut model: Json) -> Json {
         model.as_object_mut().and_then(|model| model.shift_remove("options"));
     }
     model
+}
+
+/// Returns whether edits only indent the lines of keys that now belong to the metadata. That is always the same prompt, unless
+/// an alias comes before its anchor afterwards.
+fn is_certain(prompt: &Prompt, edits: &[Edit], findings: &[Finding]) -> bool {
+    let mut moved = findings.iter().filter(|finding| finding.rule.name == LEGACY_KEY && finding.fix.is_none());
+    let end = edits.iter().map(|(span, _)| span.end).max().unwrap_or_default();
+    moved.all(|finding| finding.message.ends_with("at the top level is deprecated"))
+        && !prompt.source().text()[..end].contains(['&', '*', '{'])
 }
 
 /// Returns whether a file with these edits, and with the fixes for renamed keys, is a prompt of the current format that

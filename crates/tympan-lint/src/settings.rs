@@ -8,11 +8,14 @@ use std::fmt;
 use std::path::Path;
 
 use toml::de::{DeTable, DeValue};
+use tympan_core::chat::policy::Policy;
 use tympan_core::diagnostic::guess;
+use tympan_core::spec::role::Role;
 use tympan_core::text::source::{SourceFile, Span};
 
 use crate::Options;
 use crate::glob::Glob;
+use crate::policy::{PolicyCheck, PolicySettings};
 use crate::rule::Rule;
 use crate::selection::{Selection, Selector, UnknownSelector, narrowest};
 
@@ -38,7 +41,7 @@ pub struct Settings {
     /// `[fmt]`: the settings of `tympan fmt`.
     pub fmt: toml::Table,
     /// `[policy]`: where untrusted inputs may go.
-    pub policy: toml::Table,
+    pub policy: PolicySettings,
 }
 
 /// The settings of `tympan check`. Those that are `None` are not in the file.
@@ -104,20 +107,22 @@ impl Settings {
         let mut root = Section::new("", table.get_ref(), &mut errors);
         root.refuse_reach();
         let check = root.table("check");
-        let is_table = root.table("fmt").is_some() | root.table("policy").is_some();
+        let is_table = root.table("fmt").is_some();
+        let policy = root.table("policy");
         root.finish();
+        let policy = policy.map_or_else(PolicySettings::default, |table| PolicySettings::read(table, &mut errors));
         let check = check.map_or_else(CheckSettings::default, |table| CheckSettings::read(table, &mut errors));
         if !errors.is_empty() {
             errors.sort_by_key(|error| error.span.start);
             return Err(errors);
         }
-        // These sections have types of their own elsewhere.
+        // This section has a type of its own elsewhere.
         let mut raw = if is_table { text.parse::<toml::Table>().unwrap_or_default() } else { toml::Table::new() };
         let mut section = |name: &str| match raw.remove(name) {
             Some(toml::Value::Table(table)) => table,
             _ => toml::Table::new(),
         };
-        Ok(Self { check, fmt: section("fmt"), policy: section("policy") })
+        Ok(Self { check, fmt: section("fmt"), policy })
     }
 }
 
@@ -187,6 +192,7 @@ impl CheckSettings {
             functions: self.functions.clone(),
             providers: self.providers.clone(),
             selection,
+            policy: None,
         }
     }
 
@@ -194,6 +200,34 @@ impl CheckSettings {
     /// of the settings file.
     pub fn is_excluded(&self, path: &Path) -> bool {
         self.exclude.iter().any(|glob| glob.matches(path))
+    }
+}
+
+impl PolicySettings {
+    fn read(table: &DeTable<'_>, errors: &mut Vec<SettingsError>) -> Self {
+        let mut section = Section::new("policy", table, errors);
+        let (messages, paths) = (section.table("messages"), section.tables("paths"));
+        section.finish();
+        let messages = messages.and_then(|table| {
+            let mut section = Section::new("policy.messages", table, errors);
+            let check = section.policy();
+            section.finish();
+            check
+        });
+        let paths = paths.into_iter().filter_map(|table| {
+            let mut section = Section::new("policy.paths", table, errors);
+            let (path, check) = (section.required_glob("path"), section.policy());
+            section.finish();
+            path.zip(check)
+        });
+        Self { messages, paths: paths.collect() }
+    }
+}
+
+impl Settings {
+    /// Returns the options for checking a file. The path is relative to the directory of the settings file.
+    pub fn options(&self, path: &Path) -> Options {
+        self.check.options(path).with_policy(self.policy.of(path))
     }
 }
 
@@ -275,6 +309,69 @@ impl<'t, 'e> Section<'t, 'e> {
             self.expected(key, span, "a string", value);
         }
         value.as_str().map(str::to_owned)
+    }
+
+    /// Returns a boolean.
+    fn boolean(&mut self, key: &'static str) -> Option<bool> {
+        let (value, span) = self.get(key)?;
+        if value.as_bool().is_none() {
+            self.expected(key, span, "true or false", value);
+        }
+        value.as_bool()
+    }
+
+    /// Returns the tables of a list.
+    fn tables(&mut self, key: &'static str) -> Vec<&'t DeTable<'t>> {
+        let Some((value, span)) = self.get(key) else { return Vec::new() };
+        let Some(items) = value.as_array() else {
+            self.expected(key, span, "a list of tables", value);
+            return Vec::new();
+        };
+        let mut tables = Vec::new();
+        for item in items.iter() {
+            match item.get_ref().as_table() {
+                Some(table) => tables.push(table),
+                None => self.expected(key, item.span().into(), "a table", item.get_ref()),
+            }
+        }
+        tables
+    }
+
+    /// Returns a pattern that must be there.
+    fn required_glob(&mut self, key: &'static str) -> Option<Glob> {
+        let Some((value, span)) = self.get(key) else {
+            let name = self.name;
+            self.error(Span::default(), format!("missing `{key}` in `[[{name}]]`"), None);
+            return None;
+        };
+        let Some(text) = value.as_str() else {
+            self.expected(key, span, "a string", value);
+            return None;
+        };
+        self.glob(key, text, span)
+    }
+
+    /// Returns the policy for messages.
+    fn policy(&mut self) -> Option<PolicyCheck> {
+        const KEY: &str = "untrusted";
+        let decides = self.boolean("decides").unwrap_or_default();
+        let Some((value, span)) = self.get(KEY) else {
+            let name = self.name;
+            let help = "list the roles whose messages may contain untrusted inputs".to_owned();
+            self.error(Span::default(), format!("missing `{KEY}` in `[{name}]`"), Some(help));
+            return None;
+        };
+        let mut roles = Vec::new();
+        for (text, span) in self.texts(KEY, value, span) {
+            match Role::from_name(text) {
+                Some(role) => roles.push(role),
+                None => {
+                    let help = "known roles: system, developer, user, assistant, tool".to_owned();
+                    self.error(span, format!("`{KEY}`: unknown role `{text}`"), Some(help));
+                }
+            }
+        }
+        Some(PolicyCheck { decides, ..PolicyCheck::new(Policy::new(roles)) })
     }
 
     /// Returns a list of strings.

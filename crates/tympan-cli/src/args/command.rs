@@ -172,8 +172,8 @@ line, or if formatting would have changed what a prompt means, which is a bug.")
     /// Write or verify a lock file of all prompts in a directory
     ///
     /// `tympan.lock` lists the hashes of every prompt in the directory and its subdirectories, so that a review shows
-    /// which prompts a change touches. With `--check`, writes nothing, reports differences, and exits with status 1 if
-    /// there are any.
+    /// which prompts a change touches. If `tympan check` finds errors in a prompt, nothing is written. With `--check`,
+    /// writes nothing, reports differences, and exits with status 1 if there are any.
     #[command(after_long_help = "Examples:
   tympan lock prompts
   tympan lock prompts --check")]

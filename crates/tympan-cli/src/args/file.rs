@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::check::SettingsArgs;
 use super::reach::{EnvArgs, FileArgs};
 
 /// Arguments of `inspect`.
@@ -70,6 +71,9 @@ pub(crate) struct LockArgs {
 
     #[command(flatten)]
     pub(crate) allowed: FileArgs,
+
+    #[command(flatten)]
+    pub(crate) settings: SettingsArgs,
 
     /// Print JSON; errors are printed as JSON to standard error
     #[arg(long)]

@@ -43,6 +43,13 @@ pub(crate) struct PromptArgs {
     #[arg(long)]
     pub(crate) guard: bool,
 
+    /// Fail if text of an untrusted input is in a message of another role
+    ///
+    /// A comma-separated list of roles, or the path of a settings file with a `[policy]`. Only text counts, not what an
+    /// input decides; `tympan check` reports both.
+    #[arg(long, value_name = "ROLES|FILE")]
+    pub(crate) policy: Option<String>,
+
     /// Render variables without a value as empty text instead of failing
     #[arg(long)]
     pub(crate) lenient: bool,

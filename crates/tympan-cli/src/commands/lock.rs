@@ -2,22 +2,25 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde_json::{Value as Json, json};
-use tympan::Runtime;
+use tympan::diagnostic::Severity;
 use tympan::file::read;
 use tympan::file::write;
 use tympan::format::Format;
-use tympan::load::DEFAULT_MAX_FILE_BYTES;
+use tympan::load::{DEFAULT_MAX_FILE_BYTES, References, directory_of};
 use tympan::text::source::SourceFile;
-use tympan::{Error, Kind, Prompt};
+use tympan::{Error, Kind, LoadOptions, Prompt, Runtime};
+use tympan_lint::check_file;
 
 use super::hash::hashes;
 
 use crate::args::LockArgs;
 use crate::escape::visible_line;
+use crate::excerpt::Finding;
+use crate::project::Project;
 use crate::report::{self, Failure};
 use crate::{json, output, prompt_file};
 
@@ -40,7 +43,7 @@ type Locked = BTreeMap<String, Json>;
 
 pub(super) fn run(args: &LockArgs) -> Result<ExitCode, Failure> {
     let runtime = prompt_file::runtime_as_written(&args.allowed);
-    let mut project = Project { runtime, found: Locked::new(), broken: Vec::new() };
+    let mut project = Prompts { runtime, found: Locked::new(), prompts: Vec::new(), broken: Vec::new() };
     project.collect(&args.directory, "", 0)?;
     let mut broken = project.broken.into_iter().rev();
     if let Some(last) = broken.next() {
@@ -54,6 +57,9 @@ pub(super) fn run(args: &LockArgs) -> Result<ExitCode, Failure> {
     let path = args.directory.join(LOCK_FILE);
     if args.check {
         return check(args, &path, &found);
+    }
+    if let Some(status) = refuse_errors(args, &project.prompts)? {
+        return Ok(status);
     }
     let text = json::pretty(&json!({ "version": 1, "prompts": found })) + "\n";
     write::put(&path, text.as_bytes(), 0o666).map_err(|error| unusable(&path, &error))?;
@@ -157,15 +163,44 @@ fn read_lock(args: &LockArgs, path: &Path) -> Result<Locked, Failure> {
     Ok(prompts.iter().map(|(path, hashes)| (path.clone(), hashes.clone())).collect())
 }
 
-/// The prompts found in a project.
-struct Project {
+/// Reports the errors that `tympan check` finds. Returns the exit status if there are any.
+fn refuse_errors(args: &LockArgs, prompts: &[(PathBuf, SourceFile)]) -> Result<Option<ExitCode>, Failure> {
+    let project = Project::find(&args.settings)?;
+    let load = LoadOptions { file_roots: args.allowed.allow_dir.clone(), ..LoadOptions::default() };
+    let mut refused = Vec::new();
+    for (path, source) in prompts {
+        let options = project.settings.check.options(&project.relative(path));
+        let mut findings = check_file(source, &mut References::new(directory_of(path), &load), &options).findings;
+        findings.retain(|finding| finding.severity == Severity::Error);
+        if !findings.is_empty() {
+            refused.push((source, findings));
+        }
+    }
+    let findings = refused.iter().flat_map(|(source, found)| found.iter().map(|one| Finding::of_rule(one, source)));
+    let findings: Vec<_> = findings.collect();
+    if findings.is_empty() {
+        return Ok(None);
+    }
+    report::refused(&findings, args.json);
+    if !args.json {
+        let count = refused.len();
+        let prompts = if count == 1 { "1 prompt has".to_owned() } else { format!("{count} prompts have") };
+        output::print_error(&format!("nothing was locked, because {prompts} errors\n"));
+    }
+    Ok(Some(ExitCode::FAILURE))
+}
+
+/// The prompts found in a directory.
+struct Prompts {
     runtime: Runtime,
     found: Locked,
+    /// The sources of the prompts that load.
+    prompts: Vec<(PathBuf, SourceFile)>,
     /// The errors of prompts that do not load.
     broken: Vec<Error>,
 }
 
-impl Project {
+impl Prompts {
     /// Collects the prompts in a directory and its subdirectories, sorted by name. Does not follow symbolic links.
     fn collect(&mut self, directory: &Path, prefix: &str, depth: usize) -> Result<(), Failure> {
         if depth > MAX_DEPTH {
@@ -182,8 +217,11 @@ impl Project {
             } else if kind.is_file()
                 && let Some(loaded) = self.load(directory, &entry.file_name())
             {
-                match loaded.and_then(|prompt| locked(&prompt)) {
-                    Ok(hashes) => drop(self.found.insert(format!("{prefix}{name}"), hashes)),
+                match loaded.and_then(|prompt| Ok((locked(&prompt)?, prompt.source().clone()))) {
+                    Ok((hashes, source)) => {
+                        self.found.insert(format!("{prefix}{name}"), hashes);
+                        self.prompts.push((path, source));
+                    }
                     Err(error) => self.broken.push(error),
                 }
             }

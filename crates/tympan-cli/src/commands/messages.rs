@@ -17,12 +17,13 @@ use crate::{json, output};
 
 pub(super) fn run(args: &RenderArgs, quiet: bool) -> Result<(), Failure> {
     let (prompt, rendered) = render(&args.prompt, quiet)?;
-    // The prompt selects the parser, so this fails if the parser is unknown.
-    let placed = prompt.messages_with_places(&rendered).map_err(|error| in_prompt(error, &prompt))?;
     if args.json {
-        let messages: Vec<_> = placed.into_iter().map(|(message, _)| message).collect();
+        let messages = prompt.messages_with_segments(&rendered).map_err(|error| in_prompt(error, &prompt))?;
+        let messages: Vec<_> = messages.iter().map(|message| message.to_json(rendered.inputs())).collect();
         return Ok(output::print(&(json::pretty(&messages) + "\n"))?);
     }
+    // The prompt selects the parser, so this fails if the parser is unknown.
+    let placed = prompt.messages_with_places(&rendered).map_err(|error| in_prompt(error, &prompt))?;
     let looks = output::looks();
     let segments: Vec<_> = rendered.segments().collect();
     let placed = placed.into_iter();

@@ -9,7 +9,7 @@ use crate::color::{self, Writer, paint};
 use crate::escape::visible_line;
 use crate::output::Looks;
 use crate::report::Failure;
-use crate::{inputs, json, output, prompt_file, report};
+use crate::{inputs, json, output, policy, prompt_file, report};
 
 pub(super) fn run(args: &RenderArgs, quiet: bool) -> Result<(), Failure> {
     let (_, rendered) = render(&args.prompt, quiet)?;
@@ -57,7 +57,7 @@ fn seen(rendered: &Rendered, looks: Looks) -> String {
 /// # Errors
 /// Returns an error if the prompt, its inputs or the command line are invalid.
 pub(super) fn render(args: &PromptArgs, quiet: bool) -> Result<(Prompt, Rendered), Failure> {
-    let runtime = prompt_file::runtime(&args.file, prompt_file::deferred(options(args)), quiet);
+    let runtime = prompt_file::runtime(&args.file, prompt_file::deferred(options(args)?), quiet);
     let (prompt, _, rendered) = render_in(&runtime, args, quiet)?;
     Ok((prompt, rendered))
 }
@@ -114,10 +114,14 @@ pub(super) fn render_with(
 }
 
 /// Returns the runtime options for a command line.
-pub(super) fn options(args: &PromptArgs) -> RuntimeOptions {
-    let options = options_of(args.strict, args.lenient, args.guard);
+///
+/// # Errors
+/// Returns an error if the policy is invalid.
+pub(super) fn options(args: &PromptArgs) -> Result<RuntimeOptions, Failure> {
+    let policy = args.policy.as_ref().map(|value| policy::parse(value, &args.file)).transpose()?;
+    let options = RuntimeOptions { policy, ..options_of(args.strict, args.lenient, args.guard) };
     let options = RuntimeOptions { strict_inputs: args.strict_inputs, seed: args.seed, ..options };
-    args.env.over(RuntimeOptions { kinds: args.kinds.for_runtime(), ..options })
+    Ok(args.env.over(RuntimeOptions { kinds: args.kinds.for_runtime(), ..options }))
 }
 
 /// Returns the runtime options for these rendering flags.

@@ -17,7 +17,7 @@ use crate::report::Failure;
 use crate::{config, json, output, prompt_file};
 
 pub(super) fn run(args: &RequestArgs, quiet: bool) -> Result<(), Failure> {
-    let options = args.model.endpoint.over(options(&args.render.prompt));
+    let options = args.model.endpoint.over(options(&args.render.prompt)?);
     let runtime = prompt_file::runtime(&args.render.prompt.file, options, quiet);
     config::register_credentials(&runtime, args.model.credentials.credential_command.as_deref())?;
     let (prompt, _, rendered) = render_in(&runtime, &args.render.prompt, quiet)?;

@@ -15,7 +15,7 @@ use crate::report::Failure;
 use crate::{config, prompt_file, tools, traces};
 
 pub(super) fn run(args: &RunArgs, quiet: bool) -> Result<ExitCode, Failure> {
-    let options = args.model.endpoint.over(args.call.options(&args.render.prompt));
+    let options = args.model.endpoint.over(args.call.options(&args.render.prompt)?);
     let runtime = prompt_file::runtime(&args.render.prompt.file, options, quiet);
     config::register_credentials(&runtime, args.model.credentials.credential_command.as_deref())?;
     let traces = traces::start(&runtime, args.call.trace.as_deref())?;
@@ -42,8 +42,11 @@ pub(super) fn run(args: &RunArgs, quiet: bool) -> Result<ExitCode, Failure> {
 
 impl CallArgs {
     /// Returns the options of a runtime that calls models and tools.
-    pub(super) fn options(&self, prompt: &PromptArgs) -> RuntimeOptions {
-        self.options_over(super::render::options(prompt))
+    ///
+    /// # Errors
+    /// Returns an error if the policy is invalid.
+    pub(super) fn options(&self, prompt: &PromptArgs) -> Result<RuntimeOptions, Failure> {
+        super::render::options(prompt).map(|options| self.options_over(options))
     }
 
     /// Applies these arguments to existing options.

@@ -6,6 +6,8 @@ mod chat;
 #[cfg(target_os = "linux")]
 mod chat_terminal;
 #[cfg(unix)]
+mod check;
+#[cfg(unix)]
 mod compatibility;
 #[cfg(unix)]
 mod console;

@@ -4,10 +4,12 @@ pub mod guard;
 pub mod marker;
 pub mod message;
 mod parse;
+pub mod policy;
 pub mod rendered;
 pub(crate) mod scan;
 mod split;
 mod strict;
+pub mod text_segment;
 pub mod thread;
 
 pub use parse::{ParseTextOptions, parse_text};

@@ -43,6 +43,10 @@ impl<'s> Outline<'s> {
         Self { root }
     }
 
+    pub(super) fn of(root: Node<'s>) -> Self {
+        Self { root: Some(root) }
+    }
+
     /// Returns the value at a path of keys, such as `["model", "provider"]`.
     pub fn get(&self, path: &[&str]) -> Option<Field<'_>> {
         let root = self.root.as_ref()?;

@@ -10,6 +10,7 @@ use serde_json::Value as Json;
 use super::fields::Fields;
 use super::frontmatter::split;
 use super::model::read_model;
+use super::outline::Outline;
 use super::property::{infer, read_properties, warn_misspelt};
 use super::reference::resolve_tree;
 use super::report::{Report, error, invalid};
@@ -46,13 +47,23 @@ pub fn parse(source: &SourceFile, resolve: &mut dyn Resolve) -> (Option<Document
 /// Unlike [`parse`], this returns a document even if there are errors in the front matter. There is no document if the
 /// front matter is never closed.
 pub fn parse_as_far_as_possible(source: &SourceFile, resolve: &mut dyn Resolve) -> (Option<Document>, Vec<Diagnostic>) {
+    parse_outlined(source, resolve, None)
+}
+
+/// Parses as much of a `.prompty` file as possible, as [`parse_as_far_as_possible`] does, and fills an outline without
+/// parsing the front matter again.
+pub(crate) fn parse_outlined<'s>(
+    source: &'s SourceFile,
+    resolve: &mut dyn Resolve,
+    outline: Option<&mut Outline<'s>>,
+) -> (Option<Document>, Vec<Diagnostic>) {
     let split = match split(source.text()) {
         Ok(split) => split,
         Err(diagnostic) => return (None, vec![diagnostic]),
     };
     let mut report = Report::default();
     let (mut spec, env) = match split.front_matter {
-        Some(span) => read_front_matter(source, span, resolve, &mut report),
+        Some(span) => read_front_matter(source, span, resolve, outline, &mut report),
         None => Default::default(),
     };
     spec.instructions = source.slice(split.body).to_owned();
@@ -67,10 +78,11 @@ pub fn parse_as_far_as_possible(source: &SourceFile, resolve: &mut dyn Resolve) 
 }
 
 /// Parses the front matter. Returns its contents and the values from the environment.
-fn read_front_matter(
-    source: &SourceFile,
+fn read_front_matter<'s>(
+    source: &'s SourceFile,
     span: Span,
     resolve: &mut dyn Resolve,
+    outline: Option<&mut Outline<'s>>,
     report: &mut Report,
 ) -> (PromptSpec, EnvValues) {
     let (root, problems) = parse_yaml(source.slice(span), span.start);
@@ -82,6 +94,9 @@ fn read_front_matter(
         });
     }
     let Some(mut root) = root else { return Default::default() };
+    if let Some(outline) = outline {
+        *outline = Outline::of(root.clone());
+    }
     let env = resolve_tree(&mut root, source, resolve, report);
     let spec = match root.value {
         Value::Map(entries) => read_spec(Fields::new(entries, root.span), report),

@@ -13,8 +13,10 @@ use super::inputs::IntoInputs;
 use super::kinds::KindCheck;
 use crate::chat::guard::Guard;
 use crate::chat::message::{Message, RichInput, RichValue};
+use crate::chat::policy::{Policy, Violation};
 use crate::chat::rendered::{Inputs, Rendered, RichContent, RichPlace};
 use crate::chat::scan::for_each_marker;
+use crate::chat::text_segment::SegmentedMessage;
 use crate::chat::thread::{self, ThreadRoles};
 use crate::chat::{self, Place};
 use crate::diagnostic::Diagnostic;
@@ -22,9 +24,11 @@ use crate::error::{Error, Kind, Result};
 use crate::spec::role::Role;
 use crate::spec::schema::{Property, PropertyKind};
 use crate::spec::{CacheMode, DIRECTIVE, ONE_MESSAGE, PromptKind};
+use crate::template::flow::How;
 use crate::template::functions::TemplateFunctions;
 use crate::template::input::{InputMap, InputRef};
 use crate::template::{EvalOptions, InputValue, Limits, Output};
+use crate::text::source::Span;
 
 /// The rich inputs that a template mentions, with their indexes, in order.
 type MentionedInputs = Vec<(usize, Arc<RichInput>)>;
@@ -58,6 +62,9 @@ pub struct RenderOptions<'a> {
     pub strict_inputs: bool,
     /// The filters, tests and functions of the host, in addition to the built-in ones.
     pub functions: Option<&'a TemplateFunctions>,
+    /// The roles whose messages may contain text of untrusted inputs. With `None`, all may. Only text counts: what an
+    /// untrusted input decides is reported by `tympan check`.
+    pub policy: Option<Policy>,
     /// The seed of the filter `random`. Equal seeds give equal choices. Without a seed, `random` is an error, so that a
     /// render depends on nothing but the prompt, the inputs and the options.
     pub seed: Option<u64>,
@@ -75,6 +82,7 @@ impl std::fmt::Debug for RenderOptions<'_> {
             .field("kinds", &self.kinds)
             .field("strict_inputs", &self.strict_inputs)
             .field("functions", &self.functions)
+            .field("policy", &self.policy)
             .field("seed", &self.seed)
             .finish_non_exhaustive()
     }
@@ -215,10 +223,47 @@ impl Prompt {
             return Err(Error::new(Kind::RichInputMisused, "the input is used in the attributes of a role marker")
                 .with_help("put it on its own line below the marker"));
         }
+        if let Some(policy) = options.policy {
+            self.check_policy(&rendered, policy)?;
+        }
         match options.guard {
             None => Ok(rendered),
             Some(guard) => guard.wrap(rendered, &ends, self.spec.template.is_split(), options.limits),
         }
+    }
+
+    /// Returns an error if a message of a rendered text contains text of an untrusted input, and the policy does not
+    /// allow that for its role.
+    ///
+    /// # Errors
+    /// Returns an error if there is such a message, or if the engine does not have the prompt's parser, so that the
+    /// messages are not known.
+    pub fn check_policy(&self, rendered: &Rendered, policy: Policy) -> Result<()> {
+        let Some(violation) = rendered.find_violation(self.only_role()?, policy) else { return Ok(()) };
+        let error = policy.violation(&violation.input, violation.role);
+        let arm = self.arm_index(Some(rendered.variant())).unwrap_or_default();
+        match self.place_of(arm, &violation) {
+            Some(span) => Err(error.at(span).in_source(&self.source, 0)),
+            None => Err(error),
+        }
+    }
+
+    /// Returns the place in the file where an input is written to a message, or where it is declared.
+    #[cold]
+    fn place_of(&self, arm: usize, violation: &Violation) -> Option<Span> {
+        let declared = self.spec.inputs.iter().find(|input| input.name == violation.input).and_then(|input| input.span);
+        let analysis = self.templates().nth(arm)?;
+        let Ok(template) = analysis.template() else { return declared };
+        let index = template.inputs().position(|(name, _)| name == violation.input);
+        let messages = analysis.messages();
+        let sinks = template.full_flow().sinks.into_iter().filter(|sink| Some(sink.input) == index);
+        let sinks: Vec<_> = sinks.filter(|sink| sink.how != How::Decides).map(|sink| sink.span).collect();
+        let is_in_role = |span: &&Span| {
+            let mut own = messages.iter().rev().filter(|message| message.start() <= span.start);
+            own.next().is_some_and(|message| message.role == violation.role)
+        };
+        let found = sinks.iter().find(is_in_role).or(sinks.first());
+        found.map(|span| analysis.locate(*span)).or(declared)
     }
 
     /// Returns attributes of a render for telemetry, as a flat map of strings.
@@ -259,6 +304,28 @@ impl Prompt {
                 vec![(message, Place::Text(0..rendered.text().len()))]
             }
         })
+    }
+
+    /// Converts rendered text to messages, and returns which inputs wrote which bytes of each text.
+    ///
+    /// ```
+    /// use tympan::{Prompt, inputs};
+    ///
+    /// let prompt = Prompt::from_prompty("user:\nHello, {{ name }}!")?;
+    /// let rendered = prompt.render(inputs! { name: "Ada" })?;
+    /// let messages = prompt.messages_with_segments(&rendered)?;
+    /// let json = messages[0].to_json(rendered.inputs());
+    /// assert_eq!(json["content"][0]["segments"][1], serde_json::json!(
+    ///     {"start": 7, "end": 10, "origins": ["name"], "trusted": false}
+    /// ));
+    /// # Ok::<(), tympan::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Returns an error if the engine does not have the prompt's parser.
+    pub fn messages_with_segments(&self, rendered: &Rendered) -> Result<Vec<SegmentedMessage>> {
+        let messages = self.messages_with_places(rendered)?.into_iter();
+        Ok(messages.map(|(message, place)| SegmentedMessage::new(message, &place, rendered)).collect())
     }
 
     /// Returns whether the provider should cache the stable prefix, so that messages have to record what is stable.

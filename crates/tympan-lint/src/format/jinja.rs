@@ -66,8 +66,16 @@ fn basic_tag(text: &str, word: &str) -> String {
     format!("{{%{open} {word} {close}%}}")
 }
 
-/// Formats a tag. Returns `None` if the result would not have the same tokens.
+/// Formats a tag. Returns `None` if the result would not have the same tokens, or if there are delimiters in a string,
+/// because what looks for tags in a line may see others.
 fn tag(source: &str, tokens: &[Token], quotes: bool) -> Option<String> {
+    let has_delimiters = |token: &Token| {
+        let text = &source[token.span().range()];
+        token.kind == TokenKind::String && ["{{", "}}", "{%", "%}", "{#", "#}"].iter().any(|mark| text.contains(mark))
+    };
+    if tokens.iter().any(has_delimiters) {
+        return None;
+    }
     let mut spacing = Spacing { brackets: Vec::new(), previous: Class::Start, is_head: false, expects_test: false };
     let (mut out, mut white_space) = (String::new(), "");
     for token in tokens {

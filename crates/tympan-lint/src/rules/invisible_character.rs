@@ -24,6 +24,10 @@ pub(crate) static RULE: Rule = Rule {
 fn check(context: &Context<'_>, findings: &mut Findings) {
     for template in &context.templates {
         let source = template.analysis.source();
+        // Most templates have none of these characters.
+        if source.is_ascii() {
+            continue;
+        }
         for (span, name, first) in hidden(source) {
             let span = template.locate(span);
             let message = format!("invisible character U+{:04X} ({name})", u32::from(first));

@@ -16,6 +16,7 @@ mod misspelt_role;
 mod names;
 mod not_a_list;
 mod plain_http;
+mod policy_violation;
 mod role_as_text;
 mod several_system_messages;
 mod shadowed_builtin;
@@ -140,6 +141,7 @@ pub static RULES: &[&Rule] = &[
     &plain_http::RULE,
     &input_in_tool::RULE,
     &engine::prompts::UNTRUSTED_WITHOUT_GUARD,
+    &policy_violation::RULE,
     &uncacheable_text::RULE,
     &context_exceeded::RULE,
     &unneeded_tool::RULE,

@@ -2,6 +2,7 @@
 
 use tympan_core::diagnostic::Severity;
 use tympan_core::format::Resolve;
+use tympan_core::format::outline::Outline;
 use tympan_core::spec::ToolKind;
 use tympan_core::{Error, Kind, Prompt};
 
@@ -22,7 +23,12 @@ pub(crate) static RULE: Rule = Rule {
 };
 
 /// Reports the tools of a prompt whose files do not exist. `files` reads files relative to the prompt.
-pub(crate) fn check_tool_files(prompt: &Prompt, files: &mut dyn Resolve, findings: &mut Findings) {
+pub(crate) fn check_tool_files(
+    prompt: &Prompt,
+    outline: &Outline<'_>,
+    files: &mut dyn Resolve,
+    findings: &mut Findings,
+) {
     let paths = prompt.spec().tools.iter().filter_map(|tool| match &tool.kind {
         ToolKind::Prompty { path, .. } => Some((tool, path.as_deref()?)),
         _ => None,
@@ -33,7 +39,6 @@ pub(crate) fn check_tool_files(prompt: &Prompt, files: &mut dyn Resolve, finding
         if !files.file(path).is_err_and(is_missing) {
             continue;
         }
-        let outline = prompt.outline();
         let declarations = outline.get(&["tools"]).into_iter().flat_map(|tools| tools.declarations());
         let written = declarations.filter(|(name, _)| *name == tool.name).find_map(|(_, tool)| tool.get("path"));
         // What comes from elsewhere is not shown.

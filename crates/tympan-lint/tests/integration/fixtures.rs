@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use tympan_core::format::{Format, ReferencedFile, Resolve};
 use tympan_core::text::source::SourceFile;
 use tympan_core::{Error, Kind, Prompt, Result};
-use tympan_lint::{Finding, Options, RULES, Rule, check_file};
+use tympan_lint::{Finding, Options, RULES, Rule, Settings, check_file};
 
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures")
@@ -57,8 +57,20 @@ pub(crate) fn load(source: SourceFile) -> Result<Prompt> {
     }
 }
 
+/// The options for a file: those of the settings in the folder of its rule, if there are any.
+fn options(source: &SourceFile) -> Options {
+    let path = Path::new(source.name());
+    let Some(folder) = path.ancestors().nth(2) else { return Options::default() };
+    let settings = folder.join("tympan.toml");
+    if !settings.exists() {
+        return Options::default();
+    }
+    let settings = Settings::parse(&read(&settings)).expect("the settings are valid");
+    settings.options(path.strip_prefix(folder).unwrap_or(path))
+}
+
 pub(crate) fn findings(source: &SourceFile) -> Vec<Finding> {
-    check_file(source, &mut Files::of(source), &Options::default()).findings
+    check_file(source, &mut Files::of(source), &options(source)).findings
 }
 
 /// The prompt files of a folder, sorted.

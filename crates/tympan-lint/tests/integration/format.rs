@@ -189,6 +189,8 @@ fn expressions_have_one_style() {
         ("{{ x\r\n|upper }}", "{{ x\r\n| upper }}"),
         ("<a b=\"{{ c['d'] }}\">{{ c['d'] }}", "<a b=\"{{ c['d'] }}\">{{ c[\"d\"] }}"),
         ("{{ 'it\"s' }}{{ \"it's\" }}{{ 'a\\n' }}", "{{ 'it\"s' }}{{ \"it's\" }}{{ \"a\\n\" }}"),
+        ("{{x|a . b}}{{x is a .b}}", "{{ x | a.b }}{{ x is a.b }}"),
+        ("{{ '{{'+x }}", "{{ '{{'+x }}"),
         ("  a  \n\tb {{x}}  \n\n\n", "  a  \n\tb {{ x }}  \n\n\n"),
     ];
     for (before, after) in cases {

@@ -18,6 +18,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
+use tympan_core::chat::policy::Policy;
 use tympan_core::chat::thread::ThreadRoles;
 use tympan_core::spec::Secret;
 use tympan_core::template::Limits;
@@ -37,7 +38,7 @@ use crate::trace::TraceOptions;
 use crate::turn::journal::Journal;
 use crate::turn::{Compact, TurnSettings};
 
-/// Reads the options of a runtime: `strict`, `lenient`, `strict_inputs`, `guard`, `kinds`, `limits`, `thread_roles`,
+/// Reads the options of a runtime: `strict`, `lenient`, `strict_inputs`, `guard`, `policy`, `kinds`, `limits`, `thread_roles`,
 /// `load`, `http`, `cassette`, `trace`, `tool_addresses`, `allow_endpoints`, `seed`. Times are in seconds.
 ///
 /// # Errors
@@ -45,7 +46,7 @@ use crate::turn::{Compact, TurnSettings};
 pub fn runtime_options(options: Json) -> Result<RuntimeOptions> {
     let data: RuntimeData = read(options)?;
     let RuntimeData { strict, lenient, guard, limits, thread_roles, load, http, cassette, trace, .. } = data;
-    let RuntimeData { tool_addresses, allow_endpoints, kinds, strict_inputs, seed, .. } = data;
+    let RuntimeData { tool_addresses, allow_endpoints, kinds, strict_inputs, policy, seed, .. } = data;
     for endpoint in &allow_endpoints {
         let invalid = |error: Error| format!("options: allow_endpoints: {}", error.message());
         parse_endpoint(endpoint).map_err(|error| Error::new(Kind::InvalidInput, invalid(error)))?;
@@ -58,6 +59,7 @@ pub fn runtime_options(options: Json) -> Result<RuntimeOptions> {
         strict_inputs,
         guard: guard.map(GuardData::into_guard).transpose()?.flatten(),
         kinds: kinds.map_or_else(KindCheck::default, Into::into),
+        policy,
         seed,
         load: load.into_options(),
         http: http.into_options()?,
@@ -194,6 +196,7 @@ struct RuntimeData {
     tool_addresses: ToolAddressesData,
     allow_endpoints: Vec<String>,
     kinds: Option<KindCheckData>,
+    policy: Option<Policy>,
     seed: Option<u64>,
 }
 

@@ -7,11 +7,12 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use tympan_core::chat::marker::pre_render;
+use tympan_core::chat::policy::Policy;
 use tympan_core::chat::rendered::{InputInfo, InputTable};
 use tympan_core::prompt::RenderOptions;
 use tympan_core::text::origin::Origin;
 use tympan_core::text::traced::TracedText;
-use tympan_core::{Error, Inputs, Kind, Prompt, Rendered, Result};
+use tympan_core::{Error, Inputs, Kind, Prompt, Rendered, Result, Role};
 
 use crate::host::runtime::system_entropy;
 
@@ -26,6 +27,7 @@ pub(crate) struct Job {
     /// The nonce of the role markers, if they split the text.
     nonce: Option<String>,
     strict: bool,
+    policy: Option<(Option<Role>, Policy)>,
 }
 
 impl Job {
@@ -45,19 +47,27 @@ impl Job {
         let table = Arc::new(unknown_inputs().with_arm(prompt.arm_info(options.variant)?));
         // The text cannot be attributed to individual inputs, so one strict input makes all of them strict.
         let strict = options.strict.unwrap_or(spec.template.strict) || spec.inputs.iter().any(|input| input.strict);
+        let policy = match options.policy {
+            Some(policy) => Some((prompt.only_role()?, policy)),
+            None => None,
+        };
         if !spec.template.is_split() {
-            return Ok(Self { template: template.to_owned(), inputs, table, nonce: None, strict });
+            return Ok(Self { template: template.to_owned(), inputs, table, nonce: None, strict, policy });
         }
         let nonce = format!("{:016x}", system_entropy()?);
-        Ok(Self { template: pre_render(template, &nonce), inputs, table, nonce: Some(nonce), strict })
+        Ok(Self { template: pre_render(template, &nonce), inputs, table, nonce: Some(nonce), strict, policy })
     }
 
     /// Determines which parts of the rendered text come from the author.
     pub(crate) fn finish(self, text: String) -> Result<Rendered> {
-        match &self.nonce {
-            None => Ok(Rendered::new(TracedText::whole(text, Origin::input(0)), self.table)),
-            Some(nonce) => trace(&text, &self.template, nonce, self.table)?.with_strict(self.strict),
+        let rendered = match &self.nonce {
+            None => Rendered::new(TracedText::whole(text, Origin::input(0)), self.table),
+            Some(nonce) => trace(&text, &self.template, nonce, self.table)?.with_strict(self.strict)?,
+        };
+        if let Some((role, policy)) = self.policy {
+            rendered.check_policy(role, policy)?;
         }
+        Ok(rendered)
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::json;
 use tympan_core::prompt::RenderOptions;
 use tympan_core::prompt::inputs::IntoInputs;
 use tympan_core::template::input::InputMap;
-use tympan_core::{Inputs, KindCheck, Message, Prompt, Rendered, Result};
+use tympan_core::{Error, Inputs, Kind, KindCheck, Message, Prompt, Rendered, Result};
 
 use crate::host::custom_renderer::Job;
 use crate::host::runtime::{Renderer, Runtime, RuntimeOptions, system_entropy};
@@ -121,6 +121,10 @@ impl Runtime {
     /// # Errors
     /// Returns an error if no parser is registered under the prompt's parser name, or if the parser fails.
     pub fn parse(&self, prompt: &Prompt, rendered: &Rendered) -> Result<Vec<Message>> {
+        if let Some(policy) = self.options().policy {
+            // The text may have been rendered with other options.
+            prompt.check_policy(rendered, policy)?;
+        }
         self.parse_as(&self.tracer.start("parse"), prompt, rendered.clone())
     }
 
@@ -140,6 +144,11 @@ impl Runtime {
     #[tracing::instrument(name = "parse", level = "info", skip_all, fields(prompt = prompt.spec().name))]
     fn do_parse(&self, prompt: &Prompt, rendered: Rendered) -> Result<Vec<Message>> {
         match self.shared.parsers.get(prompt.spec().template.parser.as_str()) {
+            Some(_) if self.options().policy.is_some() => {
+                let details =
+                    format!("parser `{}` is custom, so the roles are not known", prompt.spec().template.parser);
+                Err(Error::new(Kind::PolicyViolation, details).with_help("use the parser `prompty` with a policy"))
+            }
             Some(parser) => parser.parse(prompt, &rendered),
             None => prompt.messages(rendered),
         }
@@ -266,8 +275,9 @@ impl Runtime {
 
     /// Returns the options that this runtime renders with. Randomness comes from the operating system.
     pub fn render_options(&self) -> RenderOptions<'_> {
-        let RuntimeOptions { limits, thread_roles, lenient, strict, ref guard, kinds, strict_inputs, seed, .. } =
-            self.shared.options;
+        let RuntimeOptions {
+            limits, thread_roles, lenient, strict, ref guard, kinds, strict_inputs, seed, policy, ..
+        } = self.shared.options;
         RenderOptions {
             lenient,
             strict,
@@ -279,6 +289,7 @@ impl Runtime {
             variant: None,
             strict_inputs,
             functions: Some(&self.shared.functions),
+            policy,
             seed,
         }
     }

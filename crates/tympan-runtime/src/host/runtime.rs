@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use tympan_core::chat::policy::Policy;
 use tympan_core::chat::thread::ThreadRoles;
 use tympan_core::spec::Connection;
 use tympan_core::template::Limits;
@@ -100,6 +101,8 @@ pub struct RuntimeOptions {
     pub kinds: KindCheck,
     /// Whether an optional input without a value is an error if the template uses it.
     pub strict_inputs: bool,
+    /// The roles whose messages may contain text of untrusted inputs, in all prompts and threads. With `None`, all may.
+    pub policy: Option<Policy>,
     /// The seed of the filter `random`. Without one, a template that uses the filter is an error.
     pub seed: Option<u64>,
     /// What prompt files may access while they are loaded.

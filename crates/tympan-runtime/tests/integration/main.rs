@@ -35,6 +35,7 @@ mod openapi_faults;
 mod otel;
 mod parity;
 mod pipeline;
+mod policy;
 #[cfg(unix)]
 mod programs;
 mod redaction;

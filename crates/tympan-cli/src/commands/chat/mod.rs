@@ -37,7 +37,7 @@ pub(super) fn run(args: &ChatArgs, quiet: bool) -> Result<ExitCode, Failure> {
             "chat reads questions from standard input, so neither the prompt nor its inputs can be `-`".into(),
         ));
     }
-    let options = args.model.endpoint.over(args.call.options(&args.prompt));
+    let options = args.model.endpoint.over(args.call.options(&args.prompt)?);
     let runtime = prompt_file::runtime(&args.prompt.file, options, quiet);
     config::register_credentials(&runtime, args.model.credentials.credential_command.as_deref())?;
     let (prompt, inputs) = super::render::load_in(&runtime, &args.prompt, quiet)?;

@@ -38,7 +38,7 @@ pub(super) struct Checker<'a> {
 impl<'a> Checker<'a> {
     pub(super) fn new(args: &'a CheckArgs, project: &'a Project, settings: &'a CheckSettings) -> Self {
         let load = LoadOptions { file_roots: args.env.files.allow_dir.clone(), ..LoadOptions::default() };
-        let options = settings.options(Path::new(""));
+        let options = settings.options(Path::new("")).with_policy(project.settings.policy.messages);
         let mode = if args.fixes.unsafe_fixes { FixMode::Unsafe } else { FixMode::Safe };
         let fixes = (args.fixes.fix || args.fixes.diff).then_some(mode);
         Self { project, settings, load, options, fixes, stdin_filename: args.files.stdin_filename.as_deref() }
@@ -107,11 +107,12 @@ impl<'a> Checker<'a> {
     }
 
     fn options_of(&self, path: &Path) -> Cow<'_, Options> {
-        if self.settings.per_file_ignores.is_empty() {
-            Cow::Borrowed(&self.options)
-        } else {
-            Cow::Owned(self.settings.options(&self.project.relative(path)))
+        let policy = &self.project.settings.policy;
+        if self.settings.per_file_ignores.is_empty() && policy.paths.is_empty() {
+            return Cow::Borrowed(&self.options);
         }
+        let path = self.project.relative(path);
+        Cow::Owned(self.settings.options(&path).with_policy(policy.of(&path)))
     }
 
     fn read_stdin(&self) -> Result<SourceFile, Error> {

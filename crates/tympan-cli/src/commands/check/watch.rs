@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
@@ -15,6 +15,9 @@ use crate::output;
 use crate::project::{Project, absolute};
 use crate::report::{self, Failure, Form};
 
+/// Directories, and whether their subdirectories are watched too.
+type Watched = BTreeSet<(PathBuf, RecursiveMode)>;
+
 /// Changes within this time belong together: editors write files in several steps.
 const TOGETHER: Duration = Duration::from_millis(100);
 
@@ -24,8 +27,9 @@ pub(super) fn run(args: &CheckArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let (sender, changes) = channel();
     // If nobody listens any more, the process is about to end.
     let mut watcher = recommended_watcher(move |event| drop(sender.send(event))).map_err(failed)?;
-    for (path, mode) in watched(args) {
-        watcher.watch(&path, mode).map_err(failed)?;
+    let watched = watched(args);
+    for (path, mode) in &watched {
+        watcher.watch(path, *mode).map_err(failed)?;
     }
     loop {
         if io::stdout().is_terminal() {
@@ -40,7 +44,7 @@ pub(super) fn run(args: &CheckArgs, quiet: bool) -> Result<ExitCode, Failure> {
         }
         loop {
             match changes.recv() {
-                Ok(event) if is_relevant(&event) => break,
+                Ok(event) if is_relevant(&event, &watched) => break,
                 Ok(_) => {}
                 Err(_) => return Ok(ExitCode::SUCCESS),
             }
@@ -52,8 +56,8 @@ pub(super) fn run(args: &CheckArgs, quiet: bool) -> Result<ExitCode, Failure> {
 }
 
 /// Returns the directories to watch. Editors replace files, so a file is watched through its directory.
-fn watched(args: &CheckArgs) -> BTreeSet<(PathBuf, RecursiveMode)> {
-    let mut watched = BTreeSet::new();
+fn watched(args: &CheckArgs) -> Watched {
+    let mut watched = Watched::new();
     for path in &args.paths {
         let path = absolute(path);
         if path.is_dir() {
@@ -67,13 +71,14 @@ fn watched(args: &CheckArgs) -> BTreeSet<(PathBuf, RecursiveMode)> {
     watched
 }
 
-/// Returns whether a change can change the result.
-fn is_relevant(event: &notify::Result<Event>) -> bool {
+/// Returns whether a change can change the result. Generated and hidden directories are not looked at.
+fn is_relevant(event: &notify::Result<Event>, watched: &Watched) -> bool {
     let Ok(event) = event else { return true };
-    let is_skipped = |path: &PathBuf| {
-        let directories = path.parent().unwrap_or(Path::new("")).components();
-        // A change in a hidden or generated directory comes with its last names.
-        directories.rev().take(3).any(|name| is_skipped(&name.as_os_str().to_string_lossy()))
+    let is_left_out = |path: &PathBuf| {
+        let inside = watched.iter().filter_map(|(directory, _)| path.strip_prefix(directory).ok());
+        inside
+            .map(|path| path.parent().unwrap_or(path))
+            .all(|directories| directories.components().any(|name| is_skipped(&name.as_os_str().to_string_lossy())))
     };
-    !event.kind.is_access() && !(event.paths.iter().all(is_skipped) && !event.paths.is_empty())
+    !event.kind.is_access() && (event.paths.is_empty() || !event.paths.iter().all(is_left_out))
 }

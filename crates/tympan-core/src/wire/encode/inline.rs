@@ -1,8 +1,11 @@
 //! Converts messages for consumers that do not see where rich inputs are, such as other programs and languages.
 
+use std::ops::Range;
+
 use super::media::{Media, Source};
 use super::parts::{Part, Parts, parts};
 use crate::chat::message::{Content, ContentPart, MediaPart, Message, TextPart};
+use crate::chat::text_segment::{SegmentedMessage, TextSegment};
 use crate::error::Result;
 use crate::spec::schema::PropertyKind;
 
@@ -22,6 +25,53 @@ pub fn inline_media(messages: &mut [Message]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Moves images, audio and files into content parts of their own, like [`inline_media`], and keeps the segments of the
+/// texts.
+///
+/// # Errors
+/// Returns an error if an input cannot be used as its declared kind.
+pub fn inline_segmented_media(messages: &mut [SegmentedMessage]) -> Result<()> {
+    for SegmentedMessage { message, segments, .. } in messages {
+        let before = message.content.clone();
+        inline_media(std::slice::from_mut(message))?;
+        if message.content.len() != before.len() || message.content != before {
+            *segments = split_segments(&before, segments);
+        }
+    }
+    Ok(())
+}
+
+/// Splits the segments of a content at its rich inputs, as its text is split.
+fn split_segments(content: &Content, segments: &[Vec<TextSegment>]) -> Vec<Vec<TextSegment>> {
+    let mut split = Vec::new();
+    for (part, segments) in content.iter().zip(segments) {
+        let ContentPart::Text(text) = part else {
+            split.push(Vec::new());
+            continue;
+        };
+        let mut start = 0;
+        let push_text = |split: &mut Vec<Vec<TextSegment>>, range: Range<usize>| {
+            if !text.value[range.clone()].trim().is_empty() {
+                split.push(segments.iter().filter_map(|segment| within(segment, &range)).collect());
+            }
+        };
+        for anchor in &text.anchors {
+            push_text(&mut split, start..anchor.range.start);
+            split.push(Vec::new());
+            start = anchor.range.end;
+        }
+        push_text(&mut split, start..text.value.len());
+    }
+    split
+}
+
+/// Returns the part of a segment that is in a range, relative to the range.
+fn within(segment: &TextSegment, range: &Range<usize>) -> Option<TextSegment> {
+    let (start, end) = (segment.range.start.max(range.start), segment.range.end.min(range.end));
+    let is_inside = start < end;
+    is_inside.then(|| TextSegment { range: start - range.start..end - range.start, origin: segment.origin })
 }
 
 fn content_part(part: &Part<'_>) -> ContentPart {

@@ -18,7 +18,7 @@ mod tool_calls;
 use serde::Serialize;
 use serde_json::Value as Json;
 
-pub use self::inline::inline_media;
+pub use self::inline::{inline_media, inline_segmented_media};
 
 pub(crate) use self::schema::written;
 

@@ -57,8 +57,8 @@ pub(super) fn content(text: &str) -> Option<Content<'_>> {
     };
     let after = rest[key_end..].trim_start_matches([' ', '\t']);
     match after.strip_prefix(':').filter(|value| value.is_empty() || value.starts_with([' ', '\t'])) {
-        // The name of an alias would include the colon.
-        Some(_) if rest.starts_with('*') => None,
+        // The name of an alias would include the colon, and what follows an empty key may be on the same line.
+        Some(_) if rest.starts_with('*') || key_end == 0 => None,
         Some(value) => Some(Content::Entry { key: &text[..start + key_end], value }),
         None => Some(Content::Value),
     }

@@ -134,9 +134,9 @@ impl Lowering<'_> {
             None => Expr::new(ExprKind::Captured, at),
         };
         let args = self.args(&filter.args)?;
-        let name = self.text(filter.name);
-        let shortcut = Shortcut::of(name, &args, self.notable);
-        Ok(ExprKind::Filter(Box::new(Named { name: name.into(), shortcut, value, args })))
+        let name = self.dotted_name(filter.name);
+        let shortcut = Shortcut::of(&name, &args, self.notable);
+        Ok(ExprKind::Filter(Box::new(Named { name, shortcut, value, args })))
     }
 
     fn test(&mut self, test: &Test, at: Place) -> Result<ExprKind> {
@@ -152,7 +152,13 @@ impl Lowering<'_> {
     fn plain_test(&mut self, test: &Test) -> Result<ExprKind> {
         let value = self.expr(&test.value)?;
         let args = self.args(&test.args)?;
-        Ok(ExprKind::Test(Box::new(Named { name: self.text(test.name).into(), shortcut: None, value, args })))
+        Ok(ExprKind::Test(Box::new(Named { name: self.dotted_name(test.name), shortcut: None, value, args })))
+    }
+
+    /// Returns the name of a filter or a test. The white space around its dots is not part of it.
+    fn dotted_name(&self, span: Span) -> Box<str> {
+        let written = self.text(span);
+        if written.contains(char::is_whitespace) { written.split_whitespace().collect() } else { written.into() }
     }
 
     fn attribute(&mut self, attribute: &Attribute) -> Result<ExprKind> {
