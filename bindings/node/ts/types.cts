@@ -71,6 +71,23 @@ export interface Segment {
   trusted: boolean;
 }
 
+/** A part of a message's text that was written by one interpolation or by the author. */
+export interface TextSegment {
+  /** The offset of its first byte in the text, in UTF-8. */
+  start: number;
+  /** The offset after its last byte. */
+  end: number;
+  /** The names of the inputs that wrote it. Empty if the author did. */
+  origins: string[];
+  /** Whether it is trusted like the author's text. */
+  trusted: boolean;
+}
+
+/** A message whose text parts have segments. */
+export interface SegmentedMessage extends Omit<Message, "content"> {
+  content: (ContentPart & { segments?: TextSegment[] })[];
+}
+
 /** The token usage of a model call or a turn. */
 export interface Usage {
   inputTokens: number;
@@ -174,6 +191,8 @@ export interface RuntimeOptions {
   seed?: number;
   /** Wraps text from untrusted inputs in `<untrusted>`. A string is the advisory for the model. */
   guard?: boolean | string | GuardOptions;
+  /** The roles whose messages may contain text of untrusted inputs. Such text in other messages is an error. */
+  policy?: { untrusted: Role[] };
   /** Whether the values of inputs must match their declared kinds and enums. Defaults to `off`. */
   kinds?: "off" | "warn" | "error";
   /** The limits of rendering. */
