@@ -110,6 +110,17 @@ impl NativePrompt {
         guarded(|| show::messages(self.prompt.messages(rendered.rendered.clone())?))
     }
 
+    /// Returns the messages of a rendered prompt with the segments of their texts, as JSON.
+    #[napi]
+    pub fn messages_with_segments(&self, rendered: &NativeRendered) -> napi::Result<String> {
+        guarded(|| {
+            let mut messages = self.prompt.messages_with_segments(&rendered.rendered)?;
+            tympan::wire::inline_segmented_media(&mut messages)?;
+            let inputs = rendered.rendered.inputs();
+            written(&messages.iter().map(|message| message.to_json(inputs)).collect::<Vec<_>>())
+        })
+    }
+
     /// Returns attributes for telemetry that identify the prompt and the rendered text, as JSON.
     #[napi]
     pub fn provenance_attributes(&self, rendered: &NativeRendered) -> napi::Result<String> {

@@ -26,6 +26,7 @@ export interface NativePrompt {
   kindWarnings(inputs: string): string[];
   variantMetadata(variant: string): string;
   messages(rendered: NativeRendered): string;
+  messagesWithSegments(rendered: NativeRendered): string;
   provenanceAttributes(rendered: NativeRendered): string;
 }
 

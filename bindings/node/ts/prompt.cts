@@ -3,7 +3,7 @@ import { invalid, guarded, type Finding } from "./error.cjs";
 import type { PromptDefinition } from "./definition.cjs";
 import { covering, validated, validatedAsync, type Accepted, type StandardSchema } from "./schema.cjs";
 import { decode, encodeMap } from "./values.cjs";
-import type { Given, Inputs, Message, Property, RenderOptions, Role, Segment } from "./types.cjs";
+import type { Given, Inputs, Message, Property, RenderOptions, Role, Segment, SegmentedMessage } from "./types.cjs";
 
 /** The key of native objects and of functions that wrap them. Internal to this package. */
 export const NATIVE = Symbol("native");
@@ -219,6 +219,11 @@ export class Prompt<In = Inputs> {
   /** Splits a rendered text into messages. */
   messages(rendered: Rendered): Message[] {
     return guarded(() => decode(this[NATIVE].messages(nativeRendered(rendered))));
+  }
+
+  /** Splits a rendered prompt into messages, and says which inputs wrote which bytes of each text. */
+  messagesWithSegments(rendered: Rendered): SegmentedMessage[] {
+    return guarded(() => decode(this[NATIVE].messagesWithSegments(nativeRendered(rendered))));
   }
 
   /** Returns attributes for telemetry that identify the prompt and the rendered text. */

@@ -330,6 +330,23 @@ impl Prompt {
         engine(py, || self.inner.messages(Arc::unwrap_or_clone(rendered)).and_then(to_list))
     }
 
+    /// Splits a rendered text into messages, as plain data. Every text part has `segments`: `start` and `end` in bytes of
+    /// UTF-8, the names of the inputs that wrote them as `origins`, and whether they are `trusted`.
+    #[pyo3(signature = (rendered, /))]
+    fn messages_with_segments<'py>(
+        &self,
+        py: Python<'py>,
+        rendered: &Bound<'py, PyAny>,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let rendered = rendered::from_python(rendered)?;
+        let messages = engine(py, || {
+            let mut messages = self.inner.messages_with_segments(&rendered)?;
+            tympan::wire::inline_segmented_media(&mut messages)?;
+            Ok(messages)
+        })?;
+        messages.iter().map(|message| to_python(py, &message.to_json(rendered.inputs()))).collect()
+    }
+
     /// Checks the prompt and returns warnings, such as unused variables or untrusted text in a system message.
     fn check(&self, py: Python<'_>) -> PyResult<Vec<Finding>> {
         engine(py, || self.inner.check()).map(|findings| self.findings(&findings))

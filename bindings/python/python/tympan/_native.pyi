@@ -171,6 +171,10 @@ class Prompt:
         """Renders the prompt."""
     def messages(self, rendered: Rendered, /) -> list[Message]:
         """Splits a rendered text into messages."""
+    def messages_with_segments(self, rendered: Rendered, /) -> list[dict[str, Any]]:
+        """Splits a rendered text into messages, as plain data. Every text part has `segments`: `start` and `end` in bytes of
+        UTF-8, the names of the inputs that wrote them as `origins`, and whether they are `trusted`.
+        """
     def check(self) -> list[Finding]:
         """Checks the prompt and returns warnings, such as unused variables or untrusted text in a system message."""
     def check_schemas(self) -> list[Finding]:
