@@ -48,12 +48,32 @@ pub(crate) fn finding(finding: &Diagnostic, source: Option<&SourceFile>) -> Json
     let place = source.zip(finding.span).map(|(source, span)| source.line_column(span.start));
     json!({
         "code": finding.code,
+        "rule": tympan::lint::rule(finding.code).ok().map(|rule| rule.code),
         "severity": finding.severity.as_str(),
         "message": finding.message,
         "line": place.map(|place| place.line),
         "column": place.map(|place| place.column),
         "help": finding.help,
         "fix": finding.fix,
+    })
+}
+
+/// Converts a finding of a rule to the same data.
+pub(crate) fn rule_finding(finding: &tympan::lint::Finding, source: &SourceFile) -> Json {
+    let place = finding.span.map(|span| source.line_column(span.start));
+    let fix = finding.fix.as_ref().and_then(|fix| match &fix.edits[..] {
+        [(span, text)] if Some(*span) == finding.span => Some(text),
+        _ => None,
+    });
+    json!({
+        "code": finding.rule.name,
+        "rule": finding.rule.code,
+        "severity": finding.severity.as_str(),
+        "message": finding.message,
+        "line": place.map(|place| place.line),
+        "column": place.map(|place| place.column),
+        "help": finding.help,
+        "fix": fix,
     })
 }
 

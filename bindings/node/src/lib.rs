@@ -7,6 +7,7 @@
 #![cfg_attr(test, allow(dead_code))]
 
 mod border;
+mod check;
 mod composition;
 mod host;
 mod loader;

@@ -11,7 +11,7 @@ use tympan::spec::schema::Property;
 use tympan::text::source::SourceFile;
 use tympan::{JsonMap, Prompt, Rendered, Role};
 
-use crate::border::{finding, guarded, read, written};
+use crate::border::{finding, guarded, read, rule_finding, written};
 use crate::show;
 
 /// A prompt.
@@ -149,8 +149,8 @@ impl NativePrompt {
     #[napi]
     pub fn check(&self) -> napi::Result<String> {
         guarded(|| {
-            let findings = self.prompt.check()?;
-            written(&findings.iter().map(|one| finding(one, Some(self.prompt.source()))).collect::<Vec<_>>())
+            let findings = tympan::lint::check(&self.prompt, &tympan::lint::Options::default());
+            written(&findings.iter().map(|finding| rule_finding(finding, self.prompt.source())).collect::<Vec<_>>())
         })
     }
 

@@ -4,6 +4,8 @@ import { randomUUID } from "node:crypto";
 export interface Finding {
   /** A short, stable name. */
   code: string;
+  /** The code of the rule, such as `TY101`. */
+  rule: string | null;
   severity: "warning" | "error";
   message: string;
   /** The position, both counted from 1, if there is one. */
@@ -13,6 +15,32 @@ export interface Finding {
   help: string | null;
   /** The replacement text, if there is an obvious one. */
   fix: string | null;
+}
+
+/** A position in a file. Both are counted from 1, and columns count characters. */
+export interface FilePosition {
+  line: number;
+  column: number;
+}
+
+/** A finding of `tympan check` in a file. */
+export interface FileFinding {
+  /** The name of the rule, such as `undeclared_variable`. */
+  code: string;
+  /** The code of the rule, such as `TY101`. */
+  rule: string;
+  severity: "warning" | "error";
+  message: string;
+  file: string;
+  line: number | null;
+  column: number | null;
+  end: FilePosition | null;
+  /** How to fix it. */
+  help: string | null;
+  /** The edits that fix it. A fix that is not safe needs a review. */
+  fix: { safe: boolean; edits: (FilePosition & { end: FilePosition; text: string })[] } | null;
+  /** Other places that explain the finding, such as the path of a value. */
+  related: (FilePosition & { end: FilePosition; message: string })[];
 }
 
 /** The class of an error, with the names of the Prompty specification. */

@@ -1,4 +1,4 @@
-import { guarded, type Finding } from "./error.cjs";
+import { guarded, type FileFinding, type Finding } from "./error.cjs";
 import { native } from "./native.cjs";
 import { nativePrompt, type Prompt } from "./prompt.cjs";
 import { defaultRuntime, type Runtime } from "./runtime.cjs";
@@ -59,6 +59,27 @@ export const invokeAgent = method("invokeAgent");
 export function check(prompt: Prompt<any>): Finding[] {
   nativePrompt(prompt);
   return prompt.check();
+}
+
+/**
+ * Checks a prompt file as `tympan check` does, and returns the findings as the command prints them with `--json`.
+ * `settings` is the path of a `tympan.toml`.
+ */
+export function checkFile(path: string, options: { settings?: string } = {}): FileFinding[] {
+  return guarded(() => decode(native.checkFile(path, options.settings)));
+}
+
+/**
+ * Checks the text of a prompt file as `tympan check` does. The name implies its format, and its references are relative
+ * to `baseDir`.
+ */
+export function checkStr(
+  text: string,
+  name = "<string>",
+  baseDir = ".",
+  options: { settings?: string } = {},
+): FileFinding[] {
+  return guarded(() => decode(native.checkStr(text, name, baseDir, options.settings)));
 }
 
 /**

@@ -1,7 +1,9 @@
 export { Composition } from "./composition.cjs";
-export { TympanError, type ErrorClass, type ErrorDetails, type Finding } from "./error.cjs";
+export { TympanError, type ErrorClass, type ErrorDetails, type FileFinding, type FilePosition, type Finding } from "./error.cjs";
 export {
   check,
+  checkFile,
+  checkStr,
   invoke,
   invokeAgent,
   listModels,

@@ -13,6 +13,8 @@ export {
   TympanError,
   bindTools,
   check,
+  checkFile,
+  checkStr,
   defaultRuntime,
   invoke,
   invokeAgent,

@@ -130,6 +130,8 @@ interface Native {
   NativeLoader: new (folder: string | undefined) => NativeLoader;
   NativeSteering: new () => NativeSteering;
   checkTools(prompt: NativePrompt, tools: NativeTool[]): void;
+  checkFile(path: string, settings: string | undefined): string;
+  checkStr(text: string, name: string, baseDir: string, settings: string | undefined): string;
   parseText(text: string, nonce: string | undefined, threads: string): string;
   preRender(text: string, nonce: string): string;
 }

@@ -5,6 +5,7 @@
 
 use pyo3::prelude::*;
 
+mod check;
 mod composition;
 mod errors;
 mod events;
@@ -52,6 +53,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<events::Event>()?;
     module.add_class::<hooks::CancelToken>()?;
     module.add_class::<hooks::Steering>()?;
+    module.add_function(wrap_pyfunction!(check::check_file, module)?)?;
+    module.add_function(wrap_pyfunction!(check::check_str, module)?)?;
     module.add_function(wrap_pyfunction!(tool::bind_tools, module)?)?;
     module.add_function(wrap_pyfunction!(values::to_json, module)?)?;
     module.add_function(wrap_pyfunction!(rendered::parse_text, module)?)?;

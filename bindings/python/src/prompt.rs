@@ -349,7 +349,8 @@ impl Prompt {
 
     /// Checks the prompt and returns warnings, such as unused variables or untrusted text in a system message.
     fn check(&self, py: Python<'_>) -> PyResult<Vec<Finding>> {
-        engine(py, || self.inner.check()).map(|findings| self.findings(&findings))
+        let findings = engine(py, || Ok(tympan::lint::check(&self.inner, &tympan::lint::Options::default())))?;
+        Ok(findings.iter().map(|finding| Finding::of_rule(finding, self.inner.source())).collect())
     }
 
     /// Checks the JSON Schemas of tools and outputs. Returns a warning for each schema with keywords that are not
@@ -496,6 +497,8 @@ impl Property {
 pub(crate) struct Finding {
     /// A short, stable name.
     code: &'static str,
+    /// The code of the rule, such as `TY101`.
+    rule: Option<&'static str>,
     /// `warning` or `error`.
     severity: &'static str,
     /// The message.
@@ -515,10 +518,29 @@ impl Finding {
         let place = finding.span.zip(source).map(|(span, source)| source.line_column(span.start));
         Self {
             code: finding.code,
+            rule: tympan::lint::rule(finding.code).ok().map(|rule| rule.code),
             severity: finding.severity.as_str(),
             message: finding.message.clone(),
             help: finding.help.clone(),
             fix: finding.fix.clone(),
+            line: place.map(|place| place.line),
+            column: place.map(|place| place.column),
+        }
+    }
+
+    fn of_rule(finding: &tympan::lint::Finding, source: &SourceFile) -> Self {
+        let place = finding.span.map(|span| source.line_column(span.start));
+        let fix = finding.fix.as_ref().and_then(|fix| match &fix.edits[..] {
+            [(span, text)] if Some(*span) == finding.span => Some(text.clone()),
+            _ => None,
+        });
+        Self {
+            code: finding.rule.name,
+            rule: Some(finding.rule.code),
+            severity: finding.severity.as_str(),
+            message: finding.message.clone(),
+            help: finding.help.clone(),
+            fix,
             line: place.map(|place| place.line),
             column: place.map(|place| place.column),
         }

@@ -26,6 +26,7 @@
 //! | `derive` | `#[derive(tympan::Inputs)]` | yes |
 //! | `signatures` | signed directives and trusted keys | yes |
 //! | `toml` | prompt definitions in TOML | yes |
+//! | `lint` | the rules of `tympan check`, and checks of files | no |
 //! | `tokens` | token counts for OpenAI's models | no |
 //! | `sqlite` | journals in SQLite databases; needs a C compiler | no |
 //! | `otel` | spans for OpenTelemetry collectors | no |
@@ -36,6 +37,9 @@ pub use tympan_core::*;
 #[cfg(feature = "derive")]
 pub use tympan_macros::Inputs;
 pub use tympan_runtime::*;
+
+#[cfg(feature = "lint")]
+pub mod lint;
 
 /// The agent loop: the state machine of the engine, and the driver of the runtime.
 #[cfg(feature = "providers")]

@@ -37,6 +37,8 @@ from tympan._native import (
     __version__,
     _set_default,  # pyright: ignore[reportPrivateUsage]
     bind_tools,
+    check_file,
+    check_str,
     parse_text,
     pre_render,
     to_json,
@@ -131,6 +133,8 @@ __all__ = [
     "__version__",
     "bind_tools",
     "check",
+    "check_file",
+    "check_str",
     "default_runtime",
     "invoke",
     "invoke_agent",

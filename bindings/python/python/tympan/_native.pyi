@@ -61,6 +61,14 @@ __version__: Final[str]
 def to_json(value: Any, /) -> str:
     """Returns a value as JSON, as the engine sees it. Useful for finding out how a value is converted."""
 
+def check_file(path: _Path, *, settings: Optional[_Path] = None) -> list[dict[str, Any]]:
+    """Checks a prompt file as `tympan check` does, and returns the findings as the command prints them with `--json`."""
+
+def check_str(
+    text: str, name: str = ..., base_dir: Optional[_Path] = None, *, settings: Optional[_Path] = None
+) -> list[dict[str, Any]]:
+    """Checks the text of a prompt file as `tympan check` does. `name` implies its format."""
+
 def parse_text(
     text: str, *, nonce: Optional[str] = None, threads: Optional[Mapping[str, _Messages]] = None
 ) -> list[Message]:
@@ -252,6 +260,9 @@ class Finding:
     @property
     def code(self) -> str:
         """A short, stable name."""
+    @property
+    def rule(self) -> Optional[str]:
+        """The code of the rule, such as `TY101`."""
     @property
     def severity(self) -> Literal["warning", "error"]:
         """`warning` or `error`."""

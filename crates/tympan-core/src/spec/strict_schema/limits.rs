@@ -103,7 +103,7 @@ impl Limits {
 }
 
 /// What the schemas of one request may still use. Anthropic refuses a request whose schemas are together too large.
-#[cfg_attr(not(feature = "wire"), expect(dead_code, reason = "only requests have one"))]
+#[cfg_attr(not(feature = "wire"), allow(dead_code, reason = "only requests have one"))]
 pub(crate) struct Budget {
     tools: usize,
     optional: usize,
