@@ -4,6 +4,7 @@ use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::Path;
 use std::time::Duration;
+use tympan_bench::check::Checks;
 use tympan_bench::count::Counter;
 use tympan_bench::data::{self, Workload};
 use tympan_bench::measure::{Effort, Timing, time};
@@ -111,6 +112,9 @@ impl<'a> Run<'a> {
         results.streams = streams::rates(self.large_effort)?;
         results.streams.retain(|rate| rate.name.to_string().contains(self.filter));
         results.encode = self.encode()?;
+        self.progress.set_message("check");
+        let checks = "tympan check".contains(self.filter).then(|| Checks::measure(self.effort));
+        results.checks = checks.transpose()?;
         self.progress.finish_and_clear();
         Ok(results)
     }

@@ -89,6 +89,11 @@ pub fn bars(results: &Results) -> Vec<Bar> {
     }
     let encode = results.encode_us("tympan encode");
     bars.push(Bar::new("encode 50 messages".to_owned(), "under 25 µs".to_owned(), encode, "µs", |v| v < 25.0));
+    let rate = results.checks.map(|checks| checks.per_second());
+    bars.push(Bar::at_least("w1: tympan check, one core".to_owned(), 20_000.0, rate, "prompts/s"));
+    let keystroke = results.checks.map(|checks| checks.keystroke.as_secs_f64() * 1e3);
+    let what = "2,000 lines: diagnostics after a keystroke".to_owned();
+    bars.push(Bar::new(what, "under 10 ms".to_owned(), keystroke, "ms", |v| v < 10.0));
     bars
 }
 

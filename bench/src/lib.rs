@@ -3,6 +3,7 @@
 //! - [`data`]: the workloads. [`generate`] creates the ones in `data/`.
 //! - [`peers`]: one file per library. Each turns a workload into [`row::Row`]s.
 //! - [`encode`]: encoding of a request, compared with serde_json
+//! - [`check`]: checks of prompts, and diagnostics in an editor
 //! - [`measure`]: time; [`count`]: instructions; [`threads`]: two threads compared with one; [`memory`]: peak
 //!   allocation
 //! - [`streams`]: streamed answers, by size
@@ -20,6 +21,7 @@
 //!   that does not count as met.
 
 pub mod bars;
+pub mod check;
 pub mod count;
 pub mod data;
 pub mod encode;

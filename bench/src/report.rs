@@ -1,6 +1,7 @@
 //! The results, as tables for people and as JSON for programs.
 
 use crate::bars::{Bar, Outcome, bars};
+use crate::check::Checks;
 use crate::measure::Timing;
 use crate::row::RowName;
 use crate::streams::{SIZES, StreamRate};
@@ -21,6 +22,8 @@ pub struct Results {
     pub streams: Vec<StreamRate>,
     /// The times to encode a request.
     pub encode: Vec<(RowName, Timing)>,
+    /// The times to check prompts.
+    pub checks: Option<Checks>,
 }
 
 /// The results of a row on a workload.
@@ -99,6 +102,7 @@ impl Results {
         text += &self.threads_table();
         text += &streams_table(self);
         text += &self.encode_table();
+        text += &self.checks_table();
         text += &bars_table(&bars(self));
         text
     }
@@ -148,6 +152,19 @@ impl Results {
                 format!("{:.0}%", 100.0 * timing.spread),
                 ours.map_or_else(absent, |ours| format!("{:.2}", timing.ns / 1e3 / ours)),
             ]);
+        }
+        table.finish()
+    }
+}
+
+impl Results {
+    fn checks_table(&self) -> String {
+        let mut table = Table::new(["check", "time", ""]);
+        if let Some(checks) = &self.checks {
+            let rate = format!("{} prompts per second and core", thousands(checks.per_second()));
+            table.row(["w1: all rules".to_owned(), format!("{:.1} µs", checks.w1.ns / 1e3), rate]);
+            let time = format!("{:.1} ms", checks.keystroke.as_secs_f64() * 1e3);
+            table.row(["2,000 lines: keystroke to diagnostics".to_owned(), time, String::new()]);
         }
         table.finish()
     }

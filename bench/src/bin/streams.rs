@@ -7,9 +7,9 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 
 use tokio::task::JoinSet;
+use tympan::net::client::{HttpClient, HttpOptions, ProxyPolicy};
 use tympan::wire::{Protocol, WireRequest};
 use tympan_bench::Result;
-use tympan::net::client::{HttpClient, HttpOptions, ProxyPolicy};
 
 /// The number of streams that are open at the same time.
 const STREAMS: usize = 1000;

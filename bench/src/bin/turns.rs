@@ -10,11 +10,11 @@ use std::time::Instant;
 
 use futures_util::future::BoxFuture;
 use peak_alloc::PeakAlloc;
-use tympan::wire::response::{Answer, Output, Response, ToolCall};
 use tympan::turn::{ContextBudget, TurnOptions};
+use tympan::wire::response::{Answer, Output, Response, ToolCall};
 use tympan::{Inputs, Message, Prompt, Role};
-use tympan_bench::Result;
 use tympan::{ModelCall, Provider, Reply, RunOptions, Runtime, TurnRun, TurnSettings, tool};
+use tympan_bench::Result;
 
 #[global_allocator]
 static HEAP: PeakAlloc = PeakAlloc;

@@ -5,13 +5,12 @@ use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
 use serde_json::{Value as Json, json};
-use tympan::file::read;
-use tympan::format::Format;
-use tympan::load::DEFAULT_MAX_FILE_BYTES;
 use tympan::text::source::SourceFile;
-use tympan::{Error, Kind, Prompt, Role, RuntimeOptions};
+use tympan::{Error, Prompt, Role, RuntimeOptions};
 use tympan_lint::{BoundInput, InputReach, ReachMap, ReachedMessage, Target};
 
+use super::check::checker::{read_found, unreadable};
+use super::check::targets::{TargetKind, Targets};
 use crate::args::InspectArgs;
 use crate::color::styled;
 use crate::escape::visible_line;
@@ -20,20 +19,13 @@ use crate::report::{self, Failure, finding_json};
 use crate::rows::width_of;
 use crate::{json, output, prompt_file};
 
-/// Deeper directories are more likely a cycle than a project.
-const MAX_DEPTH: usize = 32;
-
 /// The least number of columns for the last column of a table.
 const MIN_PATH: usize = 16;
 
 pub(super) fn run(args: &InspectArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let is_directory = args.file.is_dir();
-    let mut files = vec![args.file.clone()];
-    if is_directory {
-        files = Vec::new();
-        collect(&args.file, 0, &mut files)?;
-    }
     let (mut maps, mut errors) = (Vec::new(), Vec::new());
+    let files = if is_directory { files_in(&args.file, &mut errors) } else { vec![args.file.clone()] };
     for path in &files {
         match map(args, path, quiet) {
             Ok((prompt, map)) => maps.push((path.display().to_string(), prompt, map)),
@@ -67,39 +59,19 @@ fn map(args: &InspectArgs, path: &Path, quiet: bool) -> Result<(Prompt, ReachMap
     Ok((prompt, map))
 }
 
-/// Collects the prompt files in a directory and its subdirectories, sorted by name.
-fn collect(directory: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<(), Failure> {
-    let unusable = |reason: &dyn std::fmt::Display| {
-        Failure::Engine(Error::new(Kind::UnreadableFile, format_args!("{}: {reason}", directory.display())))
-    };
-    if depth > MAX_DEPTH {
-        return Err(unusable(&"directories are nested too deeply"));
-    }
-    let entries = std::fs::read_dir(directory).and_then(|entries| entries.collect::<std::io::Result<Vec<_>>>());
-    let mut entries = entries.map_err(|error| unusable(&error))?;
-    entries.sort_by_key(std::fs::DirEntry::file_name);
-    for entry in entries {
-        let (path, name) = (entry.path(), entry.file_name());
-        let kind = entry.file_type().map_err(|error| unusable(&error))?;
-        let is_skipped = name.to_string_lossy().starts_with('.')
-            || ["target", "node_modules", "__pycache__"].iter().any(|skipped| name == *skipped);
-        if kind.is_dir() && !is_skipped {
-            collect(&path, depth + 1, found)?;
-        } else if kind.is_file() && is_prompt(directory, &path) {
-            found.push(path);
+/// Returns the prompt files in a directory, as `tympan check` finds them, and adds an error for each part that cannot be
+/// read.
+fn files_in(directory: &Path, errors: &mut Vec<Error>) -> Vec<PathBuf> {
+    let targets = Targets::collect(&[directory.to_owned()], |_| false);
+    let found = targets.files.into_iter().filter_map(|target| match target.kind {
+        TargetKind::Found(path) => read_found(&path).is_some().then_some(path),
+        TargetKind::Unreadable(path, reason) => {
+            errors.push(unreadable(&path, &reason));
+            None
         }
-    }
-    Ok(())
-}
-
-/// Returns whether a file in a directory is a prompt: a `.prompty` file, or one whose content says so.
-fn is_prompt(directory: &Path, path: &Path) -> bool {
-    let Some(format) = Format::from_name(path) else { return false };
-    let Some(name) = path.file_name() else { return false };
-    format == Format::Prompty
-        || read::open_in(directory, name)
-            .and_then(|file| read::text(file, DEFAULT_MAX_FILE_BYTES))
-            .is_ok_and(|text| format.matches(&text))
+        TargetKind::Stdin | TargetKind::Named(_) => None,
+    });
+    found.collect()
 }
 
 fn file_json(file: &str, prompt: &Prompt, map: &ReachMap) -> Json {
