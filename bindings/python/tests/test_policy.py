@@ -12,7 +12,7 @@ import tympan
 
 POLICY = json.loads((FIXTURES / "bindings" / "policy.json").read_text("utf-8"))
 SEGMENTS = json.loads((FIXTURES / "bindings" / "segments.json").read_text("utf-8"))
-ECHO: dict[str, Any] = {"provider": "echo"}
+ECHO: Any = {"provider": "echo"}
 
 WAYS: dict[str, Callable[[tympan.Runtime, tympan.Prompt, Any], object]] = {
     "render": lambda runtime, prompt, inputs: runtime.render(prompt, inputs),

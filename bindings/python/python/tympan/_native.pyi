@@ -51,6 +51,8 @@ __all__ = [
     "__version__",
     "_set_default",
     "bind_tools",
+    "check_file",
+    "check_str",
     "parse_text",
     "pre_render",
     "to_json",
