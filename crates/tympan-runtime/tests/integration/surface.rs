@@ -9,6 +9,7 @@ use syn::{Fields, ImplItem, Item, Type, Visibility};
 /// Names that differ in Rust: a free function, a type, or a member of a type.
 const OTHER_NAMES: &[(&str, &str)] = &[
     ("check", "Prompt::check"),
+    ("check_file", "check_path"),
     ("list_models", "Runtime::list_models"),
     ("list_models_async", "Runtime::list_models_async"),
     ("load_str", "Runtime::load_str"),
@@ -24,6 +25,7 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("Finding", "Diagnostic"),
     ("Finding.line", "SourceFile::line_column"),
     ("Finding.column", "SourceFile::line_column"),
+    ("Finding.rule", "Rule::code"),
     ("Event", "AgentEvent"),
     ("Part", "ContentPart"),
     ("Part.detail", "MediaPart::detail"),
@@ -156,8 +158,9 @@ fn surface(root: &Path) -> BTreeSet<String> {
 fn rust_has_what_the_packages_for_other_languages_have() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut public = Public::default();
-    public.read_folder(&root.join("crates/tympan-core/src"));
-    public.read_folder(&root.join("crates/tympan-runtime/src"));
+    for folder in ["tympan/src", "tympan-core/src", "tympan-lint/src", "tympan-runtime/src"] {
+        public.read_folder(&root.join("crates").join(folder));
+    }
     let other_names: BTreeMap<_, _> = OTHER_NAMES.iter().copied().collect();
     let names = surface(&root);
     let is_missing = |name: &&String| {
