@@ -275,14 +275,14 @@ export function warnAboutUnknown(prompt: Prompt<any>, inputs: unknown): void {
   if (typeof inputs !== "object" || inputs === null || "toJSON" in inputs) return;
   let checked = checkedNames.get(prompt);
   if (checked === undefined) checkedNames.set(prompt, (checked = new Set()));
-  const fresh: string[] = [];
+  let fresh: string[] | undefined;
   for (const name in inputs) {
     if (checked.has(name)) continue;
     if (checked.size >= MAX_NAMES) break;
     checked.add(name);
-    fresh.push(name);
+    (fresh ??= []).push(name);
   }
-  if (fresh.length > 0) warn("unknown_input", prompt[NATIVE].unknownInputs(fresh));
+  if (fresh !== undefined) warn("unknown_input", prompt[NATIVE].unknownInputs(fresh));
 }
 
 /** Validates the inputs of a prompt and serializes them for the engine. */

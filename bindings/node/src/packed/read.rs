@@ -3,7 +3,7 @@
 use bumpalo::Bump;
 use bumpalo::collections::Vec as BumpVec;
 use encoding_rs::mem::convert_utf16_to_str_partial;
-use memchr::memmem;
+use memchr::memchr_iter;
 use tympan::template::input::InputData;
 
 // The codes of the tape. A number that is not negative is the length of a string.
@@ -47,7 +47,9 @@ impl<'a> Texts<'a> {
             writer.push(long.split_off(..length)?);
             long_ends.push(writer.end);
         }
-        let is_replaced = memmem::find(&writer.utf8.as_bytes()[..writer.end], REPLACEMENT).is_some();
+        let utf8 = &writer.utf8.as_bytes()[..writer.end];
+        // Its first byte is rare, so a search for that is enough, and needs no preparation.
+        let is_replaced = memchr_iter(REPLACEMENT[0], utf8).any(|at| utf8[at..].starts_with(REPLACEMENT));
         (long.is_empty() && !is_replaced).then_some(Self { utf8: writer.utf8, short, short_bytes, long_ends })
     }
 

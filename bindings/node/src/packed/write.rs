@@ -148,7 +148,8 @@ fn split_by<'t>(text: &'t str, known: &str) -> Option<(&'t str, &'t str)> {
 }
 
 fn trailer(heads: &[(Role, usize)], pieces: &[TextRun<'_>], mut length: impl FnMut(&str) -> usize) -> Vec<u8> {
-    let (mut trailer, mut pieces) = (Vec::new(), pieces.iter());
+    let room = DIGITS * (heads.len() + pieces.len() + 2) + heads.len() + 1;
+    let (mut trailer, mut pieces) = (Vec::with_capacity(room), pieces.iter());
     for (role, count) in heads {
         trailer.push(role_code(*role));
         trailer.extend_from_slice(&digits(*count));
