@@ -61,10 +61,6 @@ pub(crate) fn finding(finding: &Diagnostic, source: Option<&SourceFile>) -> Json
 /// Converts a finding of a rule to the same data.
 pub(crate) fn rule_finding(finding: &tympan::lint::Finding, source: &SourceFile) -> Json {
     let place = finding.span.map(|span| source.line_column(span.start));
-    let fix = finding.fix.as_ref().and_then(|fix| match &fix.edits[..] {
-        [(span, text)] if Some(*span) == finding.span => Some(text),
-        _ => None,
-    });
     json!({
         "code": finding.rule.name,
         "rule": finding.rule.code,
@@ -73,7 +69,7 @@ pub(crate) fn rule_finding(finding: &tympan::lint::Finding, source: &SourceFile)
         "line": place.map(|place| place.line),
         "column": place.map(|place| place.column),
         "help": finding.help,
-        "fix": fix,
+        "fix": finding.replacement(),
     })
 }
 

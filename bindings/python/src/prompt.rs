@@ -530,17 +530,13 @@ impl Finding {
 
     fn of_rule(finding: &tympan::lint::Finding, source: &SourceFile) -> Self {
         let place = finding.span.map(|span| source.line_column(span.start));
-        let fix = finding.fix.as_ref().and_then(|fix| match &fix.edits[..] {
-            [(span, text)] if Some(*span) == finding.span => Some(text.clone()),
-            _ => None,
-        });
         Self {
             code: finding.rule.name,
             rule: Some(finding.rule.code),
             severity: finding.severity.as_str(),
             message: finding.message.clone(),
             help: finding.help.clone(),
-            fix,
+            fix: finding.replacement().map(str::to_owned),
             line: place.map(|place| place.line),
             column: place.map(|place| place.column),
         }

@@ -94,6 +94,14 @@ impl Finding {
         self
     }
 
+    /// Returns the text that fixes the finding if it replaces exactly what the finding is about.
+    pub fn replacement(&self) -> Option<&str> {
+        match &self.fix.as_ref()?.edits[..] {
+            [(span, text)] if Some(*span) == self.span => Some(text),
+            _ => None,
+        }
+    }
+
     /// Converts a diagnostic of the engine. Returns `None` if it is not about a prompt file, such as one about the
     /// network.
     pub fn from_diagnostic(diagnostic: &Diagnostic) -> Option<Self> {

@@ -84,7 +84,7 @@ struct Fixer<'a> {
 }
 
 impl Fixer<'_> {
-    /// Applies as many fixes as possible. Returns `None` if there are none.
+    /// Applies as many fixes as possible. Returns `None` if no finding has a fix.
     fn round(&mut self, current: &Fixed) -> Option<Fixed> {
         let candidates = self.candidates(current);
         let mut together = Vec::new();

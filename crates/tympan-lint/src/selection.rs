@@ -34,7 +34,7 @@ impl Selector {
         }
     }
 
-    /// Parses an entry of `deny`, in which `warnings` stands for every rule.
+    /// Parses an entry of `deny`, where `warnings` selects every rule.
     ///
     /// # Errors
     /// Returns the closest known word, if there is one.

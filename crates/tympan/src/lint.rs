@@ -62,11 +62,16 @@ fn options(path: &Path, settings: &Path) -> Result<Options> {
     Ok(parsed.options(path.strip_prefix(&directory).unwrap_or(&path)))
 }
 
+/// Converts the first mistake of a settings file to an error.
 fn invalid(source: &SourceFile, errors: Vec<SettingsError>) -> Error {
-    let Some(first) = errors.into_iter().next() else { return Error::new(Kind::InvalidInput, "settings") };
-    let error = Error::new(Kind::InvalidInput, format_args!("settings: {}", first.message)).at(first.span);
-    let error = error.in_source(source, 0);
-    first.help.map_or_else(|| error.clone(), |help| error.clone().with_help(help))
+    let mut error = Error::new(Kind::InvalidInput, format_args!("settings: {} is invalid", source.name()));
+    if let Some(first) = errors.into_iter().next() {
+        error = Error::new(Kind::InvalidInput, format_args!("settings: {}", first.message)).at(first.span);
+        if let Some(help) = first.help {
+            error = error.with_help(help);
+        }
+    }
+    error.in_source(source, 0)
 }
 
 fn absolute(path: &Path) -> PathBuf {

@@ -52,7 +52,7 @@ pub(crate) struct SelectionArgs {
     #[arg(long, value_name = "RULES", value_delimiter = ',', env = "TYMPAN_CHECK_IGNORE", value_parser = selector)]
     pub(crate) ignore: Vec<Selector>,
 
-    /// Report findings of these rules as errors; `warnings` stands for all rules
+    /// Report findings of these rules as errors; `warnings` selects all rules
     #[arg(long, value_name = "RULES", value_delimiter = ',', env = "TYMPAN_CHECK_DENY", value_parser = denied)]
     pub(crate) deny: Vec<Selector>,
 }

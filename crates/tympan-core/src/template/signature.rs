@@ -26,7 +26,7 @@ pub enum ArgumentMistake {
     Missing(&'static str),
     /// There are more positional arguments than parameters. Holds the number of parameters.
     TooMany(usize),
-    /// There is no parameter with the name of this argument. Holds its index among the named arguments.
+    /// No parameter has the name of this argument. Holds the index of the argument among the named ones.
     UnknownName(usize),
     /// A parameter is passed by position and by name. Holds the index of the argument among the named ones.
     Twice(usize),

@@ -135,7 +135,7 @@ pub fn format_file(
     Ok(Formatted { text, changed: true, hashes: Hashes { before, after }, note })
 }
 
-/// Loads a file whose templates compile. A template in a syntax of the host's may be anything.
+/// Loads a file whose templates compile. Templates for a custom renderer are not compiled.
 fn load(source: &SourceFile, resolve: &mut AsWritten<'_>) -> Result<Prompt> {
     let prompt = file::load(source, resolve)?;
     for template in prompt.templates() {

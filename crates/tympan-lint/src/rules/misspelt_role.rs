@@ -15,7 +15,7 @@ pub(crate) static RULE: Rule = Rule {
     severity: Severity::Error,
     fix: FixAvailability::Always,
     summary: "Reports a line such as `sytem:` that is close to a role marker. Code blocks are left out.",
-    why: "The line becomes text of the message before it. If there is none, the whole prompt is one system message.",
+    why: "The line becomes text of the message before it. Without any role marker, the whole prompt is one system message.",
     example: "sytem:\nYou answer in one sentence.",
     how_to_fix: "Write the role that the help shows.",
     check: Some(check),

@@ -106,7 +106,7 @@ fn the_narrower_choice_wins() {
     let is_selected = |code: &str| selection.is_selected(rule(code).expect("a rule"));
     assert!(is_selected("TY201") && is_selected("TY111"));
     assert!(!is_selected("TY101") && !is_selected("TY102") && !is_selected("TY205") && !is_selected("TY301"));
-    let unknown = |text: &str| text.parse::<Selector>().expect_err("there is none").to_string();
+    let unknown = |text: &str| text.parse::<Selector>().expect_err("the rule does not exist").to_string();
     assert_eq!(unknown("nonsense"), "unknown rule or group `nonsense`; `tympan rule` lists all rules");
     assert_eq!(unknown("T"), "unknown rule or group `T`; `tympan rule` lists all rules");
     assert_eq!(unknown("susspicious"), "unknown rule or group `susspicious`, did you mean `suspicious`?");

@@ -65,7 +65,7 @@ fn rules_are_found_by_code_and_name() {
     assert_eq!(rule("ty101"), rule("undeclared-variable"));
     let unknown = rule("undeclared_varible").expect_err("it is misspelled");
     assert_eq!(unknown.to_string(), "unknown rule `undeclared_varible`, did you mean `undeclared_variable`?");
-    assert_eq!(rule("nonsense").expect_err("there is none").to_string(), "unknown rule `nonsense`");
+    assert_eq!(rule("nonsense").expect_err("the rule does not exist").to_string(), "unknown rule `nonsense`");
 }
 
 /// Every kind of error is either about a prompt file, and has a rule, or occurs at run time.

@@ -6,4 +6,3 @@ mod positions;
 mod protocol;
 mod robustness;
 mod show;
-mod speed;
