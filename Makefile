@@ -6,8 +6,11 @@ ORACLE := target/oracle
 INTEROP := target/interop
 INTEROP_NODE := target/interop-node
 EDITORS := target/editors
+AGENTDOJO := target/agentdojo
+AGENTDOJO_FRAMEWORK := target/agentdojo-framework
 VSCODE := editors/vscode
 VSIX := target/vscode
+VSCODE_EDITOR := target/vscode-editor
 INTEROP_MODELS := target/interop-models
 INTEROP_SCHEMAS := target/interop-schemas
 OPENAI_DOCUMENT := https://raw.githubusercontent.com/openai/openai-openapi/f85dbe223d40e1a31cba812ab2d755c7e98a92a3/openapi.yaml
@@ -28,7 +31,7 @@ FUZZ_SECONDS ?= 60
 FUZZ_TARGETS ?= template syntax rendering front_matter definition directive parse stream openapi
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-node test-python wheels wheel package vscode test-vscode interop lint bench bench-python bench-node fuzz generate schema-fixtures docs-images need-cargo need-python need-node need-lint-tools install
+.PHONY: help demo test test-node test-python wheels wheel package vscode test-vscode test-vscode-editor interop lint bench bench-python bench-node agentdojo agentdojo-sample agentdojo-framework fuzz generate schema-fixtures docs-images need-cargo need-python need-node need-lint-tools install
 
 help:
 	@echo 'make demo           Render and run prompts, and watch an input fail to forge a message'
@@ -37,7 +40,10 @@ help:
 	@echo 'make test-node      Run the tests of the Node package'
 	@echo 'make wheels         Build the Python and Node packages into $(WHEELS), install them and try them'
 	@echo 'make vscode         Build the extension for Visual Studio Code into $(VSIX)'
+	@echo 'make test-vscode-editor  Use the extension in Visual Studio Code; needs Chromium and Node 20, and downloads 150 MB'
 	@echo 'make interop        Test against published schemas, a gateway and a real small model; the first build takes 10 minutes or more'
+	@echo 'make agentdojo      Run the benchmark AgentDojo with scripted models, with and without the policy for tools; 10 to 25 minutes'
+	@echo 'make agentdojo-framework  Run the same tasks with agent_framework.security'
 	@echo 'make install        Install the command `tympan` with all its features'
 	@echo 'make lint           Check formatting, clippy, documentation, licences, features and Windows'
 	@echo 'make bench          Compare Tympan with its peers, as ratios; writes target/bench.json'
@@ -80,6 +86,7 @@ demo: need-cargo
 test: need-cargo $(ORACLE)/ready $(INTEROP)/ready $(INTEROP_NODE)/ready $(EDITORS)/ready
 	$(CARGO) build --workspace --all-targets
 	@$(MAKE) --no-print-directory test-python test-node test-vscode SHARED=1
+	@$(MAKE) --no-print-directory agentdojo-sample
 	$(CARGO) test --workspace --doc
 	$(ORACLE)/bin/python tests/oracle/jinja2_oracle.py fixtures/jinja
 	PYTHON=$(PYTHON) sh schemas/generate.sh --check
@@ -164,6 +171,27 @@ vscode: test-vscode
 		--allow-missing-repository --out "$(CURDIR)/$(VSIX)"
 	@ls -l $(VSIX)/*.vsix
 
+# Use the extension in a real editor: code-server, which is Visual Studio Code in a browser. The screenshots are in
+# $(VSCODE_EDITOR)/screenshots. This is not part of `make test`, because it takes long to install.
+test-vscode-editor: need-cargo vscode $(VSCODE_EDITOR)/ready
+	$(CARGO) build --package tympan-cli
+	cp tests/editors/vscode.mjs $(VSCODE_EDITOR)
+	node $(VSCODE_EDITOR)/vscode.mjs target/debug/tympan $(VSIX)/tympan-*.vsix
+
+# The scripts of the packages would download programs that the test does not need. Only native modules are built.
+$(VSCODE_EDITOR)/ready: tests/editors/package.json tests/editors/package-lock.json | need-node
+	@mkdir -p $(VSCODE_EDITOR)
+	cp tests/editors/package.json tests/editors/package-lock.json $(VSCODE_EDITOR)
+	npm ci --silent --no-fund --no-audit --ignore-scripts --prefix $(VSCODE_EDITOR)
+	cd $(VSCODE_EDITOR) && npm rebuild --silent argon2
+	cd $(VSCODE_EDITOR)/node_modules/code-server/lib/vscode && \
+		npm install --silent --no-fund --no-audit --ignore-scripts --omit=dev && \
+		npm rebuild --silent --yes node-pty @vscode/spdlog @parcel/watcher native-watchdog && \
+		ln -sfn node_modules node_modules.asar
+	cd $(VSCODE_EDITOR)/node_modules/code-server/lib/vscode/extensions && \
+		npm install --silent --no-fund --no-audit --ignore-scripts --omit=dev
+	@touch $@
+
 $(VSCODE)/node_modules/ready: $(VSCODE)/package.json $(VSCODE)/package-lock.json | need-node
 	npm ci --silent --no-fund --no-audit --prefix $(VSCODE)
 	@touch $@
@@ -215,6 +243,35 @@ $(INTEROP_MODELS)/ready: tests/interop/models-requirements.txt | need-python
 		--requirement tests/interop/models-requirements.txt
 	@touch $@
 
+# Four suites, 97 user tasks and 949 attacks, each in several configurations.
+agentdojo: wheel $(AGENTDOJO)/ready
+	$(AGENTDOJO)/bin/pip install --quiet --disable-pip-version-check --no-index --no-deps --force-reinstall \
+		$(WHEELS)/tympan-*.whl
+	$(AGENTDOJO)/bin/python -B tests/agentdojo/run.py --results $(AGENTDOJO)/results.json
+
+# A part of it, with the package that `make test-python` has built.
+agentdojo-sample:
+	@if $(MAKE) --no-print-directory $(AGENTDOJO)/ready; then \
+		echo '$(AGENTDOJO)/bin/python -B tests/agentdojo/run.py --sample'; \
+		PYTHONPATH="$(CURDIR)/bindings/python/python" $(AGENTDOJO)/bin/python -B tests/agentdojo/run.py --sample; \
+	else \
+		echo 'SKIPPED: AgentDojo, which could not be installed. To try again, run: make agentdojo-sample'; \
+	fi
+
+$(AGENTDOJO)/ready: tests/agentdojo/requirements.txt | need-python
+	$(PYTHON) -m venv $(AGENTDOJO)
+	$(AGENTDOJO)/bin/pip install --quiet --disable-pip-version-check --requirement tests/agentdojo/requirements.txt
+	@touch $@
+
+agentdojo-framework: $(AGENTDOJO_FRAMEWORK)/ready
+	$(AGENTDOJO_FRAMEWORK)/bin/python -B tests/agentdojo/agent_framework_run.py
+
+$(AGENTDOJO_FRAMEWORK)/ready: tests/agentdojo/requirements-agent-framework.txt | need-python
+	$(PYTHON) -m venv $(AGENTDOJO_FRAMEWORK)
+	$(AGENTDOJO_FRAMEWORK)/bin/pip install --quiet --disable-pip-version-check \
+		--requirement tests/agentdojo/requirements-agent-framework.txt
+	@touch $@
+
 lint: need-cargo need-lint-tools
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- --deny warnings
@@ -259,6 +316,7 @@ $(SCHEMA_FIXTURES)/ready: fixtures/schema/requirements.txt | need-python need-no
 docs-images: need-cargo
 	$(CARGO) build --quiet --package tympan-cli
 	$(PYTHON) -B docs/images/make_images.py
+	$(PYTHON) -B docs/images/flow_image.py
 
 # One run produces three sets of tables, each comparing peers in one language. Each adds to target/bench.json.
 bench: need-cargo

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tympan_bench::check::Checks;
 use tympan_bench::count::Counter;
 use tympan_bench::data::{self, Workload};
+use tympan_bench::flow::Flows;
 use tympan_bench::measure::{Effort, Timing, time};
 use tympan_bench::memory::{Peaks, peaks};
 use tympan_bench::report::{Large, Measured, Results};
@@ -115,6 +116,9 @@ impl<'a> Run<'a> {
         self.progress.set_message("check");
         let checks = "tympan check".contains(self.filter).then(|| Checks::measure(self.effort));
         results.checks = checks.transpose()?;
+        self.progress.set_message("turns");
+        let flows = "tympan turn".contains(self.filter).then(|| Flows::measure(self.effort));
+        results.flows = flows.transpose()?;
         self.progress.finish_and_clear();
         Ok(results)
     }

@@ -94,6 +94,9 @@ pub fn bars(results: &Results) -> Vec<Bar> {
     let keystroke = results.checks.map(|checks| checks.keystroke.as_secs_f64() * 1e3);
     let what = "2,000 lines: diagnostics after a keystroke".to_owned();
     bars.push(Bar::new(what, "under 10 ms".to_owned(), keystroke, "ms", |v| v < 10.0));
+    let message = results.flows.map(|flows| flows.ns_per_message() / 1e3);
+    let what = "turn with tools and policy: a message".to_owned();
+    bars.push(Bar::new(what, "under 2 µs".to_owned(), message, "µs", |v| v < 2.0));
     bars
 }
 

@@ -25,6 +25,7 @@ pub mod check;
 pub mod count;
 pub mod data;
 pub mod encode;
+pub mod flow;
 pub mod generate;
 pub mod measure;
 pub mod memory;

@@ -2,6 +2,7 @@
 
 use crate::bars::{Bar, Outcome, bars};
 use crate::check::Checks;
+use crate::flow::Flows;
 use crate::measure::Timing;
 use crate::row::RowName;
 use crate::streams::{SIZES, StreamRate};
@@ -24,6 +25,8 @@ pub struct Results {
     pub encode: Vec<(RowName, Timing)>,
     /// The times to check prompts.
     pub checks: Option<Checks>,
+    /// The agent loop.
+    pub flows: Option<Flows>,
 }
 
 /// The results of a row on a workload.
@@ -103,6 +106,7 @@ impl Results {
         text += &streams_table(self);
         text += &self.encode_table();
         text += &self.checks_table();
+        text += &self.flows_table();
         text += &bars_table(&bars(self));
         text
     }
@@ -165,6 +169,19 @@ impl Results {
             table.row(["w1: all rules".to_owned(), format!("{:.1} µs", checks.w1.ns / 1e3), rate]);
             let time = format!("{:.1} ms", checks.keystroke.as_secs_f64() * 1e3);
             table.row(["2,000 lines: keystroke to diagnostics".to_owned(), time, String::new()]);
+        }
+        table.finish()
+    }
+}
+
+impl Results {
+    fn flows_table(&self) -> String {
+        let mut table = Table::new(["agent loop, without I/O", "time", ""]);
+        if let Some(flows) = &self.flows {
+            let message = format!("{:.2} µs a message", flows.ns_per_message() / 1e3);
+            table.row(["100 calls, policy on".to_owned(), format!("{:.0} µs", flows.with_tools.ns / 1e3), message]);
+            let time = format!("{:.2} µs", flows.without_tools.ns / 1e3);
+            table.row(["one answer, no tools".to_owned(), time, String::new()]);
         }
         table.finish()
     }

@@ -1,11 +1,11 @@
-//! Generated templates and inputs render as with minijinja. The bytes are the random numbers of the generator that the
-//! property tests use, so a changed byte changes a part of the template.
+//! Generated templates and inputs render as with minijinja. The first bytes choose the inputs, and each of the others
+//! makes one choice of the grammar that the property tests use, so a changed byte changes a part of the template.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use proptest::prelude::*;
-use proptest::strategy::ValueTree;
+use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use tympan::JsonMap;
 
 // Most of the property tests are compiled only as tests.
 #[allow(dead_code, unused_imports)]
@@ -18,26 +18,21 @@ mod oracle;
 
 use grammar::{Exprs, block};
 
+/// The number of bytes that choose the inputs.
+const SEED: usize = 2;
+
+fn inputs(bytes: &[u8]) -> Option<JsonMap> {
+    let mut seed = [1; 16];
+    seed[..bytes.len()].copy_from_slice(bytes);
+    let rng = TestRng::from_seed(RngAlgorithm::XorShift, &seed);
+    let mut runner = TestRunner::new_with_rng(Config { failure_persistence: None, ..Config::default() }, rng);
+    Some(differential::inputs().new_tree(&mut runner).ok()?.current())
+}
+
 thread_local! {
-    static TEMPLATES: BoxedStrategy<String> = prop_oneof![
-        block(3, &Exprs::nested(2)),
-        Exprs::nested(3).any.prop_map(|expression| format!("{{{{ {expression} }}}}")),
-    ]
-    .boxed();
+    static BLOCK: grammar::Rule = block(3, &Exprs::nested(2));
+    static EXPRESSION: grammar::Rule = Exprs::nested(3).any;
 }
-
-/// Appends numbers that depend on the bytes: a generator without numbers would not end.
-fn long(bytes: &[u8]) -> Vec<u8> {
-    let mut state = bytes.iter().fold(1, |state: u64, byte| state.wrapping_mul(31).wrapping_add(u64::from(*byte)));
-    let numbers = std::iter::repeat_with(move || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) as u8
-    });
-    bytes.iter().copied().chain(numbers.take(TAIL)).collect()
-}
-
-/// More bytes than any template takes.
-const TAIL: usize = 1 << 16;
 
 fuzz_target!(
     init: {
@@ -45,12 +40,15 @@ fuzz_target!(
         std::panic::set_hook(Box::new(|_| {}));
     },
     |bytes: &[u8]| {
-        let rng = TestRng::from_seed(RngAlgorithm::PassThrough, &long(bytes));
-        let mut runner = TestRunner::new_with_rng(Config { failure_persistence: None, ..Config::default() }, rng);
-        let strategy = TEMPLATES.with(|templates| (templates.clone(), differential::inputs(), any::<bool>()));
-        let Ok(generated) = strategy.new_tree(&mut runner) else { return };
-        let (template, inputs, lenient) = generated.current();
-        if let Err(difference) = differential::compare(&template, &inputs, lenient) {
+        let Some((seed, [mode, choices @ ..])) = bytes.split_at_checked(SEED) else { return };
+        let Some(inputs) = inputs(seed) else { return };
+        let mut choices = choices.iter().copied();
+        let template = if mode & 1 == 0 {
+            BLOCK.with(|block| block.generate(&mut choices))
+        } else {
+            format!("{{{{ {} }}}}", EXPRESSION.with(|expression| expression.generate(&mut choices)))
+        };
+        if let Err(difference) = differential::compare(&template, &inputs, mode & 2 == 0) {
             eprintln!("{difference}");
             std::process::abort();
         }

@@ -101,7 +101,7 @@ async def test_diagnostics(client: LanguageClient):
 
 
 async def test_code_actions(client: LanguageClient):
-    """Findings with a fix have a quick fix, and `source.fixAll` applies all safe ones."""
+    """Findings with a fix have a quick fix, and `source.fixAll` applies all safe ones, as edits of whole lines."""
     document = open_document(client)
     found = await diagnostics_of(client, document)
     at = position(client, TEXT, "descripton", 3)
@@ -115,7 +115,7 @@ async def test_code_actions(client: LanguageClient):
     assert "Replace `descripton` with `description`" in titles
     params.context.only = [types.CodeActionKind.SourceFixAll]
     actions = await client.text_document_code_action_async(params)
-    assert [edit.new_text for edit in actions[0].edit.changes[document.uri]] == ["description"]
+    assert [edit.new_text for edit in actions[0].edit.changes[document.uri]] == ["description: Answers a customer\n"]
 
 
 async def test_hover_and_completion(client: LanguageClient):

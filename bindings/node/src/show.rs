@@ -28,6 +28,8 @@ pub(crate) fn turn(turn: TurnRun) -> Result<String> {
         "usage": turn.usage,
         "rounds": turn.rounds,
         "messages": messages,
+        "labels": data::message_labels(&turn.labels),
+        "label": data::label(&turn.label),
         "resumed_records": turn.resumed.map(|resumed| resumed.records),
     }))
 }

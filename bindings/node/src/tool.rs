@@ -9,8 +9,9 @@ use napi_derive::napi;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 use tympan::host::data;
+use tympan::spec::flow::ToolFlow;
 use tympan::tool::{OpenTool, ToolError, bind_tools};
-use tympan::turn::{ToolRun, Verdict};
+use tympan::turn::{Approval, ToolRun, Verdict};
 use tympan::{Approve, Invocation, Tool, ToolOutput};
 use tympan::{Content, Error, Kind, Result};
 
@@ -31,6 +32,8 @@ pub struct NativeTool {
     pub needs_approval: Option<bool>,
     /// The time limit, in seconds.
     pub timeout: Option<f64>,
+    /// What the application declares about the flow of information, as JSON.
+    pub flow: Option<String>,
 }
 
 /// Runs a tool by calling JavaScript.
@@ -43,6 +46,7 @@ struct HostTool {
     idempotent: bool,
     needs_approval: bool,
     timeout: Option<Duration>,
+    flow: ToolFlow,
 }
 
 impl Tool for HostTool {
@@ -50,13 +54,11 @@ impl Tool for HostTool {
         let (host, made) = (self.host.clone(), self.made.as_ref().map(|made| made.number));
         Box::pin(async move {
             let host = host.ok_or("no function is registered for this tool")?;
-            let mut asked = shown(&invocation.run);
+            let mut asked = data::tool_run(&invocation.run);
             asked["idempotencyKey"] = invocation.idempotency_key.into();
             asked["made"] = made.into();
-            match serde_json::from_str(&host.ask("tool", Question::new(&asked)?).await?)? {
-                Output::Parts(parts) => Ok(parts.into()),
-                Output::Value(value) => Ok(value.into()),
-            }
+            let output: Output = serde_json::from_str(&host.ask("tool", Question::new(&asked)?).await?)?;
+            Ok(output.into())
         })
     }
 
@@ -75,6 +77,10 @@ impl Tool for HostTool {
     fn is_idempotent(&self) -> bool {
         self.idempotent
     }
+
+    fn flow(&self) -> ToolFlow {
+        self.flow.clone()
+    }
 }
 
 /// The result of a tool.
@@ -83,12 +89,17 @@ impl Tool for HostTool {
 enum Output {
     Parts(Content),
     Value(Json),
+    Confidential(Box<Self>),
 }
 
-/// Serializes a tool call for those who approve or judge it.
-pub(crate) fn shown(run: &ToolRun) -> Json {
-    let ToolRun { id, name, arguments, round, index, .. } = run;
-    json!({ "id": id, "name": name, "arguments": &**arguments, "round": round, "index": index })
+impl From<Output> for ToolOutput {
+    fn from(output: Output) -> Self {
+        match output {
+            Output::Parts(parts) => parts.into(),
+            Output::Value(value) => value.into(),
+            Output::Confidential(output) => Self::from(*output).confidential(),
+        }
+    }
 }
 
 /// Creates a tool that calls JavaScript.
@@ -96,11 +107,12 @@ pub(crate) fn shown(run: &ToolRun) -> Json {
 /// # Errors
 /// Returns an error if the schema or the time limit is invalid.
 pub(crate) fn host_tool(host: Option<Arc<Host>>, tool: NativeTool) -> Result<(String, Arc<dyn Tool>)> {
-    let NativeTool { name, parameters, idempotent, needs_approval, timeout } = tool;
+    let NativeTool { name, parameters, idempotent, needs_approval, timeout, flow } = tool;
     let parameters = parameters.map(|text| read(&name, &text)).transpose()?;
     let timeout = timeout.map(|timeout| seconds(&name, timeout)).transpose()?;
     let (idempotent, needs_approval) = (idempotent.unwrap_or(false), needs_approval.unwrap_or(false));
-    Ok((name, Arc::new(HostTool { host, made: None, parameters, idempotent, needs_approval, timeout })))
+    let flow = flow.map_or_else(|| Ok(ToolFlow::default()), |flow| data::tool_flow(read(&name, &flow)?))?;
+    Ok((name, Arc::new(HostTool { host, made: None, parameters, idempotent, needs_approval, timeout, flow })))
 }
 
 fn seconds(name: &str, timeout: f64) -> Result<Duration> {
@@ -130,6 +142,9 @@ struct MadeTool {
     idempotent: bool,
     needs_approval: bool,
     timeout: Option<f64>,
+    flow: Json,
+    server: Option<String>,
+    server_flow: Json,
 }
 
 /// Converts a tool that a JavaScript handler created.
@@ -137,14 +152,15 @@ struct MadeTool {
 /// # Errors
 /// Returns an error if the schema or the time limit is invalid, or if the tool has no name.
 pub(crate) fn made_tool(host: &Arc<Host>, made: Json) -> Result<OpenTool> {
-    let MadeTool { number, function, idempotent, needs_approval, timeout } =
+    let MadeTool { number, function, idempotent, needs_approval, timeout, flow, server, server_flow } =
         serde_json::from_value(made).map_err(|error| Error::new(Kind::Internal, error))?;
     let made = Some(Number { number, host: host.clone() });
     let function = data::function(function)?;
     let timeout = timeout.map(|timeout| seconds(&function.name, timeout)).transpose()?;
     let host = Some(host.clone());
-    let tool = Arc::new(HostTool { host, made, parameters: None, idempotent, needs_approval, timeout });
-    Ok(OpenTool { function, tool })
+    let flow = data::tool_flow(flow)?;
+    let tool = Arc::new(HostTool { host, made, parameters: None, idempotent, needs_approval, timeout, flow });
+    Ok(OpenTool { flow: data::tool_flow(server_flow)?, server, ..OpenTool::new(function, tool) })
 }
 
 /// Converts the tools of a turn.
@@ -157,10 +173,10 @@ pub(crate) fn host_tools(host: &Arc<Host>, tools: Vec<NativeTool>) -> Result<Has
 
 /// Creates an approver that asks JavaScript. The answer is true, or the reason for a denial.
 pub(crate) fn approve(host: Arc<Host>) -> Approve {
-    Arc::new(move |run: ToolRun| {
+    Arc::new(move |approval: Approval| {
         let host = host.clone();
         Box::pin(async move {
-            match Question::new(&shown(&run)) {
+            match Question::new(&data::approval(&approval)) {
                 Ok(question) => verdict(host.ask("approve", question).await),
                 Err(reason) => Verdict::Deny(reason),
             }

@@ -20,7 +20,7 @@ use crate::host::{Host, Listener, Question};
 use crate::prompt::NativePrompt;
 use crate::runtime::NativeRuntime;
 use crate::show;
-use crate::tool::{NativeTool, approve, host_tools, shown, verdict};
+use crate::tool::{NativeTool, approve, host_tools, verdict};
 use crate::work::{Made, Work};
 
 /// The settings and hooks of a turn.
@@ -28,6 +28,8 @@ use crate::work::{Made, Work};
 pub struct NativeTurn {
     /// The settings that are data, as JSON.
     pub settings: String,
+    /// The messages to start with, as JSON, if the prompt is not rendered.
+    pub messages: Option<String>,
     /// The tools.
     pub tools: Vec<NativeTool>,
     /// Whether JavaScript receives events.
@@ -56,7 +58,7 @@ fn settings(
             "approve" => settings.approve = Some(approve(host.clone())),
             "judgeInput" => settings.judge_input = Some(Arc::new(move |messages| judge.ask(&all(messages)))),
             "judgeOutput" => settings.judge_output = Some(Arc::new(move |message| judge.ask(message))),
-            "judgeTool" => settings.judge_tool = Some(Arc::new(move |run| judge.ask(&shown(run)))),
+            "judgeTool" => settings.judge_tool = Some(Arc::new(move |run| judge.ask(&data::tool_run(run)))),
             _ => settings.compact = Some(compact_by(host.clone())),
         }
     }
@@ -217,12 +219,17 @@ impl NativeRuntime {
         guarded(|| {
             let (runtime, prompt, host) = (self.runtime.clone(), prompt.prompt.clone(), Host::of_work(listener));
             let inputs: Option<Inputs> = inputs.map(|inputs| read("inputs", &inputs)).transpose()?;
+            let messages = turn.messages.as_deref().map(messages).transpose()?;
             let settings = settings(turn, steering, compact, &host)?;
             let cancel = settings.cancel.clone();
             let work = async move {
-                let run = match &inputs {
-                    Some(inputs) => runtime.turn_async(&*prompt, inputs, &settings).await,
-                    None => runtime.resume_async(&*prompt, &settings).await,
+                let run = match (&inputs, messages) {
+                    (Some(inputs), Some(messages)) => {
+                        runtime.turn_messages_async(&*prompt, inputs, messages, &settings).await
+                    }
+                    (Some(inputs), None) => runtime.turn_async(&*prompt, inputs, &settings).await,
+                    (None, Some(messages)) => runtime.resume_messages_async(&*prompt, messages, &settings).await,
+                    (None, None) => runtime.resume_async(&*prompt, &settings).await,
                 };
                 show::turn(run?).map(Made::Text)
             };

@@ -37,6 +37,30 @@ for (const [way, use] of Object.entries(ways)) {
   });
 }
 
+test("a render can have its own policy", async () => {
+  const runtime = new Runtime();
+  for (const { name, prompt: text, inputs, policy, error } of read("policy.json")) {
+    const prompt = runtime.loadStr(text);
+    const renders = [
+      async () => runtime.render(prompt, inputs, { policy }),
+      async () => prompt.render(inputs, { policy }),
+      () => runtime.renderAsync(prompt, inputs, { policy }),
+    ];
+    for (const render of renders) {
+      if (error === null) await render();
+      else await assert.rejects(render, { code: "policy_violation", line: error.line }, name);
+    }
+  }
+});
+
+test("a render cannot allow more than the runtime", () => {
+  const runtime = new Runtime({ policy: { untrusted: ["user"] } });
+  const prompt = runtime.loadStr("system:\n{{ q }}");
+  const render = (untrusted) => runtime.render(prompt, { q: "Hi" }, { policy: { untrusted } });
+  assert.throws(() => render(["system", "user"]), { code: "policy_violation" });
+  assert.throws(() => render(["nobody"]), /untrusted/);
+});
+
 test("messages name the inputs of their bytes", () => {
   const runtime = new Runtime();
   for (const { name, prompt: text, inputs, messages } of read("segments.json")) {

@@ -4,6 +4,7 @@ import { z } from "zod";
 
 import {
   Composition,
+  Confidential,
   Prompt,
   Run,
   Runtime,
@@ -24,6 +25,7 @@ import {
   type AgentEvent,
   type Message,
   type Provider,
+  type TurnOptions,
 } from "tympan";
 import type { PromptDefinition } from "tympan/definition";
 
@@ -111,13 +113,26 @@ const result: TurnRun = await turn(
       // @ts-expect-error: not every event has a text
       event.text;
     },
-    approve: async ({ name }) => name === "weather" || "no",
+    approve: async ({ name, reasons, origins, context }) => {
+      for (const reason of reasons) if (reason.reason === "value") reason.parameter.trim();
+      const quoted: string | undefined = origins[0]?.quote?.value;
+      return (name === "weather" && context.untrustedSources.length === 0) || (quoted ?? "no");
+    },
+    toolPolicy: { mode: "strict", untrusted: { write: "deny" }, exceptions: [{ tool: "weather", decision: "allow" }] },
+    toolFlows: { weather: { effect: "read", parameters: { city: { trustedOnly: true } } } },
+    messages,
+    labels: [[{ trusted: true, sources: [{ kind: "user" }] }]],
     judgeInput: (messages) => messages.length < 9 || "too long",
     judgeOutput: ({ content }) => content.length > 0,
     judgeTool: async ({ round }) => round < 3,
   },
 );
 const run: Run = result.run;
+const carried: TurnOptions = { messages: result.messages, labels: result.labels };
+const isPublic: boolean = result.label.trusted && !result.label.confidential;
+tool(z.object({ to: z.string() }), ({ to }) => new Confidential(to), { effect: "external", destinations: ["to"] });
+// @ts-expect-error: there is no such effect
+new Tool(() => "", { effect: "extern" });
 const cast: { n: number } = await result.cast(z.object({ n: z.number() }));
 // @ts-expect-error: the schema defines the type
 const miscast: string = await run.cast(z.object({ n: z.number() }));
@@ -161,4 +176,4 @@ function place(error: unknown): string {
   return error instanceof TympanError ? `${error.code} ${error.class} ${error.line ?? 0}:${error.column ?? 0}` : "";
 }
 
-export { anyPrompt, cast, known, miscast, name, place, run, text };
+export { anyPrompt, carried, cast, isPublic, known, miscast, name, place, run, text };

@@ -50,5 +50,5 @@ export { Runtime, defaultRuntime, type LoadOptions, type PromptSource } from "./
 export type { Accepted, StandardSchema, Validated } from "./schema.cjs";
 export { Steering } from "./steering.cjs";
 export { Stream } from "./stream.cjs";
-export { Tool, bindTools, tool, type ToolContext, type ToolFunction, type ToolOptions } from "./tool.cjs";
+export { Confidential, Tool, bindTools, tool, type ToolContext, type ToolFunction, type ToolOptions } from "./tool.cjs";
 export type * from "./types.cjs";

@@ -1,6 +1,7 @@
 // ES modules and CommonJS share one implementation, so that classes are identical in both.
 export {
   Composition,
+  Confidential,
   Prompt,
   PromptLoader,
   Rendered,

@@ -47,10 +47,12 @@ export interface NativeTool {
   idempotent: boolean | undefined;
   needsApproval: boolean | undefined;
   timeout: number | undefined;
+  flow: string | undefined;
 }
 
 export interface NativeTurn {
   settings: string;
+  messages: string | undefined;
   tools: NativeTool[];
   events: boolean;
   asks: string[];

@@ -4,6 +4,9 @@ import { invalid } from "./error.cjs";
 /** Options whose keys are the caller's data and must not be renamed. */
 const DATA = new Set(["envVars", "envDefaults", "variables", "headers", "arguments"]);
 
+/** Options whose keys are the caller's data, and whose values are options. */
+const NAMED = new Set(["toolFlows", "parameters"]);
+
 function snake(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
@@ -13,8 +16,14 @@ export function snakeCase(value: unknown, depth: number): unknown {
   if (Array.isArray(value)) return depth > 0 ? value.map((item) => snakeCase(item, depth)) : value;
   if (typeof value !== "object" || value === null || depth === 0) return value;
   return Object.fromEntries(
-    Object.entries(value).map(([key, inner]) => [snake(key), DATA.has(key) ? inner : snakeCase(inner, depth - 1)]),
+    Object.entries(value).map(([key, inner]) => [snake(key), snakeValue(key, inner, depth - 1)]),
   );
+}
+
+function snakeValue(key: string, value: unknown, depth: number): unknown {
+  if (DATA.has(key)) return value;
+  if (!NAMED.has(key) || typeof value !== "object" || value === null) return snakeCase(value, depth);
+  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, snakeCase(inner, depth - 1)]));
 }
 
 /** Serializes options for the engine. */

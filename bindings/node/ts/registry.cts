@@ -262,8 +262,10 @@ export class Registry {
     }
     const shown = (made as Tool[]).map((tool) => {
       this.made.set(++this.count, tool);
-      const { name, description, parameters, idempotent, needsApproval, timeout } = tool;
-      return { number: this.count, function: { name, description, parameters }, idempotent, needsApproval, timeout };
+      const { name, description, parameters, idempotent, needsApproval, timeout, server } = tool;
+      const [flow, serverFlow] = [snakeCase(tool.flow, Infinity), snakeCase(tool.serverFlow, Infinity)];
+      const declared = { idempotent, needsApproval, timeout, flow, server, serverFlow };
+      return { number: this.count, function: { name, description, parameters }, ...declared };
     });
     return encode(shown, "tools");
   }

@@ -2,7 +2,7 @@ import { TympanError, invalid } from "./error.cjs";
 import { camel } from "./options.cjs";
 import { NATIVE } from "./prompt.cjs";
 import { complaint, isSchema, type StandardSchema, type Validated } from "./schema.cjs";
-import type { Message, Usage } from "./types.cjs";
+import type { Label, LabeledRange, Message, PartLabel, Usage } from "./types.cjs";
 import { decode } from "./values.cjs";
 
 type Kind = "text" | "structured" | "tool_calls" | "embedding" | "embeddings" | "image" | "images";
@@ -70,6 +70,13 @@ export class TurnRun {
   readonly rounds: number;
   /** The conversation, including the last answer. */
   readonly messages: Message[];
+  /**
+   * The labels of the messages, in the same order: a list for each message, with the label of each part. Empty if the
+   * prompt has no tools. To continue the conversation in another turn, pass the messages and their labels to it.
+   */
+  readonly labels: PartLabel[][];
+  /** The label of everything that the model had read, and so of its answer. */
+  readonly label: Label;
   /** The number of records in the journal, if the turn was resumed. */
   readonly resumedRecords: number | null;
 
@@ -79,6 +86,8 @@ export class TurnRun {
     this.usage = camel<Usage>(record["usage"]);
     this.rounds = record["rounds"];
     this.messages = record["messages"];
+    this.labels = (record["labels"] as Record<string, unknown>[][]).map((message) => message.map(partLabel));
+    this.label = camel<Label>(record["label"]);
     this.resumedRecords = record["resumed_records"];
   }
 
@@ -94,6 +103,12 @@ export class TurnRun {
   cast<Schema extends StandardSchema<any, any>>(schema: Schema): Promise<Validated<Schema>> {
     return this.run.cast(schema);
   }
+}
+
+/** Converts the label of a part. */
+function partLabel(record: Record<string, unknown>): PartLabel {
+  const ranges = record["ranges"] as { range: LabeledRange["range"]; label: Record<string, unknown> }[];
+  return camel({ ...record, ranges: ranges.map(({ range, label }) => ({ range, label: camel<Label>(label) })) });
 }
 
 /** Converts the engine's text to a run. */

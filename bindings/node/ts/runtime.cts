@@ -469,7 +469,7 @@ export class Runtime {
 
   async #turn(prompt: Prompt<any>, inputs: string | undefined, options: TurnOptions): Promise<TurnRun> {
     const { signal, tools: given, onEvent, steering, compact, ...rest } = options;
-    const { approve, judgeInput, judgeOutput, judgeTool, ...data } = rest;
+    const { approve, judgeInput, judgeOutput, judgeTool, messages, ...data } = rest;
     // The turn's own tools take precedence over registered ones.
     const tools = new Map([...(this.#registered?.tools ?? []), ...asTools(given)]);
     const asked = {
@@ -481,6 +481,7 @@ export class Runtime {
     };
     const turn = {
       settings: encodeOptions({ ...data, compact: typeof compact === "boolean" ? compact : undefined }),
+      messages: messages === undefined ? undefined : encode(messages, "messages"),
       tools: nativeTools(tools),
       events: onEvent !== undefined,
       asks: Object.entries(asked).flatMap(([name, ask]) => (ask === undefined ? [] : [name])),

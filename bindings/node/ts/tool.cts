@@ -2,7 +2,8 @@ import { native, type NativeTool } from "./native.cjs";
 import { guarded, invalid } from "./error.cjs";
 import { nativePrompt, type Prompt } from "./prompt.cjs";
 import { isSchema, jsonSchema, parsed, type StandardSchema, type Validated } from "./schema.cjs";
-import type { ContentPart, Tools } from "./types.cjs";
+import { encodeOptions } from "./options.cjs";
+import type { ContentPart, Effect, Hide, ParameterFlow, ToolFlow, Tools } from "./types.cjs";
 import { encode } from "./values.cjs";
 
 /** The context of a tool call. */
@@ -17,7 +18,8 @@ export interface ToolContext {
 
 /**
  * A function that runs a tool. Its result goes to the model: text unchanged, parts of a message (`{ kind: "image",
- * value: bytes }`, one or a list of them) as parts, and everything else as JSON.
+ * value: bytes }`, one or a list of them) as parts, and everything else as JSON. Wrap it in `Confidential` if it is
+ * confidential.
  */
 export type ToolFunction<Arguments = any> = (args: Arguments, context: ToolContext) => unknown;
 
@@ -35,6 +37,31 @@ export interface ToolOptions {
   needsApproval?: boolean;
   /** The time limit, in seconds. */
   timeout?: number;
+  /** What the tool does besides returning a result. The policy for tools needs this. */
+  effect?: Effect;
+  /** Whether results are trusted. Do not set this if they contain other people's text. */
+  trusted?: boolean;
+  /** Whether results are confidential. */
+  confidential?: boolean;
+  /** Whether the model sees handles instead of untrusted results. */
+  hide?: Hide;
+  /** The parameters whose values must come from a trusted origin. */
+  trustedOnly?: readonly string[];
+  /** The parameters that are addresses that data goes to. */
+  destinations?: readonly string[];
+  /** The server that provides the tool, if a handler creates it. */
+  server?: string;
+  /** What the server says about the tool. It can only tighten what the prompt declares. */
+  serverFlow?: ToolFlow;
+}
+
+/** Marks the result of a tool as confidential, even if the tool is not declared so. */
+export class Confidential<Value = unknown> {
+  readonly value: Value;
+
+  constructor(value: Value) {
+    this.value = value;
+  }
 }
 
 /** A function that runs a tool, with its options. */
@@ -46,6 +73,12 @@ export class Tool<Arguments = any> {
   readonly idempotent: boolean;
   readonly needsApproval: boolean;
   readonly timeout: number | undefined;
+  /** What the application declares about the flow of information through the tool. */
+  readonly flow: ToolFlow;
+  /** The server that provides the tool. */
+  readonly server: string | undefined;
+  /** What the server says about the tool. */
+  readonly serverFlow: ToolFlow;
   readonly #run: ToolFunction;
   readonly #schema: StandardSchema | undefined;
 
@@ -62,6 +95,9 @@ export class Tool<Arguments = any> {
     this.idempotent = options.idempotent ?? false;
     this.needsApproval = options.needsApproval ?? false;
     this.timeout = options.timeout;
+    this.flow = flowOf(options, this.parameters);
+    this.server = options.server;
+    this.serverFlow = options.serverFlow ?? {};
   }
 
   /** Calls the function with the arguments from a model. If there is a schema, it validates them first. */
@@ -71,6 +107,30 @@ export class Tool<Arguments = any> {
   ): Promise<unknown> {
     return this.#run(this.#schema === undefined ? args : await parsed(this.#schema, args), context);
   }
+}
+
+/** Returns what the options of a tool declare about the flow of information. */
+function flowOf(options: ToolOptions, schema: Readonly<Record<string, unknown>> | undefined): ToolFlow {
+  const { effect, trusted, confidential, hide } = options;
+  const parameters: Record<string, ParameterFlow> = {};
+  const mark = (option: "trustedOnly" | "destinations", key: keyof ParameterFlow) => {
+    const names: unknown = options[option] ?? [];
+    if (!Array.isArray(names)) throw invalid(`tool ${option}: expected a list of parameters`);
+    for (const name of names) {
+      if (!hasParameter(schema, name)) throw invalid(`tool ${option}: there is no parameter ${JSON.stringify(name)}`);
+      parameters[name] = { ...parameters[name], [key]: true };
+    }
+  };
+  mark("trustedOnly", "trustedOnly");
+  mark("destinations", "destination");
+  const declared = { effect, trusted, confidential, hide };
+  const given = Object.fromEntries(Object.entries(declared).filter(([, value]) => value !== undefined));
+  return Object.keys(parameters).length > 0 ? { ...given, parameters } : given;
+}
+
+function hasParameter(schema: Readonly<Record<string, unknown>> | undefined, name: string): boolean {
+  const known = schema?.["properties"];
+  return typeof known !== "object" || known === null || Object.hasOwn(known, name);
 }
 
 /** Creates a tool whose arguments are validated with a schema before the function receives them. */
@@ -101,6 +161,7 @@ export function nativeTool(name: string, tool: Tool): NativeTool {
     idempotent: tool.idempotent,
     needsApproval: tool.needsApproval,
     timeout: tool.timeout,
+    flow: encodeOptions(tool.flow),
   };
 }
 
@@ -131,6 +192,7 @@ function isPart(value: unknown): value is ContentPart {
 
 /** Serializes the result of a tool for the engine. */
 export function encodeOutput(output: unknown): string {
+  if (output instanceof Confidential) return `{"confidential":${encodeOutput(output.value)}}`;
   const list = Array.isArray(output) ? output : [output];
   if (list.length > 0 && list.every(isPart)) return `{"parts":${encode(list, "result")}}`;
   return `{"value":${encode(output, "result")}}`;

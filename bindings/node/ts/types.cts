@@ -51,6 +51,10 @@ export interface Property {
   properties?: Property[];
   /** Whether text from this input is trusted like the author's. */
   trusted?: boolean;
+  /** Whether the value is confidential, for the policy for tools. */
+  confidential?: boolean;
+  /** Who speaks through this input. The policy for tools trusts the user. */
+  speaker?: "user";
   /** Whether text that looks like a role marker is an error. */
   strict?: boolean;
   /** Whether callers must validate the input before rendering. */
@@ -164,13 +168,136 @@ export type Delta =
 export type AgentEvent =
   | { type: "token" | "thinking"; text: string }
   | { type: "status" | "error" | "compaction_failed"; message: string }
-  | { type: "tool_call_start"; name: string; arguments: string }
+  | { type: "tool_call_start"; name: string; arguments: string; label: Label }
+  /** The policy for tools has decided about a call that it does not simply allow. */
+  | { type: "policy"; name: string; decision: Decision; reasons: Reason[] }
   /** `error` is a short name of the error. */
-  | { type: "tool_result"; name: string; parts: ContentPart[]; error: string | null }
+  | { type: "tool_result"; name: string; parts: ContentPart[]; error: string | null; label: Label }
   | { type: "messages_updated"; count: number }
   | { type: "done"; response: string; count: number }
   | { type: "cancelled" | "compaction_start" }
   | { type: "compaction_complete"; removed: number; remaining: number };
+
+/** What a tool does besides returning a result: nothing, changing data, or acting on the world outside. */
+export type Effect = "read" | "write" | "external";
+
+/** What happens to a call: it runs, it runs if the approver allows it, or it does not run. */
+export type Decision = "allow" | "ask" | "deny";
+
+/** Whether the model sees a handle instead of an untrusted result. */
+export type Hide = "auto" | "always" | "never";
+
+/** What is declared about a parameter of a tool. */
+export interface ParameterFlow {
+  /** Whether the value must come from a trusted origin. */
+  trustedOnly?: boolean;
+  /** Whether the value is an address that data goes to. */
+  destination?: boolean;
+}
+
+/** What is declared about the flow of information through a tool. */
+export interface ToolFlow {
+  /** What the tool does besides returning a result. */
+  effect?: Effect;
+  /** Whether results are trusted. Do not set this if they contain other people's text. */
+  trusted?: boolean;
+  /** Whether results are confidential. */
+  confidential?: boolean;
+  /** Whether the model sees handles instead of untrusted results. */
+  hide?: Hide;
+  /** The parameters about which something is declared, by name. */
+  parameters?: Readonly<Record<string, ParameterFlow>>;
+}
+
+/** The policy for tool calls: which calls run, which need approval, and which are denied. */
+export interface ToolPolicy {
+  /** `strict` treats tools without an effect that the application declared as `external`. `off` allows everything. */
+  mode?: "off" | "default" | "strict";
+  /** The decisions after untrusted content was read, by the effect of the tool. */
+  untrusted?: Partial<Record<Effect, Decision>>;
+  /** The decisions after confidential content was read, by the effect of the tool. */
+  confidential?: Partial<Record<Effect, Decision>>;
+  /** The decision if a value that must come from a trusted origin does not. */
+  values?: Decision;
+  /** The addresses that confidential data may go to: a whole value, `*@example.com`, or a URL that ends with `/*`. */
+  destinations?: readonly string[];
+  /** Values that count as coming from a trusted origin, for any parameter. */
+  trustedValues?: readonly string[];
+  /**
+   * The decisions for single tools, or for single parameters, which replace those of the policy. Without a parameter,
+   * an exception is about what the model has read.
+   */
+  exceptions?: readonly { tool: string; parameter?: string; decision: Decision }[];
+  /** Decisions for single tools and parameters that apply if they are stricter than the rest of the policy. */
+  restrictions?: readonly { tool: string; parameter?: string; decision: Decision }[];
+  /** The number of bits that a turn may extract from untrusted content. Defaults to 16. */
+  extractionBits?: number;
+}
+
+/** Where a part of a conversation came from. */
+export type Source =
+  | { kind: "author" | "user" | "unknown" }
+  | { kind: "input"; name: string }
+  /** `call` is the ID of the call, unless the label combines several parts. */
+  | { kind: "tool"; name: string; server?: string; call?: string };
+
+/** The label of a part of a conversation, of a tool call, or of everything that a model has read. */
+export interface Label {
+  /** Whether all of it comes from sources that the policy trusts. */
+  trusted: boolean;
+  /** Whether any of it is confidential. */
+  confidential: boolean;
+  /** Whether it contains values that were extracted from untrusted content. */
+  extracted: boolean;
+  /** The sources, without duplicates. */
+  sources: Source[];
+  /** The sources that are not trusted. */
+  untrustedSources: Source[];
+}
+
+/** A range of a text, in bytes of UTF-8, with its label. */
+export interface LabeledRange {
+  range: { start: number; end: number };
+  label: Label;
+}
+
+/** The label of a part of a message. */
+export interface PartLabel extends Label {
+  /** The labels of its ranges, if they differ. */
+  ranges: LabeledRange[];
+}
+
+/** The label of a part of a message that an application adds to a conversation. */
+export interface NewLabel {
+  trusted: boolean;
+  confidential?: boolean;
+  sources: readonly Source[];
+}
+
+/** What speaks against a call. `message` contains the names of tools, inputs and parameters, and no other text. */
+export type Reason =
+  /** The model had read untrusted content. `assumed` is whether nobody declared the effect. */
+  | { reason: "untrusted"; message: string; effect: Effect; assumed: boolean; sources: Source[] }
+  /** The model had read confidential content, or an argument is confidential. */
+  | { reason: "confidential"; message: string; effect: Effect; assumed: boolean }
+  /** The value of a parameter does not come from a trusted origin. */
+  | { reason: "value"; message: string; parameter: string };
+
+/** Where the value of an argument came from. */
+export interface ArgumentOrigin {
+  parameter: string;
+  /** The handle that the model passed, if it did. */
+  handle: string | null;
+  /**
+   * Where the value occurs in the conversation, or where the content of the handle came from. Null if the model wrote
+   * it and it occurs nowhere.
+   */
+  source: Source | null;
+  /** Whether this origin is trusted. */
+  trusted: boolean;
+  /** The text around the value, or the content of the handle. It can be from anybody: escape it before you show it. */
+  quote: { before: string; value: string; after: string } | null;
+}
 
 /** The options of the guard. */
 export interface GuardOptions {
@@ -193,6 +320,8 @@ export interface RuntimeOptions {
   guard?: boolean | string | GuardOptions;
   /** The roles whose messages may contain text of untrusted inputs. Such text in other messages is an error. */
   policy?: { untrusted: Role[] };
+  /** Which tool calls run, which need approval, and which are denied. */
+  toolPolicy?: ToolPolicy;
   /** Whether the values of inputs must match their declared kinds and enums. Defaults to `off`. */
   kinds?: "off" | "warn" | "error";
   /** The limits of rendering. */
@@ -262,6 +391,10 @@ export interface RenderOptions {
   strict?: boolean;
   /** Whether undefined variables render as empty text. */
   lenient?: boolean;
+  /**
+   * The roles whose messages may contain text of untrusted inputs. It applies in addition to the policy of the runtime.
+   */
+  policy?: { untrusted: Role[] };
   /** Whether the values of inputs must match their declared kinds and enums. */
   kinds?: "off" | "warn" | "error";
   /** Whether an optional input without a value is an error if the template uses it. */
@@ -296,6 +429,20 @@ export interface ToolRun {
   /** The round of the turn, counted from 1, and the index of the call in that round, counted from 0. */
   round: number;
   index: number;
+  /** The label of the call: the union of what the model had read and of the arguments. */
+  label: Label;
+}
+
+/** A tool call that needs approval, with everything that a person needs to decide about it. */
+export interface Approval extends ToolRun {
+  /** The effect of the tool, if it is declared. */
+  effect: Effect | null;
+  /** Why the policy asks. Empty if the tool itself requires approval. */
+  reasons: Reason[];
+  /** The label of everything that the model had read. */
+  context: Label;
+  /** Where the arguments came from. */
+  origins: ArgumentOrigin[];
 }
 
 /** Whether something is allowed: true or nothing allows it; false, or a text with the reason, denies it. */
@@ -332,6 +479,14 @@ export interface TurnOptions extends Stoppable {
   journal?: string;
   /** The number of the turn within its conversation, for traces. */
   turnNumber?: number;
+  /** The policy for tool calls, instead of the runtime's. */
+  toolPolicy?: ToolPolicy;
+  /** What the application declares about tools, by name. It takes precedence over what prompts and servers declare. */
+  toolFlows?: Readonly<Record<string, ToolFlow>>;
+  /** The messages to start with, instead of those that the prompt is rendered to. */
+  messages?: readonly MessageInput[];
+  /** The labels of `messages`: a list for each message, with the label of each part. */
+  labels?: readonly (readonly (PartLabel | NewLabel)[])[];
   /** The tools that the prompt declares, by name. */
   tools?: Tools;
   /** A queue of user messages for the running turn. */
@@ -340,7 +495,7 @@ export interface TurnOptions extends Stoppable {
   /** Receives the events of the turn. */
   onEvent?: (event: AgentEvent) => void;
   /** Decides whether a tool call that needs approval may run: true, false, or the reason for a denial. */
-  approve?: (run: ToolRun) => boolean | string | Promise<boolean | string>;
+  approve?: (approval: Approval) => boolean | string | Promise<boolean | string>;
   /** Judges the messages before each model call. */
   judgeInput?: (messages: Message[]) => Verdict | Promise<Verdict>;
   /** Judges each answer before it is used. */

@@ -1,8 +1,9 @@
 import { TympanError, fromText, invalid, translated } from "./error.cjs";
 import type { Listener, Told, Work } from "./native.cjs";
 import { words, type ToolRequest } from "./registry.cjs";
+import { camel } from "./options.cjs";
 import { encodeOutput, type Tool } from "./tool.cjs";
-import type { AgentEvent, Message, ToolRun, TurnOptions } from "./types.cjs";
+import type { AgentEvent, Approval, Label, Message, ToolRun, TurnOptions } from "./types.cjs";
 import { decode, encode } from "./values.cjs";
 
 /** The callbacks of some work. */
@@ -111,7 +112,7 @@ class Performance {
 
   private notify(kind: string, text: string): void {
     try {
-      if (kind === "event") this.handlers.onEvent?.(decode<AgentEvent>(text));
+      if (kind === "event") this.handlers.onEvent?.(withLabels(decode<AgentEvent>(text)));
       else this.handlers.onDelta?.(text);
     } catch (thrown) {
       this.fail(thrown);
@@ -148,15 +149,23 @@ class Performance {
         return summary(await handlers.compact!(decode<Message[]>(text)));
       case "approve":
         // A missing answer is not an approval.
-        return verdict(kind, (await handlers.approve!(decode<ToolRun>(text))) ?? false);
+        return verdict(kind, (await handlers.approve!(withLabels(decode<Approval>(text)))) ?? false);
       case "judgeInput":
         return verdict(kind, (await handlers.judgeInput!(decode<Message[]>(text))) ?? true);
       case "judgeOutput":
         return verdict(kind, (await handlers.judgeOutput!(decode<Message>(text))) ?? true);
       case "judgeTool":
-        return verdict(kind, (await handlers.judgeTool!(decode<ToolRun>(text))) ?? true);
+        return verdict(kind, (await handlers.judgeTool!(withLabels(decode<ToolRun>(text)))) ?? true);
     }
   }
+}
+
+/** Converts the labels in a record of the engine. */
+function withLabels<T extends object>(record: T): T {
+  const fields = record as { label?: Label; context?: Label };
+  if (fields.label) fields.label = camel<Label>({ ...fields.label });
+  if (fields.context) fields.context = camel<Label>({ ...fields.context });
+  return record;
 }
 
 function verdict(kind: string, answer: unknown): boolean | string {

@@ -73,7 +73,7 @@ impl Composition {
     /// Renders every prompt.
     #[pyo3(signature = (*, guard = None))]
     fn render<'py>(&self, py: Python<'py>, guard: Option<&Bound<'py, PyAny>>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        let (parts, settings) = (self.parts(), render_settings(py, None, guard, None, None, None, None, None)?);
+        let (parts, settings) = (self.parts(), render_settings(py, None, guard, None, None, None, None, None, None)?);
         let all = engine(py, || with(&parts, &settings, |composition, options| composition.render(options)))?;
         all.into_iter().map(|rendered| rendered::to_python(py, rendered)).collect()
     }
@@ -81,7 +81,7 @@ impl Composition {
     /// Renders every prompt and joins their messages.
     #[pyo3(signature = (*, guard = None))]
     fn messages(&self, py: Python<'_>, guard: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<Message>> {
-        let (parts, settings) = (self.parts(), render_settings(py, None, guard, None, None, None, None, None)?);
+        let (parts, settings) = (self.parts(), render_settings(py, None, guard, None, None, None, None, None, None)?);
         engine(py, || with(&parts, &settings, |composition, options| composition.messages(options)).and_then(to_list))
     }
 

@@ -9,8 +9,8 @@ use crate::values::to_python;
 /// An event of a turn.
 #[pyclass(frozen, get_all, module = "tympan")]
 pub(crate) struct Event {
-    /// The kind of event: `token`, `thinking`, `status`, `tool_call_start`, `tool_result`, `messages_updated`, `error`,
-    /// `done`, `cancelled`, `compaction_start`, `compaction_complete` or `compaction_failed`.
+    /// The kind of event: `token`, `thinking`, `status`, `tool_call_start`, `policy`, `tool_result`, `messages_updated`,
+    /// `error`, `done`, `cancelled`, `compaction_start`, `compaction_complete` or `compaction_failed`.
     kind: String,
     /// The data of the event, as listed in the guide.
     data: Py<PyAny>,

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyString, PyTuple};
-use serde_json::json;
-use tympan::host::config;
-use tympan::turn::{ToolRun, Verdict};
+use tympan::host::{config, data};
+use tympan::turn::{Approval, Verdict};
 use tympan::{Compact, TurnSettings};
 use tympan::{Error, Kind, Result};
 
@@ -18,7 +17,7 @@ use crate::prompt::Prompt;
 use crate::registry::Named;
 use crate::threads::attach;
 use crate::tool::{self, Function};
-use crate::values::{from_python, map_to_python, to_python};
+use crate::values::{from_python, to_python};
 use crate::work::{self, Caller};
 
 /// Cancels a turn, from any thread.
@@ -121,11 +120,13 @@ pub(crate) fn settings(
     }
     if let Some(judge) = hook("judge_tool")? {
         let judge = Judge::new(judge, caller);
-        settings.judge_tool = Some(Arc::new(move |run| judge.ask(|py, judge| judge.call1((run_to_python(py, run)?,)))));
+        settings.judge_tool =
+            Some(Arc::new(move |run| judge.ask(|py, judge| judge.call1((to_python(py, &data::tool_run(run))?,)))));
     }
     if let Some(approve) = hook("approve")? {
         let (approve, caller) = (Arc::new(approve.unbind()), caller.clone());
-        settings.approve = Some(Arc::new(move |run| Box::pin(ask_person(approve.clone(), run, caller.clone()))));
+        settings.approve =
+            Some(Arc::new(move |approval| Box::pin(ask_person(approve.clone(), approval, caller.clone()))));
     }
     Ok(settings)
 }
@@ -195,11 +196,12 @@ impl Judge {
     }
 }
 
-async fn ask_person(approve: Arc<Py<PyAny>>, run: ToolRun, caller: Caller) -> Verdict {
+async fn ask_person(approve: Arc<Py<PyAny>>, approval: Approval, caller: Caller) -> Verdict {
     let Some(approve) = attach(|py| approve.clone_ref(py)) else {
         return Verdict::Deny("the interpreter is shutting down".to_owned());
     };
-    let arguments: work::Arguments = Box::new(move |py| Ok((PyTuple::new(py, [run_to_python(py, &run)?])?, None)));
+    let arguments: work::Arguments =
+        Box::new(move |py| Ok((PyTuple::new(py, [to_python(py, &data::approval(&approval))?])?, None)));
     let verdict = work::call(approve, arguments, caller.clone()).await;
     let verdict = verdict.and_then(|verdict| {
         // A missing answer is not an approval.
@@ -238,12 +240,6 @@ fn verdict_of(value: &Bound<'_, PyAny>) -> PyResult<Verdict> {
         Ok(false) => Ok(Verdict::Deny("denied by the application".to_owned())),
         Err(_) => Err(invalid(value.py(), "verdict: expected True, False, None, or a string with the reason")),
     }
-}
-
-fn run_to_python<'py>(py: Python<'py>, run: &ToolRun) -> PyResult<Bound<'py, PyAny>> {
-    let data = to_python(py, &json!({ "id": run.id, "name": run.name, "round": run.round, "index": run.index }))?;
-    data.set_item("arguments", map_to_python(py, &run.arguments)?)?;
-    Ok(data)
 }
 
 /// Formats an exception for a model.

@@ -76,8 +76,8 @@ impl PromptLoader {
 
     /// Renders a variant of the prompt with this name.
     #[pyo3(signature = (
-        name, inputs = None, /, *, variant = None, guard = None, strict = None, lenient = None, kinds = None,
-        strict_inputs = None, seed = None
+        name, inputs = None, /, *, variant = None, guard = None, policy = None, strict = None, lenient = None,
+        kinds = None, strict_inputs = None, seed = None
     ))]
     #[expect(clippy::too_many_arguments, reason = "Python gives them by name")]
     fn render<'py>(
@@ -87,6 +87,7 @@ impl PromptLoader {
         inputs: Option<&Bound<'py, PyAny>>,
         variant: Option<&str>,
         guard: Option<&Bound<'py, PyAny>>,
+        policy: Option<&Bound<'py, PyAny>>,
         strict: Option<bool>,
         lenient: Option<bool>,
         kinds: Option<&str>,
@@ -94,6 +95,6 @@ impl PromptLoader {
         seed: Option<u64>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let prompt = self.load(py, name, None)?;
-        prompt.bind(py).get().render(py, inputs, variant, guard, strict, lenient, kinds, strict_inputs, seed)
+        prompt.bind(py).get().render(py, inputs, variant, guard, policy, strict, lenient, kinds, strict_inputs, seed)
     }
 }

@@ -16,6 +16,7 @@ use tympan::format::definition::Syntax;
 use tympan::host::config;
 use tympan::host::config::RenderSettings;
 use tympan::prompt::definition::Overlay;
+use tympan::spec::flow::Speaker;
 use tympan::template::input::InputMap;
 use tympan::text::source::SourceFile;
 use tympan::{Inputs, KindCheck, PromptCheck, PromptSource};
@@ -115,6 +116,7 @@ pub(crate) fn render_settings<'py>(
     py: Python<'py>,
     variant: Option<&str>,
     guard: Option<&Bound<'py, PyAny>>,
+    policy: Option<&Bound<'py, PyAny>>,
     strict: Option<bool>,
     lenient: Option<bool>,
     kinds: Option<&str>,
@@ -122,13 +124,14 @@ pub(crate) fn render_settings<'py>(
     seed: Option<u64>,
 ) -> PyResult<RenderSettings> {
     // The common case: no options.
-    let is_default = variant.is_none() && guard.is_none() && strict.is_none() && lenient.is_none();
+    let is_default = variant.is_none() && guard.is_none() && policy.is_none() && strict.is_none() && lenient.is_none();
     if is_default && kinds.is_none() && strict_inputs.is_none() && seed.is_none() {
         return Ok(RenderSettings::default());
     }
     let guard = guard.map(values::from_python).transpose()?;
+    let policy = policy.map(values::from_python).transpose()?;
     let options = json!({
-        "variant": variant, "guard": guard, "strict": strict, "lenient": lenient, "kinds": kinds,
+        "variant": variant, "guard": guard, "policy": policy, "strict": strict, "lenient": lenient, "kinds": kinds,
         "strict_inputs": strict_inputs, "seed": seed,
     });
     config::render_settings(options).map_err(|error| exception(py, &error))
@@ -297,8 +300,8 @@ impl Prompt {
 
     /// Renders the prompt.
     #[pyo3(signature = (
-        inputs = None, *, variant = None, guard = None, strict = None, lenient = None, kinds = None,
-        strict_inputs = None, seed = None
+        inputs = None, *, variant = None, guard = None, policy = None, strict = None, lenient = None,
+        kinds = None, strict_inputs = None, seed = None
     ))]
     #[expect(clippy::too_many_arguments, reason = "Python gives them by name")]
     pub(crate) fn render<'py>(
@@ -307,13 +310,14 @@ impl Prompt {
         inputs: Option<&Bound<'py, PyAny>>,
         variant: Option<&str>,
         guard: Option<&Bound<'py, PyAny>>,
+        policy: Option<&Bound<'py, PyAny>>,
         strict: Option<bool>,
         lenient: Option<bool>,
         kinds: Option<&str>,
         strict_inputs: Option<bool>,
         seed: Option<u64>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let settings = render_settings(py, variant, guard, strict, lenient, kinds, strict_inputs, seed)?;
+        let settings = render_settings(py, variant, guard, policy, strict, lenient, kinds, strict_inputs, seed)?;
         let room = Room::default();
         let inputs = self.taken(py, inputs, &room)?;
         let runtime = default_runtime();
@@ -464,6 +468,18 @@ impl Property {
     #[getter]
     fn trusted(&self) -> bool {
         self.0.trusted
+    }
+
+    /// Whether the value is confidential, for the policy for tools.
+    #[getter]
+    fn confidential(&self) -> bool {
+        self.0.confidential
+    }
+
+    /// Who speaks through this input: `user`, which the policy for tools trusts, or `None`.
+    #[getter]
+    fn speaker(&self) -> Option<&'static str> {
+        self.0.speaker.map(Speaker::as_str)
     }
 
     /// Whether text that looks like a role marker is an error.

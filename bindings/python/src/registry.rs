@@ -263,7 +263,7 @@ fn read_tools(made: &Bound<'_, PyAny>, caller: &Caller) -> PyResult<Vec<OpenTool
             return Err(invalid(py, "tool handler: expected a list of tools; create them from functions with `tool`"));
         };
         let function = data::function(function).map_err(|error| exception(py, &error))?;
-        tools.push(OpenTool { function, tool: Arc::new(run) });
+        tools.push(run.open(function));
     }
     Ok(tools)
 }

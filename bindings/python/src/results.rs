@@ -3,6 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
+use tympan::host::data;
 
 use crate::errors::engine;
 use crate::message::{Message, to_list};
@@ -114,6 +115,19 @@ impl TurnRun {
     #[getter]
     fn messages(&self, py: Python<'_>) -> PyResult<Vec<Message>> {
         engine(py, || to_list(self.0.messages.clone()))
+    }
+
+    /// The labels of the messages, in the same order: a list for each message, with the label of each part. Empty if the
+    /// prompt has no tools. To continue the conversation in another turn, pass the messages and their labels to it.
+    #[getter]
+    fn labels<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_python(py, &data::message_labels(&self.0.labels))
+    }
+
+    /// The label of everything that the model had read, and so of its answer.
+    #[getter]
+    fn label<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_python(py, &data::label(&self.0.label))
     }
 
     /// The number of records in the journal, if the turn was resumed.

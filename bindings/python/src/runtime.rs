@@ -114,8 +114,8 @@ impl Runtime {
 
     /// Renders the template.
     #[pyo3(signature = (
-        prompt, inputs = None, *, variant = None, guard = None, strict = None, lenient = None, kinds = None,
-        strict_inputs = None, seed = None
+        prompt, inputs = None, *, variant = None, guard = None, policy = None, strict = None, lenient = None,
+        kinds = None, strict_inputs = None, seed = None
     ))]
     #[expect(clippy::too_many_arguments, reason = "Python gives them by name")]
     fn render<'py>(
@@ -125,13 +125,14 @@ impl Runtime {
         inputs: Option<&Bound<'py, PyAny>>,
         variant: Option<&str>,
         guard: Option<&Bound<'py, PyAny>>,
+        policy: Option<&Bound<'py, PyAny>>,
         strict: Option<bool>,
         lenient: Option<bool>,
         kinds: Option<&str>,
         strict_inputs: Option<bool>,
         seed: Option<u64>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let settings = render_settings(py, variant, guard, strict, lenient, kinds, strict_inputs, seed)?;
+        let settings = render_settings(py, variant, guard, policy, strict, lenient, kinds, strict_inputs, seed)?;
         let (room, known) = (Room::default(), prompt.get());
         let (prompt, inputs) = (known.inner(), known.taken(py, inputs, &room)?);
         known.warn_about(py, inputs.map(), settings.over(self.inner.render_options()).kinds)?;
@@ -365,7 +366,7 @@ impl Runtime {
         self.inner.has_renderer(&prompt.get().inner())
     }
 
-    #[pyo3(signature = (prompt, inputs, variant, guard, strict, lenient, kinds, strict_inputs, seed))]
+    #[pyo3(signature = (prompt, inputs, variant, guard, policy, strict, lenient, kinds, strict_inputs, seed))]
     #[expect(clippy::too_many_arguments, reason = "they are the options of `render`")]
     fn _render(
         &self,
@@ -374,13 +375,14 @@ impl Runtime {
         inputs: Option<&Bound<'_, PyAny>>,
         variant: Option<&str>,
         guard: Option<&Bound<'_, PyAny>>,
+        policy: Option<&Bound<'_, PyAny>>,
         strict: Option<bool>,
         lenient: Option<bool>,
         kinds: Option<&str>,
         strict_inputs: Option<bool>,
         seed: Option<u64>,
     ) -> PyResult<Py<PyAny>> {
-        let settings = render_settings(py, variant, guard, strict, lenient, kinds, strict_inputs, seed)?;
+        let settings = render_settings(py, variant, guard, policy, strict, lenient, kinds, strict_inputs, seed)?;
         let inputs = prompt.get().validated(py, inputs)?;
         prompt.get().warn_about(py, (&inputs).into(), settings.over(self.inner.render_options()).kinds)?;
         let render = |_| {
@@ -504,7 +506,13 @@ impl Runtime {
         let turn = |caller: Caller| {
             let (runtime, settings) = (self.inner.clone(), settings(options, hooks, &self.tools, &caller)?);
             let (prompt, inputs) = Source::with_inputs(prompt, inputs, self.inner.options().kinds, &caller)?;
-            Ok(Box::pin(async move { runtime.turn_async(prompt.get(), &*inputs, &settings).await }) as _)
+            let messages = prepared_messages(hooks)?;
+            Ok(Box::pin(async move {
+                match messages {
+                    Some(messages) => runtime.turn_messages_async(prompt.get(), &*inputs, messages, &settings).await,
+                    None => runtime.turn_async(prompt.get(), &*inputs, &settings).await,
+                }
+            }) as _)
         };
         work::go(py, is_async, turn, turn_to_python)
     }
@@ -520,11 +528,22 @@ impl Runtime {
         let resume = |caller: Caller| {
             let (runtime, settings) = (self.inner.clone(), settings(options, hooks, &self.tools, &caller)?);
             // The inputs are in the journal and were validated before they were saved.
-            let prompt = Source::new(prompt)?;
-            Ok(Box::pin(async move { runtime.resume_async(prompt.get(), &settings).await }) as _)
+            let (prompt, messages) = (Source::new(prompt)?, prepared_messages(hooks)?);
+            Ok(Box::pin(async move {
+                match messages {
+                    Some(messages) => runtime.resume_messages_async(prompt.get(), messages, &settings).await,
+                    None => runtime.resume_async(prompt.get(), &settings).await,
+                }
+            }) as _)
         };
         work::go(py, is_async, resume, turn_to_python)
     }
+}
+
+/// Returns the messages that a turn starts with, if the prompt is not rendered.
+fn prepared_messages(hooks: &Bound<'_, PyDict>) -> PyResult<Option<Vec<tympan::Message>>> {
+    let messages = hooks.get_item("messages")?.filter(|messages| !messages.is_none());
+    messages.map(|messages| message::from_list(&messages)).transpose()
 }
 
 fn run_to_python(py: Python<'_>, run: tympan::Run) -> PyResult<Py<PyAny>> {

@@ -10,7 +10,9 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyMapping, PyString, PyTuple, PyType};
 use serde_json::{Value as Json, json};
 use tympan::JsonMap;
-use tympan::tool::ToolError;
+use tympan::host::data;
+use tympan::spec::flow::ToolFlow;
+use tympan::tool::{OpenTool, ToolError};
 use tympan::turn::ToolRun;
 use tympan::{Invocation, Tool, ToolOutput};
 
@@ -31,6 +33,10 @@ pub(crate) struct Function {
     timeout: Option<Duration>,
     is_idempotent: bool,
     needs_approval: bool,
+    flow: ToolFlow,
+    /// The server that provides the tool, and what it says about it.
+    server: Option<String>,
+    server_flow: ToolFlow,
     caller: Caller,
 }
 
@@ -47,6 +53,9 @@ impl Function {
             timeout: None,
             is_idempotent: false,
             needs_approval: false,
+            flow: ToolFlow::default(),
+            server: None,
+            server_flow: ToolFlow::default(),
             caller,
         };
         if made.is_decorated {
@@ -54,6 +63,9 @@ impl Function {
             made.parameters = Some(values::from_python(&function.getattr("parameters")?)?);
             made.is_idempotent = function.getattr("idempotent")?.extract()?;
             made.needs_approval = function.getattr("needs_approval")?.extract()?;
+            made.flow = flow(&function.getattr("flow")?)?;
+            made.server = function.getattr("server")?.extract()?;
+            made.server_flow = flow(&function.getattr("server_flow")?)?;
             let seconds: Option<f64> = function.getattr("timeout")?.extract()?;
             let timeout = seconds.map(Duration::try_from_secs_f64).transpose();
             made.timeout = timeout.map_err(|_| invalid(py, "tool timeout: expected a number of seconds"))?;
@@ -67,6 +79,12 @@ impl Function {
         let name: String = tool.getattr("name")?.extract()?;
         let description: Option<String> = tool.getattr("description")?.extract()?;
         Ok(Some(json!({ "name": name, "description": description, "parameters": parameters })))
+    }
+
+    /// Converts a tool that a handler created. `described` is its description for a model.
+    pub(crate) fn open(mut self, described: tympan::wire::Function) -> OpenTool {
+        let (server, flow) = (self.server.take(), std::mem::take(&mut self.server_flow));
+        OpenTool { flow, server, ..OpenTool::new(described, Arc::new(self)) }
     }
 
     fn arguments(&self, arguments: Arc<JsonMap>) -> work::Arguments {
@@ -117,12 +135,26 @@ impl Tool for Function {
     fn is_idempotent(&self) -> bool {
         self.is_idempotent
     }
+
+    fn flow(&self) -> ToolFlow {
+        self.flow.clone()
+    }
 }
 
 const GONE: &str = "the interpreter is shutting down";
 
-/// Converts the result of a tool: text unchanged, parts of a message as parts, and everything else as JSON.
+/// Converts what is declared about a tool.
+fn flow(declared: &Bound<'_, PyAny>) -> PyResult<ToolFlow> {
+    data::tool_flow(values::from_python(declared)?).map_err(|error| exception(declared.py(), &error))
+}
+
+/// Converts the result of a tool: text unchanged, parts of a message as parts, and everything else as JSON. It may be
+/// marked as confidential.
 fn output(value: &Bound<'_, PyAny>) -> PyResult<ToolOutput> {
+    static CONFIDENTIAL: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    if value.is_instance(CONFIDENTIAL.import(value.py(), "tympan._tool", "Confidential")?)? {
+        return output(&value.getattr("value")?).map(ToolOutput::confidential);
+    }
     match message::parts(value) {
         Some(parts) => Ok(parts.into()),
         None => values::from_python(value).map(Into::into),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any, Callable
 
@@ -35,6 +36,34 @@ def test_every_way_enforces_the_policy(case: dict[str, Any], way: str) -> None:
         WAYS[way](runtime, prompt, case["inputs"])
     assert (caught.value.code, caught.value.line) == ("policy_violation", case["error"]["line"])
     assert case["error"]["input"] in str(caught.value)
+
+
+@pytest.mark.parametrize("case", POLICY, ids=lambda case: case["name"])
+def test_a_render_can_have_its_own_policy(case: dict[str, Any]) -> None:
+    runtime = tympan.Runtime()
+    prompt = runtime.load_str(case["prompt"])
+    ways: list[Callable[[], object]] = [
+        lambda: runtime.render(prompt, case["inputs"], policy=case["policy"]),
+        lambda: prompt.render(case["inputs"], policy=case["policy"]),
+        lambda: asyncio.run(runtime.render_async(prompt, case["inputs"], policy=case["policy"])),
+    ]
+    for way in ways:
+        if case["error"] is None:
+            way()
+            continue
+        with pytest.raises(tympan.TympanError) as caught:
+            way()
+        assert (caught.value.code, caught.value.line) == ("policy_violation", case["error"]["line"])
+
+
+def test_a_render_cannot_allow_more_than_the_runtime() -> None:
+    runtime = tympan.Runtime(policy={"untrusted": ["user"]})
+    prompt = runtime.load_str("system:\n{{ q }}")
+    with pytest.raises(tympan.TympanError, match="policy"):
+        runtime.render(prompt, {"q": "Hi"}, policy={"untrusted": ["system", "user"]})
+    unknown: Any = {"untrusted": ["nobody"]}
+    with pytest.raises(tympan.TympanError, match="untrusted"):
+        runtime.render(prompt, {"q": "Hi"}, policy=unknown)
 
 
 @pytest.mark.parametrize("case", SEGMENTS, ids=lambda case: case["name"])

@@ -31,7 +31,7 @@ impl Writer {
         }
     }
 
-    const fn style(self) -> Style {
+    pub(crate) const fn style(self) -> Style {
         match self {
             Self::Author => Style::new(),
             Self::Trusted => AnsiColor::Green.on_default(),
@@ -51,11 +51,16 @@ pub(crate) const HEADING: Style = Style::new().bold();
 
 /// Appends text to `out`, escaped and colored as standard output requires.
 pub(crate) fn paint(out: &mut String, text: &str, writer: Writer, looks: Looks) {
+    paint_in(out, text, writer.style(), looks);
+}
+
+/// Appends text to `out` in a style, escaped as standard output requires.
+pub(crate) fn paint_in(out: &mut String, text: &str, style: Style, looks: Looks) {
     if !looks.is_seen {
         out.push_str(text);
         return;
     }
-    let style = if looks.colors { writer.style() } else { Style::new() };
+    let style = if looks.colors { style } else { Style::new() };
     let escaped = if looks.colors { style.invert() } else { style };
     for line in text.split_inclusive('\n') {
         // Close the style before the end of the line, so that it does not affect what follows.

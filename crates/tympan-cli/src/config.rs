@@ -9,7 +9,9 @@ use std::time::Duration;
 use serde::Deserialize;
 use tympan::Runtime;
 use tympan::file::read;
+use tympan::turn::ToolPolicy;
 
+use crate::policy::check_destination;
 use crate::report::Failure;
 
 /// The maximum size of the file, in bytes.
@@ -23,6 +25,27 @@ const KEYLESS: [&str; 4] = ["foundry", "oauth", "anonymous", "*"];
 struct Config {
     /// The programs that print access tokens, by the kind of the connections that they are for.
     credentials: BTreeMap<String, Credentials>,
+    policy: Policies,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Policies {
+    tools: ToolPolicy,
+}
+
+/// Returns the policy for tool calls of the user's configuration.
+///
+/// # Errors
+/// Returns an error if the file is invalid.
+pub(crate) fn tool_policy() -> Result<ToolPolicy, Failure> {
+    let Some(path) = file() else { return Ok(ToolPolicy::default()) };
+    let tools = load(&path)?.policy.tools;
+    for address in &tools.destinations {
+        check_destination(address)
+            .map_err(|reason| Failure::Usage(format!("{}: policy.tools.destinations: {reason}", path.display())))?;
+    }
+    Ok(tools)
 }
 
 #[derive(Deserialize)]

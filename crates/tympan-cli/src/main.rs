@@ -26,10 +26,8 @@ mod traces;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 fn main() -> ExitCode {
-    let args = match args::Args::try_parse() {
+    let args = match args::Args::from_environment() {
         Ok(args) => args,
         Err(error) => return report::usage(&error),
     };

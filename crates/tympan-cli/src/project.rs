@@ -5,6 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use tympan::file::read;
 use tympan::text::source::SourceFile;
+use tympan::turn::ToolPolicy;
 use tympan_lint::{SETTINGS_FILE, Settings};
 
 use crate::args::SettingsArgs;
@@ -34,16 +35,22 @@ impl Project {
         if let Some(path) = &args.config {
             return Self::open(path);
         }
-        for directory in here.ancestors() {
-            let path = directory.join(SETTINGS_FILE);
-            // A file that nobody named is not read through links that lead out of its directory.
-            match read::open_in(directory, SETTINGS_FILE).and_then(|file| read::text(file, MAX_BYTES)) {
-                Ok(text) => return Self::parse(&path, text),
-                Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
-                Err(error) => return Err(unreadable(&path, &error)),
-            }
+        match locate(&here)? {
+            Some((path, text)) => Self::parse(&path, text),
+            None => Ok(Self { directory: here, settings: Settings::default() }),
         }
-        Ok(Self { directory: here, settings: Settings::default() })
+    }
+
+    /// Reads what the settings file in the working directory or above it says about tool calls. It can only tighten the
+    /// policy. Mistakes in other sections of the file are left to `check`.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be read, or if this section is invalid.
+    pub(crate) fn tool_policy() -> Result<Option<ToolPolicy>, Failure> {
+        let here = std::env::current_dir()?;
+        let Some((path, text)) = locate(&here)? else { return Ok(None) };
+        let source = named(&path, text)?;
+        Settings::parse_tool_policy(&source).map_err(|errors| Failure::Settings(source, errors))
     }
 
     /// Reads a settings file.
@@ -56,8 +63,7 @@ impl Project {
     }
 
     fn parse(path: &Path, text: String) -> Result<Self, Failure> {
-        let name = path.strip_prefix(std::env::current_dir()?).unwrap_or(path).display().to_string();
-        let source = SourceFile::new(name, text);
+        let source = named(path, text)?;
         let settings = Settings::parse(&source).map_err(|errors| Failure::Settings(source, errors))?;
         let directory = absolute(path).parent().map(Path::to_owned).unwrap_or_default();
         Ok(Self { directory, settings })
@@ -68,6 +74,25 @@ impl Project {
         let absolute = absolute(path);
         absolute.strip_prefix(&self.directory).map(Path::to_owned).unwrap_or(absolute)
     }
+}
+
+/// Finds the settings file in a directory or above it.
+fn locate(here: &Path) -> Result<Option<(PathBuf, String)>, Failure> {
+    for directory in here.ancestors() {
+        let path = directory.join(SETTINGS_FILE);
+        // A file that nobody named is not read through links that lead out of its directory.
+        match read::open_in(directory, SETTINGS_FILE).and_then(|file| read::text(file, MAX_BYTES)) {
+            Ok(text) => return Ok(Some((path, text))),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+            Err(error) => return Err(unreadable(&path, &error)),
+        }
+    }
+    Ok(None)
+}
+
+fn named(path: &Path, text: String) -> std::io::Result<SourceFile> {
+    let name = path.strip_prefix(std::env::current_dir()?).unwrap_or(path).display().to_string();
+    Ok(SourceFile::new(name, text))
 }
 
 /// Returns the absolute form of a path, without `.` and `..`.

@@ -41,8 +41,13 @@ impl Rows {
         Self::new("", "  ", width)
     }
 
+    /// Starts all rows with a bar, to set text from elsewhere apart from lines that are indented.
+    pub(crate) fn quoted(width: Option<usize>) -> Self {
+        Self::new("  │ ", "  │ ", width)
+    }
+
     fn new(first: &'static str, further: &'static str, width: Option<usize>) -> Self {
-        let least = further.len() + MIN_TEXT;
+        let least = prefix_width(further) + MIN_TEXT;
         Self { first, further, width: width.map(|width| width.max(least)), column: 0, is_new: true }
     }
 
@@ -58,6 +63,8 @@ impl Rows {
                     (self.column, self.is_new) = (0, true);
                 }
                 '\u{1b}' => {
+                    // The prefix is not part of the colored text.
+                    self.begin(&mut out);
                     out.push(char);
                     out.extend(chars.by_ref().take_while(|char| *char != 'm'));
                     out.push('m');
@@ -77,7 +84,7 @@ impl Rows {
     fn begin(&mut self, out: &mut String) {
         if std::mem::take(&mut self.is_new) {
             out.push_str(self.first);
-            self.column = self.first.len();
+            self.column = prefix_width(self.first);
         }
     }
 
@@ -86,7 +93,7 @@ impl Rows {
         if self.width.is_some_and(|width| self.column + columns > width) {
             out.push('\n');
             out.push_str(self.further);
-            self.column = self.further.len();
+            self.column = prefix_width(self.further);
         }
         out.push(char);
         self.column += columns;
@@ -104,6 +111,11 @@ fn columns(char: char) -> usize {
         // Other zero-width characters may widen the preceding character or be shown as a box.
         char => char.width_cjk().unwrap_or(1).max(1),
     }
+}
+
+/// Returns the number of columns of a prefix.
+fn prefix_width(prefix: &str) -> usize {
+    prefix.chars().map(columns).sum()
 }
 
 /// Returns the number of columns that most terminals use for a text.
@@ -152,6 +164,13 @@ mod tests {
         let parts: String =
             ["ab\nc", "defg", "\u{1b}[33mhi\u{1b}[0mj\n", "\nk"].map(|part| rows.lay_out(part)).concat();
         assert_eq!(parts, whole);
+    }
+
+    #[test]
+    fn every_row_of_a_quote_begins_with_a_bar() {
+        // A bar may be two columns wide.
+        assert_eq!(Rows::quoted(Some(9)).lay_out("abcdef\n\ng"), "  │ abcd\n  │ ef\n\n  │ g");
+        assert_eq!(Rows::quoted(None).lay_out("a\nb\n"), "  │ a\n  │ b\n");
     }
 
     #[test]

@@ -15,7 +15,7 @@ use tympan_core::text::source::Span;
 
 use crate::Options;
 use crate::lines::fixed_text;
-use crate::names::{Declarations, Names, scan};
+use crate::names::{Declarations, Names, scan, scan_mustache};
 
 /// A prompt, prepared for the rules.
 pub(crate) struct Context<'p> {
@@ -34,7 +34,7 @@ pub(crate) struct TemplateContext<'p> {
     pub(crate) messages: Vec<WrittenMessage>,
     /// The syntax tree. A directive has none.
     pub(crate) tree: Option<SyntaxTree>,
-    /// The names in a Jinja template.
+    /// The names in the template. A directive has none.
     pub(crate) names: Option<Names<'p>>,
     /// What is known only of a template that compiles.
     pub(crate) compiled: Option<Compiled<'p>>,
@@ -75,12 +75,12 @@ impl<'p> Context<'p> {
         Self { prompt, options, outline, templates, inputs, tools: first_of_each(tools) }
     }
 
-    /// Returns the Jinja templates, with their names. They may contain mistakes.
+    /// Returns the templates with their names. They may contain mistakes.
     pub(crate) fn names(&self) -> impl Iterator<Item = (&TemplateContext<'p>, &Names<'p>)> {
         self.templates.iter().filter_map(|template| Some((template, template.names.as_ref()?)))
     }
 
-    /// Returns the Jinja templates that compile, with their names.
+    /// Returns the templates that compile, with their names.
     pub(crate) fn compiled_names(&self) -> impl Iterator<Item = (&TemplateContext<'p>, &Names<'p>)> {
         self.names().filter(|(template, _)| template.compiled.is_some())
     }
@@ -182,6 +182,7 @@ impl<'p> TemplateContext<'p> {
         });
         let names = match &tree {
             Some(SyntaxTree::Jinja(parsed)) => Some(scan(&parsed.body, analysis.source(), declarations)),
+            Some(SyntaxTree::Mustache(parsed)) => Some(scan_mustache(&parsed.body, analysis.source(), declarations)),
             _ => None,
         };
         Self { analysis, messages: analysis.messages(), tree, names, compiled }

@@ -107,13 +107,12 @@ const MUSTACHE: &str = "mustache";
 
 /// Loads a file, and its declarations as they are written.
 fn load_outlined<'s>(source: &'s SourceFile, resolve: &mut impl Resolve) -> Result<(Prompt, Outline<'s>)> {
-    let format = format(source);
-    let prompt = match format {
-        Format::Definition(syntax) => Prompt::from_definition_source(source.clone(), syntax)?,
-        Format::Directive => directive::load(source.clone(), directive::INSTRUCTION)?,
-        _ => return Prompt::from_prompty_with_outline(source, resolve),
-    };
-    Ok((prompt, Outline::new(source, format)))
+    match format(source) {
+        Format::Definition(syntax) => Prompt::from_definition_with_outline(source, syntax),
+        // A directive has no outline.
+        Format::Directive => Ok((directive::load(source.clone(), directive::INSTRUCTION)?, Outline::default())),
+        _ => Prompt::from_prompty_with_outline(source, resolve),
+    }
 }
 
 pub(crate) fn load(source: &SourceFile, resolve: &mut impl Resolve) -> Result<Prompt> {

@@ -6,6 +6,7 @@ use tympan_core::diagnostic::Severity;
 use tympan_core::format::Resolve;
 use tympan_core::text::source::{SourceFile, Span};
 
+use crate::difference::{self, Edit};
 use crate::file::{Checked, check_file};
 use crate::finding::{Finding, Fix};
 use crate::{Options, Rule};
@@ -43,6 +44,13 @@ pub struct Fixed {
     pub checked: Checked,
     /// The rules of the findings that were fixed.
     pub fixed: Vec<&'static Rule>,
+}
+
+impl Fixed {
+    /// Returns the edits that turn the text before into the fixed one. Each replaces whole lines.
+    pub fn edits(&self, before: &str) -> Vec<Edit> {
+        difference::edits(before, self.source.text())
+    }
 }
 
 /// Fixes the findings of a file, and checks it again until nothing is left to fix.

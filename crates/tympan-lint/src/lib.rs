@@ -16,6 +16,7 @@
 mod baseline;
 mod conditions;
 mod context;
+mod difference;
 mod file;
 mod finding;
 mod fix;
@@ -35,6 +36,8 @@ mod selection;
 mod settings;
 mod suppression;
 mod tokens;
+#[cfg(feature = "settings")]
+mod tool_policy;
 mod typo;
 mod yaml;
 
@@ -47,7 +50,9 @@ pub use glob::Glob;
 pub use policy::PolicyCheck;
 #[cfg(feature = "settings")]
 pub use policy::PolicySettings;
-pub use reach::{BoundInput, InputReach, ReachMap, ReachPlace, ReachedMessage, Target, how_str, reach};
+pub use reach::{
+    BoundInput, InputReach, ReachMap, ReachPlace, ReachedMessage, Target, how_str, reach, reach_as_far_as_possible,
+};
 pub use rule::{FixAvailability, Group, Rule};
 pub use rules::{RULES, UnknownRule, rule};
 pub use selection::{Selection, Selector, UnknownSelector};
@@ -57,6 +62,7 @@ pub use settings::{CheckSettings, SETTINGS_FILE, Settings, SettingsError};
 use tympan_core::Prompt;
 use tympan_core::format::outline::Outline;
 use tympan_core::spec::PromptKind;
+use tympan_core::turn::ToolPolicy;
 use tympan_core::wire::unsupported;
 
 use context::Context;
@@ -79,6 +85,8 @@ pub struct Options {
     pub selection: Selection,
     /// The policy of the project.
     pub policy: Option<PolicyCheck>,
+    /// The policy for tool calls.
+    pub tool_policy: ToolPolicy,
 }
 
 impl Options {

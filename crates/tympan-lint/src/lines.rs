@@ -11,7 +11,7 @@ pub(crate) struct Line<'t> {
     pub(crate) text: &'t str,
     /// Whether the line is inside a fenced block of code.
     pub(crate) in_fence: bool,
-    /// Whether the line is the first one, or follows a blank one.
+    /// Whether the line is the first one, or follows a blank one. Lines with nothing but a comment do not count.
     pub(crate) begins_paragraph: bool,
 }
 
@@ -38,10 +38,17 @@ pub(crate) fn lines(source: &str) -> Vec<Line<'_>> {
             (open, _) => open,
         };
         lines.push(Line { start, text: text.trim_end_matches('\r'), in_fence, begins_paragraph });
-        begins_paragraph = text.trim().is_empty();
+        begins_paragraph = text.trim().is_empty() || (begins_paragraph && is_comment(text.trim()));
         start += text.len() + 1;
     }
     lines
+}
+
+/// Returns whether a text is a comment in Jinja or Mustache, and nothing else.
+fn is_comment(text: &str) -> bool {
+    [("{#", "#}"), ("{{!", "}}")].into_iter().any(|(open, close)| {
+        text.strip_prefix(open).and_then(|text| text.strip_suffix(close)).is_some_and(|inner| !inner.contains(close))
+    })
 }
 
 impl<'t> Line<'t> {

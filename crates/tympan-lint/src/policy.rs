@@ -1,9 +1,11 @@
-//! The policy of a project: where untrusted inputs may go.
+//! The policy of a project: where untrusted inputs may go, and what tools may do.
 
 #[cfg(feature = "settings")]
 use std::path::Path;
 
 use tympan_core::chat::policy::Policy;
+#[cfg(feature = "settings")]
+use tympan_core::turn::ToolPolicy;
 
 #[cfg(feature = "settings")]
 use crate::glob::Glob;
@@ -26,7 +28,7 @@ impl PolicyCheck {
     }
 }
 
-/// `[policy]` in `tympan.toml`: where untrusted inputs may go.
+/// `[policy]` in `tympan.toml`: where untrusted inputs may go, and what tools may do.
 ///
 /// ```
 /// use std::path::Path;
@@ -48,6 +50,9 @@ pub struct PolicySettings {
     pub messages: Option<PolicyCheck>,
     /// `[[policy.paths]]`: the policies of some files, in place of the one of all files. The last match counts.
     pub paths: Vec<(Glob, PolicyCheck)>,
+    /// `[policy.tools]`: what tightens the policy for tool calls. It says nothing about what the file does not mention,
+    /// so it is useful only for [`ToolPolicy::tightened`].
+    pub tools: Option<ToolPolicy>,
 }
 
 #[cfg(feature = "settings")]

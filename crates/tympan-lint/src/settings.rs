@@ -12,12 +12,14 @@ use tympan_core::chat::policy::Policy;
 use tympan_core::diagnostic::guess;
 use tympan_core::spec::role::Role;
 use tympan_core::text::source::{SourceFile, Span};
+use tympan_core::turn::ToolPolicy;
 
 use crate::Options;
 use crate::glob::Glob;
 use crate::policy::{PolicyCheck, PolicySettings};
 use crate::rule::Rule;
 use crate::selection::{Selection, Selector, UnknownSelector, narrowest};
+use crate::tool_policy;
 
 /// The name of the file.
 pub const SETTINGS_FILE: &str = "tympan.toml";
@@ -40,7 +42,7 @@ pub struct Settings {
     pub check: CheckSettings,
     /// `[fmt]`: the settings of `tympan fmt`.
     pub fmt: toml::Table,
-    /// `[policy]`: where untrusted inputs may go.
+    /// `[policy]`: where untrusted inputs may go, and what tools may do.
     pub policy: PolicySettings,
 }
 
@@ -193,6 +195,7 @@ impl CheckSettings {
             providers: self.providers.clone(),
             selection,
             policy: None,
+            tool_policy: ToolPolicy::default(),
         }
     }
 
@@ -207,7 +210,9 @@ impl PolicySettings {
     fn read(table: &DeTable<'_>, errors: &mut Vec<SettingsError>) -> Self {
         let mut section = Section::new("policy", table, errors);
         let (messages, paths) = (section.table("messages"), section.tables("paths"));
+        let tools = section.table("tools");
         section.finish();
+        let tools = tools.map(|table| tool_policy::read(table, errors));
         let messages = messages.and_then(|table| {
             let mut section = Section::new("policy.messages", table, errors);
             let check = section.policy();
@@ -220,14 +225,18 @@ impl PolicySettings {
             section.finish();
             path.zip(check)
         });
-        Self { messages, paths: paths.collect() }
+        Self { messages, paths: paths.collect(), tools }
     }
 }
 
 impl Settings {
     /// Returns the options for checking a file. The path is relative to the directory of the settings file.
     pub fn options(&self, path: &Path) -> Options {
-        self.check.options(path).with_policy(self.policy.of(path))
+        let mut options = self.check.options(path).with_policy(self.policy.of(path));
+        if let Some(tools) = &self.policy.tools {
+            options.tool_policy = options.tool_policy.tightened(tools);
+        }
+        options
     }
 }
 
@@ -282,13 +291,13 @@ impl<'t, 'e> Section<'t, 'e> {
         }
     }
 
-    fn get(&mut self, key: &'static str) -> Option<(&'t DeValue<'t>, Span)> {
+    pub(crate) fn get(&mut self, key: &'static str) -> Option<(&'t DeValue<'t>, Span)> {
         self.known.push(key);
         let value = self.table.get(key)?;
         Some((value.get_ref(), value.span().into()))
     }
 
-    fn expected(&mut self, key: &str, span: Span, expected: &str, found: &DeValue<'_>) {
+    pub(crate) fn expected(&mut self, key: &str, span: Span, expected: &str, found: &DeValue<'_>) {
         let message = format!("`{key}`: expected {expected}, found {}", describe(found));
         self.error(span, message, None);
     }
@@ -321,7 +330,7 @@ impl<'t, 'e> Section<'t, 'e> {
     }
 
     /// Returns the tables of a list.
-    fn tables(&mut self, key: &'static str) -> Vec<&'t DeTable<'t>> {
+    pub(crate) fn tables(&mut self, key: &'static str) -> Vec<&'t DeTable<'t>> {
         let Some((value, span)) = self.get(key) else { return Vec::new() };
         let Some(items) = value.as_array() else {
             self.expected(key, span, "a list of tables", value);
@@ -337,11 +346,16 @@ impl<'t, 'e> Section<'t, 'e> {
         tables
     }
 
+    /// Reports a key that a table of a list must have.
+    pub(crate) fn missing(&mut self, key: &str) {
+        let name = self.name;
+        self.error(Span::default(), format!("missing `{key}` in `[[{name}]]`"), None);
+    }
+
     /// Returns a pattern that must be there.
     fn required_glob(&mut self, key: &'static str) -> Option<Glob> {
         let Some((value, span)) = self.get(key) else {
-            let name = self.name;
-            self.error(Span::default(), format!("missing `{key}` in `[[{name}]]`"), None);
+            self.missing(key);
             return None;
         };
         let Some(text) = value.as_str() else {
@@ -461,7 +475,7 @@ impl<'t, 'e> Section<'t, 'e> {
 
 type ParseSelector = fn(&str) -> Result<Selector, UnknownSelector>;
 
-fn syntax_error(error: &toml::de::Error) -> SettingsError {
+pub(crate) fn syntax_error(error: &toml::de::Error) -> SettingsError {
     let message = format!("invalid TOML: {}", error.message().lines().collect::<Vec<_>>().join(", "));
     SettingsError { message, help: None, span: error.span().unwrap_or_default().into() }
 }

@@ -1,20 +1,29 @@
-//! Code actions: fixes of findings, all safe fixes at once, and comments that suppress a finding.
+//! Code actions: fixes of findings, the fixes of `tympan check --fix`, and comments that suppress a finding.
 
 use gen_lsp_types::{CodeAction, CodeActionKind, CodeActionParams, TextEdit};
 use tympan_core::text::source::Span;
-use tympan_lint::{Finding, Fix};
+use tympan_lint::{Finding, Fix, FixMode, fix_file};
 
 use crate::analysis::Analysis;
 use crate::diagnostics::{diagnostic, shown_span};
 use crate::document::Document;
 use crate::edit::{text_edits, workspace_edit};
 use crate::suppression;
+use crate::workspace::WorkspaceFiles;
 
 /// The kind of the action that applies all safe fixes.
 pub(crate) const FIX_ALL: &str = "source.fixAll.tympan";
 
+/// The maximum number of findings for which comments are offered. Each comment is checked.
+const MAX_IGNORED: usize = 20;
+
 /// Returns the actions for a range.
-pub(crate) fn code_actions(document: &Document, analysis: &Analysis, params: &CodeActionParams) -> Vec<CodeAction> {
+pub(crate) fn code_actions(
+    document: &Document,
+    analysis: &Analysis,
+    files: &mut WorkspaceFiles,
+    params: &CodeActionParams,
+) -> Vec<CodeAction> {
     let wanted = |kind: &str| match &params.context.only {
         None => true,
         Some(only) => only.iter().any(|only| is_part_of(kind, &only.to_string())),
@@ -25,11 +34,12 @@ pub(crate) fn code_actions(document: &Document, analysis: &Analysis, params: &Co
         let findings = analysis.findings.iter().filter(|finding| touches(shown_span(document, finding), selected));
         let findings: Vec<_> = findings.collect();
         actions.extend(findings.iter().filter_map(|finding| quick_fix(document, finding)));
-        actions.extend(findings.iter().filter_map(|finding| ignore(document, analysis, finding)));
+        let ignored = findings.into_iter().take(MAX_IGNORED);
+        actions.extend(ignored.filter_map(|finding| ignore(document, analysis, files, finding)));
     }
     // Without a filter, clients ask for what they show at a position. They ask for this one by its kind.
     let asked = params.context.only.is_some() && wanted(FIX_ALL);
-    actions.extend(asked.then(|| fix_all(document, analysis)).flatten());
+    actions.extend(asked.then(|| fix_all(document, analysis, files)).flatten());
     actions
 }
 
@@ -76,19 +86,18 @@ fn edits(document: &Document, fix: &Fix) -> Vec<TextEdit> {
     text_edits(document, fix.edits.iter().map(|(span, text)| (*span, text.as_str())))
 }
 
-/// Returns the action that applies all safe fixes that do not overlap.
-fn fix_all(document: &Document, analysis: &Analysis) -> Option<CodeAction> {
-    let mut all: Vec<&(Span, String)> = Vec::new();
-    for fix in analysis.findings.iter().filter_map(|finding| finding.fix.as_ref()).filter(|fix| fix.safe) {
-        let is_free = |(span, _): &(Span, String)| all.iter().all(|(other, _)| !overlap(*span, *other));
-        if fix.edits.iter().all(is_free) {
-            all.extend(&fix.edits);
-        }
-    }
-    if all.is_empty() {
+/// Returns the action that applies the fixes of `tympan check --fix`.
+fn fix_all(document: &Document, analysis: &Analysis, files: &mut WorkspaceFiles) -> Option<CodeAction> {
+    let has_fix = |finding: &Finding| finding.fix.as_ref().is_some_and(|fix| FixMode::Safe.allows(fix));
+    if !analysis.findings.iter().any(has_fix) {
         return None;
     }
-    let edits = text_edits(document, all.into_iter().map(|(span, text)| (*span, text.as_str())));
+    let fixed = fix_file(document.source(), files, &analysis.options, FixMode::Safe);
+    let edits = fixed.edits(document.text());
+    if edits.is_empty() {
+        return None;
+    }
+    let edits = text_edits(document, edits.iter().map(|(span, text)| (*span, text.as_str())));
     Some(CodeAction {
         title: "Fix all problems that Tympan can fix".to_owned(),
         kind: Some(CodeActionKind::Custom(FIX_ALL.into())),
@@ -97,13 +106,13 @@ fn fix_all(document: &Document, analysis: &Analysis) -> Option<CodeAction> {
     })
 }
 
-/// Returns whether two edits cannot both be applied. Two insertions at the same place would have no order.
-fn overlap(a: Span, b: Span) -> bool {
-    a.start < b.end && b.start < a.end || a.start == b.start
-}
-
-fn ignore(document: &Document, analysis: &Analysis, finding: &Finding) -> Option<CodeAction> {
-    let (at, comment) = suppression::comment(document, analysis, finding)?;
+fn ignore(
+    document: &Document,
+    analysis: &Analysis,
+    files: &mut WorkspaceFiles,
+    finding: &Finding,
+) -> Option<CodeAction> {
+    let (at, comment) = suppression::comment(document, analysis, files, finding)?;
     let edits = text_edits(document, [(Span::new(at, at), comment.as_str())]);
     Some(CodeAction {
         title: format!("Ignore {} ({}) on this line", finding.rule.code, finding.rule.name),

@@ -4,6 +4,7 @@ use gen_lsp_types::{CompletionItem, CompletionItemKind, MarkupContent, MarkupKin
 use tympan_core::spec::role::Role;
 use tympan_core::spec::schema::Property;
 use tympan_core::template::name_use::NameKind;
+use tympan_core::template::syntax::SyntaxTree;
 use tympan_core::template::syntax::jinja::ast::Statement;
 use tympan_core::template::syntax::mustache::ast::Node;
 use tympan_core::template::syntax::{Parsed, Token, TokenKind};
@@ -14,7 +15,7 @@ use crate::document::Document;
 use crate::hover::about_role;
 use crate::mustache::{self, Read};
 use crate::names::{DefinitionKind, Names};
-use crate::template::{SyntaxTree, Template};
+use crate::template::Template;
 use crate::view::View;
 
 /// The characters that make editors ask for completions.
@@ -81,9 +82,9 @@ pub(crate) type Suggestions = (Vec<Suggestion>, Span);
 pub(crate) fn in_template(view: &View<'_>, file_offset: usize) -> Option<Suggestions> {
     let (template, offset) = view.template_at(file_offset)?;
     let found = match &template.tree {
-        SyntaxTree::Jinja(parsed) => jinja(view, template, parsed, offset),
-        SyntaxTree::Mustache(parsed) => in_mustache(view, template, parsed, offset),
-        SyntaxTree::Other => None,
+        Some(SyntaxTree::Jinja(parsed)) => jinja(view, template, parsed, offset),
+        Some(SyntaxTree::Mustache(parsed)) => in_mustache(view, template, parsed, offset),
+        _ => None,
     };
     let (suggestions, start) = found.or_else(|| roles(view, template, offset))?;
     // What is between the start and the cursor is one word, so it is the same in the file.

@@ -22,7 +22,8 @@ pub(crate) fn answer(server: &Server<'_>, method: &str, params: Json) -> Answer<
         "textDocument/codeAction" => {
             let params: CodeActionParams = parse(params)?;
             let document = server.document(&params.text_document.uri)?;
-            to_json(actions::code_actions(document, server.analysis(document), &params))
+            let analysis = server.analysis(document);
+            to_json(actions::code_actions(document, analysis, &mut server.files(document), &params))
         }
         "textDocument/hover" => {
             let params: HoverParams = parse(params)?;

@@ -1,24 +1,24 @@
 //! What editors show about the name under the cursor.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use gen_lsp_types::{Hover, MarkupContent, MarkupKind};
 use tympan_core::format::outline::Field;
-use tympan_core::prompt::analysis::WrittenMessage;
-use tympan_core::spec::PromptKind;
 use tympan_core::spec::role::Role;
 use tympan_core::spec::schema::Property;
+use tympan_core::spec::{DEFAULT_VARIANT, PromptKind};
 use tympan_core::template::flow::How;
 use tympan_core::template::name_use::NameKind;
+use tympan_core::template::syntax::SyntaxTree;
 use tympan_core::text::source::Span;
+use tympan_lint::{InputReach, Target, reach_as_far_as_possible};
 
 use crate::catalog;
 use crate::estimate::tokens;
 use crate::keys::{self, ITEM};
 use crate::names::Names;
 use crate::symbol::Symbol;
-use crate::template::{SyntaxTree, touches};
+use crate::template::touches;
 use crate::view::View;
 
 /// Returns the description of what is at an offset.
@@ -45,16 +45,19 @@ fn input(view: &View<'_>, name: &str) -> String {
         Some(property) => declaration(noun, property, false),
         None => format!("**{noun}** `{name}`, which is not declared\n\nUntrusted"),
     };
-    let reached = reached(view, name);
-    if !reached.is_empty() {
+    let destinations = destinations(view, name);
+    if !destinations.is_empty() {
         text.push_str("\n\nGoes to:");
-        for (message, ways) in reached {
-            let _ = write!(text, "\n- {message}: {}", ways.join(", "));
-        }
-    } else if view.templates.iter().all(|template| template.analysis.template().is_ok()) {
+        destinations.iter().for_each(|destination| text.push_str(&format!("\n- {destination}")));
+    } else if view.input(name).is_some() && is_known(view) {
         text.push_str("\n\nNot used by any message");
     }
     text
+}
+
+/// Returns whether all messages of a prompt are known.
+fn is_known(view: &View<'_>) -> bool {
+    view.prompt.only_role().is_ok() && view.templates.iter().all(|template| template.analysis.template().is_ok())
 }
 
 /// Describes a declared value.
@@ -97,36 +100,51 @@ fn short(text: &str) -> String {
     }
 }
 
-/// Returns the messages that an input reaches, in order, and how.
-fn reached(view: &View<'_>, name: &str) -> Vec<(String, Vec<&'static str>)> {
-    let mut found: BTreeMap<(usize, usize), (String, Vec<How>)> = BTreeMap::new();
-    for (number, template) in view.templates.iter().enumerate() {
-        let Ok(compiled) = template.analysis.template() else { continue };
-        let Some(index) = compiled.inputs().position(|(other, _)| other == name) else { continue };
-        let messages = template.analysis.messages();
-        for sink in compiled.flow().sinks.iter().filter(|sink| sink.input == index) {
-            let Some(at) = message_at(&messages, sink.span.start) else { continue };
-            let shown = || {
-                let line = view
-                    .document
-                    .position(template.analysis.locate(messages[at].marker.unwrap_or(sink.span)).start)
-                    .line
-                    + 1;
-                let variant =
-                    if number == 0 { String::new() } else { format!(" of variant `{}`", template.analysis.name()) };
-                format!("{} message{variant} (line {line})", messages[at].role.as_str())
-            };
-            let entry = found.entry((number, at)).or_insert_with(|| (shown(), Vec::new()));
-            if !entry.1.contains(&sink.how) {
-                entry.1.push(sink.how);
-            }
+/// Returns where an input goes: the messages that it reaches and how, and the parameters of tools that it is bound to.
+fn destinations(view: &View<'_>, name: &str) -> Vec<String> {
+    let map = reach_as_far_as_possible(view.prompt);
+    let line = |span: Span| view.document.position(span.start).line + 1;
+    let messages = map.messages.iter().flat_map(|message| {
+        let reached = message.inputs.iter().filter(|input| input.input == name);
+        reached.map(move |input| (message, input))
+    });
+    let messages = messages.map(|(message, input)| {
+        let mut text = match &message.target {
+            Target::Role(role) => format!("{} message", role.as_str()),
+            Target::Thread(_) => "messages of the thread".to_owned(),
+            _ => "messages of any role, as the template assembles role markers".to_owned(),
+        };
+        if message.template != DEFAULT_VARIANT {
+            let _ = write!(text, " of variant `{}`", message.template);
         }
+        match (message.span, &message.target) {
+            (Some(span), _) => {
+                let _ = write!(text, " (line {})", line(span));
+            }
+            (None, Target::Thread(_)) => text.push_str(", after all others"),
+            (None, _) => {}
+        }
+        if !matches!(message.target, Target::Thread(_)) {
+            let _ = write!(text, ": {}", ways(input).join(", "));
+        }
+        text
+    });
+    let bound = map.bindings.iter().filter(|binding| binding.input == name);
+    let bound = bound.map(|binding| {
+        let at = binding.span.map(|span| format!(" (line {})", line(span))).unwrap_or_default();
+        format!("parameter `{}` of tool `{}`{at}", binding.parameter, binding.tool)
+    });
+    messages.chain(bound).collect()
+}
+
+/// Returns all ways in which an input reaches a message, the strongest first.
+fn ways(input: &InputReach) -> Vec<&'static str> {
+    let mut ways: Vec<_> = input.places.iter().map(|place| way(place.how)).collect();
+    ways.dedup();
+    if input.in_marker {
+        ways.push("in the role marker");
     }
-    let ways = |mut ways: Vec<How>| {
-        ways.sort();
-        ways.into_iter().map(way).collect()
-    };
-    found.into_values().map(|(message, how)| (message, ways(how))).collect()
+    ways
 }
 
 fn way(how: How) -> &'static str {
@@ -137,13 +155,9 @@ fn way(how: How) -> &'static str {
     }
 }
 
-fn message_at(messages: &[WrittenMessage], offset: usize) -> Option<usize> {
-    messages.partition_point(|message| message.start() <= offset).checked_sub(1)
-}
-
 fn local(view: &View<'_>, template: usize, definition: usize) -> Option<String> {
     let template = &view.templates[template];
-    let SyntaxTree::Jinja(parsed) = &template.tree else { return None };
+    let Some(SyntaxTree::Jinja(parsed)) = &template.tree else { return None };
     let names = Names::new(template.source(), &parsed.body);
     let definition = names.definitions.get(definition)?;
     let mut text = format!("**{}** `{}`", definition.kind.as_str(), definition.name);

@@ -110,6 +110,11 @@ const TOP: &[Key] = &[
     key("outputs", Values::Any, "The data that the model answers with: a list of properties, or a map by name."),
     key("tools", Values::Any, "The tools that the model may call: a list, or a map by name."),
     key("template", Values::Words(&["jinja2", "mustache"]), "The format of the template: a name, or a map."),
+    key(
+        "policy",
+        Values::Words(&["default", "strict"]),
+        "The policy for tools. With `strict`, tools without an effect count as external.",
+    ),
 ];
 
 const MODEL: &[Key] = &[
@@ -168,6 +173,17 @@ const TOOL: &[Key] = &[
     key("parameters", Values::Any, "The arguments of a function: a list of properties, or a map by name."),
     key("strict", Values::Boolean, "Whether the provider has to follow the schema of the parameters exactly."),
     key("bindings", Values::Any, "Arguments that come from inputs instead of the model."),
+    key(
+        "effect",
+        Values::Words(&["read", "write", "external"]),
+        "What the tool does besides returning a result: nothing, changing data, or sending data to others.",
+    ),
+    key("confidential", Values::Boolean, "Whether results are confidential."),
+    key(
+        "hide",
+        Values::Words(&["auto", "always", "never"]),
+        "Whether the model sees a handle instead of an untrusted result.",
+    ),
     key("connection", Values::Any, "The address of an MCP server or an API, and the credentials."),
     key("serverName", Values::Any, "The name of an MCP server."),
     key("approvalMode", Values::Any, "Whether calls need an approval."),
@@ -196,6 +212,10 @@ const PROPERTY: &[Key] = &[
     key("nullable", Values::Boolean, "Whether null is a valid value."),
     key("trusted", Values::Boolean, "Whether the text counts as written by the author. Other inputs are untrusted."),
     key("strict", Values::Boolean, "Whether text in the value that looks like a role marker is an error."),
+    key("confidential", Values::Boolean, "Whether the value of an input is confidential."),
+    key("speaker", Values::Words(&["user"]), "Who speaks through an input. The policy for tools trusts the user."),
+    key("trusted_only", Values::Boolean, "Whether the value of a tool's parameter must come from a trusted origin."),
+    key("destination", Values::Boolean, "Whether a tool's parameter is an address that data goes to."),
     key("anyOf", Values::Any, "A list of declarations, of which one has to match."),
     key("oneOf", Values::Any, "A list of declarations, of which exactly one has to match."),
 ];

@@ -2,6 +2,7 @@
 
 use gen_lsp_types::{Location, WorkspaceEdit};
 use tympan_core::template::name_use::NameKind;
+use tympan_core::template::syntax::SyntaxTree;
 use tympan_core::text::source::Span;
 
 use crate::document::Document;
@@ -9,7 +10,6 @@ use crate::edit::{text_edits, workspace_edit};
 use crate::failure::{Answer, Failure};
 use crate::names::{DefinitionKind, Names};
 use crate::symbol::{Symbol, is_builtin};
-use crate::template::SyntaxTree;
 use crate::view::{Sites, View};
 
 /// Words that have a meaning of their own in templates or in YAML.
@@ -84,7 +84,7 @@ fn sites(view: &View<'_>, symbol: &Symbol<'_>) -> Sites {
 
 fn local_sites(view: &View<'_>, template: usize, definition: usize) -> Sites {
     let template = &view.templates[template];
-    let SyntaxTree::Jinja(parsed) = &template.tree else { return Sites::default() };
+    let Some(SyntaxTree::Jinja(parsed)) = &template.tree else { return Sites::default() };
     let names = Names::new(template.source(), &parsed.body);
     let Some(definition) = names.definitions.get(definition) else { return Sites::default() };
     let (definitions, reads) = names.of_variable(definition);
@@ -162,7 +162,7 @@ fn check_name(view: &View<'_>, name: &str) -> Answer<()> {
 fn local_names(view: &View<'_>) -> Vec<String> {
     let mut found = Vec::new();
     for template in &view.templates {
-        if let SyntaxTree::Jinja(parsed) = &template.tree {
+        if let Some(SyntaxTree::Jinja(parsed)) = &template.tree {
             let names = Names::new(template.source(), &parsed.body);
             found.extend(names.definitions.iter().map(|definition| definition.name.to_owned()));
         }

@@ -3,6 +3,7 @@
 //! The author's text has no token, so that it looks as in any other document.
 
 use gen_lsp_types::{SemanticToken, SemanticTokens, SemanticTokensLegend};
+use tympan_core::template::syntax::SyntaxTree;
 use tympan_core::template::syntax::jinja::ast::{ExpressionKind, Statement};
 use tympan_core::template::syntax::jinja::visit::{NodeRef, walk};
 use tympan_core::template::syntax::mustache::ast::Node;
@@ -12,7 +13,7 @@ use tympan_core::text::source::Span;
 use crate::mustache::{self, Meaning};
 use crate::names::{Definition, DefinitionKind, Names};
 use crate::position::unit;
-use crate::template::{SyntaxTree, Template};
+use crate::template::Template;
 use crate::view::View;
 
 /// The types of tokens, in the order of the legend.
@@ -119,9 +120,9 @@ pub(crate) fn tokens(view: &View<'_>, within: Option<Span>) -> SemanticTokens {
             }
         }
         match &template.tree {
-            SyntaxTree::Jinja(parsed) => jinja(view, template, parsed, &mut add),
-            SyntaxTree::Mustache(parsed) => in_mustache(view, template, parsed, &mut add),
-            SyntaxTree::Other => {}
+            Some(SyntaxTree::Jinja(parsed)) => jinja(view, template, parsed, &mut add),
+            Some(SyntaxTree::Mustache(parsed)) => in_mustache(view, template, parsed, &mut add),
+            _ => {}
         }
     }
     found.retain(|token| within.is_none_or(|span| token.span.start <= span.end && span.start <= token.span.end));

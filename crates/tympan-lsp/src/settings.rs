@@ -27,7 +27,7 @@ pub(crate) fn options(folders: &[PathBuf], document: Option<&Path>) -> Options {
         let source = SourceFile::new(SETTINGS_FILE, text);
         let settings = Settings::parse(&source).ok()?;
         let path = document.strip_prefix(directory).unwrap_or(document);
-        Some(settings.check.options(path))
+        Some(settings.options(path))
     });
     found.unwrap_or_default()
 }

@@ -3,13 +3,14 @@
 use tympan_core::spec::schema::Property;
 use tympan_core::template::name_use::NameKind;
 use tympan_core::template::syntax::Parsed;
+use tympan_core::template::syntax::SyntaxTree;
 use tympan_core::template::syntax::jinja::ast::{Expression, ExpressionKind, Statement};
 use tympan_core::template::syntax::jinja::visit::{NodeRef, walk};
 use tympan_core::text::source::Span;
 
 use crate::mustache::{self, Meaning};
 use crate::names::{MAX_STEPS, Names};
-use crate::template::{SyntaxTree, Template, touches};
+use crate::template::{Template, touches};
 use crate::view::View;
 
 /// What a cursor points at.
@@ -40,14 +41,14 @@ impl<'d> View<'d> {
             .enumerate()
             .find_map(|(index, template)| Some((index, template, template.offset(offset)?)))?;
         let (symbol, span) = match &template.tree {
-            SyntaxTree::Jinja(parsed) => self.jinja_symbol(index, template, parsed, offset),
-            SyntaxTree::Mustache(parsed) => {
+            Some(SyntaxTree::Jinja(parsed)) => self.jinja_symbol(index, template, parsed, offset),
+            Some(SyntaxTree::Mustache(parsed)) => {
                 let mut reads = mustache::reads(template.source(), &parsed.body).into_iter();
                 let read = reads.find(|read| touches(read.span, offset))?;
                 let is_member = read.meaning(self.inputs()) == Meaning::Member;
                 (!is_member).then(|| (Symbol::Input(read.name.to_owned()), read.span))
             }
-            SyntaxTree::Other => None,
+            _ => None,
         }?;
         Some((symbol, template.file_span(span)?))
     }

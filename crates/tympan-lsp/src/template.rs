@@ -3,9 +3,7 @@
 use tympan_core::Prompt;
 use tympan_core::prompt::analysis::TemplateAnalysis;
 use tympan_core::spec::PromptKind;
-use tympan_core::template::syntax::jinja::ast::Statement;
-use tympan_core::template::syntax::mustache::ast::Node;
-use tympan_core::template::syntax::{Parsed, Token, parse_jinja, parse_mustache};
+use tympan_core::template::syntax::{SyntaxTree, Token};
 use tympan_core::text::source::{SourceFile, Span};
 
 /// A template of a prompt.
@@ -14,30 +12,18 @@ use tympan_core::text::source::{SourceFile, Span};
 /// left out.
 pub(crate) struct Template<'p> {
     pub(crate) analysis: TemplateAnalysis<'p>,
-    pub(crate) tree: SyntaxTree,
+    /// The syntax tree. `None` for a directive, and for the syntax of a custom renderer.
+    pub(crate) tree: Option<SyntaxTree>,
     file: &'p SourceFile,
     /// The offset in the file, if the template is there unchanged.
     verbatim: Option<usize>,
-}
-
-/// The syntax tree of a template.
-pub(crate) enum SyntaxTree {
-    Jinja(Parsed<Statement>),
-    Mustache(Parsed<Node>),
-    /// A directive, or the syntax of a custom renderer.
-    Other,
 }
 
 /// Returns the templates of a prompt.
 pub(crate) fn templates<'p>(prompt: &'p Prompt) -> Vec<Template<'p>> {
     let is_verbatim = prompt.kind() == PromptKind::Prompty;
     let new = |analysis: TemplateAnalysis<'p>| -> Template<'p> {
-        let source = analysis.source();
-        let tree = match prompt.spec().template.format.as_str() {
-            "jinja2" => SyntaxTree::Jinja(parse_jinja(source)),
-            "mustache" => SyntaxTree::Mustache(parse_mustache(source)),
-            _ => SyntaxTree::Other,
-        };
+        let tree = analysis.syntax_tree();
         let verbatim = is_verbatim.then(|| analysis.locate(Span::default()).start);
         Template { analysis, tree, file: prompt.source(), verbatim }
     };
@@ -55,9 +41,9 @@ impl<'p> Template<'p> {
 
     pub(crate) fn tokens(&self) -> &[Token] {
         match &self.tree {
-            SyntaxTree::Jinja(parsed) => &parsed.tokens,
-            SyntaxTree::Mustache(parsed) => &parsed.tokens,
-            SyntaxTree::Other => &[],
+            Some(SyntaxTree::Jinja(parsed)) => &parsed.tokens,
+            Some(SyntaxTree::Mustache(parsed)) => &parsed.tokens,
+            _ => &[],
         }
     }
 

@@ -4,6 +4,7 @@ use tympan_core::Prompt;
 use tympan_core::format::outline::{Field, Outline};
 use tympan_core::spec::PromptKind;
 use tympan_core::spec::schema::Property;
+use tympan_core::template::syntax::SyntaxTree;
 use tympan_core::text::source::Span;
 use tympan_lint::Options;
 
@@ -11,7 +12,7 @@ use crate::analysis::Analysis;
 use crate::document::Document;
 use crate::mustache::{self, Meaning};
 use crate::names::Names;
-use crate::template::{SyntaxTree, Template, templates};
+use crate::template::{Template, templates};
 
 pub(crate) struct View<'d> {
     pub(crate) document: &'d Document,
@@ -107,9 +108,9 @@ impl<'d> View<'d> {
         }
         for template in &self.templates {
             let reads = match &template.tree {
-                SyntaxTree::Jinja(parsed) => Names::new(template.source(), &parsed.body).of_input(name),
-                SyntaxTree::Mustache(parsed) => self.mustache_reads(template, &parsed.body, name, &mut sites),
-                SyntaxTree::Other => {
+                Some(SyntaxTree::Jinja(parsed)) => Names::new(template.source(), &parsed.body).of_input(name),
+                Some(SyntaxTree::Mustache(parsed)) => self.mustache_reads(template, &parsed.body, name, &mut sites),
+                _ => {
                     sites.gap = Some("the syntax of this template is not supported");
                     Vec::new()
                 }

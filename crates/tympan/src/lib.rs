@@ -64,6 +64,9 @@ mod guide {
     #[doc = include_str!("../../../docs/guide/guard.md")]
     struct Guard;
 
+    #[doc = include_str!("../../../docs/guide/information-flow.md")]
+    struct InformationFlow;
+
     #[doc = include_str!("../../../docs/guide/results.md")]
     struct Results;
 

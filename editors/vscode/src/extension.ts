@@ -10,7 +10,21 @@ const DOCUMENTS = [
   { scheme: "file", pattern: "**/*.{yaml,yml,json,toml,md}" },
 ];
 
-let client: LanguageClient | undefined;
+/** A client that leaves it to `start` to report that the server does not start. */
+class Client extends LanguageClient {
+  private isStarting = false;
+
+  override async start(): Promise<void> {
+    this.isStarting = true;
+    await super.start().finally(() => (this.isStarting = false));
+  }
+
+  override error(message: string, data?: unknown, showNotification?: boolean | "force"): void {
+    super.error(message, data, this.isStarting ? false : showNotification);
+  }
+}
+
+let client: Client | undefined;
 let rendered: RenderedPrompts;
 
 export async function activate(context: vscode.ExtensionContext): Promise<void> {
@@ -42,9 +56,9 @@ async function start(): Promise<void> {
     documentSelector: DOCUMENTS,
     initializationOptions: { trusted: vscode.workspace.isTrusted },
     // The client registers the command `tympan.render` for the server, and this shows the answer.
-    middleware: { executeCommand: (name, args, next) => (name === "tympan.render" ? render(args, next) : next(name, args)) },
+    middleware: { executeCommand: (name, args, next) => (name === "tympan.render" ? render(args) : next(name, args)) },
   };
-  client = new LanguageClient("tympan", "Tympan", server, options);
+  client = new Client("tympan", "Tympan", server, options);
   try {
     await client.start();
   } catch (error) {
@@ -68,11 +82,12 @@ function target(uri?: string): vscode.Uri | undefined {
   return uri === undefined ? vscode.window.activeTextEditor?.document.uri : vscode.Uri.parse(uri);
 }
 
-async function render(args: unknown[], execute: (name: string, args: unknown[]) => unknown): Promise<void> {
+async function render(args: unknown[]): Promise<void> {
   const document = target(args[0] as string | undefined);
-  if (!document) return;
+  if (!document || !client) return;
   try {
-    const answer = (await execute("tympan.render", [document.toString()])) as { text: string };
+    const params = { command: "tympan.render", arguments: [document.toString()] };
+    const answer = await client.sendRequest<{ text: string }>("workspace/executeCommand", params);
     const shown = await vscode.workspace.openTextDocument(rendered.set(document, answer.text));
     await vscode.window.showTextDocument(shown, {
       viewColumn: vscode.ViewColumn.Beside,

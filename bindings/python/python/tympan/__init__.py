@@ -48,7 +48,7 @@ from tympan._runtime import Runtime
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from tympan._tool import Tool, tool
+    from tympan._tool import Confidential, Tool, tool
 
 _default = Runtime()
 _set_default(_default)
@@ -83,10 +83,10 @@ resume_async = _default.resume_async
 
 def __getattr__(name: str) -> object:
     # Import lazily: most programs have no tools and should not wait for the imports that building schemas needs.
-    if name in ("Tool", "tool"):
+    if name in ("Confidential", "Tool", "tool"):
         from tympan import _tool
 
-        globals().update(Tool=_tool.Tool, tool=_tool.tool)
+        globals().update(Confidential=_tool.Confidential, Tool=_tool.Tool, tool=_tool.tool)
         return globals()[name]
     raise AttributeError(f"module 'tympan' has no attribute {name!r}")
 
@@ -104,6 +104,7 @@ def check(prompt: Prompt) -> "list[Finding]":
 __all__ = [
     "CancelToken",
     "Composition",
+    "Confidential",
     "Delta",
     "Event",
     "Finding",

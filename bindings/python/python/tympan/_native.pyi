@@ -8,7 +8,15 @@ from typing import Any, Final, Literal, Optional, TypeVar, Union, final, overloa
 
 from typing_extensions import Self, Unpack, disjoint_base
 
-from tympan._options import ModelCallOptions, RuntimeOptions, TraceBackend, TraceStatus
+from tympan._options import (
+    Label,
+    ModelCallOptions,
+    PartLabel,
+    Policy,
+    RuntimeOptions,
+    TraceBackend,
+    TraceStatus,
+)
 from tympan._rendered import Rendered
 from tympan._tool import Tool
 
@@ -172,6 +180,7 @@ class Prompt:
         *,
         variant: Optional[str] = None,
         guard: Union[bool, str, None] = None,
+        policy: Optional[Policy] = None,
         strict: Optional[bool] = None,
         lenient: Optional[bool] = None,
         kinds: Optional[Literal["off", "warn", "error"]] = None,
@@ -243,6 +252,12 @@ class Property:
     @property
     def trusted(self) -> bool:
         """Whether text from this input is trusted like the author's."""
+    @property
+    def confidential(self) -> bool:
+        """Whether the value is confidential, for the policy for tools."""
+    @property
+    def speaker(self) -> Optional[Literal["user"]]:
+        """Who speaks through this input: `user`, which the policy for tools trusts, or `None`."""
     @property
     def strict(self) -> bool:
         """Whether text that looks like a role marker is an error."""
@@ -415,6 +430,7 @@ class PromptLoader:
         *,
         variant: Optional[str] = None,
         guard: Union[bool, str, None] = None,
+        policy: Optional[Policy] = None,
         strict: Optional[bool] = None,
         lenient: Optional[bool] = None,
         kinds: Optional[Literal["off", "warn", "error"]] = None,
@@ -475,6 +491,7 @@ class Runtime:
         *,
         variant: Optional[str] = None,
         guard: Union[bool, str, None] = None,
+        policy: Optional[Policy] = None,
         strict: Optional[bool] = None,
         lenient: Optional[bool] = None,
         kinds: Optional[Literal["off", "warn", "error"]] = None,
@@ -566,6 +583,7 @@ class Runtime:
         inputs: Any,
         variant: Optional[str],
         guard: Union[bool, str, None],
+        policy: Optional[Policy],
         strict: Optional[bool],
         lenient: Optional[bool],
         kinds: Optional[Literal["off", "warn", "error"]],
@@ -689,6 +707,14 @@ class TurnRun:
     def messages(self) -> list[Message]:
         """The conversation, including the last answer."""
     @property
+    def labels(self) -> list[list[PartLabel]]:
+        """The labels of the messages, in the same order: a list for each message, with the label of each part. Empty if
+        the prompt has no tools. To continue the conversation in another turn, pass the messages and their labels to it.
+        """
+    @property
+    def label(self) -> Label:
+        """The label of everything that the model had read, and so of its answer."""
+    @property
     def resumed_records(self) -> Optional[int]:
         """The number of records in the journal, if the turn was resumed."""
     def cast(self, type: type[_T], /) -> _T:
@@ -772,8 +798,8 @@ class Event:
 
     @property
     def kind(self) -> str:
-        """The kind of event: `token`, `thinking`, `status`, `tool_call_start`, `tool_result`, `messages_updated`,
-        `error`, `done`, `cancelled`, `compaction_start`, `compaction_complete` or `compaction_failed`.
+        """The kind of event: `token`, `thinking`, `status`, `tool_call_start`, `policy`, `tool_result`,
+        `messages_updated`, `error`, `done`, `cancelled`, `compaction_start`, `compaction_complete` or `compaction_failed`.
         """
     @property
     def data(self) -> dict[str, Any]:

@@ -6,11 +6,15 @@ import os
 from typing import TYPE_CHECKING, Any, Awaitable, Callable, Literal, Mapping, Optional, Sequence, TypedDict, Union
 
 if TYPE_CHECKING:
+    from typing_extensions import NotRequired
+
     from tympan._native import CancelToken, Event, Message, Prompt, Steering
 
 Path = Union[str, "os.PathLike[str]"]
 # Functions by name, or a list of functions.
 Tools = Union[Mapping[str, Callable[..., Any]], Sequence[Callable[..., Any]]]
+# The messages that `prepare` or a turn returned, or plain data of the same form.
+Messages = Sequence[Union["Message", Mapping[str, Any]]]
 # `True` allows, and `False` or a text denies; the text is the reason. `None` allows for judges and denies for
 # `approve`.
 Verdict = Union[bool, str, None]
@@ -100,6 +104,125 @@ class Policy(TypedDict):
     untrusted: list[Literal["system", "developer", "user", "assistant", "tool"]]
 
 
+class EffectDecisions(TypedDict, total=False):
+    """What happens to calls, by the effect of the tool."""
+
+    read: Literal["allow", "ask", "deny"]
+    write: Literal["allow", "ask", "deny"]
+    external: Literal["allow", "ask", "deny"]
+
+
+class PolicyException(TypedDict):
+    """The decision for one tool, or for one of its parameters, which replaces that of the policy."""
+
+    tool: str
+    #: The parameter whose value is judged. Without it, the exception is about what the model has read.
+    parameter: NotRequired[str]
+    decision: Literal["allow", "ask", "deny"]
+
+
+class ToolPolicy(TypedDict, total=False):
+    """The policy for tool calls: which calls run, which need approval, and which are denied."""
+
+    #: `strict` treats tools without an effect that the application declared as `external`. `off` allows everything.
+    mode: Literal["off", "default", "strict"]
+    #: The decisions after untrusted content was read.
+    untrusted: EffectDecisions
+    #: The decisions after confidential content was read.
+    confidential: EffectDecisions
+    #: The decision if a value that must come from a trusted origin does not.
+    values: Literal["allow", "ask", "deny"]
+    #: The addresses that confidential data may go to: a whole value, `*@example.com`, or a URL that ends with `/*`.
+    destinations: list[str]
+    #: Values that count as coming from a trusted origin, for any parameter.
+    trusted_values: list[str]
+    #: Exceptions for single tools and parameters.
+    exceptions: list[PolicyException]
+    #: Decisions for single tools and parameters that apply if they are stricter than the rest of the policy.
+    restrictions: list[PolicyException]
+    #: The number of bits that a turn may extract from untrusted content. The default is 16.
+    extraction_bits: int
+
+
+class ParameterFlow(TypedDict, total=False):
+    """What is declared about a parameter of a tool."""
+
+    #: Whether the value must come from a trusted origin.
+    trusted_only: bool
+    #: Whether the value is an address that data goes to.
+    destination: bool
+
+
+class ToolFlow(TypedDict, total=False):
+    """What is declared about the flow of information through a tool."""
+
+    #: What the tool does besides returning a result.
+    effect: Literal["read", "write", "external"]
+    #: Whether results are trusted. Do not set this if they contain other people's text.
+    trusted: bool
+    #: Whether results are confidential.
+    confidential: bool
+    #: Whether the model sees handles instead of untrusted results.
+    hide: Literal["auto", "always", "never"]
+    #: The parameters about which something is declared, by name.
+    parameters: Mapping[str, ParameterFlow]
+
+
+class Source(TypedDict):
+    """Where a part of a conversation came from: `name` is that of an input or a tool."""
+
+    kind: Literal["author", "user", "input", "tool", "unknown"]
+    name: NotRequired[str]
+    #: The server that provides the tool, if there is one.
+    server: NotRequired[str]
+    #: The ID of the call, unless the label combines several parts.
+    call: NotRequired[str]
+
+
+class Label(TypedDict):
+    """The label of a part of a conversation, of a tool call, or of everything that a model has read."""
+
+    #: Whether all of it comes from sources that the policy trusts.
+    trusted: bool
+    #: Whether any of it is confidential.
+    confidential: bool
+    #: Whether it contains values that were extracted from untrusted content.
+    extracted: bool
+    #: The sources, without duplicates.
+    sources: list[Source]
+    #: The sources that are not trusted.
+    untrusted_sources: list[Source]
+
+
+class ByteRange(TypedDict):
+    """A range of bytes of UTF-8."""
+
+    start: int
+    end: int
+
+
+class LabeledRange(TypedDict):
+    """A range of a text, with its label."""
+
+    range: ByteRange
+    label: Label
+
+
+class PartLabel(Label):
+    """The label of a part of a message."""
+
+    #: The labels of its ranges, if they differ.
+    ranges: list[LabeledRange]
+
+
+class NewLabel(TypedDict):
+    """The label of a part of a message that an application adds to a conversation."""
+
+    trusted: bool
+    confidential: NotRequired[bool]
+    sources: list[Source]
+
+
 class RuntimeOptions(TypedDict, total=False):
     """The options of a runtime, which apply to all prompts."""
 
@@ -110,6 +233,8 @@ class RuntimeOptions(TypedDict, total=False):
     guard: Union[bool, str, GuardOptions]
     #: Text of untrusted inputs in messages of other roles is an error.
     policy: Policy
+    #: Which tool calls run, which need approval, and which are denied.
+    tool_policy: ToolPolicy
     #: Whether the values of inputs must match their declared kinds and enums.
     kinds: Literal["off", "warn", "error"]
     limits: Limits
@@ -152,8 +277,10 @@ class TurnHooks(TypedDict, total=False):
     """The hooks of a turn: functions that it calls, and objects that control it from elsewhere."""
 
     tools: Optional[Tools]
+    #: The messages to start with, instead of those that the prompt is rendered to.
+    messages: Optional[Messages]
     on_event: Optional[Callable[[Event], object]]
-    approve: Optional[Callable[[ToolRun], Union[Verdict, Awaitable[Verdict]]]]
+    approve: Optional[Callable[[Approval], Union[Verdict, Awaitable[Verdict]]]]
     judge_input: Optional[Callable[[list[Message]], Verdict]]
     judge_output: Optional[Callable[[Message], Verdict]]
     judge_tool: Optional[Callable[[ToolRun], Verdict]]
@@ -182,6 +309,12 @@ class TurnOptions(TurnHooks, total=False):
     approve_all: bool
     journal: Path
     turn_number: int
+    #: The policy for tool calls, instead of the runtime's.
+    tool_policy: ToolPolicy
+    #: What the application declares about tools, by name. It takes precedence over what prompts and servers declare.
+    tool_flows: Mapping[str, ToolFlow]
+    #: The labels of `messages`: a list for each message, with the label of each part.
+    labels: Sequence[Sequence[Union[PartLabel, NewLabel]]]
 
 
 class ModelCallOptions(RunOptions, total=False):
@@ -231,10 +364,64 @@ class TraceStatus(TypedDict):
 
 
 class ToolRun(TypedDict):
-    """A tool call, as passed to `approve` and `judge_tool`."""
+    """A tool call, as passed to `judge_tool`."""
 
     id: str
     name: str
     round: int
     index: int
     arguments: dict[str, object]
+    #: The label of the call: the union of what the model had read and of the arguments.
+    label: Label
+
+
+class Reason(TypedDict):
+    """What speaks against a call."""
+
+    reason: Literal["untrusted", "confidential", "value"]
+    #: The reason for people. It contains the names of tools, inputs and parameters, and no other text.
+    message: str
+    #: The effect of the tool, unless the reason is `value`.
+    effect: NotRequired[Literal["read", "write", "external"]]
+    #: Whether nobody declared the effect.
+    assumed: NotRequired[bool]
+    #: Where untrusted content came from.
+    sources: NotRequired[list[Source]]
+    #: The parameter whose value does not come from a trusted origin.
+    parameter: NotRequired[str]
+
+
+class Quote(TypedDict):
+    """A quoted text. It can be from anybody: escape it before you show it."""
+
+    before: str
+    value: str
+    after: str
+
+
+class ArgumentOrigin(TypedDict):
+    """Where the value of an argument came from."""
+
+    parameter: str
+    #: The handle that the model passed, if it did.
+    handle: Optional[str]
+    #: Where the value occurs in the conversation, or where the content of the handle came from. `None` if the model
+    #: wrote it and it occurs nowhere.
+    source: Optional[Source]
+    #: Whether this origin is trusted.
+    trusted: bool
+    #: The text around the value, or the content of the handle.
+    quote: Optional[Quote]
+
+
+class Approval(ToolRun):
+    """A tool call that needs approval, as passed to `approve`, with everything that a person needs to decide."""
+
+    #: The effect of the tool, if it is declared.
+    effect: Optional[Literal["read", "write", "external"]]
+    #: Why the policy asks. Empty if the tool itself requires approval.
+    reasons: list[Reason]
+    #: The label of everything that the model had read.
+    context: Label
+    #: Where the arguments came from.
+    origins: list[ArgumentOrigin]

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from tympan._native import Message, ModelInfo, Prompt, Run, Stream, TurnRun
-    from tympan._options import Path, RunOptions, TurnOptions
+    from tympan._options import Path, Policy, RunOptions, TurnOptions
     from tympan._rendered import Rendered
 
     # A mapping, a dataclass or a Pydantic model.
@@ -39,6 +39,7 @@ class Runtime(_native.Runtime):
         *,
         variant: Optional[str] = None,
         guard: Union[bool, str, None] = None,
+        policy: Optional[Policy] = None,
         strict: Optional[bool] = None,
         lenient: Optional[bool] = None,
         kinds: Optional[Literal["off", "warn", "error"]] = None,
@@ -48,13 +49,14 @@ class Runtime(_native.Runtime):
         """The async variant of `render`. It only waits for a custom renderer."""
         if self._has_renderer(prompt):
             return await self._render(
-                prompt, inputs, variant, guard, strict, lenient, kinds, strict_inputs, seed
+                prompt, inputs, variant, guard, policy, strict, lenient, kinds, strict_inputs, seed
             )
         return self.render(
             prompt,
             inputs,
             variant=variant,
             guard=guard,
+            policy=policy,
             strict=strict,
             lenient=lenient,
             kinds=kinds,
@@ -146,7 +148,18 @@ class Runtime(_native.Runtime):
 
 # The options of a turn that are not data: functions, and objects that are used while it runs.
 _HOOKS = frozenset(
-    ["tools", "on_event", "approve", "judge_input", "judge_output", "judge_tool", "cancel", "steering", "compact"]
+    [
+        "tools",
+        "messages",
+        "on_event",
+        "approve",
+        "judge_input",
+        "judge_output",
+        "judge_tool",
+        "cancel",
+        "steering",
+        "compact",
+    ]
 )
 
 

@@ -5,14 +5,45 @@ from __future__ import annotations
 import functools
 import re
 import typing
-from typing import Any, Callable, Generic, Optional, ParamSpec, TypeVar, Union, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Generic,
+    Literal,
+    Optional,
+    ParamSpec,
+    Sequence,
+    TypeVar,
+    Union,
+    overload,
+)
+
+if TYPE_CHECKING:
+    from tympan._options import ToolFlow
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
+_T = TypeVar("_T")
 
 _ARGUMENT = re.compile(r"^\s*(?::param\s+)?\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(\S.*)$")
 _ARGUMENTS = re.compile(r"^\s*(Args|Arguments|Parameters)\s*:\s*$")
 _SECTION = re.compile(r"^\s*(Returns|Raises|Yields|Examples?|Notes?)\s*:\s*$")
+
+
+class Confidential(Generic[_T]):
+    """Marks the result of a tool as confidential, even if the tool is not declared so."""
+
+    def __init__(self, value: _T) -> None:
+        self._value = value
+
+    @property
+    def value(self) -> _T:
+        """The result."""
+        return self._value
+
+    def __repr__(self) -> str:
+        return "Confidential(…)"
 
 
 class Tool(Generic[_P, _R]):
@@ -24,6 +55,10 @@ class Tool(Generic[_P, _R]):
     timeout: Optional[float]
     idempotent: bool
     needs_approval: bool
+    #: What the application declares about the flow of information through the tool.
+    flow: ToolFlow
+    server: Optional[str]
+    server_flow: ToolFlow
 
     def __init__(
         self,
@@ -35,6 +70,14 @@ class Tool(Generic[_P, _R]):
         timeout: Optional[float] = None,
         idempotent: bool = False,
         needs_approval: bool = False,
+        effect: Optional[Literal["read", "write", "external"]] = None,
+        trusted: Optional[bool] = None,
+        confidential: Optional[bool] = None,
+        hide: Optional[Literal["auto", "always", "never"]] = None,
+        trusted_only: Sequence[str] = (),
+        destinations: Sequence[str] = (),
+        server: Optional[str] = None,
+        server_flow: Optional[ToolFlow] = None,
     ) -> None:
         # Import lazily: programs without tools should not wait for these imports.
         import inspect
@@ -50,6 +93,12 @@ class Tool(Generic[_P, _R]):
             self.parameters = parameters
         else:
             self.parameters, self._hints = _parameters(function, arguments)
+        declared = {"effect": effect, "trusted": trusted, "confidential": confidential, "hide": hide}
+        flow: Any = {key: value for key, value in declared.items() if value is not None}
+        for key, names in (("trusted_only", trusted_only), ("destination", destinations)):
+            for parameter in _names(key, names, self.parameters):
+                flow.setdefault("parameters", {}).setdefault(parameter, {})[key] = True
+        self.flow, self.server, self.server_flow = flow, server, server_flow or {}
 
     def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         return self._function(*args, **kwargs)
@@ -85,6 +134,14 @@ def tool(
     timeout: Optional[float] = None,
     idempotent: bool = False,
     needs_approval: bool = False,
+    effect: Optional[Literal["read", "write", "external"]] = None,
+    trusted: Optional[bool] = None,
+    confidential: Optional[bool] = None,
+    hide: Optional[Literal["auto", "always", "never"]] = None,
+    trusted_only: Sequence[str] = (),
+    destinations: Sequence[str] = (),
+    server: Optional[str] = None,
+    server_flow: Optional[ToolFlow] = None,
 ) -> Callable[[Callable[_P, _R]], Tool[_P, _R]]: ...
 
 
@@ -95,10 +152,28 @@ def tool(
 
     `timeout` is in seconds. If `idempotent` is true, the tool may run again after a crash. If `needs_approval` is true,
     it runs only if the turn's `approve` allows it.
+
+    The policy for tools needs the `effect` of the tool: `read`, `write` or `external`. Results are untrusted and
+    public, unless `trusted` or `confidential` is true. `hide` says whether the model sees handles instead of untrusted
+    results. The values of the parameters in `trusted_only` must come from a trusted origin, and those in
+    `destinations` are addresses that data goes to.
+
+    A tool that a handler creates may name the `server` that provides it. `server_flow` is what the server says about
+    the tool; it can only tighten what the prompt declares.
     """
     if function is not None:
         return Tool(function)
     return lambda function: Tool(function, **options)
+
+
+def _names(key: str, names: Sequence[str], schema: dict[str, Any]) -> Sequence[str]:
+    if isinstance(names, str):
+        raise TypeError(f"{key}: expected a list of names, found a string")
+    known = schema.get("properties")
+    for name in names:
+        if isinstance(known, dict) and name not in known:
+            raise TypeError(f"{key}: the tool has no parameter {name!r}")
+    return names
 
 
 def _parameters(function: Callable[..., Any], described: dict[str, str]) -> tuple[dict[str, Any], dict[str, Any]]:

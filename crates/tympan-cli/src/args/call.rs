@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::model::ModelArgs;
+use super::reach::ToolPolicyArgs;
 use super::render::{PromptArgs, RenderArgs};
 
 /// Arguments of `run`.
@@ -65,7 +66,8 @@ pub(crate) struct CallArgs {
     ///
     /// For each function, `[NAME]` with `command = ["prog", "arg"]` and, optionally, `timeout = 30` in seconds. The
     /// program receives the arguments as JSON on standard input and prints JSON or text. For each MCP server, `[NAME]`
-    /// with `server = ["prog", "arg"]` or `url = "http://…"`.
+    /// with `server = ["prog", "arg"]` or `url = "http://…"`. `effect = "read"`, `"write"` or `"external"` says what a
+    /// tool does, and is the basis of the policy for tools.
     #[arg(long, value_name = "FILE")]
     pub(crate) tools: Option<PathBuf>,
 
@@ -73,7 +75,12 @@ pub(crate) struct CallArgs {
     #[arg(long)]
     pub(crate) allow_private: bool,
 
+    #[command(flatten)]
+    pub(crate) policy: ToolPolicyArgs,
+
     /// Run all tools without asking, including those that need approval
+    ///
+    /// This does not answer the questions of the policy for tools: see `--tool-policy`.
     #[arg(long, short)]
     pub(crate) yes: bool,
 

@@ -13,7 +13,10 @@ mod response;
 mod resume;
 mod signatures;
 
-use clap::Parser;
+use std::ffi::OsStr;
+
+use clap::builder::Resettable;
+use clap::{Arg, CommandFactory, FromArgMatches, Parser};
 
 pub(crate) use call::{CallArgs, ChatArgs, RunArgs};
 pub(crate) use check::{CheckArgs, OutputFormat, SettingsArgs};
@@ -22,7 +25,7 @@ pub(crate) use command::Command;
 pub(crate) use file::{HashArgs, InspectArgs, LockArgs, RuleArgs};
 pub(crate) use fmt::FmtArgs;
 pub(crate) use model::{ModelArgs, ModelsArgs};
-pub(crate) use reach::{EnvArgs, FileArgs};
+pub(crate) use reach::{EnvArgs, FileArgs, ToolPolicyArgs, ToolPolicyChoice};
 pub(crate) use render::{InputArgs, KindsChoice, PromptArgs, RenderArgs, RequestArgs};
 pub(crate) use response::{ParseArgs, ProcessArgs, TraceArgs};
 pub(crate) use resume::ResumeArgs;
@@ -54,4 +57,23 @@ pub(crate) struct Args {
     /// Suppress warnings and the legend
     #[arg(long, short, global = true)]
     pub(crate) quiet: bool,
+}
+
+impl Args {
+    /// Parses the command line, and the environment variables that options can be set with. An empty variable counts as
+    /// one that is not set.
+    ///
+    /// # Errors
+    /// Returns an error if an argument or a variable is invalid, or if help was requested.
+    pub(crate) fn from_environment() -> Result<Self, clap::Error> {
+        let matches = without_empty_variables(Self::command()).try_get_matches()?;
+        Self::from_arg_matches(&matches).map_err(|error| error.format(&mut Self::command()))
+    }
+}
+
+fn without_empty_variables(command: clap::Command) -> clap::Command {
+    let is_blank = |value: &OsStr| value.to_str().is_some_and(|value| value.trim().is_empty());
+    let is_empty = |arg: &Arg| arg.get_env().and_then(std::env::var_os).is_some_and(|value| is_blank(&value));
+    let command = command.mut_args(|arg| if is_empty(&arg) { arg.env(Resettable::Reset) } else { arg });
+    command.mut_subcommands(without_empty_variables)
 }

@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::ArgAction;
+use clap::{ArgAction, ValueEnum};
 use tympan::{EnvPolicy, LoadOptions, RuntimeOptions};
+
+use crate::policy::check_destination;
 
 /// The environment variables that prompt files may read.
 #[derive(Debug, clap::Args)]
@@ -88,4 +90,48 @@ fn parse_endpoint(text: &str) -> Result<String, String> {
         Ok(_) => Ok(text.to_owned()),
         Err(_) => Err("expected a URL, as in `--allow-endpoint https://proxy.example.com/v1`".to_owned()),
     }
+}
+
+/// What tools may do after the model has read untrusted or confidential content.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ToolPolicyArgs {
+    /// Which tool calls need approval after the model has read untrusted or confidential content
+    ///
+    /// The default policy is about tools that declare their effect. With `strict`, tools without an effect in the tools
+    /// file count as external. `off` runs all tools, whatever the project says.
+    #[arg(long, help_heading = "Trust", value_enum, value_name = "POLICY")]
+    pub(crate) tool_policy: Option<ToolPolicyChoice>,
+
+    /// Allow tools to send confidential data to this address
+    ///
+    /// `*@example.com` allows all addresses of a domain, and `https://example.com/*` everything below a URL. Can be
+    /// repeated.
+    #[arg(long, help_heading = "Trust", value_name = "ADDRESS", action = ArgAction::Append, value_parser = parse_destination)]
+    pub(crate) allow_destination: Vec<String>,
+}
+
+/// A policy for tool calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ToolPolicyChoice {
+    /// Ask about tools that declare an effect
+    Default,
+    /// Ask about all tools that may have an effect
+    Strict,
+    /// Do not ask
+    Off,
+}
+
+impl ToolPolicyChoice {
+    /// Returns the word of the command line.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::Strict => "strict",
+            Self::Off => "off",
+        }
+    }
+}
+
+fn parse_destination(text: &str) -> Result<String, String> {
+    check_destination(text).map(|()| text.to_owned())
 }

@@ -14,6 +14,13 @@ pub(crate) struct ResumeArgs {
     #[arg(long, value_name = "FILE")]
     pub(crate) prompt: Option<PathBuf>,
 
+    /// Fail if text of an untrusted input is in a message of another role
+    ///
+    /// A comma-separated list of roles, or the path of a settings file with a `[policy]`. It applies in addition to the
+    /// policy that the run was started with.
+    #[arg(long, value_name = "ROLES|FILE")]
+    pub(crate) policy: Option<String>,
+
     #[command(flatten)]
     pub(crate) model: ModelArgs,
 

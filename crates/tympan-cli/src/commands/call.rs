@@ -1,18 +1,22 @@
 //! Model calls, with the tool loop if the prompt has tools.
 
+use std::io::IsTerminal;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use tympan::secret::url::redacted_url;
-use tympan::turn::{TurnOptions, Verdict};
+use tympan::turn::{TurnEvent, TurnOptions, Verdict};
 use tympan::wire::echo::ECHO;
 use tympan::wire::response::Delta;
-use tympan::{AgentEvent, Approve, Journal, ResponseStream, RunOptions, Runtime, TurnSettings};
-use tympan::{Error, Inputs, Kind, Message, Prompt};
+use tympan::{AgentEvent, Approve, CancelToken, Journal, ResponseStream, RunOptions, Runtime, TurnSettings};
+use tympan::{Error, Inputs, Kind, Prompt};
 
-use super::show::{Finished, Manner, Show, Waiting, locked, show_tool, summary};
+use super::approval::{Answer, NOBODY, ask_about_policy};
+use super::render::Labeled;
+use super::show::{Finished, Manner, Show, Waiting, is_question, locked, show_tool, summary};
+use crate::args::ToolPolicyArgs;
 use crate::escape::visible_line;
 use crate::prompt_file::in_prompt;
 use crate::report::Failure;
@@ -27,7 +31,7 @@ pub(super) struct Call<'a> {
     pub(super) runtime: &'a Runtime,
     pub(super) prompt: &'a Prompt,
     pub(super) inputs: &'a Inputs,
-    pub(super) messages: &'a [Message],
+    pub(super) messages: &'a Labeled,
     pub(super) options: RunOptions,
     /// The programs that run the tools, or `None` if tools do not run.
     pub(super) tools: Option<Programs>,
@@ -43,6 +47,8 @@ pub(super) struct CallJournal<'a> {
     pub(super) path: &'a Path,
     /// The tools file, which must be passed to `tympan resume` again.
     pub(super) tools: Option<&'a Path>,
+    /// The policy for tools, which must be the same as before.
+    pub(super) policy: &'a ToolPolicyArgs,
     /// Whether the call resumes from the journal.
     pub(super) resume: bool,
 }
@@ -69,13 +75,16 @@ impl Call<'_> {
             biased;
             _ = tokio::signal::ctrl_c() => {
                 waiting.end();
-                locked(&show).interrupted(manner.json)?;
-                self.say_how_to_resume();
-                return Ok(ExitCode::from(INTERRUPTED));
+                return self.interrupted(&show);
             }
             finished = self.answer(&waiting, &show) => finished,
         };
         waiting.end();
+        if let Err(Failure::Engine(error)) = &finished
+            && error.kind() == Kind::Cancelled
+        {
+            return self.interrupted(&show);
+        }
         let mut show = locked(&show);
         show.line_end()?;
         let finished = finished?;
@@ -94,6 +103,12 @@ impl Call<'_> {
         Ok(ExitCode::SUCCESS)
     }
 
+    fn interrupted(&self, show: &Mutex<Show>) -> Result<ExitCode, Failure> {
+        locked(show).interrupted(self.manner.json)?;
+        self.say_how_to_resume();
+        Ok(ExitCode::from(INTERRUPTED))
+    }
+
     fn say_how_to_resume(&self) {
         if let Some(saved) = self.journal.as_ref().filter(|saved| !self.manner.json && saved.path.exists()) {
             let shown = |path: &Path| visible_line(&path.display().to_string());
@@ -101,6 +116,12 @@ impl Call<'_> {
             // Name these again: `resume` does not take them from the journal, which others may be able to write.
             if let Some(tools) = saved.tools {
                 command += &format!(" --tools {}", shown(tools));
+            }
+            if let Some(choice) = saved.policy.tool_policy {
+                command += &format!(" --tool-policy {}", choice.as_str());
+            }
+            for address in &saved.policy.allow_destination {
+                command += &format!(" --allow-destination {}", visible_line(address));
             }
             if let Some(url) = &self.options.base_url {
                 command += &format!(" --base-url {}", visible_line(&redacted_url(url)));
@@ -119,10 +140,10 @@ impl Call<'_> {
             return Ok(self.turn(waiting, show).await.map_err(in_file)?);
         }
         if self.manner.no_stream {
-            let run = self.runtime.run_with_async(self.prompt, self.messages, &self.options).await;
+            let run = self.runtime.run_with_async(self.prompt, &self.messages.messages, &self.options).await;
             return Ok(run.map_err(in_file)?.into());
         }
-        let stream = self.runtime.stream_async(self.prompt, self.messages, &self.options).await;
+        let stream = self.runtime.stream_async(self.prompt, &self.messages.messages, &self.options).await;
         let mut stream: ResponseStream = stream.map_err(in_file)?;
         while let Some(delta) = stream.next_async().await {
             if let Delta::Text(text) = delta.map_err(in_file)? {
@@ -135,8 +156,8 @@ impl Call<'_> {
 
     /// Runs the tool loop.
     async fn turn(&self, waiting: &Waiting, show: &Arc<Mutex<Show>>) -> tympan::Result<Finished> {
-        let settings = self.settings(waiting.clone(), show.clone());
-        let messages = self.messages.to_vec();
+        let settings = self.settings(waiting.clone(), show.clone(), &CancelToken::default());
+        let messages = self.messages.messages.clone();
         let turn = match self.journal.as_ref().is_some_and(|saved| saved.resume) {
             true => self.runtime.resume_messages_async(self.prompt, messages, &settings).await?,
             false => self.runtime.turn_messages_async(self.prompt, self.inputs, messages, &settings).await?,
@@ -144,27 +165,76 @@ impl Call<'_> {
         Ok(Finished { run: turn.run, usage: Some(turn.usage), rounds: turn.rounds, resumed: turn.resumed })
     }
 
-    fn settings(&self, waiting: Waiting, show: Arc<Mutex<Show>>) -> TurnSettings {
-        let quiet = self.manner.quiet;
+    fn settings(&self, waiting: Waiting, show: Arc<Mutex<Show>>, cancel: &CancelToken) -> TurnSettings {
+        let (quiet, can_ask) = (self.manner.quiet, self.can_ask());
+        let asked = Arc::<Mutex<Vec<String>>>::default();
+        let approve = self.approver(cancel, waiting.clone(), show.clone(), asked.clone());
         let on_event = move |event: &AgentEvent| match event {
             AgentEvent::Token(text) => {
                 waiting.end();
                 // A write error surfaces when the result is printed.
                 let _ = locked(&show).text(text);
             }
+            // The question says it, and shows the call.
+            AgentEvent::Turn(TurnEvent::ToolCallStart { name, .. }) if take(&asked, name) => {}
+            AgentEvent::Turn(event) if can_ask && is_question(event) => {}
             AgentEvent::Turn(event) if !quiet => show_tool(event, &waiting, &mut locked(&show)),
             _ => {}
         };
-        let agree: Approve = Arc::new(|_| Box::pin(std::future::ready(Verdict::Allow)));
+        let mut turn = turn_options(self.runtime);
+        turn.flow.labels = Some(self.messages.labels.clone());
+        turn.flow.tools = self.tools.as_ref().map(|tools| tools.flows.clone()).unwrap_or_default();
         TurnSettings {
-            turn: turn_options(self.runtime),
+            turn,
             run: self.options.clone(),
             tools: self.tools.as_ref().map(|tools| tools.runs.clone()).unwrap_or_default(),
-            approve: self.yes.then_some(agree),
+            approve: Some(approve),
+            cancel: cancel.clone(),
             on_event: (!self.manner.no_stream).then(|| Arc::new(on_event) as _),
             journal: self.journal.as_ref().map(|saved| saved.journal.clone()),
             ..TurnSettings::default()
         }
+    }
+
+    /// Returns whether there is a user who can be asked.
+    fn can_ask(&self) -> bool {
+        !self.manner.json && std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
+    }
+
+    /// Returns the approver. `--yes` approves tools that require approval, and does not answer the questions of the
+    /// policy: these need a person.
+    fn approver(
+        &self,
+        cancel: &CancelToken,
+        waiting: Waiting,
+        show: Arc<Mutex<Show>>,
+        asked: Arc<Mutex<Vec<String>>>,
+    ) -> Approve {
+        let (yes, can_ask, cancel) = (self.yes, self.can_ask(), cancel.clone());
+        Arc::new(move |approval| {
+            let (cancel, waiting, show, asked) = (cancel.clone(), waiting.clone(), show.clone(), asked.clone());
+            Box::pin(async move {
+                match approval.reasons.is_empty() {
+                    true if yes => return Verdict::Allow,
+                    true => return Verdict::Deny("approval is required: pass --yes to approve all tools".to_owned()),
+                    false if !can_ask => return Verdict::Deny(NOBODY.to_owned()),
+                    false => {}
+                }
+                waiting.end();
+                // A write error surfaces when the result is printed.
+                let _ = locked(&show).line_end();
+                asked.lock().unwrap_or_else(PoisonError::into_inner).push(approval.run.name.clone());
+                match ask_about_policy(&approval).await.unwrap_or(Answer::Quit) {
+                    Answer::Yes | Answer::Always => Verdict::Allow,
+                    Answer::No(reason) => Verdict::Deny(reason),
+                    Answer::Quit => {
+                        cancel.cancel();
+                        // Cancelling ends the turn, which must not receive a verdict before that.
+                        std::future::pending().await
+                    }
+                }
+            })
+        })
     }
 
     fn model_name(&self) -> &str {
@@ -174,6 +244,13 @@ impl Call<'_> {
     fn is_echo(&self) -> bool {
         self.options.select_model(self.prompt).provider == ECHO
     }
+}
+
+/// Removes a name from a list. Returns whether it was there.
+fn take(names: &Mutex<Vec<String>>, name: &str) -> bool {
+    let mut names = names.lock().unwrap_or_else(PoisonError::into_inner);
+    let at = names.iter().position(|other| other == name);
+    at.map(|at| names.remove(at)).is_some()
 }
 
 /// Returns the options of turns that a user waits for.

@@ -1,5 +1,6 @@
 //! The commands, one file per command.
 
+mod approval;
 mod call;
 mod chat;
 mod check;

@@ -1,6 +1,7 @@
 //! `tympan render`: renders a prompt's template.
 
 use serde_json::{Value as Json, json};
+use tympan::turn::{Label, MessageLabel, message_labels};
 use tympan::{Guard, Inputs, Message, Prompt, RenderOptions, Rendered};
 use tympan::{Runtime, RuntimeOptions};
 
@@ -134,17 +135,62 @@ pub(super) fn options_of(strict: bool, lenient: bool, guard: bool) -> RuntimeOpt
     }
 }
 
+/// Messages, and the labels that say where each of them came from.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Labeled {
+    pub(super) messages: Vec<Message>,
+    pub(super) labels: Vec<MessageLabel>,
+}
+
+impl Labeled {
+    /// Adds a message whose parts all have the same label.
+    pub(super) fn push(&mut self, message: Message, label: &Label) {
+        self.labels.push(MessageLabel::whole(&message, label));
+        self.messages.push(message);
+    }
+
+    /// Adds other messages.
+    pub(super) fn extend(&mut self, other: &Self) {
+        self.messages.extend_from_slice(&other.messages);
+        self.labels.extend_from_slice(&other.labels);
+    }
+
+    /// Returns the label of all messages together: that of what a model writes that has read them.
+    pub(super) fn label(&self) -> Label {
+        self.labels.iter().fold(Label::default(), |label, message| label.and(&message.union()))
+    }
+
+    /// Adds the guard's advisory to the instructions.
+    pub(super) fn with_advisory(mut self, rendered: &Rendered) -> Self {
+        let Some(guard) = rendered.guard() else { return self };
+        let before = self.messages.clone();
+        guard.insert_into(&mut self.messages);
+        let same = self.messages.iter().zip(&before).take_while(|(now, then)| now == then).count();
+        // Without a role for it, there is no message to add.
+        if let Some(message) = self.messages.get(same).filter(|_| self.messages.len() > before.len()) {
+            self.labels.insert(same, MessageLabel::whole(message, &Label::author()));
+        }
+        self
+    }
+}
+
 /// Returns the messages for a model, with the guard's advisory among its instructions.
 ///
 /// # Errors
 /// Returns an error if the rendered text cannot be split into messages.
-pub(super) fn messages(runtime: &Runtime, prompt: &Prompt, rendered: &Rendered) -> Result<Vec<Message>, Failure> {
-    let messages = runtime.parse(prompt, rendered);
-    let mut messages = messages.map_err(|error| prompt_file::in_prompt(error, prompt))?;
-    if let Some(guard) = rendered.guard() {
-        guard.insert_into(&mut messages);
-    }
-    Ok(messages)
+pub(super) fn messages(runtime: &Runtime, prompt: &Prompt, rendered: &Rendered) -> Result<Labeled, Failure> {
+    labeled(runtime, prompt, rendered).map(|messages| messages.with_advisory(rendered))
+}
+
+/// Returns the messages of a prompt with their labels.
+///
+/// # Errors
+/// Returns an error if the rendered text cannot be split into messages.
+pub(super) fn labeled(runtime: &Runtime, prompt: &Prompt, rendered: &Rendered) -> Result<Labeled, Failure> {
+    let in_file = |error| prompt_file::in_prompt(error, prompt);
+    let messages = runtime.parse(prompt, rendered).map_err(in_file)?;
+    let labels = message_labels(prompt, rendered).map_err(in_file)?;
+    Ok(Labeled { messages, labels })
 }
 
 /// Prints the guard's advisory to standard error, because it is not part of the output.

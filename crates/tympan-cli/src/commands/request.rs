@@ -22,7 +22,7 @@ pub(super) fn run(args: &RequestArgs, quiet: bool) -> Result<(), Failure> {
     config::register_credentials(&runtime, args.model.credentials.credential_command.as_deref())?;
     let (prompt, _, rendered) = render_in(&runtime, &args.render.prompt, quiet)?;
     let in_file = |error| in_prompt(error, &prompt);
-    let messages = messages(&runtime, &prompt, &rendered)?;
+    let messages = messages(&runtime, &prompt, &rendered)?.messages;
     let named = EncodeOptions {
         provider: args.model.provider.as_deref(),
         model: args.model.model.as_deref(),

@@ -10,10 +10,10 @@ use super::call::{Call, CallJournal};
 use super::render::{messages, options_of, render_with};
 use super::run::Began;
 use super::show::Manner;
-use crate::args::ResumeArgs;
+use crate::args::{CallArgs, ResumeArgs};
 use crate::escape::visible_line;
 use crate::report::Failure;
-use crate::{config, prompt_file, tools, traces};
+use crate::{config, policy, prompt_file, tools, traces};
 
 pub(super) fn run(args: &ResumeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let journal = Journal::at(&args.file)?;
@@ -24,8 +24,13 @@ pub(super) fn run(args: &ResumeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     }
     let file = args.prompt.as_deref().unwrap_or(Path::new(&header.prompt));
     let options = options_of(began.strict, began.lenient, began.guard);
-    let options = RuntimeOptions { strict_inputs: began.strict_inputs, seed: began.seed, ..options };
-    let options = args.call.options_over(options);
+    let policy = args.policy.as_ref().map(|value| policy::parse(value, file)).transpose()?;
+    let policy = match (policy, began.policy()?) {
+        (Some(own), Some(other)) => Some(own.and(other)),
+        (own, other) => own.or(other),
+    };
+    let options = RuntimeOptions { strict_inputs: began.strict_inputs, seed: began.seed, policy, ..options };
+    let options = args.call.options_over(options)?;
     let options = args.model.endpoint.over(args.env.over(options));
     let runtime = prompt_file::runtime(file, options, quiet);
     config::register_credentials(&runtime, args.model.credentials.credential_command.as_deref())?;
@@ -44,7 +49,9 @@ pub(super) fn run(args: &ResumeArgs, quiet: bool) -> Result<ExitCode, Failure> {
         ..now
     };
     let manner = Manner { json: args.json, raw: args.raw, no_stream: args.no_stream, quiet };
-    let journal = Some(CallJournal { journal, path: &args.file, tools: args.call.tools.as_deref(), resume: true });
+    let CallArgs { tools: tools_file, policy, .. } = &args.call;
+    let (path, tools_file) = (args.file.as_path(), tools_file.as_deref());
+    let journal = Some(CallJournal { journal, path, tools: tools_file, policy, resume: true });
     let (prompt, inputs, messages) = (&prompt, &header.inputs, &messages);
     let yes = args.call.yes;
     let call = Call { runtime: &runtime, prompt, inputs, messages, options, tools, yes, journal, manner };

@@ -5,12 +5,13 @@ use std::process::ExitCode;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tympan::tool::ToolAddresses;
-use tympan::{Cassette, Journal, RunOptions, RuntimeOptions};
+use tympan::{Cassette, Error, Journal, Kind, Policy, Role, RunOptions, RuntimeOptions};
 
 use super::call::{Call, CallJournal};
 use super::render::{messages, render_in};
 use super::show::Manner;
 use crate::args::{CallArgs, ModelArgs, PromptArgs, RunArgs};
+use crate::escape::visible_line;
 use crate::report::Failure;
 use crate::{config, prompt_file, tools, traces};
 
@@ -21,7 +22,7 @@ pub(super) fn run(args: &RunArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let traces = traces::start(&runtime, args.call.trace.as_deref())?;
     let span = runtime.tracer().start("invoke");
     let runtime = runtime.under(&span);
-    let journal = journal(args)?;
+    let journal = journal(args, runtime.options().policy)?;
     let (prompt, inputs, rendered) = render_in(&runtime, &args.render.prompt, quiet)?;
     let help = "configure the program that runs it with `--tools FILE`; with `--no-tools`, the call itself is the \
         result";
@@ -46,17 +47,21 @@ impl CallArgs {
     /// # Errors
     /// Returns an error if the policy is invalid.
     pub(super) fn options(&self, prompt: &PromptArgs) -> Result<RuntimeOptions, Failure> {
-        super::render::options(prompt).map(|options| self.options_over(options))
+        super::render::options(prompt).and_then(|options| self.options_over(options))
     }
 
     /// Applies these arguments to existing options.
-    pub(super) fn options_over(&self, options: RuntimeOptions) -> RuntimeOptions {
+    ///
+    /// # Errors
+    /// Returns an error if the policy for tools is invalid.
+    pub(super) fn options_over(&self, options: RuntimeOptions) -> Result<RuntimeOptions, Failure> {
         let record = self.record.clone().map(Cassette::Record);
-        RuntimeOptions {
+        Ok(RuntimeOptions {
             cassette: record.or_else(|| self.replay.clone().map(Cassette::Replay)),
             tool_addresses: ToolAddresses { allow_private: self.allow_private, ..ToolAddresses::default() },
+            tool_policy: self.policy.policy()?,
             ..options
-        }
+        })
     }
 }
 
@@ -70,12 +75,31 @@ pub(super) struct Began {
     pub(super) strict_inputs: bool,
     pub(super) guard: bool,
     pub(super) seed: Option<u64>,
+    /// The roles that the policy allows.
+    policy: Option<Vec<String>>,
     /// The tools file.
     pub(super) tools: Option<String>,
 }
 
+impl Began {
+    /// Returns the policy.
+    ///
+    /// # Errors
+    /// Returns an error if the journal names an unknown role.
+    pub(super) fn policy(&self) -> Result<Option<Policy>, Error> {
+        let role = |name: &String| {
+            Role::from_name(name).ok_or_else(|| {
+                let name = visible_line(name);
+                Error::new(Kind::JournalMismatch, format_args!("the policy of the run names an unknown role: `{name}`"))
+            })
+        };
+        let policy = |names: &Vec<String>| names.iter().map(role).collect::<Result<Vec<_>, _>>().map(Policy::new);
+        self.policy.as_ref().map(policy).transpose()
+    }
+}
+
 /// Creates the journal that the command line requests.
-fn journal(args: &RunArgs) -> Result<Option<CallJournal<'_>>, Failure> {
+fn journal(args: &RunArgs, policy: Option<Policy>) -> Result<Option<CallJournal<'_>>, Failure> {
     let Some(path) = args.journal.as_deref() else { return Ok(None) };
     if prompt_file::is_stdin(&args.render.prompt.file) || args.call.tools.as_deref().is_some_and(prompt_file::is_stdin)
     {
@@ -90,10 +114,11 @@ fn journal(args: &RunArgs) -> Result<Option<CallJournal<'_>>, Failure> {
         strict_inputs: render.strict_inputs,
         guard: render.guard,
         seed: render.seed,
+        policy: policy.map(|policy| policy.roles().map(|role| role.as_str().to_owned()).collect()),
         tools: args.call.tools.as_ref().map(|path| path.display().to_string()),
     };
     let journal = Journal::at(path)?.with_host(json!(began));
-    Ok(Some(CallJournal { journal, path, tools: args.call.tools.as_deref(), resume: false }))
+    Ok(Some(CallJournal { journal, path, tools: args.call.tools.as_deref(), policy: &args.call.policy, resume: false }))
 }
 
 impl ModelArgs {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value as Json, json};
-use tympan::turn::TurnEvent;
+use tympan::turn::{Decision, TurnEvent};
 use tympan::wire::response::Usage;
 use tympan::{ContentPart, Outcome, Prompt};
 use tympan::{Resumed, Run};
@@ -62,11 +62,21 @@ pub(super) fn show_tool(event: &TurnEvent, waiting: &Waiting, show: &mut Show) {
     }
 }
 
-/// Formats a tool call or its result as a line.
+/// Returns whether an event says that the policy for tools asks for approval.
+pub(super) fn is_question(event: &TurnEvent) -> bool {
+    matches!(event, TurnEvent::Policy { ruling, .. } if ruling.decision == Decision::Ask)
+}
+
+/// Formats a tool call, its result, or what the policy says about it as a line.
 pub(super) fn tool_line(event: &TurnEvent) -> Option<String> {
     let line = match event {
-        TurnEvent::ToolCallStart { name, arguments } => format!("→ {name} {arguments}"),
-        TurnEvent::ToolResult { name, result } => {
+        TurnEvent::Policy { name, ruling } => {
+            let reasons: Vec<_> = ruling.reasons.iter().map(ToString::to_string).collect();
+            let what = if is_question(event) { "needs approval" } else { "is denied" };
+            format!("! {name} {what}: {}", reasons.join("; "))
+        }
+        TurnEvent::ToolCallStart { name, arguments, .. } => format!("→ {name} {arguments}"),
+        TurnEvent::ToolResult { name, result, .. } => {
             let text: String = result.parts.iter().filter_map(ContentPart::as_text).collect();
             let mut shown: String = text.chars().take(MAX_SHOWN).collect();
             if shown.len() < text.len() {

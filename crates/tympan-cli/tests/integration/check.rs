@@ -162,6 +162,33 @@ fn settings_are_found_above_and_overridden() {
 }
 
 #[test]
+fn empty_variables_count_as_not_set() {
+    let settings =
+        "[check]\nselect = ['TY201']\ndeny = ['TY201']\nexclude = ['b.prompty']\noutput-format = 'concise'\n";
+    let baseline = "baseline = 'known.json'\n";
+    let project = Project::new(&[
+        ("tympan.toml", &format!("{settings}{baseline}")),
+        ("known.json", "{\"version\": 1, \"findings\": []}"),
+        ("a.prompty", UNUSED),
+        ("b.prompty", BROKEN),
+    ]);
+    let names = ["SELECT", "EXTEND_SELECT", "IGNORE", "DENY", "EXCLUDE", "BASELINE", "OUTPUT_FORMAT"];
+    let check = |value: Option<&str>| {
+        let mut command = project.command(&["check"]);
+        command.envs(value.into_iter().flat_map(|value| names.map(|name| (format!("TYMPAN_CHECK_{name}"), value))));
+        let output = command.output().expect("it runs");
+        (text(&output.stdout), text(&output.stderr), output.status.code())
+    };
+    let expected = check(None);
+    assert!(expected.0.contains("a.prompty:3") && expected.2 == Some(1), "{expected:?}");
+    for value in ["", " "] {
+        assert_eq!(check(Some(value)), expected);
+    }
+    // An empty option is a mistake.
+    assert_eq!(project.check(&["--select", ""]).status.code(), Some(2));
+}
+
+#[test]
 fn the_exit_status_depends_on_errors() {
     let project = Project::new(&[("a.prompty", UNUSED), ("b.prompty", BROKEN)]);
     let status = |arguments: &[&str]| project.check(arguments).status.code();

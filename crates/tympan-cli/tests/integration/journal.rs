@@ -134,6 +134,50 @@ fn prompts_that_changed_or_moved_are_noticed() {
 
 /// A person who can write to a journal must not be able to choose which programs run.
 #[test]
+fn a_resumed_run_has_a_policy() {
+    // The city is in the user message.
+    for (run, resume, is_allowed) in [
+        (None, None, true),
+        (None, Some("user"), true),
+        (None, Some("assistant"), false),
+        (Some("user"), None, true),
+        // A journal that names another policy than the command line: what both allow counts.
+        (Some("user,assistant"), Some("assistant,tool"), false),
+        (Some("user,assistant"), Some("user,tool"), true),
+    ] {
+        let folder = Folder::new("echo clear", true);
+        let run: Vec<_> = RUN.into_iter().chain(run.into_iter().flat_map(|roles| ["--policy", roles])).collect();
+        let done = folder.run(&run);
+        assert!(done.status.success(), "{}", text(&done.stderr));
+        let resume: Vec<_> = ["resume", "j", "--tools", "tools.toml"]
+            .into_iter()
+            .chain(resume.into_iter().flat_map(|roles| ["--policy", roles]))
+            .collect();
+        let resumed = folder.run(&resume);
+        assert_eq!(resumed.status.success(), is_allowed, "{run:?} {resume:?}: {}", text(&resumed.stderr));
+        assert_eq!(text(&resumed.stderr).contains("policy_violation"), !is_allowed);
+    }
+}
+
+#[test]
+fn a_resumed_run_has_the_policy_of_the_run() {
+    let folder = Folder::new("echo clear", true);
+    let run: Vec<_> = RUN.into_iter().chain(["--policy", "user"]).collect();
+    assert!(folder.run(&run).status.success());
+    // The prompt is the same for a model, but its input has moved to a message that the policy forbids.
+    let prompt = fs::read_to_string(folder.path("weather.prompty")).expect("a prompt");
+    let moved = prompt.replace("\nuser:\n", "\ndeveloper:\n");
+    assert_ne!(moved, prompt);
+    fs::write(folder.path("moved.prompty"), moved).expect("it can be written");
+    let resume = ["resume", "j", "--tools", "tools.toml", "--prompt", "moved.prompty"];
+    // The command line cannot allow what the run did not.
+    for more in [&[][..], &["--policy", "user,developer"]] {
+        let resumed = folder.run(&[&resume[..], more].concat());
+        assert!(text(&resumed.stderr).contains("policy_violation"), "{}", text(&resumed.stderr));
+    }
+}
+
+#[test]
 fn a_journal_does_not_name_the_file_of_tools() {
     let folder = Folder::new(DEADLY, true);
     assert_eq!(folder.run(&RUN).status.signal(), Some(9));

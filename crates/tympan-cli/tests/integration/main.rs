@@ -25,3 +25,5 @@ mod pty;
 mod run;
 mod server;
 mod terminal;
+#[cfg(unix)]
+mod tool_policy;

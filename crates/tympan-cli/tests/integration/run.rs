@@ -26,6 +26,38 @@ fn text_is_printed_and_what_it_took_is_said_apart() {
 }
 
 #[test]
+fn policies_apply_to_every_command() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str, untrusted: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, format!("[policy.messages]\nuntrusted = [{untrusted}]\n")).expect("it can be written");
+        path.display().to_string()
+    };
+    let (user, none) = (file("user.toml", "'user'"), file("none.toml", ""));
+    let (empty, broken) = (folder.path().join("empty.toml"), file("broken.toml", "'nobody'"));
+    std::fs::write(&empty, "").expect("it can be written");
+    let hello = ["examples/hello.prompty", "--set", "name=Ada"];
+    let commands = [&["render"][..], &["messages"], &["request"], &["run", "--provider", "echo"]];
+    for command in commands {
+        let run = |policy: &str| finish(&mut tympan(&[command, &hello, &["--policy", policy]].concat()));
+        for policy in ["user", "assistant, user", &user] {
+            let (status, _, error) = run(policy);
+            assert_eq!(status, Some(0), "{command:?} {policy}: {error}");
+        }
+        for policy in ["assistant", "system,tool", &none] {
+            let (status, out, error) = run(policy);
+            assert_eq!((status, out.as_str()), (Some(1), ""), "{command:?} {policy}");
+            assert!(error.contains("policy_violation"), "{command:?} {policy}: {error}");
+        }
+        for policy in ["nobody", "", "missing.toml", &empty.display().to_string(), &broken] {
+            let (status, out, error) = run(policy);
+            assert_eq!(out, "", "{command:?} {policy}");
+            assert!(status == Some(1) || status == Some(2), "{command:?} {policy}: {status:?} {error}");
+        }
+    }
+}
+
+#[test]
 fn programs_get_the_result_the_usage_and_the_rounds() {
     let answer = r#"{"title":"T","copies":2,"urgent":null}"#;
     let server = Server::start(move |stream, _| respond(stream, "200 OK", "text/event-stream", &stream_of(&[answer])));
@@ -244,6 +276,20 @@ fn a_file_of_tools_that_cannot_be_used_is_an_error() {
         ("[s]\nserver = [\"cat\"]\nkey = \"PATH\"", "`s`: `key` is only allowed with a `url`"),
         ("[s]\nurl = \"http://localhost/\"\ntimeout = 1", "`s`: `timeout` is only allowed with a `command`"),
         ("get_weather", "tools.toml"),
+        ("[get_weather]\ncommand = [\"cat\"]\neffect = \"sends\"", "unknown variant `sends`, expected one of `read`"),
+        ("[get_weather]\ncommand = [\"cat\"]\nhide = true", "hide = true"),
+        (
+            "[get_weather]\ncommand = [\"cat\"]\nparameters = { town = { destination = true } }",
+            "`get_weather`: the prompt declares no parameter `town`",
+        ),
+        ("[get_weather]\ncommand = [\"cat\"]\nparameters = { city = { to = true } }", "unknown field `to`"),
+        (
+            "[get_weather]\ncommand = [\"cat\"]\ntools = { a = { effect = \"read\" } }",
+            "`get_weather`: `tools` is only allowed with a `server` or a `url`",
+        ),
+        ("[s]\neffect = \"read\"\ntimeout = 1", "`s`: `timeout` is only allowed with a `command`"),
+        ("[s]\neffect = \"read\"\nkey = \"PATH\"", "`s`: `key` is only allowed with a `url`"),
+        ("[s]\ntools = { a = { effect = \"read\" } }", "`s`: `tools` is only allowed with a `server` or a `url`"),
     ] {
         let (status, _, error) = run_with_tool(tools);
         assert_eq!(status, Some(2), "{error}");

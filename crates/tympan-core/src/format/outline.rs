@@ -43,8 +43,9 @@ impl<'s> Outline<'s> {
         Self { root }
     }
 
-    pub(super) fn of(root: Node<'s>) -> Self {
-        Self { root: Some(root) }
+    /// Creates the outline of a file that has been parsed.
+    pub(crate) fn of(root: Option<Node<'s>>) -> Self {
+        Self { root }
     }
 
     /// Returns the value at a path of keys, such as `["model", "provider"]`.

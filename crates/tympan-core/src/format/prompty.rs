@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use serde_json::Value as Json;
 
-use super::fields::Fields;
+use super::fields::{Fields, text};
 use super::frontmatter::split;
 use super::model::read_model;
 use super::outline::Outline;
@@ -27,8 +27,8 @@ use crate::spec::schema::Property;
 use crate::text::source::{SourceFile, Span};
 
 /// The keys of a front matter.
-const KEYS: [&str; 9] =
-    ["name", "displayName", "description", "metadata", "model", "inputs", "outputs", "tools", "template"];
+const KEYS: [&str; 10] =
+    ["name", "displayName", "description", "metadata", "model", "inputs", "outputs", "tools", "policy", "template"];
 
 /// The keys that older files have at the top level and that now belong to the metadata.
 const OLD_METADATA: [&str; 3] = ["authors", "tags", "version"];
@@ -95,7 +95,7 @@ fn read_front_matter<'s>(
     }
     let Some(mut root) = root else { return Default::default() };
     if let Some(outline) = outline {
-        *outline = Outline::of(root.clone());
+        *outline = Outline::of(Some(root.clone()));
     }
     let env = resolve_tree(&mut root, source, resolve, report);
     let spec = match root.value {
@@ -131,6 +131,7 @@ fn read_spec(mut fields: Fields<'_>, report: &mut Report) -> PromptSpec {
         // Bindings may refer to inputs by name.
         read_tools(node, &spec.inputs, report)
     });
+    spec.strict_policy = read_policy(&mut fields, report);
     spec.template = fields.value("template").map(|node| read_template(node, report)).unwrap_or_default();
     if let Some(entry) = fields.take("sample") {
         spec.extra.extend(read_sample(entry, &mut spec.inputs, report));
@@ -139,6 +140,19 @@ fn read_spec(mut fields: Fields<'_>, report: &mut Report) -> PromptSpec {
     warn_misspelt(&fields, &KEYS, report);
     spec.extra.extend(fields.rest());
     spec
+}
+
+/// Reads `policy`. A prompt can only tighten the policy for tools, so `strict` is the only value.
+fn read_policy(fields: &mut Fields<'_>, report: &mut Report) -> bool {
+    let Some(node) = fields.value("policy") else { return false };
+    if text(&node) != Some("strict") {
+        report.push(
+            invalid(node.span, format_args!("unknown policy `{}`", node.quote()))
+                .with_help("write `strict`, or remove the key: a prompt can only tighten the policy for tools"),
+        );
+        return false;
+    }
+    true
 }
 
 fn read_metadata(fields: &mut Fields<'_>, report: &mut Report) -> JsonMap {

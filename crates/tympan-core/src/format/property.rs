@@ -9,6 +9,7 @@ use super::fields::{self, Fields, text, wrong};
 use super::report::{LEGACY_KEY, Report, invalid};
 use super::yaml::{Entry, Node, Value};
 use crate::diagnostic::{Diagnostic, guess};
+use crate::spec::flow::Speaker;
 use crate::spec::json_schema::{self, COMBINING, KEYS, Notation, SchemaReader, Shape};
 use crate::spec::schema::{Property, PropertyKind};
 use crate::text::source::Span;
@@ -182,7 +183,12 @@ fn read_fields(name: String, span: Span, mut fields: Fields<'_>, style: Style, r
     property.properties = read_nested(&mut fields, style, report);
     property.required = read_required(&mut fields, &mut property.properties, report);
     property.items = fields.value("items").and_then(|node| read_items(node, style, report)).map(Box::new);
+    property.flow.trusted_only =
+        fields.boolean("trusted_only", report).or_else(|| fields.boolean("trustedOnly", report));
+    property.flow.destination = fields.boolean("destination", report);
     if style == Style::Prompt {
+        property.confidential = fields.boolean("confidential", report).unwrap_or_default();
+        property.speaker = fields.value("speaker").and_then(|node| read_speaker(&node, report));
         property.trusted = fields.boolean("trusted", report).unwrap_or_default();
         property.strict = fields.boolean("strict", report).unwrap_or_default();
         warn_misspelt(&fields, &KEYS, report);
@@ -190,6 +196,17 @@ fn read_fields(name: String, span: Span, mut fields: Fields<'_>, style: Style, r
     property.kind = kind.unwrap_or_else(|| infer_missing(&property));
     property.extra = fields.rest();
     property
+}
+
+fn read_speaker(node: &Node<'_>, report: &mut Report) -> Option<Speaker> {
+    if text(node) == Some("user") {
+        return Some(Speaker::User);
+    }
+    report.push(
+        invalid(node.span, format_args!("unknown speaker `{}`", node.quote()))
+            .with_help("write `user`, or remove the key"),
+    );
+    None
 }
 
 fn is_union(fields: &Fields<'_>) -> bool {

@@ -9,6 +9,7 @@ use super::property::read_properties;
 use super::report::{Report, invalid};
 use super::yaml::{Entry, Node, Value};
 use crate::diagnostic::{Diagnostic, guess_name, short};
+use crate::spec::flow::{Effect, Hide, ToolFlow};
 use crate::spec::schema::Property;
 use crate::spec::{Binding, BindingValue, Tool, ToolKind};
 use crate::text::source::Span;
@@ -49,8 +50,42 @@ fn read_tool(name: Option<(String, Span)>, node: Node<'_>, inputs: &[Property], 
     let kind = read_kind_name(&mut fields, &name, place, report)?;
     let description = fields.string("description", report);
     let bindings = fields.value("bindings").map_or_else(Vec::new, |node| read_bindings(node, inputs, report));
+    let flow = read_flow(&mut fields, report);
     let kind = read_kind(&kind, &mut fields, report);
-    Some(Tool { name, description, kind, bindings, extra: fields.rest().into(), span: Some(place) })
+    Some(Tool { name, description, kind, bindings, flow, extra: fields.rest().into(), span: Some(place) })
+}
+
+/// Reads what a tool declares for the policy. Only a host can declare that results are trusted.
+fn read_flow(fields: &mut Fields<'_>, report: &mut Report) -> ToolFlow {
+    if let Some(entry) = fields.take("trusted") {
+        report.push(
+            Diagnostic::warning("trusted_result", entry.key_span, "a prompt cannot declare results as trusted")
+                .with_help("remove `trusted`; the application or its tools file declares it"),
+        );
+    }
+    ToolFlow {
+        effect: read_word(fields, "effect", Effect::from_name, &Effect::ALL.map(Effect::as_str), report),
+        confidential: fields.boolean("confidential", report),
+        hide: read_word(fields, "hide", Hide::from_name, &Hide::ALL.map(Hide::as_str), report),
+        ..ToolFlow::default()
+    }
+}
+
+/// Reads a field whose value is one of a few words.
+fn read_word<T>(
+    fields: &mut Fields<'_>,
+    key: &str,
+    from_name: impl Fn(&str) -> Option<T>,
+    known: &[&str],
+    report: &mut Report,
+) -> Option<T> {
+    let node = fields.value(key)?;
+    let word = text(&node).and_then(from_name);
+    if word.is_none() {
+        let help = format!("write one of: {}", known.join(", "));
+        report.push(invalid(node.span, format_args!("unknown {key} `{}`", node.quote())).with_help(help));
+    }
+    word
 }
 
 fn read_name(fields: &mut Fields<'_>, span: Span, report: &mut Report) -> Option<(String, Span)> {

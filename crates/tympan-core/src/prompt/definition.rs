@@ -12,8 +12,9 @@ use crate::diagnostic::Diagnostic;
 use crate::error::{Error, Kind, Result};
 use crate::format::definition::{
     Arm, ListedType, Parsed, PromptDefinition, PromptRole, PromptVariable, PromptVariant, Syntax, VariableType,
-    VariableTypes, parse,
+    VariableTypes, parse, read,
 };
+use crate::format::outline::Outline;
 use crate::json::JsonMap;
 use crate::prompt::Prompt;
 use crate::prompt::analysis::TemplateAnalysis;
@@ -77,7 +78,23 @@ impl Prompt {
     /// # Errors
     /// Returns the first error in the definition, with its position. All others are in [`Error::others`].
     pub fn from_definition_source(source: SourceFile, syntax: Syntax) -> Result<Self> {
-        let (prompt, findings) = Self::from_definition_as_far_as_possible(source, syntax);
+        let parsed = parse(read(source.text(), syntax));
+        Self::from_valid_definition(source, parsed)
+    }
+
+    /// Builds a prompt from the text of a definition, and its outline, which is that of [`Prompt::outline`]. The text is
+    /// parsed once.
+    ///
+    /// # Errors
+    /// Returns the first error in the definition, with its position. All others are in [`Error::others`].
+    pub fn from_definition_with_outline(source: &SourceFile, syntax: Syntax) -> Result<(Self, Outline<'_>)> {
+        let (root, problems) = read(source.text(), syntax);
+        let outline = Outline::of(root.clone());
+        Ok((Self::from_valid_definition(source.clone(), parse((root, problems)))?, outline))
+    }
+
+    fn from_valid_definition(source: SourceFile, parsed: (Parsed, Vec<Diagnostic>)) -> Result<Self> {
+        let (prompt, findings) = Self::from_parsed_definition(source, parsed);
         if findings.is_empty() {
             return Ok(prompt);
         }
@@ -87,7 +104,14 @@ impl Prompt {
     /// Builds a prompt from as much of a definition as possible, so that its templates can be checked although the rest
     /// has errors. Also returns all errors.
     pub fn from_definition_as_far_as_possible(source: SourceFile, syntax: Syntax) -> (Self, Vec<Diagnostic>) {
-        let (parsed, mut findings) = parse(&source, syntax);
+        let parsed = parse(read(source.text(), syntax));
+        Self::from_parsed_definition(source, parsed)
+    }
+
+    fn from_parsed_definition(
+        source: SourceFile,
+        (parsed, mut findings): (Parsed, Vec<Diagnostic>),
+    ) -> (Self, Vec<Diagnostic>) {
         let Parsed { definition, mut arms, declared } = parsed;
         if arms.first().is_none_or(|arm| arm.name != DEFAULT_VARIANT) {
             // The parser has already reported the missing body.

@@ -32,6 +32,9 @@ pub(crate) fn canonical(spec: &PromptSpec) -> String {
     if let Some(output_model) = &spec.output_model {
         map.insert("output_model".into(), output_model.clone().into());
     }
+    if spec.strict_policy {
+        map.insert("policy".into(), "strict".into());
+    }
     put(&mut map, "tools", named(spec.tools.iter().map(|item| (item.name.as_str(), tool(item)))));
     canonical_json(Json::Object(map))
 }
@@ -73,7 +76,7 @@ fn put(map: &mut JsonMap, key: &str, value: Json) {
     }
 }
 
-/// Converts an input. Its types, its default, and whether it is trusted and strict count; its description does not.
+/// Converts an input. Its types, its default, and how far it is trusted count; its description does not.
 fn variable(input: &Property) -> Json {
     let mut map = JsonMap::new();
     map.insert("types".into(), types(input));
@@ -82,6 +85,8 @@ fn variable(input: &Property) -> Json {
     if input.strict {
         map.insert("strict".into(), true.into());
     }
+    put(&mut map, "confidential", input.confidential.then_some(true).into());
+    put(&mut map, "speaker", input.speaker.map(|_| "user").into());
     if let Some(default) = &input.default {
         map.insert("default".into(), default.clone());
     }
@@ -140,5 +145,6 @@ fn tool(tool: &Tool) -> Json {
         }
         ToolKind::Custom { .. } => {}
     }
+    put(&mut map, "flow", json!(tool.declared_flow()));
     Json::Object(map)
 }

@@ -4,6 +4,7 @@ use serde_json::{Value as Json, json};
 
 use crate::json::JsonMap;
 use crate::secret::credential::{is_credential, redact};
+use crate::spec::flow::{Effect, Hide};
 use crate::spec::json_schema::further_schema;
 use crate::spec::schema::Property;
 use crate::spec::{
@@ -28,6 +29,7 @@ impl PromptSpec {
         put_list(&mut map, "outputs", &self.outputs, property);
         put(&mut map, "outputsSchema", further_schema(&self.outputs).cloned());
         put_list(&mut map, "tools", &self.tools, |tool| self::tool(tool, &self.inputs));
+        put(&mut map, "policy", self.strict_policy.then_some("strict"));
         map.insert("template".into(), template(&self.template));
         map.insert("instructions".into(), self.instructions.trim_end_matches(['\n', '\r']).into());
         put(&mut map, "role", self.role.map(crate::spec::role::Role::as_str));
@@ -216,6 +218,10 @@ fn property(property: &Property) -> Json {
     put_list(&mut map, "properties", &property.properties, self::property);
     put(&mut map, "nullable", property.nullable.then_some(true));
     put(&mut map, "trusted", property.trusted.then_some(true));
+    put(&mut map, "confidential", property.confidential.then_some(true));
+    put(&mut map, "speaker", property.speaker.map(|_| "user"));
+    put(&mut map, "trusted_only", property.flow.trusted_only);
+    put(&mut map, "destination", property.flow.destination);
     put(&mut map, "strict", property.strict.then_some(true));
     put(&mut map, "validationRequired", property.validation_required.then_some(true));
     keep(&mut map, &property.extra);
@@ -253,6 +259,9 @@ fn tool(tool: &Tool, inputs: &[Property]) -> Json {
         }
     }
     put(&mut map, "bindings", bindings(&tool.bindings, inputs));
+    put(&mut map, "effect", tool.flow.effect.map(Effect::as_str));
+    put(&mut map, "confidential", tool.flow.confidential);
+    put(&mut map, "hide", tool.flow.hide.map(Hide::as_str));
     keep(&mut map, &tool.extra);
     Json::Object(map)
 }

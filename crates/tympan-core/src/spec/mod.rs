@@ -2,6 +2,7 @@
 
 pub(crate) mod canonical;
 mod credentials;
+pub mod flow;
 mod json;
 pub(crate) mod json_schema;
 pub mod role;
@@ -16,6 +17,7 @@ use serde_json::{Number, Value as Json};
 use crate::json::JsonMap;
 use crate::secret::credential::redact;
 use crate::secret::url::redacted_url;
+use crate::spec::flow::ToolFlow;
 use crate::spec::schema::Property;
 use crate::text::source::Span;
 
@@ -38,6 +40,8 @@ pub struct PromptSpec {
     pub outputs: Vec<Property>,
     /// The tools that the model may call, in order.
     pub tools: Vec<Tool>,
+    /// Whether the policy for tools treats tools without a declared effect as external.
+    pub strict_policy: bool,
     /// How the template is rendered and split into messages.
     pub template: TemplateSpec,
     /// The template, exactly as in the file. If the prompt has variants, this is the default one.
@@ -63,6 +67,7 @@ impl fmt::Debug for PromptSpec {
             .field("inputs", &self.inputs)
             .field("outputs", &self.outputs)
             .field("tools", &self.tools)
+            .field("strict_policy", &self.strict_policy)
             .field("template", &self.template)
             .field("instructions", &self.instructions)
             .field("role", &self.role)
@@ -343,10 +348,25 @@ pub struct Tool {
     pub kind: ToolKind,
     /// The parameters that the model neither sees nor sets.
     pub bindings: Vec<Binding>,
+    /// The effect of the tool, and how its parameters and results are treated. A prompt cannot declare results as
+    /// trusted.
+    pub flow: ToolFlow,
     /// Unknown keys, unchanged.
     pub extra: Extra,
     /// The position of the declaration.
     pub span: Option<Span>,
+}
+
+impl Tool {
+    /// Returns what the tool declares about the flow of information, including its parameters.
+    pub fn declared_flow(&self) -> ToolFlow {
+        let mut flow = self.flow.clone();
+        if let ToolKind::Function { parameters, .. } = &self.kind {
+            let declared = parameters.iter().filter(|parameter| !parameter.flow.is_empty());
+            flow.parameters.extend(declared.map(|parameter| (parameter.name.clone(), parameter.flow)));
+        }
+        flow
+    }
 }
 
 /// The kind of a tool, with its settings.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 
 use crate::json::JsonMap;
+use crate::spec::flow::{ParameterFlow, Speaker};
 use crate::text::source::Span;
 
 /// The kind of value that a property holds.
@@ -139,6 +140,12 @@ pub struct Property {
     pub nullable: bool,
     /// Whether the text counts as written by the author. Only an explicit `trusted: true` sets this.
     pub trusted: bool,
+    /// Whether the value is confidential. The policy for tools decides where it may go.
+    pub confidential: bool,
+    /// Who speaks through the input. The policy for tools trusts what the user says.
+    pub speaker: Option<Speaker>,
+    /// What the policy for tools checks, for a parameter of a tool.
+    pub flow: ParameterFlow,
     /// Whether text in the value that looks like a role marker is an error.
     pub strict: bool,
     /// Whether callers have to validate the value before rendering. Plain rendering does not enforce this.

@@ -23,7 +23,7 @@ pub(crate) fn mark_choice<'a>(value: Value<'a>, by: Origin, notable: Option<Nota
     traced.mark(by);
     value.push_pieces(&mut traced);
     traced.mark(by);
-    if value.is_safe() { Value::safe_text(traced) } else { Value::text(traced) }
+    Value::text_like(&value, traced)
 }
 
 /// Returns whether it matters who chose a value that is written unchanged: whether it can be part of a notable line.

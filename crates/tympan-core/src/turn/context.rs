@@ -156,6 +156,16 @@ impl Context {
 }
 
 impl Cut {
+    /// Returns the indexes of the messages that no longer fit, in ascending order.
+    pub(super) fn dropped(&self) -> &[usize] {
+        &self.dropped
+    }
+
+    /// Returns the index of the summary.
+    pub(super) fn summary_index(&self) -> usize {
+        self.at
+    }
+
     /// Returns the messages that no longer fit.
     pub(super) fn messages(&self, of: &[Message]) -> Vec<Message> {
         self.dropped.iter().map(|index| of[*index].clone()).collect()

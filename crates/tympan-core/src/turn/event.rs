@@ -1,5 +1,7 @@
 //! The events that a turn reports to observers.
 
+use super::flow::policy::Ruling;
+use super::label::Label;
 use super::tools::ToolResult;
 
 /// An event of a turn. The last event is `Done` if the turn succeeds, and `Cancelled` if it is cancelled.
@@ -19,6 +21,15 @@ pub enum TurnEvent {
         name: String,
         /// The arguments as the model wrote them, without bound values.
         arguments: String,
+        /// The label of the call.
+        label: Label,
+    },
+    /// The policy does not simply allow a call: it asks for approval, or denies it.
+    Policy {
+        /// The tool's name.
+        name: String,
+        /// What the policy decided, and why.
+        ruling: Ruling,
     },
     /// A tool returned.
     ToolResult {
@@ -26,6 +37,8 @@ pub enum TurnEvent {
         name: String,
         /// The result as the model will see it.
         result: ToolResult,
+        /// The label of what the model will see.
+        label: Label,
     },
     /// The conversation has changed. It is available from [`Turn::messages`](super::Turn::messages) and not copied into
     /// the event, because copying would dominate the running time after thousands of rounds.
@@ -69,6 +82,7 @@ impl TurnEvent {
         match self {
             Self::Status { .. } => "status",
             Self::ToolCallStart { .. } => "tool_call_start",
+            Self::Policy { .. } => "policy",
             Self::ToolResult { .. } => "tool_result",
             Self::MessagesUpdated { .. } => "messages_updated",
             Self::Error { .. } => "error",

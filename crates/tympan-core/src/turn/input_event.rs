@@ -48,6 +48,11 @@ pub enum InputEvent {
         /// The verdict.
         verdict: Verdict,
     },
+    /// The approver answered a question of the policy.
+    Approved {
+        /// The answer.
+        verdict: Verdict,
+    },
     /// A summary was created, or could not be created.
     Summarized {
         /// The summary, if there is one.
@@ -136,6 +141,7 @@ impl Turn {
             InputEvent::Failed { failure, jitter } => self.failed(failure.into(), jitter),
             InputEvent::Waited => self.waited(),
             InputEvent::Judged { verdict } => self.judged(verdict),
+            InputEvent::Approved { verdict } => self.approved(verdict),
             InputEvent::Summarized { summary } => self.summarized(summary),
             InputEvent::Returned { index, result } => self.returned(index, result),
             InputEvent::Cancelled => {

@@ -28,7 +28,9 @@ mod context;
 mod conversation;
 mod event;
 mod fenced_json;
+pub mod flow;
 mod input_event;
+mod label;
 mod options;
 pub mod outcome;
 mod phase;
@@ -47,17 +49,26 @@ use crate::chat::message::{Message, Role};
 use crate::chat::rendered::Inputs;
 use crate::error::{Error, Result};
 use crate::prompt::Prompt;
+use crate::wire::Function;
 use crate::wire::response::{Output, Response, Usage};
 
 pub use context::{ContextBudget, CountTokens};
 pub use event::TurnEvent;
+pub use flow::FlowOptions;
+pub use flow::approval::{Approval, ArgumentOrigin, Quote};
+pub use flow::handle::{EXTRACT_VALUE, READ_VALUE};
+pub use flow::policy::{Decision, Exception, PolicyMode, Reason, Ruling, ToolPolicy};
 pub use input_event::{Failure, InputEvent, Verdict};
+pub use label::{Label, LabeledRange, MessageLabel, PartLabel, Source, Sources, message_labels};
 pub use options::{Guardrails, Prices, TurnOptions};
 pub use tools::{ToolResult, ToolRun, ToolStatus, TurnTool};
 
 use context::Context;
 use conversation::assistant_message;
+use flow::Flow;
+use flow::handle::value_functions;
 use phase::Phase;
+use round::Log;
 use tools::{BindingInputs, Declared};
 
 /// The next step of a turn.
@@ -75,6 +86,9 @@ pub enum Next {
     JudgeOutput(Message),
     /// Judge whether this tool may run, and report the verdict with [`Turn::judged`]. Bound arguments are not included.
     JudgeTool(ToolRun),
+    /// Ask whether this tool may run, because the policy does not allow it otherwise. Report the answer with
+    /// [`Turn::approved`]. Without anyone to ask, the answer is no.
+    Approve(Box<Approval>),
     /// Run these tools concurrently, and report each result with [`Turn::returned`]. Tools that have already returned
     /// are not included. Without [`TurnOptions::parallel_tool_calls`] there is only one.
     Run(Vec<ToolRun>),
@@ -102,6 +116,7 @@ pub struct Turn {
     events: Vec<TurnEvent>,
     /// Whether the model has called tools, so that the turn takes more than one response.
     is_loop: bool,
+    flow: Flow,
 }
 
 impl fmt::Debug for Turn {
@@ -118,11 +133,16 @@ impl Turn {
     ///
     /// # Errors
     /// Returns an error if two tools have the same name.
-    pub fn new(prompt: &Prompt, inputs: &Inputs, messages: Vec<Message>, options: TurnOptions) -> Result<Self> {
+    pub fn new(prompt: &Prompt, inputs: &Inputs, messages: Vec<Message>, mut options: TurnOptions) -> Result<Self> {
         let spec = prompt.spec();
+        let flow = Flow::new(prompt, inputs, &messages, std::mem::take(&mut options.flow), &options.tools);
         let inputs = BindingInputs { declared: &spec.inputs, values: inputs };
+        let mut declared = Declared::new(&spec.tools, &options.tools, inputs)?;
+        if flow.hides() {
+            value_functions().iter().try_for_each(|function| declared.add_function(function))?;
+        }
         Ok(Self {
-            declared: Declared::new(&spec.tools, &options.tools, inputs)?,
+            declared,
             context: Context::new(options.context_budget.clone()),
             options,
             messages,
@@ -135,6 +155,7 @@ impl Turn {
             elapsed: Duration::ZERO,
             events: Vec::new(),
             is_loop: false,
+            flow,
         })
     }
 
@@ -154,7 +175,10 @@ impl Turn {
             Phase::JudgingOutput(response) => Next::JudgeOutput(response_message(response)),
             Phase::Tools(_, round) => match round.to_judge() {
                 Some(run) => Next::JudgeTool(run.clone()),
-                None => Next::Run(round.running()),
+                None => match round.to_approve() {
+                    Some((run, ruling)) => Next::Approve(Box::new(self.approval(run, ruling))),
+                    None => Next::Run(round.running()),
+                },
             },
             Phase::Done(response) => Next::Done((**response).clone()),
             Phase::Failed(error) => Next::Failed(error.clone()),
@@ -164,6 +188,52 @@ impl Turn {
     /// Returns the conversation so far. Every tool call in it has its result.
     pub fn messages(&self) -> &[Message] {
         &self.messages
+    }
+
+    /// Returns the labels of [`Turn::messages`], in the same order. It is empty if there are no tools.
+    pub fn labels(&self) -> &[MessageLabel] {
+        self.flow.labels()
+    }
+
+    /// Returns the label of everything that the model has read. What it writes next has this label.
+    pub fn context(&self) -> &Label {
+        self.flow.context()
+    }
+
+    /// Returns the functions that the turn itself provides, because it hides the results of some tools. The model should
+    /// see them in addition to the tools of the prompt. [`Next::Run`] contains calls of the second one.
+    pub fn value_functions(&self) -> Vec<Function> {
+        if self.flow.hides() { value_functions().into() } else { Vec::new() }
+    }
+
+    /// Returns whether the policy will ask about this call once the guardrail has allowed it.
+    pub fn will_ask(&self, run: &ToolRun) -> bool {
+        matches!(&self.phase, Phase::Tools(_, round) if round.will_ask(run.index))
+    }
+
+    /// Starts to repeat input events from before there was a policy. Nothing is asked then, and no result is trusted.
+    pub fn begin_legacy(&mut self) {
+        self.flow.set_legacy(true);
+    }
+
+    /// Ends what [`Turn::begin_legacy`] started. The policy applies to all calls that have not started yet; the argument
+    /// tells by the index of a call whether it has.
+    pub fn end_legacy(&mut self, has_started: impl Fn(usize) -> bool) {
+        self.flow.set_legacy(false);
+        if let Phase::Tools(_, round) = &mut self.phase {
+            let mut log = Log { events: &mut self.events, options: &self.options, flow: &mut self.flow };
+            round.check_again(self.rounds, &self.declared, &mut log, has_started);
+        }
+    }
+
+    fn approval(&self, run: &ToolRun, ruling: &Ruling) -> Approval {
+        Approval {
+            effect: self.flow.effect(&run.name),
+            reasons: ruling.reasons.clone(),
+            context: self.flow.context().clone(),
+            arguments: self.flow.explain(&run.arguments, &self.messages),
+            ..Approval::new(run.clone())
+        }
     }
 
     /// Converts the turn into its conversation.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::context::ContextBudget;
+use super::flow::FlowOptions;
 use super::tools::TurnTool;
 use crate::chat::guard::Guard;
 use crate::wire::response::Usage;
@@ -44,6 +45,8 @@ pub struct TurnOptions {
     pub guard: Option<Guard>,
     /// Tools besides the functions that the prompt declares. The host builds them from its other tools.
     pub tools: Vec<TurnTool>,
+    /// The policy for tool calls, and what it knows about the tools and the messages.
+    pub flow: FlowOptions,
 }
 
 impl Default for TurnOptions {
@@ -64,6 +67,7 @@ impl Default for TurnOptions {
             guardrails: Guardrails::default(),
             guard: None,
             tools: Vec::new(),
+            flow: FlowOptions::default(),
         }
     }
 }

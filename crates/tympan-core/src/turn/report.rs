@@ -89,10 +89,27 @@ impl Turn {
             (Phase::JudgingOutput(_), Verdict::Allow) => self.accept(),
             (Phase::JudgingOutput(_), Verdict::Deny(reason)) => self.deny("Output", &reason),
             (Phase::Tools(_, round), verdict) if round.to_judge().is_some() => {
-                let mut log = Log { events: &mut self.events, options: &self.options };
+                let mut log = Log { events: &mut self.events, options: &self.options, flow: &mut self.flow };
                 round.judge(verdict, &self.declared, &mut log);
             }
             _ => return Err(self.not_asked("a guardrail verdict")),
+        }
+        self.settle();
+        Ok(())
+    }
+
+    /// Reports the answer to a question of the policy.
+    ///
+    /// # Errors
+    /// Returns an error if the turn is not waiting for an approval.
+    pub fn approved(&mut self, verdict: Verdict) -> Result<()> {
+        self.settle();
+        match &mut self.phase {
+            Phase::Tools(_, round) if round.to_judge().is_none() && round.to_approve().is_some() => {
+                let mut log = Log { events: &mut self.events, options: &self.options, flow: &mut self.flow };
+                round.approve(verdict, &self.declared, &mut log);
+            }
+            _ => return Err(self.not_asked("an approval")),
         }
         self.settle();
         Ok(())
@@ -106,7 +123,9 @@ impl Turn {
         self.settle();
         let Phase::Summarizing(cut) = &self.phase else { return Err(self.not_asked("a summary")) };
         let summary = summary.filter(|summary| !summary.trim().is_empty());
-        let removed = self.context.apply(cut, &mut self.messages, summary.as_deref(), self.options.guard.as_ref());
+        let guard = self.options.guard.as_ref();
+        let removed = self.context.apply(cut, &mut self.messages, summary.as_deref(), guard);
+        self.flow.summarize(cut.dropped(), cut.summary_index(), &self.messages);
         self.events.push(match summary {
             Some(_) => TurnEvent::CompactionComplete { removed, remaining: self.messages.len() },
             None => TurnEvent::CompactionFailed { message: "the summarizer returned no summary".to_owned() },
@@ -125,7 +144,7 @@ impl Turn {
         self.settle();
         match &mut self.phase {
             Phase::Tools(_, round) if round.is_running(index) => {
-                let mut log = Log { events: &mut self.events, options: &self.options };
+                let mut log = Log { events: &mut self.events, options: &self.options, flow: &mut self.flow };
                 round.finish(index, result, &mut log);
             }
             _ => return Err(self.not_asked("a tool result")),

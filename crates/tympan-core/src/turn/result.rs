@@ -33,7 +33,7 @@ pub(super) fn presented(result: ToolResult, options: &TurnOptions) -> ToolResult
     if let Some(more @ 1..) = result.parts.len().checked_sub(MAX_PARTS) {
         parts.push(ContentPart::Text(TextPart::new(format!("[truncated: {more} more parts]"))));
     }
-    ToolResult { parts, status: result.status }
+    ToolResult { parts, ..result }
 }
 
 /// Returns as much of a text as fits, and a note if it was cut.

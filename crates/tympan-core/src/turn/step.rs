@@ -36,11 +36,11 @@ impl Turn {
             Phase::JudgingInput if !guardrails.input => self.phase = Phase::Calling,
             Phase::JudgingOutput(_) if !guardrails.output => self.accept(),
             Phase::Tools(_, round) => {
-                let mut log = Log { events: &mut self.events, options: &self.options };
+                let mut log = Log { events: &mut self.events, options: &self.options, flow: &mut self.flow };
                 if !guardrails.tool {
                     while round.judge(Verdict::Allow, &self.declared, &mut log) {}
                 }
-                if round.to_judge().is_some() {
+                if round.to_judge().is_some() || round.to_approve().is_some() {
                     return false;
                 }
                 round.start(self.options.parallel_tool_calls, &mut log);
@@ -63,7 +63,11 @@ impl Turn {
         }
         let steering = std::mem::take(&mut self.steering);
         let count = steering.len();
-        self.messages.extend(steering.into_iter().map(|text| Message::text(Role::User, text)));
+        for text in steering {
+            let message = Message::text(Role::User, text);
+            self.flow.push_user(&message);
+            self.messages.push(message);
+        }
         if count > 0 {
             self.messages_updated();
             self.events.push(TurnEvent::Status { message: format!("Injected {count} steering message(s)") });
@@ -74,7 +78,9 @@ impl Turn {
                 Phase::Summarizing(cut)
             }
             Some(cut) => {
-                self.context.apply(&cut, &mut self.messages, None, self.options.guard.as_ref());
+                let guard = self.options.guard.as_ref();
+                self.context.apply(&cut, &mut self.messages, None, guard);
+                self.flow.summarize(cut.dropped(), cut.summary_index(), &self.messages);
                 self.messages_updated();
                 Phase::JudgingInput
             }
@@ -130,7 +136,7 @@ impl Turn {
         if answer.blocks.is_none() {
             make_distinct(&mut answer.tool_calls, self.rounds);
         }
-        let mut log = Log { events: &mut self.events, options: &self.options };
+        let mut log = Log { events: &mut self.events, options: &self.options, flow: &mut self.flow };
         let round = Round::new(self.rounds, answer.tool_calls.clone(), &self.declared, &mut log);
         self.phase = Phase::Tools(Box::new(answer), round);
     }
@@ -139,8 +145,13 @@ impl Turn {
     /// other.
     fn end_round(&mut self) {
         if let Phase::Tools(answer, round) = std::mem::replace(&mut self.phase, Phase::Begin) {
-            self.messages.push(assistant_message(&answer));
-            self.messages.extend(round.into_messages());
+            let message = assistant_message(&answer);
+            self.flow.push_answer(&message);
+            self.messages.push(message);
+            for (message, label, is_output) in round.into_messages() {
+                self.flow.push_result(&message, label, is_output);
+                self.messages.push(message);
+            }
             self.messages_updated();
         }
     }
@@ -148,7 +159,9 @@ impl Turn {
     fn finish(&mut self, response: Box<Response>) {
         let mut text = String::new();
         if let Output::Answer(answer) = &response.output {
-            self.messages.push(assistant_message(answer));
+            let message = assistant_message(answer);
+            self.flow.push_answer(&message);
+            self.messages.push(message);
             text.clone_from(&answer.text);
         }
         self.events.push(TurnEvent::Done { response: text, count: self.messages.len() });

@@ -9,11 +9,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use super::context::truncate;
+use super::label::Label;
 use super::schema;
 use crate::chat::message::Content;
 use crate::chat::rendered::Inputs;
 use crate::error::{Error, Kind, Result};
 use crate::json::JsonMap;
+use crate::spec::flow::ToolFlow;
 use crate::spec::json_schema::{schema_requires, without_bound};
 use crate::spec::schema::{Property, written_schema};
 use crate::spec::{Binding, BindingValue, Tool, ToolKind};
@@ -38,6 +40,8 @@ pub struct ToolRun {
     pub name: String,
     /// The arguments.
     pub arguments: Arc<JsonMap>,
+    /// The label of the call: the union of what the model had read and of the arguments.
+    pub label: Label,
 }
 
 impl fmt::Debug for ToolRun {
@@ -46,7 +50,7 @@ impl fmt::Debug for ToolRun {
         let arguments: Vec<_> = self.arguments.keys().collect();
         let mut run = f.debug_struct("ToolRun");
         run.field("index", &self.index).field("round", &self.round).field("id", &self.id);
-        run.field("name", &self.name).field("arguments", &arguments).finish()
+        run.field("name", &self.name).field("arguments", &arguments).field("label", &self.label).finish()
     }
 }
 
@@ -59,6 +63,9 @@ pub struct ToolResult {
     /// …`.
     #[serde(default)]
     pub status: ToolStatus,
+    /// Whether the result is confidential, even if the tool is not declared so.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub confidential: bool,
 }
 
 /// Whether a tool succeeded.
@@ -78,7 +85,7 @@ pub enum ToolStatus {
 impl ToolResult {
     /// Creates a successful result with a text.
     pub fn text(text: impl Into<String>) -> Self {
-        Self { parts: Content::text(text), status: ToolStatus::Ok }
+        Self { parts: Content::text(text), status: ToolStatus::Ok, confidential: false }
     }
 
     /// Creates a failed result with the message that the specification prescribes.
@@ -88,7 +95,8 @@ impl ToolResult {
 
     /// Creates a failed result with a custom message.
     pub fn error(code: &str, text: impl Into<String>) -> Self {
-        Self { parts: Content::text(text), status: ToolStatus::Error { code: code.to_owned() } }
+        let status = ToolStatus::Error { code: code.to_owned() };
+        Self { parts: Content::text(text), status, confidential: false }
     }
 
     /// Returns whether the tool failed.
@@ -177,7 +185,7 @@ impl Declared {
                 declared.add(&tool.name, Entry { parameters, bound })?;
             }
         }
-        for TurnTool { function, bindings } in further {
+        for TurnTool { function, bindings, .. } in further {
             let schema = &function.parameters;
             let resolve = |binding: &Binding| inputs.resolve(binding, schema_requires(schema, &binding.parameter));
             let bound = by_parameter(bindings, resolve);
@@ -185,6 +193,12 @@ impl Declared {
             declared.add(&function.name, Entry { parameters, bound })?;
         }
         Ok(declared)
+    }
+
+    /// Adds a function that the turn provides.
+    pub(super) fn add_function(&mut self, function: &Function) -> Result<()> {
+        let parameters = Parameters::Schema(function.parameters.clone());
+        self.add(&function.name, Entry { parameters, bound: IndexMap::new() })
     }
 
     fn add(&mut self, name: &str, entry: Entry) -> Result<()> {
@@ -200,28 +214,27 @@ impl Declared {
         self.0.contains_key(name)
     }
 
-    /// Parses and checks the model's arguments, and removes those that it may not set. On failure, returns the result
-    /// to send to the model.
+    /// Parses the model's arguments, and removes those that it may not set. On failure, returns the result to send to the
+    /// model.
     #[expect(clippy::result_large_err, reason = "it is the answer to a call, and used at once")]
-    pub(super) fn read(&self, call: &ToolCall) -> Result<(JsonMap, Option<Repair>), ToolResult> {
+    pub(super) fn parse(&self, call: &ToolCall) -> Result<(JsonMap, Option<Repair>), ToolResult> {
         let invalid = |text: String| ToolResult::error("invalid_arguments", text);
         let (mut given, repair) = arguments::parse(&call.arguments)
             .map_err(|reason| invalid(format!("Error: Invalid JSON in tool arguments: {reason}")))?;
-        let Some(entry) = self.0.get(&call.name) else { return Ok((given, repair)) };
-        given.retain(|name, _| !entry.bound.contains_key(name));
-        let given = Json::Object(given);
-        let problems = match &entry.parameters {
+        if let Some(entry) = self.0.get(&call.name) {
+            given.retain(|name, _| !entry.bound.contains_key(name));
+        }
+        Ok((given, repair))
+    }
+
+    /// Returns how arguments differ from the parameters.
+    pub(super) fn problems(&self, name: &str, given: &JsonMap) -> Vec<String> {
+        let Some(entry) = self.0.get(name) else { return Vec::new() };
+        let given = Json::Object(given.clone());
+        match &entry.parameters {
             Parameters::Properties(properties) => outcome::problems(properties, &given),
             Parameters::Written(schema) => schema::declared_problems(schema, &given),
             Parameters::Schema(schema) => schema::problems(schema, &given),
-        };
-        match (problems.is_empty(), given) {
-            (true, Json::Object(given)) => Ok((given, repair)),
-            _ => Err(ToolResult::failed(
-                &call.name,
-                "invalid_arguments",
-                format_args!("the arguments do not match the parameters: {}", problems.join("; ")),
-            )),
         }
     }
 
@@ -265,9 +278,20 @@ pub struct TurnTool {
     pub function: Function,
     /// The bound parameters, which the model neither sees nor sets.
     pub bindings: Vec<Binding>,
+    /// What the prompt and the server declare about the flow of information.
+    pub flow: ToolFlow,
+    /// The server that provides the function, if there is one.
+    pub server: Option<String>,
+    /// Whether the model reads a description that nobody has approved. It counts as untrusted content.
+    pub untrusted_description: bool,
 }
 
 impl TurnTool {
+    /// Creates a tool without bindings.
+    pub fn new(function: Function) -> Self {
+        Self { function, bindings: Vec::new(), flow: ToolFlow::default(), server: None, untrusted_description: false }
+    }
+
     /// Returns the function without the bound parameters, as the model sees it.
     pub fn shown(&self) -> Function {
         Function { parameters: without_bound(&self.function.parameters, &self.bindings), ..self.function.clone() }

@@ -77,7 +77,7 @@ fn stream(protocol: Protocol, body: String, cut: usize) -> Box<dyn Fn()> {
 /// Validates the arguments of a call with a JSON Schema.
 fn arguments_of(schema: Json, arguments: Json) -> Box<dyn Fn()> {
     let function = Function { name: "f".into(), description: None, parameters: schema, strict: false };
-    let options = TurnOptions { tools: vec![TurnTool { function, bindings: Vec::new() }], ..TurnOptions::default() };
+    let options = TurnOptions { tools: vec![TurnTool::new(function)], ..TurnOptions::default() };
     let call = json!({"id": "a", "name": "f", "arguments": arguments.to_string()});
     Box::new(move || {
         let prompt = Prompt::from_spec(PromptSpec::default());

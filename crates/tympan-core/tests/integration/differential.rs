@@ -51,7 +51,7 @@ fn is_decided(error: &Error, lenient: bool) -> bool {
     // Any use of an undefined variable is an error, but minijinja passes it to some filters.
     let is_undefined = error.kind() == Kind::UndefinedVariable && !lenient;
     // As in Python, none is not an empty list.
-    is_undefined || error.message().contains("none cannot be iterated over")
+    is_undefined || error.message().contains("cannot iterate over none")
 }
 
 fn is_conversion(template: &str, error: &minijinja::Error) -> bool {
@@ -59,12 +59,23 @@ fn is_conversion(template: &str, error: &minijinja::Error) -> bool {
     converts && error.kind() == minijinja::ErrorKind::InvalidOperation
 }
 
+/// Returns whether texts differ only in carriage returns that `indent` removed. At the end of a text, the engine removes one
+/// of them with the line end, and minijinja two.
+fn is_carriage_return(template: &str, ours: &str, theirs: &str) -> bool {
+    template.contains("indent") && ours.len() > theirs.len() && ours.replace('\r', "") == theirs.replace('\r', "")
+}
+
 pub(crate) fn compare(template: &str, inputs: &JsonMap, lenient: bool) -> Result<(), TestCaseError> {
     let compiled = Template::compile(template, CompileOptions::default());
     let ours = compiled.and_then(|template| template.render_json(inputs, lenient));
+    // minijinja has no such limits, and could print a long list for hours.
+    if ours.as_ref().is_err_and(|error| error.kind() == Kind::LimitExceeded) {
+        return Ok(());
+    }
     // minijinja panics in a few operations on empty values, such as `""[::-1]`. There is nothing to compare then.
     let Ok(theirs) = std::panic::catch_unwind(|| oracle::render(template, inputs, lenient)) else { return Ok(()) };
     match (ours, theirs) {
+        (Ok(ours), Ok(theirs)) if is_carriage_return(template, ours.as_str(), &theirs) => {}
         (Ok(ours), Ok(theirs)) => prop_assert_eq!(ours.as_str(), &theirs, "{}", template),
         (Err(_), Err(_)) => {}
         (Err(ours), Ok(_)) if is_decided(&ours, lenient) => {}
@@ -86,12 +97,12 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn expressions_give_what_minijinja_gives(expr in Exprs::nested(3).any, inputs in inputs(), lenient: bool) {
+    fn expressions_give_what_minijinja_gives(expr in Exprs::nested(3).any.strategy(), inputs in inputs(), lenient: bool) {
         compare(&format!("{{{{ {expr} }}}}"), &inputs, lenient)?;
     }
 
     #[test]
-    fn templates_give_what_minijinja_gives(template in block(3, &Exprs::nested(1)), inputs in inputs(), lenient: bool) {
+    fn templates_give_what_minijinja_gives(template in block(3, &Exprs::nested(1)).strategy(), inputs in inputs(), lenient: bool) {
         compare(&template, &inputs, lenient)?;
     }
 }

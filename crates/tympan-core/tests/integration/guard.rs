@@ -323,7 +323,7 @@ proptest! {
 
     #[test]
     fn nothing_untrusted_is_outside_the_spans(
-        template in block(3, &Exprs::nested(1)),
+        template in block(3, &Exprs::nested(1)).strategy(),
         number in 0..9i64,
         trusted: u8,
         lenient: bool,

@@ -35,3 +35,4 @@ mod stack;
 mod syntax;
 mod turn;
 mod turn_orders;
+mod turn_policy;

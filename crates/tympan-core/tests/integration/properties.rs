@@ -320,7 +320,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_byte_of_an_input_names_it(template in block(3, &Exprs::nested(1)), number in 0..9i64, lenient: bool) {
+    fn every_byte_of_an_input_names_it(template in block(3, &Exprs::nested(1)).strategy(), number in 0..9i64, lenient: bool) {
         let names = ["s", "q", "w", "u", "d", "m", "l", "n", "k", "f", "t", "z"];
         let inputs = marked_inputs(&names, |name, word| match name {
             "w" => json!([word(0), word(1)]),
@@ -338,7 +338,7 @@ proptest! {
     }
 
     #[test]
-    fn every_expression_of_an_input_names_it(expr in Exprs::nested(3).any, number in 0..9i64) {
+    fn every_expression_of_an_input_names_it(expr in Exprs::nested(3).any.strategy(), number in 0..9i64) {
         let names = ["s", "q", "w", "u", "d", "m"];
         let mut inputs = marked_inputs(&names, |name, word| match name {
             "w" => json!([word(0), word(1)]),

@@ -210,7 +210,7 @@ impl Case {
     /// Returns what the model is told about arguments of a function that the host provides. Only the schema counts.
     fn host_problems(&self, value: &Value) -> Option<String> {
         let function = Function { name: "t".into(), description: None, parameters: self.schema.clone(), strict: false };
-        let tools = vec![tympan::turn::TurnTool { function, bindings: Vec::new() }];
+        let tools = vec![tympan::turn::TurnTool::new(function)];
         let options = TurnOptions { tools, ..TurnOptions::default() };
         let prompt = parse(&json!({}));
         let messages = vec![Message::text(Role::User, "Go.")];

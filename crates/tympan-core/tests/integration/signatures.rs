@@ -11,7 +11,7 @@ const VALUES: [&str; 8] = ["[]", "'abc'", "5", "[1, 2]", "['%s']", "{'a': 1}", "
 /// A value that a parameter of this name accepts.
 fn argument(name: &str) -> &'static str {
     match name {
-        "count" | "start" | "stop" | "step" | "precision" => "1",
+        "count" | "start" | "stop" | "step" | "precision" | "maxsplit" => "1",
         "width" | "length" | "base" => "10",
         "leeway" => "0",
         "indent" => "2",

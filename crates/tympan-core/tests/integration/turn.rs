@@ -1,15 +1,18 @@
 //! Turns: the cases in `fixtures/turn`. Each is a script of a turn's requests and input events.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tympan::chat::thread::{ThreadRoles, parse_thread};
 use tympan::format::{NoReferences, prompty};
+use tympan::spec::flow::ToolFlow;
 use tympan::spec::{Binding, BindingValue, PromptSpec};
 use tympan::text::source::SourceFile;
 use tympan::turn::{
-    ContextBudget, Guardrails, InputEvent, Next, Prices, ToolResult, ToolRun, Turn, TurnEvent, TurnOptions, TurnTool,
+    ContextBudget, FlowOptions, Guardrails, InputEvent, Label, MessageLabel, Next, Prices, Source, ToolPolicy,
+    ToolResult, ToolRun, Turn, TurnEvent, TurnOptions, TurnTool,
 };
 use tympan::wire::Function;
 use tympan::{Guard, Inputs, Message, Prompt, Result, Role};
@@ -54,6 +57,9 @@ struct Given {
     parameters: Value,
     #[serde(default)]
     bindings: serde_json::Map<String, Value>,
+    /// Whether nobody has approved its description.
+    #[serde(default)]
+    untrusted: bool,
 }
 
 #[derive(Default, Deserialize)]
@@ -72,6 +78,12 @@ struct Options {
     compaction: bool,
     guardrails: Vec<String>,
     guard: bool,
+    /// The policy for tools.
+    policy: Option<ToolPolicy>,
+    /// What the host declares about tools.
+    flows: HashMap<String, ToolFlow>,
+    /// The origins of the initial messages: `user`, `author`, or `untrusted` with the name of a tool.
+    origins: Option<Vec<String>>,
 }
 
 #[derive(Deserialize)]
@@ -86,6 +98,20 @@ struct Step {
 }
 
 impl Options {
+    fn flow(&self) -> FlowOptions {
+        let label = |origin: &String| match origin.as_str() {
+            "author" => Label::author(),
+            "user" => Label::user(),
+            "confidential" => Label { confidential: true, ..Label::user() },
+            other => Label::new(Source::Input { name: other.to_owned() }, false, false),
+        };
+        let labels = self.origins.as_ref().map(|origins| {
+            let labels = origins.iter().map(label).map(|label| MessageLabel { parts: vec![label.into()] });
+            labels.collect()
+        });
+        FlowOptions { policy: self.policy.clone(), tools: self.flows.clone(), labels, context: Label::default() }
+    }
+
     fn to_turn(&self) -> TurnOptions {
         let is_on = |name: &str| self.guardrails.iter().any(|guardrail| guardrail == name);
         let default = TurnOptions::default();
@@ -106,6 +132,7 @@ impl Options {
             guardrails: Guardrails { input: is_on("input"), output: is_on("output"), tool: is_on("tool") },
             guard: self.guard.then(Guard::default),
             tools: Vec::new(),
+            flow: self.flow(),
         }
     }
 }
@@ -123,6 +150,9 @@ impl Given {
         TurnTool {
             function: Function { name, description: None, parameters, strict: false },
             bindings: bindings.collect(),
+            flow: ToolFlow::default(),
+            server: None,
+            untrusted_description: self.untrusted,
         }
     }
 }
@@ -156,6 +186,9 @@ fn next_json(next: &Next) -> Value {
         Next::Wait(wait) => json!({"wait": wait.as_secs_f64()}),
         Next::JudgeOutput(message) => json!({"judge_output": message.to_text()}),
         Next::JudgeTool(run) => json!({"judge_tool": run_json(run)}),
+        Next::Approve(approval) => {
+            json!({"approve": {"index": approval.run.index, "name": approval.run.name, "reason": approval.reason()}})
+        }
         Next::Run(runs) => json!({"run": runs.iter().map(run_json).collect::<Vec<_>>()}),
         Next::Done(response) => {
             let deltas = response.deltas();
@@ -174,8 +207,9 @@ fn event_json(event: &TurnEvent) -> Value {
         TurnEvent::Status { message } | TurnEvent::Error { message } | TurnEvent::CompactionFailed { message } => {
             json!(message)
         }
-        TurnEvent::ToolCallStart { name, arguments } => json!([name, arguments]),
-        TurnEvent::ToolResult { name, result } => json!([name, result]),
+        TurnEvent::ToolCallStart { name, arguments, .. } => json!([name, arguments]),
+        TurnEvent::ToolResult { name, result, .. } => json!([name, result]),
+        TurnEvent::Policy { name, ruling } => json!([name, ruling.decision]),
         TurnEvent::MessagesUpdated { count } => json!(count),
         TurnEvent::Done { response, .. } => json!(response),
         TurnEvent::CompactionComplete { removed, remaining } => json!([removed, remaining]),
@@ -311,7 +345,7 @@ fn fixtures() {
 /// Creates a turn with one tool, whose parameter is bound to an input.
 fn bound(options: TurnOptions) -> Turn {
     let bindings = serde_json::Map::from_iter([("token".to_owned(), json!({"input": "token"}))]);
-    let given = Given { name: "fetch".to_owned(), parameters: json!({"type": "object"}), bindings };
+    let given = Given { name: "fetch".to_owned(), parameters: json!({"type": "object"}), bindings, untrusted: false };
     let inputs = Inputs::from_iter([("token".to_owned(), json!("hidden"))]);
     let options = TurnOptions { tools: vec![given.to_tool()], ..options };
     let messages = vec![Message::text(Role::User, "go")];

@@ -18,8 +18,8 @@ const MAX_ITERATIONS: u32 = 3;
 fn prompt() -> Prompt {
     let parameters = vec![Property::new("n", PropertyKind::Integer)];
     let kind = ToolKind::Function { parameters, strict: None };
-    let (description, bindings, extra, span) = (None, Vec::new(), Default::default(), None);
-    let tool = Tool { name: "t".into(), description, kind, bindings, extra, span };
+    let (description, bindings, flow, extra, span) = Default::default();
+    let tool = Tool { name: "t".into(), description, kind, bindings, flow, extra, span };
     Prompt::from_spec(PromptSpec { tools: vec![tool], ..PromptSpec::default() })
 }
 

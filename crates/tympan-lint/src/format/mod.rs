@@ -3,7 +3,6 @@
 //! The text of a template is what a model reads, so it is never touched. [`format_file`] checks its own result: the
 //! formatted file must load, and must mean the same.
 
-mod difference;
 mod jinja;
 mod json;
 mod mustache;
@@ -18,10 +17,8 @@ use tympan_core::spec::DEFAULT_VARIANT;
 use tympan_core::text::source::{SourceFile, Span};
 use tympan_core::{Error, Kind, Prompt, Result};
 
-use crate::file;
-
-/// A span of a text, and its replacement.
-pub type Edit = (Span, String);
+pub use crate::difference::Edit;
+use crate::{difference, file};
 
 /// Options of formatting.
 #[derive(Clone, Copy, Debug, Default)]

@@ -150,9 +150,28 @@ pub fn reach(prompt: &Prompt) -> Result<ReachMap> {
     let mut map = ReachMap { messages: Vec::new(), bindings: bindings(prompt) };
     let env = env_defaults(prompt);
     for template in prompt.templates() {
-        TemplateReach::new(prompt, template, &env)?.add_to(&mut map)?;
+        add_template(prompt, template, &env, &mut map)?;
     }
     Ok(map)
+}
+
+/// Returns which inputs can reach which messages of a prompt that may have mistakes. Templates that do not compile are
+/// left out, and all of them if the prompt names a parser that is not built in.
+pub fn reach_as_far_as_possible(prompt: &Prompt) -> ReachMap {
+    let mut map = ReachMap { messages: Vec::new(), bindings: bindings(prompt) };
+    if prompt.only_role().is_ok() {
+        let env = env_defaults(prompt);
+        for template in prompt.templates() {
+            // The mistakes of a template are findings of a check.
+            let _ = add_template(prompt, template, &env, &mut map);
+        }
+    }
+    map
+}
+
+/// Adds the messages of one template. If it does not compile, the map stays as it is.
+fn add_template(prompt: &Prompt, template: TemplateAnalysis<'_>, env: &EnvDefaults, map: &mut ReachMap) -> Result<()> {
+    TemplateReach::new(prompt, template, env)?.add_to(map)
 }
 
 /// The environment variables that the defaults of inputs come from, by the name of the input.

@@ -15,8 +15,8 @@ pub(crate) static RULE: Rule = Rule {
     group: Group::Correctness,
     severity: Severity::Warning,
     fix: FixAvailability::Always,
-    summary: "Reports a parameter of a tool that is bound to a fixed text which is the name of an input.",
-    why: "The tool receives the name itself, and not the value of the input.",
+    summary: "Reports a tool parameter that is bound to a fixed text, if that text is the name of an input.",
+    why: "The tool receives the name of the input instead of its value.",
     example: "inputs: [{name: user_id, kind: string}]\ntools:\n  - name: find_orders\n    kind: function\n    \
         bindings: [{name: user, value: user_id}]",
     how_to_fix: "Write `input` instead of `value`.",

@@ -17,8 +17,8 @@ pub(crate) static RULE: Rule = Rule {
     group: Group::Correctness,
     severity: Severity::Warning,
     fix: FixAvailability::Never,
-    summary: "Reports a role marker inside a condition or a loop if the text after the block belongs to different roles, \
-        depending on whether the marker is rendered.",
+    summary: "Reports a role marker inside a condition or a loop if the text after the block belongs to different \
+        roles, depending on whether the marker is rendered.",
     why: "If the condition is false, the text becomes part of the message before it, which may be the system message.",
     example: "system:\nBe brief.\n{% if examples %}\nuser:\n{{ examples }}\n{% endif %}\n{{ question }}",
     how_to_fix: "Write a role marker after the block.",

@@ -14,7 +14,7 @@ pub(crate) static RULE: Rule = Rule {
     group: Group::Cost,
     severity: Severity::Warning,
     fix: FixAvailability::Never,
-    summary: "Reports a prompt whose fixed text alone is longer than the context of its model, by an estimate of 4 bytes \
+    summary: "Reports a prompt whose fixed text alone is longer than the context of its model, estimated at 4 bytes \
         per token. Only well-known models are checked.",
     why: "The provider rejects the request, or cuts off the prompt.",
     example: "model: {id: gpt-4, provider: openai}\n---\nsystem:\n(a manual of 200 pages)",

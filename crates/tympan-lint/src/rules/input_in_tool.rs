@@ -14,8 +14,8 @@ pub(crate) static RULE: Rule = Rule {
     severity: Severity::Warning,
     fix: FixAvailability::Never,
     summary: "Reports `{{ name }}` in the description of a tool or of its parameters, if it names an input.",
-    why: "Descriptions are instructions of the application and are never rendered: the model sees the braces. A \
-        program that renders them would let the input write instructions.",
+    why: "Descriptions are never rendered, so the model sees the braces. A program that renders them would let the \
+        input write instructions.",
     example: "inputs: [{name: shop, kind: string}]\ntools:\n  - name: find_order\n    kind: function\n    \
         description: Finds an order of {{ shop }}",
     how_to_fix: "Write fixed text into the description, and pass the input in a message or bind it to a parameter.",

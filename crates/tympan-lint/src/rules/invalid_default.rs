@@ -19,7 +19,7 @@ pub(crate) static RULE: Rule = Rule {
     fix: FixAvailability::Never,
     summary: "Reports a default, an example or a sample that does not match the kind or the enum of its declaration. \
         Examples are warnings.",
-    why: "A default of the wrong kind is rendered as it is, and a wrong example misleads people and tests.",
+    why: "A default of the wrong kind is rendered as it is. A wrong example misleads readers and breaks tests.",
     example: "inputs:\n  - {name: week, kind: integer, default: abc}",
     how_to_fix: "Write a value of the declared kind, or change the declaration.",
     check: Some(check),

@@ -13,9 +13,9 @@ pub(crate) static RULE: Rule = Rule {
     group: Group::Suspicious,
     severity: Severity::Warning,
     fix: FixAvailability::Sometimes,
-    summary: "Reports invisible characters in a template (zero-width and filler characters, controls of the writing \
-        direction, tag characters), and words that mix Latin letters with look-alikes of other scripts.",
-    why: "A model reads them, and a reviewer does not see them. Instructions can be hidden in them.",
+    summary: "Reports invisible characters in a template (zero-width and filler characters, bidirectional controls, \
+        tag characters), and words that mix Latin letters with look-alikes from other scripts.",
+    why: "The model reads these characters, but a reviewer does not see them. They can hide instructions.",
     example: concat!("system:\nAnswer br", "\\u{200b}", "iefly."),
     how_to_fix: "Remove the characters, or replace the look-alikes with Latin letters.",
     check: Some(check),

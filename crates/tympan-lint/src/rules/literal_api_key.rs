@@ -14,8 +14,8 @@ pub(crate) static RULE: Rule = Rule {
     group: Group::Trust,
     severity: Severity::Warning,
     fix: FixAvailability::Never,
-    summary: "Reports a key or another credential that is written in a connection.",
-    why: "Everybody who can read the file can use the key, and it stays in the history of the repository.",
+    summary: "Reports a key or another credential that is written directly into a connection.",
+    why: "Everybody who can read the file can use the key, and it stays in the repository's history.",
     example: "connection: {kind: key, apiKey: sk-proj-abcdefgh12345678}",
     how_to_fix: "Refer to an environment variable: `apiKey: ${env:OPENAI_API_KEY}`. Revoke the key if the file was \
         shared.",

@@ -14,8 +14,9 @@ pub(crate) static RULE: Rule = Rule {
     group: Group::Correctness,
     severity: Severity::Error,
     fix: FixAvailability::Always,
-    summary: "Reports a line such as `sytem:` that is close to a role marker. Code blocks are left out.",
-    why: "The line becomes text of the message before it. Without any role marker, the whole prompt is one system message.",
+    summary: "Reports a line such as `sytem:` that is almost a role marker. Lines in code blocks are not reported.",
+    why: "The line becomes part of the message before it. Without a role marker, the whole prompt is one system \
+        message.",
     example: "sytem:\nYou answer in one sentence.",
     how_to_fix: "Write the role that the help shows.",
     check: Some(check),

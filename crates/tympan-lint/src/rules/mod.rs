@@ -12,6 +12,7 @@ mod input_in_tool;
 mod invalid_default;
 mod invisible_character;
 mod literal_api_key;
+mod misplaced_policy_key;
 mod misspelt_role;
 mod names;
 mod not_a_list;
@@ -24,7 +25,9 @@ mod shadowed_input;
 mod text_after_role;
 pub(crate) mod tool_file_not_found;
 mod uncacheable_text;
+mod undeclared_effect;
 mod undeclared_variable;
+mod unguarded_flow;
 mod unknown_attribute;
 mod unknown_filter;
 mod unknown_function;
@@ -141,6 +144,10 @@ pub static RULES: &[&Rule] = &[
     &plain_http::RULE,
     &input_in_tool::RULE,
     &engine::prompts::UNTRUSTED_WITHOUT_GUARD,
+    &undeclared_effect::RULE,
+    &engine::prompts::TRUSTED_RESULT,
+    &misplaced_policy_key::RULE,
+    &unguarded_flow::RULE,
     &policy_violation::RULE,
     &uncacheable_text::RULE,
     &context_exceeded::RULE,

@@ -14,7 +14,7 @@ pub(crate) static RULE: Rule = Rule {
     severity: Severity::Warning,
     fix: FixAvailability::Never,
     summary: "Reports a loop over an input that is declared as a string, a number or a boolean.",
-    why: "A loop over a string writes one character per round. A loop over a number fails.",
+    why: "A loop over a string yields single characters. A loop over a number fails.",
     example: "inputs: [{name: tags, kind: string}]\n---\nuser:\n{% for tag in tags %}- {{ tag }}\n{% endfor %}",
     how_to_fix: "Declare the input as an `array`, or split the string: `{% for tag in tags.split(\",\") %}`.",
     check: Some(check),

@@ -15,8 +15,8 @@ pub(crate) static RULE: Rule = Rule {
     group: Group::Trust,
     severity: Severity::Warning,
     fix: FixAvailability::Sometimes,
-    summary: "Reports an `http:` address in a connection or in the specification of a tool, unless it is on this \
-        machine.",
+    summary: "Reports an `http:` address in a connection or in the specification of a tool, unless the address is on \
+        the same machine.",
     why: "Keys and messages are sent unencrypted.",
     example: "connection: {kind: key, endpoint: http://api.example.com/v1, apiKey: \"${env:KEY}\"}",
     how_to_fix: "Use `https:`.",

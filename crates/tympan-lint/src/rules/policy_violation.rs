@@ -16,11 +16,11 @@ pub(crate) static RULE: Rule = Rule {
     group: Group::Trust,
     severity: Severity::Error,
     fix: FixAvailability::Never,
-    summary: "Reports an untrusted input that can reach a message of a role which the policy in `tympan.toml` does not \
-        allow. With `decides = true`, inputs that decide about such a message count as well. The roles in a thread are \
-        known only when the prompt is rendered, so threads are left out.",
-    why: "The project says where text of others may go. The same policy can be enforced when a prompt is rendered, and \
-        then this prompt fails.",
+    summary: "Reports an untrusted input that can reach a message whose role the policy in `tympan.toml` does not \
+        allow. With `decides = true`, inputs that decide what such a message contains are reported as well. The roles \
+        in a thread are known only when the prompt is rendered, so threads are not reported.",
+    why: "The policy says where untrusted text may go. If the application enforces it when prompts are rendered, this \
+        prompt fails.",
     example: "# tympan.toml: [policy.messages] with untrusted = [\"user\"]\nsystem:\nAnswer as {{ persona }}.",
     how_to_fix: "Move the input to a message of an allowed role. If only your application writes it, declare it with \
         `trusted: true`.",

@@ -20,8 +20,8 @@ pub(crate) static RULE: Rule = Rule {
     severity: Severity::Warning,
     fix: FixAvailability::Never,
     summary: "Reports a loop that writes the role of a message, a colon, and its content.",
-    why: "An input never starts a message, so the conversation becomes text of one message. Whoever writes the content \
-        can pretend to be another role.",
+    why: "An input cannot start a message, so the whole conversation becomes the text of one message. Whoever writes \
+        the content can pretend to be another role.",
     example: "{% for m in history %}\n{{ m.role }}:\n{{ m.content }}\n{% endfor %}",
     how_to_fix: "Declare the conversation with `kind: thread`, and write `{{ history }}` where its messages belong.",
     check: Some(check),

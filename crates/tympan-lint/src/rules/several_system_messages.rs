@@ -13,8 +13,8 @@ pub(crate) static RULE: Rule = Rule {
     group: Group::Suspicious,
     severity: Severity::Warning,
     fix: FixAvailability::Never,
-    summary: "Reports a second system or developer message in a prompt for a provider that takes one.",
-    why: "The provider receives the texts as one, before the conversation, whatever their position in the prompt.",
+    summary: "Reports a second system or developer message in a prompt for a provider that accepts only one.",
+    why: "All of them are joined and sent before the conversation, wherever they are in the prompt.",
     example: "model: {id: claude-sonnet-4-5, provider: anthropic}\n---\nsystem:\nBe brief.\n\nuser:\n\
         {{ question }}\n\nsystem:\nAnswer in English.",
     how_to_fix: "Write all instructions into the first message.",

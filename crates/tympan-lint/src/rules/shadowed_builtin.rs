@@ -15,7 +15,7 @@ pub(crate) static RULE: Rule = Rule {
     severity: Severity::Warning,
     fix: FixAvailability::Never,
     summary: "Reports an input with the name of a built-in function, of `loop`, or of a constant.",
-    why: "In the template, the name means something else than a reader expects, or cannot be read at all.",
+    why: "In the template, the name does not mean what a reader expects, or the input cannot be read at all.",
     example: "inputs:\n  - {name: range, kind: string}",
     how_to_fix: "Rename the input.",
     check: Some(check),

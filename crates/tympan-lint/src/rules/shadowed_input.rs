@@ -13,9 +13,9 @@ pub(crate) static RULE: Rule = Rule {
     group: Group::Suspicious,
     severity: Severity::Warning,
     fix: FixAvailability::Never,
-    summary: "Reports a `set`, `for`, `with` or parameter of a macro with the name of an input, unless its value is \
-        computed from the input or replaces a missing one.",
-    why: "From there on, the name means another value, and readers expect the input.",
+    summary: "Reports a `set`, `for`, `with` or macro parameter with the name of an input, unless its value is \
+        computed from the input or is a fallback for it.",
+    why: "From there on, the name refers to another value, but readers expect the input.",
     example: "inputs: [{name: question, kind: string}]\n---\nuser:\n{% for question in examples %}- {{ question }}\n\
         {% endfor %}{{ question }}",
     how_to_fix: "Choose another name.",

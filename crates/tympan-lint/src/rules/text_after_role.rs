@@ -15,9 +15,9 @@ pub(crate) static RULE: Rule = Rule {
     group: Group::Correctness,
     severity: Severity::Warning,
     fix: FixAvailability::Always,
-    summary: "Reports text on the line of a role, such as `system: Be brief`, at the beginning of a paragraph. Code \
-        blocks are left out.",
-    why: "A role marker has its own line. This line is text of the message before it.",
+    summary: "Reports text on the line of a role, such as `system: Be brief`, at the beginning of a paragraph. Lines \
+        in code blocks are not reported.",
+    why: "A role marker must be alone on its line. This line becomes part of the message before it.",
     example: "system: Be brief.\n\nuser:\n{{ question }}",
     how_to_fix: "Put the text on the next line.",
     check: Some(check),

@@ -15,8 +15,8 @@ pub(crate) static RULE: Rule = Rule {
     severity: Severity::Warning,
     fix: FixAvailability::Never,
     summary: "Reports an input before at least 4,096 bytes of fixed text.",
-    why: "Providers cache the beginning of a request up to the first change. Fixed text after an input is paid for \
-        in full every time.",
+    why: "Providers cache the beginning of a request up to the first change. Fixed text after an input is billed in \
+        full every time.",
     example: "system:\nToday is {{ date }}.\n\n(several pages of instructions)",
     how_to_fix: "Move the fixed text before the first input, for example by writing the input at the end of the \
         message.",

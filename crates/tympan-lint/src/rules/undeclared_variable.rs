@@ -12,8 +12,8 @@ pub(crate) static RULE: Rule = Rule {
     group: Group::Correctness,
     severity: Severity::Error,
     fix: FixAvailability::Sometimes,
-    summary: "Reports a name in a template that the prompt does not declare. In a `.prompty` file, this is a \
-        warning, and only if the file declares any inputs.",
+    summary: "Reports a name in a template that the prompt does not declare. In a `.prompty` file, it is a warning, \
+        and it is reported only if the file declares inputs.",
     why: "The name is often misspelled, and then the prompt fails when it is rendered.",
     example: "inputs: [{name: ticket, kind: string}]\n---\nuser:\nSummarize {{ tiket }}.",
     how_to_fix: "Correct the name, or declare it.",

@@ -14,8 +14,8 @@ pub(crate) static RULE: Rule = Rule {
     group: Group::Correctness,
     severity: Severity::Warning,
     fix: FixAvailability::Sometimes,
-    summary: "Reports an attribute that a declared object does not have, also of the items of a list, and an \
-        attribute of a string, a number or a boolean.",
+    summary: "Reports an attribute that a declared object, or the declared item of a list, does not have. Attributes \
+        of strings, numbers and booleans are reported as well.",
     why: "The attribute is often misspelled, and then the prompt fails when it is rendered.",
     example: "inputs:\n  - name: user\n    kind: object\n    properties: {name: {kind: string}}\n---\nuser:\n\
         {{ user.nmae }}",
@@ -32,16 +32,17 @@ fn check(context: &Context<'_>, findings: &mut Findings) {
 }
 
 fn finding(template: &TemplateContext<'_>, found: &UnknownAttribute<'_>, is_optional: bool) -> Option<Finding> {
-    let UnknownAttribute { span, name, owner, declaration, .. } = found;
+    let UnknownAttribute { span, name, declaration, .. } = found;
+    let owner = if found.of_item { format!("an item of `{}`", found.owner) } else { format!("`{}`", found.owner) };
     let span = template.locate(*span);
     if declaration.kind != PropertyKind::Object {
         let kind = declaration.kind.as_str();
         let article = if kind.starts_with('i') { "an" } else { "a" };
-        let message = format!("`{owner}` is {article} {kind} and has no attribute `{name}`");
+        let message = format!("{owner} is {article} {kind} and has no attribute `{name}`");
         let finding = Finding::new(&RULE, span, message).with_help("declare it as an object with this property");
         return Some(finding).filter(|_| !is_optional);
     }
-    let finding = Finding::new(&RULE, span, format!("`{owner}` has no attribute `{name}`"));
+    let finding = Finding::new(&RULE, span, format!("{owner} has no attribute `{name}`"));
     let known = || declaration.properties.iter().map(|property| property.name.as_str());
     match guess_name(name, known()) {
         Some(near) => {

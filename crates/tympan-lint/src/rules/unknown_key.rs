@@ -15,10 +15,10 @@ pub(crate) static RULE: Rule = Rule {
     severity: Severity::Warning,
     fix: FixAvailability::Never,
     summary: "Reports an unknown key at the top level of the front matter, in `model` or in `template`. Keys that are \
-        close to a known one are `misspelt_key`. Keys that start with `x-`, `$` or `_` are left out.",
-    why: "The key is stored and has no effect.",
+        close to a known one are reported as `misspelt_key`. Keys that start with `x-`, `$` or `_` are not reported.",
+    why: "The key is preserved but has no effect.",
     example: "temperature: 0.2\nmodel: {id: gpt-4o}",
-    how_to_fix: "Move an option of the model to `model.options`, and data of your own to `metadata`.",
+    how_to_fix: "Move options of the model to `model.options`, and your own data to `metadata`.",
     check: Some(check),
 };
 

@@ -15,8 +15,8 @@ pub(crate) static RULE: Rule = Rule {
     group: Group::Correctness,
     severity: Severity::Error,
     fix: FixAvailability::Sometimes,
-    summary: "Reports a provider that Tympan does not know. Unless it is a misspelling by one character, this is a \
-        warning.",
+    summary: "Reports an unknown provider: as an error if the name is one edit away from a known one, and as a warning \
+        otherwise.",
     why: "Unless the application registers the provider, requests fail.",
     example: "model: {id: gpt-4o, provider: opanai}",
     how_to_fix: "Correct the name, or register the provider in the application.",

@@ -14,8 +14,8 @@ pub(crate) static RULE: Rule = Rule {
     group: Group::Correctness,
     severity: Severity::Error,
     fix: FixAvailability::Sometimes,
-    summary: "Reports a test that Tympan does not have. Unless it is a misspelling by one character, this is a \
-        warning.",
+    summary: "Reports an unknown test: as an error if the name is one edit away from a known one, and as a warning \
+        otherwise.",
     why: "Unless the application registers the test, the prompt fails when it is rendered.",
     example: "{% if n is od %}odd{% endif %}",
     how_to_fix: "Correct the name, or register the test in the application.",

@@ -13,7 +13,7 @@ pub(crate) static RULE: Rule = Rule {
     group: Group::Correctness,
     severity: Severity::Warning,
     fix: FixAvailability::Sometimes,
-    summary: "Reports a comparison of an input that has `enumValues` with a text that is not one of them.",
+    summary: "Reports a comparison of an input with a text that is not one of the input's `enumValues`.",
     why: "The comparison is always false, so a branch is never taken.",
     example: "inputs: [{name: tier, kind: string, enumValues: [free, gold]}]\n---\nuser:\n{% if tier == \"glod\" %}\
         Thank you for your support.{% endif %}",

@@ -15,7 +15,8 @@ pub(crate) static RULE: Rule = Rule {
     group: Group::Correctness,
     severity: Severity::Error,
     fix: FixAvailability::Sometimes,
-    summary: "Reports an `apiType` that the provider does not have or, for an unknown provider, that no provider has.",
+    summary: "Reports an `apiType` that the provider does not support. If the provider is unknown, it reports one that \
+        no provider supports.",
     why: "The provider has no such API, so requests fail.",
     example: "model: {id: gpt-4o, provider: openai, apiType: chatt}",
     how_to_fix: "Use `chat`, `responses`, `embedding` or `image`, whichever the provider supports.",

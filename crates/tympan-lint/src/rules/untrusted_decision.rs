@@ -16,8 +16,8 @@ pub(crate) static RULE: Rule = Rule {
     group: Group::Trust,
     severity: Severity::Warning,
     fix: FixAvailability::Never,
-    summary: "Reports an untrusted input that decides which text of the author a system or developer message \
-        contains, as a condition or as the list of a loop.",
+    summary: "Reports an untrusted input that decides which of the author's sentences a system or developer message \
+        contains, because a condition or a loop depends on it.",
     why: "Whoever writes the input can switch instructions on and off.",
     example: "system:\n{% if tier == \"gold\" %}You may grant refunds.{% endif %}",
     how_to_fix: "Let the application decide and declare the input with `trusted: true`, or move the text to a user \

@@ -14,7 +14,7 @@ pub(crate) static RULE: Rule = Rule {
     severity: Severity::Warning,
     fix: FixAvailability::Never,
     summary: "Reports an untrusted input in an attribute of a role marker.",
-    why: "Attributes are settings of a message, such as a name. Whoever writes the input can choose them.",
+    why: "Attributes are settings of a message, such as its name, and whoever writes the input can choose them.",
     example: "user[name={{ nickname }}]:\n{{ question }}",
     how_to_fix: "Write the value into the text of the message. If only your application writes it, declare it with \
         `trusted: true`.",

@@ -15,12 +15,11 @@ pub(crate) static RULE: Rule = Rule {
     group: Group::Trust,
     severity: Severity::Warning,
     fix: FixAvailability::Never,
-    summary: "Reports an untrusted input whose text reaches a system or developer message. Inputs are untrusted \
-        unless they are declared with `trusted: true`. Numbers, booleans and inputs with an enum are left out.",
-    why: "The model takes that text for instructions of the application, so whoever writes the input can change them.",
+    summary: "Reports an untrusted input whose text reaches a system or developer message. Inputs are untrusted unless \
+        they are declared with `trusted: true`. Numbers, booleans and inputs with an enum are not reported.",
+    why: "The model takes that text for instructions from the application, so whoever writes the input can change them.",
     example: "system:\nAnswer from these documents:\n{% for d in docs %}\n{{ d.text }}\n{% endfor %}",
-    how_to_fix: "Move the input to a user message. If only your application writes it, declare it with `trusted: \
-        true`.",
+    how_to_fix: "Move the input to a user message. If only your application writes it, declare it with `trusted: true`.",
     check: Some(check),
 };
 

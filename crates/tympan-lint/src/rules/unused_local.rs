@@ -14,9 +14,9 @@ pub(crate) static RULE: Rule = Rule {
     severity: Severity::Warning,
     fix: FixAvailability::Never,
     summary: "Reports a name that the template sets with `set`, `with` or `macro` and never reads. Names that start \
-        with an underscore are left out.",
-    why: "The statement has no effect. The name may be misspelled elsewhere, or it is set in a loop and read after it, \
-        where it has its old value.",
+        with an underscore are not reported.",
+    why: "The statement has no effect. The name may be misspelled elsewhere. If it is set in a loop and read after the \
+        loop, it still has its old value there.",
     example: "{% set count = 0 %}\n{% for d in docs %}{% set count = count + 1 %}{% endfor %}\n{{ count }} documents",
     how_to_fix: "Remove the statement, or read the name. To change a value inside a loop, use `namespace`.",
     check: Some(check),
@@ -31,7 +31,7 @@ fn check(context: &Context<'_>, findings: &mut Findings) {
                 BindingKind::Set if binding.in_loop => (
                     "variable",
                     "the value is lost after each round of the loop: to read it later, use an attribute of a \
-                    `namespace`",
+                     `namespace`",
                 ),
                 _ => ("variable", "remove it, or read it"),
             };

@@ -18,7 +18,7 @@ pub(crate) static RULE: Rule = Rule {
     severity: Severity::Warning,
     fix: FixAvailability::Never,
     summary: "Reports a declared input that no template and no tool uses.",
-    why: "Callers pass a value that has no effect, or the template has a different name for it.",
+    why: "Callers pass a value that has no effect, or the template uses a different name for it.",
     example: "inputs:\n  - {name: unused, kind: string}\n---\nuser:\nHello!",
     how_to_fix: "Use the input in a template, or remove it.",
     check: Some(check),

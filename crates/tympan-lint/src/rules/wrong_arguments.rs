@@ -15,8 +15,8 @@ pub(crate) static RULE: Rule = Rule {
     group: Group::Correctness,
     severity: Severity::Error,
     fix: FixAvailability::Sometimes,
-    summary: "Reports a missing argument, an argument too many, or an argument with an unknown name, of built-in \
-        filters, tests and functions, and of macros.",
+    summary: "Reports calls of built-in filters, tests and functions, and of macros, that have a missing argument, too \
+        many arguments, or an argument with an unknown name.",
     why: "The prompt fails when it is rendered.",
     example: "user:\n{{ name | replace(\"_\") }}",
     how_to_fix: "Pass the arguments that the message names.",

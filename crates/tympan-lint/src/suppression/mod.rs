@@ -35,7 +35,7 @@ pub(crate) static UNUSED: Rule = Rule {
     group: Group::Suspicious,
     severity: Severity::Warning,
     fix: FixAvailability::Always,
-    summary: "Reports a `tympan: ignore` comment without a finding that it hides.",
+    summary: "Reports a `tympan: ignore` comment that hides no finding.",
     why: "It would hide the next mistake of this kind, and nobody would notice.",
     example: "user:\nHello!  {# tympan: ignore[TY301] #}",
     how_to_fix: "Remove the rule from the comment, or the comment. `tympan check --fix` does this.",

@@ -14,7 +14,7 @@ const INTRODUCTION: &str = "\
 `undeclared_variable`. Both are stable: a code is never used for another rule. In the output of `check --json`, `rule`
 is the code and `code` is the name. `tympan rule TY101` prints the section of a rule.
 
-Errors make `check` fail, and warnings do not. A fix is a change that an editor can apply.
+Errors make `check` fail, and warnings do not. A fix is a change that `tympan check --fix` or an editor can apply.
 
 <!-- Generated from the table in crates/tympan-lint by `make generate`. -->
 ";

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use tympan_core::text::source::SourceFile;
+use tympan_core::turn::{Decision, PolicyMode, ToolPolicy};
 use tympan_lint::{Glob, Selector, Settings, rule};
 
 fn parse(text: &str) -> Settings {
@@ -78,6 +79,56 @@ fn what_prompts_reach_is_not_a_setting() {
         let errors = errors(text);
         assert!(errors.len() == 1 && errors[0].contains("widens what prompts may reach"), "{text}: {errors:?}");
     }
+}
+
+/// A project can tighten the policy for tools, and not loosen it.
+#[test]
+fn a_project_tightens_the_policy_for_tools() {
+    let text = "[policy.tools]\nmode = 'strict'\nvalues = 'deny'\nextraction_bits = 4\nuntrusted.write = 'deny'\n\
+        exceptions = [{tool = 'find', decision = 'ask'}, {tool = 'send', parameter = 'to', decision = 'deny'}]\n";
+    let policy = parse(text).policy.tools.expect("it has the section");
+    let (ours, loose) = (ToolPolicy::default(), ToolPolicy { extraction_bits: 99, ..ToolPolicy::default() });
+    let tightened = ours.tightened(&policy);
+    assert_eq!((tightened.mode, tightened.values, tightened.extraction_bits), (PolicyMode::Strict, Decision::Deny, 4));
+    assert_eq!((tightened.untrusted.write, tightened.untrusted.external), (Decision::Deny, Decision::Ask));
+    assert_eq!((tightened.untrusted.read, tightened.confidential), (Decision::Allow, ours.confidential));
+    assert_eq!((tightened.exceptions.len(), tightened.restrictions.len()), (0, 2));
+    // What it does not mention stays as the user has it.
+    let mut allows = loose.clone();
+    allows.untrusted.external = Decision::Allow;
+    let policy = parse("[policy.tools]\nuntrusted.write = 'deny'\n").policy.tools.expect("it has the section");
+    let tightened = allows.tightened(&policy);
+    assert_eq!((tightened.untrusted.external, tightened.untrusted.write), (Decision::Allow, Decision::Deny));
+    assert_eq!((tightened.mode, tightened.extraction_bits), (PolicyMode::Default, 99));
+    assert_eq!(parse("[policy.tools]\n").options(Path::new("a.prompty")).tool_policy, ours);
+    for (setting, complaint) in [
+        (
+            "mode = 'off'",
+            "`mode = \"off\"` loosens the policy for tools, so a project cannot set it (pass `--tool-policy off`",
+        ),
+        ("mode = 'lax'", "`mode`: expected `strict` or `default`, found `lax`"),
+        ("untrusted.write = 'allow'", "`write = \"allow\"` loosens the policy"),
+        ("untrusted.send = 'ask'", "unknown key `send` in `[policy.tools.untrusted]`"),
+        ("confidential = 'deny'", "`confidential`: expected a table, found a string"),
+        ("values = 'allow'", "`values = \"allow\"` loosens the policy"),
+        ("values = 1", "`values`: expected `ask` or `deny`, found a number"),
+        ("destinations = ['a@b.c']", "`destinations` loosens the policy for tools"),
+        ("trusted_values = ['a']", "`trusted_values` loosens the policy for tools"),
+        ("extraction_bits = 17", "`extraction_bits = 17` (the default is 16) loosens"),
+        ("extraction_bits = -1", "`extraction_bits`: expected a number from 0 to 16"),
+        ("exceptions = [{tool = 'a', decision = 'allow'}]", "`decision = \"allow\"` loosens"),
+        ("exceptions = [{tool = 'a'}]", "missing `decision` in `[[policy.tools.exceptions]]`"),
+        ("exceptions = [{decision = 'ask'}]", "missing `tool` in `[[policy.tools.exceptions]]`"),
+        ("modes = 'strict'", "unknown key `modes` in `[policy.tools]` (did you mean `mode`?)"),
+    ] {
+        let errors = errors(&format!("[policy.tools]\n{setting}\n"));
+        assert!(errors.len() == 1 && errors[0].contains(complaint), "{setting}: {errors:?}");
+    }
+    let source = SourceFile::new("tympan.toml", "[check]\nselct = []\n[policy.tools]\nmode = 'strict'\n");
+    let read = Settings::parse_tool_policy(&source).expect("other sections are not read");
+    assert_eq!(read.map(|policy| policy.mode), Some(PolicyMode::Strict));
+    let source = SourceFile::new("tympan.toml", "[policy.tools]\nmode = 'off'\n");
+    assert_eq!(Settings::parse_tool_policy(&source).expect_err("it loosens").len(), 1);
 }
 
 #[test]

@@ -154,7 +154,7 @@ fn show_actions(actions: &Json, chosen: &str, text: &str, uri: &str) -> String {
 }
 
 /// Applies edits to a text.
-fn apply(text: &str, edits: &Json) -> String {
+pub(crate) fn apply(text: &str, edits: &Json) -> String {
     let lines = LineIndex::new(text);
     let offset = |position: &Json| {
         let number = |unit: &str| u32::try_from(position[unit].as_u64().unwrap_or_default()).unwrap_or_default();

@@ -231,6 +231,13 @@ fn settings_are_read_up_to_the_folder_of_the_workspace() {
     let mut labels = found["items"].as_array().expect("a list").iter().map(|item| &item["label"]);
     assert!(labels.any(|label| label == "shout"));
 
+    let policy = "[check]\nfilters = [\"shout\"]\n\n[policy.messages]\nuntrusted = [\"assistant\"]\n";
+    std::fs::write(folder.join("tympan.toml"), policy).expect("it is written");
+    client.notify("workspace/didChangeWatchedFiles", json!({"changes": []}));
+    client.diagnostics(&document);
+    client.change(&document, 2, json!([{"text": "user:\n{{ question }}"}]));
+    assert_eq!(client.diagnostics(&document)["diagnostics"][0]["code"], "TY320");
+
     let settings = uri(&folder.join("tympan.toml"));
     client.open(&settings, "[check]\nfiltres = []\n");
     let found = client.diagnostics(&settings);

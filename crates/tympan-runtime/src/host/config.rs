@@ -21,8 +21,9 @@ use serde_json::Value as Json;
 use tympan_core::chat::policy::Policy;
 use tympan_core::chat::thread::ThreadRoles;
 use tympan_core::spec::Secret;
+use tympan_core::spec::flow::ToolFlow;
 use tympan_core::template::Limits;
-use tympan_core::turn::{ContextBudget, Prices};
+use tympan_core::turn::{ContextBudget, Label, MessageLabel, Prices, ToolPolicy};
 use tympan_core::wire::parse_endpoint;
 use tympan_core::{Error, Guard, Kind, KindCheck, RenderOptions, Result, Role};
 
@@ -38,15 +39,15 @@ use crate::trace::TraceOptions;
 use crate::turn::journal::Journal;
 use crate::turn::{Compact, TurnSettings};
 
-/// Reads the options of a runtime: `strict`, `lenient`, `strict_inputs`, `guard`, `policy`, `kinds`, `limits`, `thread_roles`,
-/// `load`, `http`, `cassette`, `trace`, `tool_addresses`, `allow_endpoints`, `seed`. Times are in seconds.
+/// Reads the options of a runtime: `strict`, `lenient`, `strict_inputs`, `guard`, `policy`, `tool_policy`, `kinds`,
+/// `limits`, `thread_roles`, `load`, `http`, `cassette`, `trace`, `tool_addresses`, `allow_endpoints`, `seed`. Times are in seconds.
 ///
 /// # Errors
 /// Returns an error if an option is unknown or has an invalid value.
 pub fn runtime_options(options: Json) -> Result<RuntimeOptions> {
     let data: RuntimeData = read(options)?;
     let RuntimeData { strict, lenient, guard, limits, thread_roles, load, http, cassette, trace, .. } = data;
-    let RuntimeData { tool_addresses, allow_endpoints, kinds, strict_inputs, policy, seed, .. } = data;
+    let RuntimeData { tool_addresses, allow_endpoints, kinds, strict_inputs, policy, tool_policy, seed, .. } = data;
     for endpoint in &allow_endpoints {
         let invalid = |error: Error| format!("options: allow_endpoints: {}", error.message());
         parse_endpoint(endpoint).map_err(|error| Error::new(Kind::InvalidInput, invalid(error)))?;
@@ -60,6 +61,7 @@ pub fn runtime_options(options: Json) -> Result<RuntimeOptions> {
         guard: guard.map(GuardData::into_guard).transpose()?.flatten(),
         kinds: kinds.map_or_else(KindCheck::default, Into::into),
         policy,
+        tool_policy,
         seed,
         load: load.into_options(),
         http: http.into_options()?,
@@ -83,15 +85,15 @@ pub fn run_options(options: Json) -> Result<RunOptions> {
     Ok(RunOptions { provider, model, api_type, base_url, api_key, functions: Vec::new() })
 }
 
-/// Reads the options that a caller can set for a single render: `variant`, `guard`, `strict`, `lenient`, `kinds`,
-/// `strict_inputs`, `seed`.
+/// Reads the options that a caller can set for a single render: `variant`, `guard`, `policy`, `strict`, `lenient`,
+/// `kinds`, `strict_inputs`, `seed`.
 ///
 /// # Errors
 /// Returns an error if an option is unknown or has an invalid value.
 pub fn render_settings(options: Json) -> Result<RenderSettings> {
-    let RenderData { variant, guard, strict, lenient, kinds, strict_inputs, seed } = read(options)?;
+    let RenderData { variant, guard, policy, strict, lenient, kinds, strict_inputs, seed } = read(options)?;
     let (guard, kinds) = (guard.map(GuardData::into_guard).transpose()?, kinds.map(Into::into));
-    Ok(RenderSettings { variant, guard, strict, lenient, kinds, strict_inputs, seed })
+    Ok(RenderSettings { variant, guard, policy, strict, lenient, kinds, strict_inputs, seed })
 }
 
 /// The options that a caller can set for a single render.
@@ -100,6 +102,7 @@ pub struct RenderSettings {
     variant: Option<String>,
     /// The guard: `None` if the caller does not set the option, and `Some(None)` if the caller turns it off.
     guard: Option<Option<Guard>>,
+    policy: Option<Policy>,
     strict: Option<bool>,
     lenient: Option<bool>,
     kinds: Option<KindCheck>,
@@ -108,11 +111,16 @@ pub struct RenderSettings {
 }
 
 impl RenderSettings {
-    /// Returns the options of a render, overridden by these settings.
+    /// Returns the options of a render, overridden by these settings. A policy applies in addition to the one of the
+    /// options, so that a caller cannot allow what the runtime forbids.
     pub fn over<'a>(&'a self, options: RenderOptions<'a>) -> RenderOptions<'a> {
         RenderOptions {
             variant: self.variant.as_deref().or(options.variant),
             guard: self.guard.as_ref().map_or(options.guard, Option::as_ref),
+            policy: match (self.policy, options.policy) {
+                (Some(own), Some(other)) => Some(own.and(other)),
+                (own, other) => own.or(other),
+            },
             strict: self.strict.or(options.strict),
             lenient: self.lenient.or(options.lenient),
             kinds: self.kinds.unwrap_or(options.kinds),
@@ -124,7 +132,8 @@ impl RenderSettings {
 }
 
 /// Reads the settings of a turn: its limits, `run` for the model call, `tool_timeout`, `approve_all`, `compact`,
-/// `journal` and `turn_number`. The host adds settings that are functions.
+/// `journal`, `turn_number`, `tool_policy`, `tool_flows` (what the host declares about tools, by name) and `labels` (those of
+/// the messages). The host adds settings that are functions.
 ///
 /// # Errors
 /// Returns an error if an option is unknown or has an invalid value.
@@ -144,12 +153,29 @@ pub fn turn_settings(options: Json) -> Result<TurnSettings> {
     turn.max_time = data.max_time.map(|time| seconds("max_time", time)).transpose()?;
     turn.context_budget = data.context_budget.map(Into::into);
     turn.guard = data.guard.map(GuardData::into_guard).transpose()?.flatten();
+    turn.flow.policy = data.tool_policy;
+    turn.flow.tools = data.tool_flows;
+    turn.flow.labels = data.labels.map(with_untrusted_sources);
     set(&mut settings.tool_timeout, data.tool_timeout.map(|time| seconds("tool_timeout", time)).transpose()?);
     set(&mut settings.approve_all, data.approve_all);
     settings.compact = data.compact.unwrap_or(false).then_some(Compact::Model);
     settings.journal = data.journal.map(Journal::at).transpose()?;
     settings.turn_number = data.turn_number;
     Ok(settings)
+}
+
+/// Fills in the untrusted sources, which labels that are written by hand often leave out.
+fn with_untrusted_sources(mut labels: Vec<MessageLabel>) -> Vec<MessageLabel> {
+    let fill = |label: &mut Label| {
+        if !label.trusted && label.untrusted_sources.is_empty() {
+            label.untrusted_sources = label.sources.clone();
+        }
+    };
+    for part in labels.iter_mut().flat_map(|message| &mut message.parts) {
+        fill(&mut part.label);
+        part.ranges.iter_mut().for_each(|range| fill(&mut range.label));
+    }
+    labels
 }
 
 fn read<T: DeserializeOwned>(options: Json) -> Result<T> {
@@ -197,6 +223,7 @@ struct RuntimeData {
     allow_endpoints: Vec<String>,
     kinds: Option<KindCheckData>,
     policy: Option<Policy>,
+    tool_policy: ToolPolicy,
     seed: Option<u64>,
 }
 
@@ -215,6 +242,7 @@ struct RunData {
 struct RenderData {
     variant: Option<String>,
     guard: Option<GuardData>,
+    policy: Option<Policy>,
     strict: Option<bool>,
     lenient: Option<bool>,
     kinds: Option<KindCheckData>,
@@ -243,6 +271,9 @@ struct TurnData {
     compact: Option<bool>,
     journal: Option<PathBuf>,
     turn_number: Option<u32>,
+    tool_policy: Option<ToolPolicy>,
+    tool_flows: HashMap<String, ToolFlow>,
+    labels: Option<Vec<MessageLabel>>,
 }
 
 #[derive(Deserialize)]

@@ -20,8 +20,11 @@ use futures_util::stream::BoxStream;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value as Json, json};
+use tympan_core::spec::flow::ToolFlow;
 use tympan_core::spec::{Connection, ConnectionKind, Secret, Tool as Declared};
-use tympan_core::turn::{ToolStatus, TurnEvent};
+use tympan_core::turn::{
+    Approval, ArgumentOrigin, Label, LabeledRange, MessageLabel, PartLabel, Reason, ToolRun, ToolStatus, TurnEvent,
+};
 use tympan_core::wire::Function;
 use tympan_core::wire::response::{Answer, Delta, FinishReason, Output, Response, ToolCall, Usage};
 use tympan_core::{Error, Kind, Prompt, Result};
@@ -46,13 +49,19 @@ fn turn_event(event: &TurnEvent) -> Json {
         TurnEvent::Status { message } | TurnEvent::Error { message } | TurnEvent::CompactionFailed { message } => {
             json!({ "message": message })
         }
-        TurnEvent::ToolCallStart { name, arguments } => json!({ "name": name, "arguments": arguments }),
-        TurnEvent::ToolResult { name, result } => {
+        TurnEvent::ToolCallStart { name, arguments, label } => {
+            json!({ "name": name, "arguments": arguments, "label": self::label(label) })
+        }
+        TurnEvent::Policy { name, ruling } => {
+            let reasons: Vec<_> = ruling.reasons.iter().map(reason_data).collect();
+            json!({ "name": name, "decision": ruling.decision, "reasons": reasons })
+        }
+        TurnEvent::ToolResult { name, result, label } => {
             let code = match &result.status {
                 ToolStatus::Ok => None,
                 ToolStatus::Error { code } => Some(code),
             };
-            json!({ "name": name, "parts": result.parts, "error": code })
+            json!({ "name": name, "parts": result.parts, "error": code, "label": self::label(label) })
         }
         TurnEvent::MessagesUpdated { count } => json!({ "count": count }),
         TurnEvent::Done { response, count } => json!({ "response": response, "count": count }),
@@ -61,6 +70,78 @@ fn turn_event(event: &TurnEvent) -> Json {
     };
     shown["type"] = event.name().into();
     shown
+}
+
+/// Converts a reason of the policy to JSON, with a `message` for people.
+fn reason_data(reason: &Reason) -> Json {
+    let mut shown = json!(reason);
+    if !matches!(reason, Reason::Value { .. }) {
+        shown["assumed"] = (shown["assumed"] == true).into();
+    }
+    shown["message"] = reason.to_string().into();
+    shown
+}
+
+/// Converts a label to JSON.
+pub fn label(label: &Label) -> Json {
+    let Label { trusted, confidential, extracted, sources, untrusted_sources } = label;
+    json!({
+        "trusted": trusted,
+        "confidential": confidential,
+        "extracted": extracted,
+        "sources": sources,
+        "untrusted_sources": untrusted_sources,
+    })
+}
+
+/// Converts the labels of messages to JSON: a list for each message, with the label of each part. The option `labels` of
+/// [`turn_settings`](crate::host::config::turn_settings) accepts the result.
+pub fn message_labels(labels: &[MessageLabel]) -> Json {
+    let range = |range: &LabeledRange| json!({ "range": range.range, "label": label(&range.label) });
+    let part = |part: &PartLabel| {
+        let mut shown = label(&part.label);
+        shown["ranges"] = part.ranges.iter().map(range).collect();
+        shown
+    };
+    labels.iter().map(|message| message.parts.iter().map(part).collect::<Json>()).collect()
+}
+
+/// Converts a tool call to JSON.
+pub fn tool_run(run: &ToolRun) -> Json {
+    let ToolRun { id, name, arguments, round, index, label, .. } = run;
+    json!({
+        "id": id,
+        "name": name,
+        "arguments": Json::Object((**arguments).clone()),
+        "round": round,
+        "index": index,
+        "label": self::label(label),
+    })
+}
+
+/// Converts a call that needs approval to JSON: the call itself, why it needs approval, what the model had read, and
+/// where the arguments came from.
+pub fn approval(approval: &Approval) -> Json {
+    let Approval { run, effect, reasons, context, arguments, .. } = approval;
+    let mut shown = tool_run(run);
+    shown["effect"] = json!(effect);
+    shown["reasons"] = reasons.iter().map(reason_data).collect();
+    shown["context"] = label(context);
+    shown["origins"] = arguments.iter().map(origin).collect();
+    shown
+}
+
+fn origin(origin: &ArgumentOrigin) -> Json {
+    let ArgumentOrigin { parameter, handle, source, trusted, quote, .. } = origin;
+    json!({ "parameter": parameter, "handle": handle, "source": source, "trusted": trusted, "quote": quote })
+}
+
+/// Reads what a host or a server declares about a tool: `effect`, `trusted`, `confidential`, `hide` and `parameters`.
+///
+/// # Errors
+/// Returns an error if the declaration has an unknown key or an invalid value.
+pub fn tool_flow(flow: Json) -> Result<ToolFlow> {
+    read("flow", flow)
 }
 
 /// Converts a step of a streamed response to JSON. `type` is the kind of step.

@@ -5,9 +5,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use serde_json::json;
+use tympan_core::chat::policy::Policy;
 use tympan_core::prompt::RenderOptions;
 use tympan_core::prompt::inputs::IntoInputs;
 use tympan_core::template::input::InputMap;
+#[cfg(feature = "agent")]
+use tympan_core::turn::{Label, MessageLabel, message_labels};
 use tympan_core::{Error, Inputs, Kind, KindCheck, Message, Prompt, Rendered, Result};
 
 use crate::host::custom_renderer::Job;
@@ -77,6 +80,7 @@ impl Runtime {
 
     #[tracing::instrument(name = "render", level = "info", skip_all, fields(prompt = prompt.spec().name))]
     fn do_render(&self, prompt: &Prompt, inputs: InputMap<'_>, options: &RenderOptions<'_>) -> Result<Rendered> {
+        self.check_parser(prompt, options.policy)?;
         let checked;
         let options = if options.kinds == KindCheck::Off {
             options
@@ -96,6 +100,16 @@ impl Runtime {
         }
     }
 
+    /// Returns an error if there is a policy and a custom parser, because such a parser decides about the roles itself.
+    fn check_parser(&self, prompt: &Prompt, policy: Option<Policy>) -> Result<()> {
+        let parser = prompt.spec().template.parser.as_str();
+        if policy.is_none() || self.shared.parsers.get(parser).is_none() {
+            return Ok(());
+        }
+        let details = format_args!("parser `{parser}` is custom, so the roles are not known");
+        Err(Error::new(Kind::PolicyViolation, details).with_help("use the parser `prompty` with a policy"))
+    }
+
     /// Renders a prompt, or prepares the job for a custom renderer. This is the synchronous part of an async render.
     fn start_render(
         &self,
@@ -108,7 +122,8 @@ impl Runtime {
             return self.render_as(span, prompt, inputs, options).map(Started::Done);
         };
         event::record_inputs(span, prompt, inputs);
-        let job = check_kinds(prompt, inputs, options.kinds);
+        let checked = self.check_parser(prompt, options.policy);
+        let job = checked.and_then(|()| check_kinds(prompt, inputs, options.kinds));
         let job = job.and_then(|()| Job::new(prompt, &inputs.to_json(), options)).inspect_err(|error| {
             let failed = Err(error.clone());
             event::record_render(span, &failed);
@@ -121,6 +136,7 @@ impl Runtime {
     /// # Errors
     /// Returns an error if no parser is registered under the prompt's parser name, or if the parser fails.
     pub fn parse(&self, prompt: &Prompt, rendered: &Rendered) -> Result<Vec<Message>> {
+        self.check_parser(prompt, self.options().policy)?;
         if let Some(policy) = self.options().policy {
             // The text may have been rendered with other options.
             prompt.check_policy(rendered, policy)?;
@@ -144,11 +160,6 @@ impl Runtime {
     #[tracing::instrument(name = "parse", level = "info", skip_all, fields(prompt = prompt.spec().name))]
     fn do_parse(&self, prompt: &Prompt, rendered: Rendered) -> Result<Vec<Message>> {
         match self.shared.parsers.get(prompt.spec().template.parser.as_str()) {
-            Some(_) if self.options().policy.is_some() => {
-                let details =
-                    format!("parser `{}` is custom, so the roles are not known", prompt.spec().template.parser);
-                Err(Error::new(Kind::PolicyViolation, details).with_help("use the parser `prompty` with a policy"))
-            }
             Some(parser) => parser.parse(prompt, &rendered),
             None => prompt.messages(rendered),
         }
@@ -252,6 +263,18 @@ impl Runtime {
         self.shared.renderers.get(&prompt.spec().template.format).is_some()
     }
 
+    /// Renders a prompt as a stage of this span.
+    async fn render_stage(&self, span: &Span, prompt: &Prompt, inputs: InputMap<'_>) -> Result<Rendered> {
+        event::record_inputs(span, prompt, inputs);
+        let stage = span.child("render");
+        // The options must not be held across the await: they are not `Send`, and the future must be.
+        let started = self.start_render(&stage, prompt, inputs, &self.render_options());
+        match started {
+            Ok(started) => started.finish(&stage).await,
+            Err(error) => Err(error),
+        }
+    }
+
     /// Renders a prompt and splits it into messages in this span: the async variant of [`Runtime::prepare_as`].
     pub(crate) async fn prepare_as_async(
         &self,
@@ -259,18 +282,44 @@ impl Runtime {
         prompt: &Prompt,
         inputs: InputMap<'_>,
     ) -> Result<Vec<Message>> {
-        event::record_inputs(span, prompt, inputs);
-        let stage = span.child("render");
-        let started = self.start_render(&stage, prompt, inputs, &self.render_options());
-        let rendered = match started {
-            Ok(started) => started.finish(&stage).await,
-            Err(error) => Err(error),
-        };
+        let rendered = self.render_stage(span, prompt, inputs).await;
         let is_guarded = rendered.as_ref().is_ok_and(|rendered| rendered.guard().is_some());
         let prepared = rendered.and_then(|rendered| self.parse_as(&span.child("parse"), prompt, rendered));
         let prepared = self.with_advisory(is_guarded, prepared);
         span.outcome(&prepared, |messages| json!({ "messages": messages.len() }));
         prepared
+    }
+
+    /// Renders a prompt and splits it into messages in this span. If `labels` is set, also returns where they came from.
+    #[cfg(feature = "agent")]
+    pub(crate) async fn prepare_labeled_async(
+        &self,
+        span: &Span,
+        prompt: &Prompt,
+        inputs: InputMap<'_>,
+        labels: bool,
+    ) -> Result<(Vec<Message>, Option<LabeledMessages>)> {
+        let rendered = self.render_stage(span, prompt, inputs).await;
+        let is_guarded = rendered.as_ref().is_ok_and(|rendered| rendered.guard().is_some());
+        let mut found = None;
+        let split = rendered.and_then(|rendered| {
+            found = labels.then(|| self.labels(prompt, &rendered)).flatten();
+            self.parse_as(&span.child("parse"), prompt, rendered)
+        });
+        let labels = split.as_ref().ok().zip(found).filter(|(messages, labels)| messages.len() == labels.len());
+        let labeled = labels.map(|(messages, labels)| LabeledMessages(messages.iter().cloned().zip(labels).collect()));
+        let prepared = self.with_advisory(is_guarded, split);
+        span.outcome(&prepared, |messages| json!({ "messages": messages.len() }));
+        prepared.map(|messages| (messages, labeled))
+    }
+
+    /// Returns the labels of the messages of a rendered prompt. A custom parser does not say where they came from.
+    #[cfg(feature = "agent")]
+    fn labels(&self, prompt: &Prompt, rendered: &Rendered) -> Option<Vec<MessageLabel>> {
+        if self.shared.parsers.get(prompt.spec().template.parser.as_str()).is_some() {
+            return None;
+        }
+        message_labels(prompt, rendered).ok()
     }
 
     /// Returns the options that this runtime renders with. Randomness comes from the operating system.
@@ -292,6 +341,26 @@ impl Runtime {
             policy,
             seed,
         }
+    }
+}
+
+/// The messages of a prompt with their labels.
+#[cfg(feature = "agent")]
+pub(crate) struct LabeledMessages(Vec<(Message, MessageLabel)>);
+
+#[cfg(feature = "agent")]
+impl LabeledMessages {
+    /// Returns the labels of these messages. Those that the prompt does not have are Tympan's own, such as the advisory
+    /// of a guard.
+    pub(crate) fn of(self, messages: &[Message]) -> Option<Vec<MessageLabel>> {
+        let mut labeled = self.0.into_iter().peekable();
+        let label = |message: &Message| match labeled.next_if(|(own, _)| own == message) {
+            Some((_, label)) => label,
+            None => MessageLabel::whole(message, &Label::author()),
+        };
+        let labels: Vec<_> = messages.iter().map(label).collect();
+        // If a message was not found, nothing is known about any of them.
+        labeled.next().is_none().then_some(labels)
     }
 }
 

@@ -13,6 +13,8 @@ use tympan_core::chat::thread::ThreadRoles;
 use tympan_core::spec::Connection;
 use tympan_core::template::Limits;
 use tympan_core::template::functions::TemplateFunctions;
+#[cfg(feature = "agent")]
+use tympan_core::turn::ToolPolicy;
 use tympan_core::{Error, Guard, Inputs, Kind, KindCheck, Message, Prompt, Rendered, Result};
 
 use crate::load::LoadOptions;
@@ -115,6 +117,9 @@ pub struct RuntimeOptions {
     pub cassette: Option<Cassette>,
     /// What traces contain, and what they leave out.
     pub trace: TraceOptions,
+    #[cfg(feature = "agent")]
+    /// The policy for tool calls. A turn can have a policy of its own.
+    pub tool_policy: ToolPolicy,
     #[cfg(feature = "agent")]
     /// The addresses that tools may call.
     pub tool_addresses: ToolAddresses,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use serde_json::{Value as Json, json};
+use tympan_core::spec::flow::ToolFlow;
 use tympan_core::spec::{Binding, Tool as Declared, ToolKind};
 use tympan_core::turn::TurnTool;
 use tympan_core::wire::Function;
@@ -58,6 +59,20 @@ pub struct OpenTool {
     pub function: Function,
     /// The implementation.
     pub tool: Arc<dyn Tool>,
+    /// What a server says about the flow of information. It can only tighten what the prompt declares; what the host
+    /// declares is in [`Tool::flow`].
+    pub flow: ToolFlow,
+    /// The server that provides the function, if there is one.
+    pub server: Option<String>,
+    /// Whether the description is from a server, and nobody has approved it. It counts as untrusted content.
+    pub untrusted_description: bool,
+}
+
+impl OpenTool {
+    /// Creates a function about which no server says anything.
+    pub fn new(function: Function, tool: Arc<dyn Tool>) -> Self {
+        Self { function, tool, flow: ToolFlow::default(), server: None, untrusted_description: false }
+    }
 }
 
 /// The kind to register a handler under that applies to all custom kinds without one of their own.
@@ -101,7 +116,7 @@ impl Runtime {
                     opened.runs.insert(tool.name.clone(), named);
                     opened.note(tool, &tool.name);
                 }
-                (_, Some(named)) => opened.add(tool, OpenTool { function: declared_function(tool), tool: named })?,
+                (_, Some(named)) => opened.add(tool, OpenTool::new(declared_function(tool), named))?,
                 (_, None) => {
                     for made in open(opening).await? {
                         opened.add(tool, made)?;
@@ -115,10 +130,16 @@ impl Runtime {
 
 impl OpenTools {
     fn add(&mut self, declared: &Declared, made: OpenTool) -> Result<()> {
-        let OpenTool { function, tool } = made;
+        let OpenTool { function, tool, flow, server, untrusted_description } = made;
         let name = function.name.clone();
         let bindings = declared.bindings.iter().filter(|binding| takes(&function, binding)).cloned().collect();
-        self.turn_tools.push(TurnTool { function, bindings });
+        let declared_flow = declared.declared_flow();
+        // A server can make an effect stronger. If nobody else declares one, tools run as they always have.
+        let flow = match declared_flow.effect {
+            Some(_) => declared_flow.tightened(&flow),
+            None => ToolFlow { effect: None, ..declared_flow.tightened(&flow) },
+        };
+        self.turn_tools.push(TurnTool { function, bindings, flow, server, untrusted_description });
         self.note(declared, &name);
         if self.runs.insert(name.clone(), tool).is_none() {
             return Ok(());

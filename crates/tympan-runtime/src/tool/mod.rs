@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
+use tympan_core::spec::flow::ToolFlow;
 use tympan_core::turn::ToolRun;
 use tympan_core::{Content, JsonMap};
 
@@ -78,6 +79,12 @@ pub trait Tool: Send + Sync {
     fn is_idempotent(&self) -> bool {
         false
     }
+
+    /// Returns what the host declares about the flow of information through the tool: its effect, and how its
+    /// parameters and results are treated.
+    fn flow(&self) -> ToolFlow {
+        ToolFlow::default()
+    }
 }
 
 /// A call of a tool.
@@ -93,24 +100,38 @@ pub struct Invocation {
 }
 
 /// The output of a tool.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ToolOutput(pub Content);
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct ToolOutput {
+    /// The content for the model.
+    pub content: Content,
+    /// Whether the output is confidential, even if the tool is not declared so.
+    pub confidential: bool,
+}
+
+impl ToolOutput {
+    /// Marks the output as confidential.
+    #[must_use]
+    pub fn confidential(self) -> Self {
+        Self { confidential: true, ..self }
+    }
+}
 
 impl From<Content> for ToolOutput {
     fn from(content: Content) -> Self {
-        Self(content)
+        Self { content, confidential: false }
     }
 }
 
 impl From<String> for ToolOutput {
     fn from(text: String) -> Self {
-        Self(Content::text(text))
+        Content::text(text).into()
     }
 }
 
 impl From<&str> for ToolOutput {
     fn from(text: &str) -> Self {
-        Self(Content::text(text))
+        Content::text(text).into()
     }
 }
 
@@ -186,6 +207,21 @@ pub fn idempotent(tool: impl Tool + 'static) -> Arc<dyn Tool> {
     Arc::new(Idempotent(Arc::new(tool)))
 }
 
+/// Declares the effect of a tool, and how its parameters and results are treated. The policy for tools needs this; see
+/// [`Tool::flow`].
+///
+/// ```
+/// use tympan_core::spec::flow::{Effect, ToolFlow};
+/// use tympan_runtime::tool::{self, Tool as _};
+///
+/// let send = tool::function(|_| Ok::<_, String>("sent"));
+/// let send = tool::with_flow(ToolFlow::new(Effect::External).trusted_only("to").destination("to"), send);
+/// assert_eq!(send.flow().effect, Some(Effect::External));
+/// ```
+pub fn with_flow(flow: ToolFlow, tool: impl Tool + 'static) -> Arc<dyn Tool> {
+    Arc::new(WithFlow(flow, Arc::new(tool)))
+}
+
 type Function = dyn Fn(JsonMap) -> Result<ToolOutput, ToolError> + Send + Sync;
 
 struct Blocking {
@@ -240,6 +276,39 @@ impl Tool for Idempotent {
     fn is_idempotent(&self) -> bool {
         true
     }
+
+    fn flow(&self) -> ToolFlow {
+        self.0.flow()
+    }
+}
+
+struct WithFlow(ToolFlow, Arc<dyn Tool>);
+
+impl Tool for WithFlow {
+    fn call(&self, invocation: Invocation) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
+        self.1.call(invocation)
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        self.1.timeout()
+    }
+
+    fn parameters(&self) -> Option<&Json> {
+        self.1.parameters()
+    }
+
+    fn needs_approval(&self, run: &ToolRun) -> bool {
+        self.1.needs_approval(run)
+    }
+
+    fn is_idempotent(&self) -> bool {
+        self.1.is_idempotent()
+    }
+
+    fn flow(&self) -> ToolFlow {
+        let inner = self.1.flow();
+        ToolFlow { trusted: self.0.trusted.or(inner.trusted), ..self.0.over(&inner) }
+    }
 }
 
 impl<T: Tool + ?Sized> Tool for Arc<T> {
@@ -261,6 +330,10 @@ impl<T: Tool + ?Sized> Tool for Arc<T> {
 
     fn is_idempotent(&self) -> bool {
         (**self).is_idempotent()
+    }
+
+    fn flow(&self) -> ToolFlow {
+        (**self).flow()
     }
 }
 

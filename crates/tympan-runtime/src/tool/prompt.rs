@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use tympan_core::spec::schema::{Property, PropertyKind};
 use tympan_core::spec::{Binding, BindingValue};
-use tympan_core::turn::TurnOptions;
+use tympan_core::turn::{FlowOptions, TurnOptions};
 use tympan_core::wire::Function;
 use tympan_core::{Error, Kind, Outcome, Prompt, Result};
 
@@ -40,7 +40,7 @@ pub(super) async fn open(opening: Opening<'_>, path: Option<&str>, mode: Option<
     );
     // The host's settings also apply to nested turns, except for the event listener and steering.
     let settings = (mode == Some("agentic")).then(|| TurnSettings {
-        turn: TurnOptions { tools: Vec::new(), ..opening.settings.turn.clone() },
+        turn: nested_options(&opening.settings.turn),
         run: RunOptions::default(),
         on_event: None,
         // The outer turn's journal records the tool call as a whole.
@@ -48,7 +48,13 @@ pub(super) async fn open(opening: Opening<'_>, path: Option<&str>, mode: Option<
         steering: Steering::default(),
         ..opening.settings.clone()
     });
-    Ok(vec![OpenTool { function, tool: Arc::new(PromptTool { child: Arc::new(child), settings }) }])
+    Ok(vec![OpenTool::new(function, Arc::new(PromptTool { child: Arc::new(child), settings }))])
+}
+
+/// Returns the options of a nested turn: those of the outer one, without its tools and messages.
+fn nested_options(outer: &TurnOptions) -> TurnOptions {
+    let flow = FlowOptions { labels: None, ..outer.flow.clone() };
+    TurnOptions { tools: Vec::new(), flow, ..outer.clone() }
 }
 
 /// Returns the inputs that the model may set, and those that are bound.
@@ -102,19 +108,27 @@ impl Tool for PromptTool {
             if runtime.depth() > MAX_DEPTH {
                 return Err(Error::new(Kind::ToolRecursion, format_args!("more than {MAX_DEPTH} levels")).into());
             }
+            let mut is_confidential = false;
             let outcome = match settings {
-                Some(settings) => runtime.turn_async(&*child, &*run.arguments, &settings).await?.run.outcome,
+                Some(mut settings) => {
+                    // The model that calls the tool speaks through its inputs.
+                    settings.turn.flow.context = run.label;
+                    let turn = runtime.turn_async(&*child, &*run.arguments, &settings).await?;
+                    is_confidential = turn.label.confidential;
+                    turn.run.outcome
+                }
                 None => runtime.invoke_async(&*child, &*run.arguments).await?.outcome,
             };
-            match outcome {
-                Outcome::Text(text) => Ok(text.into()),
+            let output = match outcome {
+                Outcome::Text(text) => Ok(ToolOutput::from(text)),
                 Outcome::ToolCalls(_) => {
                     Err("the prompt's model called tools, but the tool makes a single model call; declare it with \
                         `mode: agentic`"
                         .into())
                 }
                 other => Ok(other.to_json().into()),
-            }
+            };
+            output.map(|output| ToolOutput { confidential: is_confidential, ..output })
         })
     }
 }

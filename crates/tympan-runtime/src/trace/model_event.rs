@@ -61,7 +61,8 @@ pub(crate) fn record_tool_call(span: &Span, run: &ToolRun, bound: &[String]) {
             };
             (name.clone(), value)
         };
-        json!({ "name": run.name, "arguments": run.arguments.iter().map(shown).collect::<JsonMap>() })
+        let arguments: JsonMap = run.arguments.iter().map(shown).collect();
+        json!({ "name": run.name, "arguments": arguments, "label": run.label })
     });
 }
 

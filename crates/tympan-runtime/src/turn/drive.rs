@@ -1,11 +1,12 @@
 //! The driver of [`tympan_core::turn::Turn`], which performs its I/O.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::future::{Either, select};
 use futures_util::stream::FuturesUnordered;
-use tympan_core::turn::{Failure, InputEvent, Next, ToolResult, ToolRun, Turn, Verdict};
+use tympan_core::turn::{Approval, Failure, InputEvent, Next, ToolResult, ToolRun, Turn, Verdict};
 use tympan_core::wire::response::{Delta, Response};
 use tympan_core::{Error, Kind, Message, Prompt, Result};
 
@@ -13,7 +14,7 @@ use crate::host::runtime::{Runtime, system_entropy};
 use crate::model::provider::{ModelCall, Reply};
 use crate::model::run::RunOptions;
 use crate::net::io;
-use crate::tool::{Invocation, OpenTools};
+use crate::tool::{Invocation, OpenTools, Tool, ToolOutput};
 use crate::trace::Span;
 use crate::trace::event;
 use crate::turn::persistence::Persistence;
@@ -53,6 +54,7 @@ impl Drive<'_> {
                     self.judge(|settings, _| Some(settings.judge_output.as_ref()?(&message)))?;
                 }
                 Next::JudgeTool(run) => self.judge_tool(run).await?,
+                Next::Approve(approval) => self.approve(*approval).await?,
                 Next::Summarize(dropped) => self.summarize(dropped).await?,
                 Next::Done(response) => {
                     self.persistence.commit().await?;
@@ -122,11 +124,15 @@ impl Drive<'_> {
     /// Consults the guardrail, then the approver if approval is required.
     async fn judge_tool(&mut self, run: ToolRun) -> Result<()> {
         let judged = self.settings.judge_tool.as_ref().map_or(Verdict::Allow, |judge| judge(&run));
-        let needs_approval =
-            self.settings.approve_all || self.tools.runs.get(&run.name).is_some_and(|tool| tool.needs_approval(&run));
+        let requires = |tool: &Arc<dyn Tool>| tool.needs_approval(&run);
+        let needs_approval = self.settings.approve_all || self.tools.runs.get(&run.name).is_some_and(requires);
+        // If the policy asks as well, nobody is asked twice.
+        let needs_approval = needs_approval && !self.turn.will_ask(&run);
         let verdict = match (judged, needs_approval, &self.settings.approve) {
             (Verdict::Allow, true, Some(approve)) => {
-                let asked = approve(run);
+                let mut approval = Approval::new(run);
+                approval.context = self.turn.context().clone();
+                let asked = approve(approval);
                 match self.unless_cancelled(asked).await {
                     Some(verdict) => verdict,
                     None => return Ok(()),
@@ -136,6 +142,21 @@ impl Drive<'_> {
             (judged, ..) => judged,
         };
         self.feed(InputEvent::Judged { verdict })
+    }
+
+    /// Asks the approver about a call that the policy does not allow otherwise.
+    async fn approve(&mut self, approval: Approval) -> Result<()> {
+        let verdict = match &self.settings.approve {
+            Some(approve) => {
+                let asked = approve(approval);
+                match self.unless_cancelled(asked).await {
+                    Some(verdict) => verdict,
+                    None => return Ok(()),
+                }
+            }
+            None => Verdict::Deny("Nobody can approve it: no approver is configured".to_owned()),
+        };
+        self.feed(InputEvent::Approved { verdict })
     }
 
     /// Requests a summary of the dropped messages. If that fails, the turn creates one itself.
@@ -276,7 +297,9 @@ impl Drive<'_> {
         });
         async move {
             let result = match task.await {
-                Ok(Ok(output)) => ToolResult { parts: output.0, status: Default::default() },
+                Ok(Ok(ToolOutput { content: parts, confidential })) => {
+                    ToolResult { parts, status: Default::default(), confidential }
+                }
                 Ok(Err(error)) => {
                     let code = error.downcast_ref::<Error>().map_or("tool_failed", Error::code);
                     ToolResult::failed(&name, code, error)

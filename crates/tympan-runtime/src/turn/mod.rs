@@ -2,14 +2,18 @@
 
 pub(crate) mod cancel;
 mod drive;
+mod extraction;
 pub mod journal;
 mod persistence;
 mod settings;
 mod summary;
 
+use std::sync::Arc;
+
 use serde::de::DeserializeOwned;
 use tympan_core::prompt::inputs::IntoInputs;
-use tympan_core::turn::{Guardrails, Turn, TurnTool};
+use tympan_core::spec::flow::ToolFlow;
+use tympan_core::turn::{EXTRACT_VALUE, Guardrails, Label, MessageLabel, Turn, TurnOptions, TurnTool};
 use tympan_core::wire::response::Usage;
 use tympan_core::{Error, Inputs, Kind, Message, Prompt, Result};
 
@@ -26,6 +30,7 @@ pub use settings::{AgentEvent, Approve, Compact, TurnSettings};
 
 use crate::model::budget::Budget;
 use drive::Drive;
+use extraction::Extractor;
 use persistence::{OpenJournal, Persistence};
 
 /// The result of a turn.
@@ -39,6 +44,13 @@ pub struct TurnRun {
     pub rounds: u32,
     /// The conversation, including the final answer.
     pub messages: Vec<Message>,
+    /// The labels of the messages, in the same order: where each part came from. It is empty if there are no tools. To
+    /// continue the conversation in another turn, pass them as [`FlowOptions::labels`].
+    ///
+    /// [`FlowOptions::labels`]: tympan_core::turn::FlowOptions::labels
+    pub labels: Vec<MessageLabel>,
+    /// The label of everything that the model had read, and so of its answer.
+    pub label: Label,
     /// What the journal contained, if the turn was [resumed](Runtime::resume).
     pub resumed: Option<Resumed>,
 }
@@ -110,15 +122,17 @@ impl Runtime {
     ///
     /// # Errors
     /// Returns an error for the same reasons as [`Runtime::turn`].
-    pub async fn turn_messages_async<'i>(
+    pub async fn turn_messages_async<'a, 'i>(
         &self,
-        prompt: &Prompt,
+        prompt: impl Into<PromptSource<'a>>,
         inputs: impl IntoInputs<'i>,
         messages: Vec<Message>,
         settings: &TurnSettings,
     ) -> Result<TurnRun> {
         let inputs = &*inputs.into_inputs()?.into_json();
         let span = self.tracer().start("turn");
+        let mut loaded = None;
+        let prompt = event::record_error(&span, self.prompt(&span, prompt.into(), &mut loaded).await)?;
         let begin = Begin { prompt, inputs, messages: Some(messages), settings, journal: None };
         event::record_error(&span, self.turn_as_stage(&span, begin).await)
     }
@@ -159,13 +173,15 @@ impl Runtime {
     ///
     /// # Errors
     /// Returns an error for the same reasons as [`Runtime::resume`].
-    pub async fn resume_messages_async(
+    pub async fn resume_messages_async<'a>(
         &self,
-        prompt: &Prompt,
+        prompt: impl Into<PromptSource<'a>>,
         messages: Vec<Message>,
         settings: &TurnSettings,
     ) -> Result<TurnRun> {
         let span = self.tracer().start("turn");
+        let mut loaded = None;
+        let prompt = event::record_error(&span, self.prompt(&span, prompt.into(), &mut loaded).await)?;
         event::record_error(&span, self.resume_as(&span, prompt, Some(messages), settings).await)
     }
 
@@ -198,10 +214,21 @@ impl Runtime {
             span.emit("turn", || number.into());
         }
         event::record_inputs(span, prompt, inputs.into());
+        let mut options = settings.turn.clone();
         let messages = match messages {
-            Some(messages) => messages,
+            Some(messages) => {
+                check_labels(&options, messages.len())?;
+                messages
+            }
+            None if options.flow.labels.is_some() => {
+                return Err(Error::new(Kind::InvalidInput, "labels: found no messages that they belong to")
+                    .with_help("pass the messages as well; the labels of a prompt's own messages are known"));
+            }
             None => {
-                let mut messages = runtime.prepare_as_async(&span.child("prepare"), prompt, inputs.into()).await?;
+                let stage = span.child("prepare");
+                let has_tools = !prompt.spec().tools.is_empty() || !options.tools.is_empty();
+                let (mut messages, labels) =
+                    runtime.prepare_labeled_async(&stage, prompt, inputs.into(), has_tools).await?;
                 // A guard on the results of tools needs its advisory as well, unless the prompt's guard has brought it.
                 let is_explained = runtime.options().guard.as_ref().is_some_and(|guard| {
                     let is_sent = || messages.iter().any(|message| message.to_text() == guard.advisory());
@@ -214,13 +241,13 @@ impl Runtime {
                 if let (Some(journal), Some(guard)) = (&journal, guard) {
                     journal.header.fingerprint.restore_messages(&mut messages, guard.advisory());
                 }
+                options.flow.labels = labels.and_then(|labels| labels.of(&messages));
                 messages
             }
         };
         let given = inputs;
         let inputs = prompt.validate_inputs(inputs)?;
         let mut tools = runtime.open_tools(span, prompt, &inputs, settings).await?;
-        let mut options = settings.turn.clone();
         options.guardrails = Guardrails {
             input: settings.judge_input.is_some(),
             output: settings.judge_output.is_some(),
@@ -229,11 +256,23 @@ impl Runtime {
         };
         options.compaction |= settings.compact.is_some();
         options.tools.append(&mut tools.turn_tools);
+        options.flow.policy.get_or_insert_with(|| self.options().tool_policy.clone());
+        for (name, tool) in &tools.runs {
+            let flow = options.flow.tools.get(name).cloned().unwrap_or_default().over(&tool.flow());
+            let flow = ToolFlow { trusted: flow.trusted.or(tool.flow().trusted), ..flow };
+            options.flow.tools.insert(name.clone(), flow);
+        }
         let mut run =
             journal.as_ref().map_or_else(|| settings.run.clone(), |journal| journal.header.run(&settings.run));
         run.functions.extend(options.tools.iter().map(TurnTool::shown));
         let fingerprint = settings.journal.as_ref().map(|_| Fingerprint::new(prompt, &messages, &options));
         let mut turn = Turn::new(prompt, &inputs, messages, options)?;
+        let value_functions = turn.value_functions();
+        if !value_functions.is_empty() {
+            tools.runs.insert(EXTRACT_VALUE.to_owned(), Arc::new(Extractor::new(prompt, &run)));
+            tools.idempotent.insert(EXTRACT_VALUE.to_owned());
+            run.functions.extend(value_functions);
+        }
         let resumed = journal.as_ref().map(|journal| journal.resumed);
         let redactor = match &settings.journal {
             Some(_) => persistence::redactor(self, prompt, &run),
@@ -250,7 +289,20 @@ impl Runtime {
         let (response, turn) = driver.drive().await?;
         let (usage, rounds) = (turn.usage().clone(), turn.iterations());
         let run = Run::new(span, &prompt.spec().outputs, response)?;
-        Ok(TurnRun { run, usage, rounds, messages: turn.into_messages(), resumed })
+        let (labels, label) = (turn.labels().to_vec(), turn.context().clone());
+        Ok(TurnRun { run, usage, rounds, messages: turn.into_messages(), labels, label, resumed })
+    }
+}
+
+/// Checks that there are labels for every message. Otherwise, a message could get the label of another one.
+fn check_labels(options: &TurnOptions, messages: usize) -> Result<()> {
+    match &options.flow.labels {
+        Some(labels) if labels.len() != messages => {
+            let found = labels.len();
+            let details = format_args!("labels: expected those of {messages} messages, found those of {found}");
+            Err(Error::new(Kind::InvalidInput, details))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -171,8 +171,20 @@ impl Persistence {
         persistence.before = records.iter().filter_map(Record::time).max().unwrap_or_default();
         start(turn, header.steering)?;
         let (records, was_failing) = without_failures(records);
+        let mut is_legacy = header.fingerprint.is_legacy();
+        if is_legacy {
+            turn.begin_legacy();
+        }
         for record in records {
+            if matches!(record, Record::PolicyApplied) {
+                persistence.end_legacy(turn);
+                is_legacy = false;
+            }
             persistence.replay(turn, record)?;
+        }
+        if is_legacy {
+            persistence.end_legacy(turn);
+            persistence.add(&Record::<InputEvent>::PolicyApplied)?;
         }
         if was_failing {
             persistence.add(&Record::<InputEvent>::CalledAgain)?;
@@ -181,6 +193,12 @@ impl Persistence {
         let is_end = |event: &TurnEvent| matches!(event, TurnEvent::Done { .. } | TurnEvent::Cancelled);
         persistence.end = turn.take_events().pop().filter(is_end);
         Ok(persistence)
+    }
+
+    /// Applies the policy to what a turn does from now on.
+    fn end_legacy(&self, turn: &mut Turn) {
+        let round = turn.iterations();
+        turn.end_legacy(|index| self.begun.contains(&(round, index)));
     }
 
     fn replay(&mut self, turn: &mut Turn, record: Record) -> Result<()> {
@@ -212,7 +230,7 @@ impl Persistence {
                 }
                 Ok(())
             }
-            Record::CalledAgain => Ok(()),
+            Record::CalledAgain | Record::PolicyApplied => Ok(()),
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use tympan_core::turn::{ToolRun, TurnEvent, TurnOptions, Verdict};
+use tympan_core::turn::{Approval, ToolRun, TurnEvent, TurnOptions, Verdict};
 use tympan_core::{Message, Prompt, Result};
 
 use crate::model::run::RunOptions;
@@ -52,8 +52,8 @@ type OnEvent = Arc<dyn Fn(&AgentEvent) + Send + Sync>;
 type JudgeMessages = Arc<dyn Fn(&[Message]) -> Verdict + Send + Sync>;
 type JudgeMessage = Arc<dyn Fn(&Message) -> Verdict + Send + Sync>;
 type JudgeTool = Arc<dyn Fn(&ToolRun) -> Verdict + Send + Sync>;
-/// An approver: decides whether a tool may run, usually by asking a person. Bound arguments are not included.
-pub type Approve = Arc<dyn Fn(ToolRun) -> BoxFuture<'static, Verdict> + Send + Sync>;
+/// An approver: decides whether a tool may run, usually by asking a person.
+pub type Approve = Arc<dyn Fn(Approval) -> BoxFuture<'static, Verdict> + Send + Sync>;
 
 /// The settings of a turn.
 #[derive(Clone)]
@@ -82,7 +82,8 @@ pub struct TurnSettings {
     /// The summarizer for messages that no longer fit ([`TurnOptions::context_budget`]). Without one, or if it fails,
     /// the turn quotes the messages in a summary of its own.
     pub compact: Option<Compact>,
-    /// The approver for tools whose declaration requires approval. Without one, such tools do not run.
+    /// The approver for calls that need approval, because the declaration of the tool or the policy requires it. Without
+    /// one, such tools do not run.
     pub approve: Option<Approve>,
     /// Whether every tool call requires approval, whatever its declaration says.
     pub approve_all: bool,

@@ -161,8 +161,8 @@ impl<'v> Vector<'v> {
 fn payload_fits(event: &TurnEvent, expected: &Value) -> bool {
     let found = match event {
         TurnEvent::Status { message } => json!({"message": message}),
-        TurnEvent::ToolCallStart { name, arguments } => json!({"name": name, "arguments": arguments}),
-        TurnEvent::ToolResult { name, result } => {
+        TurnEvent::ToolCallStart { name, arguments, .. } => json!({"name": name, "arguments": arguments}),
+        TurnEvent::ToolResult { name, result, .. } => {
             json!({"name": name, "result": result.parts.iter().filter_map(|part| part.as_text()).collect::<String>()})
         }
         // As above, the vectors count one more message.

@@ -110,7 +110,7 @@ fn random_turn(steps: &[Step], parallel: bool, deny: usize, memory: &Memory) -> 
     let events = Arc::new(Mutex::new(Vec::new()));
     let seen = events.clone();
     settings.on_event = Some(Arc::new(move |event| {
-        if let AgentEvent::Turn(TurnEvent::ToolResult { name, result }) = event {
+        if let AgentEvent::Turn(TurnEvent::ToolResult { name, result, .. }) = event {
             seen.lock().expect("nobody panics").push(json!([name, result]));
         }
     }));

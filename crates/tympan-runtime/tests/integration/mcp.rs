@@ -397,7 +397,8 @@ fn consent_is_asked_for_where_the_prompt_says_so() {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let listener = asked.clone();
     let settings = TurnSettings {
-        approve: Some(Arc::new(move |run| {
+        approve: Some(Arc::new(move |approval| {
+            let run = approval.run;
             listener.lock().expect("nobody panicked").push(run.name.clone());
             let verdict = if run.name == "p_add" { Verdict::Allow } else { Verdict::Deny("no".into()) };
             Box::pin(async { verdict })

@@ -130,8 +130,52 @@ fn text_of_unknown_origin_is_not_allowed() {
     assert_eq!(code(waited), Err("policy_violation"));
     let prompt = load(&runtime, "---\ntemplate: {format: unknown}\n---\nuser:\nHi");
     assert!(runtime.prepare(&prompt, json!({})).is_ok());
-    let prompt = load(&runtime, "---\ntemplate: {parser: own}\n---\nuser:\n{{ q }}");
-    assert!(runtime.prepare(&prompt, json!({"q": "Hi"})).is_err());
+    // A custom parser decides about the roles itself, so nothing that it returns can be checked.
+    for text in ["Hi", "{{ q }}"] {
+        let prompt = load(&runtime, &format!("---\ntemplate: {{parser: own}}\n---\nuser:\n{text}"));
+        assert_eq!(code(runtime.prepare(&prompt, json!({"q": "Hi"}))), Err("policy_violation"), "{text}");
+        // The text was rendered by a runtime without a policy.
+        let rendered = Runtime::default().render(&prompt, json!({"q": "Hi"})).expect("it renders");
+        assert_eq!(code(runtime.parse(&prompt, &rendered)), Err("policy_violation"), "{text}");
+    }
+    let prompt = load(&runtime, "---\ntemplate: {format: unknown, parser: own}\n---\nuser:\nHi");
+    assert_eq!(code(runtime.prepare(&prompt, json!({}))), Err("policy_violation"));
+    let waited = tympan_runtime::net::io::wait(runtime.prepare_async(&prompt, &json!({})));
+    assert_eq!(code(waited), Err("policy_violation"));
+}
+
+#[test]
+fn the_role_of_a_definition_counts() {
+    let runtime = Runtime::new(RuntimeOptions { policy: Some(Policy::new([Role::User])), ..RuntimeOptions::default() });
+    for (role, is_allowed) in [("user", true), ("system", false), ("assistant", false)] {
+        let variables = "variables: {question: {type: string, trusted: false}}";
+        let text = format!("name: a\nrole: {role}\nbody: '{{{{ question }}}}'\n{variables}\n");
+        let prompt = runtime.load_str(&text, "case.yaml", ".").expect("it loads");
+        let result = runtime.render(&prompt, json!({"question": "Why?"})).map_err(|error| error.code());
+        assert_eq!(result.err(), (!is_allowed).then_some("policy_violation"), "{role}");
+    }
+}
+
+#[test]
+fn a_render_can_only_add_to_the_policy() {
+    let render = |of_runtime: &[&str], of_render: &[&str]| {
+        let policy = |roles: &[&str]| json!({ "policy": (!roles.is_empty()).then(|| json!({ "untrusted": roles })) });
+        let runtime = Runtime::new(config::runtime_options(policy(of_runtime)).expect("options"));
+        let prompt = load(&runtime, "system:\n{{ tone }}\n\nuser:\n{{ question }}");
+        let settings = config::render_settings(policy(of_render)).expect("options");
+        let options = settings.over(runtime.render_options());
+        runtime.render_with(&prompt, json!({"tone": "brief", "question": "Why?"}), &options).is_ok()
+    };
+    assert!(render(&[], &[]));
+    assert!(render(&[], &["system", "user"]));
+    assert!(render(&["system", "user"], &[]));
+    assert!(render(&["system", "user", "tool"], &["system", "user"]));
+    assert!(!render(&[], &["user"]));
+    assert!(!render(&["user"], &[]));
+    assert!(!render(&["user"], &["system", "user"]));
+    assert!(!render(&["system", "user"], &["user"]));
+    let error = config::render_settings(json!({"policy": {"untrusted": ["nobody"]}})).expect_err("an unknown role");
+    assert!(error.message().contains("untrusted"), "{error}");
 }
 
 #[test]

@@ -17,6 +17,8 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("stream_async", "Runtime::stream_async"),
     // A function is a tool by itself, and its types are its schema.
     ("tool", "Tool"),
+    ("Confidential", "ToolOutput"),
+    ("Confidential.value", "ToolOutput::content"),
     ("Delta.id", "Delta::ToolCall"),
     ("Delta.index", "Delta::ToolCall"),
     ("Delta.name", "Delta::ToolCall"),
@@ -59,6 +61,8 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("Tool.description", "Function::description"),
     ("Tool.idempotent", "Tool::is_idempotent"),
     ("Tool.name", "Function::name"),
+    ("Tool.server", "OpenTool::server"),
+    ("Tool.server_flow", "OpenTool::flow"),
     ("TurnRun.cast", "Run::cast"),
     ("TurnRun.result", "Run::outcome"),
     ("TurnRun.resumed_records", "Resumed::records"),

@@ -162,8 +162,8 @@ fn an_agentic_prompt_runs_its_own_tools_and_a_single_one_does_not() {
 }
 
 fn approve(may: impl Fn(&ToolRun) -> bool + Send + Sync + 'static) -> tympan_runtime::Approve {
-    Arc::new(move |run| {
-        let verdict = if may(&run) { Verdict::Allow } else { Verdict::Deny("not today".to_owned()) };
+    Arc::new(move |approval| {
+        let verdict = if may(&approval.run) { Verdict::Allow } else { Verdict::Deny("not today".to_owned()) };
         Box::pin(std::future::ready(verdict))
     })
 }
@@ -224,6 +224,9 @@ impl ToolHandler for Reciter {
                 strict: false,
             },
             tool: Arc::new(Recites(kind.clone())),
+            flow: Default::default(),
+            server: None,
+            untrusted_description: false,
         });
         Box::pin(std::future::ready(Ok(functions.into())))
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use tympan::spec::{Tool, ToolKind};
 
 use super::command::{self, Command};
-use super::{Chat, save};
+use super::{Chat, labels, save};
 use crate::commands::inspect::table;
 use crate::output;
 use crate::report::Failure;
@@ -48,8 +48,13 @@ impl Chat<'_> {
         }
         let messages = self.conversation.transcript(self.runtime)?;
         let shown = path.display();
-        match save::save(path, &messages, replaces) {
-            Ok(()) => self.say(&format!("saved {} messages to {shown}", messages.len())),
+        match save::save(path, &messages.messages, replaces) {
+            Ok(()) => {
+                self.say(&format!("saved {} messages to {shown}", messages.messages.len()));
+                if let Err(error) = labels::save(&messages) {
+                    self.complain(&format!("cannot save where the messages came from: {error}"));
+                }
+            }
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
                 self.complain(&format!("{shown} already exists; /save! {shown} replaces it"));
             }

@@ -3,12 +3,12 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustyline::DefaultEditor;
 use serde_json::Value as Json;
-use tympan::turn::{ToolRun, Verdict};
+use tympan::turn::{Approval as Question, Verdict};
 use tympan::{Approve, CancelToken};
 
 use super::screen::Screen;
+use crate::commands::approval::{Answer, NOBODY, ask_about_policy, ask_about_tool};
 
 /// The approval policy for tool calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,22 +34,20 @@ struct Decisions {
 #[derive(Clone)]
 pub(super) struct Approval {
     policy: ApprovalPolicy,
+    /// Whether there is a user who can be asked.
+    is_terminal: bool,
     decisions: Arc<Mutex<Decisions>>,
     screen: Arc<Mutex<Screen>>,
 }
 
-/// The user's answer.
-enum Answer {
-    Yes,
-    Always,
-    No(String),
-    /// Cancel the turn.
-    Quit,
-}
-
 impl Approval {
-    pub(super) fn new(policy: ApprovalPolicy, screen: Arc<Mutex<Screen>>) -> Self {
-        Self { policy, decisions: Arc::default(), screen }
+    pub(super) fn new(policy: ApprovalPolicy, is_terminal: bool, screen: Arc<Mutex<Screen>>) -> Self {
+        Self { policy, is_terminal, decisions: Arc::default(), screen }
+    }
+
+    /// Returns whether there is a user who can be asked.
+    pub(super) fn can_ask(&self) -> bool {
+        self.is_terminal
     }
 
     /// Returns whether no tool can run.
@@ -60,27 +58,21 @@ impl Approval {
     /// Returns the approver for a turn.
     pub(super) fn approve(&self, cancel: &CancelToken) -> Approve {
         let (this, cancel) = (self.clone(), cancel.clone());
-        Arc::new(move |run| {
+        Arc::new(move |approval| {
             let (this, cancel) = (this.clone(), cancel.clone());
-            Box::pin(async move { this.verdict(run, &cancel).await })
+            Box::pin(async move { this.verdict(approval, &cancel).await })
         })
     }
 
-    async fn verdict(&self, run: ToolRun, cancel: &CancelToken) -> Verdict {
-        match self.policy {
-            ApprovalPolicy::All => return Verdict::Allow,
-            ApprovalPolicy::None => return Verdict::Deny("approval is required, but no user is available".to_owned()),
-            ApprovalPolicy::Ask if self.decisions().always.contains(&run.name) => return Verdict::Allow,
-            ApprovalPolicy::Ask => {}
-        }
-        self.decisions().shown.push(run.name.clone());
-        let arguments = Json::Object((*run.arguments).clone());
-        locked(&self.screen).ask_about(&format!("→ {} {arguments}", run.name));
-        // Use another thread, so that waiting for the user does not block anything else.
-        match tokio::task::spawn_blocking(ask).await.unwrap_or(Answer::Quit) {
+    async fn verdict(&self, question: Question, cancel: &CancelToken) -> Verdict {
+        let answer = match question.reasons.is_empty() {
+            true => self.answer_about_tool(&question).await,
+            false => self.answer_about_policy(&question).await,
+        };
+        match answer {
             Answer::Yes => Verdict::Allow,
             Answer::Always => {
-                self.decisions().always.insert(run.name);
+                self.decisions().always.insert(question.run.name);
                 Verdict::Allow
             }
             Answer::No(reason) => Verdict::Deny(reason),
@@ -90,6 +82,33 @@ impl Approval {
                 std::future::pending().await
             }
         }
+    }
+
+    async fn answer_about_tool(&self, question: &Question) -> Answer {
+        let run = &question.run;
+        match self.policy {
+            ApprovalPolicy::All => return Answer::Yes,
+            ApprovalPolicy::None => return Answer::No("approval is required, but no user is available".to_owned()),
+            ApprovalPolicy::Ask if self.decisions().always.contains(&run.name) => return Answer::Yes,
+            ApprovalPolicy::Ask => {}
+        }
+        self.decisions().shown.push(run.name.clone());
+        let arguments = Json::Object((*run.arguments).clone());
+        locked(&self.screen).ask_about(&format!("→ {} {arguments}", run.name));
+        ask_about_tool().await
+    }
+
+    /// Asks a question of the policy. Neither `--yes` nor an earlier answer applies to it.
+    async fn answer_about_policy(&self, question: &Question) -> Answer {
+        if !self.is_terminal {
+            return Answer::No(NOBODY.to_owned());
+        }
+        self.decisions().shown.push(question.run.name.clone());
+        locked(&self.screen).settle();
+        ask_about_policy(question).await.unwrap_or_else(|error| {
+            locked(&self.screen).fail(error);
+            Answer::Quit
+        })
     }
 
     /// Returns whether an approval prompt has already shown a call of this tool, and consumes that entry.
@@ -112,38 +131,4 @@ impl Approval {
 /// Locks the screen.
 pub(super) fn locked(screen: &Mutex<Screen>) -> MutexGuard<'_, Screen> {
     screen.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Asks and blocks until the user answers.
-fn ask() -> Answer {
-    // Ignore keys typed before the prompt appears, whether they are still in the terminal's queue or were read ahead by
-    // another editor.
-    forget_typed_ahead();
-    let Ok(mut editor) = DefaultEditor::new() else { return Answer::Quit };
-    loop {
-        // Ctrl-C and Ctrl-D cancel the turn.
-        let Ok(answer) = editor.readline("run this tool? [y]es, [n]o, [a]lways, [q]uit the turn: ") else {
-            return Answer::Quit;
-        };
-        match answer.trim().to_lowercase().as_str() {
-            "y" | "yes" => return Answer::Yes,
-            "a" | "always" => return Answer::Always,
-            "q" | "quit" => return Answer::Quit,
-            "n" | "no" => {
-                let Ok(reason) = editor.readline("reason for the model (optional): ") else {
-                    return Answer::Quit;
-                };
-                let reason = if reason.trim().is_empty() { "the user declined" } else { reason.trim() };
-                return Answer::No(reason.to_owned());
-            }
-            _ => {}
-        }
-    }
-}
-
-/// Discards keys that were typed but not read yet.
-fn forget_typed_ahead() {
-    #[cfg(unix)]
-    // If flushing fails, reading from the terminal fails too.
-    let _ = rustix::termios::tcflush(std::io::stdin(), rustix::termios::QueueSelector::IFlush);
 }

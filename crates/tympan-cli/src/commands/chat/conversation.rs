@@ -1,16 +1,20 @@
 //! The conversation, and the messages that the model receives next.
 //!
 //! A conversation contains only questions that were answered. The messages that a turn added are stored with their
-//! question, so that the last question can be undone together with its answer.
+//! question, so that the last question can be undone together with its answer. Every message has its label, so that
+//! what a model has read in one turn still counts in the next.
 
 use serde_json::{Value as Json, json};
 use tympan::Runtime;
+use tympan::chat::Place;
 use tympan::chat::thread::{ThreadRoles, parse_thread};
 use tympan::diagnostic::guess_name;
 use tympan::spec::schema::{Property, PropertyKind};
+use tympan::turn::{Label, LabeledRange, MessageLabel, PartLabel, Source};
 use tympan::{Inputs, Message, Prompt, Role};
 
-use crate::commands::render::{messages, render_with};
+use super::labels;
+use crate::commands::render::{Labeled, labeled, render_with};
 use crate::prompt_file::in_prompt;
 use crate::report::Failure;
 
@@ -19,7 +23,7 @@ use crate::report::Failure;
 struct Exchange {
     asked: Question,
     /// The answer, preceded by tool calls and their results.
-    answered: Vec<Message>,
+    answered: Labeled,
 }
 
 /// The text that was typed, or `None` for a question in the prompt itself.
@@ -40,13 +44,13 @@ pub(super) struct Conversation<'a> {
 struct Thread {
     input: String,
     /// The messages from before the chat started.
-    before: Vec<Message>,
+    before: Labeled,
 }
 
 /// The inputs and messages of a turn.
 pub(super) struct Prepared {
     pub(super) inputs: Inputs,
-    pub(super) messages: Vec<Message>,
+    pub(super) messages: Labeled,
 }
 
 impl<'a> Conversation<'a> {
@@ -80,8 +84,8 @@ impl<'a> Conversation<'a> {
         if self.question.is_some() || self.thread.is_some() || !self.exchanges.is_empty() {
             return Ok(false);
         }
-        let opening = self.render(runtime, &self.inputs)?;
-        Ok(opening.last().is_some_and(|message| message.role == Role::User))
+        let opening = self.render(runtime, &self.inputs, &Labeled::default())?;
+        Ok(opening.messages.last().is_some_and(|message| message.role == Role::User))
     }
 
     /// Returns the messages that the model receives for a question.
@@ -91,7 +95,7 @@ impl<'a> Conversation<'a> {
     pub(super) fn prepare(&self, runtime: &Runtime, asked: Option<&str>) -> Result<Prepared, Failure> {
         let prepared = self.prepare_after(runtime, &self.exchanges, asked)?;
         if let (Some(_), None) = (&self.thread, &self.question) {
-            let last = prepared.messages.iter().rfind(|message| message.role == Role::User);
+            let last = prepared.messages.messages.iter().rfind(|message| message.role == Role::User);
             if last.map(Message::to_text).as_deref() != asked {
                 return Err(Failure::Usage(
                     "your question would not be the last message: the prompt has more text after the conversation. \
@@ -113,10 +117,10 @@ impl<'a> Conversation<'a> {
         let mut inputs = self.inputs_for(asked);
         let mut messages = thread.transcript(exchanges);
         if self.question.is_none() {
-            messages.extend(user(asked));
+            messages.ask(asked);
         }
-        inputs.insert(thread.input.clone(), json!(messages));
-        let messages = self.render(runtime, &inputs)?;
+        inputs.insert(thread.input.clone(), json!(messages.messages));
+        let messages = self.render(runtime, &inputs, &messages)?;
         Ok(Prepared { inputs, messages })
     }
 
@@ -124,13 +128,15 @@ impl<'a> Conversation<'a> {
     fn appended(&self, runtime: &Runtime, exchanges: &[Exchange], asked: Option<&str>) -> Result<Prepared, Failure> {
         let first = exchanges.first().map_or(asked, |exchange| exchange.asked.as_deref());
         let inputs = self.inputs_for(first);
-        let mut messages = self.render(runtime, &inputs)?;
+        let mut messages = self.render(runtime, &inputs, &Labeled::default())?;
         let questions = exchanges.iter().map(|exchange| exchange.asked.as_deref()).chain([asked]);
-        let answers = exchanges.iter().map(|exchange| exchange.answered.as_slice()).chain([&[][..]]);
+        let answers = exchanges.iter().map(|exchange| Some(&exchange.answered)).chain([None]);
         for (index, (asked, answered)) in questions.zip(answers).enumerate() {
             let is_rendered = index == 0 && self.question.is_some();
-            messages.extend(user(asked).filter(|_| !is_rendered));
-            messages.extend_from_slice(answered);
+            messages.ask(asked.filter(|_| !is_rendered));
+            if let Some(answered) = answered {
+                messages.extend(answered);
+            }
         }
         Ok(Prepared { inputs, messages })
     }
@@ -144,13 +150,23 @@ impl<'a> Conversation<'a> {
         inputs
     }
 
-    fn render(&self, runtime: &Runtime, inputs: &Inputs) -> Result<Vec<Message>, Failure> {
+    /// Renders the prompt. The messages of the conversation in it keep their labels, and what was typed is the user's.
+    fn render(&self, runtime: &Runtime, inputs: &Inputs, thread: &Labeled) -> Result<Labeled, Failure> {
         let rendered = render_with(runtime, self.prompt, inputs, self.variant)?;
-        messages(runtime, self.prompt, &rendered)
+        let mut messages = labeled(runtime, self.prompt, &rendered)?;
+        if let Some(question) = &self.question {
+            let parts = messages.labels.iter_mut().flat_map(|message| &mut message.parts);
+            parts.for_each(|part| typed_in(part, question));
+        }
+        if !thread.messages.is_empty() {
+            let places = self.prompt.messages_with_places(&rendered).map_err(|error| in_prompt(error, self.prompt))?;
+            restore_labels(&mut messages, &places, thread);
+        }
+        Ok(messages.with_advisory(&rendered))
     }
 
     /// Adds a question and its answer.
-    pub(super) fn add(&mut self, asked: Question, answered: Vec<Message>) {
+    pub(super) fn add(&mut self, asked: Question, answered: Labeled) {
         self.exchanges.push(Exchange { asked, answered });
     }
 
@@ -168,32 +184,72 @@ impl<'a> Conversation<'a> {
     ///
     /// # Errors
     /// Returns an error if the prompt cannot be rendered.
-    pub(super) fn transcript(&self, runtime: &Runtime) -> Result<Vec<Message>, Failure> {
+    pub(super) fn transcript(&self, runtime: &Runtime) -> Result<Labeled, Failure> {
         if let Some(thread) = &self.thread {
             return Ok(thread.transcript(&self.exchanges));
         }
-        let Some((last, before)) = self.exchanges.split_last() else { return Ok(Vec::new()) };
+        let Some((last, before)) = self.exchanges.split_last() else { return Ok(Labeled::default()) };
         let mut messages = self.appended(runtime, before, last.asked.as_deref())?.messages;
-        messages.extend_from_slice(&last.answered);
-        messages.retain(|message| !matches!(message.role, Role::System | Role::Developer));
-        Ok(messages)
+        messages.extend(&last.answered);
+        let is_said = |(message, _): &(Message, _)| !matches!(message.role, Role::System | Role::Developer);
+        let (messages, labels) = messages.messages.into_iter().zip(messages.labels).filter(is_said).unzip();
+        Ok(Labeled { messages, labels })
     }
 }
 
 impl Thread {
-    fn transcript(&self, exchanges: &[Exchange]) -> Vec<Message> {
+    fn transcript(&self, exchanges: &[Exchange]) -> Labeled {
         let mut messages = self.before.clone();
         for exchange in exchanges {
-            messages.extend(user(exchange.asked.as_deref()));
-            messages.extend_from_slice(&exchange.answered);
+            messages.ask(exchange.asked.as_deref());
+            messages.extend(&exchange.answered);
         }
         messages
     }
 }
 
-/// Converts what was typed to a user message, whatever it contains.
-fn user(asked: Option<&str>) -> Option<Message> {
-    asked.map(|text| Message::text(Role::User, text))
+impl Labeled {
+    /// Adds what was typed as a user message, whatever it contains.
+    fn ask(&mut self, asked: Option<&str>) {
+        if let Some(text) = asked {
+            self.push(Message::text(Role::User, text), &Label::user());
+        }
+    }
+}
+
+/// Restores the labels of the messages that came from the thread. A message that is not found stays as untrusted as its
+/// input.
+fn restore_labels(messages: &mut Labeled, places: &[(Message, Place)], thread: &Labeled) {
+    let mut next = 0;
+    for (index, (message, place)) in places.iter().enumerate() {
+        let (Place::Thread(_), Some(label)) = (place, messages.labels.get_mut(index)) else { continue };
+        // A template may contain the thread several times.
+        let order = (next..thread.messages.len()).chain(0..next);
+        let Some(found) = order.into_iter().find(|at| thread.messages[*at] == *message) else { continue };
+        let is_confidential = label.union().confidential;
+        label.clone_from(&thread.labels[found]);
+        label.parts.iter_mut().for_each(|part| part.label.confidential |= is_confidential);
+        next = found + 1;
+    }
+}
+
+/// Changes the label of a part that contains what was typed: the policy for tools trusts the user.
+fn typed_in(part: &mut PartLabel, question: &str) {
+    let is_typed = |source: &Source| matches!(source, Source::Input { name } if name == question);
+    let change = |label: &mut Label| {
+        if !label.sources.iter().any(is_typed) {
+            return;
+        }
+        let mut changed = Label { confidential: label.confidential, extracted: label.extracted, ..Label::default() };
+        for source in label.sources.iter() {
+            let is_trusted = is_typed(source) || !label.untrusted_sources.contains(source);
+            let source = if is_typed(source) { Source::User } else { source.clone() };
+            changed.add(&Label::new(source, is_trusted, false));
+        }
+        *label = changed;
+    };
+    change(&mut part.label);
+    part.ranges.iter_mut().for_each(|LabeledRange { label, .. }| change(label));
 }
 
 fn holds(input: &Property, kind: PropertyKind) -> bool {
@@ -248,6 +304,10 @@ fn thread_of(prompt: &Prompt, inputs: &Inputs) -> Result<Option<Thread>, Failure
     }
     let given = inputs.get(&input.name).or(input.default.as_ref());
     let before = given.map(|value| parse_thread(value, ThreadRoles::Any)).transpose();
-    let before = before.map_err(|error| in_prompt(error, prompt))?.unwrap_or_default();
-    Ok(Some(Thread { input: input.name.clone(), before }))
+    let messages = before.map_err(|error| in_prompt(error, prompt))?.unwrap_or_default();
+    let source = Source::Input { name: input.name.clone() };
+    let unknown = Label::new(source, input.trusted || input.speaker.is_some(), input.confidential);
+    let unknown = || messages.iter().map(|message| MessageLabel::whole(message, &unknown)).collect();
+    let labels = labels::load(&messages).unwrap_or_else(unknown);
+    Ok(Some(Thread { input: input.name.clone(), before: Labeled { messages, labels } }))
 }

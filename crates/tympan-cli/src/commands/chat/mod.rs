@@ -4,6 +4,7 @@ mod action;
 mod approval;
 mod command;
 mod conversation;
+mod labels;
 mod line;
 mod reader;
 mod save;
@@ -112,7 +113,7 @@ impl<'a> Chat<'a> {
             options,
             quiet,
             is_terminal: reader.is_terminal(),
-            approval: Approval::new(policy, screen.clone()),
+            approval: Approval::new(policy, reader.is_terminal(), screen.clone()),
             screen,
             totals: Totals::default(),
             unanswered: None,

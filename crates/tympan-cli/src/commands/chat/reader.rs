@@ -160,22 +160,39 @@ fn read_lines(from: &mut impl BufRead) -> Result<Typed, Failure> {
     }
 }
 
-/// Returns the path of the history file, in the user's state directory.
-fn history_file() -> Option<PathBuf> {
+/// Returns Tympan's folder in the user's state directory, or a folder in it. Creates it, so that only the user can read
+/// it.
+///
+/// # Errors
+/// Returns an error if the folder cannot be created.
+pub(super) fn state_folder(inside: Option<&str>) -> io::Result<Option<PathBuf>> {
     let set = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state =
         set("XDG_STATE_HOME").or_else(|| Some(set("HOME")?.join(".local/state"))).or_else(|| set("LOCALAPPDATA"));
-    let folder = state?.join("tympan");
+    let Some(state) = state else { return Ok(None) };
+    let folder = state.join("tympan").join(inside.unwrap_or_default());
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    let usable = builder.create(&folder).and_then(|()| check_history(&folder));
-    if let Err(error) = usable {
-        report::warn_plainly("history", &format!("{}: {error}", folder.display()));
-        return None;
-    }
-    Some(folder.join(HISTORY))
+    let created = builder.create(&folder);
+    created.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", folder.display())))?;
+    Ok(Some(folder))
+}
+
+/// Returns the path of the history file, in the user's state directory.
+fn history_file() -> Option<PathBuf> {
+    let usable = state_folder(None).and_then(|folder| {
+        let Some(folder) = folder else { return Ok(None) };
+        match check_history(&folder) {
+            Ok(()) => Ok(Some(folder.join(HISTORY))),
+            Err(error) => Err(io::Error::other(format!("{}: {error}", folder.display()))),
+        }
+    });
+    usable.unwrap_or_else(|error| {
+        report::warn_plainly("history", &error.to_string());
+        None
+    })
 }
 
 /// Rejects a history file that is too large or not in the user's state directory.

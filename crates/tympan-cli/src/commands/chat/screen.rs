@@ -100,6 +100,11 @@ impl Screen {
         }
     }
 
+    /// Records an error from printing.
+    pub(super) fn fail(&mut self, error: io::Error) {
+        self.failed.get_or_insert(error);
+    }
+
     /// Checks whether everything could be printed.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 
-use tympan::turn::TurnEvent;
+use tympan::turn::{Label, MessageLabel, TurnEvent};
 use tympan::{AgentEvent, CancelToken, Runtime, TurnRun, TurnSettings};
 use tympan::{Error, Kind, Message, Outcome, Role};
 
@@ -12,7 +12,8 @@ use super::approval::{Approval, locked};
 use super::conversation::{Prepared, Question};
 use super::screen::Screen;
 use crate::commands::call::turn_options;
-use crate::commands::show::tool_line;
+use crate::commands::render::Labeled;
+use crate::commands::show::{is_question, tool_line};
 use crate::prompt_file::in_prompt;
 use crate::report::{Failure, Form};
 use crate::{json, report};
@@ -30,19 +31,17 @@ impl Chat<'_> {
         let runtime = self.runtime.under(&span);
         let turn = match self.conversation.prepare(&runtime, question.as_deref()) {
             Ok(prepared) => {
-                let before = answers(&prepared.messages);
+                let before = (answers(&prepared.messages.messages), prepared.messages.label());
                 self.turn(&runtime, prepared).map(|turn| (turn, before)).map_err(Failure::Engine)
             }
             Err(failure) => Err(failure),
         };
         self.approval.turn_over();
         match turn {
-            Ok((mut turn, before)) => {
+            Ok((turn, (before, label))) => {
                 self.totals.add(&turn);
                 self.show(&turn);
-                let added = answers(&turn.messages).saturating_sub(before);
-                let answered = turn.messages.split_off(turn.messages.len() - added);
-                self.conversation.add(question, answered);
+                self.conversation.add(question, answered(turn, before, &label));
             }
             Err(failure) => {
                 locked(&self.screen).settle();
@@ -60,8 +59,11 @@ impl Chat<'_> {
         let (screen, approval) = (self.screen.clone(), self.approval.clone());
         let quiet = self.quiet;
         let on_event = move |event: &AgentEvent| show_event(event, &screen, &approval, quiet);
+        let mut turn = turn_options(runtime);
+        turn.flow.tools = self.programs.flows.clone();
+        turn.flow.labels = Some(prepared.messages.labels.clone());
         let settings = TurnSettings {
-            turn: turn_options(runtime),
+            turn,
             run: self.options.clone(),
             tools: self.programs.runs.clone(),
             on_event: Some(Arc::new(on_event)),
@@ -72,7 +74,7 @@ impl Chat<'_> {
             ..TurnSettings::default()
         };
         locked(&self.screen).begin();
-        let Prepared { inputs, messages } = prepared;
+        let Prepared { inputs, messages: Labeled { messages, .. } } = prepared;
         self.tokio.block_on(async {
             let mut turn = pin!(runtime.turn_messages_async(self.prompt, &inputs, messages, &settings));
             tokio::select! {
@@ -124,6 +126,18 @@ impl Chat<'_> {
     }
 }
 
+/// Returns the messages that a turn added, with their labels. `before` is the number of answers that the turn began with.
+/// Without tools, a turn has no labels, and its answer has that of everything that it began with.
+fn answered(mut turn: TurnRun, before: usize, label: &Label) -> Labeled {
+    let start = turn.messages.len() - answers(&turn.messages).saturating_sub(before);
+    let messages = turn.messages.split_off(start);
+    let labels = match turn.labels.len() == start + messages.len() {
+        true => turn.labels.split_off(start),
+        false => messages.iter().map(|message| MessageLabel::whole(message, label)).collect(),
+    };
+    Labeled { messages, labels }
+}
+
 /// Counts the trailing messages from the model and its tools. A turn adds no others, but may shorten earlier messages.
 fn answers(messages: &[Message]) -> usize {
     messages.iter().rev().take_while(|message| matches!(message.role, Role::Assistant | Role::Tool)).count()
@@ -134,6 +148,8 @@ fn show_event(event: &AgentEvent, screen: &Mutex<Screen>, approval: &Approval, q
     match event {
         AgentEvent::Token(text) => locked(screen).text(text),
         AgentEvent::Turn(TurnEvent::ToolCallStart { name, .. }) if approval.has_shown(name) => {}
+        // The question says it.
+        AgentEvent::Turn(event) if is_question(event) && approval.can_ask() => {}
         AgentEvent::Turn(event) => {
             if let Some(line) = tool_line(event).filter(|_| !quiet) {
                 locked(screen).note(&line);

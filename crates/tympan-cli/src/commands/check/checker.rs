@@ -150,6 +150,8 @@ fn progress(files: usize) -> ProgressBar {
     if files < MANY || !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
-    let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} files");
+    // The bar does not move while the number of digits grows.
+    let digits = files.to_string().len();
+    let style = ProgressStyle::with_template(&format!("Checking {{bar:30}} {{pos:>{digits}}}/{{len}} files"));
     ProgressBar::new(files as u64).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }

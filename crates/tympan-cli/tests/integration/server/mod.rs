@@ -84,6 +84,7 @@ pub(crate) fn tympan(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tympan"));
     command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
     command.args(arguments).env("OPENAI_API_KEY", KEY).env_remove("OPENAI_BASE_URL").env("NO_PROXY", "*");
+    command.env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"));
     command
 }
 

@@ -29,7 +29,7 @@ use super::yaml::{self, Entry, Node, Problem, Value};
 use crate::diagnostic::Diagnostic;
 use crate::error::Kind;
 use crate::spec::DEFAULT_VARIANT;
-use crate::text::source::{SourceFile, Span};
+use crate::text::source::Span;
 
 /// The JSON Schema of prompt definitions.
 pub const SCHEMA: &str = include_str!("../../../schemas/prompt-definition.schema.json");
@@ -88,7 +88,8 @@ pub fn is_definition(text: &str, syntax: Syntax) -> bool {
     root.is_some_and(|root| entry(&root, "role").is_some() && entry(&root, "body").is_some())
 }
 
-pub(super) fn read(text: &str, syntax: Syntax) -> (Option<Node<'_>>, Vec<Problem>) {
+/// Parses the text of a definition into a tree.
+pub(crate) fn read(text: &str, syntax: Syntax) -> (Option<Node<'_>>, Vec<Problem>) {
     match syntax {
         Syntax::Yaml => yaml::parse(text, 0),
         Syntax::Json => json::parse(text),
@@ -104,8 +105,8 @@ pub(super) fn read(text: &str, syntax: Syntax) -> (Option<Node<'_>>, Vec<Problem
 }
 
 /// Parses a definition, and reports everything that is wrong with its shape. The templates are not checked.
-pub(crate) fn parse(source: &SourceFile, syntax: Syntax) -> (Parsed, Vec<Diagnostic>) {
-    let (root, problems) = read(source.text(), syntax);
+/// Takes what [`read`] returns.
+pub(crate) fn parse((root, problems): (Option<Node<'_>>, Vec<Problem>)) -> (Parsed, Vec<Diagnostic>) {
     let mut report = Report::default();
     problems.into_iter().for_each(|problem| report.push(unreadable(problem)));
     let Some(root) = root else { return (Parsed::default(), report.into_diagnostics()) };

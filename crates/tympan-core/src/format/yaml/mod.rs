@@ -12,7 +12,9 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use serde_json::{Number, Value as Json};
-use serde_saphyr::granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Span as Range, Tag};
+use serde_saphyr::granit_parser::{
+    ErrorKind, Event, Parser, ScalarStyle, ScanError, Span as Range, StructureStyle, Tag,
+};
 
 use self::merge::Merge;
 use crate::json::JsonMap;
@@ -262,9 +264,10 @@ impl<'s> Builder<'s> {
                 Err(one_document(span))
             }
             Event::Scalar(text, style, anchor, tag) => self.scalar(text, style, anchor, tag.as_deref(), span),
-            Event::SequenceStart(_, anchor, tag) => {
+            Event::SequenceStart(style, anchor, tag) => {
                 check_collection_tag(tag.as_deref(), "seq", span)?;
-                self.open(Collection::List(Vec::new()), anchor, span)
+                let start = if style == StructureStyle::Block { self.dash(span.start) } else { span.start };
+                self.open(Collection::List(Vec::new()), anchor, Span::new(start, span.end))
             }
             Event::MappingStart(_, anchor, tag) => {
                 check_collection_tag(tag.as_deref(), "map", span)?;
@@ -431,6 +434,15 @@ impl<'s> Builder<'s> {
             Some(bytes) => Span::from(bytes).shifted(self.offset),
             None => Span::new(self.offset, self.offset),
         }
+    }
+
+    /// Returns the position of the first dash of a list. The scanner reports that of the first item, if the list is
+    /// not indented more than its key. Without this, a list of one item would have the position of the item.
+    fn dash(&self, start: usize) -> usize {
+        let before = &self.text[..start - self.offset];
+        let indented = &before[before.rfind('\n').map_or(0, |newline| newline + 1)..];
+        let line = indented.trim_start_matches(' ');
+        if line.starts_with('-') { start - line.len() } else { start }
     }
 
     fn scan_problem(&self, error: &ScanError) -> Problem {

@@ -11,7 +11,17 @@ use crate::json::JsonMap;
 use crate::spec::schema::PropertyKind;
 
 /// The keys of a declaration that a JSON Schema does not have.
-const OWN_KEYS: [&str; 4] = ["trusted", "strict", "sample", "validationRequired"];
+const OWN_KEYS: [&str; 9] = [
+    "trusted",
+    "strict",
+    "sample",
+    "validationRequired",
+    "confidential",
+    "speaker",
+    "trusted_only",
+    "trustedOnly",
+    "destination",
+];
 
 /// The notation of a declaration.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -135,7 +145,7 @@ fn named(item: Json) -> Option<(String, Json)> {
 }
 
 /// The keys of a property in a prompt file.
-pub(crate) const KEYS: [&str; 17] = [
+pub(crate) const KEYS: [&str; 22] = [
     "kind",
     "type",
     "description",
@@ -148,6 +158,11 @@ pub(crate) const KEYS: [&str; 17] = [
     "items",
     "properties",
     "trusted",
+    "confidential",
+    "speaker",
+    "trusted_only",
+    "trustedOnly",
+    "destination",
     "strict",
     "name",
     "oneOf",

@@ -48,7 +48,13 @@ fn string_method<'a>(
     match name {
         "upper" | "lower" | "capitalize" | "title" => {
             let args = Arguments { positional: args.positional.clone(), named: Vec::new(), spread: args.spread };
-            filters::apply(eval, name, value.clone(), args).map(Some)
+            let changed = filters::apply(eval, name, value.clone(), args)?;
+            if name == "title" && value.is_safe() {
+                // Unlike the filter, the method keeps text safe, as all methods do that add nothing to it.
+                let origin = changed.whole_origin();
+                return Ok(Some(Value::string_like(value, plain(&changed), origin)));
+            }
+            Ok(Some(changed))
         }
         "islower" => flag(text.chars().any(char::is_lowercase) && !text.chars().any(char::is_uppercase)),
         "isupper" => flag(text.chars().any(char::is_uppercase) && !text.chars().any(char::is_lowercase)),
@@ -57,15 +63,18 @@ fn string_method<'a>(
         "isalnum" => flag(all(char::is_alphanumeric)),
         "isalpha" => flag(all(char::is_alphabetic)),
         "isascii" => flag(text.is_ascii()),
-        "strip" => text::trim(eval, value, first, true, true).map(|text| Some(text.also(args.origin()))),
-        "lstrip" => text::trim(eval, value, first, true, false).map(|text| Some(text.also(args.origin()))),
-        "rstrip" => text::trim(eval, value, first, false, true).map(|text| Some(text.also(args.origin()))),
+        "strip" | "lstrip" | "rstrip" => {
+            let chars = first.map(|_| string_arg(name, args, 0)).transpose()?;
+            let (start, end) = (name != "rstrip", name != "lstrip");
+            text::trim(eval, value, chars, start, end).map(|text| Some(text.also(args.origin())))
+        }
         "replace" => {
             let (from, to) = (string_arg(name, args, 0)?, string_arg(name, args, 1)?);
-            text::replace(eval, value, from, to, args.positional.get(2)).map(Some)
+            text::replace(eval, value, from, to, args.positional.get(2), false).map(Some)
         }
         "split" => {
-            let parts = text::split(eval, value, first, args.positional.get(1))?;
+            let separator = first.map(|_| string_arg(name, args, 0)).transpose()?;
+            let parts = text::split(eval, value, separator, args.positional.get(1))?;
             Ok(Some(parts.also(args.origin())))
         }
         "splitlines" => {
@@ -82,7 +91,7 @@ fn string_method<'a>(
         "endswith" => flag(any_affix(eval, name, args, |affix| text.ends_with(affix))?),
         "join" => {
             let items = args.positional.first().ok_or_else(|| lacks(name))?;
-            filters::join_with(eval, items, Some(value), None).map(Some)
+            filters::join_with(eval, items, Some(value), None, false).map(Some)
         }
         "format" => filters::str_format(eval, value, args).map(Some),
         _ => Ok(None),

@@ -237,6 +237,19 @@ impl<'a> Eval<'a> {
         self.budget.output(self.out.as_str().len())
     }
 
+    /// Returns whether values are escaped when they are written.
+    pub(super) fn escapes(&self) -> bool {
+        self.escape != Escape::None
+    }
+
+    /// Returns a value as the current escaping mode writes it, as safe text.
+    pub(super) fn escaped_text(&mut self, value: &Value<'a>) -> Result<Value<'a>> {
+        if value.is_safe() {
+            return Ok(value.clone());
+        }
+        self.escaped(value).map(Value::safe_text)
+    }
+
     /// Returns a value as the current escaping mode writes it.
     fn escaped(&mut self, value: &Value<'a>) -> Result<TracedText> {
         let mut text = TracedText::default();

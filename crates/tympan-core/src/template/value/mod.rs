@@ -247,6 +247,16 @@ impl<'a> Value<'a> {
         Self { repr: Repr::Text(Rc::new(Text { traced, safe: true })), origin: Origin::AUTHOR }
     }
 
+    /// Creates text that was made from another text. It is safe if that text is.
+    pub(crate) fn text_like(source: &Self, traced: TracedText) -> Self {
+        if source.is_safe() { Self::safe_text(traced) } else { Self::text(traced) }
+    }
+
+    /// Creates text with a single origin that was made from another text. It is safe if that text is.
+    pub(crate) fn string_like(source: &Self, text: impl Into<String>, origin: Origin) -> Self {
+        Self::text_like(source, TracedText::whole(text, origin)).also(origin)
+    }
+
     /// Creates a list whose elements have their own origins. `shape` decided how many there are.
     pub(crate) fn list(items: Vec<Self>, kind: ListKind, shape: Origin) -> Self {
         let depth = 1 + items.iter().map(Self::depth).max().unwrap_or(0);

@@ -169,11 +169,13 @@ fn multiply<'a>(left: &Value<'a>, right: &Value<'a>, budget: &mut Budget) -> Res
                 budget.make(bytes)?;
                 return Ok(Value::string(text.repeat(times), origin));
             };
-            let pieces = repeated.pieces().saturating_mul(times);
-            budget.make_text(bytes, pieces)?;
+            // Empty text stays empty, and no time is spent on repeating it.
             if bytes == 0 {
+                budget.make_text(0, repeated.pieces())?;
                 return Ok(Value::new(Repr::Str(""), origin | repeated.whole_origin()));
             }
+            let pieces = repeated.pieces().saturating_mul(times);
+            budget.make_text(bytes, pieces)?;
             let mut traced = TracedText::with_capacity(bytes, pieces);
             for _ in 0..times {
                 repeated.push_pieces(&mut traced);
@@ -250,7 +252,8 @@ pub(crate) fn equal(left: &Value<'_>, right: &Value<'_>, meter: &mut Meter) -> b
         }
         return meter.deeper(false, |meter| a.iter().zip(b.iter()).all(|(a, b)| equal(&a, &b, meter)));
     }
-    if left.kind() != ValueKind::Map || left.len().is_none() || left.len() != right.len() {
+    let are_maps = left.kind() == ValueKind::Map && right.kind() == ValueKind::Map;
+    if !are_maps || left.len().is_none() || left.len() != right.len() {
         return false;
     }
     meter.deeper(false, |meter| {

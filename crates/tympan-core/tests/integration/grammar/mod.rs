@@ -4,33 +4,40 @@
 //! the float `f`, the boolean `t`, none as `z`, the lists `w` of strings and `l` of integers, the map `m` of integers,
 //! the map `u` with a `name` and an `age`, and the list `d` of such maps. `nope` does not exist. Where a value becomes
 //! part of a text (`~`, `join`, `upper`, …), the grammar uses only strings and integers. Fallbacks are literals,
-//! because `default` and macros evaluate them only if necessary.
+//! because `default` and macros evaluate them only if necessary. Texts are trimmed before `int`, which ignores
+//! white space around a number, as in Jinja2, but not in minijinja. Keys are texts, because `**` converts them to text, and
+//! minijinja does not.
 
-use proptest::prelude::*;
-use proptest::sample::select;
+mod rule;
+
+use rule::Form;
+pub(crate) use rule::Rule;
+
+/// One of several rules, each with its weight.
+macro_rules! choice {
+    ($($weight:expr => $rule:expr),+ $(,)?) => { Rule::from(Form::Choice(vec![$(($weight, $rule)),+])) };
+}
 
 /// Expressions by the type of their values.
 #[derive(Clone)]
 pub(crate) struct Exprs {
-    text: BoxedStrategy<String>,
-    int: BoxedStrategy<String>,
-    float: BoxedStrategy<String>,
-    truth: BoxedStrategy<String>,
-    ints: BoxedStrategy<String>,
-    texts: BoxedStrategy<String>,
-    maps: BoxedStrategy<String>,
-    pub(crate) any: BoxedStrategy<String>,
+    text: Rule,
+    int: Rule,
+    float: Rule,
+    truth: Rule,
+    ints: Rule,
+    texts: Rule,
+    maps: Rule,
+    pub(crate) any: Rule,
 }
 
-fn one_of(choices: &'static [&'static str]) -> BoxedStrategy<String> {
-    select(choices).prop_map(str::to_owned).boxed()
+fn one_of(texts: &'static [&'static str]) -> Rule {
+    Form::Text(texts).into()
 }
 
 /// Fills the holes of a pattern with expressions, in parentheses if precedence might matter.
-fn fill(patterns: &'static [&'static str], holes: [&BoxedStrategy<String>; 3]) -> BoxedStrategy<String> {
-    (select(patterns), holes.map(BoxedStrategy::clone))
-        .prop_map(|(pattern, [a, b, c])| pattern.replace("$a", &a).replace("$b", &b).replace("$c", &c))
-        .boxed()
+fn fill(patterns: &'static [&'static str], holes: [&Rule; 3]) -> Rule {
+    Form::Pattern(patterns, holes.map(Rule::clone)).into()
 }
 
 impl Exprs {
@@ -71,17 +78,11 @@ impl Exprs {
             "dict(**u)",
         ]);
         let rare = one_of(&["z", "none", "nope", "l[99]", "u.nope", "(1, 'a')", "v", "[z, t]"]);
-        let any = prop_oneof![
-            text.clone(),
-            int.clone(),
-            float.clone(),
-            truth.clone(),
-            ints.clone(),
-            texts.clone(),
-            maps.clone(),
-            rare
+        let any = choice![
+            1 => text.clone(), 1 => int.clone(), 1 => float.clone(), 1 => truth.clone(), 1 => ints.clone(),
+            1 => texts.clone(), 1 => maps.clone(), 1 => rare
         ];
-        Self { text, int, float, truth, ints, texts, maps, any: any.boxed() }
+        Self { text, int, float, truth, ints, texts, maps, any }
     }
 
     /// Generates expressions with at most this many nested operations.
@@ -91,21 +92,21 @@ impl Exprs {
         }
         let leaves = Self::leaves();
         let inner = Self::nested(depth - 1);
-        let text = prop_oneof![1 => leaves.text.clone(), 3 => inner.texts_made()].boxed();
-        let int = prop_oneof![1 => leaves.int.clone(), 3 => inner.ints_made()].boxed();
-        let float = prop_oneof![1 => leaves.float.clone(), 3 => inner.floats_made()].boxed();
-        let truth = prop_oneof![1 => leaves.truth.clone(), 3 => inner.truths_made()].boxed();
-        let ints = prop_oneof![1 => leaves.ints.clone(), 3 => inner.int_lists_made()].boxed();
-        let texts = prop_oneof![1 => leaves.texts.clone(), 3 => inner.text_lists_made()].boxed();
-        let maps = prop_oneof![3 => leaves.maps.clone(), 1 => inner.maps_made()].boxed();
-        let any = prop_oneof![
+        let text = choice![1 => leaves.text.clone(), 3 => inner.texts_made()];
+        let int = choice![1 => leaves.int.clone(), 3 => inner.ints_made()];
+        let float = choice![1 => leaves.float.clone(), 3 => inner.floats_made()];
+        let truth = choice![1 => leaves.truth.clone(), 3 => inner.truths_made()];
+        let ints = choice![1 => leaves.ints.clone(), 3 => inner.int_lists_made()];
+        let texts = choice![1 => leaves.texts.clone(), 3 => inner.text_lists_made()];
+        let maps = choice![3 => leaves.maps.clone(), 1 => inner.maps_made()];
+        let any = choice![
             2 => leaves.any, 3 => text.clone(), 3 => int.clone(), 1 => float.clone(), 2 => truth.clone(),
             2 => ints.clone(), 2 => texts.clone(), 1 => maps.clone(), 3 => inner.others_made()
         ];
-        Self { text, int, float, truth, ints, texts, maps, any: any.boxed() }
+        Self { text, int, float, truth, ints, texts, maps, any }
     }
 
-    fn texts_made(&self) -> BoxedStrategy<String> {
+    fn texts_made(&self) -> Rule {
         let filters = &[
             "($a) | upper",
             "($a) | lower",
@@ -140,7 +141,7 @@ impl Exprs {
             "'%s-%s' | format($a, $b)",
             "'{}{}'.format($a, $b)",
         ];
-        prop_oneof![
+        choice![
             6 => fill(filters, [&self.text, &self.text, &self.text]),
             1 => fill(&["$a ~ $b", "($a) * 2", "($b | abs) ~ $a"], [&self.text, &self.int, &self.int]),
             1 => fill(&["(($a) if ($b) else ($c))"], [&self.text, &self.truth, &self.text]),
@@ -149,10 +150,9 @@ impl Exprs {
             1 => fill(&["($a) | join($b)", "($a) | first ~ $b"], [&self.ints, &self.text, &self.text]),
             1 => fill(&["($a) | tojson"], [&self.any, &self.text, &self.text]),
         ]
-        .boxed()
     }
 
-    fn ints_made(&self) -> BoxedStrategy<String> {
+    fn ints_made(&self) -> Rule {
         let numeric = &[
             "($a) + ($b)",
             "($a) - ($b)",
@@ -170,19 +170,18 @@ impl Exprs {
             "$a - $b * $c",
             "$a + $b // ($c)",
         ];
-        prop_oneof![
+        choice![
             6 => fill(numeric, [&self.int, &self.int, &self.int]),
             2 => fill(&["($a) | sum", "($a) | list | length", "($a) | min", "($a) | max", "($a) | first", "($a) | last",
                         "(($a) | list)[0]", "(($a) | list).count($b)"], [&self.ints, &self.int, &self.int]),
-            2 => fill(&["($a) | length", "($a).find($b)", "($a).count($b)", "($a) | int(0)", "($a).rfind($b)"],
+            2 => fill(&["($a) | length", "($a).find($b)", "($a).count($b)", "($a) | trim | int(0)", "($a).rfind($b)"],
                       [&self.text, &self.text, &self.text]),
             1 => fill(&["($a) | int", "($a) | round | int", "($a) | round(0, 'floor') | int"],
                       [&self.float, &self.float, &self.float]),
         ]
-        .boxed()
     }
 
-    fn floats_made(&self) -> BoxedStrategy<String> {
+    fn floats_made(&self) -> Rule {
         let numeric = &[
             "($a) + ($b)",
             "($a) - ($b)",
@@ -201,7 +200,7 @@ impl Exprs {
         fill(numeric, [&self.float, &self.float, &self.int])
     }
 
-    fn truths_made(&self) -> BoxedStrategy<String> {
+    fn truths_made(&self) -> Rule {
         let of_any = &[
             "($a) == ($b)",
             "($a) != ($b)",
@@ -226,7 +225,7 @@ impl Exprs {
             "($a) is lt($b)",
             "($a) is ge($b)",
         ];
-        prop_oneof![
+        choice![
             4 => fill(of_any, [&self.any, &self.any, &self.any]),
             2 => fill(&["($a) < ($b)", "($a) <= ($b) < ($c)", "($a) is odd", "($a) is even", "($a) is divisibleby(3)"],
                       [&self.int, &self.int, &self.int]),
@@ -236,10 +235,9 @@ impl Exprs {
             1 => fill(&["($a) in ($b)", "($a) not in ($c)"], [&self.text, &self.maps, &self.texts]),
             1 => fill(&["($a) in (($b) | list)", "($b) is iterable"], [&self.int, &self.ints, &self.ints]),
         ]
-        .boxed()
     }
 
-    fn int_lists_made(&self) -> BoxedStrategy<String> {
+    fn int_lists_made(&self) -> Rule {
         let lists = &[
             "($a) | list",
             "($a) | sort",
@@ -261,7 +259,7 @@ impl Exprs {
         fill(lists, [&self.ints, &self.ints, &self.int])
     }
 
-    fn text_lists_made(&self) -> BoxedStrategy<String> {
+    fn text_lists_made(&self) -> Rule {
         let lists = &[
             "($a) | list",
             "($a) | sort",
@@ -283,33 +281,33 @@ impl Exprs {
         fill(lists, [&self.texts, &self.texts, &self.text])
     }
 
-    fn maps_made(&self) -> BoxedStrategy<String> {
-        prop_oneof![
-            fill(
+    fn maps_made(&self) -> Rule {
+        choice![
+            1 => fill(
                 &[
                     "{'a': $a, 'b': $b}",
-                    "{$a: $b}",
+                    "{($a) ~ '': $b}",
                     "dict($c, x=$b)",
                     "dict(**$c)",
                     "dict(x=$b, **$c)",
-                    "dict(**{$a: $b})"
+                    "dict(**{$a ~ '': $b})"
                 ],
                 [&self.text, &self.any, &self.maps]
             ),
-            fill(
+            1 => fill(
                 &["($a) | min(attribute='age')", "($a) | first", "($a)[-1]"],
                 [&one_of(&["d", "[u]", "d | sort(attribute='name')"]), &self.text, &self.text]
             ),
         ]
-        .boxed()
     }
 
-    /// Generates values of all kinds, and operations that they may not support. `last` and `reverse` of a map exist in
+    /// Generates values of all kinds, and operations that they may not support. Sums and repetitions of lists are lists,
+    /// as in Jinja2, but iterables in minijinja, so they are converted to lists. `last` and `reverse` of a map exist in
     /// Jinja2, but not in minijinja.
-    fn others_made(&self) -> BoxedStrategy<String> {
+    fn others_made(&self) -> Rule {
         let wild = &[
-            "($a) + ($b)",
-            "($a) * ($b)",
+            "(($a) + ($b)) | list",
+            "(($a) * ($b)) | list",
             "-($a)",
             "($a) | length",
             "($a) | first",
@@ -322,7 +320,6 @@ impl Exprs {
             "(($a) if ($b) else ($c))",
             "($a) | default(0)",
             "($a) | default(0, true)",
-            "($a) in ($b)",
             "($a) | bool",
             "($a) | abs",
             "($a) | sort",
@@ -333,8 +330,12 @@ impl Exprs {
             "($a) | unique",
             "($a) | max",
         ];
-        prop_oneof![
+        // Not texts: the left operand would become part of a text.
+        let containers =
+            choice![1 => self.ints.clone(), 1 => self.texts.clone(), 1 => self.maps.clone(), 1 => self.int.clone()];
+        choice![
             3 => fill(wild, [&self.any, &self.any, &self.any]),
+            1 => fill(&["($a) in ($b)"], [&self.any, &containers, &self.any]),
             1 => fill(&["($a) | items", "($a).items() | list", "($a).keys() | list", "($a).get($b)", "($a).get($b, $c)",
                         "($a) | dictsort", "($a)[$b]", "($a) | length", "($a) | list"], [&self.maps, &self.text, &self.any]),
             1 => fill(&["($a) | batch(2)", "($a) | slice(2)", "($a) | batch(3, $b)", "($a) | slice(3, $b)", "($a) | zip($c)"],
@@ -343,29 +344,22 @@ impl Exprs {
                           "d | groupby('age')", "d | sort(attribute='age,name')", "d | rejectattr('name') | list",
                           "d | sum(attribute='age')", "d | unique(attribute='age') | list", "d"]),
         ]
-        .boxed()
     }
 }
 
-/// Generates tags with and without white space control.
-fn tag(open: &'static str, close: &'static str, content: BoxedStrategy<String>) -> BoxedStrategy<String> {
-    (content, any::<(bool, bool)>(), 0..4u8)
-        .prop_map(move |(content, (before, after), rare)| {
-            let minus = |wanted: bool| if wanted && rare == 0 { "-" } else { "" };
-            format!("{open}{} {content} {}{close}", minus(before), minus(after))
-        })
-        .boxed()
-}
-
-fn statement(content: BoxedStrategy<String>) -> BoxedStrategy<String> {
+fn statement(content: Rule) -> Rule {
     tag("{%", "%}", content)
 }
 
-fn end(name: &'static str) -> BoxedStrategy<String> {
-    statement(Just(name.to_owned()).boxed())
+fn tag(open: &'static str, close: &'static str, content: Rule) -> Rule {
+    Form::Tag([open, close], content).into()
 }
 
-fn literal_text() -> BoxedStrategy<String> {
+fn end(name: &'static [&'static str; 1]) -> Rule {
+    statement(one_of(name))
+}
+
+fn literal_text() -> Rule {
     one_of(&[
         "a",
         " b ",
@@ -382,21 +376,20 @@ fn literal_text() -> BoxedStrategy<String> {
     ])
 }
 
-/// Concatenates the texts of several strategies.
-fn in_a_row(parts: Vec<BoxedStrategy<String>>) -> BoxedStrategy<String> {
-    parts.prop_map(|parts| parts.concat()).boxed()
+fn in_a_row(rules: Vec<Rule>) -> Rule {
+    Form::Sequence(rules).into()
 }
 
 /// Generates the text of a template, with statements nested at most this deep.
-pub(crate) fn block(depth: usize, exprs: &Exprs) -> BoxedStrategy<String> {
+pub(crate) fn block(depth: usize, exprs: &Exprs) -> Rule {
     let output = tag("{{", "}}", exprs.any.clone());
-    let set = statement(exprs.any.clone().prop_map(|value| format!("set v = {value}")).boxed());
-    let simple = prop_oneof![3 => literal_text(), 4 => output, 1 => set].boxed();
-    let statement = if depth == 0 { simple } else { prop_oneof![2 => simple, 3 => nested(depth - 1, exprs)].boxed() };
-    prop::collection::vec(statement, 0..4).prop_map(|parts| parts.concat()).boxed()
+    let set = statement(fill(&["set v = $a"], [&exprs.any, &exprs.any, &exprs.any]));
+    let simple = choice![3 => literal_text(), 4 => output, 1 => set];
+    let statement = if depth == 0 { simple } else { choice![2 => simple, 3 => nested(depth - 1, exprs)] };
+    Form::Repeat(statement).into()
 }
 
-fn nested(depth: usize, exprs: &Exprs) -> BoxedStrategy<String> {
+fn nested(depth: usize, exprs: &Exprs) -> Rule {
     let body = block(depth, exprs);
     let head = |patterns, holes| statement(fill(patterns, holes));
     let Exprs { text, int, truth, ints, texts, any, .. } = exprs;
@@ -421,20 +414,19 @@ fn nested(depth: usize, exprs: &Exprs) -> BoxedStrategy<String> {
     let each =
         head(&["for x in $a", "for x in $b", "for x in $a if x is odd", "for x in $b if $c"], [ints, texts, truth]);
     let each_of_list = head(&["for x in ($a) | list", "for x in ($b) | list if $c"], [ints, texts, truth]);
-    let with_else = in_a_row(vec![end("else"), body.clone()]);
-    prop_oneof![
-        3 => in_a_row(vec![head(&["if $a"], [truth, any, any]), body.clone(), end("endif")]),
-        2 => in_a_row(vec![head(&["if $a"], [any, any, any]), body.clone(), head(&["elif $a"], [truth, any, any]), body.clone(), with_else.clone(), end("endif")]),
-        2 => in_a_row(vec![each, item.clone(), leave.clone(), body.clone(), end("endfor")]),
-        2 => in_a_row(vec![each_of_list, item.clone(), known, leave, body.clone(), with_else, end("endfor")]),
-        1 => in_a_row(vec![end("for x, y in (m | items)"), item, body.clone(), end("endfor")]),
-        1 => in_a_row(vec![head(&["with v = $a", "with v = $a, y = $b"], [any, any, any]), body.clone(), end("endwith")]),
-        1 => in_a_row(vec![end("set v"), body.clone(), end("endset"), tag("{{", "}}", one_of(&["v", "v | upper"]))]),
-        1 => in_a_row(vec![head(&["filter upper", "filter replace($a, $b)", "filter trim | title", "filter indent(2)"], [text, text, text]), body.clone(), end("endfilter")]),
-        1 => in_a_row(vec![head(&["macro h(x, y=7)"], [int, any, any]), body.clone(), end("endmacro"), tag("{{", "}}", fill(&["h($a)", "h($a, $b)", "h(y=$b)"], [any, any, any]))]),
-        1 => in_a_row(vec![end("macro g()"), Just("<{{ caller() }}>".to_owned()).boxed(), end("endmacro"), end("call g()"), body.clone(), end("endcall")]),
-        1 => in_a_row(vec![end("set ns = namespace(**m)"), end("for x in ns | list | sort"), tag("{{", "}}", one_of(&["x", "x | upper", "ns[x]"])), body.clone(), end("endfor")]),
-        1 => in_a_row(vec![head(&["set ns = namespace(c=$a)"], [int, any, any]), end("for x in range(3)"), head(&["set ns.c = ns.c + ($a)"], [int, any, any]), body, end("endfor"), tag("{{", "}}", one_of(&["ns.c"]))]),
+    let with_else = in_a_row(vec![end(&["else"]), body.clone()]);
+    choice![
+        3 => in_a_row(vec![head(&["if $a"], [truth, any, any]), body.clone(), end(&["endif"])]),
+        2 => in_a_row(vec![head(&["if $a"], [any, any, any]), body.clone(), head(&["elif $a"], [truth, any, any]), body.clone(), with_else.clone(), end(&["endif"])]),
+        2 => in_a_row(vec![each, item.clone(), leave.clone(), body.clone(), end(&["endfor"])]),
+        2 => in_a_row(vec![each_of_list, item.clone(), known, leave, body.clone(), with_else, end(&["endfor"])]),
+        1 => in_a_row(vec![end(&["for x, y in (m | items)"]), item, body.clone(), end(&["endfor"])]),
+        1 => in_a_row(vec![head(&["with v = $a", "with v = $a, y = $b"], [any, any, any]), body.clone(), end(&["endwith"])]),
+        1 => in_a_row(vec![end(&["set v"]), body.clone(), end(&["endset"]), tag("{{", "}}", one_of(&["v", "v | upper"]))]),
+        1 => in_a_row(vec![head(&["filter upper", "filter replace($a, $b)", "filter trim | title", "filter indent(2)"], [text, text, text]), body.clone(), end(&["endfilter"])]),
+        1 => in_a_row(vec![head(&["macro h(x, y=7)"], [int, any, any]), body.clone(), end(&["endmacro"]), tag("{{", "}}", fill(&["h($a)", "h($a, $b)", "h(y=$b)"], [any, any, any]))]),
+        1 => in_a_row(vec![end(&["macro g()"]), one_of(&["<{{ caller() }}>"]), end(&["endmacro"]), end(&["call g()"]), body.clone(), end(&["endcall"])]),
+        1 => in_a_row(vec![end(&["set ns = namespace(**m)"]), end(&["for x in ns | list | sort"]), tag("{{", "}}", one_of(&["x", "x | upper", "ns[x]"])), body.clone(), end(&["endfor"])]),
+        1 => in_a_row(vec![head(&["set ns = namespace(c=$a)"], [int, any, any]), end(&["for x in range(3)"]), head(&["set ns.c = ns.c + ($a)"], [int, any, any]), body, end(&["endfor"]), tag("{{", "}}", one_of(&["ns.c"]))]),
     ]
-    .boxed()
 }

@@ -13,11 +13,31 @@ pub(crate) fn render(template: &str, inputs: &JsonMap, lenient: bool) -> Result<
     // An undefined value may be tested for truth, and nothing else.
     let behavior = if lenient { UndefinedBehavior::Lenient } else { UndefinedBehavior::SemiStrict };
     environment.set_undefined_behavior(behavior);
-    environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
+    environment.set_unknown_method_callback(call_method);
     let syntax = SyntaxConfig::builder().keep_trailing_newline(true).build();
     environment.set_syntax(syntax.expect("the default delimiters are valid"));
     environment.set_formatter(format);
     environment.render_str(template, Value::from(Serde(inputs)))
+}
+
+/// Calls a method of a string, list or map, with two differences from minijinja, as in Jinja2: methods that add nothing to
+/// safe text keep it safe (in minijinja, only `capitalize` and `split` do), and `get` returns its default even if that is
+/// undefined (in minijinja, it returns none then).
+fn call_method(state: &mut State<'_, '_>, value: &Value, method: &str, args: &[Value]) -> Result<Value, Error> {
+    let result = minijinja_contrib::pycompat::unknown_method_callback(state, value, method, args)?;
+    if let ("get", [key, default]) = (method, args)
+        && default.is_undefined()
+        && value.get_item(key)?.is_undefined()
+    {
+        return Ok(default.clone());
+    }
+    let safe = |value: Value| Value::from_safe_string(value.as_str().unwrap_or_default().to_owned());
+    Ok(match method {
+        _ if !value.is_safe() => result,
+        "upper" | "lower" | "title" | "strip" | "lstrip" | "rstrip" => safe(result),
+        "splitlines" => result.try_iter()?.map(safe).collect(),
+        _ => result,
+    })
 }
 
 fn format(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Result<(), Error> {

@@ -4,7 +4,7 @@ use super::reported;
 
 reported! {
     NOT_APPLIED "TY026" "not_applied" Format Warning Never
-    "Reports metadata of a directive that is stored but not applied."
+    "Reports metadata of a directive that Tympan preserves but does not apply."
     "The author may rely on something that does not happen."
     "<directive name=\"greet\" extends=\"base\">"
     "Follow the help, for example by copying what the directive needs into the file.";
@@ -17,7 +17,7 @@ reported! {
 
     UNKNOWN_ELEMENT "TY028" "unknown_element" Format Warning Never
     "Reports an element of a directive that Tympan does not know."
-    "It is stored but not used, and is often a misspelling."
+    "It is preserved but not used. Often, it is a misspelling."
     "<metadta>…</metadta>"
     "Correct its name, or remove it.";
 
@@ -79,7 +79,7 @@ reported! {
     "Reports a directive without steps."
     "The model does not see the metadata, so it has nothing to do."
     "```xml\n<directive name=\"greet\" version=\"1.0.0\"></directive>\n```"
-    "Write the steps after the fence.";
+    "Write the steps after the fenced block.";
 
     UNKNOWN_TYPE "TY039" "unknown_type" Format Warning Never
     "Reports an input or output of a directive with an unknown type."
@@ -101,7 +101,7 @@ reported! {
 
     INVALID_SIGNATURE "TY042" "invalid_signature" Format Error Never
     "Reports a directive whose signature is missing, does not match the file, or was made with a key that is not \
-    trusted."
+     trusted."
     "The file may have been changed by somebody else."
     "<!-- rye:signed:… -->"
     "Sign the directive again after you have reviewed it.";

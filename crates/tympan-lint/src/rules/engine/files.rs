@@ -10,8 +10,9 @@ reported! {
     "Correct the path.";
 
     UNREADABLE_FILE "TY002" "unreadable_file" Format Error Never
-    "Reports a file that cannot be read: a directory, a file that is too large or not UTF-8, or one without permission."
-    "A prompt file is text of a bounded size."
+    "Reports a file that cannot be read: a directory, a file that is too large or not UTF-8, or a file without read \
+     permission."
+    "Prompt files are text files of limited size."
     "tympan check picture.png"
     "The message gives the reason. Convert the file to UTF-8, or name another one.";
 
@@ -58,28 +59,28 @@ reported! {
     "Write the text into the template, or pass it as an input with `trusted: true`.";
 
     LIMIT_EXCEEDED "TY010" "limit_exceeded" Format Error Never
-    "Reports a file or a template that exceeds a limit, for example on its nesting."
+    "Reports a file or a template that exceeds a limit, for example because it nests too deeply."
     "Limits keep a file from using up time and memory."
     "{{ ((((((…)))))) }}"
-    "Make the template simpler, or let the host raise the limit.";
+    "Simplify the template, or raise the limit in the application.";
 
     NOT_REGISTERED "TY011" "not_registered" Format Error Never
-    "Reports a template format or a parser that Tympan does not have."
+    "Reports a template format or a parser that is not built into Tympan."
     "The prompt cannot be rendered unless the application registers it."
     "template: {format: erb}"
     "Write `jinja2` or `mustache`, and `prompty` for the parser, or register the name in the application.";
 
     ENV_NOT_SET "TY012" "env_not_set" Format Warning Never
     "Reports a `${env:NAME}` reference to a variable that is not set."
-    "Whatever needs the value fails. A check itself needs no values."
+    "A run that needs the value fails. A check needs no values."
     "apiKey: ${env:OPENAI_API_KEY}"
     "Set the variable before the prompt runs, or add a default: `${env:NAME:value}`.";
 
     ENV_NOT_ALLOWED "TY013" "env_not_allowed" Format Error Never
-    "Reports a `${env:NAME}` reference to a variable that the host does not allow."
-    "Prompt files may read only the variables that the host allows."
+    "Reports a `${env:NAME}` reference to a variable that is not allowed."
+    "Prompt files may read only the variables that the application allows."
     "description: ${env:HOME}"
-    "Let the host allow the variable, or remove the reference.";
+    "Allow the variable in the application or with `--allow-env`, or remove the reference.";
 
     REFERENCED_FILE_NOT_FOUND "TY014" "referenced_file_not_found" Format Error Never
     "Reports a `${file:path}` reference to a file that does not exist."
@@ -91,11 +92,11 @@ reported! {
     "Reports a `${file:path}` reference to a file outside the allowed directories."
     "A prompt file from somebody else must not read arbitrary files."
     "sample: ${file:/etc/passwd}"
-    "Move the file below the directory of the prompt, or let the host add a root.";
+    "Move the file into the directory of the prompt, or allow its directory in the application or with `--allow-dir`.";
 
     INVALID_REFERENCED_FILE "TY016" "invalid_referenced_file" Format Error Never
     "Reports a referenced file that cannot be used: not a regular file, too large, not UTF-8, or not valid JSON or \
-    YAML."
+     YAML."
     "The prompt does not load."
     "sample: ${file:picture.png}"
     "Refer to a text file within the size limit. JSON and YAML files have to be valid.";

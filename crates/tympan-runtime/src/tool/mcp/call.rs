@@ -10,6 +10,7 @@ use rmcp::model::{
 use rmcp::service::{PeerRequestOptions, RequestHandle, RoleClient, ServiceError};
 use serde_json::Value as Json;
 use tympan_core::Error;
+use tympan_core::spec::flow::ToolFlow;
 use tympan_core::turn::ToolRun;
 
 use crate::net::client::shown;
@@ -53,6 +54,10 @@ impl Tool for McpTool {
 
     fn is_idempotent(&self) -> bool {
         self.is_idempotent
+    }
+
+    fn flow(&self) -> ToolFlow {
+        self.target.server.flow_of(&self.name)
     }
 }
 

@@ -177,7 +177,7 @@ impl Connections {
         let found = list.restricted(allowed);
         let hash = found.hash();
         match pinned {
-            Some(pinned) if pinned == hash => Ok(()),
+            Some(pinned) if found.has_hash(pinned) => Ok(()),
             Some(_) => Err(changed(format_args!(
                 "{key}: the tools have the hash {hash}, but the prompt pins another \
                 one"

@@ -34,7 +34,7 @@ pub(super) fn output(result: CallToolResult, secrets: &Redactor) -> Result<ToolO
         let said = &said[..said.floor_char_boundary(MAX_FAILURE)];
         return Err(if said.is_empty() { "the MCP server gave no reason" } else { said }.into());
     }
-    Ok(ToolOutput(parts))
+    Ok(parts.into())
 }
 
 fn part(block: ContentBlock) -> ContentPart {
@@ -92,7 +92,7 @@ mod tests {
 
     fn parts(result: Json) -> Json {
         let result = serde_json::from_value(result).expect("it is a result");
-        json!(output(result, &Redactor::new(false)).expect("it is no failure").0)
+        json!(output(result, &Redactor::new(false)).expect("it is no failure").content)
     }
 
     #[test]
@@ -103,7 +103,7 @@ mod tests {
             let result = json!({ "content": [{ "type": "text", "text": "has GIVEN-to-it" }], "isError": is_error });
             let result = serde_json::from_value(result).expect("it is a result");
             let said = match output(result, &secrets) {
-                Ok(output) => json!(output.0).to_string(),
+                Ok(output) => json!(output.content).to_string(),
                 Err(error) => error.to_string(),
             };
             assert!(said.contains("has [REDACTED]") && !said.contains("GIVEN"), "{said}");

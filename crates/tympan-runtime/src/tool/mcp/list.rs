@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use rmcp::model::ToolAnnotations;
 use serde_json::{Value as Json, json};
 use tympan_core::json::canonical_json;
+use tympan_core::spec::flow::{Effect, ToolFlow};
 use tympan_core::text::hash::sha256_hex;
 use tympan_core::{Error, JsonMap, Kind, Result};
 
@@ -31,8 +33,12 @@ pub(super) struct ListedTool {
     pub(super) schema: JsonMap,
     /// Whether the server declares that the tool can safely be called again.
     pub(super) is_idempotent: bool,
-    /// The canonical form of what a model is shown, for hashing.
+    /// The effect that the server's annotations state.
+    pub(super) flow: ToolFlow,
+    /// The canonical form of what a model is shown, and of the annotations, for hashing.
     canonical: String,
+    /// The same without the annotations, which older hashes do not cover.
+    shown: String,
 }
 
 impl ToolList {
@@ -46,7 +52,14 @@ impl ToolList {
         for tool in tools {
             let hints = tool.annotations.unwrap_or_default();
             let listed = ListedTool {
-                canonical: canonical(&tool.name, tool.description.as_deref(), &tool.input_schema),
+                flow: flow(&hints),
+                canonical: canonical(&tool.name, tool.description.as_deref(), &tool.input_schema, &hints),
+                shown: canonical(
+                    &tool.name,
+                    tool.description.as_deref(),
+                    &tool.input_schema,
+                    &ToolAnnotations::default(),
+                ),
                 description: tool.description.map(Into::into),
                 schema: std::sync::Arc::unwrap_or_clone(tool.input_schema),
                 is_idempotent: hints.idempotent_hint == Some(true) || hints.read_only_hint == Some(true),
@@ -80,6 +93,31 @@ impl ToolList {
         chosen.collect::<Result<_>>().map(Self)
     }
 
+    /// Checks that the server has the tools and parameters about which the host declares something. A misspelt name
+    /// would otherwise leave a tool unprotected.
+    ///
+    /// # Errors
+    /// Returns an error that names the first one that is missing.
+    pub(super) fn check_flows<'f>(&self, flows: impl Iterator<Item = (&'f String, &'f ToolFlow)>) -> Result<()> {
+        for (name, flow) in flows {
+            let Some(listed) = self.0.get(name) else {
+                let details =
+                    format_args!("the host declares the tool `{}`, which the MCP server does not have", shown(name));
+                return Err(unavailable(details).with_help(format!("available tools: {}", names(self.0.keys()))));
+            };
+            let properties = listed.schema.get("properties").and_then(Json::as_object);
+            let has = |parameter: &str| properties.is_some_and(|properties| properties.contains_key(parameter));
+            if let Some(parameter) = flow.parameters.keys().find(|parameter| !has(parameter)) {
+                let known = properties.map(|properties| names(properties.keys())).unwrap_or_default();
+                let details = format_args!(
+                    "the host declares the parameter `{parameter}` of `{name}`, which the tool does not have"
+                );
+                return Err(unavailable(details).with_help(format!("parameters of the tool: {known}")));
+            }
+        }
+        Ok(())
+    }
+
     /// Returns the allowed tools that exist.
     pub(super) fn restricted(&self, allowed: Option<&[String]>) -> Self {
         let is_allowed = |name: &String| allowed.is_none_or(|allowed| allowed.contains(name));
@@ -102,10 +140,18 @@ impl ToolList {
         self.0.get(name)
     }
 
-    /// Returns the hash of everything that a model is shown.
+    /// Returns the hash of everything that a model is shown, and of the annotations about effects.
     pub(super) fn hash(&self) -> String {
-        let tools: Vec<_> = self.0.values().map(|tool| tool.canonical.as_str()).collect();
-        format!("sha256:{}", sha256_hex(format!("[{}]", tools.join(","))))
+        Self::hash_of(self.0.values().map(|tool| tool.canonical.as_str()))
+    }
+
+    /// Returns whether the tools have this hash, or had it before annotations were part of it.
+    pub(super) fn has_hash(&self, hash: &str) -> bool {
+        hash == self.hash() || hash == Self::hash_of(self.0.values().map(|tool| tool.shown.as_str()))
+    }
+
+    fn hash_of<'a>(tools: impl Iterator<Item = &'a str>) -> String {
+        format!("sha256:{}", sha256_hex(format!("[{}]", tools.collect::<Vec<_>>().join(","))))
     }
 
     /// Describes how another list differs from this one, or returns `None` if it does not.
@@ -130,9 +176,24 @@ impl ListedTool {
     }
 }
 
-/// Returns the canonical form of what a model is shown of a tool, for hashing.
-fn canonical(name: &str, description: Option<&str>, schema: &JsonMap) -> String {
+/// Returns the effect that annotations state. An annotation that is missing states nothing, whatever its default is.
+fn flow(hints: &ToolAnnotations) -> ToolFlow {
+    let effect = match (hints.open_world_hint, hints.destructive_hint) {
+        (Some(true), _) => Some(Effect::External),
+        (_, Some(true)) => Some(Effect::Write),
+        _ => None,
+    };
+    ToolFlow { effect, ..ToolFlow::default() }
+}
+
+/// Returns the canonical form of what a model is shown of a tool and of its annotations, for hashing.
+fn canonical(name: &str, description: Option<&str>, schema: &JsonMap, hints: &ToolAnnotations) -> String {
     let mut tool = json!({ "name": name, "inputSchema": schema });
+    for (key, hint) in [("openWorldHint", hints.open_world_hint), ("destructiveHint", hints.destructive_hint)] {
+        if let Some(hint) = hint {
+            tool["annotations"][key] = Json::Bool(hint);
+        }
+    }
     if let Some(description) = description {
         tool["description"] = Json::from(description);
     }
@@ -188,6 +249,19 @@ mod tests {
         let (old, new) = (list(&[("a", "A"), ("b", "B"), ("c", "C")]), list(&[("b", "EVIL"), ("c", "C"), ("d", "D")]));
         assert_eq!(old.difference(&new).as_deref(), Some("added: `d`; removed: `a`; changed: `b`"));
         assert_eq!(old.difference(&old), None);
+    }
+
+    #[test]
+    fn declarations_about_tools_must_match() {
+        let schema = json!({ "type": "object", "properties": { "to": {} } }).as_object().cloned().unwrap_or_default();
+        let tool = rmcp::model::Tool::new("send", "Sends", Arc::new(schema));
+        let list = ToolList::new(vec![tool]).expect("it is a list");
+        let check = |name: &str, flow: ToolFlow| list.check_flows([(&name.to_owned(), &flow)].into_iter());
+        assert!(check("send", ToolFlow::new(Effect::External).destination("to")).is_ok());
+        let error = check("sned", ToolFlow::new(Effect::External)).expect_err("there is no such tool");
+        assert!(error.message().contains("`sned`") && error.help().is_some_and(|help| help.contains("`send`")));
+        let error = check("send", ToolFlow::default().destination("too")).expect_err("there is no such parameter");
+        assert!(error.message().contains("`too` of `send`"), "{}", error.message());
     }
 
     #[test]

@@ -93,6 +93,7 @@ pub(super) async fn open(opening: Opening<'_>) -> Result<Vec<OpenTool>> {
     let located = |error| declaration.located(error);
     let list = listing.await.map_err(located)?;
     let tools = list.only(declaration.allowed).map_err(located)?;
+    list.check_flows(target.server.declared_tools()).map_err(located)?;
     opening.runtime.mcp().agree(&target.key, &list, declaration.allowed, pinned).map_err(located)?;
     let target = Arc::new(target);
     let opened = tools.iter().map(|(name, listed)| {
@@ -104,7 +105,10 @@ pub(super) async fn open(opening: Opening<'_>) -> Result<Vec<OpenTool>> {
             approval: approval.clone(),
             is_idempotent: is_idempotent || listed.is_idempotent,
         };
-        Ok(OpenTool { function, tool: Arc::new(tool) })
+        let server = Some(opening.tool.name.clone());
+        let (tool, flow) = (Arc::new(tool), listed.flow.clone());
+        // What a server says about its tools reaches the model like instructions.
+        Ok(OpenTool { function, tool, flow, server, untrusted_description: pinned.is_none() })
     });
     opened.collect()
 }

@@ -1,12 +1,14 @@
 //! The host's configuration of a server.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tympan_core::Redactor;
 use tympan_core::spec::Secret;
+use tympan_core::spec::flow::ToolFlow;
 
 use crate::model::token::TokenSource;
 
@@ -20,6 +22,10 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 pub struct McpServer {
     pub(super) reach: Reach,
     pub(super) connect_timeout: Duration,
+    /// What the host declares about all tools of the server.
+    flow: ToolFlow,
+    /// What the host declares about single tools, by the server's names for them.
+    tool_flows: BTreeMap<String, ToolFlow>,
 }
 
 /// How to connect to a server.
@@ -66,7 +72,7 @@ impl McpServer {
     }
 
     pub(super) fn new(reach: Reach) -> Self {
-        Self { reach, connect_timeout: CONNECT_TIMEOUT }
+        Self { reach, connect_timeout: CONNECT_TIMEOUT, flow: ToolFlow::default(), tool_flows: BTreeMap::new() }
     }
 
     /// Sets an environment variable for a program. Has no effect for an address.
@@ -101,6 +107,43 @@ impl McpServer {
     pub fn connect_timeout(mut self, limit: Duration) -> Self {
         self.connect_timeout = limit;
         self
+    }
+
+    /// Declares the effect of all tools of the server, and how their parameters and results are treated. Parameters
+    /// that a tool does not have are ignored.
+    #[must_use]
+    pub fn flow(mut self, flow: ToolFlow) -> Self {
+        self.flow = flow;
+        self
+    }
+
+    /// Declares the effect of one tool, and how its parameters and results are treated. What the declaration does not
+    /// say comes from [`McpServer::flow`]. The name is the server's name for the tool, without a prefix.
+    ///
+    /// ```
+    /// use tympan_runtime::McpServer;
+    /// use tympan_core::spec::flow::{Effect, ToolFlow};
+    ///
+    /// let mail = McpServer::http("https://mail.example.com/mcp")
+    ///     .flow(ToolFlow::new(Effect::Read).confidential())
+    ///     .tool_flow("send", ToolFlow::new(Effect::External).trusted_only("to").destination("to"));
+    /// # let _ = mail;
+    /// ```
+    #[must_use]
+    pub fn tool_flow(mut self, tool: impl Into<String>, flow: ToolFlow) -> Self {
+        self.tool_flows.insert(tool.into(), flow);
+        self
+    }
+
+    /// Returns what the host declares about a tool.
+    pub(super) fn flow_of(&self, tool: &str) -> ToolFlow {
+        let Some(own) = self.tool_flows.get(tool) else { return self.flow.clone() };
+        ToolFlow { trusted: own.trusted.or(self.flow.trusted), ..own.over(&self.flow) }
+    }
+
+    /// Returns the tools about which the host declares something, by the server's names for them.
+    pub(super) fn declared_tools(&self) -> impl Iterator<Item = (&String, &ToolFlow)> {
+        self.tool_flows.iter()
     }
 }
 

@@ -78,7 +78,9 @@ pub(super) async fn open(opening: Opening<'_>) -> Result<Vec<OpenTool>> {
         let (client, redactor, uploads) = (client.clone(), redactor.clone(), uploads.clone());
         let function = operation.function.clone();
         let call = Call { operation, key, token, reach, client, redactor, uploads, is_idempotent };
-        OpenTool { function, tool: Arc::new(Caller(Arc::new(call))) }
+        let tool = OpenTool::new(function, Arc::new(Caller(Arc::new(call))));
+        // The author wrote, or has seen, a document that is part of the prompt.
+        OpenTool { untrusted_description: found.address.is_some(), ..tool }
     });
     Ok(made.collect())
 }

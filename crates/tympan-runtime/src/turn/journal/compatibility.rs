@@ -1,5 +1,7 @@
 //! Checks whether a journal matches a turn.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 use tympan_core::chat::message::RichValue;
@@ -21,6 +23,9 @@ pub(crate) struct Fingerprint {
     tools: String,
     /// The turn's options.
     options: Json,
+    /// The hash of the policy for tools and of what it knows. Journals of version 0.1.0 do not have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    policy: Option<String>,
 }
 
 impl Fingerprint {
@@ -42,7 +47,13 @@ impl Fingerprint {
                 "judge_tool": guardrails.tool,
                 "guard": options.guard.is_some(),
             }),
+            policy: Some(policy_hash(options)),
         }
+    }
+
+    /// Returns whether the journal is from before there was a policy for tools.
+    pub(crate) fn is_legacy(&self) -> bool {
+        self.policy.is_none()
     }
 
     /// Removes the guard's advisory if the turn began without it. Journals of version 0.1.0 did.
@@ -70,11 +81,21 @@ impl Fingerprint {
             Some("the messages have changed since the turn started".to_owned())
         } else if self.tools != now.tools {
             Some("the tools have changed since the turn started".to_owned())
+        } else if self.policy.is_some() && self.policy != now.policy {
+            Some("the policy for tools has changed since the turn started".to_owned())
         } else {
             options()
         };
         difference.map_or(Ok(()), |difference| Err(mismatch(difference)))
     }
+}
+
+/// Returns the hash of everything that the policy depends on, apart from the prompt.
+fn policy_hash(options: &TurnOptions) -> String {
+    let flow = &options.flow;
+    let declared: BTreeMap<_, _> = options.tools.iter().map(|tool| (&tool.function.name, &tool.flow)).collect();
+    let host: BTreeMap<_, _> = flow.tools.iter().collect();
+    hash(json!([flow.policy, declared, host, flow.labels, flow.context]))
 }
 
 /// Returns an error for a journal that does not match.

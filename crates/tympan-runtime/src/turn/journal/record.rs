@@ -97,6 +97,8 @@ pub(crate) enum Record<E = InputEvent> {
     },
     /// The turn was resumed while model calls were failing. The failures before this record do not count.
     CalledAgain,
+    /// The turn was resumed, and began before there was a policy for tools. It applies from here on.
+    PolicyApplied,
 }
 
 impl Record {

@@ -28,7 +28,9 @@ pub(super) fn apply<'a>(eval: &mut Eval<'a>, name: &str, value: Value<'a>, args:
     let text = result.to_string();
     eval.budget.make(text.len())?;
     let text = TracedText::whole(text, origin);
-    Ok(if name == "tojson" { Value::safe_text(text) } else { Value::text(text) }.also(origin))
+    // minijinja escapes the arguments of a safe format.
+    let is_safe = name == "tojson" || (name == "format" && value.is_safe());
+    Ok(if is_safe { Value::safe_text(text) } else { Value::text(text) }.also(origin))
 }
 
 /// Converts arguments to minijinja's values, and charges for them.

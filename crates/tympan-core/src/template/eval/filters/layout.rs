@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::template::eval::Eval;
 use crate::template::eval::filters::params::{Params, as_count};
 use crate::template::eval::filters::rewrite::{Rewrite, changeable};
-use crate::template::eval::filters::text::{BYTES_OF_LETTERS, text};
+use crate::template::eval::filters::text::{BYTES_OF_LETTERS, escape, text};
 use crate::template::value::{Repr, Value};
 use crate::text::origin::Origin;
 use crate::text::traced::TracedText;
@@ -87,9 +87,17 @@ fn truncate<'a>(eval: &mut Eval<'a>, value: Value<'a>, params: &mut Params<'_, '
     eval.budget.make_text(cut.saturating_add(end.as_str().map_or(0, str::len)), pieces)?;
     let mut rewrite = Rewrite::new(&value);
     rewrite.copy_to(cut);
-    rewrite.insert(&end);
-    let shortened = rewrite.finish();
-    Ok(if value.is_safe() { Value::safe_text(shortened) } else { Value::text(shortened) }.also(decided))
+    if value.is_safe() == end.is_safe() {
+        rewrite.insert(&end);
+        return Ok(Value::text_like(&value, rewrite.finish()).also(decided));
+    }
+    // If one of the two is safe, the other is escaped.
+    let shortened = Value::text_like(&value, rewrite.finish());
+    let (shortened, end) = (escape(eval, shortened)?, escape(eval, end)?);
+    let mut out = TracedText::default();
+    shortened.push_pieces(&mut out);
+    end.push_pieces(&mut out);
+    Ok(Value::safe_text(out).also(decided))
 }
 
 fn center<'a>(eval: &mut Eval<'a>, value: Value<'a>, params: &mut Params<'_, 'a>) -> Result<Value<'a>> {
@@ -111,7 +119,7 @@ fn center<'a>(eval: &mut Eval<'a>, value: Value<'a>, params: &mut Params<'_, 'a>
     out.push(&" ".repeat(left), origin);
     value.push_pieces(&mut out);
     out.push(&" ".repeat(padding - left), origin);
-    Ok(if value.is_safe() { Value::safe_text(out) } else { Value::text(out) })
+    Ok(Value::text_like(&value, out))
 }
 
 fn word_wrap<'a>(eval: &mut Eval<'a>, value: Value<'a>, params: &mut Params<'_, 'a>) -> Result<Value<'a>> {

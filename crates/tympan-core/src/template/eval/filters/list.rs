@@ -102,18 +102,36 @@ fn attributes<'a>(eval: &mut Eval<'a>, items: &[Value<'a>], path: Option<&Value<
 pub(crate) fn join<'a>(eval: &mut Eval<'a>, value: &Value<'a>, params: &mut Params<'_, 'a>) -> Result<Value<'a>> {
     let joiner = params.next("d").filter(|joiner| !joiner.is_none());
     let path = params.next("attribute");
-    join_with(eval, value, joiner.as_ref(), path.as_ref())
+    let is_safe =
+        eval.escapes() && (joiner.as_ref().is_some_and(Value::is_safe) || has_safe_item(eval, value, path.as_ref())?);
+    join_with(eval, value, joiner.as_ref(), path.as_ref(), is_safe)
 }
 
+/// Returns whether an item, or its attribute, is safe text.
+fn has_safe_item<'a>(eval: &mut Eval<'a>, value: &Value<'a>, path: Option<&Value<'a>>) -> Result<bool> {
+    let items = eval.iterate(value)?;
+    eval.budget.step(items.len())?;
+    let mut meter = eval.budget.meter();
+    let found = items.iter().any(|item| attribute(&item, path, &mut meter).is_safe());
+    eval.budget.pay(&meter)?;
+    Ok(found)
+}
+
+/// Joins the items of a list. If the result is to be safe, everything that is not safe is escaped.
 pub(crate) fn join_with<'a>(
     eval: &mut Eval<'a>,
     value: &Value<'a>,
     joiner: Option<&Value<'a>>,
     path: Option<&Value<'a>>,
+    is_safe: bool,
 ) -> Result<Value<'a>> {
     let items = eval.iterate(value)?;
     eval.budget.step(items.len())?;
     let joiner = match joiner {
+        Some(joiner) if is_safe => {
+            let joiner = eval.escaped_text(joiner)?;
+            Some(eval.joiner(joiner, &items)?)
+        }
         Some(joiner) => Some(eval.joiner(joiner.clone(), &items)?),
         None => None,
     };
@@ -130,6 +148,7 @@ pub(crate) fn join_with<'a>(
         let mut meter = eval.budget.meter();
         let item = attribute(&item, path, &mut meter);
         eval.budget.pay(&meter)?;
+        let item = if is_safe { eval.escaped_text(&item)? } else { item };
         eval.budget.print(&item)?;
         eval.budget.make(item.as_str().map_or(0, str::len))?;
         print::print(&item, &mut out)?;
@@ -144,16 +163,20 @@ pub(crate) fn join_with<'a>(
     }
     eval.budget.make(out.piece_ends().len().saturating_mul(size_of::<Piece>()))?;
     out.mark(items.shape());
+    let result = |traced| if is_safe { Value::safe_text(traced) } else { Value::text(traced) };
     if out.as_str().is_empty() {
-        return Ok(Value::new(Repr::Str(""), value.whole_origin() | out.origin()));
+        let origin = value.whole_origin() | out.origin();
+        return Ok(result(TracedText::whole("", origin)).also(origin));
     }
-    Ok(Value::text(out))
+    Ok(result(out))
 }
 
 fn end<'a>(eval: &mut Eval<'a>, name: &str, value: &Value<'a>) -> Result<Value<'a>> {
     if let Some(text) = value.as_str() {
         let char = if name == "first" { text.chars().next() } else { text.chars().next_back() };
         return Ok(match char {
+            // As in Jinja2, only the last character of safe text is safe.
+            Some(char) if name == "last" => Value::string_like(value, char, value.whole_origin()),
             Some(char) => Value::string(char, value.whole_origin()),
             None => Value::undefined(value.whole_origin()),
         });
@@ -191,7 +214,7 @@ fn random<'a>(eval: &mut Eval<'a>, value: &Value<'a>, params: &Params<'_, 'a>) -
 fn reverse<'a>(eval: &mut Eval<'a>, value: &Value<'a>, params: &Params<'_, 'a>) -> Result<Value<'a>> {
     if let Some(text) = value.as_str() {
         eval.budget.make(text.len())?;
-        return Ok(Value::string(text.chars().rev().collect::<String>(), value.whole_origin()));
+        return Ok(Value::string_like(value, text.chars().rev().collect::<String>(), value.whole_origin()));
     }
     if value.is_undefined() || value.is_none() {
         return Ok(value.clone());
@@ -230,8 +253,12 @@ fn ordered<'a>(eval: &mut Eval<'a>, name: &str, value: &Value<'a>, params: &mut 
     if name == "sort" {
         return sort(eval, items, path.as_ref(), (case_sensitive, is_reversed), shape);
     }
-    let keys = attributes(eval, &items, path.as_ref())?;
+    let mut keys = attributes(eval, &items, path.as_ref())?;
+    if name == "unique" && !case_sensitive {
+        keys = keys.into_iter().map(|key| lower_case(eval, key)).collect::<Result<_>>()?;
+    }
     let mut meter = eval.budget.meter();
+    let case_sensitive = case_sensitive || name == "unique";
     let mut compare = |a: &Value<'a>, b: &Value<'a>| compare_keys(a, b, case_sensitive, &mut meter);
     let result = match name {
         "min" | "max" => {
@@ -336,6 +363,18 @@ fn sort<'a>(
 }
 
 type Compare<'c, 'a> = &'c mut dyn FnMut(&Value<'a>, &Value<'a>) -> Ordering;
+
+/// Converts a key to lower case if it is text. Unlike the filters that sort, `unique` ignores the case of all letters.
+fn lower_case<'a>(eval: &mut Eval<'a>, key: Value<'a>) -> Result<Value<'a>> {
+    let Some(text) = key.as_str() else { return Ok(key) };
+    eval.budget.step(1 + text.len() / ops::BYTES_PER_STEP)?;
+    if text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase()) {
+        return Ok(key);
+    }
+    // In lower case, some letters have more bytes.
+    eval.budget.make(text.len().saturating_mul(2))?;
+    Ok(Value::string(text.to_lowercase(), key.origin))
+}
 
 /// Keeps the first of all items with equal keys, in the order of the items.
 fn unique<'a>(keys: &[Value<'a>], items: Vec<Value<'a>>, compare: Compare<'_, 'a>) -> Vec<Value<'a>> {

@@ -14,7 +14,7 @@ pub(super) fn changeable<'a>(eval: &mut Eval<'a>, value: Value<'a>) -> crate::er
     }
     let text = value.as_str().unwrap_or_default();
     eval.budget.make(text.len())?;
-    Ok(Value::string(text, value.whole_origin()))
+    Ok(Value::string_like(&value, text, value.whole_origin()))
 }
 
 /// Goes through a text once and writes a changed copy. What is written in place of text has the origins of that text.

@@ -91,15 +91,15 @@ impl<'v> PieceCursor<'v> {
 pub(super) fn slice<'a>(value: &Value<'a>, range: Range<usize>) -> Value<'a> {
     match &value.repr {
         Repr::Str(text) => Value::new(Repr::Str(&text[range]), value.origin),
-        Repr::Text(_) if range.is_empty() => Value::new(Repr::Str(""), value.whole_origin()),
-        Repr::Text(text) => {
+        Repr::Text(_) if range.is_empty() => Value::string_like(value, "", value.whole_origin()),
+        Repr::Text(_) => {
             let mut cursor = PieceCursor::new(value);
             let mut traced = TracedText::default();
             let before = cursor.skip_to(range.start);
             traced.mark(before);
             cursor.copy_to(range.end, &mut traced);
             traced.mark(cursor.rest());
-            if text.safe { Value::safe_text(traced) } else { Value::text(traced) }
+            Value::text_like(value, traced)
         }
         _ => value.clone(),
     }
@@ -128,7 +128,7 @@ pub(super) fn parts<'a>(value: &Value<'a>, ranges: &[Range<usize>], one_char_end
         let ended_by = cursor.skip_to(if one_char_ends { range.end + first_char } else { next });
         before |= ended_by;
         traced.mark(ended_by);
-        parts.push(if text.safe { Value::safe_text(traced) } else { Value::text(traced) });
+        parts.push(Value::text_like(value, traced));
     }
     parts
 }

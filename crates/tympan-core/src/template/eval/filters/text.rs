@@ -17,6 +17,9 @@ pub(super) fn apply<'a>(
     value: Value<'a>,
     params: &mut Params<'_, 'a>,
 ) -> Result<Value<'a>> {
+    if matches!(name, "split" | "lines") && value.kind() != ValueKind::String && !value.is_undefined() {
+        return Err(params.fail(format_args!("expected a string, found {}", value.kind().name())));
+    }
     let value = if name == "string" && value.kind() == ValueKind::String { value } else { text(eval, value)? };
     match name {
         "upper" => change_case(eval, &value, char::to_uppercase, str::to_uppercase),
@@ -26,28 +29,27 @@ pub(super) fn apply<'a>(
             eval.budget.make(text.len().saturating_mul(2))?;
             let mut chars = text.chars();
             let first: String = chars.next().into_iter().flat_map(char::to_uppercase).collect();
-            Ok(Value::string(first + &chars.as_str().to_lowercase(), value.whole_origin()))
+            let text = first + &chars.as_str().to_lowercase();
+            Ok(Value::string_like(&value, text, value.whole_origin()))
         }
         "replace" => {
             let from = params.required("old")?;
             let from = text_arg(eval, from)?;
             let to = params.required("new")?;
             let to = text_arg(eval, to)?;
-            replace(eval, &value, &from, &to, None)
+            // As in `join`, safe text is combined with escaped text if everything is escaped when it is written.
+            if eval.escapes() && [&value, &from, &to].into_iter().any(Value::is_safe) {
+                let (value, to) = (eval.escaped_text(&value)?, eval.escaped_text(&to)?);
+                return replace(eval, &value, &from, &to, None, true);
+            }
+            replace(eval, &value, &from, &to, None, false)
         }
         "trim" => {
             let chars = params.next("chars").filter(|chars| !chars.is_none() && !chars.is_undefined());
             trim(eval, &value, chars.as_ref(), true, true)
         }
         "indent" => indent(eval, &value, params),
-        "escape" | "e" if value.is_safe() => Ok(value),
-        "escape" | "e" => {
-            let mut traced = TracedText::default();
-            eval.budget.make_text(value.as_str().map_or(0, str::len), value.pieces())?;
-            value.push_pieces(&mut traced);
-            eval.budget.make(escaped_len(&traced))?;
-            Ok(Value::safe_text(escape_html(&traced)))
-        }
+        "escape" | "e" => escape(eval, value),
         "safe" => {
             let mut traced = TracedText::default();
             eval.budget.make_text(value.as_str().map_or(0, str::len), value.pieces())?;
@@ -56,7 +58,13 @@ pub(super) fn apply<'a>(
         }
         "split" => {
             let separator = params.next("sep").filter(|separator| !separator.is_none() && !separator.is_undefined());
-            let limit = params.next("maxsplit");
+            let limit = params.next("maxsplit").filter(|limit| !limit.is_none() && !limit.is_undefined());
+            if let Some(separator) = separator.as_ref().filter(|separator| separator.kind() != ValueKind::String) {
+                return Err(params.fail(format_args!("`sep`: expected a string, found {}", separator.kind().name())));
+            }
+            if let Some(limit) = limit.as_ref().filter(|limit| limit.as_int().is_none()) {
+                return Err(params.fail(format_args!("`maxsplit`: expected an integer, found {}", limit.kind().name())));
+            }
             split(eval, &value, separator.as_ref(), limit.as_ref())
         }
         "lines" => lines(eval, &value, false),
@@ -78,6 +86,18 @@ pub(crate) fn text<'a>(eval: &mut Eval<'a>, value: Value<'a>) -> Result<Value<'a
 
 fn text_arg<'a>(eval: &mut Eval<'a>, value: Value<'a>) -> Result<Value<'a>> {
     text(eval, value)
+}
+
+/// Escapes text, unless it is safe.
+pub(super) fn escape<'a>(eval: &mut Eval<'a>, value: Value<'a>) -> Result<Value<'a>> {
+    if value.is_safe() {
+        return Ok(value);
+    }
+    let mut traced = TracedText::default();
+    eval.budget.make_text(value.as_str().map_or(0, str::len), value.pieces())?;
+    value.push_pieces(&mut traced);
+    eval.budget.make(escaped_len(&traced))?;
+    Ok(Value::safe_text(escape_html(&traced)))
 }
 
 /// The number of bytes of non-ASCII text that are looked up character by character per step.
@@ -111,9 +131,9 @@ fn change_case<'a, I: Iterator<Item = char>>(
         rest = behind;
     }
     if changed.as_str() == whole {
-        return Ok(Value::text(changed).also(value.origin));
+        return Ok(Value::text_like(value, changed).also(value.origin));
     }
-    Ok(Value::string(whole, value.whole_origin()))
+    Ok(Value::string_like(value, whole, value.whole_origin()))
 }
 
 /// A set of characters for many lookups.
@@ -178,7 +198,7 @@ pub(crate) fn trim<'a>(
     let origin = chars.map(Value::whole_origin).unwrap_or_default();
     let is_blank = |chars: &Value<'_>| chars.as_str().is_some_and(|chars| chars.trim().is_empty());
     if !chars.is_none_or(is_blank) && !slice::delicate(value, eval.notable()).is_empty() {
-        return Ok(Value::string(rest, value.whole_origin() | origin));
+        return Ok(Value::string_like(value, rest, value.whole_origin() | origin));
     }
     let range = slice::protect(value, range, (start, end), eval.notable());
     Ok(slice::slice(value, range).also(origin))
@@ -223,7 +243,8 @@ pub(crate) fn lines<'a>(eval: &mut Eval<'a>, value: &Value<'a>, keep_ends: bool)
     parts(eval, value, || text.lines().map(line), false)
 }
 
-/// Replaces all occurrences, or as many as `limit` allows. The replacement keeps its own origins.
+/// Replaces all occurrences, or as many as `limit` allows. The replacement keeps its own origins. The caller decides
+/// whether the result is safe.
 ///
 /// In a prompt with role markers, a match that spans text of the author and of an input is not replaced. Otherwise the
 /// value of the input would decide what happens to the author's lines.
@@ -233,7 +254,9 @@ pub(crate) fn replace<'a>(
     from: &Value<'a>,
     to: &Value<'a>,
     limit: Option<&Value<'a>>,
+    is_safe: bool,
 ) -> Result<Value<'a>> {
+    let result = |traced| if is_safe { Value::safe_text(traced) } else { Value::text(traced) };
     let (text, pattern) = (value.as_str().unwrap_or_default(), from.as_str().unwrap_or_default());
     let whole = value.whole_origin();
     let decided = from.whole_origin() | limit.map(Value::whole_origin).unwrap_or_default();
@@ -248,7 +271,8 @@ pub(crate) fn replace<'a>(
     eval.budget.make_text(bytes, pieces)?;
     let authored = slice::author_pieces(value, eval.notable());
     if !authored.is_empty() && (limit.is_some() || pattern.is_empty()) {
-        return Ok(Value::string(text.replacen(pattern, new, most), whole | decided | to.whole_origin()));
+        let origin = whole | decided | to.whole_origin();
+        return Ok(result(TracedText::whole(text.replacen(pattern, new, most), origin)).also(origin));
     }
     let mut out = TracedText::with_capacity(bytes, pieces);
     let mut cursor = PieceCursor::new(value);
@@ -264,9 +288,10 @@ pub(crate) fn replace<'a>(
     }
     cursor.copy_to(text.len(), &mut out);
     if out.as_str().is_empty() {
-        return Ok(Value::new(Repr::Str(""), whole | decided | to.whole_origin()));
+        let origin = whole | decided | to.whole_origin();
+        return Ok(result(TracedText::whole("", origin)).also(origin));
     }
-    Ok(Value::text(out).also(decided))
+    Ok(result(out).also(decided))
 }
 
 /// Splits a text into regions: the author's pieces, and the text between them.
@@ -350,7 +375,7 @@ fn indent<'a>(eval: &mut Eval<'a>, value: &Value<'a>, params: &mut Params<'_, 'a
         start = end;
     }
     out.mark(cursor.rest());
-    Ok(Value::text(out))
+    Ok(Value::text_like(value, out))
 }
 
 /// Returns the maximum number of bytes that [`escape_html`] writes.

@@ -1,12 +1,13 @@
-//! Edits of whole lines, for editors that should keep their position in the rest of a file.
+//! Edits of whole lines, so that editors keep their position in the rest of a file.
 
 use similar::{Algorithm, DiffTag, TextDiff};
 use tympan_core::text::source::Span;
 
-use super::Edit;
+/// A span of a text, and its replacement.
+pub type Edit = (Span, String);
 
 /// Returns the edits that turn one text into another.
-pub(super) fn edits(before: &str, after: &str) -> Vec<Edit> {
+pub(crate) fn edits(before: &str, after: &str) -> Vec<Edit> {
     let difference = TextDiff::configure().algorithm(Algorithm::Patience).diff_lines(before, after);
     let starts = |lines: &[&str]| {
         let mut at = 0;

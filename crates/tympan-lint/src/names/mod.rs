@@ -4,6 +4,8 @@
 //! Scopes are those of the evaluator: a template, the body of a loop or of `with`, and a macro. A name that is set in a scope
 //! may be read before it is set, and then means what it means outside of the scope.
 
+mod mustache;
+
 use std::collections::{HashMap, HashSet};
 
 use tympan_core::spec::schema::{Property, PropertyKind};
@@ -14,7 +16,9 @@ use tympan_core::template::syntax::jinja::ast::{
 };
 use tympan_core::text::source::Span;
 
-/// The names of a template.
+pub(crate) use mustache::scan_mustache;
+
+/// The names of a template. In a Mustache template, only the attributes are known.
 #[derive(Default)]
 pub(crate) struct Names<'p> {
     pub(crate) bindings: Vec<Binding<'p>>,
@@ -107,6 +111,8 @@ pub(crate) struct UnknownAttribute<'p> {
     pub(crate) name: &'p str,
     /// The expression whose attribute it is.
     pub(crate) owner: &'p str,
+    /// Whether it is an attribute of an item of that list.
+    pub(crate) of_item: bool,
     /// The whole expression.
     pub(crate) text: &'p str,
     pub(crate) declaration: &'p Property,
@@ -555,13 +561,19 @@ impl<'p> Scan<'_, 'p> {
     /// expression.
     fn attribute(&mut self, owner: Known<'p>, of: Span, name: &'p str, span: Span, whole: Span) -> Known<'p> {
         let Known::Declared(declaration) = owner else { return Known::Nothing };
-        if let Some(found) = declaration.properties.iter().find(|property| property.name == name) {
-            // A property without a kind may be anything.
-            return if is_text(found) { Known::Nothing } else { Known::Declared(found) };
+        if let Some(found) = known_property(declaration, name) {
+            return found;
         }
         if is_closed(declaration) {
             let (owner, text) = (self.text(of), self.text(whole));
-            self.names.unknown_attributes.push(UnknownAttribute { span, name, owner, text, declaration });
+            self.names.unknown_attributes.push(UnknownAttribute {
+                span,
+                name,
+                owner,
+                of_item: false,
+                text,
+                declaration,
+            });
         }
         Known::Nothing
     }
@@ -630,6 +642,12 @@ fn is_closed(property: &Property) -> bool {
     let is_open = property.extra.contains_key("additionalProperties");
     let is_object = property.kind == PropertyKind::Object && !property.properties.is_empty() && !is_open;
     is_single(property) && (is_object || is_scalar(property))
+}
+
+/// Returns what is known about a property, if it is declared. A property without a kind may be anything.
+fn known_property<'p>(declaration: &'p Property, name: &str) -> Option<Known<'p>> {
+    let found = declaration.properties.iter().find(|property| property.name == name)?;
+    Some(if is_text(found) { Known::Nothing } else { Known::Declared(found) })
 }
 
 fn item_of(property: &Property) -> Known<'_> {
