@@ -78,10 +78,10 @@ for (const one of cases) {
       expected.policy,
     );
     if (expected.asked !== undefined) {
-      const keys = ["id", "name", "arguments", "effect", "reasons", "origins"];
+      const keys = ["id", "name", "arguments", "effect", "reasons", "requiredByTool", "origins"];
       assert.deepEqual(
         asked.map((approval) => pick(approval, keys)),
-        expected.asked,
+        expected.asked.map(({ required_by_tool: requiredByTool, ...rest }) => ({ ...rest, requiredByTool })),
       );
     }
     if (expected.label !== undefined) assert.deepEqual(pick(run.label, Object.keys(expected.label)), expected.label);
@@ -152,14 +152,15 @@ test("an approver sees what the model had read", async () => {
   assert.ok(results(run).at(-1).includes("not to her"));
 });
 
-test("the approval that a tool needs has no reasons of the policy", async () => {
+test("the approval that a tool needs has no reasons of the policy, and everything else", async () => {
   const seen = [];
   const careful = new Tool(() => "ran", { needsApproval: true });
-  await mail([call("fetch"), call("send", { to: "ada@example.com" })], {
-    tools: { fetch, send: careful },
-    approve: (approval) => seen.push(approval) > 0,
-  });
-  assert.deepEqual([seen[0].name, seen[0].reasons, seen[0].context.trusted], ["send", [], false]);
+  const options = { tools: { fetch, send: careful }, approve: (approval) => seen.push(approval) > 0 };
+  await mail([call("fetch"), call("send", { to: "ada@example.com" })], options, "Write to ada@example.com");
+  const [{ name, reasons, requiredByTool, context, effect, origins }] = seen;
+  assert.deepEqual([name, reasons, requiredByTool, context.trusted, effect], ["send", [], true, false, null]);
+  const [{ source, trusted, quote }] = origins;
+  assert.deepEqual([source, trusted, quote.before], [{ kind: "input", name: "question" }, true, "Write to "]);
 });
 
 test("events and judges see labels", async () => {

@@ -263,6 +263,8 @@ export interface LabeledRange {
 
 /** The label of a part of a message. */
 export interface PartLabel extends Label {
+  /** Whether a model or the turn itself wrote the part. What it contains never counts as a value from a trusted origin. */
+  generated: boolean;
   /** The labels of its ranges, if they differ. */
   ranges: LabeledRange[];
 }
@@ -437,8 +439,10 @@ export interface ToolRun {
 export interface Approval extends ToolRun {
   /** The effect of the tool, if it is declared. */
   effect: Effect | null;
-  /** Why the policy asks. Empty if the tool itself requires approval. */
+  /** Why the policy asks. Empty if it does not: the tool itself requires approval, or `approveAll` is set. */
   reasons: Reason[];
+  /** Whether the tool itself requires approval. */
+  requiredByTool: boolean;
   /** The label of everything that the model had read. */
   context: Label;
   /** Where the arguments came from. */

@@ -149,7 +149,7 @@ class Performance {
         return summary(await handlers.compact!(decode<Message[]>(text)));
       case "approve":
         // A missing answer is not an approval.
-        return verdict(kind, (await handlers.approve!(withLabels(decode<Approval>(text)))) ?? false);
+        return verdict(kind, (await handlers.approve!(withLabels(camel<Approval>(decode(text))))) ?? false);
       case "judgeInput":
         return verdict(kind, (await handlers.judgeInput!(decode<Message[]>(text))) ?? true);
       case "judgeOutput":

@@ -76,7 +76,7 @@ def test_every_language_decides_the_same(case: dict[str, Any]) -> None:
     shown = [[one["name"], one["decision"], [reason["reason"] for reason in one["reasons"]]] for one in decided]
     assert shown == expected["policy"]
     if "asked" in expected:
-        keys = ("id", "name", "arguments", "effect", "reasons", "origins")
+        keys = ("id", "name", "arguments", "effect", "reasons", "required_by_tool", "origins")
         assert [{key: dict(one)[key] for key in keys} for one in asked] == expected["asked"]
     if "label" in expected:
         assert {key: dict(run.label)[key] for key in expected["label"]} == expected["label"]
@@ -164,7 +164,7 @@ def test_an_approver_may_be_async_and_sees_what_the_model_had_read() -> None:
     assert "not to her" in results(run)[-1]
 
 
-def test_the_approval_that_a_tool_needs_has_no_reasons_of_the_policy() -> None:
+def test_the_approval_that_a_tool_needs_has_no_reasons_of_the_policy_and_everything_else() -> None:
     @tympan.tool(needs_approval=True)
     def send(to: str) -> str:
         return to
@@ -172,7 +172,12 @@ def test_the_approval_that_a_tool_needs_has_no_reasons_of_the_policy() -> None:
     seen: list[Approval] = []
     mail = Mail(call("fetch"), call("send", {"to": "ada@example.com"}))
     mail.runtime.turn(mail.prompt, {"question": "Write to ada@example.com"}, tools=[fetch, send], approve=seen.append)
-    assert (seen[0]["name"], seen[0]["reasons"], seen[0]["context"]["trusted"]) == ("send", [], False)
+    (approval,) = seen
+    assert (approval["name"], approval["reasons"], approval["context"]["trusted"]) == ("send", [], False)
+    assert (approval["required_by_tool"], approval["effect"]) == (True, None)
+    (origin,) = approval["origins"]
+    assert origin["quote"] == {"before": "Write to ", "value": "ada@example.com", "after": ""}
+    assert (origin["source"], origin["trusted"]) == ({"kind": "input", "name": "question"}, True)
 
 
 def test_events_and_judges_see_labels() -> None:

@@ -211,6 +211,8 @@ class LabeledRange(TypedDict):
 class PartLabel(Label):
     """The label of a part of a message."""
 
+    #: Whether a model or the turn itself wrote the part. What it contains never counts as a value from a trusted origin.
+    generated: bool
     #: The labels of its ranges, if they differ.
     ranges: list[LabeledRange]
 
@@ -419,8 +421,10 @@ class Approval(ToolRun):
 
     #: The effect of the tool, if it is declared.
     effect: Optional[Literal["read", "write", "external"]]
-    #: Why the policy asks. Empty if the tool itself requires approval.
+    #: Why the policy asks. Empty if it does not: the tool itself requires approval, or `approve_all` is set.
     reasons: list[Reason]
+    #: Whether the tool itself requires approval.
+    required_by_tool: bool
     #: The label of everything that the model had read.
     context: Label
     #: Where the arguments came from.

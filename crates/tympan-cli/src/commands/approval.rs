@@ -46,35 +46,24 @@ pub(super) enum Answer {
     Quit,
 }
 
-/// Asks about a call that the policy does not allow otherwise.
+/// Shows a call and asks whether it may run. `always` is whether the answer may be about all calls of the tool; questions
+/// of the policy are always about one call.
 ///
 /// # Errors
 /// Returns an error if the question cannot be printed.
-pub(super) async fn ask_about_policy(approval: &Approval) -> std::io::Result<Answer> {
+pub(super) async fn ask_about(approval: &Approval, always: bool) -> std::io::Result<Answer> {
+    let always = always && approval.reasons.is_empty();
     let mut is_all = false;
     loop {
         let page = Page::of(approval, output::looks(), output::stdout_width(), is_all);
         output::print(&page.out)?;
+        let choices = Choices { always, all: page.is_shortened };
         // Use another thread, so that waiting for the user does not block anything else.
-        let offers_all = page.is_shortened;
-        let question = if offers_all { "run this tool? [y]es, [n]o, [s]how all, [q]uit the turn: " } else { ASK };
-        match tokio::task::spawn_blocking(move || ask(question, Choices { always: false, all: offers_all })).await {
+        match tokio::task::spawn_blocking(move || ask(choices)).await {
             Ok(Asked::All) => is_all = true,
             Ok(Asked::Answer(answer)) => return Ok(answer),
             Err(_) => return Ok(Answer::Quit),
         }
-    }
-}
-
-const ASK: &str = "run this tool? [y]es, [n]o, [q]uit the turn: ";
-
-/// Asks about a call that requires approval for another reason.
-pub(super) async fn ask_about_tool() -> Answer {
-    let question = "run this tool? [y]es, [n]o, [a]lways, [q]uit the turn: ";
-    let asked = tokio::task::spawn_blocking(move || ask(question, Choices { always: true, all: false })).await;
-    match asked {
-        Ok(Asked::Answer(answer)) => answer,
-        _ => Answer::Quit,
     }
 }
 
@@ -85,6 +74,13 @@ struct Choices {
     all: bool,
 }
 
+impl Choices {
+    fn question(self) -> String {
+        let (always, all) = (if self.always { "[a]lways, " } else { "" }, if self.all { "[s]how all, " } else { "" });
+        format!("run this tool? [y]es, [n]o, {always}{all}[q]uit the turn: ")
+    }
+}
+
 enum Asked {
     Answer(Answer),
     /// Show everything and ask again.
@@ -92,14 +88,15 @@ enum Asked {
 }
 
 /// Asks and blocks until the user answers.
-fn ask(question: &str, choices: Choices) -> Asked {
+fn ask(choices: Choices) -> Asked {
+    let question = choices.question();
     // Ignore keys typed before the prompt appears, whether they are still in the terminal's queue or were read ahead by
     // another editor.
     forget_typed_ahead();
     let Ok(mut editor) = DefaultEditor::new() else { return Asked::Answer(Answer::Quit) };
     loop {
         // Ctrl-C and Ctrl-D cancel the turn.
-        let Ok(answer) = editor.readline(question) else { return Asked::Answer(Answer::Quit) };
+        let Ok(answer) = editor.readline(&question) else { return Asked::Answer(Answer::Quit) };
         let answer = match answer.trim().to_lowercase().as_str() {
             "y" | "yes" => Answer::Yes,
             "a" | "always" if choices.always => Answer::Always,
@@ -146,8 +143,8 @@ impl Page {
         }
         page.line("the model has read", &read(&approval.context));
         // The reasons come last, so that no argument can push them off the screen.
-        match &approval.reasons[..] {
-            [reason] => page.line("needs approval because", &reason.to_string()),
+        match &reasons(approval)[..] {
+            [reason] => page.line("needs approval because", reason),
             reasons => {
                 page.line("needs approval because", "");
                 reasons.iter().for_each(|reason| page.words("", &format!("- {reason}")));
@@ -223,6 +220,10 @@ impl Page {
             _ if origin.trusted => Writer::Trusted,
             _ => Writer::Untrusted,
         };
+        // The argument is all of the source, and was just shown.
+        if origin.handle.is_none() && quote.before.is_empty() && quote.after.is_empty() {
+            return;
+        }
         let dots = |side: &str| if side.len() >= QUOTED { "…" } else { "" };
         let (before, after) = (dots(&quote.before), dots(&quote.after));
         let (around, value) = (writer.style(), writer.style().bold());
@@ -280,6 +281,18 @@ fn found_in(source: &Source) -> String {
         Source::Input { name: input } => format!("input `{}`", name(input)),
         other => other.to_string(),
     }
+}
+
+/// Lists why a call needs approval.
+fn reasons(approval: &Approval) -> Vec<String> {
+    let mut reasons: Vec<_> = approval.reasons.iter().map(ToString::to_string).collect();
+    if approval.required_by_tool {
+        reasons.push("the tool itself requires it".to_owned());
+    }
+    if reasons.is_empty() {
+        reasons.push("every call does, unless you pass `--yes`".to_owned());
+    }
+    reasons
 }
 
 /// Lists what the model has read.

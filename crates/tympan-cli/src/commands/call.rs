@@ -13,7 +13,7 @@ use tympan::wire::response::Delta;
 use tympan::{AgentEvent, Approve, CancelToken, Journal, ResponseStream, RunOptions, Runtime, TurnSettings};
 use tympan::{Error, Inputs, Kind, Prompt};
 
-use super::approval::{Answer, NOBODY, ask_about_policy};
+use super::approval::{Answer, NOBODY, ask_about};
 use super::render::Labeled;
 use super::show::{Finished, Manner, Show, Waiting, is_question, locked, show_tool, summary};
 use crate::args::ToolPolicyArgs;
@@ -214,17 +214,19 @@ impl Call<'_> {
         Arc::new(move |approval| {
             let (cancel, waiting, show, asked) = (cancel.clone(), waiting.clone(), show.clone(), asked.clone());
             Box::pin(async move {
-                match approval.reasons.is_empty() {
-                    true if yes => return Verdict::Allow,
-                    true => return Verdict::Deny("approval is required: pass --yes to approve all tools".to_owned()),
-                    false if !can_ask => return Verdict::Deny(NOBODY.to_owned()),
-                    false => {}
+                match (approval.reasons.is_empty(), can_ask) {
+                    (true, _) if yes => return Verdict::Allow,
+                    (_, true) => {}
+                    (true, false) => {
+                        return Verdict::Deny("approval is required: pass --yes to approve all tools".to_owned());
+                    }
+                    (false, false) => return Verdict::Deny(NOBODY.to_owned()),
                 }
                 waiting.end();
                 // A write error surfaces when the result is printed.
                 let _ = locked(&show).line_end();
                 asked.lock().unwrap_or_else(PoisonError::into_inner).push(approval.run.name.clone());
-                match ask_about_policy(&approval).await.unwrap_or(Answer::Quit) {
+                match ask_about(&approval, false).await.unwrap_or(Answer::Quit) {
                     Answer::Yes | Answer::Always => Verdict::Allow,
                     Answer::No(reason) => Verdict::Deny(reason),
                     Answer::Quit => {

@@ -32,8 +32,15 @@ struct Chat {
 }
 
 impl Chat {
-    /// Starts a chat in its own session, so that Ctrl-C does not signal any other process.
+    /// Starts a chat.
     fn start(arguments: &[&str], state: &Path) -> Self {
+        let mut chat = Self::command(&[&["chat"], arguments].concat(), state);
+        chat.see("Ctrl-D leaves");
+        chat
+    }
+
+    /// Starts a command in its own session, so that Ctrl-C does not signal any other process.
+    fn command(arguments: &[&str], state: &Path) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
         grantpt(&master).and_then(|()| unlockpt(&master)).expect("a terminal that can be opened");
         let size = Winsize { ws_row: 50, ws_col: 500, ws_xpixel: 0, ws_ypixel: 0 };
@@ -42,7 +49,7 @@ impl Chat {
         let path = std::ffi::OsStr::from_bytes(name.to_bytes());
         let terminal = || OpenOptions::new().read(true).write(true).open(path).expect("the terminal opens");
         let child = Command::new("setsid")
-            .args(["--ctty", env!("CARGO_BIN_EXE_tympan"), "chat"])
+            .args(["--ctty", env!("CARGO_BIN_EXE_tympan")])
             .args(arguments)
             .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
             .env("TERM", "xterm")
@@ -67,9 +74,7 @@ impl Chat {
                 }
             }
         });
-        let mut chat = Self { child, keyboard, screen, seen: String::new() };
-        chat.see("Ctrl-D leaves");
-        chat
+        Self { child, keyboard, screen, seen: String::new() }
     }
 
     fn type_in(&mut self, keys: &str) {
@@ -257,8 +262,15 @@ fn tools_run_when_somebody_says_yes() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut chat = Chat::start(&WEATHER, directory.path());
     chat.ask("Paris");
-    chat.see("→ get_weather {\"city\":\"Paris\"}\n");
-    chat.see("run this tool? [y]es, [n]o, [a]lways, [q]uit the turn: ");
+    chat.see("→ get_weather (no declared effect)\n");
+    let shown = chat.see("run this tool? [y]es, [n]o, [a]lways, [q]uit the turn: ");
+    for line in [
+        "  argument `city`:\n  │ Paris\n  found in: what the user typed (trusted)\n",
+        "  the model has read: the prompt, what the user typed\n",
+        "  needs approval because: every call does, unless you pass `--yes`\n",
+    ] {
+        assert!(shown.contains(line), "{line:?} is not in {shown:?}");
+    }
     chat.type_in("maybe\r");
     chat.see("run this tool?");
     chat.type_in("n\r");
@@ -337,6 +349,46 @@ fn the_policy_asks_every_time() {
     assert_eq!(chat.leave().0, Some(0));
 }
 
+/// A tool that requires approval by its own declaration: `run` shows the same as `chat`, and asks.
+#[test]
+fn a_run_asks_about_tools_that_require_approval() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| directory.path().join(name).to_str().expect("a name").to_owned();
+    let script = serde_json::json!([
+        { "tool_calls": [{ "name": "define", "arguments": { "word": "tympan" } }] },
+        { "text": "Done." },
+    ]);
+    let prompt = format!(
+        "---\nmodel: {{provider: echo, options: {{additionalProperties: {{script: {script}}}}}}}\ntools:\n\
+         \x20 - {{name: dictionary, kind: mcp, approvalMode: always}}\n---\nuser:\nWhat is a tympan?\n"
+    );
+    std::fs::write(path("agent.prompty"), prompt).expect("it can be written");
+    let tools = "[dictionary]\nserver = [\"python3\", \"examples/mcp/dictionary.py\"]\neffect = \"read\"\n";
+    std::fs::write(path("tools.toml"), tools).expect("it can be written");
+    for (answer, said) in [("y\r", "← define In a printing press"), ("n\r", "denied by guardrail: not today")] {
+        let (prompt, tools) = (path("agent.prompty"), path("tools.toml"));
+        let mut run = Chat::command(&["run", &prompt, "--tools", &tools], directory.path());
+        run.see("→ define (read)\n");
+        let shown = run.see("run this tool? [y]es, [n]o, [q]uit the turn: ");
+        for line in [
+            "  argument `word`:\n  │ tympan\n  found in: the prompt (trusted)\n  │ What is a tympan?\n",
+            "  the model has read: the result of tool `define` (untrusted), ",
+            "  needs approval because: the tool itself requires it\n",
+        ] {
+            assert!(shown.contains(line), "{line:?} is not in {shown:?}");
+        }
+        run.type_in(answer);
+        if answer == "n\r" {
+            run.see("reason for the model");
+            run.type_in("not today\r");
+        }
+        let before = run.see(said);
+        assert!(!before.contains('→'), "the call is shown once: {before:?}");
+        run.see("Done.");
+        assert_eq!(run.child.wait().expect("it ends").code(), Some(0));
+    }
+}
+
 #[test]
 fn the_turn_ends_when_somebody_says_so() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -395,7 +447,7 @@ fn what_was_typed_while_the_model_thought_is_no_consent() {
     server.requests.recv().expect("a request");
     chat.type_in("y\r");
     release.send(()).expect("the server waits");
-    chat.see(r#"→ get_weather {"city":"Oslo\u{202e}\u{9b}"}"#);
+    chat.see(r"  │ Oslo\u{202e}\u{9b}");
     chat.see("run this tool?");
     chat.type_in("n\r");
     chat.see("reason for the model");

@@ -211,6 +211,10 @@ pub struct PartLabel {
     /// The label of the whole part.
     #[serde(flatten)]
     pub label: Label,
+    /// Whether a model or the turn itself wrote the part: an answer, an error, a handle or a summary. What it contains
+    /// never counts as a value from a trusted origin.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub generated: bool,
     /// The labels of its ranges, if they differ.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ranges: Vec<LabeledRange>,
@@ -218,7 +222,7 @@ pub struct PartLabel {
 
 impl From<Label> for PartLabel {
     fn from(label: Label) -> Self {
-        Self { label, ranges: Vec::new() }
+        Self { label, generated: false, ranges: Vec::new() }
     }
 }
 
@@ -234,6 +238,12 @@ impl MessageLabel {
     /// Creates the labels of a message whose parts all have the same one.
     pub fn whole(message: &Message, label: &Label) -> Self {
         Self { parts: message.content.iter().map(|_| label.clone().into()).collect() }
+    }
+
+    /// Creates the labels of a message that a model or the turn itself wrote.
+    pub fn generated(message: &Message, label: &Label) -> Self {
+        let part = PartLabel { generated: true, ..label.clone().into() };
+        Self { parts: message.content.iter().map(|_| part.clone()).collect() }
     }
 
     /// Creates the labels of a message whose origin the host did not state. Instructions count as the application's;
@@ -287,7 +297,7 @@ impl PromptLabels<'_> {
         let rich = text.anchors.iter().map(|anchor| self.input(role, &anchor.input.name));
         let label = ranges.iter().fold(Label::default(), |label, range| label.and(&range.label));
         let label = rich.fold(label, |label, other| label.and(&other));
-        PartLabel { label, ranges: if ranges.len() > 1 { ranges } else { Vec::new() } }
+        PartLabel { label, generated: false, ranges: if ranges.len() > 1 { ranges } else { Vec::new() } }
     }
 
     /// Returns the label of text with this origin.

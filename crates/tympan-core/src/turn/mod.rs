@@ -49,6 +49,7 @@ use crate::chat::message::{Message, Role};
 use crate::chat::rendered::Inputs;
 use crate::error::{Error, Result};
 use crate::prompt::Prompt;
+use crate::spec::flow::Effect;
 use crate::wire::Function;
 use crate::wire::response::{Output, Response, Usage};
 
@@ -85,6 +86,7 @@ pub enum Next {
     /// Judge whether this answer may be used, and report the verdict with [`Turn::judged`].
     JudgeOutput(Message),
     /// Judge whether this tool may run, and report the verdict with [`Turn::judged`]. Bound arguments are not included.
+    /// If a person decides, [`Turn::approval`] returns what to show.
     JudgeTool(ToolRun),
     /// Ask whether this tool may run, because the policy does not allow it otherwise. Report the answer with
     /// [`Turn::approved`]. Without anyone to ask, the answer is no.
@@ -176,7 +178,7 @@ impl Turn {
             Phase::Tools(_, round) => match round.to_judge() {
                 Some(run) => Next::JudgeTool(run.clone()),
                 None => match round.to_approve() {
-                    Some((run, ruling)) => Next::Approve(Box::new(self.approval(run, ruling))),
+                    Some(run) => Next::Approve(Box::new(self.approval(run))),
                     None => Next::Run(round.running()),
                 },
             },
@@ -198,6 +200,11 @@ impl Turn {
     /// Returns the label of everything that the model has read. What it writes next has this label.
     pub fn context(&self) -> &Label {
         self.flow.context()
+    }
+
+    /// Returns the effect of a tool, if the host, the prompt or its server declares one.
+    pub fn effect(&self, tool: &str) -> Option<Effect> {
+        self.flow.effect(tool)
     }
 
     /// Returns the functions that the turn itself provides, because it hides the results of some tools. The model should
@@ -226,10 +233,16 @@ impl Turn {
         }
     }
 
-    fn approval(&self, run: &ToolRun, ruling: &Ruling) -> Approval {
+    /// Returns what a person needs to decide about a call of [`Next::JudgeTool`] or [`Next::Approve`]: where its arguments
+    /// came from, what the model had read, and why the policy asks, if it does.
+    pub fn approval(&self, run: &ToolRun) -> Approval {
+        let reasons = match &self.phase {
+            Phase::Tools(_, round) => round.reasons(run.index),
+            _ => &[],
+        };
         Approval {
             effect: self.flow.effect(&run.name),
-            reasons: ruling.reasons.clone(),
+            reasons: reasons.to_vec(),
             context: self.flow.context().clone(),
             arguments: self.flow.explain(&run.arguments, &self.messages),
             ..Approval::new(run.clone())

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::conversation::tool_message;
 use super::event::TurnEvent;
 use super::flow::handle::{EXTRACT_VALUE, READ_VALUE};
-use super::flow::policy::{Decision, Ruling};
+use super::flow::policy::{Decision, Reason, Ruling};
 use super::flow::{Extraction, Flow, asks};
 use super::input_event::Verdict;
 use super::label::Label;
@@ -93,11 +93,16 @@ impl Round {
     }
 
     /// Returns the next call that needs an approval.
-    pub(super) fn to_approve(&self) -> Option<(&ToolRun, &Ruling)> {
+    pub(super) fn to_approve(&self) -> Option<&ToolRun> {
         self.calls.iter().find_map(|call| match &call.state {
-            State::Asked(run) => Some((run, &call.ruling)),
+            State::Asked(run) => Some(run),
             _ => None,
         })
+    }
+
+    /// Returns what speaks against a call.
+    pub(super) fn reasons(&self, index: usize) -> &[Reason] {
+        self.calls.get(index).map_or(&[], |call| &call.ruling.reasons)
     }
 
     /// Returns whether the policy will ask about a call.

@@ -66,6 +66,15 @@ pub struct ToolResult {
     /// Whether the result is confidential, even if the tool is not declared so.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub confidential: bool,
+    /// Whether the result contains untrusted content, even if the tool is declared as trusted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub untrusted: bool,
+}
+
+impl From<Content> for ToolResult {
+    fn from(parts: Content) -> Self {
+        Self { parts, status: ToolStatus::Ok, confidential: false, untrusted: false }
+    }
 }
 
 /// Whether a tool succeeded.
@@ -85,7 +94,7 @@ pub enum ToolStatus {
 impl ToolResult {
     /// Creates a successful result with a text.
     pub fn text(text: impl Into<String>) -> Self {
-        Self { parts: Content::text(text), status: ToolStatus::Ok, confidential: false }
+        Content::text(text).into()
     }
 
     /// Creates a failed result with the message that the specification prescribes.
@@ -96,7 +105,7 @@ impl ToolResult {
     /// Creates a failed result with a custom message.
     pub fn error(code: &str, text: impl Into<String>) -> Self {
         let status = ToolStatus::Error { code: code.to_owned() };
-        Self { parts: Content::text(text), status, confidential: false }
+        Self { status, ..Content::text(text).into() }
     }
 
     /// Returns whether the tool failed.

@@ -34,5 +34,6 @@ mod small_stack;
 mod stack;
 mod syntax;
 mod turn;
+mod turn_attacks;
 mod turn_orders;
 mod turn_policy;

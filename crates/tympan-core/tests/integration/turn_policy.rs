@@ -229,6 +229,49 @@ proptest! {
     }
 }
 
+/// Everything that a project or a prompt can tighten applies.
+#[test]
+fn what_tightens_applies() {
+    let scene = Scene {
+        policy: ToolPolicy::default(),
+        is_prompt_strict: false,
+        is_trusted: false,
+        is_confidential: true,
+        is_extracted: false,
+        effect: None,
+        parameters: [(true, false, Value::User), (false, false, Value::Absent)],
+    };
+    let found =
+        |scene: &Scene, other: ToolPolicy| Scene { policy: scene.policy.tightened(&other), ..scene.clone() }.found();
+    let default = ToolPolicy::default;
+    let exception = |parameter: Option<&str>| {
+        vec![Exception { tool: "t".into(), parameter: parameter.map(str::to_owned), decision: Decision::Deny }]
+    };
+    assert_eq!(found(&scene, default()), Decision::Allow);
+    assert_eq!(found(&scene, ToolPolicy::strict()), Decision::Ask);
+    assert_eq!(found(&scene, ToolPolicy { exceptions: exception(None), ..default() }), Decision::Deny);
+    assert_eq!(found(&scene, ToolPolicy { restrictions: exception(None), ..default() }), Decision::Deny);
+    let mut own = scene.clone();
+    own.parameters[0].2 = Value::Own;
+    assert_eq!(found(&own, default()), Decision::Ask);
+    assert_eq!(found(&own, ToolPolicy { values: Decision::Deny, ..default() }), Decision::Deny);
+    assert_eq!(found(&own, ToolPolicy { exceptions: exception(Some("a")), ..default() }), Decision::Deny);
+    let writes = Scene { effect: Some(Effect::Write), is_confidential: false, ..scene.clone() };
+    assert_eq!(found(&writes, default()), Decision::Ask);
+    let untrusted = EffectDecisions { write: Decision::Deny, ..EffectDecisions::UNTRUSTED };
+    assert_eq!(found(&writes, ToolPolicy { untrusted, ..default() }), Decision::Deny);
+    let writes = Scene { is_trusted: true, is_confidential: true, ..writes };
+    assert_eq!(found(&writes, default()), Decision::Allow);
+    let confidential = EffectDecisions { write: Decision::Deny, ..EffectDecisions::CONFIDENTIAL };
+    assert_eq!(found(&writes, ToolPolicy { confidential, ..default() }), Decision::Deny);
+    // Neither more bits, nor more trusted values.
+    let few = ToolPolicy { extraction_bits: 3, ..default() };
+    assert_eq!((default().tightened(&few).extraction_bits, few.tightened(&default()).extraction_bits), (3, 3));
+    let lists = vec!["own-value".to_owned()];
+    let other = ToolPolicy { destinations: lists.clone(), trusted_values: lists, ..default() };
+    assert_eq!(found(&own, other), Decision::Ask);
+}
+
 const DEPTH: usize = 7;
 
 /// The tools of the exhaustive test: one reads untrusted content, one changes data, one is hidden.

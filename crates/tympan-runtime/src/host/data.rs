@@ -100,6 +100,7 @@ pub fn message_labels(labels: &[MessageLabel]) -> Json {
     let range = |range: &LabeledRange| json!({ "range": range.range, "label": label(&range.label) });
     let part = |part: &PartLabel| {
         let mut shown = label(&part.label);
+        shown["generated"] = part.generated.into();
         shown["ranges"] = part.ranges.iter().map(range).collect();
         shown
     };
@@ -122,10 +123,11 @@ pub fn tool_run(run: &ToolRun) -> Json {
 /// Converts a call that needs approval to JSON: the call itself, why it needs approval, what the model had read, and
 /// where the arguments came from.
 pub fn approval(approval: &Approval) -> Json {
-    let Approval { run, effect, reasons, context, arguments, .. } = approval;
+    let Approval { run, effect, reasons, required_by_tool, context, arguments, .. } = approval;
     let mut shown = tool_run(run);
     shown["effect"] = json!(effect);
     shown["reasons"] = reasons.iter().map(reason_data).collect();
+    shown["required_by_tool"] = (*required_by_tool).into();
     shown["context"] = label(context);
     shown["origins"] = arguments.iter().map(origin).collect();
     shown

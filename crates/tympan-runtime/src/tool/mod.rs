@@ -107,6 +107,8 @@ pub struct ToolOutput {
     pub content: Content,
     /// Whether the output is confidential, even if the tool is not declared so.
     pub confidential: bool,
+    /// Whether the output contains untrusted content, even if the tool is declared as trusted.
+    pub untrusted: bool,
 }
 
 impl ToolOutput {
@@ -115,11 +117,17 @@ impl ToolOutput {
     pub fn confidential(self) -> Self {
         Self { confidential: true, ..self }
     }
+
+    /// Marks the output as untrusted, for a tool whose results are usually trusted.
+    #[must_use]
+    pub fn untrusted(self) -> Self {
+        Self { untrusted: true, ..self }
+    }
 }
 
 impl From<Content> for ToolOutput {
     fn from(content: Content) -> Self {
-        Self { content, confidential: false }
+        Self { content, confidential: false, untrusted: false }
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use tympan_core::spec::schema::{Property, PropertyKind};
 use tympan_core::spec::{Binding, BindingValue};
-use tympan_core::turn::{FlowOptions, TurnOptions};
+use tympan_core::turn::{FlowOptions, Source, TurnOptions};
 use tympan_core::wire::Function;
 use tympan_core::{Error, Kind, Outcome, Prompt, Result};
 
@@ -108,13 +108,16 @@ impl Tool for PromptTool {
             if runtime.depth() > MAX_DEPTH {
                 return Err(Error::new(Kind::ToolRecursion, format_args!("more than {MAX_DEPTH} levels")).into());
             }
-            let mut is_confidential = false;
+            let (mut confidential, mut untrusted) = (child.spec().inputs.iter().any(|input| input.confidential), false);
             let outcome = match settings {
                 Some(mut settings) => {
                     // The model that calls the tool speaks through its inputs.
                     settings.turn.flow.context = run.label;
                     let turn = runtime.turn_async(&*child, &*run.arguments, &settings).await?;
-                    is_confidential = turn.label.confidential;
+                    confidential |= turn.label.confidential;
+                    // Its inputs are as trusted as the call. What its own tools returned may be less so.
+                    let is_input = |source: &Source| matches!(source, Source::Input { .. });
+                    untrusted = !turn.label.untrusted_sources.iter().all(is_input);
                     turn.run.outcome
                 }
                 None => runtime.invoke_async(&*child, &*run.arguments).await?.outcome,
@@ -128,7 +131,7 @@ impl Tool for PromptTool {
                 }
                 other => Ok(other.to_json().into()),
             };
-            output.map(|output| ToolOutput { confidential: is_confidential, ..output })
+            output.map(|output| ToolOutput { confidential, untrusted, ..output })
         })
     }
 }

@@ -2,6 +2,7 @@
 
 use serde_json::{Value as Json, json};
 use tympan_core::spec::REDACTED;
+use tympan_core::spec::flow::Effect;
 use tympan_core::turn::{ToolResult, ToolRun};
 use tympan_core::wire::response::{Output, Response};
 use tympan_core::{ContentPart, JsonMap, Message, Outcome, Prompt, Result};
@@ -49,8 +50,9 @@ pub(crate) fn record_response(span: &Span, response: &Response) {
     });
 }
 
-/// Records a tool call. Bound arguments are not shown, because they may be session tokens and the like.
-pub(crate) fn record_tool_call(span: &Span, run: &ToolRun, bound: &[String]) {
+/// Records a tool call. Bound arguments are not shown, because they may be session tokens and the like. An effect that
+/// nobody declared is recorded as null, so that such tools can be found.
+pub(crate) fn record_tool_call(span: &Span, run: &ToolRun, effect: Option<Effect>, bound: &[String]) {
     span.tool(&run.name, Some(&run.id));
     span.inputs(|| {
         let shown = |(name, value): (&String, &Json)| {
@@ -62,7 +64,7 @@ pub(crate) fn record_tool_call(span: &Span, run: &ToolRun, bound: &[String]) {
             (name.clone(), value)
         };
         let arguments: JsonMap = run.arguments.iter().map(shown).collect();
-        json!({ "name": run.name, "arguments": arguments, "label": run.label })
+        json!({ "name": run.name, "arguments": arguments, "effect": effect, "label": run.label })
     });
 }
 

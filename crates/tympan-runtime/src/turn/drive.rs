@@ -1,6 +1,5 @@
 //! The driver of [`tympan_core::turn::Turn`], which performs its I/O.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -14,7 +13,7 @@ use crate::host::runtime::{Runtime, system_entropy};
 use crate::model::provider::{ModelCall, Reply};
 use crate::model::run::RunOptions;
 use crate::net::io;
-use crate::tool::{Invocation, OpenTools, Tool, ToolOutput};
+use crate::tool::{Invocation, OpenTools, ToolOutput};
 use crate::trace::Span;
 use crate::trace::event;
 use crate::turn::persistence::Persistence;
@@ -124,15 +123,12 @@ impl Drive<'_> {
     /// Consults the guardrail, then the approver if approval is required.
     async fn judge_tool(&mut self, run: ToolRun) -> Result<()> {
         let judged = self.settings.judge_tool.as_ref().map_or(Verdict::Allow, |judge| judge(&run));
-        let requires = |tool: &Arc<dyn Tool>| tool.needs_approval(&run);
-        let needs_approval = self.settings.approve_all || self.tools.runs.get(&run.name).is_some_and(requires);
+        let needs_approval = self.settings.approve_all || self.requires_approval(&run);
         // If the policy asks as well, nobody is asked twice.
         let needs_approval = needs_approval && !self.turn.will_ask(&run);
         let verdict = match (judged, needs_approval, &self.settings.approve) {
             (Verdict::Allow, true, Some(approve)) => {
-                let mut approval = Approval::new(run);
-                approval.context = self.turn.context().clone();
-                let asked = approve(approval);
+                let asked = approve(self.explained(self.turn.approval(&run)));
                 match self.unless_cancelled(asked).await {
                     Some(verdict) => verdict,
                     None => return Ok(()),
@@ -144,11 +140,22 @@ impl Drive<'_> {
         self.feed(InputEvent::Judged { verdict })
     }
 
+    /// Returns whether a tool itself requires approval.
+    fn requires_approval(&self, run: &ToolRun) -> bool {
+        self.tools.runs.get(&run.name).is_some_and(|tool| tool.needs_approval(run))
+    }
+
+    /// Adds what only the driver knows about a call.
+    fn explained(&self, mut approval: Approval) -> Approval {
+        approval.required_by_tool = self.requires_approval(&approval.run);
+        approval
+    }
+
     /// Asks the approver about a call that the policy does not allow otherwise.
     async fn approve(&mut self, approval: Approval) -> Result<()> {
         let verdict = match &self.settings.approve {
             Some(approve) => {
-                let asked = approve(approval);
+                let asked = approve(self.explained(approval));
                 match self.unless_cancelled(asked).await {
                     Some(verdict) => verdict,
                     None => return Ok(()),
@@ -276,7 +283,8 @@ impl Drive<'_> {
     fn run_tool(&self, run: ToolRun) -> impl Future<Output = (usize, ToolResult)> + use<> {
         let (index, name) = (run.index, run.name.clone());
         let span = self.span.child("execute_tool");
-        event::record_tool_call(&span, &run, self.tools.bound.get(&run.name).map_or(&[], Vec::as_slice));
+        let bound = self.tools.bound.get(&run.name).map_or(&[][..], Vec::as_slice);
+        event::record_tool_call(&span, &run, self.turn.effect(&run.name), bound);
         let tool = self.tools.runs.get(&run.name).cloned();
         let own_limit = tool.as_ref().and_then(|tool| tool.timeout());
         let limit = own_limit.unwrap_or(self.settings.tool_timeout);
@@ -297,8 +305,8 @@ impl Drive<'_> {
         });
         async move {
             let result = match task.await {
-                Ok(Ok(ToolOutput { content: parts, confidential })) => {
-                    ToolResult { parts, status: Default::default(), confidential }
+                Ok(Ok(ToolOutput { content, confidential, untrusted })) => {
+                    ToolResult { confidential, untrusted, ..content.into() }
                 }
                 Ok(Err(error)) => {
                     let code = error.downcast_ref::<Error>().map_or("tool_failed", Error::code);

@@ -11,6 +11,7 @@ mod summary;
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
+use serde_json::json;
 use tympan_core::prompt::inputs::IntoInputs;
 use tympan_core::spec::flow::ToolFlow;
 use tympan_core::turn::{EXTRACT_VALUE, Guardrails, Label, MessageLabel, Turn, TurnOptions, TurnTool};
@@ -290,6 +291,7 @@ impl Runtime {
         let (usage, rounds) = (turn.usage().clone(), turn.iterations());
         let run = Run::new(span, &prompt.spec().outputs, response)?;
         let (labels, label) = (turn.labels().to_vec(), turn.context().clone());
+        span.emit("label", || json!(label));
         Ok(TurnRun { run, usage, rounds, messages: turn.into_messages(), labels, label, resumed })
     }
 }

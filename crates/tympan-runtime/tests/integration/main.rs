@@ -29,6 +29,7 @@ mod load_files;
 mod loader;
 mod mcp;
 mod mcp_double;
+mod mcp_flow;
 mod mcp_http;
 mod openapi_cases;
 mod openapi_faults;

@@ -103,7 +103,7 @@ fn check(case: &Json) {
         let asked = asked.clone();
         settings.approve = Some(Arc::new(move |approval| {
             let shown = data::approval(&approval);
-            add(&asked, pick(&shown, ["id", "name", "arguments", "effect", "reasons", "origins"]));
+            add(&asked, pick(&shown, ["id", "name", "arguments", "effect", "reasons", "required_by_tool", "origins"]));
             let verdict = if approves { Verdict::Allow } else { Verdict::Deny("no".to_owned()) };
             Box::pin(async move { verdict })
         }));

@@ -3,12 +3,11 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use serde_json::Value as Json;
 use tympan::turn::{Approval as Question, Verdict};
 use tympan::{Approve, CancelToken};
 
 use super::screen::Screen;
-use crate::commands::approval::{Answer, NOBODY, ask_about_policy, ask_about_tool};
+use crate::commands::approval::{Answer, NOBODY, ask_about};
 
 /// The approval policy for tool calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,9 +64,9 @@ impl Approval {
     }
 
     async fn verdict(&self, question: Question, cancel: &CancelToken) -> Verdict {
-        let answer = match question.reasons.is_empty() {
-            true => self.answer_about_tool(&question).await,
-            false => self.answer_about_policy(&question).await,
+        let answer = match self.known_answer(&question) {
+            Some(answer) => answer,
+            None => self.ask(&question).await,
         };
         match answer {
             Answer::Yes => Verdict::Allow,
@@ -84,28 +83,23 @@ impl Approval {
         }
     }
 
-    async fn answer_about_tool(&self, question: &Question) -> Answer {
-        let run = &question.run;
-        match self.policy {
-            ApprovalPolicy::All => return Answer::Yes,
-            ApprovalPolicy::None => return Answer::No("approval is required, but no user is available".to_owned()),
-            ApprovalPolicy::Ask if self.decisions().always.contains(&run.name) => return Answer::Yes,
-            ApprovalPolicy::Ask => {}
+    /// Returns the answer that needs no question. Neither `--yes` nor an earlier answer applies to the questions of the
+    /// policy for tools.
+    fn known_answer(&self, question: &Question) -> Option<Answer> {
+        if !question.reasons.is_empty() {
+            return (!self.is_terminal).then(|| Answer::No(NOBODY.to_owned()));
         }
-        self.decisions().shown.push(run.name.clone());
-        let arguments = Json::Object((*run.arguments).clone());
-        locked(&self.screen).ask_about(&format!("→ {} {arguments}", run.name));
-        ask_about_tool().await
+        match self.policy {
+            ApprovalPolicy::All => Some(Answer::Yes),
+            ApprovalPolicy::None => Some(Answer::No("approval is required, but no user is available".to_owned())),
+            ApprovalPolicy::Ask => self.decisions().always.contains(&question.run.name).then_some(Answer::Yes),
+        }
     }
 
-    /// Asks a question of the policy. Neither `--yes` nor an earlier answer applies to it.
-    async fn answer_about_policy(&self, question: &Question) -> Answer {
-        if !self.is_terminal {
-            return Answer::No(NOBODY.to_owned());
-        }
+    async fn ask(&self, question: &Question) -> Answer {
         self.decisions().shown.push(question.run.name.clone());
         locked(&self.screen).settle();
-        ask_about_policy(question).await.unwrap_or_else(|error| {
+        ask_about(question, true).await.unwrap_or_else(|error| {
             locked(&self.screen).fail(error);
             Answer::Quit
         })

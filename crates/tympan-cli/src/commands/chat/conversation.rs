@@ -306,8 +306,11 @@ fn thread_of(prompt: &Prompt, inputs: &Inputs) -> Result<Option<Thread>, Failure
     let before = given.map(|value| parse_thread(value, ThreadRoles::Any)).transpose();
     let messages = before.map_err(|error| in_prompt(error, prompt))?.unwrap_or_default();
     let source = Source::Input { name: input.name.clone() };
-    let unknown = Label::new(source, input.trusted || input.speaker.is_some(), input.confidential);
-    let unknown = || messages.iter().map(|message| MessageLabel::whole(message, &unknown)).collect();
-    let labels = labels::load(&messages).unwrap_or_else(unknown);
+    // The user speaks only in the user's messages. The others are what a model wrote and tools returned.
+    let is_trusted = |role: Role| input.trusted || (input.speaker.is_some() && role == Role::User);
+    let unknown = |message: &Message| {
+        MessageLabel::whole(message, &Label::new(source.clone(), is_trusted(message.role), input.confidential))
+    };
+    let labels = labels::load(&messages).unwrap_or_else(|| messages.iter().map(unknown).collect());
     Ok(Some(Thread { input: input.name.clone(), before: Labeled { messages, labels } }))
 }

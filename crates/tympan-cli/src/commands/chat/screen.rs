@@ -72,14 +72,6 @@ impl Screen {
         self.note(&(visible_line(line) + "\n"));
     }
 
-    /// Prints what the user is asked about. Uses standard output, because standard error may be redirected.
-    pub(super) fn ask_about(&mut self, line: &str) {
-        self.settle();
-        if let Err(error) = output::print_lines(&(visible_line(line) + "\n")) {
-            self.failed.get_or_insert(error);
-        }
-    }
-
     /// Stops the progress indicator and ends the current line, so that others can print.
     pub(super) fn settle(&mut self) {
         if let Some(waiting) = self.waiting.take() {

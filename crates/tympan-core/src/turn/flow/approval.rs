@@ -17,8 +17,8 @@ const QUOTED: usize = 40;
 /// The maximum number of bytes of a hidden value to quote.
 const MAX_QUOTED: usize = 2000;
 
-/// The minimum length of a value to search for. Shorter ones occur everywhere.
-const MIN_SEARCHED: usize = 3;
+/// The minimum length of a value to search for inside of words. Shorter ones occur everywhere.
+const MIN_IN_WORDS: usize = 3;
 
 /// A call that needs approval, with everything that a person needs to decide about it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -29,8 +29,10 @@ pub struct Approval {
     pub run: ToolRun,
     /// The effect of the tool, if it is declared.
     pub effect: Option<Effect>,
-    /// Why the policy asks. Empty if the tool itself requires approval.
+    /// Why the policy asks. Empty if it does not: the tool itself requires approval, or the host asks about every call.
     pub reasons: Vec<Reason>,
+    /// Whether the tool itself requires approval.
+    pub required_by_tool: bool,
     /// The label of everything that the model had read.
     pub context: Label,
     /// Where the arguments came from.
@@ -38,9 +40,11 @@ pub struct Approval {
 }
 
 impl Approval {
-    /// Creates the question about a call that requires approval for another reason than the policy.
+    /// Creates a question about a call of which nothing else is known. [`Turn::approval`](crate::turn::Turn::approval)
+    /// knows more.
     pub fn new(run: ToolRun) -> Self {
-        Self { run, effect: None, reasons: Vec::new(), context: Label::default(), arguments: Vec::new() }
+        let (reasons, context, arguments) = (Vec::new(), Label::default(), Vec::new());
+        Self { run, effect: None, reasons, required_by_tool: false, context, arguments }
     }
 
     /// Returns the reasons in one sentence.
@@ -115,25 +119,25 @@ fn origin(flow: &Flow, parameter: &str, value: String, messages: &[Message]) -> 
         return ArgumentOrigin { parameter, handle: Some(value), source, trusted, quote: Some(quote) };
     }
     let mut found: Option<ArgumentOrigin> = None;
-    if value.len() >= MIN_SEARCHED {
-        for (message, label) in messages.iter().zip(&flow.labels) {
-            for (part, label) in message.content.iter().zip(&label.parts) {
-                let Some(text) = part.as_text() else { continue };
-                let Some(start) = text.find(&value) else { continue };
-                let end = start + value.len();
-                let mut ranges = label.ranges.iter().filter(|range| range.range.start < end && start < range.range.end);
-                let first = ranges.next().map_or(&label.label, |range| &range.label);
-                let (trusted, source) = ranges
-                    .fold((first.trusted, first.sources.first()), |(trusted, source), range| {
-                        (trusted && range.label.trusted, source.or(range.label.sources.first()))
-                    });
-                // What the model wrote itself says nothing about where it came from.
-                let is_new = found.as_ref().is_none_or(|found| found.trusted && !trusted);
-                if is_new && message.role != Role::Assistant {
-                    let quote = Some(quote(text, start, end));
-                    let (parameter, source) = (parameter.clone(), source.cloned());
-                    found = Some(ArgumentOrigin { parameter, handle: None, source, trusted, quote });
-                }
+    for (message, label) in messages.iter().zip(&flow.labels) {
+        // What the model wrote itself says nothing about where it came from.
+        if message.role == Role::Assistant {
+            continue;
+        }
+        for (part, label) in message.content.iter().zip(&label.parts) {
+            let Some((text, start)) = part.as_text().and_then(|text| Some((text, find(text, &value)?))) else {
+                continue;
+            };
+            let end = start + value.len();
+            let mut ranges = label.ranges.iter().filter(|range| range.range.start < end && start < range.range.end);
+            let first = ranges.next().map_or(&label.label, |range| &range.label);
+            let (trusted, source) = ranges.fold((first.trusted, first.sources.first()), |(trusted, source), range| {
+                (trusted && range.label.trusted, source.or(range.label.sources.first()))
+            });
+            if found.as_ref().is_none_or(|found| found.trusted && !trusted) {
+                let quote = Some(quote(text, start, end));
+                let (parameter, source) = (parameter.clone(), source.cloned());
+                found = Some(ArgumentOrigin { parameter, handle: None, source, trusted, quote });
             }
         }
     }
@@ -144,6 +148,19 @@ fn origin(flow: &Flow, parameter: &str, value: String, messages: &[Message]) -> 
         trusted: flow.context.trusted,
         quote: None,
     })
+}
+
+/// Finds a value in a text. A short one must be a whole word.
+fn find(text: &str, value: &str) -> Option<usize> {
+    if value.len() >= MIN_IN_WORDS {
+        return text.find(value);
+    }
+    let is_part = |char: char| char.is_alphanumeric() || char == '_';
+    let is_word = |start: usize| {
+        let (before, after) = (&text[..start], &text[start + value.len()..]);
+        !before.ends_with(is_part) && !after.starts_with(is_part)
+    };
+    text.match_indices(value).map(|(start, _)| start).find(|start| !value.is_empty() && is_word(*start))
 }
 
 fn quote(text: &str, start: usize, end: usize) -> Quote {

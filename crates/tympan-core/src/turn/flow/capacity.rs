@@ -5,6 +5,43 @@ use serde_json::{Value as Json, json};
 /// The largest range of numbers that is considered. Ranges beyond it are not small.
 const MAX_VALUES: f64 = 4_294_967_296.0;
 
+/// The bits that a turn may still learn about hidden values.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bits {
+    left: u32,
+    /// The number of successes since the last failure.
+    successes: u32,
+}
+
+impl Bits {
+    pub(crate) fn new(left: u32) -> Self {
+        Self { left, successes: 0 }
+    }
+
+    /// Pays for an answer. Returns whether there are enough bits.
+    pub(crate) fn pay(&mut self, bits: u32) -> bool {
+        let left = self.left.checked_sub(bits);
+        self.left = left.unwrap_or(self.left);
+        left.is_some()
+    }
+
+    /// Counts something that might have failed.
+    pub(crate) fn add_success(&mut self) {
+        self.successes = self.successes.saturating_add(1);
+    }
+
+    /// Pays for a failure. A failure after many successes says more than an immediate one: which of them failed. Its
+    /// price is the length of that number in the Elias gamma code, so many cheap failures cannot carry more bits than
+    /// the budget has.
+    pub(crate) fn pay_failure(&mut self) -> bool {
+        let is_paid = self.pay(2 * self.successes.saturating_add(1).ilog2() + 1);
+        if is_paid {
+            self.successes = 0;
+        }
+        is_paid
+    }
+}
+
 /// A type whose values carry few bits.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum SmallType {
@@ -201,6 +238,27 @@ mod tests {
             assert_eq!(normalized(date.clone(), json!(other)), None, "{other}");
         }
         assert_eq!(normalized(json!({"enum": ["a", 1]}), json!("a ")), None);
+    }
+
+    /// The failures of any sequence cost at least as many bits as it takes to say where they are.
+    #[test]
+    fn failures_carry_no_more_than_the_budget() {
+        let mut found = std::collections::BTreeSet::new();
+        for sequence in 0..1_u32 << 12 {
+            let mut bits = Bits::new(8);
+            let mut seen = Vec::new();
+            for step in 0..12 {
+                match sequence >> step & 1 {
+                    0 => bits.add_success(),
+                    _ if bits.pay_failure() => seen.push(step),
+                    // From here on, the model counts as having read the value.
+                    _ => break,
+                }
+            }
+            found.insert(seen);
+        }
+        assert!(found.len() <= 1 << 8, "{} sequences can be told apart", found.len());
+        assert!(!Bits::new(0).pay_failure() && Bits::new(1).pay_failure());
     }
 
     #[test]

@@ -77,22 +77,34 @@ pub(crate) struct Handles {
 impl Handles {
     /// Hides a value. Returns the text that the model sees instead: the handle, and what kind of value it is.
     pub(crate) fn hide(&mut self, handle: Handle, is_error: bool) -> String {
+        let kind = if is_error { "error".to_owned() } else { describe(&handle.content) };
+        let (size, tool) = (shown_size(size(&handle.content)), handle.tool.clone());
+        self.add(handle, |name| format!("{name}: {kind}, {size}, from {tool}"))
+    }
+
+    /// Hides an extracted value. Whoever wrote the content decides about the value, and so about its type and size, and
+    /// there can be many of them. So the model sees only what it asked for.
+    pub(crate) fn hide_extracted(&mut self, handle: Handle, schema: &Json) -> String {
+        let tool = handle.tool.clone();
+        self.add(handle, |name| format!("{name}: {}, extracted from the result of {tool}", asked_for(schema)))
+    }
+
+    fn add(&mut self, handle: Handle, shown: impl FnOnce(&str) -> String) -> String {
         let word = word_of(&handle.tool);
         let count = self.counts.entry(word.clone()).or_default();
         *count += 1;
         let name = format!("${word}_{count}");
-        let bytes = size(&handle.content);
-        let tool = handle.tool.clone();
-        let description = if is_error { "error".to_owned() } else { describe(&handle.content) };
-        self.bytes = self.bytes.saturating_add(bytes);
-        if self.bytes > MAX_BYTES {
-            self.bytes -= bytes;
+        let bytes = self.bytes.saturating_add(size(&handle.content));
+        if bytes > MAX_BYTES {
+            let tool = &handle.tool;
             return format!(
                 "Error: the result of `{tool}` was dropped, because the hidden values of this turn are too large"
             );
         }
-        self.handles.insert(name.clone(), handle);
-        format!("{name}: {description}, {}, from {tool}", shown_size(bytes))
+        self.bytes = bytes;
+        let text = shown(&name);
+        self.handles.insert(name, handle);
+        text
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&Handle> {
@@ -183,6 +195,18 @@ fn describe(content: &Content) -> String {
     }
 }
 
+/// Describes the type that a schema asks for.
+fn asked_for(schema: &Json) -> &'static str {
+    match schema.get("type").and_then(Json::as_str) {
+        Some("string") => "text",
+        Some("boolean") => "boolean",
+        Some("integer" | "number") => "number",
+        Some("object") => "object",
+        Some("array") => "list",
+        _ => "value",
+    }
+}
+
 fn type_of(value: &Json) -> String {
     match value {
         Json::Null => "null".to_owned(),
@@ -236,6 +260,7 @@ mod tests {
         assert_eq!(hide(&mut handles, "fetch_page", ""), "$page_2: text, 0 B, from fetch_page");
         let list = hide(&mut handles, "list-emails", r#"[{"EVIL": 1}, {"from": "EVIL"}]"#);
         assert_eq!(list, "$emails_1: list of 2 objects, 31 B, from list-emails");
+        assert_eq!(hide(&mut handles, "get", r#"{"EVIL": 1}"#), "$get_1: object, 11 B, from get");
         assert_eq!(hide(&mut handles, "→", "true"), "$value_1: boolean, 4 B, from →");
         assert_eq!(shown_size(1_249_999), "1.2 MB");
         assert_eq!(shown_size(987), "990 B");

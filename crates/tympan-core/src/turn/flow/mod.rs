@@ -16,15 +16,16 @@ use std::collections::HashMap;
 use serde_json::Value as Json;
 
 use super::tools::{ToolResult, TurnTool};
-use crate::chat::message::{Content, ContentPart, Message};
+use crate::chat::message::{Content, ContentPart, Message, Role};
 use crate::chat::rendered::Inputs;
 use crate::json::JsonMap;
 use crate::prompt::Prompt;
-use crate::spec::flow::{Hide, ToolFlow};
+use crate::spec::flow::{Effect, Hide, ToolFlow};
+use crate::spec::schema::{Property, PropertyKind};
 use crate::wire::response::ToolCall;
 
 use crate::turn::label::{Label, LabeledRange, MessageLabel, Source, input_label};
-use capacity::SmallType;
+use capacity::{Bits, SmallType};
 use handle::{Handle, Handles};
 use policy::{CallFacts, Decision, PolicyMode, Ruling, ToolPolicy};
 use tool::ToolRules;
@@ -59,7 +60,7 @@ pub(super) struct Flow {
     handles: Handles,
     /// Whether results of some tools are hidden.
     hides: bool,
-    bits_left: u32,
+    bits: Bits,
     /// Whether the turn repeats what it did before there was a policy. Nothing is asked then, and no result is trusted.
     is_legacy: bool,
 }
@@ -99,7 +100,7 @@ impl Flow {
         }
         let tools = tool::rules(&spec.tools, further, &host, &spec.inputs, is_strict_host);
         let hides = policy.mode != PolicyMode::Off && tools.values().any(|tool| tool.hide != Hide::Never);
-        let bits_left = policy.extraction_bits;
+        let bits = Bits::new(policy.extraction_bits);
         // If a model that has read untrusted content starts a turn, it speaks through all inputs.
         let collects = policy.mode != PolicyMode::Off
             && context.trusted
@@ -114,7 +115,7 @@ impl Flow {
             collects,
             handles: Handles::default(),
             hides,
-            bits_left,
+            bits,
             is_legacy: false,
         };
         if flow.is_idle() {
@@ -124,8 +125,7 @@ impl Flow {
             let (name, server) = (tool.function.name.clone(), tool.server.clone());
             flow.context.add(&Label::new(Source::Tool { name, server, call: None }, false, false));
         }
-        let is_trusted = |name: &str| input_label(&spec.inputs, name).trusted;
-        for (_, value) in inputs.iter().filter(|(name, _)| flow.collects && is_trusted(name)) {
+        for (_, value) in inputs.iter().filter(|(name, _)| flow.collects && is_trusted_value(&spec.inputs, name)) {
             flow.trusted.add_value(value);
         }
         let mut stated = labels.into_iter().flatten();
@@ -162,10 +162,13 @@ impl Flow {
         self.is_legacy = is_legacy;
     }
 
-    /// Adds the label of a message that the turn began with, or that the user added. Its trusted text may contain values.
+    /// Adds the label of a message that the turn began with, or that the user added. Its trusted text may contain values,
+    /// unless a model wrote it.
     fn push(&mut self, message: &Message, label: MessageLabel) {
-        for (part, label) in message.content.iter().zip(&label.parts) {
-            if let (true, ContentPart::Text(text)) = (self.collects, part) {
+        let collects = self.collects && message.role != Role::Assistant;
+        for (part, label) in message.content.iter().zip(&label.parts).filter(|(_, label)| collects && !label.generated)
+        {
+            if let ContentPart::Text(text) = part {
                 add_trusted(&mut self.trusted, &text.value, &label.label, &label.ranges);
             }
         }
@@ -187,7 +190,7 @@ impl Flow {
     /// Adds a message that the model wrote. It has the label of everything that the model had read.
     pub(super) fn push_answer(&mut self, message: &Message) {
         if !self.is_idle() {
-            self.labels.push(MessageLabel::whole(message, &self.context));
+            self.labels.push(MessageLabel::generated(message, &self.context));
         }
     }
 
@@ -197,7 +200,10 @@ impl Flow {
         if self.is_idle() {
             return;
         }
-        if is_output && label.trusted && !label.extracted && self.collects {
+        if !is_output {
+            return self.add(MessageLabel::generated(message, &label));
+        }
+        if label.trusted && !label.extracted && self.collects {
             for text in message.content.iter().filter_map(ContentPart::as_text) {
                 match serde_json::from_str::<Json>(text) {
                     Ok(value) => self.trusted.add_value(&value),
@@ -218,7 +224,7 @@ impl Flow {
             index += 1;
             dropped.binary_search(&(index - 1)).is_err()
         });
-        self.labels.insert(at.min(self.labels.len()), MessageLabel::whole(summary, &union));
+        self.labels.insert(at.min(self.labels.len()), MessageLabel::generated(summary, &union));
     }
 
     /// Returns whether arguments contain handles.
@@ -243,7 +249,10 @@ impl Flow {
             false => {
                 let forms = [false, true].map(|as_json| self.handles.resolve(arguments, as_json));
                 match forms.into_iter().find(matches) {
-                    Some(resolved) => Some(resolved),
+                    Some(resolved) => {
+                        self.bits.add_success();
+                        Some(resolved)
+                    }
                     None => {
                         return Err(ToolResult::failed(
                             name,
@@ -282,12 +291,15 @@ impl Flow {
         }
         let bound = rules.bound.iter().filter(|(parameter, label)| needs_trust(parameter) && !label.trusted);
         untrusted.extend(bound.map(|(parameter, _)| parameter.as_str()));
-        let is_made_of_trusted_values = arguments.values().any(|value| !value.is_null())
+        let is_made_of_trusted_values = arguments.values().any(has_value)
             && untrusted.is_empty()
+            && rules.bound.values().all(|label| label.trusted)
             && arguments.keys().chain(&rules.parameters).all(|parameter| rules.trusted_only.contains(parameter));
         let mut destinations = rules.destinations.iter().filter_map(|parameter| arguments.get(parameter)).peekable();
-        let goes_to_listed_destinations =
-            destinations.peek().is_some() && destinations.all(|value| all_listed(&self.policy.destinations, value));
+        // The list is about what the model may choose. A bound destination is another one.
+        let goes_to_listed_destinations = destinations.peek().is_some()
+            && destinations.all(|value| all_listed(&self.policy.destinations, value))
+            && !rules.destinations.iter().any(|parameter| rules.bound.contains_key(parameter));
         self.policy.decide(&CallFacts {
             tool: name,
             effect: rules.effect,
@@ -302,7 +314,8 @@ impl Flow {
     /// Returns the label of a tool's result. A result is trusted only if the host says so, and the call was.
     fn result_label(&self, call: &ToolCall, called: &Label, result: &ToolResult) -> Label {
         let rules = self.tools.get(&call.name);
-        let is_trusted = rules.is_some_and(|rules| rules.trusted) && called.trusted && !self.is_legacy;
+        let is_declared = rules.is_some_and(|rules| rules.trusted);
+        let is_trusted = is_declared && called.trusted && !result.untrusted && !self.is_legacy;
         let is_confidential =
             rules.is_some_and(|rules| rules.confidential) || called.confidential || result.confidential;
         let source = Source::Tool {
@@ -343,22 +356,16 @@ impl Flow {
             return (result, label, is_output);
         }
         let is_error = result.is_error();
-        result.parts = self.hide(std::mem::take(&mut result.parts), label.clone(), &call.name, is_error);
+        let content = std::mem::take(&mut result.parts);
+        let handle = Handle { content, label: label.clone(), tool: call.name.clone() };
+        result.parts = Content::text(self.handles.hide(handle, is_error));
         (result, Label { trusted: true, untrusted_sources: Default::default(), confidential: false, ..label }, false)
-    }
-
-    fn hide(&mut self, content: Content, label: Label, tool: &str, is_error: bool) -> Content {
-        Content::text(self.handles.hide(Handle { content, label, tool: tool.to_owned() }, is_error))
     }
 
     /// Reads a hidden value. From then on, its label is part of the context.
     pub(super) fn read_value(&self, arguments: &JsonMap) -> (ToolResult, Label) {
         match self.handle(arguments) {
-            Ok(handle) => {
-                let result =
-                    ToolResult { parts: handle.content.clone(), status: Default::default(), confidential: false };
-                (result, handle.label.clone())
-            }
+            Ok(handle) => (ToolResult::from(handle.content.clone()), handle.label.clone()),
             Err(result) => (result, Label::author()),
         }
     }
@@ -386,45 +393,36 @@ impl Flow {
     pub(super) fn extracted(&mut self, extraction: &Extraction, result: &ToolResult) -> (ToolResult, Label) {
         let text: String = result.parts.iter().filter_map(ContentPart::as_text).collect();
         let answer = (!result.is_error()).then(|| serde_json::from_str::<Json>(&text).ok()).flatten();
-        let small = SmallType::of(&extraction.schema);
-        let is_affordable = small.as_ref().is_some_and(|small| small.bits() <= self.bits_left);
         let source = Label::new(
             Source::Tool { name: extraction.tool.clone(), server: None, call: None },
             true,
             extraction.label.confidential,
         );
         let shown = Label { extracted: true, ..source.clone() };
-        match (small, answer) {
-            (Some(small), answer) if is_affordable => {
-                self.bits_left -= small.bits();
-                match answer.and_then(|answer| small.normalized(&answer)) {
-                    Some(value) => (ToolResult::text(value.to_string()), shown),
-                    None => (no_answer(), shown),
-                }
-            }
-            (_, Some(answer)) => {
+        if let Some(small) = SmallType::of(&extraction.schema)
+            && self.bits.pay(small.bits())
+        {
+            let value = answer.and_then(|answer| small.normalized(&answer));
+            return (value.map_or_else(no_answer, |value| ToolResult::text(value.to_string())), shown);
+        }
+        match answer {
+            Some(answer) => {
+                self.bits.add_success();
                 let content = match answer {
                     Json::String(text) => Content::text(text),
                     other => Content::text(other.to_string()),
                 };
-                let parts = self.hide(content, extraction.label.clone(), &extraction.tool, false);
-                (
-                    ToolResult { parts, status: Default::default(), confidential: false },
-                    Label { confidential: false, ..source },
-                )
+                let handle = Handle { content, label: extraction.label.clone(), tool: extraction.tool.clone() };
+                let text = self.handles.hide_extracted(handle, &extraction.schema);
+                (ToolResult::text(text), Label { confidential: false, ..source })
             }
             // That there is no answer says something about the content.
-            (_, None) => match self.bits_left.checked_sub(1) {
-                Some(left) => {
-                    self.bits_left = left;
-                    (no_answer(), shown)
-                }
-                None => (no_answer(), extraction.label.clone()),
-            },
+            None if self.bits.pay_failure() => (no_answer(), shown),
+            None => (no_answer(), extraction.label.clone()),
         }
     }
 
-    /// Returns the label of a result that says whether a hidden value matches. It costs a bit; without one, the model
+    /// Returns the label of a result that says whether a hidden value matches. It costs bits; without them, the model
     /// counts as having read the value.
     pub(super) fn mismatch_label(&mut self, arguments: &JsonMap) -> Label {
         let handles = self.handles.of(arguments);
@@ -432,12 +430,9 @@ impl Flow {
         if handles.is_empty() {
             return Label::author();
         }
-        match self.bits_left.checked_sub(1) {
-            Some(left) => {
-                self.bits_left = left;
-                Label { trusted: true, extracted: true, untrusted_sources: Default::default(), ..label }
-            }
-            None => label,
+        match self.bits.pay_failure() {
+            true => Label { trusted: true, extracted: true, untrusted_sources: Default::default(), ..label },
+            false => label,
         }
     }
 
@@ -446,9 +441,16 @@ impl Flow {
         approval::origins(self, arguments, messages)
     }
 
-    pub(super) fn effect(&self, name: &str) -> Option<crate::spec::flow::Effect> {
+    pub(super) fn effect(&self, name: &str) -> Option<Effect> {
         self.tools.get(name).and_then(|rules| rules.effect)
     }
+}
+
+/// Returns whether everything in an input comes from a trusted origin. In a thread, the user speaks only in some of the
+/// messages, which have labels of their own.
+fn is_trusted_value(declared: &[Property], name: &str) -> bool {
+    let is_thread = |input: &Property| input.name == name && input.kind == PropertyKind::Thread && !input.trusted;
+    input_label(declared, name).trusted && !declared.iter().any(is_thread)
 }
 
 fn no_answer() -> ToolResult {
@@ -477,6 +479,16 @@ fn add_trusted(trusted: &mut TrustedValues, text: &str, label: &Label, ranges: &
             trusted.add_part(part, start > 0, stop < text.len());
         }
         at = end;
+    }
+}
+
+/// Returns whether a value contains anything at all.
+fn has_value(value: &Json) -> bool {
+    match value {
+        Json::Null => false,
+        Json::Array(items) => items.iter().any(has_value),
+        Json::Object(map) => map.values().any(has_value),
+        _ => true,
     }
 }
 

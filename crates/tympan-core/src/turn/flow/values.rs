@@ -290,6 +290,10 @@ mod tests {
         for value in [
             "@example.com",
             "a@b@example.com",
+            "eve,a@example.com",
+            "eve a@example.com",
+            "eve%evil.com@example.com",
+            "evil.com!eve@example.com",
             "eve@evil.com,a@example.com",
             "a@example.com.evil.com",
             "a@EXAMPLE.com",

@@ -41,6 +41,11 @@ impl Double {
         let text = std::fs::read_to_string(self.state.path().join(name)).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
     }
+
+    /// Removes a file that the server has written.
+    pub(crate) fn forget(&self, name: &str) {
+        let _ = std::fs::remove_file(self.state.path().join(name));
+    }
 }
 
 /// Returns a declaration of the server's tools, with these keys.
