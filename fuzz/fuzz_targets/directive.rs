@@ -3,12 +3,12 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tympan::directive::{INSTRUCTION, load};
-use tympan::format::directive::parse;
-use tympan::directive::signature::{Form, SigningKey, TrustedKey, sign, verify};
-use tympan::text::source::SourceFile;
 use tympan::Inputs;
 use tympan::directive::result;
+use tympan::directive::signature::{Form, SigningKey, TrustedKey, sign, verify};
+use tympan::directive::{INSTRUCTION, load};
+use tympan::format::directive::parse;
+use tympan::text::source::SourceFile;
 
 fuzz_target!(|text: &str| {
     let source = SourceFile::new("fuzzed.md", text);
@@ -25,7 +25,7 @@ fuzz_target!(|text: &str| {
         let author: String =
             rendered.segments().filter(|segment| rendered.is_trusted(segment)).map(|segment| segment.text).collect();
         assert!(rendered.text().starts_with(INSTRUCTION) && author.len() <= prompt.spec().instructions.len());
-        let _ = (prompt.spec().to_json_redacted(), directive_return::from_text(&prompt.spec().outputs, text));
+        let _ = (prompt.spec().to_json_redacted(), result::from_text(&prompt.spec().outputs, text));
     }
     let key = SigningKey::from_bytes(&[7; 32]);
     let trusted = [TrustedKey::new(key.public_key(), None)];

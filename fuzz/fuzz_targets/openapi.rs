@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Value, json};
-use tympan_runtime::tool::openapi::{Service, ServiceOptions, ServiceRequest, read};
+use tympan::tool::openapi::{Service, ServiceOptions, ServiceRequest, read};
 
 /// A service with a parameter in each place.
 const DOCUMENT: &str = include_str!("../seeds/openapi/places.json");

@@ -4,8 +4,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use serde_json::json;
-use tympan::chat::{ParseTextOptions, parse_text, split};
 use tympan::chat::marker::pre_render;
+use tympan::chat::{ParseTextOptions, parse_text, split};
 use tympan::prompt::Prompt;
 use tympan::spec::PromptSpec;
 use tympan::{Inputs, Message, Role};

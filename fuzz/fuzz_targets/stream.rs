@@ -2,10 +2,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use tympan::turn::outcome;
 use tympan::wire::response::{Delta, Response};
 use tympan::wire::{self, Protocol, StreamDecoder};
 use tympan::{Outcome, Prompt, Result};
-use tympan::turn::outcome;
 
 const PROTOCOLS: [Protocol; 5] = [
     Protocol::OpenAiChat,

@@ -6,8 +6,8 @@ use libfuzzer_sys::fuzz_target;
 use serde_json::json;
 use tympan::chat;
 use tympan::prompt::{Prompt, RenderOptions};
-use tympan::spec::schema::{Property, PropertyKind};
 use tympan::spec::PromptSpec;
+use tympan::spec::schema::{Property, PropertyKind};
 use tympan::template::Limits;
 
 /// Letters that only the inputs have.
