@@ -3,6 +3,7 @@
 CARGO ?= cargo
 PYTHON ?= python3
 ORACLE := target/oracle
+STATISTICS := target/statistics
 INTEROP := target/interop
 INTEROP_NODE := target/interop-node
 EDITORS := target/editors
@@ -12,6 +13,7 @@ VSCODE := editors/vscode
 VSIX := target/vscode
 VSCODE_EDITOR := target/vscode-editor
 INTEROP_MODELS := target/interop-models
+REPORT := target/report-tests
 INTEROP_SCHEMAS := target/interop-schemas
 OPENAI_DOCUMENT := https://raw.githubusercontent.com/openai/openai-openapi/f85dbe223d40e1a31cba812ab2d755c7e98a92a3/openapi.yaml
 GET_OPENAI_DOCUMENT = curl --fail --silent --show-error --location --output $(INTEROP_SCHEMAS)/openai.yaml $(OPENAI_DOCUMENT)
@@ -31,13 +33,14 @@ FUZZ_SECONDS ?= 60
 FUZZ_TARGETS ?= template syntax rendering front_matter definition directive parse stream openapi
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-node test-python wheels wheel package vscode test-vscode test-vscode-editor interop lint bench bench-python bench-node agentdojo agentdojo-sample agentdojo-framework fuzz generate schema-fixtures docs-images need-cargo need-python need-node need-lint-tools install
+.PHONY: help demo test test-report test-node test-python wheels wheel package vscode test-vscode test-vscode-editor interop lint bench bench-python bench-node agentdojo agentdojo-sample agentdojo-framework fuzz generate schema-fixtures statistics-fixtures docs-images need-cargo need-python need-node need-lint-tools install
 
 help:
 	@echo 'make demo           Render and run prompts, and watch an input fail to forge a message'
 	@echo 'make test           Run all tests'
 	@echo 'make test-python    Run the tests of the Python package'
 	@echo 'make test-node      Run the tests of the Node package'
+	@echo 'make test-report    Read the reports of tests with other programs, and use the HTML report in Chromium'
 	@echo 'make wheels         Build the Python and Node packages into $(WHEELS), install them and try them'
 	@echo 'make vscode         Build the extension for Visual Studio Code into $(VSIX)'
 	@echo 'make test-vscode-editor  Use the extension in Visual Studio Code; needs Chromium and Node 20, and downloads 150 MB'
@@ -51,6 +54,7 @@ help:
 	@echo 'make bench-node     Run the Node benchmarks'
 	@echo 'make generate       Generate the typed forms of prompt definitions from their schema, and the page of rules'
 	@echo 'make schema-fixtures  Generate the schemas in fixtures/schema with pydantic and zod'
+	@echo 'make statistics-fixtures  Generate fixtures/statistics with scipy and statsmodels'
 	@echo 'make docs-images    Draw the pictures of the documentation from the output of the command'
 	@echo 'make fuzz           Run each fuzz target for FUZZ_SECONDS ($(FUZZ_SECONDS)) seconds'
 
@@ -87,6 +91,7 @@ test: need-cargo $(ORACLE)/ready $(INTEROP)/ready $(INTEROP_NODE)/ready $(EDITOR
 	$(CARGO) build --workspace --all-targets
 	@$(MAKE) --no-print-directory test-python test-node test-vscode SHARED=1
 	@$(MAKE) --no-print-directory agentdojo-sample
+	@$(MAKE) --no-print-directory test-report
 	$(CARGO) test --workspace --doc
 	$(ORACLE)/bin/python tests/oracle/jinja2_oracle.py fixtures/jinja
 	PYTHON=$(PYTHON) sh schemas/generate.sh --check
@@ -103,6 +108,22 @@ test: need-cargo $(ORACLE)/ready $(INTEROP)/ready $(INTEROP_NODE)/ready $(EDITOR
 		echo 'cargo-nextest is not here (cargo install cargo-nextest --locked); using cargo test'; \
 		$(CARGO) test --workspace --all-targets; \
 	fi
+
+# Read the reports of tests with third-party programs, and use the HTML report in a real browser. The screenshots are in
+# $(REPORT)/screenshots.
+test-report: need-cargo $(INTEROP)/ready $(REPORT)/ready
+	$(CARGO) build --package tympan-eval --example report
+	$(INTEROP)/bin/python -B tests/report/junit.py target/debug/examples/report fixtures/report/run.jsonl fixtures/report/hostile.jsonl
+	cp tests/report/*.mjs $(REPORT)
+	node $(REPORT)/readers.mjs target/debug/examples/report fixtures/report
+	node $(REPORT)/page.mjs target/debug/examples/report fixtures/report
+
+# The scripts of the packages would download a browser.
+$(REPORT)/ready: tests/report/package.json tests/report/package-lock.json | need-node
+	@mkdir -p $(REPORT)
+	cp tests/report/package.json tests/report/package-lock.json $(REPORT)
+	npm ci --silent --no-fund --no-audit --ignore-scripts --prefix $(REPORT)
+	@touch $@
 
 # Build the Python package into the checkout's virtual environment, test it, and compare its type stubs with the real
 # module.
@@ -310,6 +331,15 @@ $(SCHEMA_FIXTURES)/ready: fixtures/schema/requirements.txt | need-python need-no
 	$(PYTHON) -m venv $(SCHEMA_FIXTURES)
 	$(SCHEMA_FIXTURES)/bin/pip install --quiet --disable-pip-version-check --requirement fixtures/schema/requirements.txt
 	npm install --silent --no-fund --no-audit --no-save --prefix $(SCHEMA_FIXTURES) zod@4
+	@touch $@
+
+# The values that statistics have in scipy and statsmodels. The published values are written by hand, and checked here.
+statistics-fixtures: $(STATISTICS)/ready
+	$(STATISTICS)/bin/python -B tests/oracle/statistics_oracle.py fixtures/statistics
+
+$(STATISTICS)/ready: tests/oracle/statistics-requirements.txt | need-python
+	$(PYTHON) -m venv $(STATISTICS)
+	$(STATISTICS)/bin/pip install --quiet --disable-pip-version-check --requirement tests/oracle/statistics-requirements.txt
 	@touch $@
 
 # `make test` does not compare the pictures with the command. To do so, run: python3 docs/images/make_images.py --check

@@ -12,7 +12,7 @@ use tympan::format::NoReferences;
 use tympan::lint::{Options, check_file};
 use tympan::text::source::SourceFile;
 use tympan_lsp::lsp_server::{Connection, Message, Notification, Request};
-use tympan_lsp::{ServerOptions, serve};
+use tympan_lsp::serve;
 
 /// The results.
 #[derive(Clone, Copy, Debug)]
@@ -73,7 +73,7 @@ fn long_prompt() -> String {
 /// Types into a long file and waits for its diagnostics each time. The time is that of the clock, as for a person.
 fn keystroke(times: u32) -> Result<Duration> {
     let (client, server) = Connection::memory();
-    let server = std::thread::spawn(move || serve(&server, &ServerOptions::default()));
+    let server = std::thread::spawn(move || serve(&server));
     let send = |message: Message| client.sender.send(message);
     let notify = |method: &str, params: Value| send(Notification::new(method.to_owned(), params).into());
     let diagnostics = || -> Result<()> {

@@ -16,6 +16,14 @@ export type VariableType = "string" | "integer" | "number" | "boolean" | "array"
  * A type in a list of types. With `null`, the variable may be null.
  */
 export type ListedType = "string" | "integer" | "number" | "boolean" | "array" | "object" | "null";
+/**
+ * The tests of the prompt, for `tympan test`: a list of cases, or a map as in a test file. They do not affect the prompt or its hashes.
+ */
+export type PromptTests =
+  | unknown[]
+  | {
+      [k: string]: unknown;
+    };
 
 /**
  * A prompt: its role, its template in one or more variants, and the variables that the template may use.
@@ -52,6 +60,7 @@ export interface PromptDefinition {
   metadata?: {
     [k: string]: unknown;
   };
+  tests?: PromptTests;
 }
 /**
  * A variable that templates may use.

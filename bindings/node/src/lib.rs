@@ -16,6 +16,7 @@ mod prompt;
 mod registry;
 mod runtime;
 mod show;
+mod test_file;
 mod tool;
 mod turn;
 mod work;

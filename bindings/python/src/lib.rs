@@ -19,6 +19,7 @@ mod rendered;
 mod results;
 mod runtime;
 mod stream;
+mod test_file;
 mod threads;
 mod tool;
 mod validator;
@@ -53,6 +54,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<events::Event>()?;
     module.add_class::<hooks::CancelToken>()?;
     module.add_class::<hooks::Steering>()?;
+    module.add_class::<test_file::TestFile>()?;
     module.add_function(wrap_pyfunction!(check::check_file, module)?)?;
     module.add_function(wrap_pyfunction!(check::check_str, module)?)?;
     module.add_function(wrap_pyfunction!(tool::bind_tools, module)?)?;

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any, Iterator
 
+pytest_plugins = ["pytester"]
+
 ROOT = Path(__file__).resolve().parents[3]
 FIXTURES = ROOT / "fixtures"
 SHARED = ROOT.parent / "shared"

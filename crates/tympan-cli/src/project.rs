@@ -6,6 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use tympan::file::read;
 use tympan::text::source::SourceFile;
 use tympan::turn::ToolPolicy;
+use tympan::wire::catalog::Catalog;
 use tympan_lint::{SETTINGS_FILE, Settings};
 
 use crate::args::SettingsArgs;
@@ -51,6 +52,18 @@ impl Project {
         let Some((path, text)) = locate(&here)? else { return Ok(None) };
         let source = named(&path, text)?;
         Settings::parse_tool_policy(&source).map_err(|errors| Failure::Settings(source, errors))
+    }
+
+    /// Reads what the settings file in the working directory or above it says about models, over the built-in prices and
+    /// context windows. Mistakes in other sections of the file are left to `check`.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be read, or if this section is invalid.
+    pub(crate) fn catalog() -> Result<Catalog, Failure> {
+        let here = std::env::current_dir()?;
+        let Some((path, text)) = locate(&here)? else { return Ok(Catalog::default()) };
+        let source = named(&path, text)?;
+        Settings::parse_models(&source).map_err(|errors| Failure::Settings(source, errors))
     }
 
     /// Reads a settings file.

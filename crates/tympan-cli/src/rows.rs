@@ -41,6 +41,11 @@ impl Rows {
         Self::new("", "  ", width)
     }
 
+    /// Indents the continuation rows of each line by more than any line of Tympan's own that is indented.
+    pub(crate) fn hanging_deeply(width: Option<usize>) -> Self {
+        Self::new("", "        ", width)
+    }
+
     /// Starts all rows with a bar, to set text from elsewhere apart from lines that are indented.
     pub(crate) fn quoted(width: Option<usize>) -> Self {
         Self::new("  │ ", "  │ ", width)

@@ -87,6 +87,8 @@ kinds! {
     InvalidDocument "invalid_document" Value "Invalid prompt: {}",
     /// A prompt definition does not parse or has the wrong shape.
     InvalidDefinition "invalid_definition" Value "Invalid prompt definition: {}",
+    /// A test file, or the tests of a prompt file, do not parse or have the wrong shape.
+    InvalidTests "invalid_tests" Value "Invalid tests: {}",
     /// A template in a prompt definition uses a variable that is not declared.
     UndeclaredVariable "undeclared_variable" Value "Undeclared variable: {}",
     /// A variable is declared with `validation_required`, and nothing validates it.
@@ -327,7 +329,7 @@ impl Error {
 
     /// Creates an error from the findings about a source. The first one by position becomes the error, and the rest
     /// become [`Error::others`].
-    pub(crate) fn from_findings(mut findings: Vec<Diagnostic>, source: &SourceFile) -> Self {
+    pub fn from_findings(mut findings: Vec<Diagnostic>, source: &SourceFile) -> Self {
         findings.sort_by_key(|finding| finding.span.map_or(0, |span| span.start));
         let mut findings = findings.into_iter();
         let first = findings.next().map(Self::from_diagnostic);

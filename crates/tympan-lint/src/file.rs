@@ -1,9 +1,11 @@
 //! Checks of whole files, including those that do not load.
 
+use serde_json::Value as Json;
 use tympan_core::diagnostic::Severity;
-use tympan_core::format::outline::Outline;
+use tympan_core::format::outline::{Field, Outline};
 use tympan_core::format::{Document, Format, ReferencedFile, Resolve, prompty};
 use tympan_core::spec::TemplateSpec;
+use tympan_core::spec::test_suite::TestSuite;
 use tympan_core::text::source::SourceFile;
 use tympan_core::{Kind, Prompt, Result, directive};
 
@@ -11,6 +13,7 @@ use crate::finding::{Finding, Findings};
 use crate::migration::add_fixes;
 use crate::rule::Group;
 use crate::rules::tool_file_not_found::check_tool_files;
+use crate::test_file::{check_embedded, check_test_file};
 use crate::{Options, check_outlined, check_templates, suppression};
 
 /// The result of checking a file.
@@ -19,12 +22,14 @@ use crate::{Options, check_outlined, check_templates, suppression};
 pub struct Checked {
     /// The prompt, if the file loads. Its template may have errors.
     pub prompt: Option<Prompt>,
+    /// The tests, if the file is a test file that loads.
+    pub suite: Option<TestSuite>,
     /// The findings, sorted by position and without duplicates.
     pub findings: Vec<Finding>,
 }
 
-/// Checks a prompt file in the format that its name implies, or, without a known extension, its content. `files` reads the files
-/// that it refers to.
+/// Checks a prompt file or a test file in the format that its name implies, or, without a known extension, its content. `files`
+/// reads the files that it refers to. For a test file, the prompt is one of them.
 ///
 /// A file that does not load has findings as well: its mistakes, and those of its template. Environment variables are
 /// not read, so the findings are the same on every machine.
@@ -47,32 +52,41 @@ pub fn check_file(source: &SourceFile, files: &mut dyn Resolve, options: &Option
     checked
 }
 
-/// Marks the reasons that a file does not load, or that a template does not compile.
+/// Marks the reasons that a file does not load, that a template does not compile, or that tests cannot be checked.
 fn mark_fatal(checked: &mut Checked) {
-    const OF_TEMPLATES: [&str; 3] = ["template_syntax", "excluded_feature", "limit_exceeded"];
+    const ALWAYS: [&str; 4] = ["template_syntax", "excluded_feature", "limit_exceeded", "invalid_tests"];
     for finding in &mut checked.findings {
         let keeps_from_loading = checked.prompt.is_none() && finding.rule.group == Group::Format;
         finding.is_fatal =
-            finding.severity == Severity::Error && (keeps_from_loading || OF_TEMPLATES.contains(&finding.rule.name));
+            finding.severity == Severity::Error && (keeps_from_loading || ALWAYS.contains(&finding.rule.name));
     }
 }
 
 /// Checks a file with every rule.
 fn check_all(source: &SourceFile, resolve: &mut WithoutEnv<'_>, options: &Options) -> Checked {
+    let format = format(source);
+    if let Format::Tests(syntax) = format {
+        return check_test_file(source, syntax, resolve);
+    }
     match load_outlined(source, resolve) {
         Ok((prompt, outline)) => {
             let mut findings = Findings::default();
             check_outlined(&prompt, &outline, options, &mut findings);
             check_tool_files(&prompt, &outline, resolve, &mut findings);
+            check_embedded(source, format, (Some(&prompt), &outline), resolve, &mut findings);
             let mut findings = findings.into_sorted();
             add_fixes(&prompt, &outline, resolve, &mut findings);
-            Checked { prompt: Some(prompt), findings }
+            Checked { prompt: Some(prompt), suite: None, findings }
         }
         Err(error) => {
             let mut findings = Findings::default();
             findings.extend(Finding::from_error(&error));
             check_rest(source, resolve, options, &mut findings);
-            Checked { prompt: None, findings: findings.into_sorted() }
+            if source.text().contains("tests") {
+                let outline = Outline::new(source, format);
+                check_embedded(source, format, (None, &outline), resolve, &mut findings);
+            }
+            Checked { prompt: None, suite: None, findings: findings.into_sorted() }
         }
     }
 }
@@ -119,7 +133,12 @@ pub(crate) fn load(source: &SourceFile, resolve: &mut impl Resolve) -> Result<Pr
     load_outlined(source, resolve).map(|(prompt, _)| prompt)
 }
 
-/// Returns the format of a file. Text without a name, such as standard input, can also be a definition.
+/// Returns the tests in a prompt file, as they are written. They are not part of what a prompt declares.
+pub(crate) fn written_tests(prompt: &Prompt) -> Option<Json> {
+    prompt.outline().get(&["tests"]).map(Field::to_json)
+}
+
+/// Returns the format of a file. Text without a name, such as standard input, can also be a definition, but not a test file.
 pub(crate) fn format(source: &SourceFile) -> Format {
     let by_name = Format::from_name(source.name());
     by_name.or_else(|| Format::of_content(source.text())).unwrap_or(Format::Prompty)

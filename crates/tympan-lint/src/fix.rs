@@ -9,7 +9,7 @@ use tympan_core::text::source::{SourceFile, Span};
 use crate::difference::{self, Edit};
 use crate::file::{Checked, check_file};
 use crate::finding::{Finding, Fix};
-use crate::{Options, Rule};
+use crate::{Group, Options, Rule};
 
 /// The maximum number of rounds. Each one checks the file again, because a fix can move or reveal other findings.
 const MAX_ROUNDS: usize = 100;
@@ -140,7 +140,8 @@ impl Fixer<'_> {
         }
         let source = SourceFile::new(current.source.name(), text);
         let checked = check_file(&source, self.files, self.options);
-        if (current.checked.prompt.is_some() && checked.prompt.is_none()) || has_new_error(&current.checked, &checked) {
+        let loads = |checked: &Checked| checked.prompt.is_some() || checked.suite.is_some();
+        if (loads(&current.checked) && !loads(&checked)) || has_new_error(&current.checked, &checked) {
             return None;
         }
         let fixed = current.fixed.iter().copied().chain(findings.iter().map(|finding| finding.rule)).collect();
@@ -190,11 +191,16 @@ fn edited<'e>(text: &str, edits: impl Iterator<Item = &'e (Span, String)>) -> St
     out
 }
 
-/// Returns whether there is an error that was not there before, wherever it was.
+/// Returns whether there is an error that was not there before, wherever it was. An error that keeps tests from being
+/// checked hides others, so these do not count once it is gone.
 fn has_new_error(before: &Checked, after: &Checked) -> bool {
     let mut known: HashMap<_, usize> = HashMap::new();
+    let hiding = |checked: &Checked| checked.findings.iter().filter(|finding| hides_others(finding)).count();
+    let are_revealed = hiding(after) < hiding(before);
     let errors = |checked: &'_ Checked| -> Vec<(&'static str, String)> {
         let errors = checked.findings.iter().filter(|finding| finding.severity == Severity::Error);
+        let errors =
+            errors.filter(|finding| !are_revealed || finding.rule.group != Group::Tests || hides_others(finding));
         errors.map(|finding| (finding.rule.code, finding.message.clone())).collect()
     };
     errors(before).into_iter().for_each(|error| *known.entry(error).or_default() += 1);
@@ -205,4 +211,8 @@ fn has_new_error(before: &Checked, after: &Checked) -> bool {
         }
         _ => true,
     })
+}
+
+fn hides_others(finding: &Finding) -> bool {
+    finding.is_fatal && finding.rule.group == Group::Tests
 }

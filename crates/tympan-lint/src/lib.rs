@@ -1,4 +1,4 @@
-//! The rules of `tympan check`: mistakes in prompt files, and the ways that untrusted inputs take through templates.
+//! The rules of `tympan check`: mistakes in prompt files and their tests, and the ways that untrusted inputs take through templates.
 //!
 //! Everything in this crate is a pure function over data. [`check`] applies the rules to a prompt, and [`RULES`] is the
 //! table of all rules.
@@ -26,6 +26,8 @@ mod glob;
 mod json;
 mod lines;
 mod migration;
+#[cfg(feature = "settings")]
+mod model_settings;
 mod names;
 mod policy;
 mod reach;
@@ -34,7 +36,9 @@ mod rules;
 mod selection;
 #[cfg(feature = "settings")]
 mod settings;
+mod suite;
 mod suppression;
+mod test_file;
 mod tokens;
 #[cfg(feature = "settings")]
 mod tool_policy;
@@ -63,6 +67,7 @@ use tympan_core::Prompt;
 use tympan_core::format::outline::Outline;
 use tympan_core::spec::PromptKind;
 use tympan_core::turn::ToolPolicy;
+use tympan_core::wire::catalog::Catalog;
 use tympan_core::wire::unsupported;
 
 use context::Context;
@@ -87,6 +92,8 @@ pub struct Options {
     pub policy: Option<PolicyCheck>,
     /// The policy for tool calls.
     pub tool_policy: ToolPolicy,
+    /// The context windows of models.
+    pub catalog: Catalog,
 }
 
 impl Options {

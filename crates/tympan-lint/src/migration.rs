@@ -12,6 +12,7 @@ use tympan_core::format::{Resolve, frontmatter};
 use tympan_core::spec::schema::Property;
 use tympan_core::text::source::{SourceFile, Span};
 
+use crate::file::written_tests;
 use crate::finding::{Finding, Fix};
 use crate::yaml::{push_entry, push_text};
 
@@ -202,6 +203,7 @@ fn is_same_prompt(prompt: &Prompt, edits: &[Edit], findings: &[Finding], files: 
     };
     fixed.definition_hash() == prompt.definition_hash()
         && current(&fixed) == current(prompt)
+        && written_tests(&fixed) == written_tests(prompt)
         && !fixed.warnings().iter().any(|warning| is_old(warning.code))
 }
 

@@ -21,11 +21,14 @@ pub enum Group {
     Trust,
     /// Requests cost more than they need to: `TY4xx`.
     Cost,
+    /// The tests of a prompt cannot run, or test something other than what they say: `TY5xx`.
+    Tests,
 }
 
 impl Group {
     /// Every group, in the order of their codes.
-    pub const ALL: [Self; 5] = [Self::Format, Self::Correctness, Self::Suspicious, Self::Trust, Self::Cost];
+    pub const ALL: [Self; 6] =
+        [Self::Format, Self::Correctness, Self::Suspicious, Self::Trust, Self::Cost, Self::Tests];
 
     /// Returns the name of the group.
     pub const fn as_str(self) -> &'static str {
@@ -35,6 +38,7 @@ impl Group {
             Self::Suspicious => "suspicious",
             Self::Trust => "trust",
             Self::Cost => "cost",
+            Self::Tests => "tests",
         }
     }
 
@@ -46,6 +50,7 @@ impl Group {
             Self::Suspicious => "TY2",
             Self::Trust => "TY3",
             Self::Cost => "TY4",
+            Self::Tests => "TY5",
         }
     }
 
@@ -57,6 +62,7 @@ impl Group {
             Self::Suspicious => "The prompt works, but probably not as intended.",
             Self::Trust => "Untrusted text reaches a place where it should not be, or a secret may leak.",
             Self::Cost => "Requests cost more than they need to.",
+            Self::Tests => "The tests of a prompt cannot run, or test something other than what they say.",
         }
     }
 }
@@ -106,7 +112,8 @@ pub struct Rule {
     pub example: &'static str,
     /// How to fix a finding.
     pub how_to_fix: &'static str,
-    /// The function that finds violations. `None` if the engine reports them itself.
+    /// The function that finds violations in a prompt. `None` if the engine reports them itself, or if the rule needs
+    /// files or is about tests.
     pub(crate) check: Option<Check>,
 }
 

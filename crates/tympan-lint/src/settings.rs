@@ -4,6 +4,7 @@
 //! reach: variables, directories, addresses and programs are named on the command line, in code, or in the user's own
 //! configuration.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::path::Path;
 
@@ -13,9 +14,11 @@ use tympan_core::diagnostic::guess;
 use tympan_core::spec::role::Role;
 use tympan_core::text::source::{SourceFile, Span};
 use tympan_core::turn::ToolPolicy;
+use tympan_core::wire::catalog::Catalog;
 
 use crate::Options;
 use crate::glob::Glob;
+use crate::model_settings;
 use crate::policy::{PolicyCheck, PolicySettings};
 use crate::rule::Rule;
 use crate::selection::{Selection, Selector, UnknownSelector, narrowest};
@@ -44,6 +47,8 @@ pub struct Settings {
     pub fmt: toml::Table,
     /// `[policy]`: where untrusted inputs may go, and what tools may do.
     pub policy: PolicySettings,
+    /// `[models]`: prices and context windows of models, over the built-in ones.
+    pub models: Catalog,
 }
 
 /// The settings of `tympan check`. Those that are `None` are not in the file.
@@ -111,7 +116,9 @@ impl Settings {
         let check = root.table("check");
         let is_table = root.table("fmt").is_some();
         let policy = root.table("policy");
+        let models = root.table("models");
         root.finish();
+        let models = models.map_or_else(Catalog::default, |table| model_settings::read(table, &mut errors));
         let policy = policy.map_or_else(PolicySettings::default, |table| PolicySettings::read(table, &mut errors));
         let check = check.map_or_else(CheckSettings::default, |table| CheckSettings::read(table, &mut errors));
         if !errors.is_empty() {
@@ -124,7 +131,7 @@ impl Settings {
             Some(toml::Value::Table(table)) => table,
             _ => toml::Table::new(),
         };
-        Ok(Self { check, fmt: section("fmt"), policy })
+        Ok(Self { check, fmt: section("fmt"), policy, models })
     }
 }
 
@@ -196,6 +203,7 @@ impl CheckSettings {
             selection,
             policy: None,
             tool_policy: ToolPolicy::default(),
+            catalog: Catalog::default(),
         }
     }
 
@@ -232,10 +240,18 @@ impl PolicySettings {
 impl Settings {
     /// Returns the options for checking a file. The path is relative to the directory of the settings file.
     pub fn options(&self, path: &Path) -> Options {
-        let mut options = self.check.options(path).with_policy(self.policy.of(path));
+        self.complete(self.check.options(path), path)
+    }
+
+    /// Adds the policy and the models to the options for checking a file, which may come from other settings than
+    /// [`Settings::check`]. The path is relative to the directory of the settings file.
+    #[must_use]
+    pub fn complete(&self, options: Options, path: &Path) -> Options {
+        let mut options = options.with_policy(self.policy.of(path));
         if let Some(tools) = &self.policy.tools {
             options.tool_policy = options.tool_policy.tightened(tools);
         }
+        options.catalog = self.models.clone();
         options
     }
 }
@@ -261,7 +277,7 @@ const REACH: [(&str, &str); 9] = [
 
 /// A table that is being read. Keys that nobody asked for are unknown.
 pub(crate) struct Section<'t, 'e> {
-    name: &'static str,
+    name: Cow<'t, str>,
     table: &'t DeTable<'t>,
     known: Vec<&'static str>,
     refused: Vec<Span>,
@@ -269,8 +285,12 @@ pub(crate) struct Section<'t, 'e> {
 }
 
 impl<'t, 'e> Section<'t, 'e> {
-    pub(crate) fn new(name: &'static str, table: &'t DeTable<'_>, errors: &'e mut Vec<SettingsError>) -> Self {
-        Self { name, table, known: Vec::new(), refused: Vec::new(), errors }
+    pub(crate) fn new(
+        name: impl Into<Cow<'t, str>>,
+        table: &'t DeTable<'_>,
+        errors: &'e mut Vec<SettingsError>,
+    ) -> Self {
+        Self { name: name.into(), table, known: Vec::new(), refused: Vec::new(), errors }
     }
 
     pub(crate) fn error(&mut self, span: Span, message: impl Into<String>, help: Option<String>) {
@@ -348,8 +368,8 @@ impl<'t, 'e> Section<'t, 'e> {
 
     /// Reports a key that a table of a list must have.
     pub(crate) fn missing(&mut self, key: &str) {
-        let name = self.name;
-        self.error(Span::default(), format!("missing `{key}` in `[[{name}]]`"), None);
+        let message = format!("missing `{key}` in `[[{}]]`", self.name);
+        self.error(Span::default(), message, None);
     }
 
     /// Returns a pattern that must be there.
@@ -370,9 +390,9 @@ impl<'t, 'e> Section<'t, 'e> {
         const KEY: &str = "untrusted";
         let decides = self.boolean("decides").unwrap_or_default();
         let Some((value, span)) = self.get(KEY) else {
-            let name = self.name;
+            let message = format!("missing `{KEY}` in `[{}]`", self.name);
             let help = "list the roles whose messages may contain untrusted inputs".to_owned();
-            self.error(Span::default(), format!("missing `{KEY}` in `[{name}]`"), Some(help));
+            self.error(Span::default(), message, Some(help));
             return None;
         };
         let mut roles = Vec::new();

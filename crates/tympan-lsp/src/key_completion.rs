@@ -6,6 +6,7 @@ use std::path::Path;
 use gen_lsp_types::CompletionItemKind;
 use tympan_core::format::{Format, definition, frontmatter};
 use tympan_core::text::source::Span;
+use tympan_lint::Options;
 
 use crate::completion::{Suggestion, Suggestions};
 use crate::document::Document;
@@ -40,7 +41,7 @@ pub(crate) fn suggestions(
     }
     let path: Vec<_> = found.path.iter().map(String::as_str).collect();
     let suggestions = if found.is_value {
-        values(server, view, &path, is_definition)
+        values(&server.analysis(document).options, view, &path, is_definition)
     } else {
         keys_at(document, &found, &path, yaml, is_definition)
     };
@@ -77,7 +78,7 @@ fn keys_at(
     keys::keys(path, is_definition).iter().map(suggestion).collect()
 }
 
-fn values(server: &Server<'_>, view: Option<&View<'_>>, path: &[&str], is_definition: bool) -> Vec<Suggestion> {
+fn values(options: &Options, view: Option<&View<'_>>, path: &[&str], is_definition: bool) -> Vec<Suggestion> {
     let is_short_binding = matches!(path, ["tools", _, "bindings", _]);
     let listed = match keys::find(path, is_definition) {
         Some(key) => key.values,
@@ -86,7 +87,7 @@ fn values(server: &Server<'_>, view: Option<&View<'_>>, path: &[&str], is_defini
     };
     match listed {
         Values::Model => {
-            let models = server.options.models.iter();
+            let models = options.catalog.models();
             models.map(|model| Suggestion::new(model, CompletionItemKind::Value)).collect()
         }
         Values::Input => {

@@ -42,20 +42,13 @@ use std::io;
 pub use lsp_server;
 pub use server::{Exit, serve};
 
-/// What the application knows and the engine does not.
-#[derive(Clone, Debug, Default)]
-pub struct ServerOptions {
-    /// The names of models to suggest.
-    pub models: Vec<String>,
-}
-
 /// Answers a client over standard input and output until it disconnects.
 ///
 /// # Errors
 /// Returns an error if standard output cannot be written.
-pub fn serve_stdio(options: &ServerOptions) -> io::Result<Exit> {
+pub fn serve_stdio() -> io::Result<Exit> {
     let (connection, writer) = transport::connect(io::BufReader::new(io::stdin()), io::stdout());
-    let exit = serve(&connection, options);
+    let exit = serve(&connection);
     drop(connection);
     writer.join()?;
     Ok(exit)

@@ -19,7 +19,7 @@ use crate::diagnostics::diagnostics;
 use crate::document::{Change, Document, Documents};
 use crate::failure::{Answer, Failure};
 use crate::workspace::WorkspaceFiles;
-use crate::{ServerOptions, features, settings};
+use crate::{features, settings};
 
 /// How a session ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,9 +31,8 @@ pub enum Exit {
 }
 
 /// Answers a client until it disconnects.
-pub fn serve(connection: &Connection, options: &ServerOptions) -> Exit {
+pub fn serve(connection: &Connection) -> Exit {
     Server {
-        options,
         connection,
         queue: VecDeque::new(),
         phase: Phase::Started,
@@ -55,7 +54,6 @@ enum Phase {
 }
 
 pub(crate) struct Server<'c> {
-    pub(crate) options: &'c ServerOptions,
     connection: &'c Connection,
     /// The messages that have arrived.
     queue: VecDeque<Message>,

@@ -27,6 +27,7 @@
 //! | `signatures` | signed directives and trusted keys | yes |
 //! | `toml` | prompt definitions in TOML | yes |
 //! | `lint` | the rules of `tympan check`, and checks of files | no |
+//! | `eval` | the tests of `tympan test`: cases, assertions, statistics and reports | no |
 //! | `tokens` | token counts for OpenAI's models | no |
 //! | `sqlite` | journals in SQLite databases; needs a C compiler | no |
 //! | `otel` | spans for OpenTelemetry collectors | no |
@@ -38,6 +39,8 @@ pub use tympan_core::*;
 pub use tympan_macros::Inputs;
 pub use tympan_runtime::*;
 
+#[cfg(feature = "eval")]
+pub mod eval;
 #[cfg(feature = "lint")]
 pub mod lint;
 

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 pub use tympan_lint::*;
 
+use tympan_core::format::Format;
 use tympan_core::text::source::SourceFile;
 use tympan_core::{Error, Kind, Result};
 use tympan_runtime::LoadOptions;
@@ -19,7 +20,7 @@ pub struct CheckedFile {
     pub findings: Vec<Finding>,
 }
 
-/// Checks a prompt file with the settings in a `tympan.toml`, or with the default settings. Environment variables are not
+/// Checks a prompt file or a test file with the settings in a `tympan.toml`, or with the default settings. Environment variables are not
 /// read.
 ///
 /// ```
@@ -37,7 +38,7 @@ pub fn check_path(path: impl AsRef<Path>, settings: Option<&Path>) -> Result<Che
     checked(source, path, directory_of(path), settings)
 }
 
-/// Checks the text of a prompt file. `name` implies its format, and its references are relative to `base_dir`. See
+/// Checks the text of a prompt file or a test file. `name` implies its format, and its references are relative to `base_dir`. See
 /// [`check_path`].
 ///
 /// # Errors
@@ -49,7 +50,11 @@ pub fn check_str(text: &str, name: &str, base_dir: impl AsRef<Path>, settings: O
 
 fn checked(source: SourceFile, path: &Path, base_dir: &Path, settings: Option<&Path>) -> Result<CheckedFile> {
     let options = settings.map_or_else(|| Ok(Options::default()), |file| options(path, file))?;
-    let load = LoadOptions::default();
+    let mut load = LoadOptions::default();
+    if matches!(Format::from_name(source.name()), Some(Format::Tests(_))) {
+        // The prompt of a test file is often elsewhere in the project.
+        load.file_roots.push(settings.map_or_else(|| PathBuf::from("."), |file| directory_of(file).to_owned()));
+    }
     let findings = check_file(&source, &mut References::new(base_dir, &load), &options).findings;
     Ok(CheckedFile { source, findings })
 }
@@ -63,7 +68,7 @@ fn options(path: &Path, settings: &Path) -> Result<Options> {
 }
 
 /// Converts the first mistake of a settings file to an error.
-fn invalid(source: &SourceFile, errors: Vec<SettingsError>) -> Error {
+pub(crate) fn invalid(source: &SourceFile, errors: Vec<SettingsError>) -> Error {
     let mut error = Error::new(Kind::InvalidInput, format_args!("settings: {} is invalid", source.name()));
     if let Some(first) = errors.into_iter().next() {
         error = Error::new(Kind::InvalidInput, format_args!("settings: {}", first.message)).at(first.span);

@@ -9,6 +9,13 @@ from typing import Any, Optional, Union
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 
 
+class PromptTests(RootModel[Union[list[Any], dict[str, Any]]]):
+    root: Union[list[Any], dict[str, Any]] = Field(..., title='PromptTests')
+    """
+    The tests of the prompt, for `tympan test`: a list of cases, or a map as in a test file. They do not affect the prompt or its hashes.
+    """
+
+
 class PromptRole(str, Enum):
     """
     Who says the text in a conversation.
@@ -134,3 +141,4 @@ class PromptDefinition(BaseModel):
     """
     Whatever the author wants to keep with the prompt. Kept, and never interpreted.
     """
+    tests: Optional[PromptTests] = None

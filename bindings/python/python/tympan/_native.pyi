@@ -54,6 +54,7 @@ __all__ = [
     "Segment",
     "Steering",
     "Stream",
+    "TestFile",
     "TurnRun",
     "Usage",
     "__version__",
@@ -826,3 +827,29 @@ class Steering:
     @property
     def has_pending(self) -> bool:
         """Whether a message is pending."""
+
+@final
+class TestFile:
+    """The cases of a test file, or of a prompt file that contains tests. `tympan.testing` is the public part of it."""
+
+    __test__: bool
+
+    @staticmethod
+    def load(
+        path: _Path,
+        /,
+        *,
+        live: bool = False,
+        record: bool = False,
+        accept: bool = False,
+        allow_programs: bool = False,
+    ) -> Optional[TestFile]:
+        """Reads a file and lists its cases. Returns `None` if it is a prompt file without tests."""
+    def cases(self) -> list[dict[str, Any]]:
+        """Returns the cases in order, each with its `name`, `line` and `id`, and with the reason in `skip` if it is
+        skipped.
+        """
+    def run(self, index: int, /) -> dict[str, Any]:
+        """Runs the case with this index and returns its result as `tympan test` writes it with `--output-format
+        json-lines`.
+        """

@@ -4,8 +4,9 @@ use clap::Subcommand;
 use clap_complete::Shell;
 
 use super::{
-    ChatArgs, CheckArgs, FmtArgs, HashArgs, InspectArgs, KeygenArgs, LockArgs, ModelsArgs, ParseArgs, ProcessArgs,
-    RenderArgs, RequestArgs, ResumeArgs, RuleArgs, RunArgs, SignArgs, TraceArgs, VerifyArgs,
+    ChatArgs, CheckArgs, CountArgs, DiffArgs, FmtArgs, HashArgs, InspectArgs, KeygenArgs, LockArgs, ModelsArgs,
+    ParseArgs, ProcessArgs, RenderArgs, RequestArgs, ResumeArgs, RuleArgs, RunArgs, SchemaArgs, SignArgs, TestArgs,
+    TestFormat, TraceArgs, VerifyArgs,
 };
 
 /// The subcommands.
@@ -29,6 +30,23 @@ pub(crate) enum Command {
   tympan messages support.prompty --set question='Where is my order?'
   tympan messages support.prompty --sample --json")]
     Messages(RenderArgs),
+
+    /// Count the tokens of a prompt and estimate its price
+    ///
+    /// Prints the tokens of each message, of the author's text and of each input, and for each model the share of its
+    /// context window, the price of a call, and the part at the beginning that a provider can cache. Counts are exact
+    /// for the text of OpenAI's models. For all others they are estimates, as are the tokens for roles, tools, outputs,
+    /// images, audio and files.
+    ///
+    /// A token can contain text of several writers. It counts for the one who wrote most of its bytes, and in doubt for
+    /// an input.
+    ///
+    /// Prices come from public price lists, and from `[models]` in `tympan.toml` in the working directory or above it.
+    #[command(after_long_help = "Examples:
+  tympan count support.prompty --sample
+  tympan count support.prompty --inputs values.yaml --model gpt-4o --model claude-sonnet-4-5
+  tympan count support.prompty --sample --json")]
+    Count(CountArgs),
 
     /// Show the request that would be sent to the provider
     ///
@@ -151,6 +169,40 @@ Exit status: 0 on success; 1 if a file has errors or, with `--check` or `--diff`
 line, or if formatting would have changed what a prompt means, which is a bug.")]
     Fmt(FmtArgs),
 
+    /// Run the tests of prompts
+    ///
+    /// Runs the cases in `NAME.test.yaml` files and in the `tests` of prompt files: renders the prompts, and checks the
+    /// messages, who wrote which part of them, and the model's answers. Answers come from recordings; no model is called
+    /// without `--live` or `--record`.
+    #[command(after_long_help = "Examples:
+  tympan test
+  tympan test prompts -k greeting
+  tympan test --record
+  tympan test --accept
+  tympan test --against main
+  tympan test --report junit=report.xml --report html=report.html
+
+Exit status: 0 if all cases pass; 1 if a case fails or cannot run; 2 for an invalid command line or settings file.")]
+    Test(TestArgs),
+
+    /// Compare two versions of a prompt
+    ///
+    /// Shows what changed: inputs that newly reach the system message, what the prompt declares, what inputs reach, the
+    /// rendered messages word by word, their tokens, the findings of `check`, and the hashes. Each version is a file, or
+    /// a file of a git revision as `REV:PATH`. As in git, the path is relative to the root of the repository, unless it
+    /// starts with `./` or `../`.
+    ///
+    /// Without inputs, both versions are rendered with the example values that they declare. Removed text is written as
+    /// `[-text-]`, new text as `{+text+}`, and text that only has another writer as `{~text~}`. On a terminal, colors
+    /// show the origin of the text: the author, a trusted input, or an untrusted input.
+    #[command(after_long_help = "Examples:
+  tympan diff old.prompty new.prompty
+  tympan diff main:prompts/support.prompty prompts/support.prompty
+  tympan diff HEAD~3:./support.prompty HEAD:./support.prompty --inputs values.yaml --json
+
+Exit status: 0 if there are no differences; 1 if there are; 2 if a version cannot be read or rendered.")]
+    Diff(DiffArgs),
+
     /// Explain the rules of `check`
     ///
     /// Prints what a rule reports, why it matters, an example, and how to fix it. Without a rule, lists all rules.
@@ -179,8 +231,11 @@ line, or if formatting would have changed what a prompt means, which is a bug.")
   tympan lock prompts --check")]
     Lock(LockArgs),
 
-    /// Print the JSON Schema of prompt definitions
-    Schema,
+    /// Print the JSON Schema of prompt definitions or of test files
+    #[command(after_long_help = "Examples:
+  tympan schema > prompt-definition.schema.json
+  tympan schema tests > test-file.schema.json")]
+    Schema(SchemaArgs),
 
     /// Verify the signatures of directives
     ///
@@ -255,10 +310,13 @@ impl Command {
             Self::Resume(args) => args.json,
             Self::Models(args) => args.json,
             Self::Request(args) => args.render.json,
+            Self::Count(args) => args.render.json,
+            Self::Diff(args) => args.json,
             Self::Parse(args) => args.json,
             Self::Inspect(args) => args.json,
             Self::Check(args) => args.is_json(),
             Self::Fmt(args) => args.json,
+            Self::Test(args) => args.output.format() == TestFormat::JsonLines,
             Self::Rule(args) => args.json,
             Self::Hash(args) => args.json,
             Self::Lock(args) => args.json,
@@ -268,7 +326,7 @@ impl Command {
             Self::Sign(_) | Self::Keygen(_) | Self::Chat(_) => false,
             #[cfg(feature = "lsp")]
             Self::Lsp { .. } => false,
-            Self::Schema | Self::Completions { .. } | Self::Man { .. } => false,
+            Self::Schema(_) | Self::Completions { .. } | Self::Man { .. } => false,
         }
     }
 }

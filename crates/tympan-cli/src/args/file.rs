@@ -43,6 +43,23 @@ pub(crate) struct RuleArgs {
     pub(crate) json: bool,
 }
 
+/// Arguments of `schema`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct SchemaArgs {
+    /// The kind of file that the schema describes
+    #[arg(value_enum, default_value_t = SchemaKind::Definition, value_name = "KIND")]
+    pub(crate) kind: SchemaKind,
+}
+
+/// A kind of file that has a JSON Schema.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub(crate) enum SchemaKind {
+    /// Prompt definitions in YAML, JSON or TOML
+    Definition,
+    /// Test files, such as greeting.test.yaml
+    Tests,
+}
+
 /// Arguments of `hash`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct HashArgs {

@@ -4,6 +4,8 @@ mod call;
 mod check;
 mod color;
 mod command;
+mod count;
+mod diff;
 mod file;
 mod fmt;
 mod model;
@@ -12,6 +14,7 @@ mod render;
 mod response;
 mod resume;
 mod signatures;
+mod test;
 
 use std::ffi::OsStr;
 
@@ -22,7 +25,9 @@ pub(crate) use call::{CallArgs, ChatArgs, RunArgs};
 pub(crate) use check::{CheckArgs, OutputFormat, SettingsArgs};
 pub(crate) use color::Color;
 pub(crate) use command::Command;
-pub(crate) use file::{HashArgs, InspectArgs, LockArgs, RuleArgs};
+pub(crate) use count::CountArgs;
+pub(crate) use diff::DiffArgs;
+pub(crate) use file::{HashArgs, InspectArgs, LockArgs, RuleArgs, SchemaArgs, SchemaKind};
 pub(crate) use fmt::FmtArgs;
 pub(crate) use model::{ModelArgs, ModelsArgs};
 pub(crate) use reach::{EnvArgs, FileArgs, ToolPolicyArgs, ToolPolicyChoice};
@@ -30,6 +35,7 @@ pub(crate) use render::{InputArgs, KindsChoice, PromptArgs, RenderArgs, RequestA
 pub(crate) use response::{ParseArgs, ProcessArgs, TraceArgs};
 pub(crate) use resume::ResumeArgs;
 pub(crate) use signatures::{KeygenArgs, SignArgs, VerifyArgs};
+pub(crate) use test::{TestArgs, TestComparisonArgs, TestFormat};
 
 /// A prompt engine that remembers who wrote every byte
 ///

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use tympan::secret::url::redacted_url;
 use tympan::turn::{TurnEvent, TurnOptions, Verdict};
+use tympan::wire::catalog::Catalog;
 use tympan::wire::echo::ECHO;
 use tympan::wire::response::Delta;
 use tympan::{AgentEvent, Approve, CancelToken, Journal, ResponseStream, RunOptions, Runtime, TurnSettings};
@@ -38,6 +39,8 @@ pub(super) struct Call<'a> {
     /// Whether tools that need approval are approved.
     pub(super) yes: bool,
     pub(super) journal: Option<CallJournal<'a>>,
+    /// The prices of models.
+    pub(super) catalog: Catalog,
     pub(super) manner: Manner,
 }
 
@@ -98,7 +101,7 @@ impl Call<'_> {
                 );
                 report::warn_plainly("torn_journal", &message);
             }
-            output::print_error(&summary(&finished, self.is_echo(), started.elapsed()));
+            output::print_error(&summary(&finished, self.is_echo(), started.elapsed(), &self.catalog));
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -1,4 +1,4 @@
-//! `tympan fmt`: formats prompt files.
+//! `tympan fmt`: formats prompt files and test files.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -44,7 +44,7 @@ impl FileResult {
 
     /// Returns the hashes before and after, if they differ.
     fn hashes(&self) -> Option<(&str, &str)> {
-        let hashes = &self.changed()?.hashes;
+        let hashes = self.changed()?.hashes.as_ref()?;
         (hashes.before != hashes.after).then_some((&hashes.before, &hashes.after))
     }
 
@@ -101,7 +101,8 @@ fn format_target(args: &FmtArgs, target: &TargetKind, load: &LoadOptions) -> Opt
         TargetKind::Named(path) => read_prompt_file(path, DEFAULT_MAX_FILE_BYTES),
         TargetKind::Found(path) => {
             use tympan::format::definition::Syntax::Toml;
-            if matches!(Format::from_name(path), Some(Format::Directive | Format::Definition(Toml))) {
+            let format = Format::from_name(path);
+            if matches!(format, Some(Format::Directive | Format::Definition(Toml) | Format::Tests(Toml))) {
                 return None;
             }
             read_found(path)?
@@ -230,7 +231,9 @@ fn result_json(args: &FmtArgs, result: &FileResult) -> Json {
     match &result.outcome {
         Ok(formatted) => {
             object["changed"] = formatted.changed.into();
-            object["definition_hash"] = json!({"before": formatted.hashes.before, "after": formatted.hashes.after});
+            let hashes = formatted.hashes.as_ref();
+            object["definition_hash"] =
+                hashes.map(|hashes| json!({"before": hashes.before, "after": hashes.after})).into();
             object["note"] = formatted.note.into();
             // Without a file, this is the only place for the text.
             if result.is_stdin && !args.check {

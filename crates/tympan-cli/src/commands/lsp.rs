@@ -2,14 +2,12 @@
 
 use std::process::ExitCode;
 
-use tympan_lsp::{Exit, ServerOptions};
+use tympan_lsp::Exit;
 
-use crate::prices;
 use crate::report::Failure;
 
 pub(super) fn run() -> Result<ExitCode, Failure> {
-    let options = ServerOptions { models: prices::models().map(str::to_owned).collect() };
     // If the client is gone, there is nobody to report an error to.
-    let exit = tympan_lsp::serve_stdio(&options).unwrap_or(Exit::Unclean);
+    let exit = tympan_lsp::serve_stdio().unwrap_or(Exit::Unclean);
     Ok(if exit == Exit::Clean { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

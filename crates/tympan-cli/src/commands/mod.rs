@@ -5,6 +5,8 @@ mod call;
 mod chat;
 mod check;
 mod completions;
+mod count;
+mod diff;
 mod fmt;
 mod hash;
 mod inspect;
@@ -26,6 +28,7 @@ mod run;
 mod schema;
 mod show;
 mod sign;
+mod test;
 mod trace;
 mod verify;
 
@@ -48,19 +51,22 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         Command::Resume(resume_args) => return resume::run(resume_args, quiet),
         Command::Chat(chat_args) => return chat::run(chat_args, quiet),
         Command::Models(models_args) => models::run(models_args, quiet)?,
+        Command::Count(count_args) => count::run(count_args, quiet)?,
         Command::Request(request_args) => request::run(request_args, quiet)?,
         Command::Parse(parse_args) => parse::run(parse_args)?,
         Command::Inspect(inspect_args) if inspect_args.reach => return reach::run(inspect_args, quiet),
         Command::Inspect(inspect_args) => inspect::run(inspect_args, quiet)?,
         Command::Check(check_args) => return check::run(check_args, args.quiet),
+        Command::Diff(diff_args) => return diff::run(diff_args, quiet),
         Command::Fmt(fmt_args) => return fmt::run(fmt_args, args.quiet),
+        Command::Test(test_args) => return test::run(test_args, args.quiet),
         Command::Rule(rule_args) => rule::run(rule_args)?,
         Command::Hash(hash_args) => hash::run(hash_args, quiet)?,
         Command::Lock(lock_args) => return lock::run(lock_args),
         #[cfg(feature = "lsp")]
         Command::Lsp { .. } => return lsp::run(),
         Command::Process(process_args) => process::run(process_args, quiet)?,
-        Command::Schema => schema::run()?,
+        Command::Schema(args) => schema::run(args)?,
         Command::Verify(verify_args) => return verify::run(verify_args),
         Command::Sign(sign_args) => sign::run(sign_args, quiet)?,
         Command::Keygen(keygen_args) => keygen::run(keygen_args)?,

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
 use serde_json::{Value as Json, json};
+use tympan::format::Format;
 use tympan::text::source::SourceFile;
 use tympan::{Error, Prompt, Role, RuntimeOptions};
 use tympan_lint::{BoundInput, InputReach, ReachMap, ReachedMessage, Target};
@@ -64,6 +65,7 @@ fn map(args: &InspectArgs, path: &Path, quiet: bool) -> Result<(Prompt, ReachMap
 fn files_in(directory: &Path, errors: &mut Vec<Error>) -> Vec<PathBuf> {
     let targets = Targets::collect(&[directory.to_owned()], |_| false);
     let found = targets.files.into_iter().filter_map(|target| match target.kind {
+        TargetKind::Found(path) if matches!(Format::from_name(&path), Some(Format::Tests(_))) => None,
         TargetKind::Found(path) => read_found(&path).is_some().then_some(path),
         TargetKind::Unreadable(path, reason) => {
             errors.push(unreadable(&path, &reason));

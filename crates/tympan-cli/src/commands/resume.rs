@@ -12,6 +12,7 @@ use super::run::Began;
 use super::show::Manner;
 use crate::args::{CallArgs, ResumeArgs};
 use crate::escape::visible_line;
+use crate::project::Project;
 use crate::report::Failure;
 use crate::{config, policy, prompt_file, tools, traces};
 
@@ -31,6 +32,7 @@ pub(super) fn run(args: &ResumeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     };
     let options = RuntimeOptions { strict_inputs: began.strict_inputs, seed: began.seed, policy, ..options };
     let options = args.call.options_over(options)?;
+    let catalog = Project::catalog()?;
     let options = args.model.endpoint.over(args.env.over(options));
     let runtime = prompt_file::runtime(file, options, quiet);
     config::register_credentials(&runtime, args.model.credentials.credential_command.as_deref())?;
@@ -54,7 +56,7 @@ pub(super) fn run(args: &ResumeArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let journal = Some(CallJournal { journal, path, tools: tools_file, policy, resume: true });
     let (prompt, inputs, messages) = (&prompt, &header.inputs, &messages);
     let yes = args.call.yes;
-    let call = Call { runtime: &runtime, prompt, inputs, messages, options, tools, yes, journal, manner };
+    let call = Call { runtime: &runtime, prompt, inputs, messages, options, tools, yes, journal, catalog, manner };
     let status = call.perform();
     drop(span);
     traces.flush();

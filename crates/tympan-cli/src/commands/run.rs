@@ -12,11 +12,13 @@ use super::render::{messages, render_in};
 use super::show::Manner;
 use crate::args::{CallArgs, ModelArgs, PromptArgs, RunArgs};
 use crate::escape::visible_line;
+use crate::project::Project;
 use crate::report::Failure;
 use crate::{config, prompt_file, tools, traces};
 
 pub(super) fn run(args: &RunArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let options = args.model.endpoint.over(args.call.options(&args.render.prompt)?);
+    let catalog = Project::catalog()?;
     let runtime = prompt_file::runtime(&args.render.prompt.file, options, quiet);
     config::register_credentials(&runtime, args.model.credentials.credential_command.as_deref())?;
     let traces = traces::start(&runtime, args.call.trace.as_deref())?;
@@ -34,7 +36,7 @@ pub(super) fn run(args: &RunArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let manner = Manner { json: args.render.json, raw: args.raw, no_stream: args.no_stream, quiet };
     let (prompt, inputs, messages) = (&prompt, &inputs, &messages);
     let yes = args.call.yes;
-    let call = Call { runtime: &runtime, prompt, inputs, messages, options, tools, yes, journal, manner };
+    let call = Call { runtime: &runtime, prompt, inputs, messages, options, tools, yes, journal, catalog, manner };
     let status = call.perform();
     drop(span);
     traces.flush();

@@ -7,6 +7,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value as Json, json};
 use tympan::turn::{Decision, TurnEvent};
+use tympan::wire::catalog::Catalog;
 use tympan::wire::response::Usage;
 use tympan::{ContentPart, Outcome, Prompt};
 use tympan::{Resumed, Run};
@@ -14,7 +15,7 @@ use tympan::{Resumed, Run};
 use crate::escape::{visible, visible_line};
 use crate::report::Failure;
 use crate::rows::Rows;
-use crate::{json, output, prices};
+use crate::{json, output};
 
 /// A note after answers of the `echo` provider, which calls no model.
 pub(super) const ECHO_NOTE: &str = "echo: no model was called; the response is made from the prompt itself\n";
@@ -201,7 +202,7 @@ fn report_json(result: Json, usage: Option<&Usage>, rounds: u32) -> Json {
 }
 
 /// Summarizes tokens, cost and time in one line.
-pub(super) fn summary(finished: &Finished, is_echo: bool, took: Duration) -> String {
+pub(super) fn summary(finished: &Finished, is_echo: bool, took: Duration, catalog: &Catalog) -> String {
     let Finished { run, usage, rounds, .. } = finished;
     if is_echo {
         return ECHO_NOTE.to_owned();
@@ -209,7 +210,7 @@ pub(super) fn summary(finished: &Finished, is_echo: bool, took: Duration) -> Str
     let mut parts: Vec<String> = run.model.iter().map(|model| visible_line(model)).collect();
     if let Some(usage) = usage {
         parts.push(format!("{} tokens in, {} out", usage.input_tokens, usage.output_tokens));
-        let cost = run.model.as_deref().and_then(|model| prices::cost(model, usage));
+        let cost = run.model.as_deref().and_then(|model| catalog.cost(model, usage));
         parts.extend(cost.map(|dollars| format!("${dollars:.6}")));
     }
     if *rounds > 1 {

@@ -4,12 +4,14 @@ use std::path::Path;
 
 use anstyle::{AnsiColor, Style};
 use serde_json::{Value as Json, json};
+use tympan::wire::catalog::Catalog;
 use tympan::wire::response::Usage;
 use tympan::{Error, Kind, Result};
 
 use crate::args::TraceArgs;
 use crate::color::{HEADING, styled};
 use crate::escape::visible_line;
+use crate::project::Project;
 use crate::prompt_file::{is_stdin, read_stdin};
 use crate::report::Failure;
 use crate::rows::width_of;
@@ -24,7 +26,8 @@ const MAX_NAME: usize = 200;
 const MAX_BYTES: u64 = 64 << 20;
 
 pub(super) fn run(args: &TraceArgs) -> Result<(), Failure> {
-    let traces = args.files.iter().map(|path| File::read(path)).collect::<Result<Vec<_>>>()?;
+    let catalog = Project::catalog()?;
+    let traces = args.files.iter().map(|path| File::read(path, &catalog)).collect::<Result<Vec<_>>>()?;
     if args.json {
         let list: Json = traces.iter().map(File::to_json).collect();
         return Ok(output::print(&(json::pretty(&list) + "\n"))?);
@@ -65,7 +68,7 @@ struct Cost {
 }
 
 impl File {
-    fn read(path: &Path) -> Result<Self> {
+    fn read(path: &Path, catalog: &Catalog) -> Result<Self> {
         let name = path.display().to_string();
         let invalid = |reason: &str| {
             Error::new(Kind::InvalidTrace, format_args!("{name}: {reason}"))
@@ -82,7 +85,7 @@ impl File {
             return Err(invalid("missing object `trace`"));
         }
         let text = |value: &Json| value.as_str().unwrap_or("unknown").to_owned();
-        let root = Frame::read(&file["trace"], 0).ok_or_else(|| invalid("nested too deeply"))?;
+        let root = Frame::read(&file["trace"], 0, catalog).ok_or_else(|| invalid("nested too deeply"))?;
         let start = text(&file["trace"]["__time"]["start"]);
         Ok(Self { runtime: text(&file["runtime"]), version: text(&file["version"]), start, root, name })
     }
@@ -127,15 +130,15 @@ struct Line<'f> {
 }
 
 impl Frame {
-    fn read(json: &Json, depth: usize) -> Option<Self> {
+    fn read(json: &Json, depth: usize, catalog: &Catalog) -> Option<Self> {
         if depth > MAX_DEPTH {
             return None;
         }
         let below = json["__frames"].as_array().into_iter().flatten();
-        let frames = below.map(|frame| Self::read(frame, depth + 1)).collect::<Option<Vec<_>>>()?;
+        let frames = below.map(|frame| Self::read(frame, depth + 1, catalog)).collect::<Option<Vec<_>>>()?;
         let model = model(json);
         let own = own_usage(json);
-        let mut cost = Cost::of(model.as_deref(), &own);
+        let mut cost = Cost::of(model.as_deref(), &own, catalog);
         let mut usage = own;
         for frame in &frames {
             add(&mut usage, &frame.usage);
@@ -193,11 +196,11 @@ impl Frame {
 }
 
 impl Cost {
-    fn of(model: Option<&str>, usage: &Usage) -> Self {
+    fn of(model: Option<&str>, usage: &Usage, catalog: &Catalog) -> Self {
         if is_unused(usage) {
             return Self::default();
         }
-        match model.and_then(|model| prices::cost(model, usage)) {
+        match model.and_then(|model| catalog.cost(model, usage)) {
             Some(dollars) => Self { dollars, is_priced: true, has_unknown: false },
             None => Self { has_unknown: true, ..Self::default() },
         }

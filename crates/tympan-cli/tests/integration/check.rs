@@ -372,6 +372,25 @@ fn lock_refuses_prompts_with_errors() {
     assert!(lock(&["--check"]).status.success());
 }
 
+/// Tests are not part of a prompt, wherever they are.
+#[test]
+fn lock_does_not_notice_tests() {
+    let yaml = "name: a\nrole: user\nbody: Hi\n";
+    let project = Project::new(&[("a.yaml", yaml), ("b.prompty", "---\nname: b\n---\nuser:\nHi\n")]);
+    let lock = |arguments: &[&str]| project.command(&[&["lock"], arguments].concat()).output().expect("it runs");
+    assert!(lock(&[]).status.success());
+    let before = project.read("tympan.lock");
+    project.write("a.yaml", &format!("{yaml}tests: [{{expect: [{{messages: 1}}]}}]\n"));
+    project.write("b.prompty", "---\nname: b\ntests:\n  - inputs: {x: '${env:HOME}'}\n---\nuser:\nHi\n");
+    project.write("b.test.yaml", "cases: [{expect: [{messages: 1}]}]\n");
+    project.write("c.test.json", "{\"role\": \"user\", \"body\": 1}");
+    let checked = lock(&["--check"]);
+    assert!(checked.status.success(), "{}{}", text(&checked.stdout), text(&checked.stderr));
+    assert!(text(&checked.stdout).contains("2 prompts, no changes"));
+    assert!(lock(&[]).status.success(), "{}", text(&lock(&[]).stderr));
+    assert_eq!(project.read("tympan.lock"), before);
+}
+
 #[test]
 fn watch_checks_again_after_changes() {
     let project = Project::new(&[("a.prompty", UNUSED)]);
@@ -392,4 +411,20 @@ fn watch_checks_again_after_changes() {
     wait_for("1 file checked, no problems found");
     child.kill().expect("it can be stopped");
     child.wait().expect("it ends");
+}
+
+/// The settings for tools and models belong to the whole project.
+#[test]
+fn policies_and_models_of_the_project_count() {
+    let prompt = "---\nmodel: {id: house-model, provider: openai}\n\
+        inputs: [{name: page, kind: string, confidential: true}]\n\
+        tools: [{name: send, kind: function, description: Sends., parameters: []}]\n---\n\
+        user:\nSome words, and {{ page }}\n";
+    let project = Project::new(&[("a.prompty", prompt)]);
+    let has = |code: &str| project.found(&[]).0.iter().any(|finding| finding.ends_with(code));
+    assert!(has("TY312") && !has("TY402"));
+    project.write("tympan.toml", "[policy.tools]\nmode = 'strict'\n[models.house-model]\ncontext = 1\n");
+    assert!(!has("TY312") && has("TY402"));
+    project.write("tympan.toml", "[models.house-model]\ncontext = 'many'\n");
+    assert_eq!(project.check(&[]).status.code(), Some(2));
 }

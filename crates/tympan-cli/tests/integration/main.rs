@@ -25,5 +25,6 @@ mod pty;
 mod run;
 mod server;
 mod terminal;
+mod test_command;
 #[cfg(unix)]
 mod tool_policy;

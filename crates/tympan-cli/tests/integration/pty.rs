@@ -224,3 +224,48 @@ fn a_terminal_gets_colours_and_nothing_else_that_drives_it() {
         assert!(!shown.contains("\u{1b}]") && !shown.contains(['\u{7}', '\u{9b}']), "{shown:?}");
     }
 }
+
+/// Lines of a comparison are indented by two columns, and text by more, so that text cannot add a line.
+#[test]
+fn text_is_not_mistaken_for_a_line_of_a_comparison() {
+    let before = Prompt::new("a.prompty", "user:\nSay nothing.\n");
+    let after = Prompt::new("b.prompty", "user:\n{{ x }}\n");
+    let begins = ["--- ", "+++ ", "reach:", "messages:", "tokens:", "hashes:", "  1 user:", "  ~ ", "  + x → user"];
+    for width in WIDTHS {
+        // One of these lines would push the sign to the beginning of a row.
+        let fillers = [" ", "x", "\t", "日", "…"].iter();
+        let lines = fillers.flat_map(|filler| (0..=width).map(|count| filler.repeat(count.into()) + "+ page"));
+        let text = Prompt::new("x.txt", &lines.collect::<Vec<_>>().join("\n"));
+        let set = format!("x=@{}", text.path);
+        for color in ["never", "always"] {
+            let args = ["diff", &before.path, &after.path, "--set", &set, "--color", color, "--quiet"];
+            let (shown, _) = seen_at(width, &args);
+            assert!(shown.contains("messages:"), "{shown}");
+            for row in rows(&shown, width.into()) {
+                let is_right =
+                    row.is_empty() || row.starts_with("    ") || begins.iter().any(|own| row.starts_with(own));
+                assert!(is_right || row.starts_with("  ") && row.contains(" → "), "at {width} columns: {row:?}");
+            }
+        }
+    }
+}
+
+/// Tables fit on the terminal, and names of models and inputs are not at the left edge.
+#[test]
+fn counts_fit_on_the_terminal() {
+    let name = "an_input_with_a_very_long_name_that_does_not_fit";
+    let text = format!("---\nmodel: {{id: a model with a name that does not fit}}\n---\nuser:\nSay {{{{ {name} }}}}\n");
+    let prompt = Prompt::new("p.prompty", &text);
+    let set = format!("{name}=some words of an input");
+    for width in [40, 60, 80, 120, 200] {
+        let models = ["--model", "gpt-4o", "--model", "claude-sonnet-4-5", "--model", "total"];
+        let args = [&["count", &prompt.path, "--set", &set, "--color", "never"][..], &models].concat();
+        let (shown, success) = seen_at(width, &args);
+        assert!(success, "{shown}");
+        let lines: Vec<_> = shown.lines().collect();
+        assert_eq!(rows(&shown, width.into()).len(), lines.len() + 1, "at {width} columns: {shown}");
+        assert!(shown.contains("(untrusted)"), "{shown}");
+        let begins = ["messages:", "writers:", "models:", "cacheable", "estimated", "unknown", "prices"];
+        is_tympans(&shown, width, &begins);
+    }
+}

@@ -81,6 +81,47 @@ fn a_value_cannot_drive_a_terminal() {
     assert!(!text(&output.stdout).contains(['\u{7}', '\u{9b}', '\u{202e}', '\r']));
 }
 
+/// Comparisons and counts are for people, so control characters are escaped even in a file.
+#[cfg(unix)]
+#[test]
+fn comparisons_and_counts_cannot_drive_a_terminal() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let prompt = |words: &str| {
+        let quoted = serde_json::Value::from(HOSTILE).to_string();
+        let quoted = quoted.replace('\u{9b}', r"\u009b").replace('\u{202e}', r"\u202e");
+        format!(
+            "---\nname: {quoted}\ndescription: {quoted}\nmodel: {{id: {quoted}}}\nmetadata: {{{quoted}: {words}}}\n\
+             inputs:\n  - {{name: own, kind: string, trusted: true, example: {quoted}}}\n  - {{name: {quoted}, kind: string}}\n\
+             tools:\n  - {{name: {quoted}, kind: function, description: {words}, parameters: []}}\n---\n\
+             user[name={words}{HOSTILE}]:\n{words} {{{{ own }}}} {HOSTILE} {words}\n"
+        )
+    };
+    std::fs::write(path("a.prompty"), prompt("one")).expect("it is written");
+    std::fs::write(path("b.prompty"), prompt("two").replace("trusted: true", "trusted: false")).expect("it is written");
+    let strange = path(&format!("{HOSTILE}.prompty"));
+    std::fs::write(&strange, "user:\nhi").expect("it is written");
+    for colors in ["never", "always"] {
+        for args in [
+            &["diff", &*path("a.prompty"), &*path("b.prompty")][..],
+            &["diff", &*path("b.prompty"), &*path("a.prompty"), "--set", &format!("own=x{HOSTILE}")],
+            &["diff", &*path("a.prompty"), &strange],
+            &["diff", "--", &format!("-{HOSTILE}:a.prompty"), &strange],
+            &["diff", &format!("{HOSTILE}:a.prompty"), &strange],
+            &["diff", &format!("HEAD:{HOSTILE}"), &strange],
+            &["count", &*path("a.prompty"), "--sample"],
+            &["count", &*path("a.prompty"), "--sample", "--model", HOSTILE],
+        ] {
+            let output = tympan(&[&["--color", colors], args].concat(), "", &[]);
+            let shown = format!("{}{}", text(&output.stdout), text(&output.stderr));
+            assert!(shown.contains(r"\u{1b}") && shown.contains(r"\u{9b}"), "{args:?}: {shown}");
+            let own = shown.replace("\u{1b}[", "");
+            assert!(!own.contains(['\u{1b}', '\u{7}', '\u{9b}', '\u{202e}', '\r']), "{args:?}: {shown:?}");
+            assert!(colors == "always" || own == shown, "{args:?}: {shown:?}");
+        }
+    }
+}
+
 #[test]
 fn a_program_gets_exact_bytes() {
     let setting = format!("other={HOSTILE}");

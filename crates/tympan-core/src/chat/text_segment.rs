@@ -39,18 +39,24 @@ pub struct SegmentedMessage {
     pub message: Message,
     /// A list for each part of the content.
     pub segments: Vec<Vec<TextSegment>>,
+    /// The inputs that contributed to the message: to its text, its images, audio and documents.
+    pub origin: Origin,
 }
 
 impl SegmentedMessage {
     pub(crate) fn new(message: Message, place: &Place, rendered: &Rendered) -> Self {
-        let segments = match place {
-            Place::Text(range) => vec![rendered.segments_of(range)],
+        let (segments, origin) = match place {
+            Place::Text(range) => {
+                let segments = rendered.segments_of(range);
+                let origin = segments.iter().map(|segment| segment.origin).collect::<Origin>();
+                (vec![segments], origin | rendered.media_origin(&message))
+            }
             Place::Thread(range) => {
                 let origin = rendered.thread_origin(range);
-                message.content.iter().map(|part| whole(part, origin)).collect()
+                (message.content.iter().map(|part| whole(part, origin)).collect(), origin)
             }
         };
-        Self { message, segments }
+        Self { message, segments, origin }
     }
 
     /// Converts the message to JSON, with the `segments` of each text part.
@@ -87,7 +93,19 @@ impl Rendered {
         let Some(content) = self.rich.as_deref() else { return Origin::AUTHOR };
         let mentioned = content.places.iter().filter(|place| place.range == *range).map(|place| &place.input.name);
         let appended = content.appended.iter().filter(|_| range.is_empty()).map(|input| &input.name);
-        let index = |name: &String| self.inputs.inputs().iter().position(|input| input.name == *name);
-        mentioned.chain(appended).filter_map(index).map(Origin::input).collect()
+        mentioned.chain(appended).filter_map(|name| self.input_origin(name)).collect()
+    }
+
+    /// Returns the origin of the images, audio and documents in a message.
+    fn media_origin(&self, message: &Message) -> Origin {
+        let texts = message.content.iter().filter_map(|part| match part {
+            ContentPart::Text(text) => Some(text),
+            _ => None,
+        });
+        texts.flat_map(|text| &text.anchors).filter_map(|anchor| self.input_origin(&anchor.input.name)).collect()
+    }
+
+    fn input_origin(&self, name: &str) -> Option<Origin> {
+        self.inputs.inputs().iter().position(|input| input.name == *name).map(Origin::input)
     }
 }

@@ -4,6 +4,7 @@
 //! nothing and opens no other file: files and environment variables that a prompt references come in through
 //! [`Resolve`].
 
+mod de;
 pub mod definition;
 pub mod directive;
 mod fields;
@@ -16,12 +17,15 @@ pub mod prompty;
 mod property;
 mod reference;
 mod report;
+mod shape;
 mod template;
+pub mod test_file;
 mod tool;
 mod yaml;
 
 pub use inputs::parse_inputs;
 
+use std::ffi::OsStr;
 use std::path::Path;
 
 use crate::error::{Error, Kind, Result};
@@ -55,15 +59,21 @@ pub enum Format {
     Definition(definition::Syntax),
     /// A directive: Markdown with metadata in XML or YAML.
     Directive,
+    /// The tests of a prompt in YAML, JSON or TOML. This is not a prompt.
+    Tests(definition::Syntax),
 }
 
 impl Format {
     /// Returns the format of files with this name, or `None` if the name has no extension.
     ///
-    /// Names that end in `.yaml`, `.yml`, `.json` or `.toml` are definitions, those in `.md` are directives, and all
-    /// others are `.prompty` files.
+    /// Names that end in `.yaml`, `.yml`, `.json` or `.toml` are definitions, or test files if `.test` comes before it.
+    /// Those that end in `.md` are directives, and all others are `.prompty` files.
     pub fn from_name(name: impl AsRef<Path>) -> Option<Self> {
         let extension = name.as_ref().extension()?.to_str().unwrap_or_default();
+        let file_name = name.as_ref().file_name().and_then(OsStr::to_str).unwrap_or_default();
+        if let Some(syntax) = test_file::syntax_of_name(file_name) {
+            return Some(Self::Tests(syntax));
+        }
         Some(match definition::Syntax::from_extension(extension) {
             Some(syntax) => Self::Definition(syntax),
             None if extension.eq_ignore_ascii_case("md") => Self::Directive,
@@ -89,12 +99,20 @@ impl Format {
         syntax.map(Self::Definition)
     }
 
-    /// Returns whether a text is in this format. Every text is a `.prompty` file.
+    /// Returns whether a text is in this format. Every text is a `.prompty` file, or a test file.
     pub fn matches(self, text: &str) -> bool {
         match self {
-            Self::Prompty => true,
+            Self::Prompty | Self::Tests(_) => true,
             Self::Definition(syntax) => definition::is_definition(text, syntax),
             Self::Directive => directive::is_directive(text),
+        }
+    }
+
+    /// Returns the syntax of a document in YAML, JSON or TOML: a definition or a test file.
+    pub fn syntax(self) -> Option<definition::Syntax> {
+        match self {
+            Self::Definition(syntax) | Self::Tests(syntax) => Some(syntax),
+            Self::Prompty | Self::Directive => None,
         }
     }
 }

@@ -2,12 +2,14 @@
 //!
 //! A spec says what a prompt declares, and an outline says where. References such as `${env:NAME}` are not resolved.
 
+use serde_json::Value as Json;
+
 use super::definition;
 use super::yaml::{self, Entry, Node, Value};
 use super::{Format, frontmatter};
 use crate::text::source::{SourceFile, Span};
 
-/// The keys and values of a prompt file.
+/// The keys and values of a prompt file or a test file.
 #[derive(Clone, Debug, Default)]
 pub struct Outline<'s> {
     root: Option<Node<'s>>,
@@ -26,8 +28,8 @@ pub struct Field<'o> {
 }
 
 impl<'s> Outline<'s> {
-    /// Parses the front matter of a `.prompty` file, or a prompt definition. The outline of a directive, and that of a
-    /// file that does not parse, is empty.
+    /// Parses the front matter of a `.prompty` file, a prompt definition, or a test file. The outline of a directive, and
+    /// that of a file that does not parse, is empty.
     pub fn new(source: &'s SourceFile, format: Format) -> Self {
         let text = source.text();
         let root = match format {
@@ -37,7 +39,7 @@ impl<'s> Outline<'s> {
                     .and_then(|split| split.front_matter)
                     .and_then(|span| yaml::parse(source.slice(span), span.start).0)
             }
-            Format::Definition(syntax) => definition::read(text, syntax).0,
+            Format::Definition(syntax) | Format::Tests(syntax) => definition::read(text, syntax).0,
             Format::Directive => None,
         };
         Self { root }
@@ -84,6 +86,11 @@ impl<'o> Field<'o> {
     /// Returns the text, if this is a string.
     pub fn text(self) -> Option<&'o str> {
         if let Value::String(text) = &self.node.value { Some(text) } else { None }
+    }
+
+    /// Returns the value as JSON.
+    pub fn to_json(self) -> Json {
+        self.node.clone().into_json()
     }
 
     /// Returns the declarations in a list or map, with their names: the items that have a `name`, or the entries.

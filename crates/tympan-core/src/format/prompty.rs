@@ -15,6 +15,7 @@ use super::property::{infer, read_properties, warn_misspelt};
 use super::reference::resolve_tree;
 use super::report::{Report, error, invalid};
 use super::template::read_template;
+use super::test_file::TESTS;
 use super::tool::read_tools;
 use super::yaml::{Entry, Node, Value, into_json_map, parse as parse_yaml};
 use super::{Document, Resolve};
@@ -27,8 +28,19 @@ use crate::spec::schema::Property;
 use crate::text::source::{SourceFile, Span};
 
 /// The keys of a front matter.
-const KEYS: [&str; 10] =
-    ["name", "displayName", "description", "metadata", "model", "inputs", "outputs", "tools", "policy", "template"];
+const KEYS: [&str; 11] = [
+    "name",
+    "displayName",
+    "description",
+    "metadata",
+    "model",
+    "inputs",
+    "outputs",
+    "tools",
+    "policy",
+    "template",
+    TESTS,
+];
 
 /// The keys that older files have at the top level and that now belong to the metadata.
 const OLD_METADATA: [&str; 3] = ["authors", "tags", "version"];
@@ -96,6 +108,10 @@ fn read_front_matter<'s>(
     let Some(mut root) = root else { return Default::default() };
     if let Some(outline) = outline {
         *outline = Outline::of(Some(root.clone()));
+    }
+    // The tests are not part of the prompt, and their texts are not references.
+    if let Value::Map(entries) = &mut root.value {
+        entries.retain(|entry| entry.key != TESTS);
     }
     let env = resolve_tree(&mut root, source, resolve, report);
     let spec = match root.value {

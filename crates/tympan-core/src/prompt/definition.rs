@@ -11,10 +11,11 @@ use crate::chat::message::Role;
 use crate::diagnostic::Diagnostic;
 use crate::error::{Error, Kind, Result};
 use crate::format::definition::{
-    Arm, ListedType, Parsed, PromptDefinition, PromptRole, PromptVariable, PromptVariant, Syntax, VariableType,
-    VariableTypes, parse, read,
+    Arm, ListedType, Parsed, PromptDefinition, PromptRole, PromptTests, PromptVariable, PromptVariant, Syntax,
+    VariableType, VariableTypes, parse, read,
 };
 use crate::format::outline::Outline;
+use crate::format::test_file::TESTS;
 use crate::json::JsonMap;
 use crate::prompt::Prompt;
 use crate::prompt::analysis::TemplateAnalysis;
@@ -175,7 +176,17 @@ impl Prompt {
             variants: variants.collect(),
             output_model: spec.output_model.clone(),
             metadata: spec.metadata.clone(),
+            tests: self.written_tests(),
         })
+    }
+
+    /// Returns the tests in the source. They are not part of the spec, so that no hash can depend on them.
+    fn written_tests(&self) -> Option<PromptTests> {
+        match self.outline().get(&[TESTS])?.to_json() {
+            Json::Array(cases) => Some(cases.into()),
+            Json::Object(suite) => Some(suite.into()),
+            _ => None,
+        }
     }
 
     /// Compiles every template and reports undeclared names.
@@ -269,7 +280,8 @@ pub(crate) fn field(arm: &str) -> String {
 }
 
 fn spec(definition: PromptDefinition, declared: &[(String, Span)]) -> PromptSpec {
-    let PromptDefinition { body, metadata, name, output_model, role, variables, variants } = definition;
+    // The tests stay in the source.
+    let PromptDefinition { body, metadata, name, output_model, role, variables, variants, tests: _ } = definition;
     let spans: BTreeMap<_, _> = declared.iter().rev().map(|(name, span)| (name.as_str(), *span)).collect();
     let span_of = |name: &str| spans.get(name).copied();
     let variants =

@@ -12,7 +12,7 @@ use super::directive_inputs as directive;
 use super::inputs::IntoInputs;
 use super::kinds::KindCheck;
 use crate::chat::guard::Guard;
-use crate::chat::message::{Message, RichInput, RichValue};
+use crate::chat::message::{ContentPart, Message, RichInput, RichValue};
 use crate::chat::policy::{Policy, Violation};
 use crate::chat::rendered::{Inputs, Rendered, RichContent, RichPlace};
 use crate::chat::scan::for_each_marker;
@@ -326,6 +326,33 @@ impl Prompt {
     pub fn messages_with_segments(&self, rendered: &Rendered) -> Result<Vec<SegmentedMessage>> {
         let messages = self.messages_with_places(rendered)?.into_iter();
         Ok(messages.map(|(message, place)| SegmentedMessage::new(message, &place, rendered)).collect())
+    }
+
+    /// Returns how many bytes at the start of each message the author wrote and no input contributed to, in the order
+    /// of the messages. Inputs that wrote nothing end this prefix as well, because they may write text the next time.
+    /// The messages of threads have no such prefix.
+    ///
+    /// ```
+    /// use tympan::{Prompt, inputs};
+    ///
+    /// let prompt = Prompt::from_prompty("system:\nBe brief.\n\nuser:\nHello, {{ name }}!")?;
+    /// let rendered = prompt.render(inputs! { name: "Ada" })?;
+    /// assert_eq!(prompt.stable_prefixes(&rendered)?, ["Be brief.".len(), "Hello, ".len()]);
+    /// # Ok::<(), tympan::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Returns an error if the engine does not have the prompt's parser.
+    pub fn stable_prefixes(&self, rendered: &Rendered) -> Result<Vec<usize>> {
+        let messages = match self.only_role()? {
+            None => chat::split_as(rendered.clone(), true),
+            Some(role) => vec![chat::whole_as(rendered.clone(), role, true)],
+        };
+        let stable = |message: &Message| match message.content.first() {
+            Some(ContentPart::Text(text)) => text.stable,
+            _ => 0,
+        };
+        Ok(messages.iter().map(stable).collect())
     }
 
     /// Returns whether the provider should cache the stable prefix, so that messages have to record what is stable.

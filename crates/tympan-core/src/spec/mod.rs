@@ -8,6 +8,7 @@ pub(crate) mod json_schema;
 pub mod role;
 pub mod schema;
 pub(crate) mod strict_schema;
+pub mod test_suite;
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};

@@ -3,7 +3,7 @@
 pub mod hash;
 pub mod origin;
 #[cfg(feature = "wire")]
-pub(crate) mod pattern;
+pub mod pattern;
 pub(crate) mod placement;
 pub mod source;
 pub(crate) mod source_map;

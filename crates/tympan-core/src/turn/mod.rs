@@ -38,7 +38,7 @@ mod report;
 mod result;
 mod retry;
 mod round;
-mod schema;
+pub mod schema;
 mod step;
 mod tools;
 

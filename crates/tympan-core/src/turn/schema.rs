@@ -7,13 +7,12 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::fmt::{Display, Write as _};
 
-use regex_automata::meta::Regex;
 use serde_json::Value as Json;
 
 use crate::json::JsonMap;
 use crate::spec::json_schema::{is_open, reference, target};
 use crate::template::input::InputRef;
-use crate::text::pattern::compile;
+use crate::text::pattern::{Pattern, compile};
 
 /// The maximum number of problems to list.
 const MAX_PROBLEMS: usize = 20;
@@ -35,6 +34,19 @@ const PATTERN_STEPS: usize = 1_000;
 
 /// The number of bytes that a pattern is searched in per step.
 const PATTERN_BYTES: usize = 16;
+
+/// Returns the problems of a value with a JSON Schema that the prompt does not declare, such as one of a test.
+///
+/// ```
+/// use serde_json::json;
+/// use tympan::turn::schema::value_problems;
+///
+/// let problems = value_problems(&json!({"required": ["title"]}), &json!({}));
+/// assert_eq!(problems, ["`title`: missing"]);
+/// ```
+pub fn value_problems(schema: &Json, value: &Json) -> Vec<String> {
+    run(schema, value, "the value", false)
+}
 
 /// Returns the problems of a tool's arguments.
 pub(super) fn problems(schema: &Json, value: &Json) -> Vec<String> {
@@ -70,7 +82,7 @@ struct Shared<'s> {
     /// The number of steps left.
     steps: Cell<usize>,
     /// The compiled patterns; `None` for those that are not supported.
-    patterns: RefCell<HashMap<&'s str, Option<Regex>>>,
+    patterns: RefCell<HashMap<&'s str, Option<Pattern>>>,
 }
 
 impl<'s> Shared<'s> {
@@ -419,8 +431,8 @@ fn is_type(value: &Json, name: &str) -> bool {
     }
 }
 
-/// Returns whether two values are equal, treating 2 and 2.0 as equal.
-fn same(one: &Json, other: &Json) -> bool {
+/// Returns whether two values are equal, treating 2 and 2.0 as equal. The order of keys does not matter.
+pub fn same(one: &Json, other: &Json) -> bool {
     match (one, other) {
         (Json::Number(_), Json::Number(_)) => compare(one, other).is_some_and(std::cmp::Ordering::is_eq),
         (Json::Array(one), Json::Array(other)) => {

@@ -2,6 +2,7 @@
 //! does not do any HTTP.
 
 pub mod arguments;
+pub mod catalog;
 pub mod compatible;
 mod decode;
 pub mod echo;

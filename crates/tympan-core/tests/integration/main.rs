@@ -33,6 +33,7 @@ mod signatures;
 mod small_stack;
 mod stack;
 mod syntax;
+mod test_file;
 mod turn;
 mod turn_attacks;
 mod turn_orders;

@@ -282,7 +282,7 @@ fn keywords_of_properties_in_prompt_files_are_kept() {
 fn the_echo_provider_answers_with_values_that_match() {
     for case in ["pydantic", "zod", "other"].iter().flat_map(|name| read::<Vec<Case>>(&format!("cases/{name}.json"))) {
         // Patterns and conditions would need a search.
-        if ["Bounds", "conditions", "search"].contains(&case.name.as_str()) {
+        if ["Bounds", "conditions", "search", "a pattern with a word boundary"].contains(&case.name.as_str()) {
             continue;
         }
         let prompt = case.prompt("echo", false);

@@ -1,4 +1,5 @@
-//! Formatting of prompt files: the layout of their declarations, and the white space inside of template tags.
+//! Formatting of prompt files: the layout of their declarations, and the white space inside of template tags. Of test
+//! files, it is the layout.
 //!
 //! The text of a template is what a model reads, so it is never touched. [`format_file`] checks its own result: the
 //! formatted file must load, and must mean the same.
@@ -11,7 +12,8 @@ mod yaml;
 use std::fmt;
 
 use tympan_core::format::definition::Syntax;
-use tympan_core::format::{Format, ReferencedFile, Resolve, frontmatter};
+use tympan_core::format::outline::{Field, Outline};
+use tympan_core::format::{Format, ReferencedFile, Resolve, frontmatter, test_file};
 use tympan_core::prompt::analysis::TemplateAnalysis;
 use tympan_core::spec::DEFAULT_VARIANT;
 use tympan_core::text::source::{SourceFile, Span};
@@ -36,8 +38,9 @@ pub struct Formatted {
     pub text: String,
     /// Whether it differs from the text before.
     pub changed: bool,
-    /// The hashes of the prompt's definition. They differ if a template has changed, because its source is part of it.
-    pub hashes: Hashes,
+    /// The hashes of the prompt's definition. They differ if a template has changed, because its source is part of it. A
+    /// test file has none.
+    pub hashes: Option<Hashes>,
     /// Why a part of the file was left as it is.
     pub note: Option<&'static str>,
 }
@@ -87,7 +90,7 @@ impl Formatted {
     }
 }
 
-/// Formats a prompt file in the format that its name implies, or, without a known extension, its content. `files` reads
+/// Formats a prompt file or a test file in the format that its name implies, or, without a known extension, its content. `files` reads
 /// the files that it refers to. Environment variables are not read.
 ///
 /// ```
@@ -108,9 +111,12 @@ pub fn format_file(
     files: &mut dyn Resolve,
     options: &FormatOptions,
 ) -> std::result::Result<Formatted, FormatError> {
+    let format = file::format(source);
+    if let Format::Tests(syntax) = format {
+        return format_tests(source, syntax);
+    }
     let resolve = &mut AsWritten(files);
     let before = load(source, resolve)?;
-    let format = file::format(source);
     let mut text = source.text().to_owned();
     if !options.front_matter_only {
         text = apply(&text, template_edits(&before, format));
@@ -121,7 +127,8 @@ pub fn format_file(
     };
     if text == source.text() {
         let hash = before.definition_hash().to_owned();
-        return Ok(Formatted { text, changed: false, hashes: Hashes { before: hash.clone(), after: hash }, note });
+        let hashes = Some(Hashes { before: hash.clone(), after: hash });
+        return Ok(Formatted { text, changed: false, hashes, note });
     }
     let after = load(&SourceFile::new(source.name(), text.as_str()), resolve)
         .map_err(|_| FormatError::Unsafe("whether it loads"))?;
@@ -129,7 +136,24 @@ pub fn format_file(
         return Err(FormatError::Unsafe(what));
     }
     let (before, after) = (before.definition_hash().to_owned(), after.definition_hash().to_owned());
-    Ok(Formatted { text, changed: true, hashes: Hashes { before, after }, note })
+    Ok(Formatted { text, changed: true, hashes: Some(Hashes { before, after }), note })
+}
+
+/// Formats a test file.
+fn format_tests(source: &SourceFile, syntax: Syntax) -> std::result::Result<Formatted, FormatError> {
+    let (_, findings) = test_file::parse(source, syntax);
+    if !findings.is_empty() {
+        return Err(Error::from_findings(findings, source).into());
+    }
+    let (text, note) = match layout(source.text(), Format::Tests(syntax)) {
+        Ok(text) => (text, None),
+        Err(note) => (source.text().to_owned(), Some(note)),
+    };
+    let json = |source: &SourceFile| Outline::new(source, Format::Tests(syntax)).get(&[]).map(Field::to_json);
+    if json(source) != json(&SourceFile::new(source.name(), text.as_str())) {
+        return Err(FormatError::Unsafe("the tests"));
+    }
+    Ok(Formatted { changed: text != source.text(), text, hashes: None, note })
 }
 
 /// Loads a file whose templates compile. Templates for a custom renderer are not compiled.
@@ -148,6 +172,9 @@ fn load(source: &SourceFile, resolve: &mut AsWritten<'_>) -> Result<Prompt> {
 fn change(before: &Prompt, after: &Prompt, options: &FormatOptions) -> Option<&'static str> {
     if declarations(before) != declarations(after) {
         return Some("the declarations");
+    }
+    if file::written_tests(before) != file::written_tests(after) {
+        return Some("the tests");
     }
     let same_text = before.templates().map(|template| template.source());
     if same_text.eq(after.templates().map(|template| template.source())) {
@@ -255,11 +282,14 @@ fn layout(text: &str, format: Format) -> std::result::Result<String, &'static st
             let yaml = yaml::layout(&text[span.range()]).ok_or(YAML)?;
             Ok([&text[..span.start], &yaml, &text[span.end..]].concat())
         }
-        Format::Definition(Syntax::Yaml) => Ok(mark.to_owned() + &yaml::layout(whole).ok_or(YAML)?),
-        Format::Definition(Syntax::Json) => {
+        Format::Definition(Syntax::Yaml) | Format::Tests(Syntax::Yaml) => {
+            Ok(mark.to_owned() + &yaml::layout(whole).ok_or(YAML)?)
+        }
+        Format::Definition(Syntax::Json) | Format::Tests(Syntax::Json) => {
             Ok(mark.to_owned() + &json::layout(whole).ok_or("it is not JSON as other programs read it")?)
         }
         Format::Definition(Syntax::Toml) => Err("definitions in TOML are not formatted"),
+        Format::Tests(Syntax::Toml) => Err("test files in TOML are not formatted"),
         _ => Err("directives are not formatted"),
     }
 }

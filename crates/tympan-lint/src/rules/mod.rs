@@ -22,6 +22,7 @@ mod role_as_text;
 mod several_system_messages;
 mod shadowed_builtin;
 mod shadowed_input;
+pub(crate) mod tests;
 mod text_after_role;
 pub(crate) mod tool_file_not_found;
 mod uncacheable_text;
@@ -152,6 +153,21 @@ pub static RULES: &[&Rule] = &[
     &uncacheable_text::RULE,
     &context_exceeded::RULE,
     &unneeded_tool::RULE,
+    &engine::tests::INVALID_TESTS,
+    &tests::TEST_FILE_NOT_FOUND,
+    &tests::BROKEN_TEST_PROMPT,
+    &tests::UNKNOWN_TEST_INPUT,
+    &tests::MISSING_TEST_INPUT,
+    &tests::INVALID_TEST_INPUT,
+    &tests::UNKNOWN_TEST_VARIANT,
+    &tests::IMPOSSIBLE_ASSERTION,
+    &tests::INVALID_TEST_PATTERN,
+    &tests::INVALID_TEST_PATH,
+    &tests::INVALID_TEST_SCHEMA,
+    &tests::DUPLICATE_CASE,
+    &tests::CASE_WITHOUT_ASSERTIONS,
+    &tests::UNSUPPORTED_THRESHOLD,
+    &tests::NEEDLESS_REPEAT,
 ];
 
 /// The rules that need no declarations. They also apply to the templates of files that do not load.

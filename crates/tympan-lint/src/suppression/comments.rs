@@ -39,16 +39,20 @@ pub(super) struct Comment {
     pub(super) line: Option<Span>,
 }
 
-/// Returns the comments of a file, in its order.
-pub(super) fn comments(source: &SourceFile, prompt: &Prompt) -> Vec<Comment> {
+/// Returns the comments of a file, in its order. A test file has no prompt.
+pub(super) fn comments(source: &SourceFile, prompt: Option<&Prompt>) -> Vec<Comment> {
     if !source.text().contains(ADDRESS) {
         return Vec::new();
     }
     let mut comments = Vec::new();
-    comments.extend(data_comments(source, prompt));
-    match prompt.kind() {
-        PromptKind::Directive => comments.extend(markup_comments(source)),
-        _ => comments.extend(template_comments(source, prompt)),
+    match prompt {
+        None => comments.extend(test_file_comments(source)),
+        Some(prompt) => comments.extend(data_comments(source, prompt)),
+    }
+    match prompt.map(|prompt| (prompt, prompt.kind())) {
+        None => {}
+        Some((_, PromptKind::Directive)) => comments.extend(markup_comments(source)),
+        Some((prompt, _)) => comments.extend(template_comments(source, prompt)),
     }
     comments.sort_by_key(|comment| (comment.span.start, comment.span.end));
     comments.dedup_by_key(|comment| comment.span);
@@ -74,6 +78,19 @@ fn data_comments(source: &SourceFile, prompt: &Prompt) -> Vec<Comment> {
         PromptKind::Directive => Outline::new(source, Format::Prompty),
         _ => prompt.outline(),
     };
+    comments_in(text, region, is_toml, &outline)
+}
+
+/// Returns the comments in a test file.
+fn test_file_comments(source: &SourceFile) -> Vec<Comment> {
+    let syntax = Format::from_name(source.name()).and_then(Format::syntax);
+    let Some(syntax) = syntax.filter(|syntax| *syntax != Syntax::Json) else { return Vec::new() };
+    let outline = Outline::new(source, Format::Tests(syntax));
+    comments_in(source.text(), Span::new(0, source.text().len()), syntax == Syntax::Toml, &outline)
+}
+
+/// Returns the comments in a part of a file that has an outline.
+fn comments_in(text: &str, region: Span, is_toml: bool, outline: &Outline<'_>) -> Vec<Comment> {
     let mut taken = Vec::new();
     outline.get(&[]).into_iter().for_each(|root| scalars(root, &mut taken));
     taken.sort_by_key(|span| (span.start, span.end));

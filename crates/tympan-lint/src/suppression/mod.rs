@@ -61,9 +61,11 @@ struct Entry {
 
 /// Removes the findings that comments hide, and adds those about the comments.
 pub(crate) fn apply(source: &SourceFile, selection: &Selection, checked: &mut Checked) {
-    let Some(prompt) = &checked.prompt else { return };
+    if checked.prompt.is_none() && checked.suite.is_none() {
+        return;
+    }
     let mut invalid = Vec::new();
-    let mut suppressions = suppressions(source, prompt, &mut invalid);
+    let mut suppressions = suppressions(source, checked.prompt.as_ref(), &mut invalid);
     checked.findings.retain(|finding| finding.is_fatal || !is_hidden(finding, &mut suppressions));
     // If a template does not compile, most rules have not seen it.
     if !checked.findings.iter().any(|finding| finding.is_fatal) {
@@ -91,8 +93,8 @@ fn is_hidden(finding: &Finding, suppressions: &mut [Suppression]) -> bool {
     is_hidden
 }
 
-/// Parses the comments of a file.
-fn suppressions(source: &SourceFile, prompt: &Prompt, invalid: &mut Vec<Finding>) -> Vec<Suppression> {
+/// Parses the comments of a file. A test file has no prompt.
+fn suppressions(source: &SourceFile, prompt: Option<&Prompt>, invalid: &mut Vec<Finding>) -> Vec<Suppression> {
     comments(source, prompt).into_iter().filter_map(|comment| parse(source, comment, invalid)).collect()
 }
 

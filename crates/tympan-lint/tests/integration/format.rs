@@ -108,7 +108,8 @@ fn every_file_is_formatted_safely() {
         let again = format(&SourceFile::new(source.name(), result.text.as_str())).expect("it can be formatted again");
         assert_eq!(again.text, result.text, "{}", path.display());
         let declarations = format_with(&source, &front_matter_only()).expect("it can be formatted");
-        assert_eq!(declarations.hashes.before, declarations.hashes.after, "{}", path.display());
+        let hashes = declarations.hashes.as_ref();
+        assert!(hashes.is_none_or(|hashes| hashes.before == hashes.after), "{}", path.display());
         assert_eq!(words(&result.text), words(source.text()), "{}", path.display());
         assert_eq!(edited(source.text(), &result), result.text, "{}", path.display());
         assert!(!result.changed || !path.starts_with(root().join("../examples")), "not formatted: {}", path.display());
@@ -300,7 +301,7 @@ fn byte_order_marks_and_final_newlines_stay() {
 fn hashes_change_with_templates_only() {
     let changed = |text: &str| {
         let Formatted { changed, hashes, .. } = formatted("x.prompty", text);
-        (changed, hashes.before != hashes.after)
+        (changed, hashes.is_some_and(|hashes| hashes.before != hashes.after))
     };
     assert_eq!(changed("---\nname: x\n---\nuser:\nHi"), (false, false));
     assert_eq!(changed("---\nname:  x\n---\nuser:\nHi"), (true, false));

@@ -14,4 +14,5 @@ mod rules_page;
 mod settings;
 mod suppression;
 mod table;
+mod test_files;
 mod valid_files;

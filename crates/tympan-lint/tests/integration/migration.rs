@@ -145,6 +145,18 @@ user:
     assert_eq!(migrated.text(), after);
 }
 
+/// The tests of a prompt are not declarations, so they are not written anew.
+#[test]
+fn tests_stay_as_they_are() {
+    let tests =
+        "tests: # of the prompt\n- name:   'a'\n  inputs: {q:  \"${env:HOME:default}\"}\n  expect: [{messages: 1}]\n";
+    let text = format!(
+        "---\nauthors: [Ada]\nmodel:\n  api: chat\n  configuration: {{type: openai, name: gpt-4o}}\n{tests}sample: {{q: \"${{env:Q:why}}\"}}\n---\nuser:\n{{{{ q }}}}\n"
+    );
+    let migrated = migrated(&SourceFile::new("a.prompty", text.as_str())).expect("it is migrated");
+    assert!(migrated.text() != text && migrated.text().contains(tests), "{}", migrated.text());
+}
+
 #[test]
 fn metadata_gets_the_keys_of_the_top_level() {
     let cases = [

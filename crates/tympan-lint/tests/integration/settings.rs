@@ -53,7 +53,7 @@ fn every_mistake_has_a_position_and_advice() {
     assert_eq!(
         errors(text),
         [
-            "1:1 unknown key `selct` (known keys: check, fmt, policy)",
+            "1:1 unknown key `selct` (known keys: check, fmt, policy, models)",
             "3:18 `select`: unknown rule or group `trst` (did you mean `trust`?)",
             "3:26 `select`: expected a string, found a number",
             "4:10 `ignore`: expected a list of strings, found a string",
@@ -162,4 +162,57 @@ fn the_narrower_choice_wins() {
     assert_eq!(unknown("T"), "unknown rule or group `T`; `tympan rule` lists all rules");
     assert_eq!(unknown("susspicious"), "unknown rule or group `susspicious`, did you mean `suspicious`?");
     assert_eq!("ty3".parse::<Selector>().map(|selector| selector.to_string()), Ok("trust".to_owned()));
+}
+
+/// A project adds models and overrides what is built in.
+#[test]
+fn models_have_prices_and_contexts() {
+    let text = "[models]\n\"acme/big\" = { input = 3, output = 12.5, cached-input = 0.3, context = 1_000_000 }\n\
+        [models.gpt-4o]\ncontext = 0x10000\nmax-output = 16_384\n";
+    let settings = parse(text);
+    let big = settings.models.get("acme/big");
+    let price = big.price.expect("it has a price");
+    assert_eq!((price.input, price.output, price.cached_input, price.cache_write), (3.0, 12.5, 0.3, 3.0));
+    assert_eq!((big.context, big.max_output), (Some(1_000_000), None));
+    let known = settings.models.get("openai/gpt-4o");
+    assert_eq!((known.context, known.max_output), (Some(65_536), Some(16_384)));
+    assert!(known.price.is_some());
+    assert_eq!(settings.options(Path::new("a.prompty")).catalog, settings.models);
+    let source = SourceFile::new("tympan.toml", format!("{text}[chekc]\n"));
+    assert_eq!(Settings::parse_models(&source), Ok(settings.models), "mistakes elsewhere do not matter");
+}
+
+#[test]
+fn mistakes_in_models_have_a_position_and_advice() {
+    for (text, complaint) in [
+        ("[models]\nbig = 3", "2:7 `big`: expected a table, found a number"),
+        ("models = []", "1:10 `models`: expected a table, found a list"),
+        (
+            "[models.big]\ninptu = 1\noutput = 1",
+            "2:1 unknown key `inptu` in `[models.\"big\"]` (did you mean `input`?)",
+        ),
+        ("[models.big]\ninput = '1'", "2:9 `input`: expected a price in US dollars per million tokens, found a string"),
+        (
+            "[models.big]\ninput = -1\noutput = 1",
+            "2:9 `input`: expected a price in US dollars per million tokens, found `-1`",
+        ),
+        (
+            "[models.big]\ninput = 1\noutput = inf",
+            "3:10 `output`: expected a price in US dollars per million tokens, found `inf`",
+        ),
+        ("[models.big]\ncontext = 0", "2:11 `context`: expected a positive number of tokens, found `0`"),
+        ("[models.big]\ncontext = 1.5", "2:11 `context`: expected a positive number of tokens, found `1.5`"),
+        (
+            "[models.big]\ninput = 1",
+            "1:9 missing `output` in `[models.\"big\"]` (set both `input` and `output`, in US dollars per million \
+             tokens, for `big`)",
+        ),
+        ("[models.big]\ncached-input = 1", "1:9 missing `input` in `[models.\"big\"]`"),
+        ("[models.'']\ninput = 1", "1:9 `models`: the name of a model is empty"),
+    ] {
+        let found = errors(text);
+        assert!(found[0].starts_with(complaint), "{text}: {found:?}");
+        let source = SourceFile::new("tympan.toml", text);
+        assert!(Settings::parse_models(&source).is_err(), "{text}");
+    }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 use tympan_lsp::lsp_server::{Connection, Message, Notification, Request, Response, ResponseError};
-use tympan_lsp::{Exit, ServerOptions, serve};
+use tympan_lsp::{Exit, serve};
 
 pub(crate) struct Client {
     connection: Connection,
@@ -20,8 +20,7 @@ impl Client {
     /// Starts a server without initializing it.
     pub(crate) fn start() -> Self {
         let (client, server) = Connection::memory();
-        let options = ServerOptions { models: vec!["gpt-4o".to_owned(), "claude-sonnet-4-5".to_owned()] };
-        let server = std::thread::spawn(move || serve(&server, &options));
+        let server = std::thread::spawn(move || serve(&server));
         Self { connection: client, server, next_id: 0, notifications: Vec::new(), responses: Vec::new() }
     }
 

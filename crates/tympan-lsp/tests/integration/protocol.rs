@@ -238,6 +238,17 @@ fn settings_are_read_up_to_the_folder_of_the_workspace() {
     client.change(&document, 2, json!([{"text": "user:\n{{ question }}"}]));
     assert_eq!(client.diagnostics(&document)["diagnostics"][0]["code"], "TY320");
 
+    let models = "[models.house-model]\ncontext = 1\n";
+    std::fs::write(folder.join("tympan.toml"), models).expect("it is written");
+    client.notify("workspace/didChangeWatchedFiles", json!({"changes": []}));
+    client.diagnostics(&document);
+    client.change(&document, 3, json!([{"text": "---\nmodel:\n  id: house-model\n---\nuser:\nHello there"}]));
+    assert_eq!(client.diagnostics(&document)["diagnostics"][0]["code"], "TY402");
+    let position = json!({"textDocument": {"uri": document}, "position": {"line": 2, "character": 6}});
+    let found = client.request("textDocument/completion", position).expect("completions");
+    let labels: Vec<_> = found["items"].as_array().expect("a list").iter().map(|item| &item["label"]).collect();
+    assert!(["gpt-4o", "claude-sonnet-4-5", "house-model"].iter().all(|model| labels.contains(&&json!(model))));
+
     let settings = uri(&folder.join("tympan.toml"));
     client.open(&settings, "[check]\nfiltres = []\n");
     let found = client.diagnostics(&settings);

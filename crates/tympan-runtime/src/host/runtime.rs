@@ -137,6 +137,8 @@ pub struct RuntimeOptions {
 pub struct Runtime {
     pub(super) shared: Arc<Shared>,
     pub(super) tracer: Tracer,
+    /// The options for loading prompts that replace those in the options.
+    load: Option<Arc<LoadOptions>>,
     #[cfg(feature = "agent")]
     /// The depth of nested tool calls.
     depth: u32,
@@ -146,6 +148,9 @@ pub struct Runtime {
     #[cfg(feature = "providers")]
     /// The values from the environment that may be part of the turn's conversation; `None` outside of turns.
     turn_values: Option<TurnValues>,
+    #[cfg(feature = "providers")]
+    /// The cassette that replaces the one in the options.
+    cassette: Option<Arc<Cassette>>,
 }
 
 #[derive(Default)]
@@ -234,6 +239,33 @@ impl Runtime {
     #[must_use]
     pub fn under(&self, span: &Span) -> Self {
         Self { tracer: self.tracer.under(span), ..self.clone() }
+    }
+
+    /// Returns a runtime that loads prompts with references to environment variables unresolved, so that prompts render
+    /// without the variables that only a call needs. It shares everything else with this runtime.
+    #[must_use]
+    pub fn with_deferred_env(&self) -> Self {
+        let load = LoadOptions { defer_env: true, ..self.load_options().clone() };
+        Self { load: Some(Arc::new(load)), ..self.clone() }
+    }
+
+    /// Returns the options for loading prompts.
+    pub(crate) fn load_options(&self) -> &LoadOptions {
+        self.load.as_deref().unwrap_or(&self.options().load)
+    }
+
+    #[cfg(feature = "providers")]
+    /// Returns a runtime that records or replays exchanges with this cassette instead of the one in the options. It
+    /// shares everything else with this runtime.
+    #[must_use]
+    pub fn with_cassette(&self, cassette: Cassette) -> Self {
+        Self { cassette: Some(Arc::new(cassette)), ..self.clone() }
+    }
+
+    #[cfg(feature = "providers")]
+    /// Returns the cassette.
+    pub(crate) fn cassette(&self) -> Option<&Cassette> {
+        self.cassette.as_deref().or(self.options().cassette.as_ref())
     }
 
     #[cfg(feature = "agent")]

@@ -102,12 +102,20 @@ pub fn load_document(path: impl AsRef<Path>, options: &LoadOptions) -> Result<Lo
 fn load_as(format: Format, source: SourceFile, base_dir: &Path, options: &LoadOptions) -> Result<Prompt> {
     let prompt = match format {
         Format::Definition(syntax) => Prompt::from_definition_source(source, syntax),
+        Format::Tests(_) => return Err(not_a_prompt(&source)),
         Format::Directive => {
             directive::load(source, options.directive_instruction.as_deref().unwrap_or(directive::INSTRUCTION))
         }
         _ => Prompt::from_prompty_source(source, &mut References::new(base_dir, options)),
     };
     Ok(prompt?.in_directory(base_dir))
+}
+
+/// Creates the error for a test file in the place of a prompt.
+fn not_a_prompt(source: &SourceFile) -> Error {
+    let message = "expected a prompt, found a test file: its name ends in `.test` and an extension";
+    let help = "name the prompt file, run the tests with `tympan test`, or rename the file if it is a prompt";
+    Error::new(Kind::InvalidDefinition, message).with_help(help).in_source(source, 0)
 }
 
 /// Loads a prompt file in the format that its name implies.

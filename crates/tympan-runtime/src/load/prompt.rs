@@ -24,7 +24,7 @@ impl Runtime {
     pub fn load(&self, path: impl AsRef<Path>) -> Result<Prompt> {
         let (span, path) = (self.tracer().start("load"), path.as_ref());
         span.inputs(|| json!({ "path": path.display().to_string() }));
-        let prompt = load_prompt(path, &self.options().load);
+        let prompt = load_prompt(path, self.load_options());
         event::record_prompt(&span, &prompt);
         prompt
     }
@@ -42,12 +42,12 @@ impl Runtime {
     pub(crate) async fn load_as(&self, span: &Span, path: &Path) -> Result<Prompt> {
         span.inputs(|| json!({ "path": path.display().to_string() }));
         #[cfg(not(feature = "providers"))]
-        let prompt = load_prompt(path, &self.options().load);
+        let prompt = load_prompt(path, self.load_options());
         #[cfg(feature = "providers")]
         let prompt = match tokio::runtime::Handle::try_current() {
-            Err(_) => load_prompt(path, &self.options().load),
+            Err(_) => load_prompt(path, self.load_options()),
             Ok(tokio) => {
-                let (owned, options) = (path.to_owned(), self.options().load.clone());
+                let (owned, options) = (path.to_owned(), self.load_options().clone());
                 let log = tracing::info_span!("load");
                 let loading = tokio.spawn_blocking(move || log.in_scope(|| load_prompt(&owned, &options)));
                 loading.await.unwrap_or_else(|failure| {
@@ -66,7 +66,7 @@ impl Runtime {
     /// Returns the first error in the text, with all other diagnostics in [`Error::others`].
     #[tracing::instrument(name = "load", level = "info", skip_all)]
     pub fn load_str(&self, text: &str, name: &str, base_dir: impl AsRef<Path>) -> Result<Prompt> {
-        load_prompt_str(text, name, base_dir.as_ref(), &self.options().load)
+        load_prompt_str(text, name, base_dir.as_ref(), self.load_options())
     }
 }
 

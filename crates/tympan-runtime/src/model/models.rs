@@ -31,7 +31,7 @@ impl Runtime {
         }
         // A model name is required, but no model is called, so any name will do.
         let run = RunOptions { model: Some("any".to_owned()), ..options.clone() };
-        let cassette = self.options().cassette.as_ref();
+        let cassette = self.cassette();
         let mut credentials = self.credentials(prompt, &run, Purpose::of(cassette))?;
         credentials.obtain_token(self).await?;
         let encode = credentials.options(&run, false);

@@ -9,7 +9,7 @@ use tympan_core::spec::schema::Property;
 use tympan_core::spec::{ModelOptions, Secret};
 use tympan_core::turn::outcome;
 use tympan_core::wire::echo::ECHO;
-use tympan_core::wire::response::{FinishReason, Response, Usage};
+use tympan_core::wire::response::{FinishReason, Output, Response, Usage};
 use tympan_core::wire::{self, EncodeOptions, Function, ModelSelection, StreamDecoder, WireRequest};
 use tympan_core::{Message, Outcome, Prompt, Result};
 
@@ -86,6 +86,8 @@ pub struct Run {
     pub id: Option<String>,
     /// Why the model stopped.
     pub finish_reason: Option<FinishReason>,
+    /// The model's explanation, if it refused to answer.
+    pub refusal: Option<String>,
 }
 
 impl Run {
@@ -93,10 +95,14 @@ impl Run {
     pub(crate) fn new(span: &Span, outputs: &[Property], mut response: Response) -> Result<Self> {
         let (id, model) = (response.id.take(), response.model.take());
         let (finish_reason, usage) = (response.finish_reason.take(), response.usage.take());
+        let refusal = match &response.output {
+            Output::Answer(answer) => answer.refusal.clone(),
+            _ => None,
+        };
         let outcome = outcome::finish_as(outputs, response);
         event::record_outcome(&span.child("process"), &outcome);
         event::record_outcome(span, &outcome);
-        Ok(Self { outcome: outcome?, usage, model, id, finish_reason })
+        Ok(Self { outcome: outcome?, usage, model, id, finish_reason, refusal })
     }
 
     /// Deserializes the result into a type, directly from what the model wrote.
@@ -260,7 +266,7 @@ impl Runtime {
 
     async fn call_over_http(&self, span: &Span, call: ModelCall<'_>) -> Result<Reply> {
         let ModelCall { prompt, messages, options, stream } = call;
-        let cassette = self.options().cassette.as_ref();
+        let cassette = self.cassette();
         let mut credentials = self.credentials(prompt, options, Purpose::of(cassette))?;
         credentials.obtain_token(self).await?;
         let request = wire::encode(prompt, messages, &credentials.options(options, stream))?;

@@ -29,6 +29,7 @@ pub(crate) mod http;
 mod mcp;
 #[cfg(feature = "openapi")]
 pub mod openapi;
+mod program;
 mod prompt;
 mod schema_check;
 
@@ -42,6 +43,7 @@ pub use handler::{OpenTool, Opening, ToolHandler};
 pub(crate) use mcp::Connections as McpConnections;
 #[cfg(feature = "mcp")]
 pub use mcp::McpServer;
+pub use program::{ProgramOutput, ProgramRun, run_program};
 
 pub(crate) use handler::OpenTools;
 

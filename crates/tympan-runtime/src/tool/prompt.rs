@@ -28,7 +28,7 @@ pub(super) async fn open(opening: Opening<'_>, path: Option<&str>, mode: Option<
         |details: &dyn std::fmt::Display| Error::new(Kind::ToolUnavailable, format_args!("`{}`: {details}", tool.name));
     let path = path.ok_or_else(|| unavailable(&"missing path").with_help("add `path: other.prompty`"))?;
     let directory = opening.prompt.directory().unwrap_or(Path::new(".")).to_owned();
-    let (options, path) = (opening.runtime.options().load.clone(), path.to_owned());
+    let (options, path) = (opening.runtime.load_options().clone(), path.to_owned());
     let child = io::blocking(move || load_beside(&directory, &path, &options)).await??;
     // The child's description is sent to the model with the function, and its output as a result.
     opening.runtime.joins_turn(&child);

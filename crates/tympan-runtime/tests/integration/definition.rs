@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tympan_core::{Kind, Prompt};
-use tympan_runtime::{Inputs, load, load_str, prepare};
+use tympan_runtime::{Inputs, PromptLoader, load, load_str, prepare};
 
 use crate::shared;
 
@@ -62,4 +62,20 @@ fn definitions_are_known_by_their_names() {
     }
     let error = load_str("{}", "b.json", ".").expect_err("it is no definition");
     assert_eq!((error.kind(), error.others().len()), (Kind::InvalidDefinition, 2));
+}
+
+/// A test file is not a prompt, even if it has the keys of one.
+#[test]
+fn test_files_are_not_prompts() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let prompt = "name: a\nrole: user\nbody: Hi\n";
+    std::fs::write(directory.path().join("a.yaml"), prompt).expect("it can be written");
+    let path = directory.path().join("a.test.yaml");
+    std::fs::write(&path, prompt).expect("it can be written");
+    let error = load(&path).expect_err("it is not a prompt");
+    assert_eq!(error.kind(), Kind::InvalidDefinition);
+    assert!(error.message().contains("found a test file"), "{error}");
+    assert!(error.help().is_some_and(|help| help.contains("tympan test")), "{error:?}");
+    let loader = PromptLoader::folder(directory.path());
+    assert_eq!(loader.names().expect("the folder can be read"), ["a"]);
 }

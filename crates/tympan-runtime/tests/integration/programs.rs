@@ -5,11 +5,14 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::json;
 use tempfile::TempDir;
 use tympan_core::spec::Secret;
 use tympan_core::{Inputs, Prompt};
+use tympan_runtime::net::io;
+use tympan_runtime::tool::{ProgramRun, run_program};
 use tympan_runtime::{CancelToken, McpServer, Runtime, Tool, TurnRun, TurnSettings, tool};
 
 /// Returns a prompt whose model calls the tool `act` once.
@@ -129,4 +132,64 @@ fn a_server_ends_with_all_that_it_began() {
         lines.read_to_string(&mut told).expect("it ends");
     });
     assert_eq!(told, "begun\n");
+}
+
+fn program(script: &str, timeout: Duration) -> ProgramRun {
+    let directory = std::env::temp_dir();
+    ProgramRun { command: shell(script), directory, input: b"input".to_vec(), timeout, max_output: 1000 }
+}
+
+/// Nothing takes so long.
+const LONG: Duration = Duration::from_secs(3600);
+
+#[test]
+fn a_program_reads_prints_and_ends() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let script = "cat; pwd -P; env | grep CARGO; seq 5000 >&2; exit 3";
+    let run = ProgramRun { directory: folder.path().to_owned(), ..program(script, LONG) };
+    let output = io::wait(run_program(run)).expect("it runs");
+    let here = folder.path().canonicalize().expect("it exists");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), format!("input{}\n", here.display()));
+    assert_eq!(output.status.code(), Some(3));
+    assert!(output.stderr.ends_with("\n4999\n5000\n") && output.stderr.len() <= 4096, "{}", output.stderr);
+}
+
+#[test]
+fn relative_paths_start_in_the_directory() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("check");
+    fs::write(&path, "#!/bin/sh\necho here\n").expect("it is written");
+    fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("it is executable");
+    let mut run = ProgramRun { directory: folder.path().to_owned(), ..program("", LONG) };
+    run.command = vec!["./check".to_owned()];
+    assert_eq!(io::wait(run_program(run)).expect("it runs").stdout, b"here\n");
+}
+
+#[test]
+fn a_program_is_bounded() {
+    let error = |run: ProgramRun| io::wait(run_program(run)).expect_err("it fails").to_string();
+    assert_eq!(error(program("yes", LONG)), "it printed more than 1000 bytes");
+    assert_eq!(error(program("sleep 3600", Duration::from_millis(1))), "no result after 0.001 s");
+    let missing = ProgramRun { command: vec!["no-such-program".to_owned()], ..program("", LONG) };
+    assert!(error(missing).starts_with("cannot start `no-such-program`"));
+    assert_eq!(error(ProgramRun { command: Vec::new(), ..program("", LONG) }), "empty command");
+}
+
+#[test]
+fn a_program_ends_with_all_that_it_began() {
+    for script_end in ["wait", "exit 0"] {
+        let family = Family::new();
+        let pipe = family.pipe();
+        // The child keeps no pipe of the program open, so only the end of its group ends it.
+        let child = "exec >&3 2>&3 </dev/null; echo begun; sleep 20; echo survived";
+        let script = format!("exec 3>{}; ({child}) & {script_end}", pipe.display());
+        let running = std::thread::spawn(move || {
+            let timeout = if script_end == "wait" { Duration::from_millis(500) } else { LONG };
+            io::wait(run_program(program(&script, timeout))).map(|output| output.status.success())
+        });
+        let mut told = String::new();
+        fs::File::open(&pipe).expect("somebody begins").read_to_string(&mut told).expect("it ends");
+        assert!(!told.contains("survived"), "{told}");
+        assert_eq!(running.join().expect("it ends").is_ok(), script_end != "wait");
+    }
 }

@@ -27,6 +27,7 @@ use self::screen::Screen;
 use self::totals::Totals;
 use super::show::ECHO_NOTE;
 use crate::args::ChatArgs;
+use crate::project::Project;
 use crate::prompt_file::is_stdin;
 use crate::report::Failure;
 use crate::tools::{self, Programs};
@@ -115,7 +116,7 @@ impl<'a> Chat<'a> {
             is_terminal: reader.is_terminal(),
             approval: Approval::new(policy, reader.is_terminal(), screen.clone()),
             screen,
-            totals: Totals::default(),
+            totals: Totals::new(Project::catalog()?),
             unanswered: None,
             has_failed: false,
             tokio: tokio::runtime::Builder::new_current_thread().enable_all().build()?,

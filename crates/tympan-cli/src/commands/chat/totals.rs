@@ -1,6 +1,7 @@
 //! The totals of a chat.
 
 use tympan::TurnRun;
+use tympan::wire::catalog::Catalog;
 use tympan::wire::response::Usage;
 
 use crate::prices;
@@ -8,6 +9,8 @@ use crate::prices;
 /// The totals of all answered questions.
 #[derive(Default)]
 pub(super) struct Totals {
+    /// The prices of models.
+    catalog: Catalog,
     questions: u32,
     rounds: u32,
     input_tokens: u64,
@@ -26,13 +29,17 @@ impl Default for Cost {
 }
 
 impl Totals {
+    pub(super) fn new(catalog: Catalog) -> Self {
+        Self { catalog, ..Self::default() }
+    }
+
     pub(super) fn add(&mut self, turn: &TurnRun) {
         let Usage { input_tokens, output_tokens, .. } = turn.usage;
         self.questions = self.questions.saturating_add(1);
         self.rounds = self.rounds.saturating_add(turn.rounds);
         self.input_tokens = self.input_tokens.saturating_add(input_tokens);
         self.output_tokens = self.output_tokens.saturating_add(output_tokens);
-        let cost = turn.run.model.as_deref().and_then(|model| prices::cost(model, &turn.usage));
+        let cost = turn.run.model.as_deref().and_then(|model| self.catalog.cost(model, &turn.usage));
         self.cost = Cost(self.cost.0.zip(cost).map(|(sum, cost)| sum + cost));
     }
 

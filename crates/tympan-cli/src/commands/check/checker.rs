@@ -28,6 +28,8 @@ pub(super) struct Checker<'a> {
     project: &'a Project,
     settings: &'a CheckSettings,
     load: LoadOptions,
+    /// The files that test files may refer to: everything in the project, because a prompt is often elsewhere in it.
+    load_tests: LoadOptions,
     /// The options for files without settings of their own.
     options: Options,
     /// The fixes to apply.
@@ -38,10 +40,21 @@ pub(super) struct Checker<'a> {
 impl<'a> Checker<'a> {
     pub(super) fn new(args: &'a CheckArgs, project: &'a Project, settings: &'a CheckSettings) -> Self {
         let load = LoadOptions { file_roots: args.env.files.allow_dir.clone(), ..LoadOptions::default() };
-        let options = settings.options(Path::new("")).with_policy(project.settings.policy.messages);
+        let mut load_tests = load.clone();
+        load_tests.file_roots.push(project.directory.clone());
+        let path = Path::new("");
+        let options = project.settings.complete(settings.options(path), path);
         let mode = if args.fixes.unsafe_fixes { FixMode::Unsafe } else { FixMode::Safe };
         let fixes = (args.fixes.fix || args.fixes.diff).then_some(mode);
-        Self { project, settings, load, options, fixes, stdin_filename: args.files.stdin_filename.as_deref() }
+        Self {
+            project,
+            settings,
+            load,
+            load_tests,
+            options,
+            fixes,
+            stdin_filename: args.files.stdin_filename.as_deref(),
+        }
     }
 
     /// Checks all files. The reports are in the order of the targets, without files that are not prompts.
@@ -92,7 +105,9 @@ impl<'a> Checker<'a> {
             Place::Stdin => self.stdin_filename.unwrap_or(Path::new("")),
             Place::Named(path) | Place::Found(path) => path,
         };
-        let mut files = References::new(directory_of(path), &self.load);
+        let is_test_file = matches!(Format::from_name(path), Some(Format::Tests(_)));
+        let load = if is_test_file { &self.load_tests } else { &self.load };
+        let mut files = References::new(directory_of(path), load);
         let options = self.options_of(path);
         match self.fixes {
             None => {
@@ -113,7 +128,7 @@ impl<'a> Checker<'a> {
             return Cow::Borrowed(&self.options);
         }
         let path = self.project.relative(path);
-        Cow::Owned(self.settings.options(&path).with_policy(policy.of(&path)))
+        Cow::Owned(self.project.settings.complete(self.settings.options(&path), &path))
     }
 
     fn read_stdin(&self) -> Result<SourceFile, Error> {
@@ -122,13 +137,15 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// Reads a file in a directory. Returns `None` if it is not a prompt.
+/// Reads a file in a directory. Returns `None` if it is neither a prompt nor a test file.
 pub(in crate::commands) fn read_found(path: &Path) -> Option<Result<SourceFile, Error>> {
     let format = Format::from_name(path)?;
     let file = read::open_in(directory_of(path), path.file_name().unwrap_or(OsStr::new("")));
     match file.and_then(|file| read::text(file, DEFAULT_MAX_FILE_BYTES)) {
         Ok(text) if format.matches(&text) => Some(Ok(SourceFile::new(path.display().to_string(), text))),
-        Err(error) if format == Format::Prompty => Some(Err(unreadable(path, &error.to_string()))),
+        Err(error) if matches!(format, Format::Prompty | Format::Tests(_)) => {
+            Some(Err(unreadable(path, &error.to_string())))
+        }
         // Most files with these extensions are not prompts, and this one was not named.
         _ => None,
     }

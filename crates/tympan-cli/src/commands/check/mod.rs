@@ -5,7 +5,7 @@ pub(super) mod checker;
 mod fixes;
 mod formats;
 pub(super) mod targets;
-mod watch;
+pub(super) mod watch;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -88,7 +88,10 @@ pub(super) fn run(args: &CheckArgs, quiet: bool) -> Result<ExitCode, Failure> {
     if args.output.watch && stdin > 0 {
         return Err(usage("--watch: standard input cannot be watched"));
     }
-    if args.output.watch { watch::run(args, quiet) } else { check(args, quiet) }
+    if args.output.watch {
+        return watch::repeat(&args.paths, &args.settings, quiet, &mut || check(args, quiet));
+    }
+    check(args, quiet)
 }
 
 /// Checks all files once.

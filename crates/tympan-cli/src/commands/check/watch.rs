@@ -1,4 +1,4 @@
-//! `--watch`: checks again whenever a file changes.
+//! `--watch`: does something again whenever a file changes.
 
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use notify::{Event, RecursiveMode, Watcher, recommended_watcher};
 
-use crate::args::CheckArgs;
+use crate::args::SettingsArgs;
 use crate::commands::lock::is_skipped;
 use crate::output;
 use crate::project::{Project, absolute};
@@ -21,13 +21,21 @@ type Watched = BTreeSet<(PathBuf, RecursiveMode)>;
 /// Changes within this time belong together: editors write files in several steps.
 const TOGETHER: Duration = Duration::from_millis(100);
 
-/// Checks, waits for a change, and checks again, until the process is stopped.
-pub(super) fn run(args: &CheckArgs, quiet: bool) -> Result<ExitCode, Failure> {
+/// Does something, waits for a change in these paths, and does it again, until the process is stopped.
+///
+/// # Errors
+/// Returns an error if the paths cannot be watched.
+pub(in crate::commands) fn repeat(
+    paths: &[PathBuf],
+    settings: &SettingsArgs,
+    quiet: bool,
+    work: &mut dyn FnMut() -> Result<ExitCode, Failure>,
+) -> Result<ExitCode, Failure> {
     let failed = |error: notify::Error| Failure::Output(io::Error::other(format!("--watch: {error}")));
     let (sender, changes) = channel();
     // If nobody listens any more, the process is about to end.
     let mut watcher = recommended_watcher(move |event| drop(sender.send(event))).map_err(failed)?;
-    let watched = watched(args);
+    let watched = watched(paths, settings);
     for (path, mode) in &watched {
         watcher.watch(path, *mode).map_err(failed)?;
     }
@@ -36,7 +44,7 @@ pub(super) fn run(args: &CheckArgs, quiet: bool) -> Result<ExitCode, Failure> {
             // Clear the screen, and move to its first row.
             output::print("\x1b[2J\x1b[1;1H")?;
         }
-        if let Err(failure) = super::check(args, quiet) {
+        if let Err(failure) = work() {
             report::failure(&failure, Form::Human);
         }
         if !quiet {
@@ -56,9 +64,9 @@ pub(super) fn run(args: &CheckArgs, quiet: bool) -> Result<ExitCode, Failure> {
 }
 
 /// Returns the directories to watch. Editors replace files, so a file is watched through its directory.
-fn watched(args: &CheckArgs) -> Watched {
+fn watched(paths: &[PathBuf], settings: &SettingsArgs) -> Watched {
     let mut watched = Watched::new();
-    for path in &args.paths {
+    for path in paths {
         let path = absolute(path);
         if path.is_dir() {
             watched.insert((path, RecursiveMode::Recursive));
@@ -66,7 +74,7 @@ fn watched(args: &CheckArgs) -> Watched {
             watched.insert((directory.to_owned(), RecursiveMode::NonRecursive));
         }
     }
-    let project = Project::find(&args.settings).map(|project| project.directory);
+    let project = Project::find(settings).map(|project| project.directory);
     watched.extend(project.ok().map(|directory| (directory, RecursiveMode::NonRecursive)));
     watched
 }

@@ -90,6 +90,8 @@ pub struct PromptDefinition {
     #[serde(skip_serializing_if = "::std::option::Option::is_none")]
     pub output_model: ::std::option::Option<::std::string::String>,
     pub role: PromptRole,
+    #[serde(skip_serializing_if = "::std::option::Option::is_none")]
+    pub tests: ::std::option::Option<PromptTests>,
     ///The variables that templates may use, by name. All variants share them.
     #[serde(default, skip_serializing_if = ":: indexmap :: IndexMap::is_empty")]
     pub variables: ::indexmap::IndexMap<::std::string::String, PromptVariable>,
@@ -154,6 +156,26 @@ impl ::std::convert::TryFrom<::std::string::String> for PromptRole {
         value: ::std::string::String,
     ) -> ::std::result::Result<Self, self::error::ConversionError> {
         value.parse()
+    }
+}
+///The tests of the prompt, for `tympan test`: a list of cases, or a map as in a test file. They do not affect the prompt or its hashes.
+#[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
+#[serde(untagged)]
+pub enum PromptTests {
+    Array(::std::vec::Vec<::serde_json::Value>),
+    Object(::serde_json::Map<::std::string::String, ::serde_json::Value>),
+}
+impl ::std::convert::From<::std::vec::Vec<::serde_json::Value>> for PromptTests {
+    fn from(value: ::std::vec::Vec<::serde_json::Value>) -> Self {
+        Self::Array(value)
+    }
+}
+impl ::std::convert::From<::serde_json::Map<::std::string::String, ::serde_json::Value>>
+for PromptTests {
+    fn from(
+        value: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
+    ) -> Self {
+        Self::Object(value)
     }
 }
 ///A variable that templates may use.

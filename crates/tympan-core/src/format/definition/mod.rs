@@ -1,30 +1,27 @@
 //! Parses prompt definitions: YAML, JSON or TOML documents with a common shape.
 //!
 //! The shape is defined once, in `schemas/prompt-definition.schema.json`. The types are generated from it
-//! (`generated.rs`, which a test keeps up to date), and the validation of a document follows it (`shape.rs`).
+//! (`generated.rs`, which a test keeps up to date), and the validation of a document follows it (`format::shape`).
 
-mod de;
 #[allow(missing_docs, unreachable_pub, clippy::all, reason = "typify wrote it; the schema holds the documentation")]
 mod generated {
     // Included instead of declared as a module file, so that rustfmt does not format it.
     include!("generated.rs");
 }
 mod json;
-mod shape;
 #[cfg(feature = "toml")]
 mod toml;
 
 use std::sync::LazyLock;
 
 pub use generated::{
-    ListedType, PromptDefinition, PromptRole, PromptVariable, PromptVariant, VariableType, VariableTypes,
+    ListedType, PromptDefinition, PromptRole, PromptTests, PromptVariable, PromptVariant, VariableType, VariableTypes,
 };
 use serde::Deserialize;
-use serde_json::Value as Json;
 
-use self::de::Document;
-use self::shape::Shape;
+use super::de::Document;
 use super::report::{Report, error};
+use super::shape::DocumentShape;
 use super::yaml::{self, Entry, Node, Problem, Value};
 use crate::diagnostic::Diagnostic;
 use crate::error::Kind;
@@ -34,10 +31,7 @@ use crate::text::source::Span;
 /// The JSON Schema of prompt definitions.
 pub const SCHEMA: &str = include_str!("../../../schemas/prompt-definition.schema.json");
 
-static SHAPE: LazyLock<Shape> = LazyLock::new(|| {
-    let schema: Json = serde_json::from_str(SCHEMA).expect("the schema in the source is JSON");
-    Shape::new(&schema)
-});
+static SHAPE: LazyLock<DocumentShape> = LazyLock::new(|| DocumentShape::new(SCHEMA, Kind::InvalidDefinition));
 
 /// The syntax of a definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,7 +102,7 @@ pub(crate) fn read(text: &str, syntax: Syntax) -> (Option<Node<'_>>, Vec<Problem
 /// Takes what [`read`] returns.
 pub(crate) fn parse((root, problems): (Option<Node<'_>>, Vec<Problem>)) -> (Parsed, Vec<Diagnostic>) {
     let mut report = Report::default();
-    problems.into_iter().for_each(|problem| report.push(unreadable(problem)));
+    problems.into_iter().for_each(|problem| report.push(unreadable(Kind::InvalidDefinition, problem)));
     let Some(root) = root else { return (Parsed::default(), report.into_diagnostics()) };
     SHAPE.check(&root, &mut report);
     let mut parsed = Parsed { definition: None, arms: arms(&root), declared: declared(&root) };
@@ -123,8 +117,9 @@ pub(crate) fn parse((root, problems): (Option<Node<'_>>, Vec<Problem>)) -> (Pars
     (parsed, diagnostics)
 }
 
-fn unreadable(problem: Problem) -> Diagnostic {
-    let diagnostic = error(Kind::InvalidDefinition, problem.span, problem.message);
+/// Converts a problem with the syntax of a document to a diagnostic.
+pub(super) fn unreadable(kind: Kind, problem: Problem) -> Diagnostic {
+    let diagnostic = error(kind, problem.span, problem.message);
     match problem.help {
         Some(help) => diagnostic.with_help(help),
         None => diagnostic,

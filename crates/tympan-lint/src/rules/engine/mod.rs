@@ -4,6 +4,7 @@ pub(super) mod directives;
 pub(super) mod files;
 pub(super) mod front_matter;
 pub(super) mod prompts;
+pub(super) mod tests;
 
 /// Declares rules: name of the static, code, name, group, severity and fix, then the four sections of the page.
 macro_rules! reported {

@@ -12,17 +12,19 @@
 
 mod tokenizer;
 
+use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
 use tokenizer::Tokenizer;
+use tympan_core::chat::message::TextPart;
 use tympan_core::turn::ContextBudget;
 use tympan_core::{ContentPart, Message};
 
 /// The estimated size of an image, audio or a file, in tokens. Only the provider knows the exact number.
-const MEDIA_TOKENS: usize = 1000;
+pub const MEDIA_TOKENS: usize = 1000;
 
 /// The estimated overhead of a message, including its role, in tokens.
-const MESSAGE_TOKENS: usize = 4;
+pub const MESSAGE_TOKENS: usize = 4;
 
 /// A vocabulary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,11 +41,37 @@ impl Encoding {
     pub fn of_model(model: &str) -> Self {
         // Some names start with the vendor: `openai/gpt-4`.
         let name = model.rsplit('/').next().unwrap_or(model);
-        let is_version =
-            |family: &str| name.strip_prefix(family).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
-        let is_older = is_version("gpt-4")
-            || ["gpt-3.5", "gpt-35", "text-embedding-3", "text-embedding-ada"].iter().any(|old| name.starts_with(old));
+        let is_older = is_version(name, "gpt-4") || OLDER.iter().any(|old| name.starts_with(old));
         if is_older { Self::Cl100k } else { Self::O200k }
+    }
+
+    /// Returns the vocabulary of a model, or `None` if it is not published. With another vocabulary, counts are only
+    /// estimates.
+    ///
+    /// ```
+    /// use tympan_runtime::model::tokens::Encoding;
+    ///
+    /// assert_eq!(Encoding::of_known_model("openai/gpt-4o-mini"), Some(Encoding::O200k));
+    /// assert_eq!(Encoding::of_known_model("claude-sonnet-4-5"), None);
+    /// ```
+    pub fn of_known_model(model: &str) -> Option<Self> {
+        let name = model.rsplit('/').next().unwrap_or(model);
+        let has_number = |family: &str| {
+            name.strip_prefix(family).is_some_and(|rest| rest.starts_with(|char: char| char.is_ascii_digit()))
+        };
+        let is_known = has_number("gpt-")
+            || has_number("chatgpt-")
+            || OLDER.iter().any(|old| name.starts_with(old))
+            || ["o1", "o3", "o4"].iter().any(|family| is_version(name, family));
+        is_known.then(|| Self::of_model(model))
+    }
+
+    /// Returns the name under which the vocabulary is published.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Cl100k => "cl100k_base",
+            Self::O200k => "o200k_base",
+        }
     }
 
     /// Returns the number of tokens in a text.
@@ -51,10 +79,24 @@ impl Encoding {
         self.tokenizer().count(text)
     }
 
+    /// Returns where each token of a text ends, in bytes. A token may end inside of a character.
+    ///
+    /// ```
+    /// use tympan_runtime::model::tokens::Encoding;
+    ///
+    /// assert_eq!(Encoding::O200k.token_ends("hello world"), [5, 11]);
+    /// ```
+    pub fn token_ends(self, text: &str) -> Vec<usize> {
+        self.tokenizer().ends(text)
+    }
+
     /// Returns the approximate number of tokens in a message. Providers add a few tokens around it.
     pub fn count_message(self, message: &Message) -> usize {
         let parts = message.content.iter().map(|part| match part {
-            ContentPart::Text(text) => self.count(&text.value) + text.anchors.len() * MEDIA_TOKENS,
+            ContentPart::Text(text) => {
+                let texts = text_ranges(text).map(|range| self.count(text.value.get(range).unwrap_or_default()));
+                texts.sum::<usize>() + text.anchors.len() * MEDIA_TOKENS
+            }
             _ => MEDIA_TOKENS,
         });
         let calls = message.metadata.as_ref().and_then(|metadata| metadata.get("tool_calls"));
@@ -76,6 +118,21 @@ impl Encoding {
             Self::O200k => &O200K,
         }
     }
+}
+
+/// The beginnings of the names of models with the older vocabulary, besides GPT-4.
+const OLDER: [&str; 4] = ["gpt-3.5", "gpt-35", "text-embedding-3", "text-embedding-ada"];
+
+fn is_version(name: &str, family: &str) -> bool {
+    name.strip_prefix(family).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+}
+
+/// Returns the ranges of a text that the model reads as text: those between images, audio and documents, whose nonces
+/// are not sent.
+pub fn text_ranges(text: &TextPart) -> impl Iterator<Item = Range<usize>> {
+    let starts = std::iter::once(0).chain(text.anchors.iter().map(|anchor| anchor.range.end));
+    let ends = text.anchors.iter().map(|anchor| anchor.range.start).chain([text.value.len()]);
+    starts.zip(ends).map(|(start, end)| start..end)
 }
 
 #[cfg(test)]
@@ -133,7 +190,33 @@ mod tests {
         assert!(cases.len() > 900, "{}", cases.len());
         for (text, cl100k, o200k) in &cases {
             assert_eq!((Encoding::Cl100k.count(text), Encoding::O200k.count(text)), (*cl100k, *o200k), "{text:?}");
+            for (encoding, count) in [(Encoding::Cl100k, *cl100k), (Encoding::O200k, *o200k)] {
+                let ends = encoding.token_ends(text);
+                assert!(ends.is_sorted_by(|a, b| a < b) && ends.first() != Some(&0), "{text:?}: {ends:?}");
+                assert_eq!((ends.len(), ends.last().copied().unwrap_or(0)), (count, text.len()), "{text:?}");
+            }
         }
+    }
+
+    #[test]
+    fn only_published_vocabularies_are_exact() {
+        for known in ["gpt-4", "gpt-4o-mini", "openai/gpt-5.1", "o3", "o4-mini", "chatgpt-4o-latest", "gpt-35-turbo"] {
+            assert_eq!(Encoding::of_known_model(known), Some(Encoding::of_model(known)), "{known}");
+        }
+        for unknown in ["claude-sonnet-4-5", "gpt-neox-20b", "gpt2", "o3x", "", "text-embedding-004", "llama-3.1"] {
+            assert_eq!(Encoding::of_known_model(unknown), None, "{unknown}");
+        }
+    }
+
+    /// Nonces differ from render to render, and are not sent.
+    #[test]
+    fn images_count_without_their_nonces() {
+        let text = "---\ninputs: [{name: photo, kind: image}]\n---\nuser:\nhello {{ photo }} world";
+        let prompt = tympan_core::Prompt::from_prompty(text).expect("it loads");
+        let rendered = crate::Runtime::default().render(&prompt, tympan_core::inputs! { photo: "a.png" });
+        let messages = prompt.messages(rendered.expect("it renders")).expect("messages");
+        let words = Encoding::O200k.count("hello ") + Encoding::O200k.count(" world");
+        assert_eq!(Encoding::O200k.count_message(&messages[0]), MESSAGE_TOKENS + words + MEDIA_TOKENS);
     }
 
     #[test]

@@ -67,6 +67,22 @@ impl Tokenizer {
         self.pieces(text).map(|piece| merger.count(&self.ranks, piece.as_bytes())).sum()
     }
 
+    /// Returns where each token of a text ends, in bytes. A token may end inside of a character.
+    pub(super) fn ends(&self, text: &str) -> Vec<usize> {
+        let mut merger = Merger::default();
+        let (mut ends, mut start) = (Vec::new(), 0);
+        for piece in self.pieces(text) {
+            let end = start + piece.len();
+            if merger.count(&self.ranks, piece.as_bytes()) == 1 {
+                ends.push(end);
+            } else {
+                ends.extend(merger.ends(piece.len()).map(|at| start + at));
+            }
+            start = end;
+        }
+        ends
+    }
+
     /// Splits a text into pieces.
     ///
     /// Both patterns are published with the ending `\s+(?!\S)|\s+`: of several spaces, the last one belongs to
@@ -166,6 +182,12 @@ impl Merger {
             self.add(ranks, piece, start - usize::from(before), before, length);
         }
         tokens
+    }
+
+    /// Returns where the tokens of the piece end that was counted last, if it has more than one.
+    fn ends(&self, bytes: usize) -> impl Iterator<Item = usize> {
+        let next = move |at: &usize| Some(at + usize::from(self.starting[*at])).filter(|_| *at < bytes);
+        std::iter::successors(Some(0), next).skip(1)
     }
 
     /// Adds two neighbours to the queue if they form a token.

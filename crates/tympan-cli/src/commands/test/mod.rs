@@ -1,0 +1,220 @@
+//! `tympan test`: runs the tests of prompts.
+
+mod against;
+mod comparison;
+mod cost;
+mod reports;
+mod terminal;
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Instant;
+
+use tympan::{Runtime, RuntimeOptions};
+use tympan_eval::answer::{AnswerMode, AnswerOptions};
+use tympan_eval::baseline::Comparer;
+use tympan_eval::case::LoadedFile;
+use tympan_eval::file::TestFile;
+use tympan_eval::log::{FinishedCases, RunLog};
+use tympan_eval::report::Summary;
+use tympan_eval::runner::{Job, Runner, RunnerOptions, broken, jobs};
+use tympan_eval::{CaseResult, Verdict};
+
+use self::reports::Reports;
+use super::check::targets::{Target, TargetKind, Targets};
+use super::check::{checker, watch};
+use crate::args::{TestArgs, TestFormat};
+use crate::project::Project;
+use crate::report::{Failure, warn_plainly};
+use crate::{config, prompt_file};
+
+/// How many models are called at a time, if the user does not say.
+const CALLS_AT_A_TIME: usize = 8;
+
+pub(super) fn run(args: &TestArgs, quiet: bool) -> Result<ExitCode, Failure> {
+    if args.selection.watch {
+        return watch::repeat(&args.paths, &args.settings, quiet, &mut || test(args, quiet));
+    }
+    test(args, quiet)
+}
+
+/// Runs all cases once.
+fn test(args: &TestArgs, quiet: bool) -> Result<ExitCode, Failure> {
+    let quiet = quiet || args.output.format() == TestFormat::JsonLines;
+    let project = Project::find(&args.settings)?;
+    let runner = runner(args, quiet)?;
+    let files = load_files(args, &project, &runner);
+    if !quiet && files.is_empty() {
+        warn_plainly("no_tests", "no tests found: add `NAME.test.yaml` beside a prompt file");
+    }
+    if args.answers.cost {
+        return cost::run(args, &files, &runner);
+    }
+    let mut session = Session::start(args, &project, quiet)?;
+    if let Some(revision) = &args.comparison.against {
+        session.comparer = Some(against::run(args, revision, &files, &runner)?);
+    }
+    let finished = session.finished.take();
+    let selected = all_jobs(&files).filter_map(|job| select(args, finished.as_ref(), job));
+    let mut failure = None;
+    runner.run(selected, threads(args), |result| match session.add(&result) {
+        Ok(flow) => flow,
+        Err(error) => {
+            failure = Some(error);
+            ControlFlow::Break(())
+        }
+    });
+    match failure {
+        Some(failure) => Err(failure),
+        None => session.finish(args),
+    }
+}
+
+/// Returns the cases of all files.
+fn all_jobs(files: &[FileOrResult]) -> impl Iterator<Item = Job> + Send {
+    files.iter().flat_map(|file| match file {
+        Ok(loaded) => Box::new(jobs(loaded)) as Box<dyn Iterator<Item = Job> + Send>,
+        Err(broken) => Box::new(std::iter::once(Job::Finished(broken.clone()))),
+    })
+}
+
+/// Creates a runner with the options of the command line.
+fn runner(args: &TestArgs, quiet: bool) -> Result<Runner, Failure> {
+    let options = args.env.over(args.model.endpoint.over(RuntimeOptions::default()));
+    let calls_models = args.answers.live || args.answers.record;
+    // Prompts are rendered without the variables that only a call needs.
+    let options = if calls_models { options } else { prompt_file::deferred(options) };
+    let runtime = match calls_models {
+        true => prompt_file::runtime(Path::new("."), options, quiet),
+        false => Runtime::new(options),
+    };
+    config::register_credentials(&runtime, args.model.credentials.credential_command.as_deref())?;
+    let mode = match (args.answers.record, args.answers.live) {
+        (true, _) => AnswerMode::Record,
+        (_, true) => AnswerMode::Live,
+        _ => AnswerMode::Replay,
+    };
+    let mut options = RunnerOptions::default();
+    options.answers = AnswerOptions::new(mode, Some(cost::price()?));
+    options.answers.run = args.model.options();
+    options.allow_programs = args.answers.allow_programs;
+    options.accept = args.selection.accept;
+    options.max_cost = args.answers.max_cost;
+    Ok(Runner::new(runtime, options))
+}
+
+/// A file with its prompt, or the result for a file that cannot be read.
+type FileOrResult = Result<Arc<LoadedFile>, Box<CaseResult>>;
+
+/// Finds and loads the test files and the prompt files with tests.
+fn load_files(args: &TestArgs, project: &Project, runner: &Runner) -> Vec<FileOrResult> {
+    let is_excluded = |path: &Path| project.settings.check.is_excluded(&project.relative(path));
+    let targets = Targets::collect(&args.paths, is_excluded);
+    targets.files.iter().filter_map(|target| load_target(target, runner)).collect()
+}
+
+fn load_target(target: &Target, runner: &Runner) -> Option<FileOrResult> {
+    let path = match &target.kind {
+        TargetKind::Stdin => return None,
+        TargetKind::Named(path) => path,
+        // Other files in a directory may be anything.
+        TargetKind::Found(path) if TestFile::is_test_file(path) => path,
+        TargetKind::Found(path) => {
+            checker::read_found(path)?.ok().filter(|source| source.text().contains("tests"))?;
+            path
+        }
+        TargetKind::Unreadable(path, reason) => {
+            return Some(Err(Box::new(broken(path, &checker::unreadable(path, reason)))));
+        }
+    };
+    match runner.load(path) {
+        Ok(loaded) => loaded.map(Ok),
+        Err(error) => Some(Err(Box::new(broken(path, &error)))),
+    }
+}
+
+/// Returns a job if the command line selects it. A case that is finished keeps its result.
+fn select(args: &TestArgs, finished: Option<&FinishedCases>, job: Job) -> Option<Job> {
+    let selection = &args.selection;
+    let (id, hash) = match &job {
+        Job::Case(case) => (case.id(), Some(|| case.hash())),
+        Job::Finished(result) => (result.id.clone(), None),
+    };
+    let lower = id.to_lowercase();
+    if !selection.names.is_empty() && !selection.names.iter().any(|name| lower.contains(&name.to_lowercase())) {
+        return None;
+    }
+    let Some(finished) = finished else { return Some(job) };
+    if selection.last_failed {
+        // Without a failure, there is nothing to select by, so everything runs.
+        return (finished.has_failed(&id) || !finished.has_failures()).then_some(job);
+    }
+    let known = hash.and_then(|hash| finished.result(&id, &hash()));
+    Some(known.map_or(job, |result| Job::Finished(Box::new(result))))
+}
+
+fn threads(args: &TestArgs) -> usize {
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    let calls_models = args.answers.live || args.answers.record;
+    let default = || if calls_models { CALLS_AT_A_TIME } else { cores() };
+    args.selection.jobs.unwrap_or_else(default).clamp(1, 256)
+}
+
+/// What happens with results: the log, the reports and the summary.
+struct Session {
+    log: Option<RunLog>,
+    /// The cases of the last run.
+    finished: Option<FinishedCases>,
+    reports: Reports,
+    comparer: Option<Comparer>,
+    summary: Summary,
+    started: Instant,
+    fail_fast: bool,
+}
+
+impl Session {
+    fn start(args: &TestArgs, project: &Project, quiet: bool) -> Result<Self, Failure> {
+        let directory = &project.directory;
+        let selection = &args.selection;
+        let (log, finished) = if selection.resume {
+            let (log, finished) = RunLog::append(directory)?;
+            (Some(log), Some(finished))
+        } else {
+            let finished = selection.last_failed.then(|| FinishedCases::read(directory)).transpose()?;
+            // A directory that cannot be written to only means that the run cannot be resumed.
+            (RunLog::create(directory).ok(), finished)
+        };
+        Ok(Self {
+            log,
+            finished,
+            reports: Reports::start(args, quiet)?,
+            comparer: comparison::start(args)?,
+            summary: Summary::default(),
+            started: Instant::now(),
+            fail_fast: selection.fail_fast,
+        })
+    }
+
+    fn add(&mut self, result: &CaseResult) -> Result<ControlFlow<()>, Failure> {
+        if let Some(log) = &mut self.log {
+            log.write(result)?;
+        }
+        self.summary.add(result);
+        self.reports.add(result)?;
+        if let Some(comparer) = &mut self.comparer {
+            comparer.add(result);
+        }
+        let stops = self.fail_fast && result.verdict == Verdict::Failed;
+        Ok(if stops { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    }
+
+    fn finish(mut self, args: &TestArgs) -> Result<ExitCode, Failure> {
+        self.summary.seconds = self.started.elapsed().as_secs_f64();
+        self.summary.comparison = self.comparer.map(comparison::finish);
+        self.reports.finish(&self.summary, args)?;
+        let is_success = self.summary.is_success(args.answers.allow_missing);
+        Ok(if is_success { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+}

@@ -1,0 +1,178 @@
+//! `tympan test`: interrupted runs, hostile content, and exit statuses.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value as Json;
+use tempfile::TempDir;
+
+const PROMPT: &str =
+    "---\nname: greeting\nmodel: gpt-4o-mini\ninputs:\n  - {name: name, kind: string}\n---\nuser:\nHello {{ name }}!\n";
+
+fn tympan(directory: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tympan"));
+    command.current_dir(directory).arg("test").args(arguments).env_remove("GITHUB_STEP_SUMMARY");
+    command.output().expect("the command runs")
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Creates a directory with a prompt and a test file.
+fn project(tests: &str) -> TempDir {
+    let directory = TempDir::new().expect("a directory");
+    fs::write(directory.path().join("greeting.prompty"), PROMPT).expect("the prompt is written");
+    fs::write(directory.path().join("greeting.test.yaml"), tests).expect("the tests are written");
+    directory
+}
+
+fn results(output: &Output) -> Vec<Json> {
+    let lines = stdout(output);
+    let results = lines.lines().map(|line| serde_json::from_str::<Json>(line).expect("a line is JSON"));
+    results.filter(|result| result["kind"] == "case").collect()
+}
+
+#[test]
+fn a_killed_run_loses_no_finished_case() {
+    let directory = project("cases:\n  - {name: rows, rows: rows.jsonl, expect: [{forge: all}]}\n");
+    let rows: String = (0..3000).map(|row| format!("{{\"name\": \"n{row}\"}}\n")).collect();
+    fs::write(directory.path().join("rows.jsonl"), rows).expect("the rows are written");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tympan"));
+    command.current_dir(directory.path()).args(["test", "--json"]).stdout(Stdio::piped());
+    let mut child = command.spawn().expect("the command runs");
+    let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    let seen: Vec<Json> = lines
+        .by_ref()
+        .take(500)
+        .map(|line| serde_json::from_str(&line.expect("a line")).expect("a line is JSON"))
+        .collect();
+    child.kill().expect("the command is killed");
+    child.wait().expect("the command ends");
+    let log = directory.path().join(".tympan/last-test.jsonl");
+    let before = fs::read_to_string(&log).expect("there is a log");
+    let complete = before.lines().filter(|line| serde_json::from_str::<Json>(line).is_ok()).count();
+    assert!(complete >= seen.len() && complete < 3000, "{complete} cases are in the log");
+
+    let resumed = tympan(directory.path(), &["--json", "--resume"]);
+    assert!(resumed.status.success(), "{}", stdout(&resumed));
+    let results = results(&resumed);
+    assert_eq!(results.len(), 3000);
+    // Cases that were finished keep their results, down to the time that they took.
+    for (seen, resumed) in seen.iter().zip(&results) {
+        assert_eq!((&seen["id"], &seen["seconds"]), (&resumed["id"], &resumed["seconds"]));
+    }
+    let ids = fs::read_to_string(&log).expect("there is a log");
+    let ids: std::collections::HashSet<_> =
+        ids.lines().map(|line| serde_json::from_str::<Json>(line).expect("JSON")["id"].to_string()).collect();
+    assert_eq!(ids.len(), 3000);
+}
+
+#[test]
+fn the_status_says_whether_cases_passed() {
+    let good = project("cases: [{name: good, inputs: {name: Ada}, expect: [{messages: 1}]}]");
+    assert_eq!(tympan(good.path(), &[]).status.code(), Some(0));
+    let bad = project("cases: [{name: bad, inputs: {name: Ada}, expect: [{messages: 2}]}]");
+    assert_eq!(tympan(bad.path(), &[]).status.code(), Some(1));
+    assert_eq!(tympan(bad.path(), &["--output-format", "none"]).status.code(), Some(2));
+    // Without a recording, the case cannot run.
+    let open = project("cases: [{name: open, inputs: {name: Ada}, expect: [{result: {contains: Ada}}]}]");
+    let output = tympan(open.path(), &[]);
+    assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
+    assert!(stdout(&output).contains("--record"), "{}", stdout(&output));
+    assert_eq!(tympan(open.path(), &["--allow-missing"]).status.code(), Some(0));
+    let broken = project("cases: [{name: broken, expcet: []}]");
+    let output = tympan(broken.path(), &[]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stdout(&output).contains("greeting.test.yaml:1:24"), "{}", stdout(&output));
+}
+
+#[test]
+fn failures_can_be_repeated_and_end_a_run() {
+    let directory = project(
+        "cases:\n  - {name: a, inputs: {name: Ada}, expect: [{messages: 2}]}\n  \
+        - {name: b, inputs: {name: Ada}, expect: [{messages: 1}]}\n  \
+        - {name: c, inputs: {name: Ada}, expect: [{messages: 2}]}\n",
+    );
+    let names = |arguments: &[&str]| {
+        let output = tympan(directory.path(), &[&["--json", "-j", "1"], arguments].concat());
+        results(&output).iter().map(|result| result["name"].as_str().expect("a name").to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&["--fail-fast"]), ["a"]);
+    assert_eq!(names(&[]), ["a", "b", "c"]);
+    assert_eq!(names(&["--last-failed"]), ["a", "c"]);
+    assert_eq!(names(&["-k", "::b"]), ["b"]);
+}
+
+#[test]
+fn snapshots_are_accepted() {
+    let directory = project("cases: [{name: greets, inputs: {name: Ada}, expect: [{message: {snapshot: true}}]}]");
+    assert_eq!(tympan(directory.path(), &[]).status.code(), Some(1));
+    assert_eq!(tympan(directory.path(), &["--accept"]).status.code(), Some(0));
+    let snapshot = fs::read_to_string(directory.path().join("snapshots/greeting/greets.txt"));
+    assert_eq!(snapshot.expect("there is a snapshot"), "user:\n  Hello Ada!\n");
+    assert_eq!(tympan(directory.path(), &[]).status.code(), Some(0));
+}
+
+#[test]
+fn programs_run_only_if_the_user_allows_it() {
+    let directory = project(
+        "cases:\n  - name: program\n    inputs: {name: Ada}\n    answer: echo\n    expect:\n      \
+        - program: {command: [sh, -c, \"touch ran; echo '{\\\"pass\\\": true}'\"]}\n",
+    );
+    let output = tympan(directory.path(), &[]);
+    assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
+    assert!(stdout(&output).contains("--allow-programs"), "{}", stdout(&output));
+    assert!(!directory.path().join("ran").exists());
+    let output = tympan(directory.path(), &["--allow-programs"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
+    assert!(directory.path().join("ran").exists());
+}
+
+#[test]
+fn nothing_that_a_file_or_a_model_wrote_controls_the_terminal() {
+    let directory = project(
+        "cases:\n  - name: \"evil\\e[2J\\u202e\"\n    inputs: {name: \"\\e]0;title\\a\"}\n    answer: {text: \"\\e[31mred\"}\n    \
+        expect: [{message: {equals: none}}, {result: {equals: none}}]\n",
+    );
+    for format in ["full", "concise", "junit", "tap", "github", "markdown"] {
+        let output = tympan(directory.path(), &["--output-format", format]);
+        let text = stdout(&output);
+        assert!(!text.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{format}: {text:?}");
+        assert_eq!(output.status.code(), Some(1));
+    }
+}
+
+#[test]
+fn a_run_is_compared_with_a_saved_one() {
+    let directory = project("cases: [{name: a, inputs: {name: Ada}, expect: [{messages: 1}]}]");
+    assert_eq!(tympan(directory.path(), &["--save", "base.jsonl"]).status.code(), Some(0));
+    fs::write(directory.path().join("greeting.prompty"), PROMPT.replace("user:\n", "user:\nHi.\n\nuser:\n"))
+        .expect("changed");
+    let output = tympan(directory.path(), &["--baseline", "base.jsonl"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stdout(&output).contains("Compared with base.jsonl: 1 worse, 0 better, 0 the same"), "{}", stdout(&output));
+    let output = tympan(directory.path(), &["--baseline", "missing.jsonl"]);
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn prompts_of_a_revision_are_compared() {
+    let directory = project("cases: [{name: a, inputs: {name: Ada}, expect: [{messages: 1}]}]");
+    let git = |arguments: &[&str]| {
+        let identity = ["-c", "user.name=Ada", "-c", "user.email=ada@example.com"];
+        let done = Command::new("git").current_dir(directory.path()).args(identity).args(arguments).output();
+        assert!(done.as_ref().is_ok_and(|done| done.status.success()), "{done:?}");
+    };
+    git(&["init", "--quiet"]);
+    git(&["add", "."]);
+    git(&["commit", "--quiet", "--message", "one"]);
+    fs::write(directory.path().join("greeting.prompty"), PROMPT.replace("user:\n", "user:\nHi.\n\nuser:\n"))
+        .expect("changed");
+    let output = tympan(directory.path(), &["--against", "HEAD"]);
+    assert!(stdout(&output).contains("Compared with HEAD: 1 worse, 0 better, 0 the same"), "{output:?}");
+    assert_eq!(tympan(directory.path(), &["--against", "--all"]).status.code(), Some(2));
+    assert_eq!(tympan(directory.path(), &["--against", "nowhere"]).status.code(), Some(2));
+}

@@ -1,0 +1,371 @@
+//! Runs cases.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use tympan_core::spec::test_suite::{Assertion, Expectation};
+use tympan_core::{Error, Guard, Prompt, Result};
+use tympan_runtime::Runtime;
+use tympan_runtime::net::io;
+
+use crate::answer::check::{AnsweredCase, CheckOptions, check_answer};
+use crate::answer::{AnswerMode, AnswerOptions, ModelMessages, Obtained, Question, obtain};
+use crate::case::{Case, LoadedFile};
+use crate::estimate::{Estimate, estimate};
+use crate::expand::Cases;
+use crate::file::TestFile;
+use crate::judge::Judges;
+use crate::matching::Mismatch;
+use crate::messages::{Rendering, Subject, check_error, render};
+use crate::pool::map_in_order;
+use crate::result::{Attempt, CaseResult, Check, CheckStatus, Verdict};
+use crate::statistics::{self, Confidence};
+
+/// Options of a run.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct RunnerOptions {
+    /// How answers are obtained.
+    pub answers: AnswerOptions,
+    /// Whether programs of test files may run.
+    pub allow_programs: bool,
+    /// Whether snapshots are written instead of compared.
+    pub accept: bool,
+    /// Models are not called any more when their answers have cost this many US dollars.
+    pub max_cost: Option<f64>,
+}
+
+/// Runs cases.
+pub struct Runner {
+    runtime: Runtime,
+    options: RunnerOptions,
+    judges: Judges,
+    /// What the answers have cost so far, in US dollars.
+    spent: Mutex<f64>,
+}
+
+impl Runner {
+    /// Creates a runner that renders prompts and calls models with a runtime.
+    pub fn new(runtime: Runtime, options: RunnerOptions) -> Self {
+        Self { runtime, options, judges: Judges::default(), spent: Mutex::default() }
+    }
+
+    /// Reads a test file, or the tests in a prompt file, and loads the prompt. Returns `None` if a prompt file contains no
+    /// tests.
+    ///
+    /// # Errors
+    /// Returns an error if a file cannot be read, or if the tests or the prompt are invalid.
+    pub fn load(&self, path: &Path) -> Result<Option<Arc<LoadedFile>>> {
+        let Some(file) = TestFile::load(path)? else { return Ok(None) };
+        let prompt = self.load_prompt(&file.prompt)?;
+        Ok(Some(Arc::new(LoadedFile::new(file, Arc::new(prompt)))))
+    }
+
+    /// Loads a prompt file.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be read, or if the prompt is invalid.
+    pub fn load_prompt(&self, path: &Path) -> Result<Prompt> {
+        self.runtime.load(path)
+    }
+
+    /// Runs cases on several threads. Results are passed on in the order of the cases, until `sink` breaks.
+    pub fn run<I>(&self, cases: I, threads: usize, sink: impl FnMut(CaseResult) -> ControlFlow<()>)
+    where
+        I: Iterator<Item = Job> + Send,
+    {
+        let work = |job| match job {
+            Job::Case(case) => self.run_case(&case),
+            Job::Finished(result) => *result,
+        };
+        map_in_order(cases, threads, work, sink);
+    }
+
+    /// Runs a case.
+    pub fn run_case(&self, case: &Case) -> CaseResult {
+        let started = Instant::now();
+        let mut result = case.result();
+        if let Some(reason) = &case.skip {
+            (result.verdict, result.reason) = (Verdict::Skipped, Some(reason.clone()));
+            return result;
+        }
+        let unknown = case.prompt().unknown_inputs((&case.settings.inputs).into());
+        result.warnings.extend(unknown.into_iter().map(|diagnostic| diagnostic.message));
+        match render(&self.runtime, case, &case.settings.inputs) {
+            Ok(rendering) => self.check(case, &rendering, &mut result),
+            Err(error) => failed_render(case, &error, &mut result),
+        }
+        result.seconds = started.elapsed().as_secs_f64();
+        result
+    }
+
+    fn check(&self, case: &Case, rendering: &Rendering, result: &mut CaseResult) {
+        let subject = Subject { runtime: &self.runtime, case, rendering, accept: self.options.accept };
+        let (about_answers, about_messages): (Vec<_>, Vec<_>) =
+            case.settings.expect.iter().partition(|expectation| expectation.assertion.needs_answer());
+        let checks: Vec<_> = about_messages
+            .into_iter()
+            .map(|expectation| checked(case, expectation, |assertion| subject.check(assertion)))
+            .collect();
+        if about_answers.is_empty() {
+            result.attempts.push(attempt(checks));
+            return decide(case, result);
+        }
+        for repetition in 1..=case.repeat() {
+            let attempt = match ModelMessages::new(&self.runtime, case.prompt(), &rendering.rendered) {
+                Ok(messages) => {
+                    io::wait(self.attempt(case, &messages, repetition, &about_answers, checks.clone(), result))
+                }
+                Err(error) => failed_attempt(case, checks.clone(), &error, result),
+            };
+            result.attempts.push(attempt);
+        }
+        decide(case, result);
+    }
+
+    /// Asks the model once, and checks its answer.
+    async fn attempt(
+        &self,
+        case: &Case,
+        messages: &ModelMessages,
+        repetition: u32,
+        expectations: &[&Expectation],
+        mut checks: Vec<Check>,
+        result: &mut CaseResult,
+    ) -> Attempt {
+        let file = &case.loaded.file;
+        let cassettes = match file.cassettes() {
+            Ok(cassettes) => cassettes,
+            Err(error) => return failed_attempt(case, checks, &error, result),
+        };
+        let guard = Guard::default();
+        let question = self.question(case, messages, &guard, &cassettes, repetition);
+        let obtained = match self.is_too_expensive() {
+            Some(reason) => Obtained::Missing(reason),
+            None => obtain(&question, &self.options.answers).await,
+        };
+        let answer = match obtained {
+            Obtained::Answered(answer) => answer,
+            Obtained::Missing(reason) => {
+                checks.extend(expectations.iter().map(|expectation| {
+                    Check::not_run(expectation.assertion.name(), file.line(expectation.span.start), reason.clone())
+                }));
+                result.reason = Some(reason);
+                return attempt(checks);
+            }
+            Obtained::Failed(error) => return failed_attempt(case, checks, &error, result),
+        };
+        self.pay(answer.cost);
+        let answered =
+            AnsweredCase { name: &case.name, directory: file.directory(), question: &question, answer: &answer };
+        let AnswerOptions { mode, .. } = self.options.answers;
+        let options = CheckOptions { mode, allow_programs: self.options.allow_programs, judges: &self.judges };
+        for expectation in expectations {
+            let line = file.line(expectation.span.start);
+            checks.push(check_answer(&expectation.assertion, line, &answered, &options).await);
+        }
+        result.model = answer.model.clone().or(result.model.take());
+        Attempt {
+            answer: Some(shortened(&answer.text)),
+            usage: answer.usage.clone(),
+            cost: answer.cost,
+            seconds: answer.seconds,
+            ..attempt(checks)
+        }
+    }
+
+    /// Returns what the model is asked.
+    fn question<'a>(
+        &'a self,
+        case: &'a Case,
+        messages: &'a ModelMessages,
+        guard: &'a Guard,
+        cassettes: &'a Path,
+        repetition: u32,
+    ) -> Question<'a> {
+        Question {
+            runtime: &self.runtime,
+            prompt: case.prompt(),
+            inputs: case.inputs(),
+            messages: &messages.messages,
+            labels: messages.labels.as_deref(),
+            guard: case.settings.guard.unwrap_or_default().then_some(guard),
+            settings: &case.settings,
+            cassettes,
+            repetition,
+        }
+    }
+
+    /// Estimates the tokens and the cost of all repetitions of a case. Nothing is sent. A case that cannot be rendered
+    /// costs nothing.
+    pub fn estimate(&self, case: &Case) -> Estimate {
+        let mut sum = Estimate::default();
+        if !case.needs_answer() || case.skip.is_some() {
+            return sum;
+        }
+        let messages = render(&self.runtime, case, case.inputs())
+            .and_then(|rendering| ModelMessages::new(&self.runtime, case.prompt(), &rendering.rendered));
+        let (Ok(messages), Ok(cassettes)) = (messages, case.loaded.file.cassettes()) else { return sum };
+        let guard = Guard::default();
+        for repetition in 1..=case.repeat() {
+            let question = self.question(case, &messages, &guard, &cassettes, repetition);
+            sum.add(&io::wait(estimate(&question, self.options.answers.price.as_ref())));
+        }
+        sum
+    }
+
+    /// Returns why no model is called any more, if the answers have cost too much.
+    fn is_too_expensive(&self) -> Option<String> {
+        let max = self.options.max_cost.filter(|_| self.options.answers.mode != AnswerMode::Replay)?;
+        let spent = *self.spent.lock().unwrap_or_else(PoisonError::into_inner);
+        (spent >= max).then(|| format!("the answers have cost about ${spent:.4}, and --max-cost is ${max:.4}"))
+    }
+
+    fn pay(&self, cost: Option<f64>) {
+        if self.options.answers.mode != AnswerMode::Replay {
+            *self.spent.lock().unwrap_or_else(PoisonError::into_inner) += cost.unwrap_or_default();
+        }
+    }
+}
+
+/// The greatest length of an answer in a result, in characters.
+const MAX_ANSWER: usize = 4000;
+
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(MAX_ANSWER) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// Returns the attempt of a model call that failed.
+fn failed_attempt(case: &Case, checks: Vec<Check>, error: &Error, result: &mut CaseResult) -> Attempt {
+    let attempt = attempt(checks_of_failure(case, checks, error));
+    if !attempt.passed {
+        result.reason = Some(described(error));
+    }
+    attempt
+}
+
+/// A case to run, or one whose result is known from an earlier run.
+#[derive(Debug)]
+pub enum Job {
+    /// A case to run.
+    Case(Box<Case>),
+    /// A result.
+    Finished(Box<CaseResult>),
+}
+
+/// Returns the cases of a file as jobs. A case that cannot be read has a result at once.
+pub fn jobs(loaded: &Arc<LoadedFile>) -> impl Iterator<Item = Job> + Send + use<> {
+    let file = loaded.clone();
+    Cases::new(loaded.clone()).map(move |case| match case {
+        Ok(case) => Job::Case(Box::new(case)),
+        Err(error) => Job::Finished(Box::new(broken(&file.file.path, &error))),
+    })
+}
+
+/// Returns the result for a file or a row that cannot be read.
+pub fn broken(path: &Path, error: &Error) -> CaseResult {
+    let file = path.display().to_string();
+    let line = error.line_column().map_or(1, |position| position.line);
+    CaseResult {
+        id: format!("{file}::line {line}"),
+        line,
+        name: format!("line {line}"),
+        file,
+        verdict: Verdict::Failed,
+        reason: Some(described(error)),
+        required: 1.0,
+        ..CaseResult::default()
+    }
+}
+
+/// Evaluates an assertion. With `not`, the assertion in it has to fail.
+pub(crate) fn checked(
+    case: &Case,
+    expectation: &Expectation,
+    check: impl Fn(&Assertion) -> Result<(), Mismatch>,
+) -> Check {
+    let line = case.loaded.file.line(expectation.span.start);
+    let name = expectation.assertion.name();
+    let found = match &expectation.assertion {
+        Assertion::Not(inner) => match check(inner) {
+            Ok(()) => Err(Mismatch::new(format!("expected `{}` to fail, but it holds", inner.name()))),
+            Err(mismatch) if mismatch.is_invalid => Err(mismatch),
+            Err(_) => Ok(()),
+        },
+        assertion => check(assertion),
+    };
+    match found {
+        Ok(()) => Check::passed(name, line),
+        Err(mismatch) => mismatch.into_check(name, line),
+    }
+}
+
+/// Decides about a case whose prompt cannot be rendered.
+fn failed_render(case: &Case, error: &Error, result: &mut CaseResult) {
+    let checks = checks_of_failure(case, Vec::new(), error);
+    result.attempts.push(attempt(checks));
+    if !result.attempts[0].passed {
+        result.reason = Some(described(error));
+    }
+    decide(case, result);
+}
+
+/// Evaluates the assertions about an error. All others fail, because there is nothing that they could be about.
+fn checks_of_failure(case: &Case, mut checks: Vec<Check>, error: &Error) -> Vec<Check> {
+    let is_open = |expectation: &&Expectation| checks.is_empty() || expectation.assertion.needs_answer();
+    let open: Vec<_> = case.settings.expect.iter().filter(is_open).collect();
+    // An error of the model is checked by the assertions that were waiting for one.
+    checks.retain(|check| check.assertion != "error");
+    let errors = case.settings.expect.iter().filter(|expectation| matches!(expectation.assertion, Assertion::Error(_)));
+    let wanted: Vec<_> = errors.collect();
+    for expectation in &wanted {
+        checks.push(checked(case, expectation, |assertion| match assertion {
+            Assertion::Error(wanted) => check_error(wanted, error),
+            _ => Ok(()),
+        }));
+    }
+    if wanted.is_empty() {
+        let line = open.first().map_or(case.line, |expectation| case.loaded.file.line(expectation.span.start));
+        let name = open.first().map_or("render", |expectation| expectation.assertion.name());
+        checks.push(Check::failed(name, line, described(error)));
+    }
+    checks
+}
+
+fn attempt(checks: Vec<Check>) -> Attempt {
+    Attempt { passed: checks.iter().all(|check| check.status == CheckStatus::Passed), checks, ..Attempt::default() }
+}
+
+/// Decides about a case from its attempts.
+fn decide(case: &Case, result: &mut CaseResult) {
+    let statuses = || result.attempts.iter().flat_map(|attempt| &attempt.checks).map(|check| check.status);
+    let is_missing = statuses().any(|status| status == CheckStatus::NotRun);
+    let (passes, count) = (result.passes(), result.attempts.len());
+    #[expect(clippy::cast_precision_loss, reason = "there are few attempts")]
+    let rate = passes as f64 / count.max(1) as f64;
+    // A share that is written as 0.8 is met by 4 of 5, whatever the rounding.
+    let is_enough = rate >= case.pass() - 1e-9;
+    result.verdict = match (is_enough, is_missing) {
+        (true, _) => Verdict::Passed,
+        (false, true) => Verdict::NotRun,
+        (false, false) => Verdict::Failed,
+    };
+    // Nothing can show that a model never fails, and whoever requires that knows it.
+    if count > 1 && case.pass() < 1.0 {
+        let weak = statistics::unsupported(count, case.pass(), Confidence::P95);
+        result.warnings.extend(weak.map(|weak| weak.to_string()));
+    }
+}
+
+/// Describes an error with its position.
+fn described(error: &Error) -> String {
+    let position = error.source_file().zip(error.line_column());
+    let place = position.map(|(source, at)| format!("{}:{}:{}: ", source.name(), at.line, at.column));
+    let help = error.help().map(|help| format!(" ({help})")).unwrap_or_default();
+    format!("{}{}{help}", place.unwrap_or_default(), error.message())
+}
