@@ -381,7 +381,7 @@ fn whole_percent(share: f64) -> String {
 /// Formats a share in percent. Small shares get more digits.
 fn percent(share: f64) -> String {
     match share * 100.0 {
-        percent if percent == 0.0 => "0%".to_owned(),
+        0.0 => "0%".to_owned(),
         percent if percent < 0.01 => "<0.01%".to_owned(),
         percent if percent < 1.0 => format!("{percent:.2}%"),
         percent if percent < 10.0 => format!("{percent:.1}%"),

@@ -1,7 +1,7 @@
 //! Checks arguments and results against a JSON Schema.
 //!
 //! The check covers the keywords of JSON Schema 2020-12 and their older forms, except for those that
-//! [`unchecked`](crate::spec::json_schema::unchecked) lists. It ignores keywords that it does not understand.
+//! `spec::json_schema::unchecked` lists. It ignores keywords that it does not understand.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;

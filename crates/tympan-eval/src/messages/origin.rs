@@ -143,8 +143,8 @@ fn contains_verbatim(text: &str, segments: &[TextSegment], value: &str, origin: 
     value.is_empty()
         || text.match_indices(value).any(|(start, _)| {
             let end = start + value.len();
-            let inside = segments.iter().filter(|segment| segment.range.start < end && segment.range.end > start);
-            inside.fold(true, |all, segment| all && segment.origin.intersects(origin))
+            let mut inside = segments.iter().filter(|segment| segment.range.start < end && segment.range.end > start);
+            inside.all(|segment| segment.origin.intersects(origin))
         })
 }
 
