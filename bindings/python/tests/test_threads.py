@@ -148,11 +148,15 @@ RENDERS = int(os.environ.get("TYMPAN_LEAK_RENDERS", "1000000"))
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="nothing says here how much memory there is")
 @pytest.mark.parametrize(("what", "count", "bytes"), [("render", RENDERS, 6_000_000), ("rest", RENDERS // 400, 2_000_000)])
 def test_memory_stays_flat(what: str, count: int, bytes: int) -> None:
-    done = subprocess.run([sys.executable, "-c", LEAK, TEXT, what, str(count)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    # A busy machine can make the allocator keep a few pages once. A leak shows in every process.
+    grown: list[int] = []
+    while len(grown) < 3 and (not grown or min(grown) >= bytes):
+        done = subprocess.run([sys.executable, "-c", LEAK, TEXT, what, str(count)], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        grown.append(int(done.stdout))
     # A million renders that each leak one object of the smallest size, 16 bytes, would leak 16 million bytes. The rest
     # creates prompts and runtimes, which have thousands of bytes each.
-    assert int(done.stdout) < bytes
+    assert min(grown) < bytes, grown
 
 
 # A shell that starts the tests in the background makes its children ignore the signal.
