@@ -30,8 +30,8 @@ use tympan_runtime::model::tokens::{Encoding, MEDIA_TOKENS, MESSAGE_TOKENS, text
 /// let rendered = prompt.render(inputs! { name: "Ada Lovelace" })?;
 /// let count = TokenCount::of(&prompt, &rendered, "gpt-4o")?;
 /// let by_writer: Vec<_> = count.writers().iter().map(|part| (part.inputs.join("+"), part.tokens)).collect();
-/// assert_eq!(by_writer, [(String::new(), 7), ("name".to_owned(), 3)]);
-/// assert_eq!(count.total(), 7 + 3 + count.overhead());
+/// assert_eq!(by_writer, [(String::new(), 7), ("name".to_owned(), 4)]);
+/// assert_eq!(count.total(), 7 + 4 + count.overhead());
 /// # Ok::<(), tympan_core::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
