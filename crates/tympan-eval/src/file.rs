@@ -8,9 +8,6 @@ use tympan_core::text::source::SourceFile;
 use tympan_core::{Error, Kind, Result};
 use tympan_runtime::load::{DEFAULT_MAX_FILE_BYTES, directory_of, read_prompt_file};
 
-/// The endings of the prompt files that a test file belongs to if it names none, in the order in which they are tried.
-const PROMPT_EXTENSIONS: [&str; 6] = ["prompty", "yaml", "yml", "json", "toml", "md"];
-
 /// The directory of recorded answers if a test file names none.
 const CASSETTES: &str = "cassettes";
 
@@ -96,10 +93,10 @@ impl TestFile {
 /// Finds the prompt file with the same name as a test file.
 fn prompt_beside(path: &Path) -> Result<PathBuf> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let stem = name.rsplit_once('.').and_then(|(rest, _)| rest.strip_suffix(".test")).unwrap_or_default();
-    let candidates = PROMPT_EXTENSIONS.iter().map(|extension| path.with_file_name(format!("{stem}.{extension}")));
-    candidates.into_iter().find(|candidate| candidate.is_file()).ok_or_else(|| {
-        Error::new(Kind::InvalidTests, format_args!("there is no prompt file `{stem}.prompty` beside the test file"))
+    let mut candidates = test_file::default_prompts(&name).map(|name| path.with_file_name(name));
+    candidates.find(|candidate| candidate.is_file()).ok_or_else(|| {
+        let usual = test_file::default_prompts(&name).next().unwrap_or_default();
+        Error::new(Kind::InvalidTests, format_args!("there is no prompt file `{usual}` beside the test file"))
             .with_help("name the prompt file with the key `prompt`")
     })
 }

@@ -62,6 +62,7 @@ pub use rules::{RULES, UnknownRule, rule};
 pub use selection::{Selection, Selector, UnknownSelector};
 #[cfg(feature = "settings")]
 pub use settings::{CheckSettings, SETTINGS_FILE, Settings, SettingsError};
+pub use suite::table_columns;
 
 use tympan_core::Prompt;
 use tympan_core::format::outline::Outline;
