@@ -180,7 +180,7 @@ async def test_test_files(client: LanguageClient):
     await diagnostics_of(client, prompt)
     document = open_document(client, name="support.test.yaml", text=TESTS)
     found = await diagnostics_of(client, document)
-    assert [one.code for one in found] == ["TY505", "TY505"]
+    assert [one.code for one in found] == ["TY505"]
     hover = await client.text_document_hover_async(types.HoverParams(document, position(client, TESTS, "no_origin", 2)))
     assert hover.contents.value.startswith("**no_origin**")
     completion = await client.text_document_completion_async(

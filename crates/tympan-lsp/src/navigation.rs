@@ -12,7 +12,7 @@ use crate::edit::{text_edits, workspace_edit};
 use crate::failure::{Answer, Failure};
 use crate::names::{DefinitionKind, Names};
 use crate::server::Server;
-use crate::suite;
+use crate::suite::{self, Suite};
 use crate::symbol::{Symbol, is_builtin};
 use crate::view::{Sites, View};
 
@@ -190,7 +190,11 @@ pub(crate) fn renamable<'s>(server: &'s Server<'_>, view: &View<'_>, symbol: &Sy
     }
     let sites = sites(view, symbol);
     let tests = sites_in_tests(server, view, symbol);
-    match sites.gap.as_ref().or_else(|| tests.iter().find_map(|(_, sites)| sites.gap.as_ref())) {
+    let own = match (symbol, Suite::new(view.document, &view.outline)) {
+        (Symbol::Input(name), Some(suite)) => suite::gap(server, suite, name).map(Cow::Owned),
+        _ => None,
+    };
+    match sites.gap.as_ref().or(own.as_ref()).or_else(|| tests.iter().find_map(|(_, sites)| sites.gap.as_ref())) {
         Some(gap) => Err(Failure::refused(format_args!("not all places where this name is used are known: {gap}"))),
         None => Ok((sites, tests)),
     }

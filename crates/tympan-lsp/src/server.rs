@@ -2,11 +2,14 @@
 //!
 //! Messages are handled one after the other, in the order in which they arrive, so that no state is shared and every
 //! answer is about the text that the client had when it asked. Before diagnostics are computed, all messages that have
-//! arrived are handled: while a user types faster than a document can be checked, only its last version is.
+//! arrived are handled: while a user types faster than a document can be checked, only its last version is. Documents that
+//! depend on the one in which the user types are checked in a pause, so that they do not delay its diagnostics.
 
 use std::collections::VecDeque;
 use std::path::Path;
+use std::time::Duration;
 
+use crossbeam_channel::RecvTimeoutError;
 use gen_lsp_types::{PublishDiagnosticsParams, Uri};
 use lsp_server::{Connection, ErrorCode, Message, Notification, Request, RequestId, Response, ResponseError};
 use serde::Serialize;
@@ -41,6 +44,7 @@ pub fn serve(connection: &Connection) -> Exit {
         client: Client::default(),
         documents: Documents::default(),
         unchecked: Vec::new(),
+        dependents: Vec::new(),
     }
     .run()
 }
@@ -64,7 +68,12 @@ pub(crate) struct Server<'c> {
     documents: Documents,
     /// The documents whose diagnostics are outdated, in the order of their changes.
     unchecked: Vec<Uri>,
+    /// The documents whose diagnostics are outdated because another document has changed.
+    dependents: Vec<Uri>,
 }
+
+/// How long no message has to arrive before documents are checked that depend on a changed one.
+const PAUSE: Duration = Duration::from_millis(50);
 
 impl Server<'_> {
     fn run(mut self) -> Exit {
@@ -91,12 +100,18 @@ impl Server<'_> {
             if let Some(message) = self.queue.pop_front() {
                 return Some(message);
             }
-            if self.unchecked.is_empty() {
+            if !self.unchecked.is_empty() {
+                let uri = self.unchecked.remove(0);
+                self.publish(&uri);
+            } else if self.dependents.is_empty() {
                 let message = self.connection.receiver.recv().ok()?;
                 self.enqueue(message);
             } else {
-                let uri = self.unchecked.remove(0);
-                self.publish(&uri);
+                match self.connection.receiver.recv_timeout(PAUSE) {
+                    Ok(message) => self.enqueue(message),
+                    Err(RecvTimeoutError::Timeout) => self.unchecked.append(&mut self.dependents),
+                    Err(RecvTimeoutError::Disconnected) => return None,
+                }
             }
         }
     }
@@ -226,7 +241,7 @@ impl Server<'_> {
 
     fn close(&mut self, params: &gen_lsp_types::DidCloseTextDocumentParams) {
         let uri = &params.text_document.uri;
-        self.unchecked.retain(|other| other != uri);
+        self.forget_marks(uri);
         let path = self.documents.get(uri).and_then(|document| document.path.clone());
         if self.documents.close(uri) {
             self.mark_dependents(path.as_deref());
@@ -250,8 +265,13 @@ impl Server<'_> {
     }
 
     fn mark_unchecked(&mut self, uri: Uri) {
-        self.unchecked.retain(|other| *other != uri);
+        self.forget_marks(&uri);
         self.unchecked.push(uri);
+    }
+
+    fn forget_marks(&mut self, uri: &Uri) {
+        self.unchecked.retain(|other| other != uri);
+        self.dependents.retain(|other| other != uri);
     }
 
     /// Marks a document whose text has changed, and those that depend on it. The document itself is checked first: it is
@@ -259,7 +279,7 @@ impl Server<'_> {
     fn mark_changed(&mut self, uri: Uri) {
         let path = self.documents.get(&uri).and_then(|document| document.path.clone());
         self.mark_dependents(path.as_deref());
-        self.unchecked.retain(|other| *other != uri);
+        self.forget_marks(&uri);
         self.unchecked.insert(0, uri);
     }
 
@@ -276,7 +296,8 @@ impl Server<'_> {
             outdated.push(document.uri.clone());
         }
         outdated.sort();
-        outdated.into_iter().for_each(|uri| self.mark_unchecked(uri));
+        outdated.retain(|uri| !self.unchecked.contains(uri) && !self.dependents.contains(uri));
+        self.dependents.append(&mut outdated);
     }
 
     fn publish(&self, uri: &Uri) {

@@ -173,22 +173,27 @@ pub(crate) fn sites(server: &Server<'_>, document: &Document, name: &str) -> Sit
     let suite = Suite::new(document, &outline);
     let names = suite.into_iter().flat_map(Suite::input_names).filter(|(other, _)| *other == name);
     let uses = names.map(|(_, span)| span).collect();
-    Sites { declarations: Vec::new(), uses, gap: gap(server, document, suite, name).map(Cow::Owned) }
+    let gap = match suite {
+        Some(suite) => gap(server, suite, name),
+        None => document.text().contains(name).then(|| format!("`{}` has mistakes", file_name(document))),
+    };
+    Sites { declarations: Vec::new(), uses, gap: gap.map(Cow::Owned) }
 }
 
-/// Returns why not all places are known where a test file contains the name of an input.
-fn gap(server: &Server<'_>, document: &Document, suite: Option<Suite<'_>>, name: &str) -> Option<String> {
-    let file = document.source().name().rsplit(['/', '\\']).next().unwrap_or_default();
-    let Some(suite) = suite else {
-        return document.text().contains(name).then(|| format!("`{file}` has mistakes"));
-    };
+fn file_name(document: &Document) -> &str {
+    document.source().name().rsplit(['/', '\\']).next().unwrap_or_default()
+}
+
+/// Returns why not all places are known where tests contain the name of an input.
+pub(crate) fn gap(server: &Server<'_>, suite: Suite<'_>, name: &str) -> Option<String> {
+    let document = suite.document;
     let is_escaped = |found: &Reference<'_>| {
         matches!(found.target, Target::Input | Target::InputOrAll)
             && found.text == name
             && document.exact(found.span, name).is_none()
     };
     if suite.references().iter().any(is_escaped) {
-        return Some(format!("`{file}` writes it with escapes"));
+        return Some(format!("`{}` writes it with escapes", file_name(document)));
     }
     let mut files = server.files(document);
     let mut tables = suite.cases().filter_map(|case| case.get("rows")?.text());

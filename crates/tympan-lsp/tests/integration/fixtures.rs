@@ -33,7 +33,7 @@ struct Case {
     open: BTreeMap<String, String>,
     /// The request, such as `hover`.
     request: String,
-    /// What the request is about: the new name, or the title of the action to apply.
+    /// What the request is about: the new name, the title of the action to apply, or the suggestion to choose.
     #[serde(default)]
     with: String,
     /// The whole answer, or for completions the lines that it has to contain.
@@ -76,7 +76,7 @@ fn fits(case: &Case, actual: &str) -> bool {
         return false;
     }
     match case.request.as_str() {
-        "completion" => case.expected.lines().all(has),
+        "completion" if case.with.is_empty() => case.expected.lines().all(has),
         _ => case.expected.trim_end() == actual.trim_end(),
     }
 }
@@ -134,6 +134,14 @@ fn answer(case: &Case) -> String {
             let options = json!({"tabSize": 2, "insertSpaces": true});
             let params = json!({"textDocument": document, "options": options});
             apply(&text, &client.request("textDocument/formatting", params).expect("an answer"))
+        }
+        // The text after choosing a suggestion.
+        "completion" if !case.with.is_empty() => {
+            let params = json!({"textDocument": document, "position": start});
+            let found = client.request("textDocument/completion", params).expect("an answer");
+            let items = found["items"].as_array().expect("a list");
+            let chosen = items.iter().find(|item| item["label"] == case.with).expect("a suggestion");
+            apply(&text, &json!([chosen["textEdit"]]))
         }
         "render" => {
             let params = json!({"command": "tympan.render", "arguments": [uri]});
