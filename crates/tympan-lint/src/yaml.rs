@@ -91,7 +91,15 @@ pub fn push_text(out: &mut String, text: &str) {
     if is_plain(text) {
         out.push_str(text);
     } else {
-        out.push_str(&Json::from(text).to_string());
+        for char in Json::from(text).to_string().chars() {
+            // JSON allows these characters, and YAML does not, or takes them for line ends.
+            match char {
+                '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}' => {
+                    out.push_str(&format!("\\u{:04x}", u32::from(char)));
+                }
+                _ => out.push(char),
+            }
+        }
     }
 }
 
@@ -114,11 +122,11 @@ mod tests {
     #[test]
     fn values_are_written_in_block_style() {
         let value = json!({"id": "gpt-4o", "key": "${env:KEY}", "count": 1.0, "empty": {}, "list": [1, {"a": [], "b": "x: y"}, [2]],
-            "word": "no", "lines": "a\nb"});
+            "word": "no", "lines": "a\nb", "control": "\u{96}"});
         let mut out = String::new();
         push_entry(&mut out, 0, "model", &value);
         let expected = "model:\n  id: gpt-4o\n  key: ${env:KEY}\n  count: 1.0\n  empty: {}\n  list:\n    - 1\n    - a: []\n      \
-            b: \"x: y\"\n    -\n      - 2\n  word: \"no\"\n  lines: |-\n    a\n    b\n";
+            b: \"x: y\"\n    -\n      - 2\n  word: \"no\"\n  lines: |-\n    a\n    b\n  control: \"\\u0096\"\n";
         assert_eq!(out, expected);
     }
 }

@@ -47,10 +47,7 @@ impl<'r> Files<'r> {
 
     /// Reads a file, whose path is relative to the configuration.
     pub(super) fn read(&mut self, path: &str) -> Result<SourceFile, Unusable> {
-        if path.contains(['*', '?', '[', '{']) {
-            let help = "name the files one by one: the import does not search directories";
-            return Err(Unusable::new(format!("`{path}` is a pattern"), help));
-        }
+        check_pattern(path)?;
         self.files += 1;
         if self.files > MAX_FILES {
             let reason = format!("the configuration refers to more than {MAX_FILES} files");
@@ -72,6 +69,7 @@ impl<'r> Files<'r> {
 
     /// Reads and parses a YAML or JSON file.
     pub(super) fn parse(&mut self, path: &str) -> Result<Node, Unusable> {
+        check_pattern(path)?;
         let Some(syntax) = syntax_of(path) else {
             return Err(Unusable::new(format!("`{path}` is not a YAML or JSON file"), "name a YAML or JSON file"));
         };
@@ -81,6 +79,15 @@ impl<'r> Files<'r> {
             Unusable::new(reason, "correct the file")
         })
     }
+}
+
+/// Checks that a path names one file.
+fn check_pattern(path: &str) -> Result<(), Unusable> {
+    if !path.contains(['*', '?', '[', '{']) {
+        return Ok(());
+    }
+    let help = "name the files one by one: the import does not search directories";
+    Err(Unusable::new(format!("`{path}` is a pattern"), help))
 }
 
 /// Returns the lower-case ending of a path, without the dot.

@@ -199,6 +199,7 @@ fn value() -> impl Strategy<Value = serde_json::Value> {
         "(",
         "\\",
         "é",
+        "\u{96}\u{7f}\u{feff}\u{2028}\u{ffff}",
     ]);
     let leaf = prop_oneof![
         words.prop_map(serde_json::Value::from),
