@@ -43,7 +43,7 @@ mod tokens;
 #[cfg(feature = "settings")]
 mod tool_policy;
 mod typo;
-mod yaml;
+pub mod yaml;
 
 pub use baseline::{Baseline, Entry};
 pub use file::{Checked, check_file};

@@ -25,6 +25,9 @@ pub(crate) struct TestArgs {
     pub(crate) comparison: TestComparisonArgs,
 
     #[command(flatten)]
+    pub(crate) import: ImportArgs,
+
+    #[command(flatten)]
     pub(crate) output: TestOutputArgs,
 
     #[command(flatten)]
@@ -117,6 +120,29 @@ pub(crate) struct TestComparisonArgs {
     /// Run the same tests with the prompts of a git revision, and compare
     #[arg(long, value_name = "REVISION", conflicts_with_all = ["watch", "accept", "resume", "record"])]
     pub(crate) against: Option<String>,
+}
+
+/// Tests of other programs.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Import")]
+pub(crate) struct ImportArgs {
+    /// Convert a configuration of promptfoo to prompt files and test files, and run nothing
+    ///
+    /// Reports everything that could not be carried over. Programs that the configuration names do not run, and only files
+    /// in its directory and below are read.
+    #[arg(long, value_name = "FILE", conflicts_with_all = [
+        "paths", "names", "last_failed", "resume", "fail_fast", "jobs", "accept", "watch", "record", "live", "allow_missing",
+        "allow_programs", "cost", "max_cost", "baseline", "save", "against", "report",
+    ])]
+    pub(crate) import: Option<PathBuf>,
+
+    /// Write the files to this directory; defaults to that of the configuration
+    #[arg(long, short, value_name = "DIRECTORY", requires = "import")]
+    pub(crate) output_dir: Option<PathBuf>,
+
+    /// Replace files that exist
+    #[arg(long, requires = "import")]
+    pub(crate) force: bool,
 }
 
 /// How results are printed.

@@ -18,6 +18,8 @@ mod endpoints;
 #[cfg(unix)]
 mod files;
 #[cfg(unix)]
+mod import;
+#[cfg(unix)]
 mod journal;
 #[cfg(unix)]
 mod pty;

@@ -3,6 +3,7 @@
 mod against;
 mod comparison;
 mod cost;
+mod import;
 mod reports;
 mod terminal;
 
@@ -34,6 +35,9 @@ use crate::{config, prompt_file};
 const CALLS_AT_A_TIME: usize = 8;
 
 pub(super) fn run(args: &TestArgs, quiet: bool) -> Result<ExitCode, Failure> {
+    if let Some(path) = &args.import.import {
+        return import::run(path, args, quiet);
+    }
     if args.selection.watch {
         return watch::repeat(&args.paths, &args.settings, quiet, &mut || test(args, quiet));
     }
