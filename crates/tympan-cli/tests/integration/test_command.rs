@@ -211,3 +211,33 @@ fn changed_answers_of_a_model_are_tested_for_significance() {
     let shown = live(&["--baseline", "base.jsonl", "-k", "live[1]"]);
     assert!(shown.contains("1 case with answers of a model, which vary: no difference shown (1 worse"), "{shown}");
 }
+
+/// Returns the most memory that a run over this many rows needs, in KiB. Its last lines are not read before, so it is
+/// still running.
+#[cfg(target_os = "linux")]
+fn peak_memory(rows: usize) -> u64 {
+    let directory = project(
+        "cases:\n  - {name: rows, rows: rows.jsonl, expect: [{roles: [user]}, {message: {contains: \"${row:name}\"}}]}\n",
+    );
+    let text: String = (0..rows).map(|row| format!("{{\"name\": \"n{row}\"}}\n")).collect();
+    fs::write(directory.path().join("rows.jsonl"), text).expect("the rows are written");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tympan"));
+    command.current_dir(directory.path()).args(["test", "--json", "--jobs", "1"]).stdout(Stdio::piped());
+    let mut child = command.spawn().expect("the command runs");
+    let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    // More than a pipe holds remains.
+    assert_eq!(lines.by_ref().take(rows - 500).count(), rows - 500);
+    let status = fs::read_to_string(format!("/proc/{}/status", child.id())).expect("it is running");
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("there is a peak");
+    let peak = peak.trim().trim_end_matches(" kB").parse().expect("a number");
+    assert_eq!(lines.count(), 501);
+    assert!(child.wait().expect("the command ends").success());
+    peak
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn ten_times_as_many_rows_need_no_more_memory() {
+    let (few, many) = (peak_memory(1_500), peak_memory(15_000));
+    assert!(many * 10 <= few * 11, "{few} KiB for 1,500 rows, {many} KiB for 15,000");
+}
