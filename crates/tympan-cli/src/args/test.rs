@@ -100,8 +100,11 @@ pub(crate) struct AnswerArgs {
     #[arg(long)]
     pub(crate) cost: bool,
 
-    /// Stop before the estimated cost of model calls exceeds this many US dollars
-    #[arg(long, value_name = "DOLLARS")]
+    /// Do not let model calls cost more than this many US dollars
+    ///
+    /// The most that a call can cost is reserved before it is sent. Cases whose calls could exceed the limit are not run.
+    /// The calls of judges and all repetitions count. Models need a price, which `[models]` in tympan.toml can set.
+    #[arg(long, value_name = "DOLLARS", value_parser = parse_dollars)]
     pub(crate) max_cost: Option<f64>,
 }
 
@@ -188,6 +191,12 @@ impl TestOutputArgs {
     pub(crate) fn format(&self) -> TestFormat {
         if self.json { TestFormat::JsonLines } else { self.output_format }
     }
+}
+
+fn parse_dollars(text: &str) -> Result<f64, String> {
+    let dollars = text.trim_start_matches('$').parse::<f64>().ok();
+    let is_amount = |dollars: &f64| dollars.is_finite() && *dollars >= 0.0;
+    dollars.filter(is_amount).ok_or_else(|| "expected an amount of US dollars, such as 0.50".to_owned())
 }
 
 fn parse_report(text: &str) -> Result<(TestFormat, PathBuf), String> {

@@ -28,5 +28,6 @@ mod run;
 mod server;
 mod terminal;
 mod test_command;
+mod test_cost;
 #[cfg(unix)]
 mod tool_policy;

@@ -13,6 +13,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
+use tympan::model::spending::SpendLimit;
 use tympan::{Runtime, RuntimeOptions};
 use tympan_eval::answer::{AnswerMode, AnswerOptions};
 use tympan_eval::baseline::Comparer;
@@ -56,6 +57,9 @@ fn test(args: &TestArgs, quiet: bool) -> Result<ExitCode, Failure> {
     if args.answers.cost {
         return cost::run(args, &files, &runner);
     }
+    if args.answers.max_cost.is_some() {
+        cost::check_bounds(args, &files, &runner)?;
+    }
     let mut session = Session::start(args, &project, quiet)?;
     if let Some(revision) = &args.comparison.against {
         session.comparer = Some(against::run(args, revision, &files, &runner)?);
@@ -72,7 +76,7 @@ fn test(args: &TestArgs, quiet: bool) -> Result<ExitCode, Failure> {
     });
     match failure {
         Some(failure) => Err(failure),
-        None => session.finish(args),
+        None => session.finish(args, &runner),
     }
 }
 
@@ -105,7 +109,9 @@ fn runner(args: &TestArgs, quiet: bool) -> Result<Runner, Failure> {
     options.answers.run = args.model.options();
     options.allow_programs = args.answers.allow_programs;
     options.accept = args.selection.accept;
-    options.max_cost = args.answers.max_cost;
+    if let Some(dollars) = args.answers.max_cost.filter(|_| calls_models) {
+        options.spend_limit = Some(SpendLimit::new(dollars, Project::catalog()?));
+    }
     Ok(Runner::new(runtime, options))
 }
 
@@ -214,8 +220,9 @@ impl Session {
         Ok(if stops { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }
 
-    fn finish(mut self, args: &TestArgs) -> Result<ExitCode, Failure> {
+    fn finish(mut self, args: &TestArgs, runner: &Runner) -> Result<ExitCode, Failure> {
         self.summary.seconds = self.started.elapsed().as_secs_f64();
+        self.summary.add_cost(runner.judge_cost());
         self.summary.comparison = self.comparer.map(comparison::finish);
         self.reports.finish(&self.summary, args)?;
         let is_success = self.summary.is_success(args.answers.allow_missing);
