@@ -6,6 +6,7 @@ use tympan_core::format::{Format, test_file};
 use tympan_core::spec::test_suite::TestSuite;
 use tympan_core::text::source::SourceFile;
 use tympan_core::{Error, Kind, Result};
+use tympan_runtime::file::walk::read_found;
 use tympan_runtime::load::{DEFAULT_MAX_FILE_BYTES, directory_of, read_prompt_file};
 
 /// The directory of recorded answers if a test file names none.
@@ -29,6 +30,12 @@ impl TestFile {
     /// Returns whether files with this name are test files.
     pub fn is_test_file(path: &Path) -> bool {
         path.to_str().is_some_and(|name| test_file::syntax_of_name(name).is_some())
+    }
+
+    /// Returns whether a file that was found in a directory may contain tests. Other files there may be anything, so
+    /// prompt files that never mention tests are not read further.
+    pub fn may_contain_tests(path: &Path) -> bool {
+        Self::is_test_file(path) || matches!(read_found(path), Some(Ok(source)) if source.text().contains("tests"))
     }
 
     /// Reads a test file, or the tests in a prompt file. Returns `None` if a prompt file contains no tests.

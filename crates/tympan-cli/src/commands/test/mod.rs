@@ -13,6 +13,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
+use tympan::file::walk::unreadable;
 use tympan::model::spending::SpendLimit;
 use tympan::{Runtime, RuntimeOptions};
 use tympan_eval::answer::{AnswerMode, AnswerOptions};
@@ -26,7 +27,7 @@ use tympan_eval::{CaseResult, Verdict};
 
 use self::reports::Reports;
 use super::check::targets::{Target, TargetKind, Targets};
-use super::check::{checker, watch};
+use super::check::watch;
 use crate::args::{TestArgs, TestFormat};
 use crate::project::Project;
 use crate::report::{Failure, warn_plainly};
@@ -130,13 +131,10 @@ fn load_target(target: &Target, runner: &Runner) -> Option<FileOrResult> {
         TargetKind::Stdin => return None,
         TargetKind::Named(path) => path,
         // Other files in a directory may be anything.
-        TargetKind::Found(path) if TestFile::is_test_file(path) => path,
-        TargetKind::Found(path) => {
-            checker::read_found(path)?.ok().filter(|source| source.text().contains("tests"))?;
-            path
-        }
+        TargetKind::Found(path) if TestFile::may_contain_tests(path) => path,
+        TargetKind::Found(_) => return None,
         TargetKind::Unreadable(path, reason) => {
-            return Some(Err(Box::new(broken(path, &checker::unreadable(path, reason)))));
+            return Some(Err(Box::new(broken(path, &unreadable(path, reason)))));
         }
     };
     match runner.load(path) {
