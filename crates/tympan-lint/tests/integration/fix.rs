@@ -16,7 +16,8 @@ fn fix(name: &str, text: &str, mode: FixMode) -> Fixed {
 /// All keys of version 1 have one fix, which converts the whole front matter.
 #[test]
 fn a_fix_of_several_findings_counts_for_each() {
-    let text = "---\nauthors: [a]\nmodel:\n  api: chat\n  parameters: {max_tokens: 9}\nsample: {q: hi}\n---\nuser:\n{{ q }}\n";
+    let text =
+        "---\nauthors: [a]\nmodel:\n  api: chat\n  parameters: {max_tokens: 9}\nsample: {q: hi}\n---\nuser:\n{{ q }}\n";
     let source = SourceFile::new("old.prompty", text);
     let before = check_file(&source, &mut NoReferences, &Options::default());
     let fixed = fix_file(&source, &mut NoReferences, &Options::default(), FixMode::Safe);

@@ -68,10 +68,12 @@ fn journals_from_before_resume_with_untrusted_results() {
     let mut header: Value = serde_json::from_slice(&records[0]).expect("it is JSON");
     assert!(header["fits"].as_object_mut().expect("a map").remove("policy").is_some());
     records[0] = serde_json::to_vec(&header).expect("it is JSON");
-    let mut denied = 0;
+    let (mut denied, mut running) = (0, 0);
     for length in 1..records.len() {
         let memory = Memory::holding(&records[..length]);
         let has_read = memory.json().iter().any(|record| record["what"]["fed"] == "returned");
+        let last = memory.json().last().cloned().unwrap_or_default();
+        let started = last["tools"][0]["round"].as_u64().filter(|_| last["record"] == "started");
         for again in [false, true] {
             // A trusted page would not be trusted here, and what the model has seen cannot be hidden from it.
             let mut scene = Scene::new(calls());
@@ -87,13 +89,21 @@ fn journals_from_before_resume_with_untrusted_results() {
                 assert!(!run.label.trusted, "{length} records, {again}");
             }
             if !again {
-                denied += asked.lock().expect("nobody panics").len();
+                let asked: Vec<_> = asked.lock().expect("nobody panics").iter().map(|asked| asked.run.round).collect();
+                denied += asked.len();
+                // What had started is not asked about any more: it ran before there was a policy.
+                assert!(
+                    started.is_none_or(|round| !asked.contains(&u32::try_from(round).expect("it is small"))),
+                    "{last}"
+                );
+                running += usize::from(started.is_some());
             } else {
                 assert_eq!(asked.lock().expect("nobody panics").len(), 0, "it was over");
             }
         }
     }
     assert!(denied > 4, "the policy asked {denied} times");
+    assert_eq!(running, 3, "each call had started once");
 }
 
 #[test]
