@@ -60,10 +60,13 @@ fn a_prompt_does_not_declare_trusted_results() {
 /// A custom renderer or parser does not say where its text came from, so none of it is trusted.
 #[test]
 fn text_of_a_custom_renderer_or_parser_is_untrusted() {
-    for (key, name) in [("format", "own"), ("parser", "own"), ("format", "jinja2")] {
+    for (key, name) in [("format", "own"), ("parser", "own"), ("parser", "prompty"), ("format", "jinja2")] {
         let scene = Scene::new(vec![("note", json!({ "text": "x" }))]);
         scene.runtime.register_renderer("own", Custom);
-        scene.runtime.register_parser("own", Custom);
+        // It may also replace the one that is built in.
+        if key == "parser" {
+            scene.runtime.register_parser(name, Custom);
+        }
         let input = json!({ "name": "question", "kind": "string", "speaker": "user" });
         let model = json!({ "provider": "scripted" });
         let front = json!({ "template": { key: name }, "model": model, "tools": tools(), "inputs": [input] });
