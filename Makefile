@@ -91,7 +91,7 @@ test: need-cargo $(ORACLE)/ready $(INTEROP)/ready $(INTEROP_NODE)/ready $(EDITOR
 	$(CARGO) build --workspace --all-targets
 	@$(MAKE) --no-print-directory test-python test-node test-vscode SHARED=1
 	@$(MAKE) --no-print-directory agentdojo-sample
-	@$(MAKE) --no-print-directory test-report
+	@$(MAKE) --no-print-directory test-report SHARED=1
 	$(CARGO) test --workspace --doc
 	$(ORACLE)/bin/python tests/oracle/jinja2_oracle.py fixtures/jinja
 	PYTHON=$(PYTHON) sh schemas/generate.sh --check
@@ -112,7 +112,9 @@ test: need-cargo $(ORACLE)/ready $(INTEROP)/ready $(INTEROP_NODE)/ready $(EDITOR
 # Read the reports of tests with third-party programs, and use the HTML report in a real browser. The screenshots are in
 # $(REPORT)/screenshots.
 test-report: need-cargo $(INTEROP)/ready $(REPORT)/ready
-	$(CARGO) build --package tympan-eval --example report
+	@if [ -z "$(SHARED)" ] || [ ! -f target/debug/examples/report ]; then \
+		$(CARGO) build --package tympan-eval --example report; \
+	fi
 	$(INTEROP)/bin/python -B tests/report/junit.py target/debug/examples/report fixtures/report/run.jsonl fixtures/report/hostile.jsonl
 	cp tests/report/*.mjs $(REPORT)
 	node $(REPORT)/readers.mjs target/debug/examples/report fixtures/report
