@@ -7,10 +7,12 @@ use arrow::array::{
 };
 use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
 use tympan_core::chat::text_segment::SegmentedMessage;
+use tympan_core::template::input::InputMap;
 use tympan_core::wire::{BodyEncoder, EncodeOptions};
 use tympan_core::{ContentPart, Error, Kind, Message, Prompt, Rendered, Result};
 use tympan_runtime::RunOptions;
 use tympan_runtime::Runtime;
+use tympan_runtime::model::tokens::Encoding;
 
 use crate::columns::Bindings;
 use crate::render::{Arena, RenderedRow, RowRenderer};
@@ -52,6 +54,9 @@ pub struct TableOptions {
     pub keeps_columns: bool,
     /// Whether the result has the column `render_hash`: the SHA-256 of the text.
     pub hashes: bool,
+    /// Whether the result has the column `tokens`: the number of input tokens. It is exact for the text of models whose
+    /// vocabulary is published.
+    pub tokens: bool,
     /// Whether the result has the column `segments`: which inputs wrote which bytes of the messages.
     pub origins: bool,
     /// The provider, the model and the API of requests, where they are not those of the prompt.
@@ -66,6 +71,7 @@ impl Default for TableOptions {
             variant: None,
             keeps_columns: true,
             hashes: false,
+            tokens: false,
             origins: false,
             run: RunOptions::default(),
         }
@@ -79,6 +85,7 @@ pub struct TableRenderer<'a> {
     renderer: RowRenderer<'a>,
     encoder: Option<BodyEncoder<'a>>,
     options: &'a TableOptions,
+    encoding: Encoding,
     schema: SchemaRef,
 }
 
@@ -99,14 +106,25 @@ impl<'a> TableRenderer<'a> {
     /// requests.
     pub fn new(runtime: &'a Runtime, prompt: &'a Prompt, columns: &Schema, options: &'a TableOptions) -> Result<Self> {
         let names: Vec<_> = columns.fields().iter().map(|field| field.name().as_str()).collect();
-        let bindings = Bindings::new(prompt, &names, &options.map)?;
+        Self::with_bindings(runtime, prompt, Bindings::new(prompt, &names, &options.map)?, columns, options)
+    }
+
+    /// Creates a renderer for rows whose columns are bound already. `columns` are those that the result keeps.
+    pub(crate) fn with_bindings(
+        runtime: &'a Runtime,
+        prompt: &'a Prompt,
+        bindings: Bindings,
+        columns: &Schema,
+        options: &'a TableOptions,
+    ) -> Result<Self> {
         let renderer = RowRenderer::new(runtime, prompt, options.variant.as_deref(), bindings)?;
         let encoder = match options.output {
             OutputKind::Request => Some(BodyEncoder::new(prompt, &encode_options(&options.run))?),
             _ => None,
         };
         let schema = Arc::new(schema(columns, options)?);
-        Ok(Self { renderer, encoder, options, schema })
+        let model = options.run.select_model(prompt).model.unwrap_or_default();
+        Ok(Self { renderer, encoder, options, encoding: Encoding::of_model(model), schema })
     }
 
     /// Returns the columns of the result.
@@ -121,23 +139,52 @@ impl<'a> TableRenderer<'a> {
     /// are in the column `error`.
     pub fn render(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         let bound = self.renderer.bind(batch)?;
-        let mut columns = Columns::new(self.options, batch.num_rows());
-        let (mut arena, mut body) = (Arena::default(), String::new());
-        for row in 0..batch.num_rows() {
-            let added = bound.with_row(row, arena.next(), |inputs| {
+        let mut arena = Arena::default();
+        let columns = self.columns(batch.num_rows(), |row, add| bound.with_row(row, arena.next(), add)).finish();
+        let kept = if self.options.keeps_columns { batch.columns() } else { &[] };
+        let all = kept.iter().cloned().chain(columns).collect();
+        RecordBatch::try_new(self.schema.clone(), all).map_err(|error| Error::new(Kind::InvalidRows, error))
+    }
+
+    /// Returns the columns that the result adds to rows, the last of which is `error`, and the errors.
+    #[cfg(feature = "jobs")]
+    pub(crate) fn added(&self, values: &crate::rows::Values) -> Result<(Vec<ArrayRef>, Vec<(usize, Error)>)> {
+        let mut columns = match values {
+            crate::rows::Values::Arrow(batch) => {
+                let bound = self.renderer.bind(batch)?;
+                let mut arena = Arena::default();
+                self.columns(batch.num_rows(), |row, add| bound.with_row(row, arena.next(), add))
+            }
+            crate::rows::Values::Json(rows) => self.columns(rows.len(), |row, add| match rows.get(row) {
+                Some(row) => add((&self.renderer.bindings().of_json(row)).into()),
+                None => Ok(()),
+            }),
+        };
+        let failed = std::mem::take(&mut columns.failed);
+        Ok((columns.finish(), failed))
+    }
+
+    /// Builds the columns of rows. `with_row` calls a function with the inputs of a row.
+    fn columns(
+        &self,
+        rows: usize,
+        mut with_row: impl FnMut(usize, &mut dyn FnMut(InputMap<'_>) -> Result<()>) -> Result<()>,
+    ) -> Columns {
+        let mut columns = Columns::new(self.options, rows);
+        let mut body = String::new();
+        for row in 0..rows {
+            let added = with_row(row, &mut |inputs| {
                 let rendered = self.renderer.row(inputs)?;
                 self.write_body(&rendered.messages, &mut body)?;
                 let segments = if self.options.origins { self.renderer.segments(&rendered)? } else { Vec::new() };
-                columns.add(&rendered, &body, &segments)
+                columns.add(&rendered, &body, &segments, self.encoding)
             });
             match added {
                 Ok(()) => columns.errors.append_null(),
-                Err(error) => columns.fail(&error),
+                Err(error) => columns.fail(row, error),
             }
         }
-        let kept = if self.options.keeps_columns { batch.columns() } else { &[] };
-        let all = kept.iter().cloned().chain(columns.finish()).collect();
-        RecordBatch::try_new(self.schema.clone(), all).map_err(|error| Error::new(Kind::InvalidRows, error))
+        columns
     }
 
     fn write_body(&self, messages: &[Message], body: &mut String) -> Result<()> {
@@ -181,6 +228,9 @@ fn schema(columns: &Schema, options: &TableOptions) -> Result<Schema> {
     if options.hashes {
         add("render_hash", DataType::Utf8)?;
     }
+    if options.tokens {
+        add("tokens", DataType::UInt32)?;
+    }
     if options.origins {
         add("segments", list(DataType::Struct(segment_fields())))?;
     }
@@ -212,8 +262,11 @@ struct Columns {
     texts: Option<StringBuilder>,
     is_request: bool,
     hashes: Option<StringBuilder>,
+    tokens: Option<UInt32Builder>,
     segments: Option<ListBuilder<StructBuilder>>,
     errors: StringBuilder,
+    /// The errors of the column, and their rows.
+    failed: Vec<(usize, Error)>,
 }
 
 impl Columns {
@@ -225,13 +278,15 @@ impl Columns {
             texts: (!is_messages).then(StringBuilder::new),
             is_request: options.output == OutputKind::Request,
             hashes: options.hashes.then(StringBuilder::new),
+            tokens: options.tokens.then(UInt32Builder::new),
             segments: options.origins.then(|| structs(segment_fields())),
             errors: StringBuilder::new(),
+            failed: Vec::new(),
         }
     }
 
     /// Adds a row, or nothing if there is an error.
-    fn add(&mut self, row: &RenderedRow, body: &str, segments: &[SegmentedMessage]) -> Result<()> {
+    fn add(&mut self, row: &RenderedRow, body: &str, segments: &[SegmentedMessage], encoding: Encoding) -> Result<()> {
         if let Some(messages) = &mut self.messages {
             let plain = row.messages.iter().map(plain_text).collect::<Result<Vec<_>>>()?;
             let builder = messages.values();
@@ -248,6 +303,10 @@ impl Columns {
         if let Some(hashes) = &mut self.hashes {
             hashes.append_value(row.rendered.render_hash());
         }
+        if let Some(tokens) = &mut self.tokens {
+            let count: usize = row.messages.iter().map(|message| encoding.count_message(message)).sum();
+            tokens.append_value(u32::try_from(count).unwrap_or(u32::MAX));
+        }
         if let Some(builder) = &mut self.segments {
             append_segments(builder, segments, &row.rendered);
         }
@@ -255,11 +314,13 @@ impl Columns {
     }
 
     /// Adds a row that has only an error.
-    fn fail(&mut self, error: &Error) {
+    fn fail(&mut self, row: usize, error: Error) {
         self.messages.iter_mut().for_each(ListBuilder::append_null);
         self.texts.iter_mut().chain(&mut self.hashes).for_each(StringBuilder::append_null);
+        self.tokens.iter_mut().for_each(UInt32Builder::append_null);
         self.segments.iter_mut().for_each(ListBuilder::append_null);
         self.errors.append_value(error.to_string());
+        self.failed.push((row, error));
     }
 
     fn finish(mut self) -> Vec<ArrayRef> {
@@ -267,6 +328,7 @@ impl Columns {
         columns.extend(self.messages.as_mut().map(|builder| Arc::new(builder.finish()) as ArrayRef));
         columns.extend(self.texts.as_mut().map(|builder| Arc::new(builder.finish()) as ArrayRef));
         columns.extend(self.hashes.as_mut().map(|builder| Arc::new(builder.finish()) as ArrayRef));
+        columns.extend(self.tokens.as_mut().map(|builder| Arc::new(builder.finish()) as ArrayRef));
         columns.extend(self.segments.as_mut().map(|builder| Arc::new(builder.finish()) as ArrayRef));
         columns.push(Arc::new(self.errors.finish()));
         columns

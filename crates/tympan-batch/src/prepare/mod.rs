@@ -5,6 +5,7 @@ mod part;
 mod pipeline;
 mod reject;
 mod resume;
+mod table;
 mod tokens;
 
 use std::path::Path;
@@ -16,6 +17,7 @@ pub use self::reject::Reject;
 
 use self::line::LineWriter;
 use self::part::Parts;
+use self::table::TableWriter;
 use crate::columns::Bindings;
 use crate::limits::{Limits, Target};
 use crate::manifest::{JobFile, Manifest};
@@ -43,6 +45,8 @@ pub struct PrepareOptions {
     pub max_rejects: Option<u64>,
     /// The number of threads. 0 uses all cores.
     pub threads: usize,
+    /// Whether tables have the column `segments`: which inputs wrote which bytes of the messages.
+    pub origins: bool,
     /// Whether the requests of each file are ordered so that those with the same beginning follow each other.
     pub cache_order: bool,
 }
@@ -58,6 +62,7 @@ impl PrepareOptions {
             limits: None,
             max_rejects: None,
             threads: 0,
+            origins: false,
             cache_order: false,
         }
     }
@@ -114,6 +119,12 @@ pub fn prepare(
     let columns = first.columns()?;
     let names: Vec<_> = columns.iter().map(String::as_str).collect();
     let bindings = Bindings::new(prompt, &names, &options.map)?;
+    let (is_table, source) = (options.target == Target::Parquet, first.schema()?);
+    let table_options = table::options(options);
+    let tables = match is_table {
+        true => Some(TableWriter::new(runtime, prompt, bindings.clone(), source.as_deref(), &table_options)?),
+        false => None,
+    };
     let read: Vec<_> = bindings.columns().iter().map(|bound| bound.column.clone()).collect();
     let renderer = RowRenderer::new(runtime, prompt, options.variant.as_deref(), bindings)?;
 
@@ -128,11 +139,13 @@ pub fn prepare(
     let provider = lines.provider().unwrap_or_default();
     let limits = options.limits.unwrap_or_else(|| Limits::of(options.target, provider));
     limits.check()?;
-    let mut rows = Rows::new(sources.to_vec(), Some(read));
+    // Tables have the columns of the rows as well.
+    let mut rows = Rows::new(sources.to_vec(), (!is_table).then_some(read));
     rows.skip(state.next_row)?;
     let names = sources.iter().map(|source| source.path.display().to_string()).collect();
     let parts = Parts::new(directory, manifest, names, limits, options, &state, lines.model())?;
-    let (manifest, total) = pipeline::Pipeline::new(&renderer, &lines, limits, options).run(rows, parts, progress)?;
+    let (manifest, total) =
+        pipeline::Pipeline::new(&renderer, &lines, tables.as_ref(), limits, options).run(rows, parts, progress)?;
     let resumed_files = state.files;
     Ok(Prepared { job: state.job, rows: total.rows, rejects: total.rejects, files: manifest.files()?, resumed_files })
 }

@@ -140,17 +140,24 @@ impl Parts {
         let (mut written, mut start) = (0, 0);
         for &(row, end) in &piece.ends {
             let bytes = (end - start) as u64;
-            if !self.has_room(bytes, piece, written, start)? {
-                self.append(piece.lines.get(written..start).unwrap_or_default())?;
-                self.close(row)?;
-                written = start;
-            }
-            let is_unordered = self.cache_order;
+            let line = piece.lines.get(start..end).unwrap_or_default();
+            let pending = piece.lines.get(written..start).unwrap_or_default();
+            let tokens = match self.room_for(line)? {
+                Some(tokens) => tokens,
+                None => {
+                    self.append(pending)?;
+                    self.close(row)?;
+                    written = start;
+                    bytes
+                }
+            };
+            // Lines that are ordered, or whose tokens are counted, go to the file one by one.
+            let is_single = self.cache_order || self.limits.tokens.is_some();
             let part = self.part()?;
             part.requests += 1;
             part.bytes += bytes;
-            part.tokens += bytes;
-            if is_unordered {
+            part.tokens += tokens;
+            if is_single {
                 self.append(piece.lines.get(written..end).unwrap_or_default())?;
                 written = end;
             }
@@ -159,22 +166,21 @@ impl Parts {
         self.append(piece.lines.get(written..start).unwrap_or_default())
     }
 
-    /// Returns whether the current file has room for another line.
-    fn has_room(&mut self, bytes: u64, piece: &Piece, written: usize, start: usize) -> Result<bool> {
-        let limits = self.limits;
-        let Some(part) = &mut self.part else { return Ok(true) };
-        if part.requests == 0 {
-            return Ok(true);
-        }
+    /// Returns the tokens of a line, or an upper bound, if the current file has room for it.
+    fn room_for(&mut self, line: &[u8]) -> Result<Option<u64>> {
+        let (limits, bytes) = (self.limits, line.len() as u64);
+        let Some(part) = self.part.as_mut().filter(|part| part.requests > 0) else { return Ok(Some(bytes)) };
         if part.requests >= limits.requests || part.bytes + bytes > limits.bytes {
-            return Ok(false);
+            return Ok(None);
         }
-        let Some(most) = limits.tokens.filter(|most| part.tokens + bytes > *most) else { return Ok(true) };
+        let (Some(most), Some(count)) = (limits.tokens, &self.count) else { return Ok(Some(bytes)) };
+        if part.tokens + bytes <= most {
+            return Ok(Some(bytes));
+        }
         // Every token has at least one byte, so bytes are an upper bound. Only near the limit, tokens are counted.
-        let Some(count) = &self.count else { return Ok(true) };
-        let pending = piece.lines.get(written..start).unwrap_or_default();
-        part.count(count, pending).map_err(|error| cannot_write(&part.path, &error))?;
-        Ok(part.tokens + bytes <= most)
+        part.count(count).map_err(|error| cannot_write(&part.path, &error))?;
+        let tokens = if part.tokens + bytes <= most { bytes } else { count.line(line) };
+        Ok((part.tokens + tokens <= most).then_some(tokens))
     }
 
     fn write_table(&mut self, first: u64, table: &RecordBatch) -> Result<()> {
@@ -260,7 +266,10 @@ impl Parts {
     fn close(&mut self, end_row: u64) -> Result<()> {
         let (requests, bytes, tokens, name) = match self.part.take() {
             None => (0, 0, 0, String::new()),
-            Some(part) => {
+            Some(mut part) => {
+                if let Some(count) = self.count.as_ref().filter(|_| self.limits.tokens < Some(part.tokens)) {
+                    part.count(count).map_err(|error| cannot_write(&part.path, &error))?;
+                }
                 let (requests, tokens, path) = (part.requests, part.tokens, part.path.clone());
                 let bytes = part.finish()?;
                 let complete = path.with_extension("");
@@ -318,8 +327,8 @@ impl Part {
         Self { path, content, requests: 0, bytes: 0, tokens: 0, counted: (0, 0), counted_lines: 0 }
     }
 
-    /// Counts the tokens of all lines that were not counted before: those in the file, and those that will follow them.
-    fn count(&mut self, count: &ExactCount, pending: &[u8]) -> std::io::Result<()> {
+    /// Counts the tokens of all lines that were not counted before.
+    fn count(&mut self, count: &ExactCount) -> std::io::Result<()> {
         let (from, mut tokens) = self.counted;
         match &mut self.content {
             Content::Lines(file) => {
@@ -338,7 +347,6 @@ impl Part {
             }
             Content::Table(_) => {}
         }
-        tokens += pending.split_inclusive(|byte| *byte == b'\n').map(|line| count.line(line)).sum::<u64>();
         self.counted = (self.bytes, tokens);
         self.tokens = tokens;
         Ok(())

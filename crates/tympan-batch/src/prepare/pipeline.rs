@@ -12,6 +12,7 @@ use tympan_core::{Error, Kind, Result};
 
 use super::line::LineWriter;
 use super::part::{Parts, Piece};
+use super::table::TableWriter;
 use super::{PrepareOptions, Progress, Reject};
 use crate::limits::Limits;
 use crate::manifest::Manifest;
@@ -27,6 +28,8 @@ const WAITING: usize = 2;
 pub(super) struct Pipeline<'a> {
     renderer: &'a RowRenderer<'a>,
     lines: &'a LineWriter<'a>,
+    /// Renders tables, if the files have tables and not lines.
+    tables: Option<&'a TableWriter<'a>>,
     limits: Limits,
     threads: usize,
 }
@@ -52,12 +55,13 @@ impl<'a> Pipeline<'a> {
     pub(super) fn new(
         renderer: &'a RowRenderer<'a>,
         lines: &'a LineWriter<'a>,
+        tables: Option<&'a TableWriter<'a>>,
         limits: Limits,
         options: &PrepareOptions,
     ) -> Self {
         let available = || thread::available_parallelism().map_or(1, usize::from);
         let threads = if options.threads == 0 { available() } else { options.threads };
-        Self { renderer, lines, limits, threads: threads.min(256) }
+        Self { renderer, lines, tables, limits, threads: threads.min(256) }
     }
 
     /// Renders all rows.
@@ -103,6 +107,9 @@ impl<'a> Pipeline<'a> {
 
     /// Renders a chunk. Lines that exceed the size of a piece are written as soon as all earlier chunks are.
     fn render(&self, chunk: &Chunk, sequence: u64, shared: &Shared<'_>, arena: &mut Arena) -> Result<Piece> {
+        if let Some(tables) = self.tables {
+            return tables.render(chunk);
+        }
         let end_row = chunk.first + chunk.len() as u64;
         let mut piece = Piece { source: chunk.source, end_row, ..Piece::default() };
         let mut bad = chunk.unreadable.iter().peekable();

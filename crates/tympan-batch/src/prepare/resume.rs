@@ -97,7 +97,7 @@ fn begin(manifest: &Manifest, prompt: &Prompt, options: &PrepareOptions, identit
 
 /// Returns everything that decides about the content of the files.
 fn identity(prompt: &Prompt, sources: &[Source], options: &PrepareOptions) -> Result<Json> {
-    let PrepareOptions { target, map, variant, run, limits, cache_order, .. } = options;
+    let PrepareOptions { target, map, variant, run, limits, origins, cache_order, .. } = options;
     let files = sources.iter().map(|source| {
         let path = fs::canonicalize(&source.path).map_err(|error| cannot_read(&source.path, &error))?;
         let metadata = fs::metadata(&path).map_err(|error| cannot_read(&path, &error))?;
@@ -121,6 +121,7 @@ fn identity(prompt: &Prompt, sources: &[Source], options: &PrepareOptions) -> Re
         "model": run.model,
         "api": run.api_type,
         "limits": limits.map(|limits| json!([limits.requests, limits.bytes, limits.tokens])),
+        "origins": origins,
         "cache_order": cache_order,
     }))
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use ::csv::{ByteRecord, Reader, ReaderBuilder};
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, StringBuilder};
-use arrow::datatypes::{DataType, Field, Schema};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use tympan_core::Result;
 
 use super::source::unreadable;
@@ -47,6 +47,10 @@ impl CsvRows {
 
     pub(super) fn columns(&self) -> Vec<String> {
         self.schema.fields().iter().map(|field| field.name().clone()).collect()
+    }
+
+    pub(super) fn schema(&self) -> SchemaRef {
+        self.schema.clone()
     }
 }
 

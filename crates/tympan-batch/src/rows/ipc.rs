@@ -6,7 +6,7 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use arrow::array::{RecordBatch, RecordBatchReader};
-use arrow::datatypes::Schema;
+use arrow::datatypes::{Schema, SchemaRef};
 use arrow::ipc::reader::{FileReader, StreamReader};
 use tympan_core::Result;
 
@@ -44,6 +44,10 @@ impl IpcRows {
 
     pub(super) fn columns(&self) -> Vec<String> {
         self.reader.schema().fields().iter().map(|field| field.name().clone()).collect()
+    }
+
+    pub(super) fn schema(&self) -> SchemaRef {
+        self.reader.schema()
     }
 }
 

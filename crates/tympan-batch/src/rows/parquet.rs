@@ -9,7 +9,8 @@ use ::parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
 };
 use ::parquet::file::metadata::ParquetMetaData;
-use arrow::datatypes::{Field, Schema};
+use arrow::array::RecordBatchReader;
+use arrow::datatypes::{Field, Schema, SchemaRef};
 use tympan_core::Result;
 
 use super::source::unreadable;
@@ -52,6 +53,10 @@ impl ParquetRows {
         let skip = usize::try_from(skip).unwrap_or(usize::MAX);
         let reader = builder.with_offset(skip).build().map_err(|error| failed(&error))?;
         Ok(Self { reader, path: path.to_owned() })
+    }
+
+    pub(super) fn schema(&self) -> SchemaRef {
+        self.reader.schema()
     }
 }
 

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use arrow::datatypes::SchemaRef;
 use tympan_core::{Error, Kind, Result};
 use tympan_runtime::file::read;
 
@@ -107,6 +108,20 @@ impl Source {
             }
             FileFormat::JsonLines => JsonLines::open(file, &self.path).columns(),
         }
+    }
+
+    /// Returns the types of the columns as they are read, or `None` for JSON Lines, whose rows need not agree.
+    ///
+    /// # Errors
+    /// Returns an error if the beginning of the file cannot be read.
+    pub fn schema(&self) -> Result<Option<SchemaRef>> {
+        let file = self.file()?;
+        Ok(match self.format {
+            FileFormat::Parquet => Some(ParquetRows::open(file, &self.path, None, 0)?.schema()),
+            FileFormat::Arrow => Some(IpcRows::open(file, &self.path, None)?.schema()),
+            FileFormat::Csv | FileFormat::Tsv => Some(CsvRows::open(file, &self.path, self.delimiter())?.schema()),
+            FileFormat::JsonLines => None,
+        })
     }
 
     /// Returns the number of rows, if the file stores it.

@@ -357,7 +357,7 @@ fn shortened(text: &str, columns: usize) -> String {
 }
 
 /// Formats a number with separators: `128,000`.
-fn grouped(number: impl ToString) -> String {
+pub(super) fn grouped(number: impl ToString) -> String {
     let digits = number.to_string();
     let mut out = String::new();
     for (index, digit) in digits.chars().enumerate() {
