@@ -2,15 +2,17 @@
 //
 // The results are added to `target/bench.json` under `node`.
 
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { dirname, resolve } from "node:path";
+import { existsSync, mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
 
-import { times } from "./measure.mjs";
-import { operation, readWorkload, rows } from "./peers.mjs";
+import { imports, times } from "./measure.mjs";
+import { checks, operation, readWorkload, rows } from "./peers.mjs";
 
 const root = resolve(process.env.TYMPAN_ROOT);
 const folder = resolve(root, process.env.TYMPAN_WORKLOADS ?? "bench/data");
-const rounds = process.argv.includes("--quick") ? 10 : 80;
+const isQuick = process.argv.includes("--quick");
+const rounds = isQuick ? 10 : 80;
+const modules = ["tympan", "dotprompt", "@langchain/core/prompts"];
 
 /** The minimum speedup of Tympan's messages over each peer, on w1, w2 and w3. */
 const faster = { "dotprompt render": [2, 1, 1], "langchain formatMessages": [2, 1, 1] };
@@ -24,6 +26,11 @@ for (const name of ["w1", "w2", "w3"]) {
   const timings = await times(operations, rounds);
   measured[name] = Object.fromEntries(names.map((row, at) => [row, timings[at]]));
 }
+
+const operations = checks(folder, readWorkload(folder, "w1"));
+const checkTimes = await times(Object.values(operations).map((run) => ({ run })), rounds);
+const checked = Object.fromEntries(Object.keys(operations).map((row, at) => [row, checkTimes[at]]));
+const starts = imports(modules, isQuick ? 5 : 40, import.meta.dirname);
 
 const number = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 
@@ -45,6 +52,41 @@ function workloadTable(name) {
   return table([`Node, ${name}`, "ns", "±", "× tympan"], lines);
 }
 
+function checkTable() {
+  const lines = Object.entries(checked).map(([row, { ns, spread }]) => [
+    `${row} of w1`,
+    (ns / 1000).toFixed(1),
+    `${number.format(100 * spread)}%`,
+    number.format(1e9 / ns),
+  ]);
+  return table(["Node, checks", "µs", "±", "per second"], lines);
+}
+
+function importTable() {
+  const { bare, over } = starts;
+  const ms = (ns) => (ns / 1e6).toFixed(1);
+  const lines = over.map(({ ns, spread }, at) => [
+    modules[at],
+    ms(bare.ns + ns),
+    ms(ns),
+    `${number.format(100 * spread)}%`,
+    ((bare.ns + ns) / bare.ns).toFixed(2),
+  ]);
+  const first = ["bare Node", ms(bare.ns), "-", `${number.format(100 * bare.spread)}%`, "1.00"];
+  return table(["Node, import", "ms", "ms over bare Node", "±", "× bare Node"], [first, ...lines]);
+}
+
+/** The size of the tarball, and of the package that is installed from it. */
+function sizeTable() {
+  const wheels = resolve(root, "target/wheels");
+  const tarballs = readdirSync(wheels).filter((name) => /^tympan-.*\.tgz$/.test(name));
+  const installed = join(import.meta.dirname, "node_modules/tympan");
+  const files = readdirSync(installed, { recursive: true }).map((name) => join(installed, name));
+  const size = (paths) => (paths.reduce((sum, path) => sum + statSync(path).size, 0) / 1e6).toFixed(1);
+  const lines = tarballs.map((name) => [name, size([join(wheels, name)])]);
+  return table(["Node, size", "MB"], [...lines, ["installed", size(files.filter((path) => statSync(path).isFile()))]]);
+}
+
 function barsTable() {
   const lines = Object.keys(measured).flatMap((name, at) =>
     Object.entries(faster).map(([theirs, least]) => {
@@ -61,6 +103,8 @@ function write(path) {
   const known = existsSync(path) ? JSON.parse(readFileSync(path, "utf8")) : {};
   const shown = ([row, { ns }]) => [row, { ns: Math.round(ns * 10) / 10 }];
   const all = Object.entries(measured).map(([name, timings]) => [name, Object.fromEntries(Object.entries(timings).map(shown))]);
+  all.push(["check", Object.fromEntries(Object.entries(checked).map(shown))]);
+  all.push(["import", Object.fromEntries(modules.map((module, at) => [module, { ns: Math.round(starts.over[at].ns) }]))]);
   mkdirSync(dirname(path), { recursive: true });
   writeFileSync(path, `${JSON.stringify({ ...known, node: Object.fromEntries(all) }, null, 2)}\n`);
   console.log(`written: ${path}`);
@@ -68,5 +112,8 @@ function write(path) {
 
 console.log(`Node ${process.versions.node}, workloads: ${folder}\n`);
 for (const name of Object.keys(measured)) console.log(workloadTable(name));
+console.log(checkTable());
+console.log(importTable());
+console.log(sizeTable());
 console.log(barsTable());
 write(resolve(root, "target/bench.json"));

@@ -3,6 +3,8 @@
 // The clock measures the CPU time of the process, because other programs run on the machine too. The rows take turns,
 // one batch each, so that a slow minute affects all of them and the ratios stay the same.
 
+import { execFileSync } from "node:child_process";
+
 /** The target duration of a batch, in microseconds. */
 const BATCH = 10_000;
 /** Before each timed batch, this fraction of it runs untimed. */
@@ -40,6 +42,26 @@ async function repetitionsOf(operation) {
     const spent = await batch(operation, repetitions);
     if (spent * 2 >= BATCH) return Math.max(1, Math.floor((repetitions * BATCH) / spent));
   }
+}
+
+/**
+ * Returns how long bare Node takes to start, and how much longer it takes with each module, by the CPU time of its
+ * process until the module is there.
+ */
+export function imports(modules, rounds, cwd) {
+  const [starts, samples] = [[], modules.map(() => [])];
+  for (let round = 0; round < rounds; round++) {
+    const bare = processTime("", cwd);
+    starts.push(bare);
+    modules.forEach((module, at) => samples[at].push(processTime(`await import(${JSON.stringify(module)});`, cwd) - bare));
+  }
+  return { bare: summary(starts), over: samples.map(summary) };
+}
+
+function processTime(program, cwd) {
+  const code = `${program} const { user, system } = process.cpuUsage(); console.log(user + system);`;
+  const options = ["--input-type=module", "--eval", code];
+  return Number(execFileSync(process.execPath, options, { cwd, encoding: "utf8" })) * 1000;
 }
 
 function summary(samples) {

@@ -8,7 +8,7 @@ import { join } from "node:path";
 
 import { ChatPromptTemplate, MessagesPlaceholder } from "@langchain/core/prompts";
 import { Dotprompt } from "dotprompt";
-import { loadStr, prepare } from "tympan";
+import { checkFile, checkStr, loadStr, prepare } from "tympan";
 
 /** Reads a workload: the same work in each library's dialect. */
 export function readWorkload(folder, name) {
@@ -107,6 +107,16 @@ function langchain(call) {
       pairs: (messages) => messages.map((one) => [roles[one.getType()], one.content]),
     };
   };
+}
+
+/** Returns checks of a workload's prompt, as a text and as a file, with all rules. */
+export function checks(folder, { name, prompty }) {
+  const path = join(folder, `${name}.prompty`);
+  const operations = { checkStr: () => checkStr(prompty, `${name}.prompty`), checkFile: () => checkFile(path) };
+  for (const [what, run] of Object.entries(operations)) {
+    if (!Array.isArray(run())) throw new Error(`${what} on ${name} returns no findings`);
+  }
+  return operations;
 }
 
 /** All operations, in the order of the table. */

@@ -15,7 +15,7 @@ from typing import Optional, Sequence
 
 import tympan
 from measure import Timing, imports, times
-from peers import ROWS, Workload, prompting_press
+from peers import ROWS, Workload, checks, prompting_press
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 WORKLOADS = ["w1", "w2", "w3"]
@@ -42,17 +42,21 @@ def main() -> None:
     for workload in workloads:
         timings = times([row.operation(workload) for row in ROWS], 10 if quick else 80)
         measured[workload.name] = {row.name: timing for row, timing in zip(ROWS, timings)}
-    starts = imports(MODULES, 5 if quick else 40)
+    operations = checks(workloads[0], folder)
+    checked = dict(zip(operations, times(list(operations.values()), 10 if quick else 80)))
+    bare, starts = imports(MODULES, 5 if quick else 40)
     growth = grown(workloads[0], RENDERS // 10 if quick else RENDERS)
 
     print(f"Python {platform.python_version()}, workloads: {folder}\n")
     for name, rows in measured.items():
         print(workload_table(name, rows))
-    print(import_table(starts))
+    print(check_table(workloads[0].name, checked))
+    print(import_table(bare, starts))
+    print(size_table())
     print(bars_table(bars(measured, starts, growth)))
     if not prompting_press:
         print("note: no rows of prompting-press, which needs Python 3.12: make bench BENCH_PYTHON=python3.12\n")
-    write(measured, starts)
+    write(measured, checked, starts)
 
 
 def grown(workload: Workload, renders: int) -> Optional[int]:
@@ -108,9 +112,30 @@ def workload_table(name: str, rows: dict[str, Timing]) -> str:
     return table([f"Python, {name}", "ns", "±", "× tympan prepare"], cells)
 
 
-def import_table(starts: dict[str, Timing]) -> str:
-    cells = [[module, f"{timing.ns / 1e6:.1f}", f"{timing.spread:.0%}"] for module, timing in starts.items()]
-    return table(["Python, import", "ms over bare Python", "±"], cells)
+def check_table(name: str, checked: dict[str, Timing]) -> str:
+    cells = [
+        [f"{row} of {name}", f"{timing.ns / 1000:.1f}", f"{timing.spread:.0%}", f"{1e9 / timing.ns:,.0f}"]
+        for row, timing in checked.items()
+    ]
+    return table(["Python, checks", "µs", "±", "per second"], cells)
+
+
+def import_table(bare: Timing, starts: dict[str, Timing]) -> str:
+    cells = [["bare Python", f"{bare.ns / 1e6:.1f}", "-", f"{bare.spread:.0%}", "1.00"]]
+    for module, timing in starts.items():
+        total = bare.ns + timing.ns
+        ratio = f"{total / bare.ns:.2f}"
+        cells.append([module, f"{total / 1e6:.1f}", f"{timing.ns / 1e6:.1f}", f"{timing.spread:.0%}", ratio])
+    return table(["Python, import", "ms", "ms over bare Python", "±", "× bare Python"], cells)
+
+
+def size_table() -> str:
+    """Returns the size of the wheel, and of the package that is installed from it."""
+    package = pathlib.Path(tympan.__file__).parent
+    installed = sum(path.stat().st_size for path in package.rglob("*") if path.is_file() and path.suffix != ".pyc")
+    wheels = [(path.name, path.stat().st_size) for path in sorted((ROOT / "target" / "wheels").glob("tympan-*.whl"))]
+    cells = [[name, f"{size / 1e6:.1f}"] for name, size in [*wheels, ("installed", installed)]]
+    return table(["Python, size", "MB"], cells)
 
 
 def bars_table(all_bars: list[Bar]) -> str:
@@ -132,11 +157,12 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join([line(head), "─" * len(line(head)), *map(line, rows), ""])
 
 
-def write(measured: Measured, starts: dict[str, Timing]) -> None:
+def write(measured: Measured, checked: dict[str, Timing], starts: dict[str, Timing]) -> None:
     """Adds the results to those of the other benchmarks: `{"python": {"<workload>": {"<row>": {"ns": …}}}}`."""
     path = ROOT / "target" / "bench.json"
     known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     shown = {name: {row: {"ns": round(timing.ns, 1)} for row, timing in rows.items()} for name, rows in measured.items()}
+    shown["check"] = {row: {"ns": round(timing.ns, 1)} for row, timing in checked.items()}
     shown["import"] = {module: {"ns": round(timing.ns)} for module, timing in starts.items()}
     known["python"] = shown
     path.parent.mkdir(exist_ok=True)

@@ -42,14 +42,18 @@ def times(operations: list[Operation], rounds: int) -> list[Timing]:
     return [_summary(each) for each in samples]
 
 
-def imports(modules: list[str], rounds: int) -> dict[str, Timing]:
-    """Returns how much longer the interpreter takes to start with each module, by the CPU time of its process."""
+def imports(modules: list[str], rounds: int) -> tuple[Timing, dict[str, Timing]]:
+    """Returns how long the bare interpreter takes to start, and how much longer it takes with each module, by the CPU
+    time of its process.
+    """
+    starts: list[float] = []
     samples: dict[str, list[float]] = {module: [] for module in modules}
     for _ in range(rounds):
         bare = _process("pass")
+        starts.append(bare)
         for module in modules:
             samples[module].append(_process(f"import {module}") - bare)
-    return {module: _summary(each) for module, each in samples.items()}
+    return _summary(starts), {module: _summary(each) for module, each in samples.items()}
 
 
 def _batch(operation: Operation, repetitions: int) -> int:

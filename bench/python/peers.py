@@ -118,6 +118,19 @@ def jinja_render(workload: Workload):
     return lambda: template.render(inputs), str
 
 
+def checks(workload: Workload, folder: pathlib.Path) -> dict[str, Callable[[], object]]:
+    """Returns checks of a workload's prompt, as a text and as a file, with all rules."""
+    path = folder / f"{workload.name}.prompty"
+    operations: dict[str, Callable[[], object]] = {
+        "check_str": lambda: tympan.check_str(workload.prompty, path.name),
+        "check_file": lambda: tympan.check_file(path),
+    }
+    for name, operation in operations.items():
+        if not isinstance(operation(), list):
+            raise RuntimeError(f"{name} on {workload.name} returns no findings")
+    return operations
+
+
 ROWS = [
     Row("tympan prepare", tympan_prepare),
     Row("tympan prepare, as data", tympan_data),

@@ -117,6 +117,37 @@ check("completion", vim.tbl_contains(labels, "upper") and not vim.tbl_contains(l
 local hover = request(client, buffer, "textDocument/hover", "{{ quest", {})
 check("hover", hover ~= nil and hover.contents.value:find("user message", 1, true) ~= nil, hover)
 
+-- Findings about tests follow the unsaved text of the prompt in the other buffer.
+vim.api.nvim_buf_set_lines(buffer, 7, 8, false, { "{{ question }}" })
+local function write_tests(name)
+  vim.fn.writefile({ "cases:", "  - name: asks", "    inputs: {" .. name .. ": Hi}", "    expect: [{messages: 1}]" },
+    folder .. "/support.test.yaml")
+end
+write_tests("question")
+vim.cmd("hide edit " .. vim.fn.fnameescape(folder .. "/support.test.yaml"))
+local tests = vim.api.nvim_get_current_buf()
+vim.lsp.buf_attach_client(tests, client.id)
+local cases = request(client, tests, "textDocument/documentSymbol", "cases", {})
+check("cases as symbols", cases and cases[1] and cases[1].name == "asks", cases)
+local declared = request(client, tests, "textDocument/definition", "inputs: {ques", {})
+check("definition in the prompt", declared and declared[1] and declared[1].uri:find("support.prompty", 1, true) ~= nil, declared)
+local key = request(client, tests, "textDocument/hover", "expe", {})
+check("hover on a key", key and key.contents.value:find("assertions", 1, true) ~= nil, key)
+edit = request(client, tests, "textDocument/rename", "inputs: {ques", { newName = "ticket" })
+if edit then
+  vim.lsp.util.apply_workspace_edit(edit, encoding)
+end
+check("rename in both files", lines(buffer)[8] == "{{ ticket }}" and lines(tests)[3] == "    inputs: {ticket: Hi}", lines(tests))
+vim.api.nvim_buf_set_lines(tests, 2, 3, false, { "    inputs: {tickte: Hi}" })
+vim.wait(20000, function() return has_diagnostic(tests, "`tickte`") end)
+check("diagnostics of tests", has_diagnostic(tests, "`tickte`"), messages(tests))
+vim.api.nvim_buf_set_lines(tests, 2, 3, false, { "    inputs: {ticket: Hi}" })
+vim.wait(20000, function() return #vim.diagnostic.get(tests) == 0 end)
+vim.api.nvim_buf_set_lines(buffer, 4, 5, false, { "  - {name: letter, kind: string}" })
+vim.api.nvim_buf_set_lines(buffer, 7, 8, false, { "{{ letter }}" })
+vim.wait(20000, function() return has_diagnostic(tests, "`ticket`") end)
+check("diagnostics of tests follow the prompt", has_diagnostic(tests, "no input `ticket`"), messages(tests))
+
 client.stop()
 local stopped = vim.wait(20000, function() return client.is_stopped() end)
 check("shutdown", stopped, stopped)

@@ -166,6 +166,41 @@ async def test_render(client: LanguageClient):
     assert answer["text"] == "user:\nHi Ada"
 
 
+TESTS = """cases:
+  - name: answers
+    inputs: {tone: calm}
+    expect:
+      - no_origin: {input: tone, in: user}
+"""
+
+
+async def test_test_files(client: LanguageClient):
+    """Tests know the prompt, whose text is not saved."""
+    prompt = open_document(client)
+    await diagnostics_of(client, prompt)
+    document = open_document(client, name="support.test.yaml", text=TESTS)
+    found = await diagnostics_of(client, document)
+    assert [one.code for one in found] == ["TY505"]
+    hover = await client.text_document_hover_async(types.HoverParams(document, position(client, TESTS, "no_origin", 2)))
+    assert hover.contents.value.startswith("**no_origin**")
+    completion = await client.text_document_completion_async(
+        types.CompletionParams(document, position(client, TESTS, "tone, in"))
+    )
+    assert {item.label for item in completion.items} >= {"orders", "tone"}
+    declared = await client.text_document_definition_async(
+        types.DefinitionParams(document, position(client, TESTS, "tone: calm", 2))
+    )
+    assert [one.uri for one in declared] == [prompt.uri]
+    edit = await client.text_document_rename_async(
+        types.RenameParams(document, position(client, TESTS, "tone: calm", 2), "mood")
+    )
+    assert {uri: len(edits) for uri, edits in edit.changes.items()} == {prompt.uri: 2, document.uri: 2}
+    symbols = await client.text_document_document_symbol_async(types.DocumentSymbolParams(document))
+    assert [symbol.name for symbol in symbols] == ["answers"]
+    # Tests run only in workspaces that the user trusts.
+    assert not await client.text_document_code_lens_async(types.CodeLensParams(document))
+
+
 async def test_closed_documents(client: LanguageClient):
     """A request about a document that is not open is an error."""
     document = types.TextDocumentIdentifier(uri="file:///nowhere.prompty")

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use napi_derive::napi;
 use serde::Deserialize;
-use tympan::eval::{CollectOptions, CollectedFile};
+use tympan::eval::{CaseResult, CollectOptions, CollectedFile, find_test_files, report};
 
 use crate::border::{guarded, read, written};
 use crate::host::Listener;
@@ -26,6 +26,12 @@ struct Options {
     allow_programs: bool,
 }
 
+/// Returns the files that contain tests, as JSON. Directories are searched.
+#[napi]
+pub fn test_files(paths: Vec<String>) -> napi::Result<String> {
+    guarded(|| written(&find_test_files(paths)?))
+}
+
 /// Reads a file and lists its cases. The options are JSON. Returns `None` if it is a prompt file without tests.
 #[napi]
 pub fn load_test_file(runtime: &NativeRuntime, path: String, options: String) -> napi::Result<Option<NativeTestFile>> {
@@ -37,6 +43,12 @@ pub fn load_test_file(runtime: &NativeRuntime, path: String, options: String) ->
         let loaded = CollectedFile::load(path, &runtime.runtime, options)?;
         Ok(loaded.map(|file| NativeTestFile { file: Arc::new(file) }))
     })
+}
+
+/// Describes why a case did not pass. The result of the case and the description are JSON.
+#[napi]
+pub fn describe_case(result: String) -> napi::Result<String> {
+    guarded(|| written(&report::describe(&read::<CaseResult>("result", &result)?)))
 }
 
 #[napi]

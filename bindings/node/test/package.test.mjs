@@ -3,12 +3,13 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import { fileURLToPath } from "node:url";
 import { execFileSync } from "node:child_process";
+import { compileFunction, createContext } from "node:vm";
 
 import * as tympan from "tympan";
 
@@ -66,6 +67,27 @@ test("a program ends when its work is done, and when it says so", () => {
   assert.equal(program(`${begin} console.log("end");`), "end\n");
   const never = "turn(prompt, {}, { tools: { t: () => { console.log('runs'); process.exit(0); } } });";
   assert.equal(program(`${begin} ${never}`), "runs\n");
+});
+
+/** Loads the package in a context with globals of its own, as Jest does. */
+function isolated(file, context = createContext({ process, Buffer, TextEncoder, AbortSignal }), cache = new Map()) {
+  if (cache.has(file)) return cache.get(file).exports;
+  const module = { exports: {} };
+  cache.set(file, module);
+  const load = (name) =>
+    name.endsWith(".cjs") ? isolated(join(dirname(file), name), context, cache) : createRequire(file)(name);
+  const parameters = ["exports", "require", "module"];
+  const body = compileFunction(readFileSync(file, "utf8"), parameters, { parsingContext: context, filename: file });
+  body(module.exports, load, module);
+  return module.exports;
+}
+
+test("errors are the same where the globals are others", () => {
+  const { TympanError, load } = isolated(join(package_, "dist/index.cjs"));
+  assert.throws(
+    () => load("missing.prompty"),
+    (error) => error instanceof TympanError && error.code === "file_not_found" && !(error instanceof Error),
+  );
 });
 
 test("threads have the package too", async () => {

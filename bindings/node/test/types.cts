@@ -2,6 +2,7 @@
 
 import tympan = require("tympan");
 import definition = require("tympan/definition");
+import testing = require("tympan/testing");
 import zod = require("zod");
 
 const made: definition.PromptDefinition = { name: "a", role: "user", body: "Hi" };
@@ -11,4 +12,7 @@ const validator = zod.z.object({ name: zod.z.string() });
 // @ts-expect-error: a name is a string
 tympan.Prompt.fromYaml("", { validator }).render({ name: 7 });
 
-export { messages };
+const cases: testing.PromptCase[] = testing.loadCases("a.test.yaml");
+testing.testPrompts("prompts", { allowPrograms: true });
+
+export { cases, messages };

@@ -1,5 +1,7 @@
 // What the types guarantee, checked by a strict compiler. Nothing here runs.
 
+import { describe, it } from "node:test";
+
 import { z } from "zod";
 
 import {
@@ -28,6 +30,7 @@ import {
   type TurnOptions,
 } from "tympan";
 import type { PromptDefinition } from "tympan/definition";
+import { loadCases, testPrompts, type CaseResult } from "tympan/testing";
 
 const prompt: Prompt = load(new URL("file:///a.prompty"));
 const text: string = render(prompt, { a: 1n, b: new Date(), c: new Map() }, { variant: "short" }).text;
@@ -171,6 +174,18 @@ new Prompt();
 new Runtime({ strickt: true });
 // @ts-expect-error: there is no such role
 stream(prompt, [{ role: "nobody", content: "" }]);
+
+testPrompts("prompts");
+testPrompts(["a.test.yaml", new URL("file:///b")], { only: /a/, record: true, allowMissing: true, runtime });
+testPrompts("prompts", { describe, test: it, only: ({ name, line }) => name !== "" && line > 1 });
+// @ts-expect-error: there is no such option
+testPrompts("prompts", { recrod: true });
+for (const one of loadCases("a.test.yaml", { live: true })) {
+  const result: CaseResult = await one.run({ signal: new AbortController().signal });
+  const failed: boolean = result.verdict === "failed" || result.attempts[0]?.usage?.totalTokens === 0;
+  // @ts-expect-error: there is no such verdict
+  failed && result.verdict === "pass";
+}
 
 function place(error: unknown): string {
   return error instanceof TympanError ? `${error.code} ${error.class} ${error.line ?? 0}:${error.column ?? 0}` : "";

@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { types } from "node:util";
 
 /** A warning or an error in a prompt. */
 export interface Finding {
@@ -141,7 +142,8 @@ export function fromText(text: string, options?: ErrorOptions): unknown {
 
 /** Converts an error of the engine to an error of this package. Anything else is returned unchanged. */
 export function translated(thrown: unknown): unknown {
-  if (!(thrown instanceof Error)) return thrown;
+  // In Jest, the errors of addons are not instances of the `Error` that this module sees.
+  if (!types.isNativeError(thrown)) return thrown;
   const code = String((thrown as { code?: unknown }).code);
   if (code === "GenericFailure" && thrown.message.startsWith("{")) return fromText(thrown.message);
   // The addon rejects a value of the wrong type before it reaches the engine.

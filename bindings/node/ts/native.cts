@@ -118,6 +118,11 @@ export interface NativeSteering {
   hasPending(): boolean;
 }
 
+export interface NativeTestFile {
+  cases(): string;
+  run(index: number, listener: Listener): Work;
+}
+
 /** Work in progress. */
 export interface Work {
   stop(): void;
@@ -134,6 +139,9 @@ interface Native {
   checkTools(prompt: NativePrompt, tools: NativeTool[]): void;
   checkFile(path: string, settings: string | undefined): string;
   checkStr(text: string, name: string, baseDir: string, settings: string | undefined): string;
+  testFiles(paths: string[]): string;
+  loadTestFile(runtime: NativeRuntime, path: string, options: string): NativeTestFile | null;
+  describeCase(result: string): string;
   parseText(text: string, nonce: string | undefined, threads: string): string;
   preRender(text: string, nonce: string): string;
 }

@@ -203,6 +203,16 @@ def test_descriptions_of_large_texts_are_short() -> None:
     assert len(testing.describe(result)) < 20_000
 
 
+def test_the_example_of_the_guide_runs_as_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    page = (ROOT / "docs" / "guide" / "testing.md").read_text("utf-8")
+    (command, printed) = re.findall(r"```text\n\$ (pytest .*)\n([^`]*)```", page)[0]
+    arguments = command.split()[1:]
+    done = subprocess.run([sys.executable, "-m", "pytest", *arguments], capture_output=True, text=True)
+    lines = [re.sub(r" +\[ *\d+%\]$", "", line) for line in done.stdout.splitlines()]
+    assert printed.splitlines() == [line for line in lines if line.endswith("PASSED")], done.stdout
+
+
 def test_the_package_has_the_entry_point_and_the_plugin_imports_little() -> None:
     project = (ROOT / "bindings" / "python" / "pyproject.toml").read_text("utf-8")
     assert '[project.entry-points.pytest11]\ntympan = "tympan.pytest_plugin"\n' in project

@@ -224,6 +224,8 @@ kinds! {
     MaxIterations "max_iterations" Runtime "Agent loop exceeded {} iterations",
     /// A turn exceeded its limit on model calls, tokens, cost or time.
     TurnLimit "turn_limit" Runtime "Turn limit exceeded: {}",
+    /// A model call could cost more than the host allows.
+    SpendLimit "spend_limit" Runtime "Spend limit reached: {}",
     /// A guardrail of the host denied a request or a response.
     Guardrail "guardrail" Runtime "Denied by guardrail: {}",
     /// The model could not be called, even after retries.

@@ -22,11 +22,12 @@ struct Measured {
     verdict: Verdict,
     tally: Tally,
     score: Option<f64>,
+    varies: bool,
 }
 
 impl Measured {
     fn of(result: &CaseResult) -> Self {
-        Self { verdict: result.verdict, tally: result.tally(), score: result.score() }
+        Self { verdict: result.verdict, tally: result.tally(), score: result.score(), varies: result.varies() }
     }
 }
 
@@ -79,6 +80,8 @@ pub struct Comparer {
     /// The cases of the baseline that the new run has not had yet.
     before: HashMap<String, Measured>,
     comparison: Comparison,
+    /// The cases whose results may vary.
+    varying: Changes,
     rates: Vec<f64>,
     scores: Vec<f64>,
     is_repeated: bool,
@@ -93,14 +96,29 @@ impl Comparer {
         };
         let now = Measured::of(result);
         self.comparison.pairs += 1;
-        match (before.verdict, now.verdict) {
-            (Verdict::Failed, Verdict::Passed) => self.comparison.improved.push(result.id.clone()),
-            (Verdict::Passed, Verdict::Failed) => self.comparison.regressed.push(result.id.clone()),
+        let change = match (before.verdict, now.verdict) {
+            (Verdict::Failed, Verdict::Passed) => Some(&mut self.comparison.improved),
+            (Verdict::Passed, Verdict::Failed) => Some(&mut self.comparison.regressed),
             (before, now) if before != now => {
                 self.comparison.other.push(VerdictChange { id: result.id.clone(), before, now });
+                None
             }
-            _ => {}
+            _ => None,
+        };
+        if let Some(ids) = change {
+            ids.push(result.id.clone());
         }
+        // A result that cannot vary on one side leaves no doubt: a prompt that does not render never passes.
+        if before.varies && now.varies {
+            self.add_varying(before, now);
+        } else {
+            self.comparison.exact.add(before.verdict, now.verdict);
+        }
+    }
+
+    /// Adds a pair of results that may both vary.
+    fn add_varying(&mut self, before: Measured, now: Measured) {
+        self.varying.add(before.verdict, now.verdict);
         if let (Some(before), Some(now)) = (before.tally.rate(), now.tally.rate()) {
             self.rates.push(now - before);
         }
@@ -121,7 +139,8 @@ impl Comparer {
         {
             ids.sort_unstable();
         }
-        comparison.verdicts = mcnemar(comparison.improved.len(), comparison.regressed.len(), confidence);
+        comparison.varying = self.varying.pairs;
+        comparison.verdicts = mcnemar(self.varying.improved, self.varying.regressed, confidence);
         // Without repetitions, the rates are the verdicts.
         comparison.pass_rates = self.is_repeated.then(|| paired_bootstrap(&self.rates, confidence)).flatten();
         comparison.scores = paired_bootstrap(&self.scores, confidence);
@@ -130,6 +149,9 @@ impl Comparer {
 }
 
 /// A comparison of a run with a baseline. Cases are paired by their `id`.
+///
+/// If no model has a part in a result, it is the same in every run, so that every change is real. If one has, a change may
+/// be chance, and only a statistical test over all such cases can show a difference.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -146,12 +168,48 @@ pub struct Comparison {
     pub only_before: Vec<String>,
     /// The cases that only the new run has.
     pub only_now: Vec<String>,
-    /// What the changed verdicts show.
+    /// The cases whose results do not vary.
+    pub exact: Changes,
+    /// The number of cases in both runs whose results may vary.
+    pub varying: usize,
+    /// What the changed verdicts of cases show whose results may vary.
     pub verdicts: McNemar,
-    /// What the pass rates of the cases show, if any case has several attempts.
+    /// What the pass rates of these cases show, if any case has several attempts.
     pub pass_rates: Option<MeanChange>,
-    /// What the scores of the cases show, if there are any.
+    /// What the scores of these cases show, if there are any.
     pub scores: Option<MeanChange>,
+}
+
+/// How many cases got better or worse.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Changes {
+    /// The number of cases.
+    pub pairs: usize,
+    /// How many of them failed before and pass now.
+    pub improved: usize,
+    /// How many of them passed before and fail now.
+    pub regressed: usize,
+}
+
+impl Changes {
+    fn add(&mut self, before: Verdict, now: Verdict) {
+        self.pairs += 1;
+        match (before, now) {
+            (Verdict::Failed, Verdict::Passed) => self.improved += 1,
+            (Verdict::Passed, Verdict::Failed) => self.regressed += 1,
+            _ => {}
+        }
+    }
+
+    /// Returns whether the cases got better or worse as a whole: worse if any case is worse.
+    pub const fn change(self) -> Change {
+        match (self.regressed, self.improved) {
+            (1.., _) => Change::Worse,
+            (0, 1..) => Change::Better,
+            (0, 0) => Change::NotShown,
+        }
+    }
 }
 
 /// A change of a verdict that is neither better nor worse.
@@ -166,13 +224,24 @@ pub struct VerdictChange {
 }
 
 impl Comparison {
-    /// Returns what the comparison shows as a whole: worse if any measure is worse, otherwise better if any is better.
+    /// Returns what the comparison shows as a whole: worse if a case is worse whose result does not vary, or if a measure
+    /// of the other cases is worse; otherwise better if any of them is better.
     ///
     /// Each measure has the confidence of the comparison on its own.
     pub fn change(&self) -> Change {
         let means = [self.pass_rates, self.scores].into_iter().flatten().map(|mean| mean.change);
-        let changes: Vec<Change> = means.chain([self.verdicts.change]).collect();
+        let changes: Vec<Change> = means.chain([self.exact.change(), self.verdicts.change]).collect();
         let shows = |change| changes.contains(&change).then_some(change);
         shows(Change::Worse).or_else(|| shows(Change::Better)).unwrap_or_default()
+    }
+
+    /// Returns what the comparison shows in words.
+    pub fn word(&self) -> &'static str {
+        match self.change() {
+            Change::Better => "better",
+            Change::Worse => "worse",
+            Change::NotShown if self.varying == 0 && self.other.is_empty() => "unchanged",
+            Change::NotShown => "no difference shown",
+        }
     }
 }

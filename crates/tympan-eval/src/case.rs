@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
 use tympan_core::json::canonical_json;
-use tympan_core::spec::test_suite::{AnswerSource, CaseSettings, TestCase};
+use tympan_core::spec::test_suite::{AnswerSource, Assertion, CaseSettings, Judge, TestCase};
 use tympan_core::text::hash::sha256_hex;
 use tympan_core::{Inputs, Prompt};
 
@@ -90,6 +90,20 @@ impl Case {
     /// Returns whether the case needs a model's answer.
     pub fn needs_answer(&self) -> bool {
         self.settings.expect.iter().any(|expectation| expectation.assertion.needs_answer())
+    }
+
+    /// Returns the judges of the case, in the order of its assertions.
+    pub fn judges(&self) -> impl Iterator<Item = &Judge> {
+        self.settings.expect.iter().filter_map(|expectation| {
+            let mut assertion = &expectation.assertion;
+            while let Assertion::Not(inner) = assertion {
+                assertion = inner;
+            }
+            match assertion {
+                Assertion::Judge(judge) => Some(judge),
+                _ => None,
+            }
+        })
     }
 
     /// Returns a hash of everything that decides about the result.

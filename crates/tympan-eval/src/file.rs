@@ -6,10 +6,8 @@ use tympan_core::format::{Format, test_file};
 use tympan_core::spec::test_suite::TestSuite;
 use tympan_core::text::source::SourceFile;
 use tympan_core::{Error, Kind, Result};
+use tympan_runtime::file::walk::read_found;
 use tympan_runtime::load::{DEFAULT_MAX_FILE_BYTES, directory_of, read_prompt_file};
-
-/// The endings of the prompt files that a test file belongs to if it names none, in the order in which they are tried.
-const PROMPT_EXTENSIONS: [&str; 6] = ["prompty", "yaml", "yml", "json", "toml", "md"];
 
 /// The directory of recorded answers if a test file names none.
 const CASSETTES: &str = "cassettes";
@@ -32,6 +30,12 @@ impl TestFile {
     /// Returns whether files with this name are test files.
     pub fn is_test_file(path: &Path) -> bool {
         path.to_str().is_some_and(|name| test_file::syntax_of_name(name).is_some())
+    }
+
+    /// Returns whether a file that was found in a directory may contain tests. Other files there may be anything, so
+    /// prompt files that never mention tests are not read further.
+    pub fn may_contain_tests(path: &Path) -> bool {
+        Self::is_test_file(path) || matches!(read_found(path), Some(Ok(source)) if source.text().contains("tests"))
     }
 
     /// Reads a test file, or the tests in a prompt file. Returns `None` if a prompt file contains no tests.
@@ -96,10 +100,10 @@ impl TestFile {
 /// Finds the prompt file with the same name as a test file.
 fn prompt_beside(path: &Path) -> Result<PathBuf> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let stem = name.rsplit_once('.').and_then(|(rest, _)| rest.strip_suffix(".test")).unwrap_or_default();
-    let candidates = PROMPT_EXTENSIONS.iter().map(|extension| path.with_file_name(format!("{stem}.{extension}")));
-    candidates.into_iter().find(|candidate| candidate.is_file()).ok_or_else(|| {
-        Error::new(Kind::InvalidTests, format_args!("there is no prompt file `{stem}.prompty` beside the test file"))
+    let mut candidates = test_file::default_prompts(&name).map(|name| path.with_file_name(name));
+    candidates.find(|candidate| candidate.is_file()).ok_or_else(|| {
+        let usual = test_file::default_prompts(&name).next().unwrap_or_default();
+        Error::new(Kind::InvalidTests, format_args!("there is no prompt file `{usual}` beside the test file"))
             .with_help("name the prompt file with the key `prompt`")
     })
 }

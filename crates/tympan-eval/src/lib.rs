@@ -16,6 +16,7 @@ pub mod log;
 pub mod matching;
 mod messages;
 mod pool;
+pub mod promptfoo;
 pub mod quote;
 pub mod report;
 pub mod result;

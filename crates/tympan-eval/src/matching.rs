@@ -136,6 +136,14 @@ pub fn check_equal_text(text: &str, wanted: &str, ignore_case: bool) -> Result<(
 /// Returns all conditions that the value does not meet.
 pub fn check_value(value: &Json, wanted: &ValueMatch, problems: Option<&[String]>) -> Result<(), Mismatch> {
     let mut mismatches: Vec<_> = check_valid(wanted.valid, problems).err().into_iter().collect();
+    let parsed = match parsed(value, wanted.json) {
+        Ok(parsed) => parsed,
+        Err(mismatch) => {
+            mismatches.push(mismatch);
+            return Mismatch::join(mismatches);
+        }
+    };
+    let value = parsed.as_ref().unwrap_or(value);
     let path = wanted.path.as_deref().unwrap_or("$");
     let invalid = |error| Mismatch::invalid(format!("`{path}`: {error}"));
     let selected = JsonPath::parse(path).and_then(|path| path.select(value)).map_err(invalid)?;
@@ -180,6 +188,25 @@ fn check_valid(wanted: Option<bool>, problems: Option<&[String]>) -> Result<(), 
         (Some(false), Some(_)) => "expected a result that `outputs` does not allow, found a valid one".to_owned(),
     };
     Err(Mismatch::new(message))
+}
+
+/// Parses a text that is expected to be JSON. Returns `None` if the conditions apply to the value as it is: a value that is
+/// not a text is JSON already.
+fn parsed(value: &Json, wanted: Option<bool>) -> Result<Option<Json>, Mismatch> {
+    let (Some(wanted), Json::String(text)) = (wanted, value) else {
+        return match wanted {
+            Some(false) => {
+                Err(Mismatch::new(format!("expected a text that is not JSON, found {}", quoted_json(value))))
+            }
+            _ => Ok(None),
+        };
+    };
+    match (wanted, serde_json::from_str::<Json>(text)) {
+        (true, Ok(parsed)) => Ok(Some(parsed)),
+        (true, Err(error)) => Err(Mismatch::new(format!("expected JSON, found {}: {error}", quoted(text)))),
+        (false, Ok(_)) => Err(Mismatch::new(format!("expected a text that is not JSON, found {}", quoted(text)))),
+        (false, Err(_)) => Ok(None),
+    }
 }
 
 /// Checks the conditions on one value.
@@ -358,6 +385,21 @@ mod tests {
         assert!(message(valid(true, Some(&problems))).ends_with("`a` is missing"));
         assert!(valid(false, Some(&[])).is_err());
         assert!(valid(true, None).expect_err("nothing declared").is_invalid);
+    }
+
+    #[test]
+    fn texts_can_be_json() {
+        let found = json!("{\"a\": 1}");
+        assert_eq!(value(found.clone(), json!({"json": true, "path": "$.a", "equals": 1})), Ok(()));
+        assert_eq!(value(found.clone(), json!({"json": true, "schema": {"type": "object"}})), Ok(()));
+        assert!(value(found.clone(), json!({"schema": {"type": "object"}})).is_err());
+        let wrong = message(value(found.clone(), json!({"json": false})));
+        assert_eq!(wrong, r#"expected a text that is not JSON, found "{\"a\": 1}""#);
+        let wrong = message(value(json!("Sure: {}"), json!({"json": true, "contains": "x"})));
+        assert_eq!(wrong, r#"expected JSON, found "Sure: {}": expected value at line 1 column 1"#);
+        assert_eq!(value(json!("Sure"), json!({"json": false, "contains": "Sure"})), Ok(()));
+        assert_eq!(value(json!({"a": 1}), json!({"json": true, "path": "$.a", "equals": 1})), Ok(()));
+        assert!(value(json!({"a": 1}), json!({"json": false})).is_err());
     }
 
     #[test]

@@ -82,6 +82,9 @@ pub struct Attempt {
     pub passed: bool,
     /// The results of the assertions, in order.
     pub checks: Vec<Check>,
+    /// Whether a model wrote the answer or judged it, now or when it was recorded. The result of such an attempt may vary.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub from_model: bool,
     /// The model's answer, shortened.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
@@ -156,6 +159,11 @@ impl CaseResult {
     /// Returns the checks that did not pass, of all attempts.
     pub fn failures(&self) -> impl Iterator<Item = &Check> {
         self.attempts.iter().flat_map(|attempt| &attempt.checks).filter(|check| check.status != CheckStatus::Passed)
+    }
+
+    /// Returns whether a model had a part in the result, so that it may vary from run to run.
+    pub fn varies(&self) -> bool {
+        self.attempts.iter().any(|attempt| attempt.from_model)
     }
 
     /// Returns the estimated cost of all attempts in US dollars, or `None` if none of them has one.

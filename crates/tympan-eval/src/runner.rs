@@ -2,21 +2,23 @@
 
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
-use tympan_core::spec::test_suite::{Assertion, Expectation};
+use tympan_core::spec::test_suite::{AnswerSource, Assertion, Expectation};
+use tympan_core::wire::echo::ECHO;
 use tympan_core::{Error, Guard, Prompt, Result};
-use tympan_runtime::Runtime;
+use tympan_runtime::model::spending::{SpendLimit, max_output_tokens};
 use tympan_runtime::net::io;
+use tympan_runtime::{RunOptions, Runtime};
 
 use crate::answer::check::{AnsweredCase, CheckOptions, check_answer};
-use crate::answer::{AnswerMode, AnswerOptions, ModelMessages, Obtained, Question, obtain};
+use crate::answer::{self, AnswerOptions, ModelMessages, Obtained, Question, obtain};
 use crate::case::{Case, LoadedFile};
-use crate::estimate::{Estimate, estimate};
+use crate::estimate::{ASSUMED_OUTPUT_TOKENS, Estimate, estimate};
 use crate::expand::Cases;
 use crate::file::TestFile;
-use crate::judge::Judges;
+use crate::judge::{self, Judges};
 use crate::matching::Mismatch;
 use crate::messages::{Rendering, Subject, check_error, render};
 use crate::pool::map_in_order;
@@ -33,8 +35,9 @@ pub struct RunnerOptions {
     pub allow_programs: bool,
     /// Whether snapshots are written instead of compared.
     pub accept: bool,
-    /// Models are not called any more when their answers have cost this many US dollars.
-    pub max_cost: Option<f64>,
+    /// The limit on what the answers of models and judges may cost together. A case whose call could exceed it does not
+    /// run.
+    pub spend_limit: Option<SpendLimit>,
 }
 
 /// Runs cases.
@@ -42,14 +45,18 @@ pub struct Runner {
     runtime: Runtime,
     options: RunnerOptions,
     judges: Judges,
-    /// What the answers have cost so far, in US dollars.
-    spent: Mutex<f64>,
 }
 
 impl Runner {
     /// Creates a runner that renders prompts and calls models with a runtime.
     pub fn new(runtime: Runtime, options: RunnerOptions) -> Self {
-        Self { runtime, options, judges: Judges::default(), spent: Mutex::default() }
+        let judges = Judges::new(options.answers.price.clone());
+        Self { runtime, options, judges }
+    }
+
+    /// Returns the estimated cost of all calls of judges so far, in US dollars.
+    pub fn judge_cost(&self) -> f64 {
+        self.judges.cost()
     }
 
     /// Reads a test file, or the tests in a prompt file, and loads the prompt. Returns `None` if a prompt file contains no
@@ -141,12 +148,14 @@ impl Runner {
             Err(error) => return failed_attempt(case, checks, &error, result),
         };
         let guard = Guard::default();
-        let question = self.question(case, messages, &guard, &cassettes, repetition);
-        let obtained = match self.is_too_expensive() {
-            Some(reason) => Obtained::Missing(reason),
-            None => obtain(&question, &self.options.answers).await,
-        };
-        let answer = match obtained {
+        let limit = self.options.spend_limit.as_ref().map(SpendLimit::scoped);
+        let runtime = limit.as_ref().map(|limit| self.runtime.with_spend_limit(limit.clone()));
+        let runtime = runtime.as_ref().unwrap_or(&self.runtime);
+        let question = self.question(runtime, case, messages, &guard, &cassettes, repetition);
+        let obtained = obtain(&question, &self.options.answers).await;
+        // A tool may have hidden the refusal from the turn that it is part of.
+        let refusal = limit.as_ref().and_then(SpendLimit::refusal);
+        let answer = match refusal.map_or(obtained, |refusal| Obtained::Missing(described(&refusal))) {
             Obtained::Answered(answer) => answer,
             Obtained::Missing(reason) => {
                 checks.extend(expectations.iter().map(|expectation| {
@@ -157,7 +166,6 @@ impl Runner {
             }
             Obtained::Failed(error) => return failed_attempt(case, checks, &error, result),
         };
-        self.pay(answer.cost);
         let answered =
             AnsweredCase { name: &case.name, directory: file.directory(), question: &question, answer: &answer };
         let AnswerOptions { mode, .. } = self.options.answers;
@@ -168,6 +176,7 @@ impl Runner {
         }
         result.model = answer.model.clone().or(result.model.take());
         Attempt {
+            from_model: answer.is_from_model || case.judges().next().is_some(),
             answer: Some(shortened(&answer.text)),
             usage: answer.usage.clone(),
             cost: answer.cost,
@@ -179,6 +188,7 @@ impl Runner {
     /// Returns what the model is asked.
     fn question<'a>(
         &'a self,
+        runtime: &'a Runtime,
         case: &'a Case,
         messages: &'a ModelMessages,
         guard: &'a Guard,
@@ -186,7 +196,7 @@ impl Runner {
         repetition: u32,
     ) -> Question<'a> {
         Question {
-            runtime: &self.runtime,
+            runtime,
             prompt: case.prompt(),
             inputs: case.inputs(),
             messages: &messages.messages,
@@ -198,8 +208,8 @@ impl Runner {
         }
     }
 
-    /// Estimates the tokens and the cost of all repetitions of a case. Nothing is sent. A case that cannot be rendered
-    /// costs nothing.
+    /// Estimates the tokens and the cost of all repetitions of a case, with the votes of its judges. Nothing is sent. A
+    /// case that cannot be rendered costs nothing.
     pub fn estimate(&self, case: &Case) -> Estimate {
         let mut sum = Estimate::default();
         if !case.needs_answer() || case.skip.is_some() {
@@ -210,24 +220,45 @@ impl Runner {
         let (Ok(messages), Ok(cassettes)) = (messages, case.loaded.file.cassettes()) else { return sum };
         let guard = Guard::default();
         for repetition in 1..=case.repeat() {
-            let question = self.question(case, &messages, &guard, &cassettes, repetition);
-            sum.add(&io::wait(estimate(&question, self.options.answers.price.as_ref())));
+            let question = self.question(&self.runtime, case, &messages, &guard, &cassettes, repetition);
+            let answer = io::wait(estimate(&question, self.options.answers.price.as_ref()));
+            sum.add(&answer);
+            let tokens = if answer.requests > 0 { answer.output_tokens } else { ASSUMED_OUTPUT_TOKENS };
+            for judge in case.judges() {
+                let directory = case.loaded.file.directory();
+                // A judge that cannot be used fails its assertion, and costs nothing.
+                sum.add(&io::wait(self.judges.estimate(judge, directory, &question, tokens)).unwrap_or_default());
+            }
         }
         sum
     }
 
-    /// Returns why no model is called any more, if the answers have cost too much.
-    fn is_too_expensive(&self) -> Option<String> {
-        let max = self.options.max_cost.filter(|_| self.options.answers.mode != AnswerMode::Replay)?;
-        let spent = *self.spent.lock().unwrap_or_else(PoisonError::into_inner);
-        (spent >= max).then(|| format!("the answers have cost about ${spent:.4}, and --max-cost is ${max:.4}"))
-    }
-
-    fn pay(&self, cost: Option<f64>) {
-        if self.options.answers.mode != AnswerMode::Replay {
-            *self.spent.lock().unwrap_or_else(PoisonError::into_inner) += cost.unwrap_or_default();
+    /// Returns why nothing bounds what a case costs: the price of a model is not known, or the length of its answers.
+    pub fn unbounded(&self, case: &Case) -> Vec<Error> {
+        let Some(limit) = &self.options.spend_limit else { return Vec::new() };
+        if !case.needs_answer() || case.skip.is_some() {
+            return Vec::new();
         }
+        let mut problems = Vec::new();
+        if matches!(case.settings.answer, None | Some(AnswerSource::Cassette)) {
+            let options = answer::options(&case.settings, &self.options.answers.run);
+            problems.extend(unbounded(limit, case.prompt(), &options));
+        }
+        for judge in case.judges() {
+            let found = self.judges.rubric_prompt(&self.runtime, judge, case.loaded.file.directory());
+            problems.extend(found.and_then(|rubric| unbounded(limit, &rubric, &judge::options(judge))));
+        }
+        problems
     }
+}
+
+/// Returns why nothing bounds what a call costs.
+fn unbounded(limit: &SpendLimit, prompt: &Prompt, options: &RunOptions) -> Option<Error> {
+    let selection = options.select_model(prompt);
+    if selection.provider == ECHO {
+        return None;
+    }
+    limit.check_model(selection.provider, selection.model, max_output_tokens(prompt)).err()
 }
 
 /// The greatest length of an answer in a result, in characters.

@@ -144,7 +144,10 @@ impl Fixer<'_> {
         if (loads(&current.checked) && !loads(&checked)) || has_new_error(&current.checked, &checked) {
             return None;
         }
-        let fixed = current.fixed.iter().copied().chain(findings.iter().map(|finding| finding.rule)).collect();
+        // Several findings may have the same fix, such as all keys of version 1.
+        let is_fixed = |finding: &&Finding| finding.fix.is_some() && findings.iter().any(|own| own.fix == finding.fix);
+        let rules = current.checked.findings.iter().filter(is_fixed).map(|finding| finding.rule);
+        let fixed = current.fixed.iter().copied().chain(rules).collect();
         Some(Fixed { source, checked, fixed })
     }
 }

@@ -43,7 +43,7 @@ mod tokens;
 #[cfg(feature = "settings")]
 mod tool_policy;
 mod typo;
-mod yaml;
+pub mod yaml;
 
 pub use baseline::{Baseline, Entry};
 pub use file::{Checked, check_file};
@@ -62,6 +62,7 @@ pub use rules::{RULES, UnknownRule, rule};
 pub use selection::{Selection, Selector, UnknownSelector};
 #[cfg(feature = "settings")]
 pub use settings::{CheckSettings, SETTINGS_FILE, Settings, SettingsError};
+pub use suite::table_columns;
 
 use tympan_core::Prompt;
 use tympan_core::format::outline::Outline;

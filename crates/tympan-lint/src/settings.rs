@@ -43,8 +43,6 @@ pub const SETTINGS_FILE: &str = "tympan.toml";
 pub struct Settings {
     /// `[check]`: the settings of `tympan check`.
     pub check: CheckSettings,
-    /// `[fmt]`: the settings of `tympan fmt`.
-    pub fmt: toml::Table,
     /// `[policy]`: where untrusted inputs may go, and what tools may do.
     pub policy: PolicySettings,
     /// `[models]`: prices and context windows of models, over the built-in ones.
@@ -114,7 +112,7 @@ impl Settings {
         let mut root = Section::new("", table.get_ref(), &mut errors);
         root.refuse_reach();
         let check = root.table("check");
-        let is_table = root.table("fmt").is_some();
+        root.refuse_fmt();
         let policy = root.table("policy");
         let models = root.table("models");
         root.finish();
@@ -125,13 +123,7 @@ impl Settings {
             errors.sort_by_key(|error| error.span.start);
             return Err(errors);
         }
-        // This section has a type of its own elsewhere.
-        let mut raw = if is_table { text.parse::<toml::Table>().unwrap_or_default() } else { toml::Table::new() };
-        let mut section = |name: &str| match raw.remove(name) {
-            Some(toml::Value::Table(table)) => table,
-            _ => toml::Table::new(),
-        };
-        Ok(Self { check, fmt: section("fmt"), policy, models })
+        Ok(Self { check, policy, models })
     }
 }
 
@@ -309,6 +301,14 @@ impl<'t, 'e> Section<'t, 'e> {
             self.refused.push(key.span().into());
             self.error(key.span().into(), message, Some((*help).to_owned()));
         }
+    }
+
+    /// Reports a section that projects expect, but that would have no effect.
+    fn refuse_fmt(&mut self) {
+        let Some((key, _)) = self.table.get_key_value("fmt") else { return };
+        let help = "remove it: there is one layout; `exclude` in `[check]` also applies to `tympan fmt`";
+        self.refused.push(key.span().into());
+        self.error(key.span().into(), "`tympan fmt` has no settings".to_owned(), Some(help.to_owned()));
     }
 
     pub(crate) fn get(&mut self, key: &'static str) -> Option<(&'t DeValue<'t>, Span)> {

@@ -2,7 +2,6 @@
 
 use std::cell::OnceCell;
 use std::collections::HashSet;
-use std::path::Path;
 
 use tympan_core::Prompt;
 use tympan_core::format::outline::Field;
@@ -182,16 +181,8 @@ fn known_inputs(prompt: &Prompt) -> Option<Vec<&str>> {
     Some(names)
 }
 
-/// Returns the names of prompt files that a test file without `prompt` can be about, the usual one first.
-pub(crate) fn default_prompts(test_file: &str) -> Vec<String> {
-    const EXTENSIONS: [&str; 6] = ["prompty", "yaml", "yml", "json", "toml", "md"];
-    let name = Path::new(test_file).file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let stem = name.rsplit_once('.').and_then(|(rest, _)| rest.strip_suffix(".test"));
-    stem.into_iter().flat_map(|stem| EXTENSIONS.map(|extension| format!("{stem}.{extension}"))).collect()
-}
-
 /// Returns the columns of a CSV or JSON Lines file. `None` if they are not known.
-pub(crate) fn columns(path: &str, text: &str) -> Option<Vec<String>> {
+pub fn table_columns(path: &str, text: &str) -> Option<Vec<String>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if !path.to_ascii_lowercase().ends_with(".csv") {
         let first = text.lines().find(|line| !line.trim().is_empty())?;

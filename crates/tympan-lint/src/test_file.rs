@@ -13,7 +13,7 @@ use tympan_core::{Kind, Prompt, Result, directive};
 use crate::file::Checked;
 use crate::finding::{Finding, Findings};
 use crate::rules::tests::{broken_prompt, check_files, check_suite, missing_prompt};
-use crate::suite::{SuiteContext, columns, default_prompts};
+use crate::suite::{SuiteContext, table_columns};
 
 /// Checks a test file with every rule. `files` reads files relative to it.
 pub(crate) fn check_test_file(source: &SourceFile, syntax: Syntax, files: &mut impl Resolve) -> Checked {
@@ -61,7 +61,7 @@ fn check(
     let mut context = SuiteContext::new(source, suite, root, prompt);
     for case in &mut context.cases {
         let rows = case.case.rows.as_deref();
-        case.columns = rows.and_then(|path| columns(path, &files.file(path).ok()?.text));
+        case.columns = rows.and_then(|path| table_columns(path, &files.file(path).ok()?.text));
     }
     check_suite(&context, findings);
     check_files(&context, files, findings);
@@ -78,7 +78,7 @@ fn tested_prompt(
     let written = root.get("prompt").map(|field| field.span);
     let candidates = match &suite.prompt {
         Some(path) => vec![path.clone()],
-        None => default_prompts(source.name()),
+        None => test_file::default_prompts(source.name()).collect(),
     };
     for path in &candidates {
         let place = written.unwrap_or_default();

@@ -21,7 +21,7 @@ const MAX_IGNORED: usize = 20;
 pub(crate) fn code_actions(
     document: &Document,
     analysis: &Analysis,
-    files: &mut WorkspaceFiles,
+    files: &mut WorkspaceFiles<'_>,
     params: &CodeActionParams,
 ) -> Vec<CodeAction> {
     let wanted = |kind: &str| match &params.context.only {
@@ -87,7 +87,7 @@ fn edits(document: &Document, fix: &Fix) -> Vec<TextEdit> {
 }
 
 /// Returns the action that applies the fixes of `tympan check --fix`.
-fn fix_all(document: &Document, analysis: &Analysis, files: &mut WorkspaceFiles) -> Option<CodeAction> {
+fn fix_all(document: &Document, analysis: &Analysis, files: &mut WorkspaceFiles<'_>) -> Option<CodeAction> {
     let has_fix = |finding: &Finding| finding.fix.as_ref().is_some_and(|fix| FixMode::Safe.allows(fix));
     if !analysis.findings.iter().any(has_fix) {
         return None;
@@ -109,7 +109,7 @@ fn fix_all(document: &Document, analysis: &Analysis, files: &mut WorkspaceFiles)
 fn ignore(
     document: &Document,
     analysis: &Analysis,
-    files: &mut WorkspaceFiles,
+    files: &mut WorkspaceFiles<'_>,
     finding: &Finding,
 ) -> Option<CodeAction> {
     let (at, comment) = suppression::comment(document, analysis, files, finding)?;

@@ -224,7 +224,8 @@ fn values(view: &View<'_>, names: &Names<'_>, offset: usize) -> Vec<Suggestion> 
     found
 }
 
-fn input_suggestions<'d>(view: &View<'d>) -> impl Iterator<Item = Suggestion> + use<'d> {
+/// Returns the inputs of a prompt.
+pub(crate) fn input_suggestions<'d>(view: &View<'d>) -> impl Iterator<Item = Suggestion> + use<'d> {
     let inputs = view.inputs().iter().filter(|input| !input.name.is_empty());
     inputs.map(|input| {
         let trust = if input.trusted { "trusted" } else { "untrusted" };

@@ -2,7 +2,8 @@
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
 
 use gen_lsp_types::{Position, Range, Uri};
 use serde::Deserialize;
@@ -91,6 +92,26 @@ impl Document {
         self.is_prompt
     }
 
+    /// Returns whether the document is a test file. Tests in a prompt file do not count.
+    pub(crate) fn is_test_file(&self) -> bool {
+        matches!(self.format(), Format::Tests(_))
+    }
+
+    /// Returns the span of a name without its quotes. `None` if it is written with escapes.
+    pub(crate) fn exact(&self, span: Span, name: &str) -> Option<Span> {
+        let text = self.source.slice(span);
+        let inner = text.strip_prefix(['"', '\'']).and_then(|text| text.strip_suffix(['"', '\'']));
+        match inner {
+            Some(inner) if inner == name => Some(Span::new(span.start + 1, span.end - 1)),
+            _ => (text == name).then_some(span),
+        }
+    }
+
+    /// Returns the last analysis, if the document has not changed since.
+    pub(crate) fn known_analysis(&self) -> Option<&Analysis> {
+        self.analysis.get()
+    }
+
     /// Returns the analysis of this version of the document.
     pub(crate) fn analysis(&self, analyze: impl FnOnce() -> Analysis) -> &Analysis {
         self.analysis.get_or_init(analyze)
@@ -124,6 +145,23 @@ fn format(source: &SourceFile) -> Format {
     by_name.or_else(|| Format::of_content(source.text())).unwrap_or(Format::Prompty)
 }
 
+/// A document that is open, or that was read for one request.
+pub(crate) enum DocumentRef<'d> {
+    Open(&'d Document),
+    Read(Box<Document>),
+}
+
+impl Deref for DocumentRef<'_> {
+    type Target = Document;
+
+    fn deref(&self) -> &Document {
+        match self {
+            Self::Open(document) => document,
+            Self::Read(document) => document,
+        }
+    }
+}
+
 /// The open documents.
 #[derive(Debug, Default)]
 pub(crate) struct Documents(HashMap<Uri, Document>);
@@ -143,6 +181,15 @@ impl Documents {
 
     pub(crate) fn get_mut(&mut self, uri: &Uri) -> Option<&mut Document> {
         self.0.get_mut(uri)
+    }
+
+    /// Returns the open document with this path.
+    pub(crate) fn at_path(&self, path: &Path) -> Option<&Document> {
+        self.0.values().find(|document| document.path.as_deref() == Some(path))
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Document> {
+        self.0.values()
     }
 
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Document> {

@@ -13,8 +13,12 @@ use serde_json::{Value as Json, json};
 use crate::document::Document;
 use crate::failure::{Answer, Failure};
 use crate::server::{Server, parse};
+use crate::suite::Suite;
+use crate::suite::features::PositionRequest;
 use crate::view::View;
-use crate::{actions, completion, formatting, hover, key_completion, lenses, navigation, outline, semantic_tokens};
+use crate::{
+    actions, completion, formatting, hover, key_completion, lenses, navigation, outline, semantic_tokens, suite,
+};
 
 /// Answers a request.
 pub(crate) fn answer(server: &Server<'_>, method: &str, params: Json) -> Answer<Json> {
@@ -27,7 +31,7 @@ pub(crate) fn answer(server: &Server<'_>, method: &str, params: Json) -> Answer<
         }
         "textDocument/hover" => {
             let params: HoverParams = parse(params)?;
-            at_position(server, &params.text_document_position_params, |view, offset| {
+            at_position(server, &params.text_document_position_params, &PositionRequest::Hover, |view, offset| {
                 to_json(hover::hover(view, offset))
             })
         }
@@ -37,19 +41,24 @@ pub(crate) fn answer(server: &Server<'_>, method: &str, params: Json) -> Answer<
         }
         "textDocument/definition" => {
             let params: gen_lsp_types::DefinitionParams = parse(params)?;
-            at_position(server, &params.text_document_position_params, |view, offset| {
-                to_json(navigation::definition(view, offset))
+            at_position(server, &params.text_document_position_params, &PositionRequest::Definition, |view, offset| {
+                let found = navigation::definition(view, offset);
+                let suite = Suite::new(view.document, &view.outline).filter(|_| found.is_empty());
+                let file = suite.and_then(|suite| suite::features::file(server, suite, offset));
+                to_json(file.unwrap_or(found))
             })
         }
         "textDocument/references" => {
             let params: ReferenceParams = parse(params)?;
-            at_position(server, &params.text_document_position_params, |view, offset| {
-                to_json(navigation::references(view, offset, params.context.include_declaration))
+            let with_declarations = params.context.include_declaration;
+            let request = PositionRequest::References { with_declarations };
+            at_position(server, &params.text_document_position_params, &request, |view, offset| {
+                to_json(navigation::references(server, view, offset, with_declarations))
             })
         }
         "textDocument/documentHighlight" => {
             let params: DocumentHighlightParams = parse(params)?;
-            at_position(server, &params.text_document_position_params, |view, offset| {
+            at_position(server, &params.text_document_position_params, &PositionRequest::Highlight, |view, offset| {
                 let spans = navigation::occurrences(view, offset).into_iter();
                 let highlight = |span| DocumentHighlight { range: view.document.range(span), kind: None };
                 to_json(spans.map(highlight).collect::<Vec<_>>())
@@ -57,15 +66,23 @@ pub(crate) fn answer(server: &Server<'_>, method: &str, params: Json) -> Answer<
         }
         "textDocument/prepareRename" => {
             let params: PrepareRenameParams = parse(params)?;
-            at_position(server, &params.text_document_position_params, |view, offset| {
-                let span = navigation::prepare_rename(view, offset)?;
-                to_json(json!({"range": view.document.range(span), "placeholder": view.document.source().slice(span)}))
-            })
+            at_position(
+                server,
+                &params.text_document_position_params,
+                &PositionRequest::PrepareRename,
+                |view, offset| {
+                    let span = navigation::prepare_rename(server, view, offset)?;
+                    to_json(
+                        json!({"range": view.document.range(span), "placeholder": view.document.source().slice(span)}),
+                    )
+                },
+            )
         }
         "textDocument/rename" => {
             let params: RenameParams = parse(params)?;
-            at_position(server, &params.text_document_position_params, |view, offset| {
-                to_json(navigation::rename(view, offset, &params.new_name)?)
+            let request = PositionRequest::Rename { new_name: &params.new_name };
+            at_position(server, &params.text_document_position_params, &request, |view, offset| {
+                to_json(navigation::rename(server, view, offset, &params.new_name)?)
             })
         }
         _ => about_document(server, method, params),
@@ -78,6 +95,10 @@ fn about_document(server: &Server<'_>, method: &str, params: Json) -> Answer<Jso
         "textDocument/documentSymbol" => {
             let params: DocumentSymbolParams = parse(params)?;
             let as_tree = server.client.shows_symbol_tree;
+            let document = server.document(&params.text_document.uri)?;
+            if document.is_test_file() {
+                return suite::features::symbols(document, as_tree);
+            }
             with_view(server, &params.text_document.uri, json!([]), |view| outline::symbols(view, as_tree))
         }
         "textDocument/semanticTokens/full" => {
@@ -132,12 +153,17 @@ fn with_view(
     View::new(document, server.analysis(document)).map_or(Ok(empty), |view| answer(&view))
 }
 
-/// Answers about a position of a document.
+/// Answers about a position of a document: with `answer` for a prompt, and for a test file as the request says.
 fn at_position(
     server: &Server<'_>,
     params: &TextDocumentPositionParams,
+    request: &PositionRequest<'_>,
     answer: impl FnOnce(&View<'_>, usize) -> Answer<Json>,
 ) -> Answer<Json> {
+    let document = server.document(&params.text_document.uri)?;
+    if document.is_test_file() {
+        return suite::features::at_position(server, document, params.position, request);
+    }
     with_view(server, &params.text_document.uri, Json::Null, |view| answer(view, view.document.offset(params.position)))
 }
 

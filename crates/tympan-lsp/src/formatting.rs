@@ -9,7 +9,7 @@ use crate::workspace::WorkspaceFiles;
 
 /// Returns the edits that format a document. A document that does not load is left as it is: its mistakes are shown
 /// already.
-pub(crate) fn edits(document: &Document, files: &mut WorkspaceFiles) -> Option<Vec<TextEdit>> {
+pub(crate) fn edits(document: &Document, files: &mut WorkspaceFiles<'_>) -> Option<Vec<TextEdit>> {
     if !document.is_prompt() {
         return None;
     }

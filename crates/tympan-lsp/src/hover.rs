@@ -17,6 +17,7 @@ use crate::catalog;
 use crate::estimate::tokens;
 use crate::keys::{self, ITEM};
 use crate::names::Names;
+use crate::suite;
 use crate::symbol::Symbol;
 use crate::template::touches;
 use crate::view::View;
@@ -39,7 +40,8 @@ fn symbol(view: &View<'_>, offset: usize) -> Option<(String, Span)> {
     Some((text, span))
 }
 
-fn input(view: &View<'_>, name: &str) -> String {
+/// Describes an input: its declaration, and where it goes.
+pub(crate) fn input(view: &View<'_>, name: &str) -> String {
     let noun = view.noun();
     let mut text = match view.input(name) {
         Some(property) => declaration(noun, property, false),
@@ -217,8 +219,10 @@ pub(crate) fn about_role(role: Role) -> &'static str {
 fn key(view: &View<'_>, offset: usize) -> Option<(String, Span)> {
     let mut path = Vec::new();
     let span = key_path(view.outline.get(&[])?, offset, &mut path)?;
-    let key = keys::find(&path, view.prompt.kind() == PromptKind::Definition)?;
-    Some((format!("**{}**\n\n{}", key.name, key.about), span))
+    match keys::find(&path, view.prompt.kind() == PromptKind::Definition) {
+        Some(key) => Some((format!("**{}**\n\n{}", key.name, key.about), span)),
+        None => Some((suite::features::about_path(&path)?, span)),
+    }
 }
 
 /// Finds the key at an offset, and the path to it.

@@ -1,10 +1,11 @@
-//! Completion in front matter and in definitions: keys, values and files.
+//! Completion in front matter, definitions and test files: keys, values and files.
 
 use std::fs;
 use std::path::Path;
 
 use gen_lsp_types::CompletionItemKind;
-use tympan_core::format::{Format, definition, frontmatter};
+use tympan_core::format::definition::Syntax;
+use tympan_core::format::{Format, frontmatter};
 use tympan_core::text::source::Span;
 use tympan_lint::Options;
 
@@ -12,6 +13,8 @@ use crate::completion::{Suggestion, Suggestions};
 use crate::document::Document;
 use crate::keys::{self, Values};
 use crate::server::Server;
+use crate::suite::{self, completion::Place};
+use crate::toml_cursor;
 use crate::view::View;
 use crate::workspace::WorkspaceFiles;
 use crate::yaml_cursor::{YamlCursor, cursor};
@@ -26,13 +29,15 @@ pub(crate) fn suggestions(
     view: Option<&View<'_>>,
     offset: usize,
 ) -> Option<Suggestions> {
-    let (yaml, is_definition) = match document.format() {
-        Format::Prompty => (front_matter(document.text(), offset)?, false),
-        Format::Definition(definition::Syntax::Yaml) => (Span::new(0, document.text().len()), true),
+    let whole = Span::new(0, document.text().len());
+    let (yaml, syntax, is_definition) = match document.format() {
+        Format::Prompty => (front_matter(document.text(), offset)?, Syntax::Yaml, false),
+        Format::Definition(syntax) => (whole, syntax, true),
+        Format::Tests(syntax) => (whole, syntax, false),
         _ => return None,
     };
     let before = document.text().get(yaml.start..offset)?;
-    let found = cursor(before)?;
+    let found = if syntax == Syntax::Toml { toml_cursor::cursor(before)? } else { cursor(before)? };
     let word = Span::new(yaml.start + found.word, offset);
     let text = document.source().slice(word);
     if let Some(path) = text.strip_prefix("${file:") {
@@ -40,12 +45,26 @@ pub(crate) fn suggestions(
         return Some((files(&server.files(document), path), Span::new(start, offset)));
     }
     let path: Vec<_> = found.path.iter().map(String::as_str).collect();
+    if let Some(path) = path_in_tests(document, &path) {
+        let tested = if document.is_test_file() { suite::tested_prompt(server, document) } else { None };
+        let tested = tested.as_deref().and_then(|prompt| View::new(prompt, server.analysis(prompt)));
+        let place = Place { server, document, prompt: tested.as_ref().or(view), cursor: &found, syntax, word };
+        return Some(suite::completion::suggestions(&place, &path));
+    }
+    if syntax != Syntax::Yaml {
+        return None;
+    }
     let suggestions = if found.is_value {
         values(&server.analysis(document).options, view, &path, is_definition)
     } else {
         keys_at(document, &found, &path, yaml, is_definition)
     };
     Some((suggestions, word))
+}
+
+/// Returns the path as it is in a test file, if it is in tests.
+fn path_in_tests<'p>(document: &Document, path: &[&'p str]) -> Option<Vec<&'p str>> {
+    if document.is_test_file() { Some(path.to_vec()) } else { suite::completion::path_in_tests(path) }
 }
 
 /// Returns the span of the front matter, if it contains an offset. It may not be closed yet.
@@ -102,7 +121,7 @@ fn values(options: &Options, view: Option<&View<'_>>, path: &[&str], is_definiti
 }
 
 /// Returns the files and folders of the workspace that a path can lead to.
-fn files(files: &WorkspaceFiles, path: &str) -> Vec<Suggestion> {
+pub(crate) fn files(files: &WorkspaceFiles<'_>, path: &str) -> Vec<Suggestion> {
     let parent = path.rfind('/').map_or("", |at| &path[..=at]);
     let Some(folder) = files.folder(Path::new(parent)) else { return Vec::new() };
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };

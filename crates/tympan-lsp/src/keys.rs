@@ -115,7 +115,10 @@ const TOP: &[Key] = &[
         Values::Words(&["default", "strict"]),
         "The policy for tools. With `strict`, tools without an effect count as external.",
     ),
+    TESTS,
 ];
+
+const TESTS: Key = key("tests", Values::Any, "The tests of the prompt: a list of cases, or a map as in a test file.");
 
 const MODEL: &[Key] = &[
     key("id", Values::Model, "The provider's name for the model."),
@@ -228,6 +231,7 @@ const DEFINITION: &[Key] = &[
     key("variants", Values::Any, "Other templates for the same variables, by name."),
     key("metadata", Values::Any, "A map with arbitrary content."),
     key("output_model", Values::Any, "The application's name for the type that the response should have."),
+    TESTS,
 ];
 
 const VARIABLE: &[Key] = &[

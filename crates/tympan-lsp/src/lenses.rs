@@ -3,6 +3,7 @@
 use gen_lsp_types::{CodeLens, Command, InlayHint, Range};
 use lsp_server::ErrorCode;
 use serde_json::{Value as Json, json};
+use tympan_core::format::outline::Outline;
 use tympan_core::text::source::Span;
 use tympan_core::{Inputs, Prompt};
 
@@ -11,6 +12,7 @@ use crate::client::Client;
 use crate::document::Document;
 use crate::estimate::tokens;
 use crate::failure::{Answer, Failure};
+use crate::suite::{self, Suite};
 use crate::view::View;
 
 /// The command that returns the prompt rendered with its examples. The client may define it to show the text.
@@ -22,6 +24,12 @@ const RUN: &str = "tympan.run";
 pub(crate) fn lenses(document: &Document, analysis: &Analysis, client: &Client) -> Vec<CodeLens> {
     if !analysis.loads {
         return Vec::new();
+    }
+    let outline = Outline::new(document.source(), document.format());
+    let suite = Suite::new(document, &outline).filter(|_| client.trusted);
+    let tests = suite.map(suite::outline::lenses).unwrap_or_default();
+    if document.is_test_file() {
+        return tests;
     }
     let range = document.range(Span::new(0, 0));
     let lens = |title: &str, command: &str| CodeLens {
@@ -36,6 +44,7 @@ pub(crate) fn lenses(document: &Document, analysis: &Analysis, client: &Client) 
     };
     let mut lenses = vec![lens("Render with sample", RENDER)];
     lenses.extend(client.trusted.then(|| lens("Run", RUN)));
+    lenses.extend(tests);
     lenses
 }
 

@@ -2,21 +2,26 @@
 //!
 //! Messages are handled one after the other, in the order in which they arrive, so that no state is shared and every
 //! answer is about the text that the client had when it asked. Before diagnostics are computed, all messages that have
-//! arrived are handled: while a user types faster than a document can be checked, only its last version is.
+//! arrived are handled: while a user types faster than a document can be checked, only its last version is. Documents that
+//! depend on the one in which the user types are checked in a pause, so that they do not delay its diagnostics.
 
 use std::collections::VecDeque;
+use std::path::Path;
+use std::time::Duration;
 
+use crossbeam_channel::RecvTimeoutError;
 use gen_lsp_types::{PublishDiagnosticsParams, Uri};
 use lsp_server::{Connection, ErrorCode, Message, Notification, Request, RequestId, Response, ResponseError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value as Json, json};
+use tympan_core::format::Resolve;
 
 use crate::analysis::Analysis;
 use crate::capabilities::capabilities;
 use crate::client::Client;
 use crate::diagnostics::diagnostics;
-use crate::document::{Change, Document, Documents};
+use crate::document::{Change, Document, DocumentRef, Documents};
 use crate::failure::{Answer, Failure};
 use crate::workspace::WorkspaceFiles;
 use crate::{features, settings};
@@ -39,6 +44,7 @@ pub fn serve(connection: &Connection) -> Exit {
         client: Client::default(),
         documents: Documents::default(),
         unchecked: Vec::new(),
+        dependents: Vec::new(),
     }
     .run()
 }
@@ -62,7 +68,12 @@ pub(crate) struct Server<'c> {
     documents: Documents,
     /// The documents whose diagnostics are outdated, in the order of their changes.
     unchecked: Vec<Uri>,
+    /// The documents whose diagnostics are outdated because another document has changed.
+    dependents: Vec<Uri>,
 }
+
+/// How long no message has to arrive before documents are checked that depend on a changed one.
+const PAUSE: Duration = Duration::from_millis(50);
 
 impl Server<'_> {
     fn run(mut self) -> Exit {
@@ -89,12 +100,18 @@ impl Server<'_> {
             if let Some(message) = self.queue.pop_front() {
                 return Some(message);
             }
-            if self.unchecked.is_empty() {
+            if !self.unchecked.is_empty() {
+                let uri = self.unchecked.remove(0);
+                self.publish(&uri);
+            } else if self.dependents.is_empty() {
                 let message = self.connection.receiver.recv().ok()?;
                 self.enqueue(message);
             } else {
-                let uri = self.unchecked.remove(0);
-                self.publish(&uri);
+                match self.connection.receiver.recv_timeout(PAUSE) {
+                    Ok(message) => self.enqueue(message),
+                    Err(RecvTimeoutError::Timeout) => self.unchecked.append(&mut self.dependents),
+                    Err(RecvTimeoutError::Disconnected) => return None,
+                }
             }
         }
     }
@@ -210,7 +227,7 @@ impl Server<'_> {
     fn open(&mut self, params: gen_lsp_types::DidOpenTextDocumentParams) {
         let item = params.text_document;
         self.documents.open(Document::new(item.uri.clone(), item.version, &item.text, self.client.encoding));
-        self.mark_unchecked(item.uri);
+        self.mark_changed(item.uri);
     }
 
     fn change(&mut self, params: DidChange) -> Answer<()> {
@@ -218,14 +235,16 @@ impl Server<'_> {
         let uri = params.text_document.text_document_identifier.uri;
         let document = self.documents.get_mut(&uri).ok_or_else(|| not_open(&uri))?;
         document.change(version, params.content_changes);
-        self.mark_unchecked(uri);
+        self.mark_changed(uri);
         Ok(())
     }
 
     fn close(&mut self, params: &gen_lsp_types::DidCloseTextDocumentParams) {
         let uri = &params.text_document.uri;
-        self.unchecked.retain(|other| other != uri);
+        self.forget_marks(uri);
+        let path = self.documents.get(uri).and_then(|document| document.path.clone());
         if self.documents.close(uri) {
+            self.mark_dependents(path.as_deref());
             // The client would show the last diagnostics of a closed document forever.
             self.send_diagnostics(PublishDiagnosticsParams {
                 uri: uri.clone(),
@@ -246,8 +265,39 @@ impl Server<'_> {
     }
 
     fn mark_unchecked(&mut self, uri: Uri) {
-        self.unchecked.retain(|other| *other != uri);
+        self.forget_marks(&uri);
         self.unchecked.push(uri);
+    }
+
+    fn forget_marks(&mut self, uri: &Uri) {
+        self.unchecked.retain(|other| other != uri);
+        self.dependents.retain(|other| other != uri);
+    }
+
+    /// Marks a document whose text has changed, and those that depend on it. The document itself is checked first: it is
+    /// the one in which the user is typing.
+    fn mark_changed(&mut self, uri: Uri) {
+        let path = self.documents.get(&uri).and_then(|document| document.path.clone());
+        self.mark_dependents(path.as_deref());
+        self.forget_marks(&uri);
+        self.unchecked.insert(0, uri);
+    }
+
+    /// Marks the documents whose findings depend on a file.
+    fn mark_dependents(&mut self, path: Option<&Path>) {
+        let Some(path) = path else { return };
+        let depends = |document: &Document| {
+            let known = document.known_analysis();
+            known.is_some_and(|analysis| analysis.dependencies.iter().any(|dependency| dependency == path))
+        };
+        let mut outdated = Vec::new();
+        for document in self.documents.iter_mut().filter(|document| depends(document)) {
+            document.forget_analysis();
+            outdated.push(document.uri.clone());
+        }
+        outdated.sort();
+        outdated.retain(|uri| !self.unchecked.contains(uri) && !self.dependents.contains(uri));
+        self.dependents.append(&mut outdated);
     }
 
     fn publish(&self, uri: &Uri) {
@@ -272,15 +322,32 @@ impl Server<'_> {
         document.analysis(|| match document.is_prompt() {
             true => {
                 let options = settings::options(&self.client.folders, document.path.as_deref());
-                Analysis::new(document.source(), document.format(), &mut self.files(document), options)
+                Analysis::new(document.source(), document.format(), self.files(document), options)
             }
             false => Analysis::empty(),
         })
     }
 
     /// Returns the files that a document may refer to.
-    pub(crate) fn files(&self, document: &Document) -> WorkspaceFiles {
-        WorkspaceFiles::new(&self.client.folders, document.path.as_deref())
+    pub(crate) fn files(&self, document: &Document) -> WorkspaceFiles<'_> {
+        WorkspaceFiles::new(&self.client.folders, document.path.as_deref(), &self.documents)
+    }
+
+    /// Returns the open documents.
+    pub(crate) fn documents(&self) -> impl Iterator<Item = &Document> {
+        self.documents.iter()
+    }
+
+    /// Returns the document at a path relative to another one, if that may refer to it: the open document, or the file.
+    pub(crate) fn document_at(&self, base: &Document, path: &str) -> Option<DocumentRef<'_>> {
+        let mut files = self.files(base);
+        let text = files.file(path).ok()?.text;
+        let path = files.path(path)?;
+        if let Some(open) = self.documents.at_path(&path) {
+            return Some(DocumentRef::Open(open));
+        }
+        let uri = Uri::from_file_path(&path).ok()?;
+        Some(DocumentRef::Read(Box::new(Document::new(uri, 0, &text, self.client.encoding))))
     }
 }
 

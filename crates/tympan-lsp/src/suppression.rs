@@ -23,7 +23,7 @@ type Insertion = (usize, String);
 pub(crate) fn comment(
     document: &Document,
     analysis: &Analysis,
-    files: &mut WorkspaceFiles,
+    files: &mut WorkspaceFiles<'_>,
     finding: &Finding,
 ) -> Option<Insertion> {
     let span = finding.span?;
@@ -36,15 +36,16 @@ pub(crate) fn comment(
     match document.format() {
         Format::Prompty => {
             if span.start < frontmatter::split(document.text()).ok()?.body.start {
-                candidates.push(in_data(line, code));
+                candidates.extend(in_data(document, line, code));
             } else {
                 candidates.extend(in_template(document, analysis, line, code));
             }
         }
         // A comment in JSON is a mistake, and one in a string is text.
-        Format::Definition(definition::Syntax::Json) => return None,
+        Format::Definition(definition::Syntax::Json) | Format::Tests(definition::Syntax::Json) => return None,
+        Format::Tests(_) => candidates.extend(in_data(document, line, code)),
         Format::Definition(_) => {
-            candidates.push(in_data(line, code));
+            candidates.extend(in_data(document, line, code));
             candidates.extend(in_template(document, analysis, line, code));
         }
         _ => return None,
@@ -61,9 +62,22 @@ fn longer_list(document: &Document, line: Span, code: &str) -> Option<Insertion>
     (!list.trim().is_empty()).then(|| (line.start + start + list.trim_end().len(), format!(", {code}")))
 }
 
-/// Returns a comment of YAML or TOML at the end of a line.
-fn in_data(line: Span, code: &str) -> Insertion {
-    (line.end, format!("  # tympan: ignore[{code}]"))
+/// Returns comments of YAML or TOML: at the end of a line or, if the line ends inside a value, before it.
+fn in_data(document: &Document, line: Span, code: &str) -> [Insertion; 2] {
+    let indent = indent(document.source().slice(line));
+    let line_end = line_end(document);
+    [
+        (line.end, format!("  # tympan: ignore[{code}]")),
+        (line.start, format!("{indent}# tympan: ignore[{code}]{line_end}")),
+    ]
+}
+
+fn indent(line: &str) -> &str {
+    &line[..line.len() - line.trim_start().len()]
+}
+
+fn line_end(document: &Document) -> &'static str {
+    if document.text().contains("\r\n") { "\r\n" } else { "\n" }
 }
 
 /// Returns comments in the syntax of the template, the best place first. They leave the rendered text as it is, apart
@@ -71,8 +85,7 @@ fn in_data(line: Span, code: &str) -> Insertion {
 fn in_template(document: &Document, analysis: &Analysis, line: Span, code: &str) -> Vec<Insertion> {
     let tree = analysis.prompt.as_ref().and_then(|prompt| prompt.templates().next()?.syntax_tree());
     let text = document.source().slice(line);
-    let line_end = if document.text().contains("\r\n") { "\r\n" } else { "\n" };
-    let indent = &text[..text.len() - text.trim_start().len()];
+    let (line_end, indent) = (line_end(document), indent(text));
     let on_own_line = |comment: &str| (line.start, format!("{indent}{comment}{line_end}"));
     match tree {
         Some(SyntaxTree::Jinja(_)) => {
@@ -100,7 +113,7 @@ fn in_template(document: &Document, analysis: &Analysis, line: Span, code: &str)
 fn is_effective(
     document: &Document,
     analysis: &Analysis,
-    files: &mut WorkspaceFiles,
+    files: &mut WorkspaceFiles<'_>,
     finding: &Finding,
     (at, comment): &Insertion,
 ) -> bool {
@@ -112,7 +125,7 @@ fn is_effective(
         let other_start = other.span.unwrap_or_default().start;
         other.rule.code == finding.rule.code && [start, start + comment.len()].contains(&other_start)
     };
-    checked.prompt.is_some()
+    (checked.prompt.is_some() || checked.suite.is_some())
         && !checked.findings.iter().any(is_finding)
         && !has_new_finding(&analysis.findings, &checked.findings)
 }

@@ -1,5 +1,7 @@
 //! A document with its prompt and templates, prepared for a request.
 
+use std::borrow::Cow;
+
 use tympan_core::Prompt;
 use tympan_core::format::outline::{Field, Outline};
 use tympan_core::spec::PromptKind;
@@ -12,6 +14,7 @@ use crate::analysis::Analysis;
 use crate::document::Document;
 use crate::mustache::{self, Meaning};
 use crate::names::Names;
+use crate::suite::Suite;
 use crate::template::{Template, templates};
 
 pub(crate) struct View<'d> {
@@ -29,7 +32,7 @@ pub(crate) struct Sites {
     pub(crate) declarations: Vec<Span>,
     pub(crate) uses: Vec<Span>,
     /// Why the list is not complete, if it is not.
-    pub(crate) gap: Option<&'static str>,
+    pub(crate) gap: Option<Cow<'static, str>>,
 }
 
 impl<'d> View<'d> {
@@ -67,11 +70,11 @@ impl<'d> View<'d> {
             Some(_) => Some(field.key_span),
             None => Some(field.get("name")?.span),
         };
-        declared.filter_map(|(name, field)| Some((name, self.exact(place(field)?, name)?))).collect()
+        declared.filter_map(|(name, field)| Some((name, self.document.exact(place(field)?, name)?))).collect()
     }
 
-    /// Returns the names of inputs in the rest of the front matter: in bindings of tools, in old samples, and in lists of
-    /// required inputs.
+    /// Returns the names of inputs in the rest of the front matter: in bindings of tools, in old samples, in lists of
+    /// required inputs, and in tests.
     pub(crate) fn mentioned_names(&self) -> Vec<(&str, Span)> {
         let tools = self.outline.get(&["tools"]).into_iter().flat_map(|tools| tools.items().chain(tools.entries()));
         let bindings = tools.filter_map(|tool| tool.get("bindings")).flat_map(Field::declarations);
@@ -84,17 +87,8 @@ impl<'d> View<'d> {
         let required = self.outline.get(&["inputs", "required"]).into_iter().flat_map(Field::items);
         let required = required.filter_map(|item| Some((item.text()?, item.span)));
         let all = bindings.chain(sample).chain(required).filter(|(name, _)| self.input(name).is_some());
-        all.filter_map(|(name, span)| Some((name, self.exact(span, name)?))).collect()
-    }
-
-    /// Returns the span of a name without its quotes. `None` if it is written with escapes.
-    fn exact(&self, span: Span, name: &str) -> Option<Span> {
-        let text = self.document.source().slice(span);
-        let inner = text.strip_prefix(['"', '\'']).and_then(|text| text.strip_suffix(['"', '\'']));
-        match inner {
-            Some(inner) if inner == name => Some(Span::new(span.start + 1, span.end - 1)),
-            _ => (text == name).then_some(span),
-        }
+        let tests = Suite::new(self.document, &self.outline).into_iter().flat_map(Suite::input_names);
+        all.filter_map(|(name, span)| Some((name, self.document.exact(span, name)?))).chain(tests).collect()
     }
 
     /// Returns all places where the name of an input is written.
@@ -104,21 +98,21 @@ impl<'d> View<'d> {
         };
         let mut sites = Sites { declarations: of(self.declared_names()), uses: of(self.mentioned_names()), gap: None };
         if sites.declarations.is_empty() && self.input(name).is_some() {
-            sites.gap = Some("the position of its declaration is not known");
+            sites.gap = Some("the position of its declaration is not known".into());
         }
         for template in &self.templates {
             let reads = match &template.tree {
                 Some(SyntaxTree::Jinja(parsed)) => Names::new(template.source(), &parsed.body).of_input(name),
                 Some(SyntaxTree::Mustache(parsed)) => self.mustache_reads(template, &parsed.body, name, &mut sites),
                 _ => {
-                    sites.gap = Some("the syntax of this template is not supported");
+                    sites.gap = Some("the syntax of this template is not supported".into());
                     Vec::new()
                 }
             };
             for read in reads {
                 match template.file_span(read) {
                     Some(span) => sites.uses.push(span),
-                    None => sites.gap = Some("a template is written with escapes"),
+                    None => sites.gap = Some("a template is written with escapes".into()),
                 }
             }
         }
@@ -141,7 +135,7 @@ impl<'d> View<'d> {
                 Meaning::Member => {}
                 Meaning::Either => {
                     found.push(read.span);
-                    sites.gap = Some("inside a section, this name may be a member of the section's value");
+                    sites.gap = Some("inside a section, this name may be a member of the section's value".into());
                 }
             }
         }

@@ -122,7 +122,18 @@ fn depth(text: &str) -> usize {
 }
 
 /// Returns the position at the end of a value, which may be inside of flow collections.
-fn flow(text: &str, start: usize, mut path: Vec<String>, mut is_value: bool) -> Option<YamlCursor> {
+fn flow(text: &str, start: usize, path: Vec<String>, is_value: bool) -> Option<YamlCursor> {
+    in_collections(text, start, path, is_value, ':')
+}
+
+/// Returns the position at the end of a value, with this separator between keys and values.
+pub(crate) fn in_collections(
+    text: &str,
+    start: usize,
+    mut path: Vec<String>,
+    mut is_value: bool,
+    separator: char,
+) -> Option<YamlCursor> {
     // For each open collection, the length of the path outside of it, and whether it is a map.
     let mut open: Vec<(usize, bool)> = Vec::new();
     let mut word = text.len() - text.trim_start().len();
@@ -158,7 +169,7 @@ fn flow(text: &str, start: usize, mut path: Vec<String>, mut is_value: bool) -> 
                     (word, is_value) = (at + 1, !is_map);
                 }
             }
-            ':' if open.last().is_some_and(|(_, is_map)| *is_map) && !is_value => {
+            char if char == separator && open.last().is_some_and(|(_, is_map)| *is_map) && !is_value => {
                 path.push(text[word..at].trim().trim_matches(['"', '\'']).to_owned());
                 (word, is_value) = (at + 1, true);
             }

@@ -1,7 +1,8 @@
 //! Tests of prompts, and the cases of a test file for test runners of other languages.
 
+use std::collections::HashSet;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -13,12 +14,14 @@ use tympan_core::{Error, Kind, Result};
 use tympan_lint::{SETTINGS_FILE, Settings};
 use tympan_runtime::Runtime;
 use tympan_runtime::file::read;
+use tympan_runtime::file::walk::{Found, prompt_files};
 use tympan_runtime::load::DEFAULT_MAX_FILE_BYTES;
 
-use crate::lint::invalid;
+use crate::lint::{absolute, invalid};
 
 use self::answer::{AnswerMode, AnswerOptions};
 use self::case::Case;
+use self::file::TestFile;
 use self::runner::{Job, Runner, RunnerOptions, jobs};
 
 /// The options of [`CollectedFile::load`]. By default, no model is called, no program runs and no file is written.
@@ -127,8 +130,63 @@ fn info(job: &Job) -> CaseInfo {
     }
 }
 
+/// Returns the files that contain tests, as `tympan test` finds them. A file that is named is one of them, and a directory
+/// is searched: hidden files, and what ignore files or the `tympan.toml` of the working directory or above it exclude,
+/// are left out. No file is named twice. A directory that cannot be read is in the list too, so that loading it reports
+/// why.
+///
+/// ```
+/// # std::env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).expect("the root of the repository");
+/// let files = tympan::eval::find_test_files(["examples"])?;
+/// assert_eq!(files, ["examples/hello.test.yaml", "examples/retrieval.test.yaml"].map(std::path::PathBuf::from));
+/// # Ok::<(), tympan::Error>(())
+/// ```
+///
+/// # Errors
+/// Returns an error if the settings are invalid.
+pub fn find_test_files(paths: impl IntoIterator<Item = impl AsRef<Path>>) -> Result<Vec<PathBuf>> {
+    let settings = match settings_file()? {
+        Some((directory, source)) => {
+            let settings = Settings::parse(&source).map_err(|errors| invalid(&source, errors))?;
+            Some((directory, settings.check))
+        }
+        None => None,
+    };
+    let is_excluded = |path: &Path| {
+        settings.as_ref().is_some_and(|(directory, settings)| {
+            let path = absolute(path);
+            settings.is_excluded(path.strip_prefix(directory).unwrap_or(&path))
+        })
+    };
+    let (mut files, mut seen) = (Vec::new(), HashSet::new());
+    for path in paths {
+        let path = path.as_ref();
+        let found = if path.is_dir() { found_in(path, is_excluded) } else { vec![path.to_owned()] };
+        files.extend(found.into_iter().filter(|file| seen.insert(absolute(file))));
+    }
+    Ok(files)
+}
+
+fn found_in(directory: &Path, is_excluded: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
+    let found = prompt_files(directory, is_excluded).into_iter();
+    let path = |found| match found {
+        Found::File(path) => TestFile::may_contain_tests(&path).then_some(path),
+        Found::Unreadable(path, _) => Some(path),
+        _ => None,
+    };
+    found.filter_map(path).collect()
+}
+
 /// Returns the prices of models, with those that the project sets.
 fn catalog() -> Result<Catalog> {
+    match settings_file()? {
+        Some((_, source)) => Settings::parse_models(&source).map_err(|errors| invalid(&source, errors)),
+        None => Ok(Catalog::default()),
+    }
+}
+
+/// Returns the settings file of the working directory or above it, and its directory.
+fn settings_file() -> Result<Option<(PathBuf, SourceFile)>> {
     let here = std::env::current_dir().map_err(|error| Error::new(Kind::UnreadableFile, error))?;
     for directory in here.ancestors() {
         // A file that nobody named is not read through links that lead out of its directory.
@@ -136,8 +194,7 @@ fn catalog() -> Result<Catalog> {
         let path = directory.join(SETTINGS_FILE);
         match text {
             Ok(text) => {
-                let source = SourceFile::new(path.display().to_string(), text);
-                return Settings::parse_models(&source).map_err(|errors| invalid(&source, errors));
+                return Ok(Some((directory.to_owned(), SourceFile::new(path.display().to_string(), text))));
             }
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
             Err(error) => {
@@ -145,5 +202,5 @@ fn catalog() -> Result<Catalog> {
             }
         }
     }
-    Ok(Catalog::default())
+    Ok(None)
 }

@@ -79,6 +79,6 @@ pub(crate) fn invalid(source: &SourceFile, errors: Vec<SettingsError>) -> Error 
     error.in_source(source, 0)
 }
 
-fn absolute(path: &Path) -> PathBuf {
+pub(crate) fn absolute(path: &Path) -> PathBuf {
     path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned())
 }

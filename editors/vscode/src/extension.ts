@@ -7,6 +7,7 @@ import { LanguageClient, type LanguageClientOptions, type ServerOptions } from "
 const DOCUMENTS = [
   { scheme: "file", language: "prompty" },
   { scheme: "untitled", language: "prompty" },
+  // Test files and definitions.
   { scheme: "file", pattern: "**/*.{yaml,yml,json,toml,md}" },
 ];
 
@@ -32,6 +33,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
   context.subscriptions.push(
     vscode.workspace.registerTextDocumentContentProvider(RenderedPrompts.scheme, rendered),
     vscode.commands.registerCommand("tympan.run", run),
+    vscode.commands.registerCommand("tympan.test", test),
     vscode.commands.registerCommand("tympan.restart", restart),
     // A trusted workspace has more code lenses.
     vscode.workspace.onDidGrantWorkspaceTrust(restart),
@@ -99,14 +101,29 @@ async function render(args: unknown[]): Promise<void> {
   }
 }
 
-/** Runs a prompt in a terminal, with its examples. The arguments are not interpreted by a shell. */
+/** Runs a prompt in a terminal, with its examples. */
 async function run(uri?: string): Promise<void> {
   const document = target(uri);
   if (!document || !vscode.workspace.isTrusted) return;
   await vscode.workspace.textDocuments.find((open) => open.uri.toString() === document.toString())?.save();
+  await execute(document, "run", ["run", document.fsPath, "--sample"]);
+}
+
+/** Runs the tests in a document, or one of its cases, in a terminal. Cases are selected by the beginning of their names. */
+async function test(uri?: string, name?: string): Promise<void> {
+  const document = target(uri);
+  if (!document || !vscode.workspace.isTrusted) return;
+  // The prompt may have changes as well.
+  await vscode.workspace.saveAll();
+  const selection = name === undefined ? [] : ["-k", `::${name}`];
+  await execute(document, "test", ["test", document.fsPath, ...selection]);
+}
+
+/** Executes the command in a terminal. The arguments are not interpreted by a shell. */
+async function execute(document: vscode.Uri, name: string, args: string[]): Promise<void> {
   const folder = vscode.workspace.getWorkspaceFolder(document) ?? vscode.TaskScope.Workspace;
-  const execution = new vscode.ProcessExecution(command(), ["run", document.fsPath, "--sample"]);
-  await vscode.tasks.executeTask(new vscode.Task({ type: "tympan" }, folder, "run", "tympan", execution));
+  const execution = new vscode.ProcessExecution(command(), args);
+  await vscode.tasks.executeTask(new vscode.Task({ type: "tympan" }, folder, name, "tympan", execution));
 }
 
 /** The texts of rendered prompts, as read-only documents. */

@@ -190,8 +190,10 @@ line, or if formatting would have changed what a prompt means, which is a bug.")
   tympan test --accept
   tympan test --against main
   tympan test --report junit=report.xml --report html=report.html
+  tympan test --import promptfooconfig.yaml -o prompts
 
-Exit status: 0 if all cases pass; 1 if a case fails or cannot run; 2 for an invalid command line or settings file.")]
+Exit status: 0 if all cases pass; 1 if a case fails or cannot run; 2 for an invalid command line or settings file.
+With `--import`: 0 if everything was carried over; 1 if something was not; 2 for an invalid command line.")]
     Test(TestArgs),
 
     /// Compare two versions of a prompt

@@ -25,6 +25,9 @@ pub(crate) struct TestArgs {
     pub(crate) comparison: TestComparisonArgs,
 
     #[command(flatten)]
+    pub(crate) import: ImportArgs,
+
+    #[command(flatten)]
     pub(crate) output: TestOutputArgs,
 
     #[command(flatten)]
@@ -97,8 +100,11 @@ pub(crate) struct AnswerArgs {
     #[arg(long)]
     pub(crate) cost: bool,
 
-    /// Stop before the estimated cost of model calls exceeds this many US dollars
-    #[arg(long, value_name = "DOLLARS")]
+    /// Do not let model calls cost more than this many US dollars
+    ///
+    /// The most that a call can cost is reserved before it is sent. Cases whose calls could exceed the limit are not run.
+    /// The calls of judges and all repetitions count. Models need a price, which `[models]` in tympan.toml can set.
+    #[arg(long, value_name = "DOLLARS", value_parser = parse_dollars)]
     pub(crate) max_cost: Option<f64>,
 }
 
@@ -117,6 +123,29 @@ pub(crate) struct TestComparisonArgs {
     /// Run the same tests with the prompts of a git revision, and compare
     #[arg(long, value_name = "REVISION", conflicts_with_all = ["watch", "accept", "resume", "record"])]
     pub(crate) against: Option<String>,
+}
+
+/// Tests of other programs.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Import")]
+pub(crate) struct ImportArgs {
+    /// Convert a configuration of promptfoo to prompt files and test files, and run nothing
+    ///
+    /// Reports everything that could not be carried over. Programs that the configuration names do not run, and only files
+    /// in its directory and below are read.
+    #[arg(long, value_name = "FILE", conflicts_with_all = [
+        "paths", "names", "last_failed", "resume", "fail_fast", "jobs", "accept", "watch", "record", "live", "allow_missing",
+        "allow_programs", "cost", "max_cost", "baseline", "save", "against", "report",
+    ])]
+    pub(crate) import: Option<PathBuf>,
+
+    /// Write the files to this directory; defaults to that of the configuration
+    #[arg(long, short, value_name = "DIRECTORY", requires = "import")]
+    pub(crate) output_dir: Option<PathBuf>,
+
+    /// Replace files that exist
+    #[arg(long, requires = "import")]
+    pub(crate) force: bool,
 }
 
 /// How results are printed.
@@ -162,6 +191,12 @@ impl TestOutputArgs {
     pub(crate) fn format(&self) -> TestFormat {
         if self.json { TestFormat::JsonLines } else { self.output_format }
     }
+}
+
+fn parse_dollars(text: &str) -> Result<f64, String> {
+    let dollars = text.trim_start_matches('$').parse::<f64>().ok();
+    let is_amount = |dollars: &f64| dollars.is_finite() && *dollars >= 0.0;
+    dollars.filter(is_amount).ok_or_else(|| "expected an amount of US dollars, such as 0.50".to_owned())
 }
 
 fn parse_report(text: &str) -> Result<(TestFormat, PathBuf), String> {

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde_json::{Value as Json, json};
+use tympan::file::walk::{read_found, unreadable};
 use tympan::file::write;
 use tympan::format::Format;
 use tympan::load::{DEFAULT_MAX_FILE_BYTES, References, directory_of, read_prompt_file};
@@ -11,7 +12,6 @@ use tympan::text::source::SourceFile;
 use tympan::{Error, LoadOptions};
 use tympan_lint::format::{FormatError, FormatOptions, Formatted, format_file};
 
-use super::check::checker::{read_found, unreadable};
 use super::check::targets::{TargetKind, Targets};
 use crate::args::FmtArgs;
 use crate::escape::visible_line;

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 
 use serde_json::{Value as Json, json};
 use tympan::diagnostic::Severity;
-use tympan::file::read;
-use tympan::file::write;
+use tympan::file::walk::is_skipped;
+use tympan::file::{read, write};
 use tympan::format::Format;
 use tympan::load::{DEFAULT_MAX_FILE_BYTES, References, directory_of};
 use tympan::text::source::SourceFile;
@@ -261,11 +261,6 @@ fn locked(prompt: &Prompt) -> Result<Json, Error> {
     let settings = prompt.settings_hashes().into_iter().map(|(name, hash)| (name.to_owned(), hash.into()));
     locked[SETTINGS] = Json::Object(settings.collect());
     Ok(locked)
-}
-
-/// Returns whether a directory contains generated or downloaded files.
-pub(super) fn is_skipped(name: &str) -> bool {
-    name.starts_with('.') || matches!(name, "target" | "node_modules" | "__pycache__")
 }
 
 /// Returns whether a file with this extension can be a prompt. Definitions and directives are recognized by their

@@ -5,12 +5,12 @@ use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
 use serde_json::{Value as Json, json};
+use tympan::file::walk::{read_found, unreadable};
 use tympan::format::Format;
 use tympan::text::source::SourceFile;
 use tympan::{Error, Prompt, Role, RuntimeOptions};
 use tympan_lint::{BoundInput, InputReach, ReachMap, ReachedMessage, Target};
 
-use super::check::checker::{read_found, unreadable};
 use super::check::targets::{TargetKind, Targets};
 use crate::args::InspectArgs;
 use crate::color::styled;

@@ -18,6 +18,8 @@ mod endpoints;
 #[cfg(unix)]
 mod files;
 #[cfg(unix)]
+mod import;
+#[cfg(unix)]
 mod journal;
 #[cfg(unix)]
 mod pty;
@@ -26,5 +28,6 @@ mod run;
 mod server;
 mod terminal;
 mod test_command;
+mod test_cost;
 #[cfg(unix)]
 mod tool_policy;

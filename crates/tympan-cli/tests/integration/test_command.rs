@@ -8,6 +8,8 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value as Json;
 use tempfile::TempDir;
 
+use crate::server::{Server, respond};
+
 const PROMPT: &str =
     "---\nname: greeting\nmodel: gpt-4o-mini\ninputs:\n  - {name: name, kind: string}\n---\nuser:\nHello {{ name }}!\n";
 
@@ -154,6 +156,8 @@ fn a_run_is_compared_with_a_saved_one() {
     let output = tympan(directory.path(), &["--baseline", "base.jsonl"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(stdout(&output).contains("Compared with base.jsonl: 1 worse, 0 better, 0 the same"), "{}", stdout(&output));
+    // No model has a part in it, so the change is real.
+    assert!(!stdout(&output).contains("McNemar"), "{}", stdout(&output));
     let output = tympan(directory.path(), &["--baseline", "missing.jsonl"]);
     assert_eq!(output.status.code(), Some(2));
 }
@@ -173,6 +177,67 @@ fn prompts_of_a_revision_are_compared() {
         .expect("changed");
     let output = tympan(directory.path(), &["--against", "HEAD"]);
     assert!(stdout(&output).contains("Compared with HEAD: 1 worse, 0 better, 0 the same"), "{output:?}");
+    assert!(!stdout(&output).contains("McNemar"), "{output:?}");
     assert_eq!(tympan(directory.path(), &["--against", "--all"]).status.code(), Some(2));
     assert_eq!(tympan(directory.path(), &["--against", "nowhere"]).status.code(), Some(2));
+}
+
+#[test]
+fn changed_answers_of_a_model_are_tested_for_significance() {
+    let answer = |text: &str| {
+        let message = serde_json::json!({"role": "assistant", "content": text});
+        serde_json::json!({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}).to_string()
+    };
+    let (good, bad) = (answer("Hello Ada"), answer("Go away"));
+    let server = Server::start(move |stream, number| {
+        respond(stream, "200 OK", "application/json", if number < 6 { &good } else { &bad });
+    });
+    let directory = project(
+        "cases:\n  - {name: fixed, inputs: {name: Ada}, expect: [{messages: 1}]}\n  \
+        - {name: live, rows: rows.jsonl, expect: [{result: {contains: Ada}}]}\n",
+    );
+    fs::write(directory.path().join("rows.jsonl"), "{\"name\": \"Ada\"}\n".repeat(6)).expect("the rows are written");
+    let live = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tympan"));
+        command.current_dir(directory.path()).args(["test", "--live"]).args(arguments).env("NO_PROXY", "*");
+        command.env("OPENAI_API_KEY", crate::server::KEY).env("OPENAI_BASE_URL", &server.url);
+        stdout(&command.output().expect("the command runs"))
+    };
+    live(&["--save", "base.jsonl"]);
+    let shown = live(&["--baseline", "base.jsonl"]);
+    assert!(shown.contains("Compared with base.jsonl: 6 worse, 0 better, 1 the same"), "{shown}");
+    let expected = "6 cases with answers of a model, which vary: worse (6 worse, 0 better; McNemar's test, p = 0.031)";
+    assert!(shown.contains(expected), "{shown}");
+    let shown = live(&["--baseline", "base.jsonl", "-k", "live[1]"]);
+    assert!(shown.contains("1 case with answers of a model, which vary: no difference shown (1 worse"), "{shown}");
+}
+
+/// Returns the most memory that a run over this many rows needs, in KiB. Its last lines are not read before, so it is
+/// still running.
+#[cfg(target_os = "linux")]
+fn peak_memory(rows: usize) -> u64 {
+    let directory = project(
+        "cases:\n  - {name: rows, rows: rows.jsonl, expect: [{roles: [user]}, {message: {contains: \"${row:name}\"}}]}\n",
+    );
+    let text: String = (0..rows).map(|row| format!("{{\"name\": \"n{row}\"}}\n")).collect();
+    fs::write(directory.path().join("rows.jsonl"), text).expect("the rows are written");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tympan"));
+    command.current_dir(directory.path()).args(["test", "--json", "--jobs", "1"]).stdout(Stdio::piped());
+    let mut child = command.spawn().expect("the command runs");
+    let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    // More than a pipe holds remains.
+    assert_eq!(lines.by_ref().take(rows - 500).count(), rows - 500);
+    let status = fs::read_to_string(format!("/proc/{}/status", child.id())).expect("it is running");
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("there is a peak");
+    let peak = peak.trim().trim_end_matches(" kB").parse().expect("a number");
+    assert_eq!(lines.count(), 501);
+    assert!(child.wait().expect("the command ends").success());
+    peak
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn ten_times_as_many_rows_need_no_more_memory() {
+    let (few, many) = (peak_memory(1_500), peak_memory(15_000));
+    assert!(many * 10 <= few * 11, "{few} KiB for 1,500 rows, {many} KiB for 15,000");
 }

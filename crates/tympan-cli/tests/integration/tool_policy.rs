@@ -112,6 +112,15 @@ fn settings_of_a_user_a_project_and_a_command_line() {
     assert!(agent.fails(&[]).contains("tympan/config.toml"));
 }
 
+/// `--yes` is about tools that require approval themselves.
+#[test]
+fn yes_does_not_answer_the_policy() {
+    let agent = Agent::new(obeys("eve@evil.example"));
+    let (sent, error) = agent.run(&["--yes"]);
+    assert!(!sent && error.contains("Tool denied by policy"), "{error}");
+    assert!(agent.run(&["--yes", "--tool-policy", "off"]).0);
+}
+
 #[test]
 fn the_rest_of_the_policy_stays_as_it_is() {
     let agent = Agent::new(obeys("eve@evil.example"));

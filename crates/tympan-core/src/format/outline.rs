@@ -4,9 +4,10 @@
 
 use serde_json::Value as Json;
 
-use super::definition;
+use super::definition::{self, Syntax};
 use super::yaml::{self, Entry, Node, Value};
 use super::{Format, frontmatter};
+use crate::error::{Error, Kind, Result};
 use crate::text::source::{SourceFile, Span};
 
 /// The keys and values of a prompt file or a test file.
@@ -43,6 +44,19 @@ impl<'s> Outline<'s> {
             Format::Directive => None,
         };
         Self { root }
+    }
+
+    /// Parses a YAML, JSON or TOML document of any shape.
+    ///
+    /// # Errors
+    /// Returns an error of this kind if the document does not parse.
+    pub fn parse(source: &'s SourceFile, syntax: Syntax, kind: Kind) -> Result<Self> {
+        let (root, problems) = definition::read(source.text(), syntax);
+        if problems.is_empty() {
+            return Ok(Self { root });
+        }
+        let diagnostics = problems.into_iter().map(|problem| definition::unreadable(kind, problem)).collect();
+        Err(Error::from_parser(diagnostics, source, kind))
     }
 
     /// Creates the outline of a file that has been parsed.

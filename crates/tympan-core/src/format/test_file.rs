@@ -28,6 +28,9 @@ pub(crate) const TESTS: &str = "tests";
 /// The key of a test file that contains the cases.
 const CASES: &str = "cases";
 
+/// The endings of prompt files, in the order in which they are tried.
+const PROMPT_EXTENSIONS: [&str; 6] = ["prompty", "yaml", "yml", "json", "toml", "md"];
+
 static SHAPE: LazyLock<DocumentShape> = LazyLock::new(|| DocumentShape::new(SCHEMA, Kind::InvalidTests));
 
 /// Returns the syntax of a test file, or `None` if the name is not that of a test file, such as `greeting.test.yaml`.
@@ -36,6 +39,19 @@ pub fn syntax_of_name(name: &str) -> Option<Syntax> {
     let stem = rest.strip_suffix(".test")?;
     let has_name = stem.rsplit(['/', '\\']).next().is_some_and(|last| !last.is_empty());
     Syntax::from_extension(extension).filter(|_| has_name)
+}
+
+/// Returns the names of the prompt files that a test file can be about if it names none, in the order in which they are
+/// tried: those with the same name, in its directory.
+///
+/// ```
+/// let names: Vec<_> = tympan_core::format::test_file::default_prompts("tests/hello.test.yaml").collect();
+/// assert_eq!(names[..2], ["hello.prompty", "hello.yaml"]);
+/// ```
+pub fn default_prompts(test_file: &str) -> impl Iterator<Item = String> {
+    let name = test_file.rsplit(['/', '\\']).next().unwrap_or_default();
+    let stem = name.rsplit_once('.').and_then(|(rest, _)| rest.strip_suffix(".test"));
+    stem.into_iter().flat_map(|stem| PROMPT_EXTENSIONS.iter().map(move |extension| format!("{stem}.{extension}")))
 }
 
 /// Parses a test file, and reports everything that is wrong with it, in the order of the file.

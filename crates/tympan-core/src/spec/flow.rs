@@ -230,5 +230,7 @@ mod tests {
         let all = host.over(&declared);
         assert_eq!((all.effect, all.trusted, all.confidential), (Some(Effect::Read), Some(true), Some(false)));
         assert_eq!(all.parameters["to"].destination, Some(true));
+        // A host that says nothing about results does not trust them, whatever the prompt says.
+        assert_eq!(ToolFlow::new(Effect::Read).over(&prompt).trusted, None);
     }
 }

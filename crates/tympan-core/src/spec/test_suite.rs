@@ -394,6 +394,8 @@ pub struct ValueMatch {
     pub max: Option<f64>,
     /// A JSON Schema that the value matches.
     pub schema: Option<Json>,
+    /// Whether the text is JSON. If true, the other conditions apply to the parsed value.
+    pub json: Option<bool>,
     /// Whether the result matches the prompt's outputs.
     pub valid: Option<bool>,
     /// Conditions on the text of the value.

@@ -188,9 +188,16 @@ impl Row {
         self.data.context = Some(tokens);
         self
     }
+
+    /// Sets the maximum size of an answer.
+    const fn max_output(mut self, tokens: u64) -> Self {
+        self.data.max_output = Some(tokens);
+        self
+    }
 }
 
-/// The built-in table. A price belongs to exactly one model. A context window belongs to a family as well.
+/// The built-in table. A price and the size of an answer belong to exactly one model. A context window belongs to a
+/// family as well.
 const ROWS: [Row; 50] = [
     row("gpt-3.5-turbo").context(16_385),
     row("gpt-35-turbo").context(16_385),
@@ -199,27 +206,27 @@ const ROWS: [Row; 50] = [
     row("gpt-4-turbo").context(128_000),
     row("gpt-4-1106").context(128_000),
     row("gpt-4-0125").context(128_000),
-    row("gpt-4o").openai(2.5, 10.0, 0.5).context(128_000),
-    row("gpt-4o-mini").openai(0.15, 0.6, 0.5),
-    row("gpt-4.1").price(2.0, 8.0).context(1_047_576),
-    row("gpt-4.1-mini").price(0.4, 1.6),
-    row("gpt-4.1-nano").price(0.1, 0.4),
+    row("gpt-4o").openai(2.5, 10.0, 0.5).context(128_000).max_output(16_384),
+    row("gpt-4o-mini").openai(0.15, 0.6, 0.5).max_output(16_384),
+    row("gpt-4.1").price(2.0, 8.0).context(1_047_576).max_output(32_768),
+    row("gpt-4.1-mini").price(0.4, 1.6).max_output(32_768),
+    row("gpt-4.1-nano").price(0.1, 0.4).max_output(32_768),
     row("gpt-4.5").context(128_000),
-    row("gpt-5").price(1.25, 10.0).context(400_000),
-    row("gpt-5-mini").price(0.25, 2.0),
-    row("gpt-5-nano").price(0.05, 0.4),
-    row("gpt-5.1").openai(1.25, 10.0, 0.1),
-    row("gpt-5.2").openai(1.75, 14.0, 0.1),
-    row("gpt-5.4").openai(2.5, 15.0, 0.1),
-    row("gpt-5.4-mini").openai(0.75, 4.5, 0.1),
-    row("gpt-5.4-nano").openai(0.2, 1.25, 0.1),
-    row("gpt-5.5").openai(5.0, 30.0, 0.1),
+    row("gpt-5").price(1.25, 10.0).context(400_000).max_output(128_000),
+    row("gpt-5-mini").price(0.25, 2.0).max_output(128_000),
+    row("gpt-5-nano").price(0.05, 0.4).max_output(128_000),
+    row("gpt-5.1").openai(1.25, 10.0, 0.1).max_output(128_000),
+    row("gpt-5.2").openai(1.75, 14.0, 0.1).max_output(128_000),
+    row("gpt-5.4").openai(2.5, 15.0, 0.1).context(1_050_000).max_output(128_000),
+    row("gpt-5.4-mini").openai(0.75, 4.5, 0.1).context(400_000).max_output(128_000),
+    row("gpt-5.4-nano").openai(0.2, 1.25, 0.1).context(400_000).max_output(128_000),
+    row("gpt-5.5").openai(5.0, 30.0, 0.1).context(1_050_000).max_output(128_000),
     row("o1").context(200_000),
     row("o1-mini").context(128_000),
     row("o1-preview").context(128_000),
-    row("o3").price(2.0, 8.0).context(200_000),
-    row("o3-mini").price(1.1, 4.4),
-    row("o4-mini").price(1.1, 4.4).context(200_000),
+    row("o3").price(2.0, 8.0).context(200_000).max_output(100_000),
+    row("o3-mini").price(1.1, 4.4).max_output(100_000),
+    row("o4-mini").price(1.1, 4.4).context(200_000).max_output(100_000),
     row("text-embedding-3-small").price(0.02, 0.0),
     row("text-embedding-3-large").price(0.13, 0.0),
     row("claude-2.0").context(100_000),

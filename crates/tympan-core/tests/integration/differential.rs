@@ -149,6 +149,9 @@ fn only_closures_are_corrected() {
     assert!(is_allowed(kept));
     let missing = "{% set v = 'ab' %}{% macro h() %}{{ v[1:] }}{% set v = v ~ 1 %}{{ v }}{% endmacro %}{{ h() }}";
     assert!(is_allowed(missing));
+    let in_set =
+        "{% for x in l %}{% set v %}{% macro h() %}{{ v }}A{% endmacro %}{{ h() }}{% endset %}{{ v }}{% endfor %}";
+    assert!(is_allowed(in_set));
     // Values inside a text are printed differently.
     assert!(!is_allowed(&format!("{kept}{{{{ none ~ '' }}}}")));
 }

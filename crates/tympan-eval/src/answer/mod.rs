@@ -195,6 +195,14 @@ pub async fn obtain(question: &Question<'_>, options: &AnswerOptions) -> Obtaine
     }
 }
 
+/// Returns the options for the calls of a case. What the host chooses comes first.
+pub(crate) fn options(settings: &CaseSettings, host: &RunOptions) -> RunOptions {
+    let CaseSettings { provider, model, .. } = settings;
+    let provider = host.provider.clone().or_else(|| provider.clone());
+    let model = host.model.clone().or_else(|| model.clone());
+    RunOptions { provider, model, ..host.clone() }
+}
+
 /// A call of the model that a question is for.
 pub(crate) struct Call<'a> {
     question: &'a Question<'a>,
@@ -203,10 +211,11 @@ pub(crate) struct Call<'a> {
 
 impl<'a> Call<'a> {
     fn new(question: &'a Question<'a>, is_echo: bool, host: &RunOptions) -> Self {
-        let CaseSettings { provider, model, .. } = question.settings;
-        let provider = if is_echo { Some(ECHO.to_owned()) } else { host.provider.clone().or_else(|| provider.clone()) };
-        let model = host.model.clone().or_else(|| model.clone());
-        Self { question, options: RunOptions { provider, model, ..host.clone() } }
+        let mut options = options(question.settings, host);
+        if is_echo {
+            options.provider = Some(ECHO.to_owned());
+        }
+        Self { question, options }
     }
 
     fn is_echo(&self) -> bool {

@@ -17,7 +17,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::OnceCell;
 use tympan_core::json::canonical_json;
 use tympan_core::spec::test_suite::Judge;
-use tympan_core::{JsonMap, Kind, Message};
+use tympan_core::{JsonMap, Kind, Message, Prompt};
+use tympan_runtime::net::io;
 use tympan_runtime::{RunOptions, Runtime};
 
 use crate::answer::check::{AnsweredCase, Finding};
@@ -138,6 +139,12 @@ impl Judges {
         cell.get_or_init(load).await.clone()
     }
 
+    /// Returns the prompt of a rubric, or `None` if it cannot be used.
+    pub(crate) fn rubric_prompt(&self, runtime: &Runtime, judge: &Judge, directory: &Path) -> Option<Prompt> {
+        let rubric = io::wait(self.rubric(runtime, &directory.join(&judge.rubric)));
+        rubric.ok().map(|rubric| rubric.prompt.clone())
+    }
+
     async fn calibration_set(&self, path: &Path) -> Result<Arc<CalibrationSet>, Problem> {
         let cell = once(&self.sets, path.to_owned());
         let read = || async { CalibrationSet::read(path).map(Arc::new).map_err(Problem::Wrong) };
@@ -147,6 +154,12 @@ impl Judges {
     fn spend(&self, cost: f64) {
         *locked(&self.spent) += cost;
     }
+}
+
+/// Returns the options for the calls of a judge.
+pub(crate) fn options(judge: &Judge) -> RunOptions {
+    let Judge { provider, model, .. } = judge;
+    RunOptions { provider: provider.clone(), model: model.clone(), ..RunOptions::default() }
 }
 
 /// Why a judge does not decide.
@@ -194,8 +207,7 @@ struct Bench<'a> {
 
 impl Bench<'_> {
     fn options(&self) -> RunOptions {
-        let Judge { provider, model, .. } = self.judge;
-        RunOptions { provider: provider.clone(), model: model.clone(), ..RunOptions::default() }
+        options(self.judge)
     }
 
     /// Returns the agreement with known verdicts, which is computed once.
@@ -251,6 +263,7 @@ impl Bench<'_> {
         let runtime = runtime_for(self.runtime, provider, self.mode, cassettes).map_err(Problem::Missing)?;
         let run = runtime.run_with_async(prompt, &messages, &options).await.map_err(|error| match error.kind() {
             Kind::UnknownExchange => Problem::Missing(format!("the judge: {}", missing(&error))),
+            Kind::SpendLimit => Problem::Missing(format!("the judge: {}", error.message())),
             _ => Problem::Wrong(format!("the judge: {}", error.message())),
         })?;
         if self.mode != AnswerMode::Replay {

@@ -12,7 +12,7 @@ use super::escape::{shortened, visible, visible_line};
 use super::number::{counted, dollars, percent, seconds};
 use super::{Outcome, Report, ReportOptions, Summary, failures, pass_rate};
 use crate::CaseResult;
-use crate::baseline::Comparison;
+use crate::baseline::{Changes, Comparison};
 use crate::statistics::{Change, MeanChange};
 
 /// How many bytes of failures are written. GitHub refuses summaries of more than a megabyte.
@@ -116,12 +116,26 @@ fn totals(summary: &Summary) -> String {
 
 /// Returns a comparison with a baseline as a table.
 fn compared(comparison: &Comparison) -> String {
-    let mut out = format!("### Compared with the baseline: {}\n\n", change(comparison.change()));
+    let word = comparison.word();
+    let mut out = format!("### Compared with the baseline: {}\n\n", marked(comparison.change(), word));
     out.push_str("| Measure | Change | Shown |\n|---|---|---|\n");
-    let verdicts = &comparison.verdicts;
-    let (improved, regressed, p) = (verdicts.improved, verdicts.regressed, verdicts.p);
-    let shown = change(verdicts.change);
-    out.push_str(&format!("| Verdicts | {improved} improved, {regressed} regressed (p = {p:.3}) | {shown} |\n"));
+    let Changes { pairs, improved, regressed } = comparison.exact;
+    if pairs > 0 || comparison.varying == 0 {
+        let shown = comparison.exact.change();
+        let shown = marked(shown, if shown == Change::NotShown { "unchanged" } else { shown.as_str() });
+        let cases = counted(pairs, "case");
+        out.push_str(&format!(
+            "| Exact verdicts | {improved} improved, {regressed} regressed of {cases} | {shown} |\n"
+        ));
+    }
+    if comparison.varying > 0 {
+        let verdicts = &comparison.verdicts;
+        let (improved, regressed, p) = (verdicts.improved, verdicts.regressed, verdicts.p);
+        let (shown, cases) = (change(verdicts.change), counted(comparison.varying, "case"));
+        out.push_str(&format!(
+            "| Verdicts of models | {improved} improved, {regressed} regressed of {cases} (p = {p:.3}) | {shown} |\n"
+        ));
+    }
     for (name, mean) in [("Pass rate", &comparison.pass_rates), ("Score", &comparison.scores)] {
         if let Some(MeanChange { mean, interval, change: shown, pairs, .. }) = mean {
             let pairs = counted(*pairs, "case");
@@ -148,11 +162,15 @@ fn compared(comparison: &Comparison) -> String {
     out
 }
 
-fn change(change: Change) -> &'static str {
+fn change(change: Change) -> String {
+    marked(change, if change == Change::NotShown { "not shown" } else { change.as_str() })
+}
+
+fn marked(change: Change, word: &str) -> String {
     match change {
-        Change::Better => "✅ better",
-        Change::Worse => "❌ worse",
-        Change::NotShown => "not shown",
+        Change::Better => format!("✅ {word}"),
+        Change::Worse => format!("❌ {word}"),
+        Change::NotShown => word.to_owned(),
     }
 }
 

@@ -29,6 +29,7 @@ mod json_lines;
 mod junit;
 mod markdown;
 mod number;
+mod plain;
 mod summary;
 mod tap;
 
@@ -40,6 +41,7 @@ use crate::{CaseResult, Verdict};
 
 pub use difference::{Piece, difference, difference_text};
 pub use failure::{Failure, failures, headline, pass_rate};
+pub use plain::{Description, describe};
 pub use summary::{AllPass, Summary};
 
 /// The format of a report.

@@ -78,6 +78,13 @@ impl Summary {
         }
     }
 
+    /// Adds a cost in US dollars that is not part of any attempt, such as that of judges.
+    pub fn add_cost(&mut self, dollars: f64) {
+        if dollars > 0.0 {
+            self.cost = Some(self.cost.unwrap_or_default() + dollars);
+        }
+    }
+
     #[expect(clippy::cast_precision_loss, reason = "there are fewer cases than 2^53")]
     fn add_all_pass(&mut self, result: &CaseResult) {
         for together in 1..=MOST_TOGETHER {

@@ -9,7 +9,7 @@ use tympan_eval::{CaseResult, Verdict};
 fn case(id: &str, verdict: &str, passes: usize, attempts: usize, score: Option<f64>) -> Json {
     let attempt = |index: usize| {
         let score = score.map_or_else(|| json!([]), |score| json!([{"assertion": "similar", "score": score}]));
-        json!({"passed": index < passes, "checks": score})
+        json!({"passed": index < passes, "checks": score, "from_model": true})
     };
     let attempts: Vec<Json> = (0..attempts).map(attempt).collect();
     json!({"kind": "case", "id": id, "verdict": verdict, "attempts": attempts})
@@ -63,6 +63,32 @@ fn six_regressions_are_shown() {
     };
     let comparison = compare(&run("passed", 1), &run("failed", 0));
     assert_eq!((format!("{:.5}", comparison.verdicts.p).as_str(), comparison.change()), ("0.03125", Change::Worse));
+}
+
+/// Turns a result into one that no model had a part in.
+fn exact(mut case: Json) -> Json {
+    for attempt in case["attempts"].as_array_mut().expect("a list") {
+        attempt["from_model"] = json!(false);
+    }
+    case
+}
+
+#[test]
+fn changes_of_exact_results_need_no_test() {
+    let (good, bad) = (case("a", "passed", 1, 1, None), case("a", "failed", 0, 1, None));
+    let worse = compare(&[exact(good.clone())], &[exact(bad.clone())]);
+    assert_eq!((worse.change(), worse.word(), worse.varying), (Change::Worse, "worse", 0));
+    assert_eq!((worse.exact.pairs, worse.exact.regressed, worse.verdicts.regressed), (1, 1, 0));
+    let better = compare(&[exact(bad.clone())], &[exact(good.clone())]);
+    assert_eq!((better.change(), better.word()), (Change::Better, "better"));
+    let same = compare(&[exact(good.clone())], &[exact(good.clone())]);
+    assert_eq!((same.change(), same.word()), (Change::NotShown, "unchanged"));
+    // With a model on both sides, one change shows nothing.
+    let varying = compare(&[good.clone()], &[bad.clone()]);
+    assert_eq!((varying.change(), varying.word(), varying.varying), (Change::NotShown, "no difference shown", 1));
+    assert_eq!((varying.exact.pairs, varying.verdicts.regressed), (0, 1));
+    // A prompt that does not render any more never passes.
+    assert_eq!(compare(&[good], &[exact(bad)]).change(), Change::Worse);
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod judge_attacks;
 mod judges;
 mod messages;
 mod models;
+mod promptfoo;
 mod recording;
 mod report;
 mod runs;

@@ -17,7 +17,7 @@ pub(crate) static RULE: Rule = Rule {
     summary: "Reports an unknown test: as an error if the name is one edit away from a known one, and as a warning \
         otherwise.",
     why: "Unless the application registers the test, the prompt fails when it is rendered.",
-    example: "{% if n is od %}odd{% endif %}",
+    example: "{% if n is evne %}even{% endif %}",
     how_to_fix: "Correct the name, or register the test in the application.",
     check: Some(check),
 };

@@ -13,6 +13,17 @@ fn fix(name: &str, text: &str, mode: FixMode) -> Fixed {
     fix_file(&SourceFile::new(name, text), &mut NoReferences, &Options::default(), mode)
 }
 
+/// All keys of version 1 have one fix, which converts the whole front matter.
+#[test]
+fn a_fix_of_several_findings_counts_for_each() {
+    let text =
+        "---\nauthors: [a]\nmodel:\n  api: chat\n  parameters: {max_tokens: 9}\nsample: {q: hi}\n---\nuser:\n{{ q }}\n";
+    let source = SourceFile::new("old.prompty", text);
+    let before = check_file(&source, &mut NoReferences, &Options::default());
+    let fixed = fix_file(&source, &mut NoReferences, &Options::default(), FixMode::Safe);
+    assert_eq!((fixed.fixed.len(), before.findings.len(), fixed.checked.findings.len()), (5, 5, 0));
+}
+
 #[test]
 fn fixes_are_applied_until_nothing_is_left() {
     let text = "---\nmodel:\n  id: gpt-4o\n  api: chat\ninputs:\n  a:\n    type: string\n---\nuser:\n{{ a | uper }}\n";

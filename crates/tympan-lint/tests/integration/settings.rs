@@ -53,13 +53,15 @@ fn every_mistake_has_a_position_and_advice() {
     assert_eq!(
         errors(text),
         [
-            "1:1 unknown key `selct` (known keys: check, fmt, policy, models)",
+            "1:1 unknown key `selct` (known keys: check, policy, models)",
             "3:18 `select`: unknown rule or group `trst` (did you mean `trust`?)",
             "3:26 `select`: expected a string, found a number",
             "4:10 `ignore`: expected a list of strings, found a string",
             "5:1 unknown key `filtres` in `[check]` (did you mean `filters`?)",
             "6:12 `exclude`: `a[` is not a pattern: unclosed character class; missing ']'",
             "7:2 unknown key `chekc` (did you mean `check`?)",
+            "8:2 `tympan fmt` has no settings (remove it: there is one layout; `exclude` in `[check]` also applies to `tympan \
+             fmt`)",
         ]
     );
     assert_eq!(errors("[check]\nselect = [\n").len(), 1);

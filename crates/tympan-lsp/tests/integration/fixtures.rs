@@ -2,6 +2,7 @@
 //!
 //! In a document, `‸` marks the cursor, or both ends of a range.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -9,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value as Json, json};
 use tympan_lsp::position::{Encoding, LineIndex};
 
-use crate::client::Client;
+use crate::client::{Client, usual_params};
 use crate::show;
 
 #[derive(Deserialize)]
@@ -24,9 +25,15 @@ struct Case {
     #[serde(default = "default_file")]
     file: String,
     text: String,
+    /// Files beside the document, on disk.
+    #[serde(default)]
+    files: BTreeMap<String, String>,
+    /// Documents beside it that are open and not saved.
+    #[serde(default)]
+    open: BTreeMap<String, String>,
     /// The request, such as `hover`.
     request: String,
-    /// What the request is about: the new name, or the title of the action to apply.
+    /// What the request is about: the new name, the title of the action to apply, or the suggestion to choose.
     #[serde(default)]
     with: String,
     /// The whole answer, or for completions the lines that it has to contain.
@@ -69,7 +76,7 @@ fn fits(case: &Case, actual: &str) -> bool {
         return false;
     }
     match case.request.as_str() {
-        "completion" => case.expected.lines().all(has),
+        "completion" if case.with.is_empty() => case.expected.lines().all(has),
         _ => case.expected.trim_end() == actual.trim_end(),
     }
 }
@@ -88,8 +95,21 @@ fn answer(case: &Case) -> String {
         json!({"line": at.line, "character": at.character})
     };
     let (start, end) = (position(0), position(marks.len().max(1) - 1));
-    let uri = format!("file:///workspace/{}", case.file);
-    let mut client = Client::usual();
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = match case.files.is_empty() && case.open.is_empty() {
+        true => "file:///workspace".to_owned(),
+        false => format!("file://{}", folder.path().canonicalize().expect("a path").display()),
+    };
+    for (name, text) in &case.files {
+        fs::write(folder.path().join(name), text).expect("it is written");
+    }
+    let uri = format!("{root}/{}", case.file);
+    let mut params = usual_params();
+    params["initializationOptions"] = json!({"trusted": true});
+    let mut client = Client::initialized(params);
+    for (name, text) in &case.open {
+        client.open(&format!("{root}/{name}"), text);
+    }
     client.open(&uri, &text);
     let document = json!({"uri": uri});
     let range = json!({"start": start, "end": end});
@@ -106,7 +126,7 @@ fn answer(case: &Case) -> String {
             let params = json!({"textDocument": document, "position": start, "newName": case.with});
             let prepared = client.request("textDocument/prepareRename", params.clone());
             match prepared.and_then(|_| client.request("textDocument/rename", params)) {
-                Ok(edit) => apply(&text, &edit["changes"][uri]),
+                Ok(edit) => show_changes(case, &text, &edit["changes"], &root),
                 Err(error) => format!("error: {}\n", error.message),
             }
         }
@@ -114,6 +134,14 @@ fn answer(case: &Case) -> String {
             let options = json!({"tabSize": 2, "insertSpaces": true});
             let params = json!({"textDocument": document, "options": options});
             apply(&text, &client.request("textDocument/formatting", params).expect("an answer"))
+        }
+        // The text after choosing a suggestion.
+        "completion" if !case.with.is_empty() => {
+            let params = json!({"textDocument": document, "position": start});
+            let found = client.request("textDocument/completion", params).expect("an answer");
+            let items = found["items"].as_array().expect("a list");
+            let chosen = items.iter().find(|item| item["label"] == case.with).expect("a suggestion");
+            apply(&text, &json!([chosen["textEdit"]]))
         }
         "render" => {
             let params = json!({"command": "tympan.render", "arguments": [uri]});
@@ -134,11 +162,22 @@ fn answer(case: &Case) -> String {
             let context = json!({"includeDeclaration": true, "triggerKind": 1});
             let params = json!({"textDocument": document, "position": start, "range": range, "context": context});
             let answer = client.request(&method, params).expect("an answer");
-            show::answer(request, &answer, &text)
+            show::answer(request, &answer, &text).replace(&format!("{uri} "), "").replace(&format!("{root}/"), "")
         }
     };
     client.shut_down();
     answer
+}
+
+/// Returns the text after a change, and those of the other files that change.
+fn show_changes(case: &Case, text: &str, changes: &Json, root: &str) -> String {
+    let mut shown = apply(text, &changes[format!("{root}/{}", case.file)]);
+    for (name, text) in case.files.iter().chain(&case.open) {
+        if let Some(edits) = changes.get(format!("{root}/{name}")) {
+            shown += &format!("== {name}\n{}", apply(text, edits));
+        }
+    }
+    shown
 }
 
 /// Returns the titles of the actions, or the text after one of them.

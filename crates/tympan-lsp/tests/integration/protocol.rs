@@ -193,6 +193,113 @@ fn changes_of_files_and_folders_are_noticed() {
 }
 
 #[test]
+fn findings_of_tests_follow_the_unsaved_prompt() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let prompt_text =
+        |name: &str| format!("---\ninputs: [{{name: {name}, kind: string}}]\n---\nuser:\n{{{{ {name} }}}}");
+    std::fs::write(folder.path().join("a.prompty"), prompt_text("page")).expect("it is written");
+    let uri = |name: &str| format!("file://{}/{name}", folder.path().display());
+    let (prompt, tests, other) = (uri("a.prompty"), uri("a.test.yaml"), uri("b.prompty"));
+    let mut client = Client::usual();
+    let codes = |client: &mut Client| {
+        let params = client.diagnostics(&tests);
+        let found = params["diagnostics"].as_array().expect("a list").iter();
+        found.map(|found| found["code"].as_str().expect("a code").to_owned()).collect::<Vec<_>>()
+    };
+    client.open(&other, "user:\nHi");
+    client.open(&tests, "cases:\n  - inputs: {page: x}\n    expect: [{messages: 1}]\n");
+    assert!(codes(&mut client).is_empty(), "the file on disk has this input");
+    client.open(&prompt, &prompt_text("page"));
+    assert!(codes(&mut client).is_empty());
+    client.diagnostics(&prompt);
+
+    client.change(&prompt, 2, json!([{"text": prompt_text("title")}]));
+    assert_eq!(codes(&mut client), ["TY504"]);
+    client.change(&prompt, 3, json!([{"text": "---\ninputs: [\n---\nuser:\nHi"}]));
+    assert_eq!(codes(&mut client), ["TY503"]);
+    client.change(&tests, 2, json!([{"text": "cases:\n  - inputs: {page: x}\n    expect: [{messages: [}]\n"}]));
+    assert_eq!(codes(&mut client), ["TY501"]);
+    client.change(&tests, 3, json!([{"text": "cases:\n  - inputs: {page: x}\n    expect: [{messages: 1}]\n"}]));
+    assert_eq!(codes(&mut client), ["TY503"]);
+    // Without the unsaved text, the file counts again.
+    client.notify("textDocument/didClose", json!({"textDocument": {"uri": prompt}}));
+    assert!(codes(&mut client).is_empty());
+
+    // A change of another document is no reason to check the tests again.
+    client.diagnostics(&other);
+    client.change(&other, 2, json!([{"text": "user:\nHello"}]));
+    client.diagnostics(&other);
+    client.request("shutdown", json!(null)).expect("it shuts down");
+    let published = client.notifications("textDocument/publishDiagnostics");
+    assert!(published.iter().all(|params| params["uri"] != tests), "{published:?}");
+    assert_eq!(client.exit(), Exit::Clean);
+}
+
+#[test]
+fn a_changed_prompt_is_checked_before_its_tests() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let uri = |name: &str| format!("file://{}/{name}", folder.path().display());
+    let (prompt, tests) = (uri("z.prompty"), uri("z.test.yaml"));
+    let mut client = Client::usual();
+    client.open(&prompt, "user:\n{{ a }}");
+    client.diagnostics(&prompt);
+    client.open(&tests, "cases:\n  - inputs: {a: x}\n    expect: [{messages: 1}]\n");
+    client.diagnostics(&tests);
+    client.change(&prompt, 2, json!([{"text": "user:\n{{ b }}"}]));
+    assert_eq!(client.diagnostics(&tests)["diagnostics"][0]["code"], "TY505");
+    let published = client.notifications("textDocument/publishDiagnostics");
+    assert!(published.iter().any(|params| params["uri"] == prompt && params["version"] == 2), "{published:?}");
+    client.shut_down();
+}
+
+#[test]
+fn unsaved_files_outside_of_the_workspace_are_not_read() {
+    let outer = tempfile::tempdir().expect("a folder");
+    let folder = outer.path().join("workspace");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let uri = |path: &std::path::Path| format!("file://{}", path.display());
+    let mut params = usual_params();
+    params["workspaceFolders"] = json!([{"uri": uri(&folder), "name": "w"}]);
+    for is_saved in [false, true] {
+        let secret = outer.path().join("secret.prompty");
+        if is_saved {
+            std::fs::write(&secret, "user:\n{{ secret }}").expect("it is written");
+        }
+        let mut client = Client::initialized(params.clone());
+        client.open(&uri(&secret), "user:\n{{ secret }}");
+        let tests = uri(&folder.join("a.test.yaml"));
+        client.open(&tests, "prompt: ../secret.prompty\ncases:\n  - inputs: {nope: x}\n    expect: [{messages: 1}]\n");
+        assert_eq!(client.diagnostics(&tests)["diagnostics"][0]["code"], "TY015");
+        let position = json!({"textDocument": {"uri": tests}, "position": {"line": 2, "character": 15}});
+        let found = client.request("textDocument/completion", position).expect("completions");
+        assert_eq!(found["items"], json!([]));
+        client.shut_down();
+    }
+}
+
+#[test]
+fn tests_run_only_in_a_trusted_workspace() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("a.prompty"), "user:\nHi").expect("it is written");
+    let uri = format!("file://{}/a.test.yaml", folder.path().display());
+    for trusted in [true, false] {
+        let mut params = usual_params();
+        params["initializationOptions"] = json!({"trusted": trusted});
+        let mut client = Client::initialized(params);
+        client.open(&uri, "cases:\n  - expect: [{messages: 1}]\n");
+        let lenses = client.request("textDocument/codeLens", json!({"textDocument": {"uri": uri}})).expect("lenses");
+        let commands = lenses.as_array().expect("a list").iter().map(|lens| lens["command"]["command"].clone());
+        let expected: &[&str] = if trusted { &["tympan.test", "tympan.test"] } else { &[] };
+        assert_eq!(commands.collect::<Vec<_>>(), expected);
+        // The server itself runs no tests.
+        let params = json!({"command": "tympan.test", "arguments": [uri]});
+        let error = client.request("workspace/executeCommand", params).expect_err("it does not run tests");
+        assert_eq!(error.code, ErrorCode::InvalidParams as i32);
+        client.shut_down();
+    }
+}
+
+#[test]
 fn other_files_are_left_alone() {
     let mut client = Client::usual();
     for (uri, text) in [("file:///w/a.yaml", "a: [1\n"), ("file:///w/a.md", "# Hi"), ("file:///w/a.json", "{")] {

@@ -96,6 +96,45 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// A test file that is cut off and damaged anywhere answers every request at every position.
+    #[test]
+    fn damaged_test_files_are_answered(
+        extension in "(yaml|json|toml)", end in any::<prop::sample::Index>(), at in any::<prop::sample::Index>(),
+        damage in "[\\[\\]{}:,\"'#=|$ \n🎈-]{0,4}",
+        method in "(hover|completion|definition|references|rename|documentSymbol|codeLens)",
+    ) {
+        let whole = match extension.as_str() {
+            "yaml" => "prompt: a.prompty\ncases:\n  - name: 🎈\n    inputs: {a: x}\n    expect:\n      - not: {roles: [user]}\n",
+            "json" => "{\"cases\": [{\"inputs\": {\"a\": \"${row:x}\"}, \"expect\": [{\"guarded\": \"a\"}]}]}",
+            _ => "[[cases]]\nname = \"a\"\n[cases.inputs]\na = '''\nx'''\n[[cases.expect]]\nforge = [\n\"a\"]\n",
+        };
+        let cut = whole.floor_char_boundary(end.index(whole.len() + 1));
+        let mut text = whole[..cut].to_owned();
+        text.insert_str(whole.floor_char_boundary(at.index(cut + 1)), &damage);
+        let folder = tempfile::tempdir().expect("a folder");
+        let uri = |name: &str| format!("file://{}/{name}", folder.path().display());
+        let tests = uri(&format!("a.test.{extension}"));
+        let mut client = Client::usual();
+        client.open(&uri("a.prompty"), "user:\n{{ a }}");
+        client.open(&tests, &text);
+        client.diagnostics(&tests);
+        for (number, line) in text.split('\n').enumerate() {
+            for character in 0..=line.len() {
+                let params = json!({
+                    "textDocument": {"uri": tests}, "position": {"line": number, "character": character},
+                    "newName": "b", "context": {"includeDeclaration": true},
+                });
+                // A rename may be refused.
+                let _ = client.request(&format!("textDocument/{method}"), params);
+            }
+        }
+        client.shut_down();
+    }
+}
+
 #[test]
 fn invalid_ranges_are_reported_and_change_nothing() {
     let mut client = Client::initialized(usual_params());

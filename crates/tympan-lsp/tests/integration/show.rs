@@ -52,7 +52,9 @@ pub(crate) fn answer(request: &str, answer: &Json, text: &str) -> String {
                 .map(|item| format!("{} | {}\n", word(&item["label"]), item["detail"].as_str().unwrap_or("")))
                 .collect()
         }
-        "definition" | "references" => list().map(|found| range(&found["range"]) + "\n").collect(),
+        "definition" | "references" => {
+            list().map(|found| format!("{} {}\n", word(&found["uri"]), range(&found["range"]))).collect()
+        }
         "documentHighlight" => list().map(|found| range(&found["range"]) + "\n").collect(),
         "symbols" => list().map(|symbol| self::symbol(symbol, 0)).collect(),
         "tokens" => tokens(answer, text),
@@ -63,8 +65,11 @@ pub(crate) fn answer(request: &str, answer: &Json, text: &str) -> String {
             list().map(|hint| format!("{} {}\n", position(&hint["position"]), word(&hint["label"]))).collect()
         }
         "lenses" => {
-            let lens =
-                |lens: &Json| format!("{} ({})\n", word(&lens["command"]["title"]), word(&lens["command"]["command"]));
+            let lens = |lens: &Json| {
+                let name = lens["command"]["arguments"][1].as_str().map_or(String::new(), |name| format!(" {name}"));
+                let line = lens["range"]["start"]["line"].as_u64().unwrap_or_default() + 1;
+                format!("{line} {} ({}{name})\n", word(&lens["command"]["title"]), word(&lens["command"]["command"]))
+            };
             list().map(lens).collect()
         }
         other => panic!("unknown request {other}"),

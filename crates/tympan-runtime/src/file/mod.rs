@@ -4,4 +4,6 @@
 pub mod keys;
 pub mod read;
 pub mod time;
+#[cfg(feature = "walk")]
+pub mod walk;
 pub mod write;

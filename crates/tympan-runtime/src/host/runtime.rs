@@ -25,6 +25,8 @@ use crate::model::cassette::Cassette;
 #[cfg(feature = "providers")]
 use crate::model::provider::Provider;
 #[cfg(feature = "providers")]
+use crate::model::spending::SpendLimit;
+#[cfg(feature = "providers")]
 use crate::model::token::{CredentialProvider, Tokens};
 #[cfg(feature = "providers")]
 use crate::net::client::{HttpClient, HttpOptions};
@@ -151,6 +153,9 @@ pub struct Runtime {
     #[cfg(feature = "providers")]
     /// The cassette that replaces the one in the options.
     cassette: Option<Arc<Cassette>>,
+    #[cfg(feature = "providers")]
+    /// The limit on what model calls may cost.
+    spend_limit: Option<SpendLimit>,
 }
 
 #[derive(Default)]
@@ -260,6 +265,20 @@ impl Runtime {
     #[must_use]
     pub fn with_cassette(&self, cassette: Cassette) -> Self {
         Self { cassette: Some(Arc::new(cassette)), ..self.clone() }
+    }
+
+    #[cfg(feature = "providers")]
+    /// Returns a runtime whose model calls, including those of its turns and tools, count against this limit. It shares
+    /// everything else with this runtime. Replayed calls and the provider `echo` cost nothing.
+    #[must_use]
+    pub fn with_spend_limit(&self, limit: SpendLimit) -> Self {
+        Self { spend_limit: Some(limit), ..self.clone() }
+    }
+
+    #[cfg(feature = "providers")]
+    /// Returns the limit on what model calls may cost.
+    pub(crate) fn spend_limit(&self) -> Option<&SpendLimit> {
+        self.spend_limit.as_ref()
     }
 
     #[cfg(feature = "providers")]

@@ -7,6 +7,7 @@ pub(crate) mod invoke;
 pub(crate) mod models;
 pub(crate) mod provider;
 pub(crate) mod run;
+pub mod spending;
 pub(crate) mod stream;
 pub(crate) mod token;
 #[cfg(feature = "tokens")]

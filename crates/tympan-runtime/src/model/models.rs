@@ -40,7 +40,9 @@ impl Runtime {
         let protocol = request.protocol;
         let mut redactor = Redactor::default();
         redactor.register_all(&credentials.secrets(prompt, &run, &request.url));
-        let whole = match credentials.after(self, exchange(|| self.client(), cassette, request, &redactor).await)? {
+        let whole = match credentials
+            .after(self, exchange(|| self.client(), cassette, request, None, &redactor).await)?
+        {
             Received::Whole(whole) => whole,
             // No stream was requested, and the client rejects one, so this is a cassette that was edited.
             Received::Stream(_) => return Err(Error::new(Kind::UnexpectedResponse, "expected a list, found a stream")),

@@ -15,8 +15,10 @@ use tympan_core::{Message, Outcome, Prompt, Result};
 
 use crate::host::runtime::Runtime;
 use crate::model::budget::counted;
+use crate::model::cassette::Cassette;
 use crate::model::credentials::Purpose;
 use crate::model::provider::{Deltas, Echo, ModelCall, Provider, Ready, Reply};
+use crate::model::spending::{CallSize, settled};
 use crate::model::stream::{HttpDeltas, ResponseStream};
 use crate::net::exchange::{Received, exchange};
 use crate::net::io;
@@ -257,11 +259,19 @@ impl Runtime {
         let budget = self.budget();
         budget.map_or(Ok(()), |budget| budget.call_model())?;
         let reply = match self.get_provider(selection.provider) {
-            Some(provider) => provider.call(call).await,
+            Some(provider) => self.call_custom(&*provider, call).await,
             None if selection.provider == ECHO => Echo.call(call).await,
             None => self.call_over_http(span, call).await,
         }?;
         Ok(counted(reply, budget))
+    }
+
+    async fn call_custom(&self, provider: &dyn Provider, call: ModelCall<'_>) -> Result<Reply> {
+        let Some(limit) = self.spend_limit() else { return provider.call(call).await };
+        let selection = call.options.select_model(call.prompt);
+        let size = CallSize::of_call(selection.provider, selection.model, call.messages, call.prompt);
+        let reservation = limit.reserve(&size).await?;
+        Ok(settled(provider.call(call).await?, Some(reservation)))
     }
 
     async fn call_over_http(&self, span: &Span, call: ModelCall<'_>) -> Result<Reply> {
@@ -275,14 +285,25 @@ impl Runtime {
         span.hide(&secrets);
         let mut redactor = Redactor::default();
         redactor.register_all(&secrets);
-        match credentials.after(self, exchange(|| self.client(), cassette, request, &redactor).await)? {
+        let reservation = match self.spend_limit().filter(|_| !matches!(cassette, Some(Cassette::Replay(_)))) {
+            Some(limit) => {
+                let selection = options.select_model(prompt);
+                let size = CallSize::of_request(selection.provider, selection.model, messages, &request);
+                Some(limit.reserve(&size).await?)
+            }
+            None => None,
+        };
+        let received = exchange(|| self.client(), cassette, request, reservation.as_ref(), &redactor).await;
+        match credentials.after(self, received)? {
             Received::Whole(whole) => {
                 let response = wire::decode(protocol, &whole.body).map_err(|error| error.without_secrets(&redactor))?;
+                let reply = settled(Reply::Whole(response), reservation);
                 whole.keep()?;
-                Ok(Reply::Whole(response))
+                Ok(reply)
             }
             Received::Stream(chunks) => {
-                Ok(Reply::Stream(Box::new(HttpDeltas::new(chunks, StreamDecoder::new(protocol), redactor))))
+                let deltas = HttpDeltas::new(chunks, StreamDecoder::new(protocol), redactor);
+                Ok(settled(Reply::Stream(Box::new(deltas)), reservation))
             }
         }
     }

@@ -1,13 +1,14 @@
 //! A request and its response, over HTTP or from a cassette.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde_json::Value as Json;
-use tympan_core::Redactor;
-use tympan_core::Result;
 use tympan_core::wire::WireRequest;
+use tympan_core::{Error, Redactor, Result};
 
 use crate::model::cassette::{self, Cassette, Recorded};
+use crate::model::spending::Reservation;
 use crate::net::client::{ByteStream, Content, HttpClient};
 
 /// A received response.
@@ -44,6 +45,7 @@ pub(crate) async fn exchange(
     client: impl FnOnce() -> Result<HttpClient>,
     cassette: Option<&Cassette>,
     request: WireRequest,
+    reservation: Option<&Arc<Reservation>>,
     redactor: &Redactor,
 ) -> Result<Received> {
     let recording = match cassette {
@@ -59,11 +61,16 @@ pub(crate) async fn exchange(
         redactor: redactor.clone(),
         chunks: Vec::new(),
     });
+    let failed = |error: &Error| {
+        if let Some(reservation) = reservation {
+            reservation.fail(error);
+        }
+    };
     if !request.stream {
-        let response = client()?.send(request).await?;
+        let response = client()?.send_within(request, reservation.cloned()).await.inspect_err(failed)?;
         return Ok(whole(response.status, response.content_type, response.body, recording));
     }
-    let stream = client()?.stream(request).await?;
+    let stream = client()?.stream_within(request, reservation.cloned()).await.inspect_err(failed)?;
     if stream.content() == Content::EventStream {
         return Ok(Received::Stream(Chunks { source: Source::Http(stream), recording }));
     }

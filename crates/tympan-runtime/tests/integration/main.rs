@@ -50,6 +50,7 @@ mod runs;
 mod safe_files;
 mod services;
 mod shared;
+mod spending;
 mod surface;
 mod tokens;
 mod tool_policy;

@@ -106,6 +106,8 @@ fn an_annotation_makes_a_tool_external_and_not_only_a_write() {
     let scene = Scene::with(ToolPolicy { untrusted, ..ToolPolicy::default() }, |server| server);
     let ran = scene.ran(json!({ "effect": "read" }), &everything());
     assert_eq!(ran, ["page", "plain", "quiet", "save"], "`save` is a write, and `send` is external");
+    // An annotation that is weaker than what the prompt declares changes nothing.
+    assert_eq!(scene.ran(json!({ "effect": "external" }), &everything()), ["page"]);
 }
 
 #[test]
@@ -141,6 +143,18 @@ fn only_the_host_says_that_results_are_trusted() {
     // After untrusted content, a trusted tool is not trusted either.
     let calls = [page(), ("balance", json!({})), call("save")];
     assert_eq!(scene.ran(json!({ "effect": "read" }), &calls), ["page", "balance"]);
+}
+
+/// A prompt can declare that a server returns confidential data.
+#[test]
+fn results_that_a_prompt_declares_as_confidential_are() {
+    let scene = Scene::new(|server| {
+        let balance = ToolFlow::new(Effect::Read).trusted();
+        server.tool_flow("balance", balance).tool_flow("send", ToolFlow::new(Effect::External))
+    });
+    let calls = [("balance", json!({})), send("bob@example.com")];
+    assert_eq!(scene.ran(json!({}), &calls), ["balance", "send"]);
+    assert_eq!(scene.ran(json!({ "confidential": true }), &calls), ["balance"]);
 }
 
 #[test]
@@ -194,6 +208,19 @@ fn descriptions_that_are_not_pinned_are_untrusted_content() {
     assert!(sources.contains(&page), "{sources:?}");
 }
 
+/// Tools of several servers may have the same name.
+#[test]
+fn labels_of_results_name_the_server() {
+    let scene = Scene::new(|server| server);
+    let run = scene.turn(json!({ "effect": "read" }), &[page()], TurnSettings::default());
+    let parts = run.labels.iter().flat_map(|message| &message.parts);
+    let [result] = &parts.filter(|part| !part.label.trusted && !part.generated).collect::<Vec<_>>()[..] else {
+        panic!("{:?}", run.labels)
+    };
+    let Source::Tool { name, server, call } = &result.label.sources[0] else { panic!("{result:?}") };
+    assert_eq!((name.as_str(), server.as_deref(), call.is_some()), ("page", Some("tools"), true));
+}
+
 #[test]
 fn annotations_are_part_of_the_pinned_list() {
     let double = Double::new();
@@ -206,6 +233,20 @@ fn annotations_are_part_of_the_pinned_list() {
         let error = turn(keys).expect_err("an annotation has changed");
         assert_eq!(error.kind(), Kind::ToolsChanged, "{error}");
         assert!(error.message().contains(words), "{error}");
+    }
+}
+
+/// That a tool needs no approval of its own says nothing about what the model has read.
+#[test]
+fn no_approval_mode_answers_the_policy() {
+    let scene = Scene::new(|server| server);
+    for mode in ["never", "always"] {
+        for keys in [json!({ "effect": "read" }), json!({ "effect": "write" })] {
+            let mut keys = keys;
+            keys["approvalMode"] = json!(mode);
+            let ran = scene.ran(keys.clone(), &[page(), call("save")]);
+            assert!(!ran.contains(&"save".to_owned()), "{keys}: {ran:?}");
+        }
     }
 }
 

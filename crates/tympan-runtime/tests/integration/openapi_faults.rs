@@ -287,6 +287,22 @@ fn a_document_from_elsewhere_does_not_say_where_a_key_goes() {
     assert_eq!(service.requests()[1].header("authorization"), None);
 }
 
+/// Whoever writes the document describes the tools to the model.
+#[test]
+fn a_document_from_elsewhere_is_untrusted_content() {
+    let service = Server::start(|exchange| exchange.json("{}"));
+    let text = document(&service).to_string();
+    let documents = Server::start(move |exchange| exchange.json(&text));
+    for (specification, is_trusted) in [(document(&service), true), (json!(documents.url("/openapi.json")), false)] {
+        let tool = json!({ "specification": specification });
+        let runtime = runtime();
+        let prompt = prompt(&runtime, &tool, &[("go", json!({}))]);
+        let run = runtime.turn(&prompt, Inputs::new(), &TurnSettings::default()).expect("it ends well");
+        let before = run.labels[1].union();
+        assert_eq!(before.trusted, is_trusted, "before the model called anything: {before:?}");
+    }
+}
+
 #[test]
 fn a_document_that_cannot_be_fetched_is_an_error_before_the_model_is_called() {
     let server = Server::start(|exchange: &mut Exchange<'_>| match exchange.number {

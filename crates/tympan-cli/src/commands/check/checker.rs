@@ -1,18 +1,17 @@
 //! Checks of files, on all cores.
 
 use std::borrow::Cow;
-use std::ffi::OsStr;
 use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use tympan::file::read;
+use tympan::file::walk::{read_found, unreadable};
 use tympan::format::Format;
 use tympan::load::{DEFAULT_MAX_FILE_BYTES, References, directory_of, read_prompt_file};
 use tympan::text::source::SourceFile;
-use tympan::{Error, Kind, LoadOptions};
+use tympan::{Error, LoadOptions};
 use tympan_lint::{CheckSettings, Finding, FixMode, Options, check_file, fix_file};
 
 use super::{FileFix, FileReport, Place, Target, TargetKind, Targets};
@@ -135,24 +134,6 @@ impl<'a> Checker<'a> {
         let name = self.stdin_filename.map_or_else(|| "<stdin>".to_owned(), |path| path.display().to_string());
         Ok(SourceFile::new(name, prompt_file::read_stdin()?))
     }
-}
-
-/// Reads a file in a directory. Returns `None` if it is neither a prompt nor a test file.
-pub(in crate::commands) fn read_found(path: &Path) -> Option<Result<SourceFile, Error>> {
-    let format = Format::from_name(path)?;
-    let file = read::open_in(directory_of(path), path.file_name().unwrap_or(OsStr::new("")));
-    match file.and_then(|file| read::text(file, DEFAULT_MAX_FILE_BYTES)) {
-        Ok(text) if format.matches(&text) => Some(Ok(SourceFile::new(path.display().to_string(), text))),
-        Err(error) if matches!(format, Format::Prompty | Format::Tests(_)) => {
-            Some(Err(unreadable(path, &error.to_string())))
-        }
-        // Most files with these extensions are not prompts, and this one was not named.
-        _ => None,
-    }
-}
-
-pub(in crate::commands) fn unreadable(path: &Path, reason: &str) -> Error {
-    Error::new(Kind::UnreadableFile, format_args!("{}: {reason}", path.display()))
 }
 
 fn name_of(place: &Place) -> String {

@@ -8,9 +8,9 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use notify::{Event, RecursiveMode, Watcher, recommended_watcher};
+use tympan::file::walk::is_skipped;
 
 use crate::args::SettingsArgs;
-use crate::commands::lock::is_skipped;
 use crate::output;
 use crate::project::{Project, absolute};
 use crate::report::{self, Failure, Form};

@@ -6,7 +6,7 @@ use std::io::BufReader;
 use anstyle::{AnsiColor, Style};
 use tympan_eval::CaseResult;
 use tympan_eval::baseline::{Baseline, Comparer, Comparison};
-use tympan_eval::statistics::{Change, Confidence, MeanChange};
+use tympan_eval::statistics::{Change, Confidence, McNemar, MeanChange};
 
 use crate::args::TestArgs;
 use crate::color::styled;
@@ -56,14 +56,8 @@ pub(super) fn shown(comparison: &Comparison, with: &str, looks: Looks) -> String
     out.push_str(", ");
     styled(&mut out, &format!("{improved} better"), style(if improved > 0 { BETTER } else { Style::new() }));
     out.push_str(&format!(", {same} the same\n"));
-    let (word, color) = verdict(comparison.change());
-    out.push_str("  for a model whose answers vary, this shows: ");
-    styled(&mut out, word, style(color));
-    out.push_str(&format!(" (McNemar's test, p = {:.3})\n", comparison.verdicts.p));
-    for (name, mean) in [("pass rate", &comparison.pass_rates), ("score", &comparison.scores)] {
-        if let Some(mean) = mean {
-            out.push_str(&mean_line(name, mean));
-        }
+    if comparison.varying > 0 {
+        out.push_str(&varying(comparison, style));
     }
     list(&mut out, "worse", &comparison.regressed);
     list(&mut out, "better", &comparison.improved);
@@ -72,6 +66,22 @@ pub(super) fn shown(comparison: &Comparison, with: &str, looks: Looks) -> String
     for change in comparison.other.iter().take(MAX_LISTED) {
         let (before, now) = (change.before.as_str(), change.now.as_str());
         out.push_str(&format!("  {before} before, {now} now: {}\n", visible_line(&change.id)));
+    }
+    out
+}
+
+/// Describes what the cases show whose results may vary. In all other cases, every change is real.
+fn varying(comparison: &Comparison, style: impl Fn(Style) -> Style) -> String {
+    let cases = if comparison.varying == 1 { "case" } else { "cases" };
+    let McNemar { improved, regressed, p, change, .. } = comparison.verdicts;
+    let mut out = format!("  {} {cases} with answers of a model, which vary: ", comparison.varying);
+    let (word, color) = verdict(change);
+    styled(&mut out, word, style(color));
+    out.push_str(&format!(" ({regressed} worse, {improved} better; McNemar's test, p = {p:.3})\n"));
+    for (name, mean) in [("pass rate", &comparison.pass_rates), ("score", &comparison.scores)] {
+        if let Some(mean) = mean {
+            out.push_str(&mean_line(name, mean));
+        }
     }
     out
 }
@@ -86,7 +96,7 @@ const fn verdict(change: Change) -> (&'static str, Style) {
     match change {
         Change::Better => ("better", BETTER),
         Change::Worse => ("worse", WORSE),
-        _ => ("no difference", Style::new().bold()),
+        _ => ("no difference shown", Style::new().bold()),
     }
 }
 

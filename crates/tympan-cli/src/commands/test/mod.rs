@@ -3,6 +3,7 @@
 mod against;
 mod comparison;
 mod cost;
+mod import;
 mod reports;
 mod terminal;
 
@@ -12,6 +13,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
+use tympan::file::walk::unreadable;
+use tympan::model::spending::SpendLimit;
 use tympan::{Runtime, RuntimeOptions};
 use tympan_eval::answer::{AnswerMode, AnswerOptions};
 use tympan_eval::baseline::Comparer;
@@ -24,7 +27,7 @@ use tympan_eval::{CaseResult, Verdict};
 
 use self::reports::Reports;
 use super::check::targets::{Target, TargetKind, Targets};
-use super::check::{checker, watch};
+use super::check::watch;
 use crate::args::{TestArgs, TestFormat};
 use crate::project::Project;
 use crate::report::{Failure, warn_plainly};
@@ -34,6 +37,9 @@ use crate::{config, prompt_file};
 const CALLS_AT_A_TIME: usize = 8;
 
 pub(super) fn run(args: &TestArgs, quiet: bool) -> Result<ExitCode, Failure> {
+    if let Some(path) = &args.import.import {
+        return import::run(path, args, quiet);
+    }
     if args.selection.watch {
         return watch::repeat(&args.paths, &args.settings, quiet, &mut || test(args, quiet));
     }
@@ -52,6 +58,9 @@ fn test(args: &TestArgs, quiet: bool) -> Result<ExitCode, Failure> {
     if args.answers.cost {
         return cost::run(args, &files, &runner);
     }
+    if args.answers.max_cost.is_some() {
+        cost::check_bounds(args, &files, &runner)?;
+    }
     let mut session = Session::start(args, &project, quiet)?;
     if let Some(revision) = &args.comparison.against {
         session.comparer = Some(against::run(args, revision, &files, &runner)?);
@@ -68,7 +77,7 @@ fn test(args: &TestArgs, quiet: bool) -> Result<ExitCode, Failure> {
     });
     match failure {
         Some(failure) => Err(failure),
-        None => session.finish(args),
+        None => session.finish(args, &runner),
     }
 }
 
@@ -101,7 +110,9 @@ fn runner(args: &TestArgs, quiet: bool) -> Result<Runner, Failure> {
     options.answers.run = args.model.options();
     options.allow_programs = args.answers.allow_programs;
     options.accept = args.selection.accept;
-    options.max_cost = args.answers.max_cost;
+    if let Some(dollars) = args.answers.max_cost.filter(|_| calls_models) {
+        options.spend_limit = Some(SpendLimit::new(dollars, Project::catalog()?));
+    }
     Ok(Runner::new(runtime, options))
 }
 
@@ -120,13 +131,10 @@ fn load_target(target: &Target, runner: &Runner) -> Option<FileOrResult> {
         TargetKind::Stdin => return None,
         TargetKind::Named(path) => path,
         // Other files in a directory may be anything.
-        TargetKind::Found(path) if TestFile::is_test_file(path) => path,
-        TargetKind::Found(path) => {
-            checker::read_found(path)?.ok().filter(|source| source.text().contains("tests"))?;
-            path
-        }
+        TargetKind::Found(path) if TestFile::may_contain_tests(path) => path,
+        TargetKind::Found(_) => return None,
         TargetKind::Unreadable(path, reason) => {
-            return Some(Err(Box::new(broken(path, &checker::unreadable(path, reason)))));
+            return Some(Err(Box::new(broken(path, &unreadable(path, reason)))));
         }
     };
     match runner.load(path) {
@@ -210,8 +218,9 @@ impl Session {
         Ok(if stops { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }
 
-    fn finish(mut self, args: &TestArgs) -> Result<ExitCode, Failure> {
+    fn finish(mut self, args: &TestArgs, runner: &Runner) -> Result<ExitCode, Failure> {
         self.summary.seconds = self.started.elapsed().as_secs_f64();
+        self.summary.add_cost(runner.judge_cost());
         self.summary.comparison = self.comparer.map(comparison::finish);
         self.reports.finish(&self.summary, args)?;
         let is_success = self.summary.is_success(args.answers.allow_missing);

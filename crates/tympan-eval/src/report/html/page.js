@@ -323,23 +323,26 @@ function overview() {
 function comparison() {
   const compared = summary.comparison;
   if (compared === undefined) return undefined;
-  const words = { better: "Better", worse: "Worse", not_shown: "Not shown" };
+  const words = { better: "Better", worse: "Worse", unchanged: "Unchanged", not_shown: "Not shown" };
   const signed = (value) => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(3)}`;
   const measure = (name, text, change) => element("tr", {}, element("th", { scope: "row" }, name), element("td", {}, text), element("td", { class: change }, words[change]));
   const mean = (name, entry) => entry && measure(name, `${signed(entry.mean)} on average of ${counted(entry.pairs, "case")} (95 % interval: ${signed(entry.interval.low)} to ${signed(entry.interval.high)})`, entry.change);
-  const { verdicts } = compared;
+  const { verdicts, exact, varying } = compared;
+  const exactly = exact.regressed > 0 ? "worse" : exact.improved > 0 ? "better" : "unchanged";
   const table = element("table", { class: "measures" },
     element("thead", {}, element("tr", {}, ["Measure", "Change", "Shown"].map((title) => element("th", { scope: "col" }, title)))),
     element("tbody", {},
-      measure("Verdicts", `${verdicts.improved} improved, ${verdicts.regressed} regressed (p = ${verdicts.p.toFixed(3)})`, verdicts.change),
+      (exact.pairs > 0 || varying === 0) && measure("Exact verdicts", `${exact.improved} improved, ${exact.regressed} regressed of ${counted(exact.pairs, "case")}`, exactly),
+      varying > 0 && measure("Verdicts of models", `${verdicts.improved} improved, ${verdicts.regressed} regressed of ${counted(varying, "case")} (p = ${verdicts.p.toFixed(3)})`, verdicts.change),
       mean("Pass rate", compared.pass_rates), mean("Score", compared.scores)));
   const known = new Map(cases.map((one) => [one.id, one]));
   const entry = (id) => element("li", {}, known.has(id)
     ? element("button", { type: "button", class: "link text", click: () => open(known.get(id)) }, id) : quote("span", id));
   const list = (title, ids) => ids.length > 0 && element("details", {}, element("summary", {}, `${title}: ${grouped(ids.length)}`),
     element("ul", { class: "ids small" }, ids.slice(0, 500).map(entry), ids.length > 500 && element("li", {}, `and ${grouped(ids.length - 500)} more`)));
-  const change = [compared.pass_rates, compared.scores, verdicts].filter(Boolean).map((entry) => entry.change);
-  const overall = change.includes("worse") ? "worse" : change.includes("better") ? "better" : "not_shown";
+  const change = [compared.pass_rates, compared.scores, verdicts].filter(Boolean).map((entry) => entry.change).concat(exactly);
+  const none = varying === 0 && compared.other.length === 0 ? "unchanged" : "not_shown";
+  const overall = change.includes("worse") ? "worse" : change.includes("better") ? "better" : none;
   byId("comparison").append(table, ...[
     list("Regressed", compared.regressed), list("Improved", compared.improved),
     list("Other changes", compared.other.map((change) => change.id)),

@@ -72,13 +72,15 @@ reported! {
 
     ENV_NOT_SET "TY012" "env_not_set" Format Warning Never
     "Reports a `${env:NAME}` reference to a variable that is not set."
-    "A run that needs the value fails. A check needs no values."
+    "Rendering or calling the model fails if it needs the value. `tympan check` reads no environment variables, so only \
+     applications and other commands report it."
     "apiKey: ${env:OPENAI_API_KEY}"
     "Set the variable before the prompt runs, or add a default: `${env:NAME:value}`.";
 
     ENV_NOT_ALLOWED "TY013" "env_not_allowed" Format Error Never
     "Reports a `${env:NAME}` reference to a variable that is not allowed."
-    "Prompt files may read only the variables that the application allows."
+    "Prompt files may read only the variables that the application allows. `tympan check` reads none, so only applications \
+     and other commands report it."
     "description: ${env:HOME}"
     "Allow the variable in the application or with `--allow-env`, or remove the reference.";
 

@@ -35,7 +35,8 @@ reported! {
 
     NO_CREDENTIALS "TY116" "no_credentials" Correctness Warning Never
     "Reports a connection that needs an access token but has no credential provider."
-    "Requests fail because there is no token."
+    "Requests fail because there is no token. `tympan check` does not know the credentials of the application, so only \
+     applications report it."
     "connection: {kind: foundry, endpoint: https://example.services.ai.azure.com}"
     "Configure a credential command or a credential provider.";
 
@@ -58,7 +59,7 @@ reported! {
     "Add a `guard` key to the metadata and render with the guard, or set `trusted: true`.";
 
     TRUSTED_RESULT "TY310" "trusted_result" Trust Warning Never
-    "Reports a tool of a prompt with `trusted`."
+    "Reports `trusted` on a tool of a prompt."
     "Only the host can say that results are trusted: in the tools file, or in code. In a prompt, the key has no effect."
     "tools:\n  - {name: find_order, kind: function, effect: read, trusted: true}"
     "Remove the key. If no result of the tool contains text of others, set `trusted = true` in the tools file.";

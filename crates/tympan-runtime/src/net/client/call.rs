@@ -11,6 +11,7 @@ use tympan_core::Redactor;
 use tympan_core::wire::{self, Header, Protocol, WireRequest};
 use url::Url;
 
+use crate::model::spending::Reservation;
 use crate::net::client::body::{Announced, ByteStream, later};
 use crate::net::client::failure::{Failure, timeout};
 use crate::net::client::options::HttpOptions;
@@ -70,14 +71,18 @@ impl Call {
     }
 
     /// Sends the request, with retries, until the response begins.
-    pub(super) async fn open(self) -> Result<ByteStream> {
+    pub(super) async fn open(self, reservation: Option<Arc<Reservation>>) -> Result<ByteStream> {
         let mut attempt = 0;
         loop {
             let failure = match self.attempt().await {
                 Ok(stream) => return Ok(stream),
                 Err(failure) => failure,
             };
+            let error = failure.error.clone();
             let wait = self.wait_before_next(attempt, failure)?;
+            if let Some(reservation) = &reservation {
+                reservation.renew(&error).await?;
+            }
             (self.options.sleep)(wait).await;
             attempt += 1;
         }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use tympan_core::wire::WireRequest;
 
 use crate::Result;
+use crate::model::spending::Reservation;
 use crate::net::io::{self, PerProcess, Task};
 
 mod body;
@@ -90,9 +91,19 @@ impl HttpClient {
     ///
     /// Dropping the task closes the connection.
     pub fn send(&self, request: WireRequest) -> Task<WireResponse> {
+        self.send_within(request, None)
+    }
+
+    /// Sends a request like [`HttpClient::send`]. Each attempt after a failure that may have cost something needs a
+    /// reservation of its own.
+    pub(crate) fn send_within(
+        &self,
+        request: WireRequest,
+        reservation: Option<Arc<Reservation>>,
+    ) -> Task<WireResponse> {
         let shared = Arc::clone(&self.0);
         io::spawn(async move {
-            let mut stream = shared.call(request, false)?.open().await?;
+            let mut stream = shared.call(request, false)?.open(reservation).await?;
             let body = stream.read_to_end().await?;
             let (status, content_type, request_id) = stream.into_head();
             Ok(WireResponse { status, content_type, request_id, body })
@@ -104,8 +115,17 @@ impl HttpClient {
     ///
     /// Dropping the task, and later the stream, closes the connection.
     pub fn stream(&self, request: WireRequest) -> Task<ByteStream> {
+        self.stream_within(request, None)
+    }
+
+    /// Sends a request like [`HttpClient::stream`], with reservations like [`HttpClient::send_within`].
+    pub(crate) fn stream_within(
+        &self,
+        request: WireRequest,
+        reservation: Option<Arc<Reservation>>,
+    ) -> Task<ByteStream> {
         let shared = Arc::clone(&self.0);
-        io::spawn(async move { shared.call(request, true)?.open().await })
+        io::spawn(async move { shared.call(request, true)?.open(reservation).await })
     }
 }
 

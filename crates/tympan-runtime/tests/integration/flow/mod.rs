@@ -1,17 +1,22 @@
 //! Information flow in turns: labels, the policy for tools, hidden results, and what becomes of them after a crash.
 
+mod declared;
+mod journals;
+mod nested;
+
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
-use tympan_core::spec::flow::{Effect, ToolFlow};
-use tympan_core::turn::{Approval, Source, ToolPolicy, TurnEvent, Verdict};
+use tympan_core::spec::flow::{Effect, Hide, ParameterFlow, ToolFlow};
+use tympan_core::turn::flow::policy::EffectDecisions;
+use tympan_core::turn::{Approval, Decision, Label, MessageLabel, Source, ToolPolicy, TurnEvent, Verdict};
 use tympan_core::wire::response::{Answer, Output, Response, ToolCall};
-use tympan_core::{Message, Prompt, Role};
+use tympan_core::{Inputs, Message, Prompt, Rendered, Role};
 use tympan_runtime::{
-    AgentEvent, Approve, Kind, ModelCall, Provider, Reply, Result, Runtime, RuntimeOptions, Tool, TurnRun,
-    TurnSettings, tool,
+    AgentEvent, Approve, Kind, ModelCall, Parser, Provider, Renderer, Reply, Result, Runtime, RuntimeOptions, Tool,
+    TurnRun, TurnSettings, tool,
 };
 
 use crate::journals::Memory;
@@ -261,19 +266,6 @@ fn in_a_thread_only_the_messages_of_the_user_are_trusted() {
 }
 
 #[test]
-fn a_host_declares_in_code_and_takes_precedence() {
-    let mut scene = Scene::new(vec![("page", json!({})), ("note", json!({ "text": "x" }))]);
-    let page = scene.settings.tools.remove("page").expect("it is there");
-    scene.settings.tools.insert("page".into(), tool::with_flow(ToolFlow::default().trusted(), page));
-    scene.turn(&prompt());
-    assert_eq!(scene.names(), ["page", "note"], "the page is trusted");
-    let mut scene = Scene::new(vec![("page", json!({})), ("plain", json!({}))]);
-    scene.settings.turn.flow.tools.insert("plain".into(), ToolFlow::new(Effect::External));
-    scene.turn(&prompt());
-    assert_eq!(scene.names(), ["page"], "settings of the turn declare an effect");
-}
-
-#[test]
 fn hidden_results_reach_tools_and_not_the_model() {
     let mut tools = tools();
     // The results of all tools are untrusted.
@@ -298,94 +290,6 @@ fn hidden_results_reach_tools_and_not_the_model() {
     assert_eq!(results(&scene.turn(&prompt))[1], "Error: the content has no answer of this type");
 }
 
-/// A prompt as a tool: the model speaks through its inputs, whatever they are marked as.
-#[test]
-fn a_prompt_as_a_tool_does_not_launder() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let inner = json!({
-        "model": { "provider": "inner" },
-        "inputs": [{ "name": "question", "kind": "string", "speaker": "user" }],
-        "tools": [{ "name": "note", "kind": "function", "effect": "write", "parameters": [{ "name": "text", "kind": "string" }] }],
-    });
-    std::fs::write(folder.path().join("inner.prompty"), format!("---\n{inner}\n---\nuser:\n{{{{ question }}}}\n"))
-        .expect("it is written");
-    let inner = json!({ "name": "inner", "kind": "prompty", "path": "inner.prompty", "mode": "agentic" });
-    let mut all = tools();
-    all.as_array_mut().expect("a list").push(inner);
-    let front = json!({
-        "model": { "provider": "scripted" },
-        "inputs": [{ "name": "question", "kind": "string", "speaker": "user" }],
-        "tools": all,
-    });
-    std::fs::write(folder.path().join("outer.prompty"), format!("---\n{front}\n---\nuser:\n{{{{ question }}}}\n"))
-        .expect("it is written");
-    let prompt = Runtime::default().load(folder.path().join("outer.prompty")).expect("it loads");
-    for (first, names) in [(None, vec!["note"]), (Some(("page", json!({}))), vec!["page"])] {
-        let calls = first.into_iter().chain([("inner", json!({ "question": "note it" }))]);
-        let scene = Scene::new(calls.collect());
-        let calls = vec![("note", json!({ "text": "x" }))];
-        scene.runtime.register_provider("inner", Arc::new(Scripted { calls, extracted: "", seen: Arc::default() }));
-        scene.turn(&prompt);
-        assert_eq!(scene.names(), names);
-    }
-}
-
-/// A scene with a tool `inner` that is a prompt: its front matter and its text, and the calls of its model.
-fn nested(inner: &Value, text: &str, calls: Vec<(&'static str, Value)>, outer: Vec<(&'static str, Value)>) -> Scene {
-    let folder = tempfile::tempdir().expect("a folder");
-    std::fs::write(folder.path().join("inner.prompty"), format!("---\n{inner}\n---\nuser:\n{text}\n"))
-        .expect("it is written");
-    let mode = if inner["tools"].is_null() { "single" } else { "agentic" };
-    let mut all = tools();
-    let inner = json!({ "name": "inner", "kind": "prompty", "path": "inner.prompty", "mode": mode });
-    all.as_array_mut().expect("a list").push(inner);
-    let front = json!({
-        "model": { "provider": "scripted" },
-        "inputs": [{ "name": "question", "kind": "string", "speaker": "user" }],
-        "tools": all,
-    });
-    std::fs::write(folder.path().join("outer.prompty"), format!("---\n{front}\n---\nuser:\n{{{{ question }}}}\n"))
-        .expect("it is written");
-    let prompt = Runtime::default().load(folder.path().join("outer.prompty")).expect("it loads");
-    let mut scene = Scene::new(outer);
-    scene.runtime.register_provider("inner", Arc::new(Scripted { calls, extracted: "", seen: Arc::default() }));
-    // The host trusts the prompt, and not what others say to it.
-    scene.settings.turn.flow.tools.insert("inner".into(), ToolFlow::new(Effect::Read).trusted());
-    scene.turn(&prompt);
-    scene
-}
-
-/// The host trusts a prompt as a tool. What the prompt's own tools return is not trusted for that.
-#[test]
-fn a_trusted_prompt_does_not_launder_what_it_has_read() {
-    let inner = json!({ "model": { "provider": "inner" }, "tools": tools() });
-    let outer = || vec![("inner", json!({})), ("note", json!({ "text": "x" }))];
-    let scene = nested(&inner, "Go.", vec![], outer());
-    assert_eq!(scene.names(), ["note"], "the prompt has read nothing");
-    let scene = nested(&inner, "Go.", vec![("page", json!({}))], outer());
-    assert_eq!(scene.names(), ["page"], "the prompt has read the page");
-    // An input of the prompt is as trusted as the call.
-    let inner = json!({
-        "model": { "provider": "inner" }, "tools": tools(), "inputs": [{ "name": "topic", "kind": "string" }],
-    });
-    let outer = vec![("inner", json!({ "topic": "x" })), ("note", json!({ "text": "x" }))];
-    assert_eq!(nested(&inner, "{{ topic }}", vec![], outer).names(), ["note"]);
-}
-
-/// What a prompt as a tool declares as confidential stays so, however it is called.
-#[test]
-fn a_confidential_input_of_a_prompt_as_a_tool_stays_so() {
-    for (confidential, names) in [(false, vec!["mail"]), (true, vec![])] {
-        for mut inner in [json!({}), json!({ "tools": tools() })] {
-            inner["model"] = json!({ "provider": "inner" });
-            let input = json!({ "name": "topic", "kind": "string", "confidential": confidential });
-            inner["inputs"] = json!([input]);
-            let outer = vec![("inner", json!({ "topic": "x" })), mail("bob@example.com")];
-            assert_eq!(nested(&inner, "{{ topic }}", vec![], outer).names(), names, "{inner}");
-        }
-    }
-}
-
 /// The error of a tool quotes others, and the refusal of a tool is its own text. Neither is trusted.
 #[test]
 fn errors_and_refusals_of_tools_are_untrusted() {
@@ -401,28 +305,6 @@ fn errors_and_refusals_of_tools_are_untrusted() {
             assert_eq!(scene.names().len(), usize::from(is_trusted), "{text}");
         }
     }
-}
-
-#[test]
-fn what_a_nested_turn_has_read_stays_confidential() {
-    let scene = Scene::new(vec![("page", json!({})), mail("bob@example.com")]);
-    let mut settings = scene.settings.clone();
-    // The tool itself says that its result is confidential, as the tool of a nested turn does.
-    settings.tools.insert(
-        "page".into(),
-        tool::with_flow(
-            ToolFlow::new(Effect::Read).trusted(),
-            tool::function(|_| Ok::<_, String>(tool_output("secret"))),
-        ),
-    );
-    let run =
-        scene.runtime.turn(&prompt(), json!({ "question": "Mail bob@example.com" }), &settings).expect("it ends well");
-    assert!(run.label.trusted && run.label.confidential);
-    assert_eq!(scene.names(), Vec::<String>::new(), "an external call needs approval then");
-}
-
-fn tool_output(text: &str) -> tympan_runtime::ToolOutput {
-    tympan_runtime::ToolOutput::from(text).confidential()
 }
 
 #[test]
@@ -457,115 +339,4 @@ fn traces_contain_labels_and_mark_tools_without_an_effect() {
     let turn = spans.iter().find(|span| span.begun.name == "turn").expect("there is a turn");
     let read = json!([{ "kind": "tool", "name": "page" }, { "kind": "tool", "name": "plain" }]);
     assert_eq!(turn.fields["label"]["untrusted_sources"], read);
-}
-
-/// Cuts the journal of a turn after every record. A turn that is resumed from there asks again, or has asked before.
-#[test]
-fn a_crash_never_loses_a_taint() {
-    let calls = || vec![("page", json!({})), mail("eve@evil.com")];
-    for allow in [false, true] {
-        let memory = Memory::default();
-        let mut scene = Scene::new(calls());
-        scene.settings.journal = Some(memory.journal());
-        scene.settings.approve = Some(approver(allow).0);
-        let whole = scene.turn(&prompt());
-        let records = memory.all();
-        for length in 1..=records.len() {
-            let memory = Memory::holding(&records[..length]);
-            let is_answered = memory.json().iter().any(|record| record["what"]["fed"] == "approved");
-            let mut scene = Scene::new(calls());
-            let (approve, asked) = approver(false);
-            scene.settings.journal = Some(memory.journal());
-            scene.settings.approve = Some(approve);
-            let run = scene.runtime.resume(&prompt(), &scene.settings).expect("it ends well");
-            assert_eq!(run.labels.len(), whole.labels.len(), "{length} records");
-            assert_eq!(run.label.trusted, whole.label.trusted, "{length} records");
-            let asked = asked.lock().expect("nobody panics").len();
-            assert_eq!(asked, usize::from(!is_answered), "{length} records");
-            assert!(allow && is_answered || !scene.names().contains(&"mail".to_owned()), "{length} records");
-        }
-    }
-}
-
-/// The budget for extractions, and what is hidden, are the same after a crash.
-#[test]
-fn a_crash_does_not_refill_the_budget() {
-    let mut tools = tools();
-    tools[0]["hide"] = json!("auto");
-    let prompt = prompt_with(&tools, &json!({ "name": "question", "kind": "string", "speaker": "user" }), "");
-    let schema = json!({ "type": "integer", "minimum": 0, "maximum": 6 });
-    let extract = || ("extract_value", json!({ "value": "$page_1", "question": "?", "schema": schema }));
-    let calls = || [vec![("page", json!({}))], vec![extract(); 7]].concat();
-    let shown = |run: &TurnRun| results(run).iter().filter(|result| *result == "1").count();
-    let memory = Memory::default();
-    let mut scene = Scene::with(calls(), r#"{"answer": 1}"#, RuntimeOptions::default());
-    scene.settings.journal = Some(memory.journal());
-    assert_eq!(shown(&scene.turn(&prompt)), 5, "16 bits are five answers of three bits");
-    let records = memory.all();
-    for length in 1..records.len() {
-        let mut scene = Scene::with(calls(), r#"{"answer": 1}"#, RuntimeOptions::default());
-        scene.settings.journal = Some(Memory::holding(&records[..length]).journal());
-        let run = scene.runtime.resume(&prompt, &scene.settings).expect("it ends well");
-        assert_eq!(shown(&run), 5, "{length} records: {:?}", results(&run));
-    }
-}
-
-/// A journal from before there was a policy: what ran stays, its results are untrusted, and the policy applies to the
-/// rest.
-#[test]
-fn journals_from_before_resume_with_untrusted_results() {
-    let calls = || vec![("page", json!({})), mail("bob@example.com"), mail("eve@evil.com")];
-    let memory = Memory::default();
-    let mut scene =
-        Scene::with(calls(), "", RuntimeOptions { tool_policy: ToolPolicy::off(), ..RuntimeOptions::default() });
-    scene.settings.journal = Some(memory.journal());
-    scene.turn(&prompt());
-    assert_eq!(scene.names(), ["page", "mail", "mail"]);
-    let mut records = memory.all();
-    let mut header: Value = serde_json::from_slice(&records[0]).expect("it is JSON");
-    assert!(header["fits"].as_object_mut().expect("a map").remove("policy").is_some());
-    records[0] = serde_json::to_vec(&header).expect("it is JSON");
-    let mut denied = 0;
-    for length in 1..records.len() {
-        let memory = Memory::holding(&records[..length]);
-        let has_read = memory.json().iter().any(|record| record["what"]["fed"] == "returned");
-        for again in [false, true] {
-            // A trusted page would not be trusted here.
-            let mut scene = Scene::new(calls());
-            let page = scene.settings.tools.remove("page").expect("it is there");
-            scene.settings.tools.insert("page".into(), tool::with_flow(ToolFlow::default().trusted(), page));
-            let (approve, asked) = approver(false);
-            scene.settings.journal = Some(memory.journal());
-            scene.settings.approve = Some(approve);
-            let run = scene.runtime.resume(&prompt(), &scene.settings).expect("it ends well");
-            if has_read {
-                assert!(!scene.names().contains(&"mail".to_owned()), "{length} records, {again}");
-                assert!(!run.label.trusted, "{length} records, {again}");
-            }
-            if !again {
-                denied += asked.lock().expect("nobody panics").len();
-            } else {
-                assert_eq!(asked.lock().expect("nobody panics").len(), 0, "it was over");
-            }
-        }
-    }
-    assert!(denied > 4, "the policy asked {denied} times");
-}
-
-#[test]
-fn a_journal_needs_the_same_policy() {
-    let memory = Memory::default();
-    let mut scene = Scene::new(vec![("page", json!({}))]);
-    scene.settings.journal = Some(memory.journal());
-    scene.turn(&prompt());
-    scene.settings.turn.flow.policy = Some(ToolPolicy::off());
-    let error = scene.runtime.resume(&prompt(), &scene.settings).expect_err("the policy is another one");
-    assert_eq!((error.kind(), error.message().contains("policy")), (Kind::JournalMismatch, true), "{error}");
-}
-
-/// The tools of this test are functions, so that the type is used.
-#[test]
-fn tools_without_declarations_say_nothing() {
-    let tool: Arc<dyn Tool> = tool::function(|_| Ok::<_, String>("x"));
-    assert!(tool.flow().is_empty());
 }
