@@ -5,6 +5,10 @@
 //! the table and rendered once.
 #![warn(missing_docs)]
 
+pub use arrow;
+#[cfg(feature = "files")]
+pub use parquet;
+
 pub mod columns;
 #[cfg(feature = "jobs")]
 pub mod limits;

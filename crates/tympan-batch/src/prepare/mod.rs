@@ -1,5 +1,6 @@
 //! Prepares a job: renders all rows and writes the files that a provider takes.
 
+mod finish;
 mod line;
 mod part;
 mod pipeline;

@@ -10,6 +10,7 @@ use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 use tympan_core::{Error, Kind, Result};
 
+use super::finish::{Completed, Finisher};
 use super::resume::{Start, open_rejects, state_of};
 use super::tokens::ExactCount;
 use super::{PrepareOptions, Progress, REJECTS, Reject, cannot_write};
@@ -41,7 +42,8 @@ pub(super) struct Piece {
 /// Writes pieces, in order, to files of limited size.
 pub(super) struct Parts {
     directory: PathBuf,
-    manifest: Manifest,
+    /// Completes files; `None` after a failure.
+    finisher: Option<Finisher>,
     /// The names of the files of rows, for reports.
     sources: Vec<String>,
     limits: Limits,
@@ -71,7 +73,7 @@ struct Rejected {
 }
 
 /// A file that is being written.
-struct Part {
+pub(super) struct Part {
     path: PathBuf,
     content: Content,
     requests: u64,
@@ -103,7 +105,7 @@ impl Parts {
     ) -> Result<Self> {
         Ok(Self {
             directory: directory.to_owned(),
-            manifest,
+            finisher: Some(Finisher::start(directory, manifest)),
             sources,
             limits,
             target: options.target,
@@ -218,7 +220,7 @@ impl Parts {
             self.exceptions.push(Rejected { exception, bytes: line.len() as u64 });
         }
         if self.max_rejects.is_some_and(|most| self.rejected > most) {
-            self.flush_rejects()?;
+            self.flushed_rejects()?;
             let (rejected, most) = (self.rejected, self.max_rejects.unwrap_or_default());
             let path = self.directory.join(REJECTS);
             let message = format_args!("{rejected} rows were rejected, and {most} are allowed");
@@ -257,33 +259,28 @@ impl Parts {
         }
     }
 
-    fn flush_rejects(&mut self) -> Result<()> {
-        let flushed = self.rejects.flush().and_then(|()| self.rejects.get_ref().sync_data());
+    /// Writes out the buffered lines of rejected rows, and returns the file.
+    fn flushed_rejects(&mut self) -> Result<File> {
+        let flushed = self.rejects.flush().and_then(|()| self.rejects.get_ref().try_clone());
         flushed.map_err(|error| cannot_write(&self.directory.join(REJECTS), &error))
     }
 
     /// Completes the current file. Its range ends before this row.
     fn close(&mut self, end_row: u64) -> Result<()> {
-        let (requests, bytes, tokens, name) = match self.part.take() {
-            None => (0, 0, 0, String::new()),
-            Some(mut part) => {
-                if let Some(count) = self.count.as_ref().filter(|_| self.limits.tokens < Some(part.tokens)) {
-                    part.count(count).map_err(|error| cannot_write(&part.path, &error))?;
-                }
-                let (requests, tokens, path) = (part.requests, part.tokens, part.path.clone());
-                let bytes = part.finish()?;
-                let complete = path.with_extension("");
-                std::fs::rename(&path, &complete).map_err(|error| cannot_write(&complete, &error))?;
-                sync_directory(&self.directory);
-                let name = complete.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                (requests, bytes, tokens, name)
-            }
-        };
+        let mut part = self.part.take();
+        if let (Some(part), Some(count)) = (&mut part, &self.count)
+            && self.limits.tokens < Some(part.tokens)
+        {
+            part.count(count).map_err(|error| cannot_write(&part.path, &error))?;
+        }
+        let name = part.as_ref().map_or_else(String::new, Part::name);
+        let (requests, bytes, tokens) =
+            part.as_ref().map_or((0, 0, 0), |part| (part.requests, part.bytes, part.tokens));
         let rest = self.exceptions.iter().position(|rejected| rejected.exception.row >= end_row);
         let later = self.exceptions.split_off(rest.unwrap_or(self.exceptions.len()));
         let exceptions = std::mem::replace(&mut self.exceptions, later);
         let exceptions: Vec<_> = exceptions.into_iter().map(|rejected| rejected.exception).collect();
-        self.flush_rejects()?;
+        let rejects_file = self.flushed_rejects()?;
         let file = JobFile {
             number: self.number,
             name,
@@ -298,11 +295,18 @@ impl Parts {
             upload: None,
             error: None,
         };
-        let (next, rejects) = (end_row.to_string(), (self.rejected - self.exceptions.len() as u64).to_string());
+        let rejects = self.rejected - self.exceptions.len() as u64;
         let later = self.exceptions.iter().map(|rejected| rejected.bytes).sum::<u64>();
-        let rejects_bytes = (self.rejects_bytes - later).to_string();
-        let properties = [("next_row", &*next), ("rejects", &*rejects), ("rejects_bytes", &*rejects_bytes)];
-        self.manifest.add_file(&file, &exceptions, &properties)?;
+        let properties = [
+            ("next_row", end_row.to_string()),
+            ("rejects", rejects.to_string()),
+            ("rejects_bytes", (self.rejects_bytes - later).to_string()),
+        ];
+        let completed = Completed { part, file, exceptions, rejects: rejects_file, properties };
+        if self.finisher.as_ref().is_some_and(|finisher| !finisher.add(completed)) {
+            // The thread ends early only if it fails.
+            self.finisher.take().map(Finisher::finish).transpose()?;
+        }
         self.number += 1;
         self.first_row = end_row;
         self.progress.files += 1;
@@ -315,10 +319,12 @@ impl Parts {
         if self.part.is_some() || self.first_row < self.end_row {
             self.close(self.end_row)?;
         }
-        self.flush_rejects()?;
+        self.flushed_rejects()?;
+        let finisher = self.finisher.take().ok_or_else(|| Error::new(Kind::InvalidBatch, "the job has failed"))?;
+        let manifest = finisher.finish()?;
         let rows = self.end_row.to_string();
-        self.manifest.set(&[("rows", &rows)])?;
-        Ok((self.manifest, self.progress))
+        manifest.set(&[("rows", &rows)])?;
+        Ok((manifest, self.progress))
     }
 }
 
@@ -352,8 +358,17 @@ impl Part {
         Ok(())
     }
 
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the name that the file will have.
+    fn name(&self) -> String {
+        self.path.with_extension("").file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
     /// Writes everything to disk, and returns the size of the file.
-    fn finish(self) -> Result<u64> {
+    pub(super) fn finish(self) -> Result<u64> {
         let path = self.path;
         let written = match self.content {
             Content::Lines(file) => sync(file),
@@ -381,11 +396,4 @@ fn sync(file: BufWriter<File>) -> std::io::Result<u64> {
 fn after_id(line: &[u8]) -> &[u8] {
     let comma = line.iter().position(|byte| *byte == b',').unwrap_or(0);
     line.get(comma..).unwrap_or_default()
-}
-
-/// Makes the new name of a file durable. Not all systems can, and without it a file is only written again.
-fn sync_directory(directory: &Path) {
-    if let Ok(directory) = File::open(directory) {
-        let _ = directory.sync_all();
-    }
 }

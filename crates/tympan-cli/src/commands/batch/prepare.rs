@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
+use tympan::Kind;
 use tympan_batch::limits::{Limits, Target};
 use tympan_batch::prepare::{PrepareOptions, Prepared, Progress, REJECTS, prepare};
 use tympan_batch::rows::Source;
@@ -24,7 +25,11 @@ pub(super) fn run(args: &BatchPrepareArgs, quiet: bool) -> Result<ExitCode, Fail
     let bar = progress_bar(&sources, quiet);
     let prepared = prepare(&runtime, &prompt, &sources, &args.output, &options, &|progress| show(&bar, progress));
     bar.finish_and_clear();
-    let prepared = prepared.map_err(|error| in_prompt(error, &prompt))?;
+    let prepared = prepared.map_err(|error| match error.kind() {
+        // These are about the rows and the directory, not about the prompt.
+        Kind::InvalidRows | Kind::InvalidBatch => error,
+        _ => in_prompt(error, &prompt),
+    })?;
     if args.json {
         output::print(&(json::pretty(&to_json(&prepared, args)) + "\n"))?;
     } else {
