@@ -4,6 +4,7 @@ use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::Path;
 use std::time::Duration;
+use tympan_bench::cases::Cases;
 use tympan_bench::check::Checks;
 use tympan_bench::count::Counter;
 use tympan_bench::data::{self, Workload};
@@ -12,6 +13,7 @@ use tympan_bench::measure::{Effort, Timing, time};
 use tympan_bench::memory::{Peaks, peaks};
 use tympan_bench::report::{Large, Measured, Results};
 use tympan_bench::row::{Row, RowName};
+use tympan_bench::tables::Tables;
 use tympan_bench::{Result, encode, peers, streams, threads};
 
 /// Measure Tympan and its peers
@@ -116,6 +118,12 @@ impl<'a> Run<'a> {
         self.progress.set_message("check");
         let checks = "tympan check".contains(self.filter).then(|| Checks::measure(self.effort));
         results.checks = checks.transpose()?;
+        self.progress.set_message("test");
+        let cases = "tympan test".contains(self.filter).then(|| Cases::measure(self.large_effort));
+        results.cases = cases.transpose()?;
+        self.progress.set_message("batch");
+        let tables = "tympan batch".contains(self.filter).then(|| Tables::measure(self.thread_attempts.min(10)));
+        results.tables = tables.transpose()?;
         self.progress.set_message("turns");
         let flows = "tympan turn".contains(self.filter).then(|| Flows::measure(self.effort));
         results.flows = flows.transpose()?;

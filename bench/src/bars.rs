@@ -94,6 +94,12 @@ pub fn bars(results: &Results) -> Vec<Bar> {
     let keystroke = results.checks.map(|checks| checks.keystroke.as_secs_f64() * 1e3);
     let what = "2,000 lines: diagnostics after a keystroke".to_owned();
     bars.push(Bar::new(what, "under 10 ms".to_owned(), keystroke, "ms", |v| v < 10.0));
+    let rate = results.cases.map(|cases| cases.per_second());
+    bars.push(Bar::at_least("w1: tympan test, one core".to_owned(), 10_000.0, rate, "cases/s"));
+    let rate = results.tables.map(|tables| tables.rows_per_second);
+    bars.push(Bar::at_least("w1: tympan batch prepare, one core".to_owned(), 300_000.0, rate, "rows/s"));
+    let scaling = results.tables.map(|tables| tables.scaling);
+    bars.push(Bar::at_least("w1: tympan batch prepare, two threads".to_owned(), TWICE, scaling, "× one"));
     let message = results.flows.map(|flows| flows.ns_per_message() / 1e3);
     let what = "turn with tools and policy: a message".to_owned();
     bars.push(Bar::new(what, "under 2 µs".to_owned(), message, "µs", |v| v < 2.0));

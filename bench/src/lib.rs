@@ -4,6 +4,8 @@
 //! - [`peers`]: one file per library. Each turns a workload into [`row::Row`]s.
 //! - [`encode`]: encoding of a request, compared with serde_json
 //! - [`check`]: checks of prompts, and diagnostics in an editor
+//! - [`cases`]: cases of `tympan test` that need no model
+//! - [`tables`]: prompts over tables
 //! - [`measure`]: time; [`count`]: instructions; [`threads`]: two threads compared with one; [`memory`]: peak
 //!   allocation
 //! - [`streams`]: streamed answers, by size
@@ -21,6 +23,7 @@
 //!   that does not count as met.
 
 pub mod bars;
+pub mod cases;
 pub mod check;
 pub mod count;
 pub mod data;
@@ -33,6 +36,7 @@ pub mod peers;
 pub mod report;
 pub mod row;
 pub mod streams;
+pub mod tables;
 pub mod threads;
 
 /// Errors are only reported and never handled, so a text is sufficient.

@@ -1,11 +1,13 @@
 //! The results, as tables for people and as JSON for programs.
 
 use crate::bars::{Bar, Outcome, bars};
+use crate::cases::Cases;
 use crate::check::Checks;
 use crate::flow::Flows;
 use crate::measure::Timing;
 use crate::row::RowName;
 use crate::streams::{SIZES, StreamRate};
+use crate::tables::Tables;
 use console::style;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
@@ -25,6 +27,10 @@ pub struct Results {
     pub encode: Vec<(RowName, Timing)>,
     /// The times to check prompts.
     pub checks: Option<Checks>,
+    /// Cases of tests that need no model.
+    pub cases: Option<Cases>,
+    /// Prompts over tables.
+    pub tables: Option<Tables>,
     /// The agent loop.
     pub flows: Option<Flows>,
 }
@@ -106,6 +112,7 @@ impl Results {
         text += &streams_table(self);
         text += &self.encode_table();
         text += &self.checks_table();
+        text += &self.cases_table();
         text += &self.flows_table();
         text += &bars_table(&bars(self));
         text
@@ -169,6 +176,21 @@ impl Results {
             table.row(["w1: all rules".to_owned(), format!("{:.1} µs", checks.w1.ns / 1e3), rate]);
             let time = format!("{:.1} ms", checks.keystroke.as_secs_f64() * 1e3);
             table.row(["2,000 lines: keystroke to diagnostics".to_owned(), time, String::new()]);
+        }
+        table.finish()
+    }
+}
+
+impl Results {
+    fn cases_table(&self) -> String {
+        let mut table = Table::new(["tests and tables, w1", ""]);
+        if let Some(cases) = &self.cases {
+            table.row(["test cases without a model, per second and core".to_owned(), thousands(cases.per_second())]);
+        }
+        if let Some(tables) = &self.tables {
+            let what = "rows from Parquet to requests, per second and core".to_owned();
+            table.row([what, thousands(tables.rows_per_second)]);
+            table.row(["rows, two threads".to_owned(), format!("{:.2} × one", tables.scaling)]);
         }
         table.finish()
     }

@@ -89,6 +89,10 @@ kinds! {
     InvalidDefinition "invalid_definition" Value "Invalid prompt definition: {}",
     /// A test file, or the tests of a prompt file, do not parse or have the wrong shape.
     InvalidTests "invalid_tests" Value "Invalid tests: {}",
+    /// The rows of a batch cannot be read, or their columns do not match the inputs of the prompt.
+    InvalidRows "invalid_rows" Value "Invalid rows: {}",
+    /// The directory of a batch job cannot be used as requested.
+    InvalidBatch "invalid_batch" Value "Invalid batch: {}",
     /// A template in a prompt definition uses a variable that is not declared.
     UndeclaredVariable "undeclared_variable" Value "Undeclared variable: {}",
     /// A variable is declared with `validation_required`, and nothing validates it.

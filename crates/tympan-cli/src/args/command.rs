@@ -48,6 +48,15 @@ pub(crate) enum Command {
   tympan count support.prompty --sample --json")]
     Count(CountArgs),
 
+    /// Run a prompt over the rows of a table
+    ///
+    /// Prepares the files that batch APIs of providers take, for millions of rows.
+    #[cfg(feature = "batch")]
+    #[command(after_long_help = "Examples:
+  tympan batch prepare tickets.parquet --prompt classify.prompty -o job
+  tympan batch prepare --help")]
+    Batch(super::BatchArgs),
+
     /// Show the request that would be sent to the provider
     ///
     /// Prints the method, the URL, the headers without the key, and the body. Sends nothing and needs no key.
@@ -325,6 +334,8 @@ impl Command {
             Self::Process(args) => args.json,
             Self::Verify(args) => args.json,
             Self::Trace(args) => args.json,
+            #[cfg(feature = "batch")]
+            Self::Batch(args) => args.command.is_json(),
             Self::Sign(_) | Self::Keygen(_) | Self::Chat(_) => false,
             #[cfg(feature = "lsp")]
             Self::Lsp { .. } => false,

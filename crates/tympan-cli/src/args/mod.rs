@@ -1,5 +1,7 @@
 //! Command-line arguments.
 
+#[cfg(feature = "batch")]
+mod batch;
 mod call;
 mod check;
 mod color;
@@ -21,6 +23,10 @@ use std::ffi::OsStr;
 use clap::builder::Resettable;
 use clap::{Arg, CommandFactory, FromArgMatches, Parser};
 
+#[cfg(feature = "batch")]
+pub(crate) use batch::{
+    BatchArgs, BatchCommand, BatchFormatChoice, BatchPrepareArgs, BatchPromptArgs, BatchRowsArgs, BatchTargetChoice,
+};
 pub(crate) use call::{CallArgs, ChatArgs, RunArgs};
 pub(crate) use check::{CheckArgs, OutputFormat, SettingsArgs};
 pub(crate) use color::Color;

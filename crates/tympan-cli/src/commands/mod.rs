@@ -1,6 +1,8 @@
 //! The commands, one file per command.
 
 mod approval;
+#[cfg(feature = "batch")]
+mod batch;
 mod call;
 mod chat;
 mod check;
@@ -52,6 +54,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         Command::Chat(chat_args) => return chat::run(chat_args, quiet),
         Command::Models(models_args) => models::run(models_args, quiet)?,
         Command::Count(count_args) => count::run(count_args, quiet)?,
+        #[cfg(feature = "batch")]
+        Command::Batch(batch_args) => return batch::run(batch_args, quiet),
         Command::Request(request_args) => request::run(request_args, quiet)?,
         Command::Parse(parse_args) => parse::run(parse_args)?,
         Command::Inspect(inspect_args) if inspect_args.reach => return reach::run(inspect_args, quiet),

@@ -1,6 +1,8 @@
 //! Tests of the command, in one program: linking many takes longer than running them.
 
 mod attacks;
+#[cfg(all(unix, feature = "batch"))]
+mod batch;
 #[cfg(unix)]
 mod chat;
 #[cfg(target_os = "linux")]

@@ -40,6 +40,12 @@ impl Prompt {
         self.arm_template(index)
     }
 
+    /// Returns the names of the inputs that the default template reads, declared or not. Without a template that
+    /// compiles, there are none.
+    pub fn input_names(&self) -> impl Iterator<Item = &str> {
+        self.compiled(0).into_iter().flat_map(|compiled| compiled.template.inputs().map(|(name, _)| name))
+    }
+
     pub(crate) fn arm_template(&self, index: usize) -> Result<&Template> {
         self.compiled(index).map(|compiled| &compiled.template)
     }

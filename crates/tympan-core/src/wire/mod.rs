@@ -27,7 +27,7 @@ use crate::spec::{Connection, REDACTED, Secret};
 pub use compatible::Provider;
 pub use decode::{StreamDecoder, StreamLimits, decode, decode_error, decode_received};
 pub(crate) use encode::written as encoded_schema;
-pub use encode::{encode, inline_media, inline_segmented_media};
+pub use encode::{BodyEncoder, encode, inline_media, inline_segmented_media};
 pub use model_selection::ModelSelection;
 pub use models::{ModelInfo, decode_models, list_models};
 pub use sse::{DEFAULT_MAX_EVENT_BYTES, Event, SseDecoder};

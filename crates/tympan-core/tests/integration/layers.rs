@@ -173,7 +173,7 @@ fn the_architecture_page_lists_every_module_once() {
     #[expect(clippy::disallowed_methods, reason = "a test reads a page")]
     let page =
         std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/ARCHITECTURE.md")).expect("the page");
-    for crate_name in ["tympan-core", "tympan-runtime", "tympan-eval"] {
+    for crate_name in ["tympan-core", "tympan-runtime", "tympan-batch", "tympan-eval"] {
         let heading = format!("\n## {crate_name}\n");
         let (_, below) = page.split_once(&heading).unwrap_or_else(|| panic!("the page has no heading {crate_name}"));
         let section = below.split("\n## ").next().unwrap_or_default();

@@ -1,6 +1,7 @@
 //! Encodes messages as requests, with one file per protocol.
 
 mod anthropic_messages;
+mod bodies;
 mod body;
 mod cache;
 mod functions;
@@ -18,6 +19,7 @@ mod tool_calls;
 use serde::Serialize;
 use serde_json::Value as Json;
 
+pub use self::bodies::BodyEncoder;
 pub use self::inline::{inline_media, inline_segmented_media};
 
 pub(crate) use self::schema::written;
@@ -35,10 +37,11 @@ use crate::spec::schema::Property;
 use crate::spec::strict_schema::{Budget, Dialect};
 
 /// The values that every protocol builds a body from.
+#[derive(Clone)]
 struct Ask<'a> {
     target: Target<'a>,
     messages: &'a [Message],
-    functions: Vec<functions::Function<'a>>,
+    functions: &'a [functions::Function<'a>],
     outputs: &'a [Property],
     options: &'a ModelOptions,
     stream: bool,
@@ -64,22 +67,53 @@ pub fn encode(prompt: &Prompt, messages: &[Message], options: &EncodeOptions<'_>
     let spec = prompt.spec();
     let none = ModelOptions::default();
     let dialect = dialect(&target);
+    let functions = functions(&spec.tools, options.functions, dialect, budget(&spec.outputs, dialect));
     let ask = Ask {
         target,
         messages,
-        functions: functions(&spec.tools, options.functions, dialect, budget(&spec.outputs, dialect)),
+        functions: &functions,
         outputs: &spec.outputs,
         options: spec.model.as_ref().map_or(&none, |model| &model.options),
         stream,
     };
-    let body = match protocol {
-        Protocol::OpenAiChat => write(&openai_chat::Request::new(&ask)?),
-        Protocol::OpenAiResponses => write(&openai_responses::Request::new(&ask)?),
-        Protocol::OpenAiEmbeddings => write(&openai_embeddings::Request::new(&ask)?),
-        Protocol::OpenAiImages => write(&openai_images::Request::new(&ask)?),
-        Protocol::AnthropicMessages => write(&anthropic_messages::Request::new(&ask)?),
-    }?;
+    let body = write_body(&ask, ToText)?;
     Ok(WireRequest { protocol, stream, method: "POST", url, headers, body })
+}
+
+/// Where the JSON of a body goes.
+trait Sink {
+    type Written;
+    fn write(self, request: &impl Serialize) -> serde_json::Result<Self::Written>;
+}
+
+/// Returns the JSON as a string.
+struct ToText;
+
+impl Sink for ToText {
+    type Written = String;
+    fn write(self, request: &impl Serialize) -> serde_json::Result<String> {
+        serde_json::to_string(request)
+    }
+}
+
+/// Appends the JSON.
+impl Sink for &mut Vec<u8> {
+    type Written = ();
+    fn write(self, request: &impl Serialize) -> serde_json::Result<()> {
+        serde_json::to_writer(self, request)
+    }
+}
+
+/// Writes the body of a request.
+fn write_body<S: Sink>(ask: &Ask<'_>, sink: S) -> Result<S::Written> {
+    let written = match ask.target.protocol {
+        Protocol::OpenAiChat => sink.write(&openai_chat::Request::new(ask)?),
+        Protocol::OpenAiResponses => sink.write(&openai_responses::Request::new(ask)?),
+        Protocol::OpenAiEmbeddings => sink.write(&openai_embeddings::Request::new(ask)?),
+        Protocol::OpenAiImages => sink.write(&openai_images::Request::new(ask)?),
+        Protocol::AnthropicMessages => sink.write(&anthropic_messages::Request::new(ask)?),
+    };
+    written.map_err(|error| Error::new(Kind::InvalidRequest, error))
 }
 
 /// Returns the rules for schemas that the provider enforces.
@@ -100,10 +134,6 @@ fn budget(outputs: &[Property], dialect: Dialect) -> Budget {
         }
     }
     budget
-}
-
-fn write(request: &impl Serialize) -> Result<String> {
-    serde_json::to_string(request).map_err(|error| Error::new(Kind::InvalidRequest, error))
 }
 
 /// Returns an error for message content that a protocol cannot carry.

@@ -34,6 +34,11 @@ impl<'a> Request<'a> {
         let messages = messages.map(|parts| Message::new(parts, ask)).collect::<Result<_>>()?;
         Ok(Self { ask, messages })
     }
+
+    /// Returns the value of `messages`, which directly follows the model.
+    pub(super) fn messages(&self) -> &impl Serialize {
+        &self.messages
+    }
 }
 
 /// Returns whether a message has neither content nor a call, and is not the result of one.
@@ -49,7 +54,7 @@ impl Serialize for Request<'_> {
         body.put("model", ask.target.model)?;
         body.put("messages", &self.messages)?;
         body.put_options(ask)?;
-        body.put_some("tools", listed(&ask.functions, Tool::new))?;
+        body.put_some("tools", listed(ask.functions, Tool::new))?;
         // The provider rejects this option if there are no tools.
         let several = ask.options.allow_multiple_tool_calls.filter(|_| !ask.functions.is_empty());
         body.put_some("parallel_tool_calls", several)?;

@@ -61,7 +61,7 @@ impl Serialize for Request<'_> {
         body.put_some("instructions", self.instructions.as_deref())?;
         body.put("input", &self.input)?;
         body.put_options(ask)?;
-        body.put_some("tools", listed(&ask.functions, Tool::new))?;
+        body.put_some("tools", listed(ask.functions, Tool::new))?;
         let several = ask.options.allow_multiple_tool_calls.filter(|_| !ask.functions.is_empty());
         body.put_some("parallel_tool_calls", several)?;
         body.put_some("text", (!ask.outputs.is_empty()).then(|| Text::new(ask)))?;

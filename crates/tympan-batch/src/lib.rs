@@ -1,0 +1,22 @@
+//! Prompts over tables.
+//!
+//! Rows come from Arrow tables or from files: Parquet, Arrow IPC, CSV and JSON Lines. Each row becomes the inputs of a
+//! prompt, and the prompt becomes messages, or a line of a provider's batch file. Text is borrowed from the buffers of
+//! the table and rendered once.
+#![warn(missing_docs)]
+
+pub use arrow;
+#[cfg(feature = "files")]
+pub use parquet;
+
+pub mod columns;
+#[cfg(feature = "jobs")]
+pub mod limits;
+#[cfg(feature = "jobs")]
+pub mod manifest;
+pub mod output;
+#[cfg(feature = "jobs")]
+pub mod prepare;
+pub mod render;
+#[cfg(feature = "files")]
+pub mod rows;

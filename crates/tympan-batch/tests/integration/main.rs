@@ -1,0 +1,7 @@
+//! Tests of batches through the public interface, in one program.
+
+mod attacks;
+mod columns;
+mod files;
+mod prepare;
+mod support;
