@@ -13,11 +13,12 @@ import urllib.request
 from pathlib import Path
 
 from harness import PROMPTS, Cases, Mismatch, Server, Tap, Tympan, holds, same
+from suites import suite
 
 HERE = Path(__file__).parent
 KEY = "interop-key-1"
 # The total number of cases. If fewer run, some were lost.
-FEWEST = 52
+FEWEST = 55
 
 ANSWERS = json.loads((HERE / "aimock" / "answers.json").read_text())["fixtures"]
 TEXT, AFTER_TOOLS, CALLS, FORM, AFTER_LOOP = (fixture["response"] for fixture in ANSWERS[:5])
@@ -335,6 +336,13 @@ def replayed(bench, api, directory):
     same("requests of the replay", bench.tap.requests(), [])
 
 
+def suites(bench, api, work):
+    """Test files get the same verdicts from the server and from recordings."""
+    files = ("text.test.yaml", "tools.test.yaml", "structured.test.yaml")
+    arguments = ("--provider", api.provider, "--model", "interop-model", "--base-url", bench.tap.url())
+    suite(bench, api.name, files, work, arguments, KEY, env={"INTEROP_API": api.api_type})
+
+
 def run_all(bench, work):
     """Run all cases."""
     cases = Cases()
@@ -346,6 +354,7 @@ def run_all(bench, work):
         for case in (text_as_it_arrives, cut_off, wrong_key):
             cases.attempt(f"{api.name}: {case.__name__.replace('_', ' ')}", case, bench, api)
         cases.attempt(f"{api.name}: replayed", replayed, bench, api, work / f"cassettes-{api.name}")
+        cases.attempt(f"{api.name}: suites of `tympan test`", suites, bench, api, work)
     for case in (too_often, embedding, image, models):
         cases.attempt(f"openai: {case.__name__.replace('_', ' ')}", case, bench, APIS[0])
     return cases.finish(FEWEST)

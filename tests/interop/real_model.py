@@ -11,9 +11,10 @@ import sys
 from pathlib import Path
 
 from harness import PROMPTS, Cases, Server, Tap, Tympan, holds, same
+from suites import suite
 
 KEY = "interop-key-1"
-FEWEST = 5
+FEWEST = 6
 
 
 class Bench:
@@ -104,6 +105,12 @@ def models(bench):
     holds("the model is listed", "smollm2" in run.stdout.split(), run.stdout)
 
 
+def suites(bench, work):
+    """Test files get the same verdicts from the model and from recordings."""
+    arguments = ("--provider", "llama.cpp", "--base-url", bench.tap.url("/v1"))
+    suite(bench, "smollm2", ("story.test.yaml", "judgement.test.yaml"), work, arguments, KEY)
+
+
 def main():
     """Start the server and run the cases."""
     if len(sys.argv) != 3:
@@ -126,6 +133,7 @@ def main():
         cases.attempt("smollm2, stream: JSON schema", structured, bench)
         cases.attempt("smollm2, whole: JSON schema", structured, bench, "--no-stream")
         cases.attempt("smollm2: models", models, bench)
+        cases.attempt("smollm2: suites of `tympan test`", suites, bench, venv)
         return cases.finish(FEWEST)
 
 

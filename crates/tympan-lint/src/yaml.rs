@@ -8,8 +8,8 @@ use serde_json::Value as Json;
 /// use serde_json::json;
 ///
 /// let mut text = String::new();
-/// tympan_lint::yaml::push_entry(&mut text, 0, "case", &json!({"inputs": {"n": 1}, "answer": "Yes.\nNo."}));
-/// assert_eq!(text, "case:\n  inputs:\n    n: 1\n  answer: |-\n    Yes.\n    No.\n");
+/// tympan_lint::yaml::push_entry(&mut text, 0, "case", &json!({"inputs": {"copies": 1}, "answer": "Yes.\nNo."}));
+/// assert_eq!(text, "case:\n  inputs:\n    copies: 1\n  answer: |-\n    Yes.\n    No.\n");
 /// ```
 pub fn push_entry(out: &mut String, indent: usize, key: &str, value: &Json) {
     push_indent(out, indent);

@@ -10,6 +10,7 @@ mod convert;
 mod cost;
 mod messages;
 mod program;
+mod recordings;
 mod tools;
 
 use std::fmt;
@@ -27,6 +28,8 @@ use tympan_core::{Error, Guard, Inputs, JsonMap, Kind, Message, Prompt, Result};
 use tympan_runtime::{Cassette, RunOptions, Runtime};
 
 pub use messages::ModelMessages;
+
+use recordings::{Recordings, Turn};
 
 /// Where answers come from that are not fixed in the test file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,6 +56,8 @@ pub struct AnswerOptions {
     pub price: Option<Price>,
     /// What the host chooses for all calls, such as a base URL. It overrides what prompts and test files name.
     pub run: RunOptions,
+    /// What was recorded with these options. Clones share it.
+    recordings: Recordings,
 }
 
 impl fmt::Debug for AnswerOptions {
@@ -64,7 +69,7 @@ impl fmt::Debug for AnswerOptions {
 impl AnswerOptions {
     /// Creates options.
     pub fn new(mode: AnswerMode, price: Option<Price>) -> Self {
-        Self { mode, price, run: RunOptions::default() }
+        Self { mode, price, ..Self::default() }
     }
 }
 
@@ -165,6 +170,8 @@ pub fn cassette_directory(cassettes: &Path, repetition: u32) -> PathBuf {
 
 /// Obtains the answer of one repetition of a case.
 ///
+/// With [`AnswerMode::Record`], the same question is asked once per run: others get the answer that was recorded.
+///
 /// With [`AnswerMode::Replay`], nothing is sent: a provider that the host registered is not called either, because its
 /// answers are not recorded.
 pub async fn obtain(question: &Question<'_>, options: &AnswerOptions) -> Obtained {
@@ -174,7 +181,14 @@ pub async fn obtain(question: &Question<'_>, options: &AnswerOptions) -> Obtaine
     }
     let call = Call::new(question, matches!(source, AnswerSource::Echo), &options.run);
     let directory = cassette_directory(question.cassettes, question.repetition);
-    let runtime = match call.runtime(options.mode, &directory) {
+    let mut turn = match options.mode {
+        AnswerMode::Record if !call.is_echo() => {
+            Some(options.recordings.turn(question, call.selection(), &directory).await)
+        }
+        _ => None,
+    };
+    let mode = if turn.as_ref().is_some_and(Turn::is_recorded) { AnswerMode::Replay } else { options.mode };
+    let runtime = match call.runtime(mode, &directory) {
         Ok(runtime) => runtime,
         Err(reason) => return Obtained::Missing(reason),
     };
@@ -183,9 +197,10 @@ pub async fn obtain(question: &Question<'_>, options: &AnswerOptions) -> Obtaine
     let seconds = started.elapsed().as_secs_f64();
     match answered {
         Ok(mut answer) => {
+            turn.iter_mut().for_each(Turn::set_recorded);
             if !call.is_echo() {
                 answer.is_from_model = true;
-                answer.seconds = (options.mode != AnswerMode::Replay).then_some(seconds);
+                answer.seconds = (mode != AnswerMode::Replay).then_some(seconds);
                 answer.cost = cost::of_answer(&answer, call.selection(), options.price.as_ref());
             }
             Obtained::Answered(answer)

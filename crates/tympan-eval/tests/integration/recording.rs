@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use serde_json::{Value as Json, json};
-use tympan_eval::answer::{Answer, AnswerMode, Obtained};
+use tympan_eval::answer::{Answer, AnswerMode, AnswerOptions, Obtained, obtain};
 use tympan_runtime::Runtime;
+use tympan_runtime::net::io;
 
 use crate::models::{Scripted, Server, calling, saying};
 use crate::runs::{Asked, runtime, settings};
@@ -35,6 +36,29 @@ fn missing(obtained: Obtained) -> String {
         Obtained::Missing(reason) => reason,
         other => panic!("expected a missing cassette, found {other:?}"),
     }
+}
+
+#[test]
+fn the_same_question_is_recorded_once() {
+    let server = Server::start(vec![saying("Fine."), saying("Tired.")]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let front = front(server.model(), json!([]));
+    let other = json!({"inputs": {"question": "How are you?"}, "expect": [{"result": {"contains": "Tired"}}]});
+    let cases = [case(), other].map(|case| asked(&runtime(), &front, case, folder.path()));
+    let options = AnswerOptions::new(AnswerMode::Record, None);
+    let answers = std::thread::scope(|scope| {
+        let threads = cases.each_ref().map(|asked| {
+            let options = options.clone();
+            scope.spawn(move || answered(io::wait(obtain(&asked.question(1), &options))))
+        });
+        threads.map(|thread| thread.join().expect("no thread panics"))
+    });
+    assert_eq!(answers.each_ref().map(|answer| answer.text.as_str()), ["Fine.", "Fine."]);
+    assert_eq!(answers.iter().filter(|answer| answer.seconds.is_some()).count(), 1, "one of them waited for the model");
+    assert_eq!(server.requests().len(), 1);
+    // The next run asks again.
+    let options = AnswerOptions::new(AnswerMode::Record, None);
+    assert_eq!(answered(io::wait(obtain(&cases[0].question(1), &options))).text, "Tired.");
 }
 
 #[test]

@@ -33,7 +33,13 @@ pub fn replace(path: &Path, text: &str) -> Result<()> {
 pub fn put(path: &Path, bytes: &[u8], mode: u32) -> Result<()> {
     match fs::symlink_metadata(path) {
         Ok(metadata) => rewrite(path, bytes, &metadata),
-        Err(error) if error.kind() == ErrorKind::NotFound => create(path, bytes, mode),
+        Err(error) if error.kind() == ErrorKind::NotFound => match create(path, bytes, mode) {
+            // Somebody else has created it in the meantime.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                rewrite(path, bytes, &fs::symlink_metadata(path)?)
+            }
+            created => created,
+        },
         Err(error) => Err(error),
     }
 }

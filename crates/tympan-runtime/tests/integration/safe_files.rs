@@ -121,3 +121,22 @@ fn a_file_of_a_fixed_name_is_put_in_one_step() {
     pipe(&folder.path().join("pipe"));
     assert!(write::replace(&folder.path().join("pipe"), "three").is_err());
 }
+
+#[test]
+fn several_threads_may_put_the_same_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for number in 0..50 {
+        let path = folder.path().join(number.to_string());
+        let start = std::sync::Barrier::new(4);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    start.wait();
+                    write::put(&path, b"text", 0o644).expect("it is put");
+                });
+            }
+        });
+        assert_eq!(fs::read(&path).expect("it is there"), b"text");
+    }
+    assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 50, "nothing is left beside the files");
+}
