@@ -148,7 +148,7 @@ impl<'a> TableRenderer<'a> {
 
     /// Returns the columns that the result adds to rows, the last of which is `error`, and the errors.
     #[cfg(feature = "jobs")]
-    pub(crate) fn added(&self, values: &crate::rows::Values) -> Result<(Vec<ArrayRef>, Vec<(usize, Error)>)> {
+    pub(crate) fn added(&self, values: &crate::rows::Values) -> Result<(Vec<ArrayRef>, RowErrors)> {
         let mut columns = match values {
             crate::rows::Values::Arrow(batch) => {
                 let bound = self.renderer.bind(batch)?;
@@ -196,6 +196,9 @@ impl<'a> TableRenderer<'a> {
         Ok(())
     }
 }
+
+/// The rows that could not be rendered, by their position.
+pub(crate) type RowErrors = Vec<(usize, Error)>;
 
 /// Returns the options for encoding requests. Neither addresses nor keys are part of a table.
 pub(crate) fn encode_options(run: &RunOptions) -> EncodeOptions<'_> {
@@ -266,7 +269,7 @@ struct Columns {
     segments: Option<ListBuilder<StructBuilder>>,
     errors: StringBuilder,
     /// The errors of the column, and their rows.
-    failed: Vec<(usize, Error)>,
+    failed: RowErrors,
 }
 
 impl Columns {

@@ -19,7 +19,7 @@ pub(crate) struct LineWriter<'a> {
 
 enum Form<'a> {
     /// A request: its encoder, and the text between the identifier and the body.
-    Request(BodyEncoder<'a>, Vec<u8>),
+    Request(Box<BodyEncoder<'a>>, Vec<u8>),
     /// Messages in Tympan's own form.
     Messages,
 }
@@ -30,7 +30,7 @@ impl<'a> LineWriter<'a> {
         let form = if target.has_requests() {
             let encoder = BodyEncoder::new(prompt, &encode_options(run))?;
             let before = before_body(target, encoder.target().protocol)?;
-            Form::Request(encoder, before)
+            Form::Request(Box::new(encoder), before)
         } else {
             Form::Messages
         };

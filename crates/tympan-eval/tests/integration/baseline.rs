@@ -84,7 +84,7 @@ fn changes_of_exact_results_need_no_test() {
     let same = compare(&[exact(good.clone())], &[exact(good.clone())]);
     assert_eq!((same.change(), same.word()), (Change::NotShown, "unchanged"));
     // With a model on both sides, one change shows nothing.
-    let varying = compare(&[good.clone()], &[bad.clone()]);
+    let varying = compare(std::slice::from_ref(&good), std::slice::from_ref(&bad));
     assert_eq!((varying.change(), varying.word(), varying.varying), (Change::NotShown, "no difference shown", 1));
     assert_eq!((varying.exact.pairs, varying.verdicts.regressed), (0, 1));
     // A prompt that does not render any more never passes.

@@ -91,7 +91,7 @@ impl Fixture {
     }
 
     fn run(&self) -> Result<Run> {
-        let messages = self.runtime.prepare(&self.prompt, &json!({}))?;
+        let messages = self.runtime.prepare(&self.prompt, json!({}))?;
         self.runtime.run_with(&self.prompt, &messages, &self.options)
     }
 
@@ -151,7 +151,7 @@ fn a_scope_with_a_refusal_makes_no_more_calls() {
     let runtime = fixture.runtime.with_spend_limit(scope.clone());
     let dear = "---\nmodel: {id: m, provider: openai, options: {maxOutputTokens: 11}}\n---\nuser:\nHello\n";
     let dear = runtime.load_str(dear, "dear.prompty", ".").expect("it loads");
-    let messages = runtime.prepare(&dear, &json!({})).expect("it renders");
+    let messages = runtime.prepare(&dear, json!({})).expect("it renders");
     is_refused(runtime.run_with(&dear, &messages, &fixture.options), "could cost $11");
     is_refused(runtime.run_with(&fixture.prompt, &messages, &fixture.options), "could cost $11");
     assert!(scope.refusal().is_some() && fixture.limit.refusal().is_none());
@@ -164,7 +164,7 @@ fn a_scope_with_a_refusal_makes_no_more_calls() {
 fn streams_settle_when_they_are_complete() {
     for (is_complete, spent) in [(true, 2.0), (false, 10.0)] {
         let fixture = Fixture::new(100.0, vec![Reply::Stream]);
-        let messages = fixture.runtime.prepare(&fixture.prompt, &json!({})).expect("it renders");
+        let messages = fixture.runtime.prepare(&fixture.prompt, json!({})).expect("it renders");
         let stream = fixture.runtime.stream(&fixture.prompt, &messages, &fixture.options).expect("it starts");
         if is_complete {
             stream.finish().expect("it ends");
