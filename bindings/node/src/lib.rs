@@ -6,6 +6,7 @@
 // Functions that napi exports are unused in tests.
 #![cfg_attr(test, allow(dead_code))]
 
+mod arrow;
 mod border;
 mod check;
 mod composition;

@@ -35,6 +35,8 @@ export const prepare = ((prompt: Prompt, inputs?: Inputs) =>
   defaultRuntime().prepare(prompt, inputs)) as Runtime["prepare"];
 /** Renders a prompt and splits it into messages without blocking the event loop. */
 export const prepareAsync = method("prepareAsync");
+/** Renders the prompt for every row of a table in Arrow's IPC format, on other threads. */
+export const mapArrow = method("mapArrow");
 /** Converts a provider's response to a result. */
 export const process = method("process");
 /** Converts a provider's response to a result without blocking the event loop. */

@@ -10,6 +10,7 @@ export {
   load,
   loadAsync,
   loadStr,
+  mapArrow,
   parse,
   parseAsync,
   parseText,

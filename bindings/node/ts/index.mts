@@ -23,6 +23,7 @@ export {
   load,
   loadAsync,
   loadStr,
+  mapArrow,
   parse,
   parseAsync,
   parseText,

@@ -107,6 +107,18 @@ export interface NativeComposition {
   messages(runtime: NativeRuntime): string;
 }
 
+export interface NativeTable {
+  map(
+    runtime: NativeRuntime,
+    prompt: NativePrompt,
+    table: Uint8Array,
+    render: string,
+    options: string,
+    listener: Listener,
+  ): Work;
+  take(): Uint8Array | null;
+}
+
 export interface NativeLoader {
   insert(name: string, prompt: NativePrompt): void;
   load(name: string): NativePrompt;
@@ -134,6 +146,7 @@ interface Native {
   NativePrompt: { fromDefinition(text: string, syntax: string): NativePrompt };
   NativeRuntime: new (options: string) => NativeRuntime;
   NativeComposition: new () => NativeComposition;
+  NativeTable: new () => NativeTable;
   NativeLoader: new (folder: string | undefined) => NativeLoader;
   NativeSteering: new () => NativeSteering;
   checkTools(prompt: NativePrompt, tools: NativeTool[]): void;

@@ -2,7 +2,7 @@ import { encode } from "./values.cjs";
 import { invalid } from "./error.cjs";
 
 /** Options whose keys are the caller's data and must not be renamed. */
-const DATA = new Set(["envVars", "envDefaults", "variables", "headers", "arguments"]);
+const DATA = new Set(["envVars", "envDefaults", "variables", "headers", "arguments", "map"]);
 
 /** Options whose keys are the caller's data, and whose values are options. */
 const NAMED = new Set(["toolFlows", "parameters"]);

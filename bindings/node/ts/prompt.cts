@@ -3,7 +3,7 @@ import { invalid, guarded, type Finding } from "./error.cjs";
 import type { PromptDefinition } from "./definition.cjs";
 import { covering, validated, validatedAsync, type Accepted, type StandardSchema } from "./schema.cjs";
 import { decode, encodeMap } from "./values.cjs";
-import type { Given, Inputs, Message, Property, RenderOptions, Role, Segment, SegmentedMessage } from "./types.cjs";
+import type { Given, Inputs, Message, Property, RenderOptions, Role, Segment, SegmentedMessage, TableOptions } from "./types.cjs";
 
 /** The key of native objects and of functions that wrap them. Internal to this package. */
 export const NATIVE = Symbol("native");
@@ -192,6 +192,11 @@ export class Prompt<In = Inputs> {
     return guarded(() => this[NATIVE].getSource(variant));
   }
 
+  /** Renders the prompt for every row of a table. See `Runtime.mapArrow`. */
+  mapArrow(table: Uint8Array, options?: TableOptions): Promise<Uint8Array> {
+    return mapping(this, table, options);
+  }
+
   /** Checks the prompt and returns warnings about what works but is probably not intended. */
   check(): Finding[] {
     return guarded(() => decode(this[NATIVE].check()));
@@ -252,6 +257,14 @@ let rendering: (prompt: Prompt<any>, inputs: unknown, options: RenderOptions | u
 /** Sets the function that renders prompts with the default runtime. */
 export function renderBy(render: typeof rendering): void {
   rendering = render;
+}
+
+/** Renders tables with the default runtime. Set like `rendering`. */
+let mapping: (prompt: Prompt<any>, table: Uint8Array, options: TableOptions | undefined) => Promise<Uint8Array>;
+
+/** Sets the function that renders tables with the default runtime. */
+export function mapBy(map: typeof mapping): void {
+  mapping = map;
 }
 
 /** Validates the inputs of a prompt and returns what the validator produces. */

@@ -12,6 +12,7 @@ import {
   givenInputsAsync,
   nativePrompt,
   nativeRendered,
+  mapBy,
   renderBy,
   validInputs,
   warn,
@@ -45,6 +46,7 @@ import type {
   RunOptions,
   RuntimeOptions,
   Stoppable,
+  TableOptions,
   TraceStatus,
   TurnOptions,
 } from "./types.cjs";
@@ -386,6 +388,26 @@ export class Runtime {
     return decode(messages);
   }
 
+  /**
+   * Renders the prompt for every row of a table, on other threads. The table is an Arrow IPC stream or file, as is the
+   * result: `tableFromIPC(await mapArrow(prompt, tableToIPC(table)))`. The columns of the table become the inputs of the
+   * same names. A row that cannot be rendered has only the column `error`.
+   */
+  async mapArrow(prompt: Prompt<any>, table: Uint8Array, options: TableOptions = {}): Promise<Uint8Array> {
+    const known = nativePrompt(prompt);
+    if (!(table instanceof Uint8Array)) {
+      throw invalid("expected a table as an Arrow IPC stream: a Uint8Array, as `tableToIPC` of apache-arrow returns");
+    }
+    if (prompt.validator !== undefined && prompt.validator !== false) {
+      throw invalid("rows of a table are not validated one by one: validate the table, and pass `validator: false`");
+    }
+    const { guard, kinds, ...others } = options;
+    const [how, settings] = [encodeOptions({ guard, kinds }), encodeOptions(others)];
+    const made = new native.NativeTable();
+    await perform((listener) => made.map(this[NATIVE], known, table, how, settings, listener));
+    return made.take()!;
+  }
+
   /** Converts a provider's response, as text or as parsed JSON, to a result. */
   process(prompt: Prompt<any>, body: unknown, options: RunOptions = {}): Run {
     const text = typeof body === "string" ? body : encode(body, "body");
@@ -509,4 +531,5 @@ export function defaultRuntime(): Runtime {
   return (shared ??= new Runtime());
 }
 
+mapBy((prompt, table, options) => defaultRuntime().mapArrow(prompt, table, options));
 renderBy((prompt, inputs, options) => defaultRuntime().render(prompt, inputs, options));

@@ -405,6 +405,37 @@ export interface RenderOptions {
   seed?: number;
 }
 
+/** How a table of rows becomes a table of messages. */
+export interface TableOptions {
+  /**
+   * The column of the result: a list of `messages` (the default), the `text` before it is split into messages, or the
+   * body of a `request`. The name of a provider, such as `openai`, means a request for this provider.
+   */
+  output?: "messages" | "text" | "request" | (string & {});
+  /** The columns of inputs, where the names differ. */
+  map?: Readonly<Record<string, string>>;
+  /** The variant of the prompt. */
+  variant?: string;
+  /** Whether the result has the columns of the table, too. The default is true. */
+  keepColumns?: boolean;
+  /** Whether the result has the column `render_hash`, the SHA-256 of the text. */
+  hashes?: boolean;
+  /** Whether the result has the column `tokens`, the number of input tokens. */
+  tokens?: boolean;
+  /** Whether the result has the column `segments`: which inputs wrote which bytes of the messages. */
+  origins?: boolean;
+  /** Wraps text from untrusted inputs in `<untrusted>`. A string is the advisory for the model. */
+  guard?: boolean | string | GuardOptions;
+  /** Whether the values of inputs must match their declared kinds and enums. The default is `error`. */
+  kinds?: "off" | "warn" | "error";
+  /** The provider, the model and the API of requests, where they are not those of the prompt. */
+  provider?: string;
+  model?: string;
+  apiType?: string;
+  /** The number of threads. By default all cores are used. */
+  threads?: number;
+}
+
 /** The options for splitting text of unknown origin. */
 export interface ParseTextOptions {
   /** The nonce that `preRender` wrote into the author's markers. Every marker must carry it. */

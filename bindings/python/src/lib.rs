@@ -5,6 +5,7 @@
 
 use pyo3::prelude::*;
 
+mod arrow;
 mod check;
 mod composition;
 mod errors;
@@ -13,6 +14,7 @@ mod hooks;
 mod inputs;
 mod loader;
 mod message;
+mod pickle;
 mod prompt;
 mod registry;
 mod rendered;
@@ -41,6 +43,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<rendered::Segment>()?;
     module.add_class::<message::Message>()?;
     module.add_class::<message::Part>()?;
+    module.add_class::<arrow::ArrowStream>()?;
     module.add_class::<composition::Composition>()?;
     module.add_class::<loader::PromptLoader>()?;
     module.add_class::<runtime::Runtime>()?;

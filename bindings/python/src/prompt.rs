@@ -83,6 +83,10 @@ impl Prompt {
         warn(py, &input_warnings(&self.inner, inputs, kinds))
     }
 
+    pub(crate) fn validator_of(&self) -> &Validator {
+        &self.validator
+    }
+
     fn findings(&self, findings: &[Diagnostic]) -> Vec<Finding> {
         findings.iter().map(|finding| Finding::new(finding, Some(self.inner.source()))).collect()
     }
@@ -349,6 +353,21 @@ impl Prompt {
             Ok(messages)
         })?;
         messages.iter().map(|message| to_python(py, &message.to_json(rendered.inputs()))).collect()
+    }
+
+    /// Renders the prompt for every row of a table. See `Runtime.map_arrow`.
+    #[pyo3(signature = (table, /, **options))]
+    fn map_arrow(
+        &self,
+        table: &Bound<'_, PyAny>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<crate::arrow::ArrowStream> {
+        crate::arrow::map(default_runtime(), self, table, options)
+    }
+
+    /// What a copy of this prompt in another process is created from.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+        crate::pickle::reduce(py, self)
     }
 
     /// Checks the prompt and returns warnings, such as unused variables or untrusted text in a system message.

@@ -11,6 +11,7 @@ use tympan::host::config;
 use tympan::host::data;
 use tympan::template::functions::FunctionArgs;
 
+use crate::arrow::{self, ArrowStream};
 use crate::errors::{engine, exception, invalid};
 use crate::hooks::settings;
 use crate::inputs::Room;
@@ -159,6 +160,18 @@ impl Runtime {
         let (prompt, inputs) = (known.inner(), known.taken(py, inputs, &room)?);
         known.warn_about(py, inputs.map(), self.inner.options().kinds)?;
         engine(py, || self.inner.prepare_borrowed(&prompt, inputs.map()).and_then(to_list))
+    }
+
+    /// Renders the prompt for every row of a table, on all cores and without the interpreter's lock. The columns of the
+    /// table become the inputs of the same names. A row that cannot be rendered has only the column `error`.
+    #[pyo3(signature = (prompt, table, /, **options))]
+    fn map_arrow(
+        &self,
+        prompt: &Bound<'_, Prompt>,
+        table: &Bound<'_, PyAny>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<ArrowStream> {
+        arrow::map(&self.inner, prompt.get(), table, options)
     }
 
     /// Registers the function for a tool, for all prompts that declare a tool of this name.

@@ -9,7 +9,7 @@ import sys
 import pytest
 from conftest import ROOT
 
-PAGES = ["README.md", "bindings/python/README.md", "docs/guide/python.md", "docs/guide/testing.md"]
+PAGES = ["README.md", "bindings/python/README.md", "docs/guide/python.md", "docs/guide/tables.md", "docs/guide/testing.md"]
 EXAMPLE = re.compile(r"```python\n(.*?)```(?:\s+(?:It prints:\s+)?```text\n(.*?)```)?", re.S)
 
 

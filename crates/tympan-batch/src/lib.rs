@@ -14,9 +14,12 @@ pub mod columns;
 pub mod limits;
 #[cfg(feature = "jobs")]
 pub mod manifest;
+#[doc(hidden)]
+pub mod options;
 pub mod output;
 #[cfg(feature = "jobs")]
 pub mod prepare;
 pub mod render;
 #[cfg(feature = "files")]
 pub mod rows;
+pub mod stream;

@@ -3,19 +3,18 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    ArrayBuilder, ArrayRef, BooleanBuilder, ListBuilder, RecordBatch, StringBuilder, StructBuilder, UInt32Builder,
+    ArrayBuilder, ArrayRef, BooleanBuilder, Int64Builder, ListBuilder, RecordBatch, StringBuilder, StructBuilder,
 };
 use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
 use tympan_core::chat::text_segment::SegmentedMessage;
 use tympan_core::template::input::InputMap;
 use tympan_core::wire::{BodyEncoder, EncodeOptions};
-use tympan_core::{ContentPart, Error, Kind, Message, Prompt, Rendered, Result};
-use tympan_runtime::RunOptions;
-use tympan_runtime::Runtime;
+use tympan_core::{ContentPart, Error, Guard, Kind, KindCheck, Message, Prompt, Rendered, Result};
 use tympan_runtime::model::tokens::Encoding;
+use tympan_runtime::{RunOptions, Runtime};
 
 use crate::columns::Bindings;
-use crate::render::{Arena, RenderedRow, RowRenderer};
+use crate::render::{Arena, RenderedRow, RowRenderer, Settings};
 
 /// What a row becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -61,6 +60,13 @@ pub struct TableOptions {
     pub origins: bool,
     /// The provider, the model and the API of requests, where they are not those of the prompt.
     pub run: RunOptions,
+    /// The guard, if it is not the runtime's: `Some(None)` turns it off.
+    pub guard: Option<Option<Guard>>,
+    /// Whether the values of inputs must match their declared kinds, if it is not the runtime's choice.
+    pub kinds: Option<KindCheck>,
+    /// The most text that a column of one table may have, in bytes. A stream divides larger tables; otherwise the row that
+    /// would exceed it is an error. The offsets of Arrow allow 2 GB.
+    pub max_column_bytes: usize,
 }
 
 impl Default for TableOptions {
@@ -74,6 +80,9 @@ impl Default for TableOptions {
             tokens: false,
             origins: false,
             run: RunOptions::default(),
+            guard: None,
+            kinds: None,
+            max_column_bytes: MAX_COLUMN_BYTES,
         }
     }
 }
@@ -117,7 +126,8 @@ impl<'a> TableRenderer<'a> {
         columns: &Schema,
         options: &'a TableOptions,
     ) -> Result<Self> {
-        let renderer = RowRenderer::new(runtime, prompt, options.variant.as_deref(), bindings)?;
+        let settings = Settings { guard: options.guard.as_ref().map(Option::as_ref), kinds: options.kinds };
+        let renderer = RowRenderer::new(runtime, prompt, options.variant.as_deref(), bindings)?.with_settings(settings);
         let encoder = match options.output {
             OutputKind::Request => Some(BodyEncoder::new(prompt, &encode_options(&options.run))?),
             _ => None,
@@ -138,9 +148,31 @@ impl<'a> TableRenderer<'a> {
     /// Returns an error if the table does not have the columns that the renderer was created for. Errors of single rows
     /// are in the column `error`.
     pub fn render(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+        let columns = self.columns_of(batch)?;
+        self.table(batch, columns)
+    }
+
+    /// Converts a table, and appends the result to `tables`: several tables if a column of one would be too large.
+    pub(crate) fn render_into(&self, batch: &RecordBatch, tables: &mut Vec<RecordBatch>) -> Result<()> {
+        let columns = self.columns_of(batch)?;
+        let half = batch.num_rows() / 2;
+        if !columns.is_too_large || half == 0 {
+            tables.push(self.table(batch, columns)?);
+            return Ok(());
+        }
+        drop(columns);
+        self.render_into(&batch.slice(0, half), tables)?;
+        self.render_into(&batch.slice(half, batch.num_rows() - half), tables)
+    }
+
+    fn columns_of(&self, batch: &RecordBatch) -> Result<Columns> {
         let bound = self.renderer.bind(batch)?;
         let mut arena = Arena::default();
-        let columns = self.columns(batch.num_rows(), |row, add| bound.with_row(row, arena.next(), add)).finish();
+        Ok(self.columns(batch.num_rows(), |row, add| bound.with_row(row, arena.next(), add)))
+    }
+
+    fn table(&self, batch: &RecordBatch, columns: Columns) -> Result<RecordBatch> {
+        let columns = columns.finish();
         let kept = if self.options.keeps_columns { batch.columns() } else { &[] };
         let all = kept.iter().cloned().chain(columns).collect();
         RecordBatch::try_new(self.schema.clone(), all).map_err(|error| Error::new(Kind::InvalidRows, error))
@@ -150,11 +182,7 @@ impl<'a> TableRenderer<'a> {
     #[cfg(feature = "jobs")]
     pub(crate) fn added(&self, values: &crate::rows::Values) -> Result<(Vec<ArrayRef>, RowErrors)> {
         let mut columns = match values {
-            crate::rows::Values::Arrow(batch) => {
-                let bound = self.renderer.bind(batch)?;
-                let mut arena = Arena::default();
-                self.columns(batch.num_rows(), |row, add| bound.with_row(row, arena.next(), add))
-            }
+            crate::rows::Values::Arrow(batch) => self.columns_of(batch)?,
             crate::rows::Values::Json(rows) => self.columns(rows.len(), |row, add| match rows.get(row) {
                 Some(row) => add((&self.renderer.bindings().of_json(row)).into()),
                 None => Ok(()),
@@ -197,6 +225,14 @@ impl<'a> TableRenderer<'a> {
     }
 }
 
+/// The most text that a column may have, in bytes. Its offsets are 32-bit numbers.
+const MAX_COLUMN_BYTES: usize = i32::MAX as usize;
+
+fn too_large(most: usize) -> Error {
+    Error::new(Kind::InvalidRows, format_args!("the text of the table exceeds {most} bytes, the most for a column"))
+        .with_help("render fewer rows at once")
+}
+
 /// The rows that could not be rendered, by their position.
 pub(crate) type RowErrors = Vec<(usize, Error)>;
 
@@ -211,7 +247,7 @@ pub(crate) fn encode_options(run: &RunOptions) -> EncodeOptions<'_> {
     }
 }
 
-/// The columns that a result adds.
+/// The columns that a result adds. Numbers are signed, because Spark has no others.
 fn schema(columns: &Schema, options: &TableOptions) -> Result<Schema> {
     let mut fields: Vec<Arc<Field>> = Vec::new();
     if options.keeps_columns {
@@ -232,7 +268,7 @@ fn schema(columns: &Schema, options: &TableOptions) -> Result<Schema> {
         add("render_hash", DataType::Utf8)?;
     }
     if options.tokens {
-        add("tokens", DataType::UInt32)?;
+        add("tokens", DataType::Int64)?;
     }
     if options.origins {
         add("segments", list(DataType::Struct(segment_fields())))?;
@@ -251,9 +287,9 @@ fn message_fields() -> Fields {
 
 fn segment_fields() -> Fields {
     Fields::from(vec![
-        Field::new("message", DataType::UInt32, true),
-        Field::new("start", DataType::UInt32, true),
-        Field::new("end", DataType::UInt32, true),
+        Field::new("message", DataType::Int64, true),
+        Field::new("start", DataType::Int64, true),
+        Field::new("end", DataType::Int64, true),
         Field::new("origins", list(DataType::Utf8), true),
         Field::new("trusted", DataType::Boolean, true),
     ])
@@ -265,11 +301,16 @@ struct Columns {
     texts: Option<StringBuilder>,
     is_request: bool,
     hashes: Option<StringBuilder>,
-    tokens: Option<UInt32Builder>,
+    tokens: Option<Int64Builder>,
     segments: Option<ListBuilder<StructBuilder>>,
     errors: StringBuilder,
     /// The errors of the column, and their rows.
     failed: RowErrors,
+    /// The size of the text so far, in bytes.
+    text_bytes: usize,
+    max_bytes: usize,
+    /// Whether a row was left out because a column would have more text than Arrow allows.
+    is_too_large: bool,
 }
 
 impl Columns {
@@ -281,15 +322,28 @@ impl Columns {
             texts: (!is_messages).then(StringBuilder::new),
             is_request: options.output == OutputKind::Request,
             hashes: options.hashes.then(StringBuilder::new),
-            tokens: options.tokens.then(UInt32Builder::new),
+            tokens: options.tokens.then(Int64Builder::new),
             segments: options.origins.then(|| structs(segment_fields())),
             errors: StringBuilder::new(),
             failed: Vec::new(),
+            text_bytes: 0,
+            max_bytes: options.max_column_bytes.min(MAX_COLUMN_BYTES),
+            is_too_large: false,
         }
     }
 
     /// Adds a row, or nothing if there is an error.
     fn add(&mut self, row: &RenderedRow, body: &str, segments: &[SegmentedMessage], encoding: Encoding) -> Result<()> {
+        // Messages may repeat text of a thread, so the rendered text alone does not bound them.
+        let parts = row.messages.iter().flat_map(|message| message.content.iter());
+        let messages: usize =
+            parts.map(|part| if let ContentPart::Text(text) = part { text.value.len() } else { 0 }).sum();
+        let bytes = row.rendered.text().len().max(body.len()).max(messages);
+        if self.text_bytes.saturating_add(bytes) > self.max_bytes {
+            self.is_too_large = true;
+            return Err(too_large(self.max_bytes));
+        }
+        self.text_bytes += bytes;
         if let Some(messages) = &mut self.messages {
             let plain = row.messages.iter().map(plain_text).collect::<Result<Vec<_>>>()?;
             let builder = messages.values();
@@ -308,7 +362,7 @@ impl Columns {
         }
         if let Some(tokens) = &mut self.tokens {
             let count: usize = row.messages.iter().map(|message| encoding.count_message(message)).sum();
-            tokens.append_value(u32::try_from(count).unwrap_or(u32::MAX));
+            tokens.append_value(i64::try_from(count).unwrap_or(i64::MAX));
         }
         if let Some(builder) = &mut self.segments {
             append_segments(builder, segments, &row.rendered);
@@ -320,7 +374,7 @@ impl Columns {
     fn fail(&mut self, row: usize, error: Error) {
         self.messages.iter_mut().for_each(ListBuilder::append_null);
         self.texts.iter_mut().chain(&mut self.hashes).for_each(StringBuilder::append_null);
-        self.tokens.iter_mut().for_each(UInt32Builder::append_null);
+        self.tokens.iter_mut().for_each(Int64Builder::append_null);
         self.segments.iter_mut().for_each(ListBuilder::append_null);
         self.errors.append_value(error.to_string());
         self.failed.push((row, error));
@@ -368,13 +422,13 @@ fn not_plain(what: &str) -> Error {
 
 fn append_segments(builder: &mut ListBuilder<StructBuilder>, messages: &[SegmentedMessage], rendered: &Rendered) {
     let inputs = rendered.inputs();
-    let number = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
+    let number = |value: usize| i64::try_from(value).unwrap_or(i64::MAX);
     let structs = builder.values();
     for (index, message) in messages.iter().enumerate() {
         for segment in message.segments.iter().flatten() {
             let numbers = [index, segment.range.start, segment.range.end];
             for (field, value) in numbers.into_iter().enumerate() {
-                append(structs, field, |numbers: &mut UInt32Builder| numbers.append_value(number(value)));
+                append(structs, field, |numbers: &mut Int64Builder| numbers.append_value(number(value)));
             }
             append(structs, 3, |origins: &mut ListBuilder<Box<dyn ArrayBuilder>>| {
                 if let Some(names) = origins.values().as_any_mut().downcast_mut::<StringBuilder>() {

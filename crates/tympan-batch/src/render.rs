@@ -6,7 +6,7 @@ use arrow::array::RecordBatch;
 use bumpalo::Bump;
 use tympan_core::chat::text_segment::SegmentedMessage;
 use tympan_core::template::input::InputMap;
-use tympan_core::{Message, Prompt, Rendered, Result};
+use tympan_core::{Guard, KindCheck, Message, Prompt, Rendered, Result};
 use tympan_runtime::Runtime;
 
 use crate::columns::{Bindings, BoundBatch};
@@ -20,6 +20,7 @@ pub struct RowRenderer<'a> {
     runtime: &'a Runtime,
     prompt: &'a Prompt,
     variant: Option<&'a str>,
+    settings: Settings<'a>,
     bindings: Bindings,
 }
 
@@ -30,6 +31,15 @@ impl fmt::Debug for RowRenderer<'_> {
             .field("bindings", &self.bindings)
             .finish_non_exhaustive()
     }
+}
+
+/// What takes precedence over the options of the runtime.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Settings<'a> {
+    /// The guard; `Some(None)` turns it off.
+    pub(crate) guard: Option<Option<&'a Guard>>,
+    /// Whether values must match the kinds of their inputs.
+    pub(crate) kinds: Option<KindCheck>,
 }
 
 /// A rendered row.
@@ -49,7 +59,14 @@ impl<'a> RowRenderer<'a> {
     /// Returns an error if the prompt does not have the variant.
     pub fn new(runtime: &'a Runtime, prompt: &'a Prompt, variant: Option<&'a str>, bindings: Bindings) -> Result<Self> {
         prompt.get_source(variant)?;
-        Ok(Self { runtime, prompt, variant, bindings })
+        Ok(Self { runtime, prompt, variant, settings: Settings::default(), bindings })
+    }
+
+    /// Returns the renderer with settings that take precedence over the options of the runtime.
+    #[must_use]
+    pub(crate) fn with_settings(mut self, settings: Settings<'a>) -> Self {
+        self.settings = settings;
+        self
     }
 
     /// Returns the prompt.
@@ -67,9 +84,9 @@ impl<'a> RowRenderer<'a> {
     /// # Errors
     /// Returns an error if rendering fails.
     pub fn messages(&self, inputs: InputMap<'_>) -> Result<Vec<Message>> {
-        match self.variant {
-            None => self.runtime.prepare_borrowed(self.prompt, inputs),
-            Some(_) => self.row(inputs).map(|row| row.messages),
+        match (self.variant, self.settings) {
+            (None, Settings { guard: None, kinds: None }) => self.runtime.prepare_borrowed(self.prompt, inputs),
+            _ => self.row(inputs).map(|row| row.messages),
         }
     }
 
@@ -80,9 +97,11 @@ impl<'a> RowRenderer<'a> {
     pub fn row(&self, inputs: InputMap<'_>) -> Result<RenderedRow> {
         let mut options = self.runtime.render_options();
         options.variant = self.variant;
+        options.guard = self.settings.guard.unwrap_or(options.guard);
+        options.kinds = self.settings.kinds.unwrap_or(options.kinds);
         let rendered = self.runtime.render_borrowed(self.prompt, inputs, &options)?;
         let mut messages = self.runtime.parse(self.prompt, &rendered)?;
-        if let Some(guard) = self.runtime.options().guard.as_ref().filter(|_| rendered.guard().is_some()) {
+        if let Some(guard) = options.guard.filter(|_| rendered.guard().is_some()) {
             guard.info().insert_into(&mut messages);
         }
         Ok(RenderedRow { rendered, messages })

@@ -16,6 +16,7 @@ from tympan._errors import (
     TympanValueError,
 )
 from tympan._native import (
+    ArrowStream,
     CancelToken,
     Composition,
     Delta,
@@ -63,6 +64,7 @@ parse = _default.parse
 parse_async = _default.parse_async
 prepare = _default.prepare
 prepare_async = _default.prepare_async
+map_arrow = _default.map_arrow
 run = _default.run
 run_async = _default.run_async
 stream = _default.stream
@@ -102,6 +104,7 @@ def check(prompt: Prompt) -> "list[Finding]":
 
 
 __all__ = [
+    "ArrowStream",
     "CancelToken",
     "Composition",
     "Confidential",
@@ -146,6 +149,7 @@ __all__ = [
     "load",
     "load_async",
     "load_str",
+    "map_arrow",
     "parse",
     "parse_async",
     "parse_text",

@@ -9,11 +9,13 @@ from typing import Any, Final, Literal, Optional, TypeVar, Union, final, overloa
 from typing_extensions import Self, Unpack, disjoint_base
 
 from tympan._options import (
+    ArrowTable,
     Label,
     ModelCallOptions,
     PartLabel,
     Policy,
     RuntimeOptions,
+    TableOptions,
     TraceBackend,
     TraceStatus,
 )
@@ -36,6 +38,7 @@ _Tools = Sequence[Tool[..., Any]]
 _ToolHandler = Callable[[dict[str, Any], dict[str, Any]], Union[_Tools, Awaitable[_Tools]]]
 
 __all__ = [
+    "ArrowStream",
     "CancelToken",
     "Composition",
     "Delta",
@@ -99,6 +102,20 @@ def bind_tools(
     """Matches functions with the tools that a prompt declares. Each function needs a declaration of the same name, and
     must accept the declared parameters.
     """
+
+@final
+class ArrowStream:
+    """A stream of tables that can be read once, by anything that takes `__arrow_c_stream__`: `pyarrow.table(stream)`,
+    `polars.DataFrame(stream)`, `duckdb.from_arrow(stream)`. Rows are rendered while it is read.
+    """
+
+    @property
+    def column_names(self) -> list[str]:
+        """The names of the columns."""
+    def __arrow_c_schema__(self) -> object:
+        """Returns the schema, for libraries that read Arrow."""
+    def __arrow_c_stream__(self, requested_schema: Optional[object] = None) -> object:
+        """Returns the stream, for libraries that read Arrow. It can be read once."""
 
 @final
 class Prompt:
@@ -195,6 +212,8 @@ class Prompt:
         """Splits a rendered text into messages, as plain data. Every text part has `segments`: `start` and `end` in bytes of
         UTF-8, the names of the inputs that wrote them as `origins`, and whether they are `trusted`.
         """
+    def map_arrow(self, table: ArrowTable, /, **options: Unpack[TableOptions]) -> ArrowStream:
+        """Renders the prompt for every row of a table. See `Runtime.map_arrow`."""
     def check(self) -> list[Finding]:
         """Checks the prompt and returns warnings, such as unused variables or untrusted text in a system message."""
     def check_schemas(self) -> list[Finding]:
@@ -504,6 +523,10 @@ class Runtime:
         """Splits the result of `render` into messages."""
     def prepare(self, prompt: Prompt, inputs: Any = None) -> list[Message]:
         """Renders the template and splits it into messages."""
+    def map_arrow(self, prompt: Prompt, table: ArrowTable, /, **options: Unpack[TableOptions]) -> ArrowStream:
+        """Renders the prompt for every row of a table, on all cores and without the interpreter's lock. The columns of the
+        table become the inputs of the same names. A row that cannot be rendered has only the column `error`.
+        """
     def register_tool(self, name: str, function: Callable[..., Any]) -> None:
         """Registers the function for a tool, for all prompts that declare a tool of this name."""
     def get_tool(self, name: str, /) -> Optional[Callable[..., Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Awaitable, Callable, Literal, Mapping, Optional, Sequence, TypedDict, Union
+from typing import TYPE_CHECKING, Any, Awaitable, Callable, Literal, Mapping, Optional, Protocol, Sequence, TypedDict, Union
 
 if TYPE_CHECKING:
     from typing_extensions import NotRequired
@@ -20,6 +20,37 @@ Messages = Sequence[Union["Message", Mapping[str, Any]]]
 Verdict = Union[bool, str, None]
 # The summarizer of messages that no longer fit: the turn's model, a function, or another prompt.
 Compact = Union[bool, Callable[[list["Message"]], Union[str, Awaitable[str]]], "Prompt", None]
+
+
+class ArrowTable(Protocol):
+    """A table of any library: pyarrow, Polars, DuckDB, Daft, pandas."""
+
+    def __arrow_c_stream__(self, requested_schema: Optional[object] = None, /) -> object: ...
+
+
+class TableOptions(TypedDict, total=False):
+    """How a table of rows becomes a table of messages."""
+
+    # The column of the result: a list of `messages`, the `text` before it is split into messages, or the body of a
+    # `request`. The name of a provider, such as `openai`, means a request for this provider.
+    output: str
+    # The columns of inputs, where the names differ.
+    map: Mapping[str, str]
+    variant: Optional[str]
+    # Whether the result has the columns of the table, too. The default is `True`.
+    keep_columns: bool
+    # Whether the result has the columns `render_hash`, `tokens` and `segments`.
+    hashes: bool
+    tokens: bool
+    origins: bool
+    guard: Union[bool, str, None]
+    # Whether values must match the kinds of their inputs. The default is `error`.
+    kinds: Literal["off", "warn", "error"]
+    provider: Optional[str]
+    model: Optional[str]
+    api_type: Optional[str]
+    # The number of threads. 0, the default, uses all cores.
+    threads: int
 
 
 class Limits(TypedDict, total=False):

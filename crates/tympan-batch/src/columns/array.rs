@@ -347,6 +347,7 @@ fn unique(entries: &[(&str, InputData<'_>)]) -> Result<(), String> {
 }
 
 /// Returns a table's type with text and bytes as views, so that a text that many rows of a file share is in memory once.
+#[cfg(feature = "files")]
 pub(crate) fn with_views(kind: &DataType) -> DataType {
     let field = |field: &arrow::datatypes::FieldRef| {
         Arc::new(field.as_ref().clone().with_data_type(with_views(field.data_type())))

@@ -83,6 +83,7 @@ impl Bindings {
     }
 
     /// Returns the inputs of a row of JSON.
+    #[cfg(feature = "jobs")]
     pub(crate) fn of_json(&self, row: &JsonMap) -> JsonMap {
         let mut inputs = JsonMap::with_capacity(self.columns.len());
         for bound in &self.columns {

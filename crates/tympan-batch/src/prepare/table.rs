@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, BooleanArray, RecordBatch, UInt64Array};
+use arrow::array::{ArrayRef, BooleanArray, Int64Array, RecordBatch};
 use arrow::compute::filter_record_batch;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use tympan_core::{Error, Kind, Prompt, Result};
@@ -53,7 +53,7 @@ impl<'a> TableWriter<'a> {
             return Err(error.with_help("rename the column: the result has the number of each row under this name"));
         }
         let renderer = TableRenderer::with_bindings(runtime, prompt, bindings, &columns, options)?;
-        let mut fields = vec![Arc::new(Field::new(ROW, DataType::UInt64, false))];
+        let mut fields = vec![Arc::new(Field::new(ROW, DataType::Int64, false))];
         let rendered = renderer.schema();
         fields.extend(rendered.fields().iter().take(rendered.fields().len().saturating_sub(1)).cloned());
         Ok(Self { renderer, columns, schema: Arc::new(Schema::new(fields)) })
@@ -84,7 +84,8 @@ impl<'a> TableWriter<'a> {
             }
             Values::Json(_) => &[],
         };
-        let numbers: ArrayRef = Arc::new(UInt64Array::from_iter_values(chunk.first..chunk.first + rows as u64));
+        let numbers: ArrayRef =
+            Arc::new(Int64Array::from_iter_values((chunk.first..chunk.first + rows as u64).map(u64::cast_signed)));
         let all = std::iter::once(numbers).chain(kept.iter().cloned()).chain(added).collect();
         let failed = |error: arrow::error::ArrowError| Error::new(Kind::InvalidRows, error);
         let table = RecordBatch::try_new(self.schema.clone(), all).map_err(failed)?;

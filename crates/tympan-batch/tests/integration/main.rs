@@ -4,4 +4,5 @@ mod attacks;
 mod columns;
 mod files;
 mod prepare;
+mod stream;
 mod support;

@@ -129,6 +129,16 @@ impl RenderSettings {
             ..options
         }
     }
+
+    /// Returns the guard, if the caller sets the option; `Some(None)` turns it off.
+    pub fn guard(&self) -> Option<Option<&Guard>> {
+        self.guard.as_ref().map(Option::as_ref)
+    }
+
+    /// Returns whether values must match their declared kinds, if the caller sets the option.
+    pub fn kinds(&self) -> Option<KindCheck> {
+        self.kinds
+    }
 }
 
 /// Reads the settings of a turn: its limits, `run` for the model call, `tool_timeout`, `approve_all`, `compact`,
