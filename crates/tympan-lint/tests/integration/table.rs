@@ -13,6 +13,7 @@ const AT_RUN_TIME: &[Kind] = &[
     Kind::UnknownPrompt,
     Kind::MissingInput,
     Kind::InvalidInput,
+    Kind::InvalidRows,
     Kind::InvalidThread,
     Kind::UndefinedVariable,
     Kind::InvalidOperation,
