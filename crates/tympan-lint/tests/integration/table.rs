@@ -14,6 +14,7 @@ const AT_RUN_TIME: &[Kind] = &[
     Kind::MissingInput,
     Kind::InvalidInput,
     Kind::InvalidRows,
+    Kind::InvalidBatch,
     Kind::InvalidThread,
     Kind::UndefinedVariable,
     Kind::InvalidOperation,
