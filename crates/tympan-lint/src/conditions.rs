@@ -33,11 +33,21 @@ pub(crate) fn constant(expression: &Expression, source: &str) -> Option<bool> {
         }
         ExpressionKind::Compare(node) => match node.rest.as_slice() {
             [(operator @ (CompareOperator::Equal | CompareOperator::NotEqual), other)] => {
-                let (left, right) = (text_literal(&node.first, source)?, text_literal(other, source)?);
-                Some((left == right) == (*operator == CompareOperator::Equal))
+                let is_equal = match (integer(&node.first), integer(other)) {
+                    (Some(left), Some(right)) => left == right,
+                    _ => text_literal(&node.first, source)? == text_literal(other, source)?,
+                };
+                Some(is_equal == (*operator == CompareOperator::Equal))
             }
             _ => None,
         },
+        _ => None,
+    }
+}
+
+fn integer(expression: &Expression) -> Option<u64> {
+    match expression.unparenthesized().kind {
+        ExpressionKind::Literal(Literal::Int(value)) => Some(value),
         _ => None,
     }
 }

@@ -1,7 +1,7 @@
 //! Checks of whole files, including those that do not load.
 
 use serde_json::Value as Json;
-use tympan_core::diagnostic::Severity;
+use tympan_core::diagnostic::{Severity, guess_name};
 use tympan_core::format::outline::{Field, Outline};
 use tympan_core::format::{Document, Format, ReferencedFile, Resolve, prompty};
 use tympan_core::spec::TemplateSpec;
@@ -9,7 +9,7 @@ use tympan_core::spec::test_suite::TestSuite;
 use tympan_core::text::source::SourceFile;
 use tympan_core::{Kind, Prompt, Result, directive};
 
-use crate::finding::{Finding, Findings};
+use crate::finding::{Finding, Findings, Fix};
 use crate::migration::add_fixes;
 use crate::rule::Group;
 use crate::rules::tool_file_not_found::check_tool_files;
@@ -97,6 +97,7 @@ fn check_rest(source: &SourceFile, resolve: &mut WithoutEnv<'_>, options: &Optio
         Format::Definition(syntax) => {
             let (prompt, _) = Prompt::from_definition_as_far_as_possible(source.clone(), syntax);
             // The mistakes of the templates are among the errors already.
+            suggest_variables(source, &prompt, findings);
             check_templates(&prompt, options, false, findings);
         }
         // A directive is checked as a whole.
@@ -114,6 +115,15 @@ fn check_rest(source: &SourceFile, resolve: &mut WithoutEnv<'_>, options: &Optio
             let is_known = prompt.template().err().is_none_or(|error| error.kind() != Kind::NotRegistered);
             check_templates(&prompt, options, is_known, findings);
         }
+    }
+}
+
+/// Adds fixes to the names that a definition does not declare.
+fn suggest_variables(source: &SourceFile, prompt: &Prompt, findings: &mut Findings) {
+    let names = || prompt.variables().iter().map(|variable| variable.name.as_str());
+    for finding in findings.iter_mut().filter(|finding| finding.rule.name == Kind::UndeclaredVariable.code()) {
+        let Some(span) = finding.span else { continue };
+        finding.fix = guess_name(source.slice(span), names()).map(|near| Fix::needs_review(span, near));
     }
 }
 

@@ -64,12 +64,12 @@ pub use selection::{Selection, Selector, UnknownSelector};
 pub use settings::{CheckSettings, SETTINGS_FILE, Settings, SettingsError};
 pub use suite::table_columns;
 
-use tympan_core::Prompt;
 use tympan_core::format::outline::Outline;
 use tympan_core::spec::PromptKind;
 use tympan_core::turn::ToolPolicy;
 use tympan_core::wire::catalog::Catalog;
 use tympan_core::wire::unsupported;
+use tympan_core::{Kind, Prompt};
 
 use context::Context;
 use finding::Findings;
@@ -117,7 +117,8 @@ pub fn check(prompt: &Prompt, options: &Options) -> Vec<Finding> {
 /// Applies every rule to a prompt with this outline.
 fn check_outlined(prompt: &Prompt, outline: &Outline<'_>, options: &Options, findings: &mut Findings) {
     findings.extend(prompt.warnings().iter().filter_map(Finding::from_diagnostic));
-    findings.extend(prompt.only_role().err().iter().flat_map(Finding::from_error));
+    let no_parser = prompt.only_role().err();
+    findings.extend(no_parser.iter().flat_map(Finding::from_error).map(|finding| at_key(finding, outline, "parser")));
     findings.extend(prompt.check_schemas().iter().filter_map(Finding::from_diagnostic));
     findings.extend(unsupported(prompt).iter().filter_map(Finding::from_diagnostic));
     if prompt.kind() == PromptKind::Definition {
@@ -137,8 +138,23 @@ fn check_outlined(prompt: &Prompt, outline: &Outline<'_>, options: &Options, fin
 fn mistakes(context: &Context<'_>, findings: &mut Findings) {
     for template in &context.templates {
         let mistakes = template.analysis.mistakes(template.tree.as_ref());
-        findings.extend(mistakes.iter().flat_map(Finding::from_error));
+        let mistakes = mistakes.iter().flat_map(Finding::from_error);
+        findings.extend(mistakes.map(|finding| at_key(finding, context.outline, "format")));
     }
+}
+
+/// Adds the position of a key of `template` to a finding without one: the format or the parser is not known.
+fn at_key(mut finding: Finding, outline: &Outline<'_>, key: &str) -> Finding {
+    let place = || {
+        let template = outline.get(&["template"])?;
+        let field = template.get(key).or_else(|| template.get("type").filter(|_| key == "format"));
+        let field = field.map(|field| field.get("kind").or_else(|| field.get("type")).unwrap_or(field));
+        Some(field.unwrap_or(template).span)
+    };
+    if finding.span.is_none() && finding.rule.name == Kind::NotRegistered.code() {
+        finding.span = place();
+    }
+    finding
 }
 
 /// Applies the rules that do not depend on declarations to the templates of a prompt whose declarations are unknown.

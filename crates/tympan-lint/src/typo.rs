@@ -14,7 +14,7 @@ fn is_one_edit(a: &str, b: &str) -> bool {
     let (a, b) = (&a[start..], &b[start..]);
     match (a, b) {
         ([_, a @ ..], [_, b @ ..]) if a == b => true,
-        ([x, y, a @ ..], [v, w, b @ ..]) if (x, y) == (w, v) => a == b,
+        ([x, y, a @ ..], [v, w, b @ ..]) if (x, y) == (w, v) && a == b => true,
         _ => a.split_first().is_some_and(|(_, a)| a == b) || b.split_first().is_some_and(|(_, b)| a == b),
     }
 }
@@ -25,9 +25,14 @@ mod tests {
 
     #[test]
     fn one_edit_is_enough() {
-        for (a, b) in
-            [("uper", "upper"), ("rnage", "range"), ("uppper", "upper"), ("upfer", "upper"), ("opanai", "openai")]
-        {
+        for (a, b) in [
+            ("uper", "upper"),
+            ("rnage", "range"),
+            ("uppper", "upper"),
+            ("upfer", "upper"),
+            ("opanai", "openai"),
+            ("asistant", "assistant"),
+        ] {
             assert!(is_one_edit(a, b) && is_one_edit(b, a), "{a} {b}");
         }
         for (a, b) in [("shout", "sort"), ("upper", "upper"), ("", ""), ("ab", "ba c"), ("sahred", "shaerd")] {

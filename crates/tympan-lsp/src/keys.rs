@@ -112,7 +112,7 @@ const TOP: &[Key] = &[
     key("template", Values::Words(&["jinja2", "mustache"]), "The format of the template: a name, or a map."),
     key(
         "policy",
-        Values::Words(&["default", "strict"]),
+        Values::Words(&["strict"]),
         "The policy for tools. With `strict`, tools without an effect count as external.",
     ),
     TESTS,

@@ -48,6 +48,7 @@ pub(crate) fn comment(
             candidates.extend(in_data(document, line, code));
             candidates.extend(in_template(document, analysis, line, code));
         }
+        Format::Directive => candidates.extend(in_markup(document, line, code)),
         _ => return None,
     }
     candidates.into_iter().find(|insertion| is_effective(document, analysis, files, finding, insertion))
@@ -70,6 +71,14 @@ fn in_data(document: &Document, line: Span, code: &str) -> [Insertion; 2] {
         (line.end, format!("  # tympan: ignore[{code}]")),
         (line.start, format!("{indent}# tympan: ignore[{code}]{line_end}")),
     ]
+}
+
+/// Returns comments of Markdown and XML: at the end of a line, or before it.
+fn in_markup(document: &Document, line: Span, code: &str) -> [Insertion; 2] {
+    let comment = format!("<!-- tympan: ignore[{code}] -->");
+    let indent = indent(document.source().slice(line));
+    let own_line = format!("{indent}{comment}{}", line_end(document));
+    [(line.end, format!(" {comment}")), (line.start, own_line)]
 }
 
 fn indent(line: &str) -> &str {

@@ -29,7 +29,7 @@ impl<'s> Fields<'s> {
             Value::Map(entries) => Some(Self::new(entries, node.span)),
             Value::Null => None,
             _ => {
-                report.push(wrong(&node, what, "a map"));
+                report.push_about_text(wrong(&node, what, "a map"));
                 None
             }
         }

@@ -109,6 +109,7 @@ fn read(node: Node<'_>, span: Span, old_key: bool, owner: &str, report: &mut Rep
     connection.endpoint = fields.string("endpoint", report);
     let key = fields.take_renamed("apiKey", &["api_key", "key"], "connection.", report);
     connection.api_key = key.and_then(|entry| present(entry.value)).and_then(|node| secret(node, report));
+    warn_misspelt(&fields, &["kind", "name", "endpoint", "apiKey"], report);
     connection.extra = fields.rest().into();
     Some(Reading { connection: Some(connection), ..Reading::default() })
 }

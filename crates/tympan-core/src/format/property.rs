@@ -90,7 +90,7 @@ fn read_styled(node: Node<'_>, what: &str, style: Style, report: &mut Report) ->
             .map(|entry| read_named(entry.key.into_owned(), entry.key_span, entry.value, style, report))
             .collect(),
         _ => {
-            report.push(wrong(&node, plural(what), "a list or a map"));
+            report.push_about_text(wrong(&node, plural(what), "a list or a map"));
             Vec::new()
         }
     };
@@ -324,7 +324,7 @@ fn read_enum(node: Node<'_>, report: &mut Report) -> Option<Vec<Json>> {
     match node.value {
         Value::List(items) => Some(items.into_iter().map(Node::into_json).collect()),
         _ => {
-            report.push(wrong(&node, "enumValues", "a list"));
+            report.push_about_text(wrong(&node, "enumValues", "a list"));
             None
         }
     }

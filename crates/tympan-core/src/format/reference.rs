@@ -290,7 +290,7 @@ impl Resolver<'_> {
         let span = self.place(reference, place);
         self.report.push(from_error(failure, span));
         // One finding about the value is enough.
-        self.report.defer(place.node);
+        self.report.fail(place.node);
     }
 
     /// Returns the position of a reference within its string, or that of the whole string if the reference is written

@@ -13,19 +13,38 @@ pub(crate) struct Report {
     diagnostics: Vec<Diagnostic>,
     /// The positions of values that are not known yet.
     deferred: HashSet<Span>,
+    /// The positions of values that could not be read, which has been reported.
+    failed: HashSet<Span>,
 }
 
 impl Report {
     /// Adds a finding, unless it is about a value that is not known yet.
     pub(crate) fn push(&mut self, diagnostic: Diagnostic) {
-        if self.deferred.is_empty() || !diagnostic.span.is_some_and(|span| self.is_deferred(span)) {
+        if !diagnostic.span.is_some_and(|span| self.is_deferred(span)) {
+            self.push_if_read(diagnostic);
+        }
+    }
+
+    /// Adds a finding that is true of every text, and so of a value that is not known yet as well. Values from the
+    /// environment are always text.
+    pub(crate) fn push_about_text(&mut self, diagnostic: Diagnostic) {
+        self.push_if_read(diagnostic);
+    }
+
+    fn push_if_read(&mut self, diagnostic: Diagnostic) {
+        if !diagnostic.span.is_some_and(|span| self.failed.contains(&span)) {
             self.diagnostics.push(diagnostic);
         }
     }
 
-    /// Marks a value that is not known yet, so that nothing can be said about it.
+    /// Marks a value that is not known yet: it is some text.
     pub(crate) fn defer(&mut self, span: Span) {
         self.deferred.insert(span);
+    }
+
+    /// Marks a value that could not be read, so that there is only one finding about it.
+    pub(crate) fn fail(&mut self, span: Span) {
+        self.failed.insert(span);
     }
 
     /// Returns whether the value at this position is not known yet.

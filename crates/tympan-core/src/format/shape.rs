@@ -295,10 +295,13 @@ impl Checker<'_> {
         }
         let found = self.invalid(node.span, format_args!("`{path}`: unexpected value `{}`", node.quote()));
         let one_of = if shape.allowed.len() > 1 { "one of " } else { "" };
-        let found = found.with_help(format!("expected {one_of}{}{others}", quoted(&shape.allowed)));
+        let expected = format!("expected {one_of}{}{others}", quoted(&shape.allowed));
         self.report.push(match guess(text, shape.allowed.iter().map(String::as_str)) {
-            Some(meant) => found.with_fix(written(meant, text, node.span)),
-            None => found,
+            Some(meant) => {
+                let help = format!("did you mean `{meant}`? {expected}");
+                found.with_help(help).with_fix(written(meant, text, node.span))
+            }
+            None => found.with_help(expected),
         });
     }
 

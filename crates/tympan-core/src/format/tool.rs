@@ -5,10 +5,10 @@ use std::collections::HashSet;
 
 use super::fields::{self, Fields, text, text_node, wrong};
 use super::model::read_connection;
-use super::property::read_properties;
+use super::property::{read_properties, warn_misspelt};
 use super::report::{Report, invalid};
 use super::yaml::{Entry, Node, Value};
-use crate::diagnostic::{Diagnostic, guess_name, short};
+use crate::diagnostic::{Diagnostic, guess, guess_name, short};
 use crate::spec::flow::{Effect, Hide, ToolFlow};
 use crate::spec::schema::Property;
 use crate::spec::{Binding, BindingValue, Tool, ToolKind};
@@ -24,7 +24,7 @@ pub(super) fn read_tools(node: Node<'_>, inputs: &[Property], report: &mut Repor
             .filter_map(|entry| read_tool(Some((entry.key.into_owned(), entry.key_span)), entry.value, inputs, report))
             .collect(),
         _ => {
-            report.push(wrong(&node, "tools", "a list or a map"));
+            report.push_about_text(wrong(&node, "tools", "a list or a map"));
             Vec::new()
         }
     };
@@ -52,7 +52,26 @@ fn read_tool(name: Option<(String, Span)>, node: Node<'_>, inputs: &[Property], 
     let bindings = fields.value("bindings").map_or_else(Vec::new, |node| read_bindings(node, inputs, report));
     let flow = read_flow(&mut fields, report);
     let kind = read_kind(&kind, &mut fields, report);
+    if let Some(own) = keys(&kind) {
+        warn_misspelt(&fields, &[&KEYS, own].concat(), report);
+    }
     Some(Tool { name, description, kind, bindings, flow, extra: fields.rest().into(), span: Some(place) })
+}
+
+/// The keys of all tools.
+const KEYS: [&str; 8] = ["name", "kind", "description", "bindings", "effect", "confidential", "hide", "idempotent"];
+
+/// Returns the further keys of a kind of tool. Those of custom kinds are not known.
+fn keys(kind: &ToolKind) -> Option<&'static [&'static str]> {
+    match kind {
+        ToolKind::Function { .. } => Some(&["parameters", "strict"]),
+        ToolKind::Mcp { .. } => {
+            Some(&["connection", "serverName", "approvalMode", "allowedTools", "prefix", "toolsHash"])
+        }
+        ToolKind::OpenApi { .. } => Some(&["connection", "specification", "operations", "prefix"]),
+        ToolKind::Prompty { .. } => Some(&["path", "mode"]),
+        ToolKind::Custom { .. } => None,
+    }
 }
 
 /// Reads what a tool declares for the policy. Only a host can declare that results are trusted.
@@ -82,7 +101,9 @@ fn read_word<T>(
     let node = fields.value(key)?;
     let word = text(&node).and_then(from_name);
     if word.is_none() {
-        let help = format!("write one of: {}", known.join(", "));
+        let meant = text(&node).and_then(|word| guess(word, known.iter().copied()));
+        let meant = meant.map_or_else(String::new, |meant| format!("did you mean `{meant}`? "));
+        let help = format!("{meant}write one of: {}", known.join(", "));
         report.push(invalid(node.span, format_args!("unknown {key} `{}`", node.quote())).with_help(help));
     }
     word
@@ -196,7 +217,7 @@ fn read_bindings(node: Node<'_>, inputs: &[Property], report: &mut Report) -> Ve
             .collect(),
         Value::List(items) => items.into_iter().filter_map(|item| read_listed_binding(item, report)).collect(),
         _ => {
-            report.push(wrong(&node, "bindings", "a map"));
+            report.push_about_text(wrong(&node, "bindings", "a map"));
             Vec::new()
         }
     }
@@ -237,7 +258,10 @@ fn read_listed_binding(node: Node<'_>, report: &mut Report) -> Option<Binding> {
         (Some(input), _) => BindingValue::Input(input),
         (None, Some(value)) => BindingValue::Static(value.into_json()),
         (None, None) => {
-            report.push(invalid(span, format_args!("binding of `{parameter}` has neither `input` nor `value`")));
+            report.push(
+                invalid(span, format_args!("binding of `{parameter}` has neither `input` nor `value`"))
+                    .with_help("add the name of an input as `input`, or a fixed value as `value`"),
+            );
             return None;
         }
     };

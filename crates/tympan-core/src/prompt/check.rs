@@ -12,7 +12,7 @@ use crate::prompt::definition::field;
 #[cfg(feature = "wire")]
 use crate::spec::json_schema::patterns;
 use crate::spec::json_schema::{unchecked, without_bound};
-use crate::spec::schema::{Property, written_schema};
+use crate::spec::schema::{Property, PropertyKind, written_schema};
 use crate::spec::strict_schema::{Dialect, StrictSchema};
 use crate::spec::{DEFAULT_VARIANT, ToolKind};
 use crate::template::flow::{Flow, How, Sink};
@@ -67,7 +67,8 @@ impl Prompt {
     }
 
     /// Checks the JSON Schemas of tools and outputs. Returns a warning for each schema with keywords that Tympan does not
-    /// check, and for each that the provider cannot enforce although the prompt asks for it.
+    /// check, and for each that the provider cannot enforce although the prompt asks for it. Declarations without a JSON
+    /// Schema have the second kind of warning as well.
     ///
     /// ```
     /// let text = "---\noutputs: {type: object, properties: {on: {type: string, format: date}}}\n---\nuser:\nWhen?\n";
@@ -84,7 +85,14 @@ impl Prompt {
         let mut findings = Vec::new();
         for tool in &spec.tools {
             let ToolKind::Function { parameters, strict } = &tool.kind else { continue };
-            let Some(schema) = written_schema(parameters) else { continue };
+            let Some(schema) = written_schema(parameters) else {
+                if *strict == Some(true) {
+                    let is_bound = |name: &str| tool.bindings.iter().any(|binding| binding.parameter == name);
+                    let visible = parameters.iter().filter(|parameter| !is_bound(&parameter.name));
+                    findings.extend(visible.flat_map(|parameter| incomplete("parameter", &parameter.name, parameter)));
+                }
+                continue;
+            };
             let schema = without_bound(schema, &tool.bindings);
             let name = format!("tool `{}`", tool.name);
             findings.extend(not_checked(&name, &schema, tool.span));
@@ -106,6 +114,8 @@ impl Prompt {
                 }
             };
             findings.extend(not_strict("`outputs`", &strict, span, help));
+        } else {
+            findings.extend(spec.outputs.iter().flat_map(|output| incomplete("output", &output.name, output)));
         }
         findings
     }
@@ -199,6 +209,31 @@ fn unsupported_pattern(schema: &Json) -> Option<&'static str> {
 #[cfg(not(feature = "wire"))]
 fn unsupported_pattern(_: &Json) -> Option<&'static str> {
     None
+}
+
+/// Reports the lists without items and the maps without properties in a declaration. Providers that enforce a schema
+/// reject such lists, and allow only empty maps.
+fn incomplete(noun: &str, path: &str, declaration: &Property) -> Vec<Diagnostic> {
+    let Property { kind, items, properties, span, .. } = declaration;
+    let report = |message: String, help: &str| Diagnostic::warning("schema_not_strict", *span, message).with_help(help);
+    match (kind, items.as_deref()) {
+        (PropertyKind::Array, None) => vec![report(
+            format!("{noun} `{path}`: the provider cannot enforce a list without `items`, and may reject the request"),
+            "declare what the list contains, as in `items: {kind: string}`",
+        )],
+        (PropertyKind::Array, Some(items)) => {
+            incomplete(noun, &format!("{path}[]"), &Property { span: items.span.or(*span), ..items.clone() })
+        }
+        (PropertyKind::Object, _) if properties.is_empty() => vec![report(
+            format!("{noun} `{path}`: the provider allows only an empty map, because no `properties` are declared"),
+            "declare the `properties` of the map",
+        )],
+        (PropertyKind::Object, _) => {
+            let nested = properties.iter().map(|nested| (format!("{path}.{}", nested.name), nested));
+            nested.flat_map(|(path, nested)| incomplete(noun, &path, nested)).collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// Reports what the provider cannot enforce.

@@ -116,7 +116,7 @@ impl Prompt {
 }
 
 fn unknown_renderer(format: &str) -> Error {
-    let known = ["jinja2", "nunjucks", "mustache"];
+    let known = ["jinja2", "jinja", "nunjucks", "mustache"];
     Error::not_registered("renderer", format).with_help(match guess_name(format, known) {
         Some(near) => format!("unknown template format `{format}`; did you mean `{near}`?"),
         None => format!(

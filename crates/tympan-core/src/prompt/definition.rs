@@ -113,7 +113,7 @@ impl Prompt {
         source: SourceFile,
         (parsed, mut findings): (Parsed, Vec<Diagnostic>),
     ) -> (Self, Vec<Diagnostic>) {
-        let Parsed { definition, mut arms, declared } = parsed;
+        let Parsed { definition, mut arms, declared, misses_variables } = parsed;
         if arms.first().is_none_or(|arm| arm.name != DEFAULT_VARIANT) {
             // The parser has already reported the missing body.
             arms.insert(0, Arm { name: DEFAULT_VARIANT.to_owned(), body: String::new(), span: Span::default() });
@@ -126,6 +126,9 @@ impl Prompt {
         };
         let prompt = Self::placed(spec, source, placements, Vec::new());
         prompt.check_arms(&mut findings);
+        if misses_variables {
+            findings.retain(|finding| finding.code != UNDECLARED);
+        }
         (prompt, findings)
     }
 

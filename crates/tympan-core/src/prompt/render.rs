@@ -19,7 +19,7 @@ use crate::chat::scan::for_each_marker;
 use crate::chat::text_segment::SegmentedMessage;
 use crate::chat::thread::{self, ThreadRoles};
 use crate::chat::{self, Place};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, guess};
 use crate::error::{Error, Kind, Result};
 use crate::spec::role::Role;
 use crate::spec::schema::{Property, PropertyKind};
@@ -369,9 +369,10 @@ impl Prompt {
             _ if self.spec.template.is_split() => Ok(None),
             (ONE_MESSAGE, Some(role)) => Ok(Some(role)),
             (DIRECTIVE, _) => Ok(Some(Role::User)),
-            (other, _) => Err(Error::not_registered("parser", other).with_help(format!(
-                "unknown parser `{other}`: write `prompty`, or register a parser for it in the host"
-            ))),
+            (other, _) => Err(Error::not_registered("parser", other).with_help(match guess(other, ["prompty"]) {
+                Some(near) => format!("unknown parser `{other}`; did you mean `{near}`?"),
+                None => format!("unknown parser `{other}`: write `prompty`, or register a parser for it in the host"),
+            })),
         }
     }
 

@@ -34,6 +34,7 @@ mod unknown_filter;
 mod unknown_function;
 mod unknown_input;
 mod unknown_key;
+mod unknown_kind;
 mod unknown_provider;
 mod unknown_test;
 mod unknown_value;
@@ -122,6 +123,7 @@ pub static RULES: &[&Rule] = &[
     &tool_file_not_found::RULE,
     &unknown_attribute::RULE,
     &unknown_value::RULE,
+    &unknown_kind::RULE,
     &suppression::INVALID,
     &unused_variable::RULE,
     &engine::prompts::VARIABLE_UNUSED_IN_VARIANT,

@@ -5,7 +5,7 @@ use tympan_core::template::name_use::NameKind;
 
 use crate::context::Context;
 use crate::finding::{Finding, Findings, Fix};
-use crate::names::Callee;
+use crate::names::{BindingKind, Callee};
 use crate::rule::Rule;
 use crate::typo;
 
@@ -22,7 +22,11 @@ pub(super) fn unknown_names(context: &Context<'_>, rule: &'static Rule, kind: Na
         for used in used.filter(|used| !known().any(|known| known == used.name)) {
             let span = template.locate(used.span);
             let finding = Finding::new(rule, span, format!("unknown {noun} `{}`", used.name));
-            findings.push(match guess_name(used.name, known()) {
+            // A macro is called like a function.
+            let macros = names.bindings.iter().filter(|binding| {
+                kind == NameKind::Function && binding.kind == BindingKind::Macro && binding.name != used.name
+            });
+            findings.push(match guess_name(used.name, known().chain(macros.map(|binding| binding.name))) {
                 Some(near) => finding
                     .with_severity(typo::severity(used.name, near))
                     .with_help(format!("did you mean `{near}`?"))

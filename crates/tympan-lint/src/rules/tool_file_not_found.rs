@@ -6,6 +6,7 @@ use tympan_core::format::outline::Outline;
 use tympan_core::spec::ToolKind;
 use tympan_core::{Error, Kind, Prompt};
 
+use crate::context::is_reference;
 use crate::finding::{Finding, Findings};
 use crate::rule::{FixAvailability, Group, Rule};
 
@@ -15,7 +16,7 @@ pub(crate) static RULE: Rule = Rule {
     group: Group::Correctness,
     severity: Severity::Warning,
     fix: FixAvailability::Never,
-    summary: "Reports a tool of kind `prompty` whose file does not exist.",
+    summary: "Reports a tool of kind `prompty` or `openapi` whose file does not exist.",
     why: "The run fails as soon as it loads its tools.",
     example: "tools:\n  - {name: research, kind: prompty, path: ./reserach.prompty}",
     how_to_fix: "Correct the path. It is relative to the prompt file.",
@@ -30,17 +31,22 @@ pub(crate) fn check_tool_files(
     findings: &mut Findings,
 ) {
     let paths = prompt.spec().tools.iter().filter_map(|tool| match &tool.kind {
-        ToolKind::Prompty { path, .. } => Some((tool, path.as_deref()?)),
+        ToolKind::Prompty { path, .. } => Some((tool, path.as_deref()?, "path")),
+        ToolKind::OpenApi { specification, .. } => {
+            let path = specification.as_ref()?.as_str()?;
+            let is_address = path.starts_with("http://") || path.starts_with("https://");
+            (!is_address).then_some((tool, path, "specification"))
+        }
         _ => None,
     });
-    for (tool, path) in paths {
+    for (tool, path, key) in paths.filter(|(_, path, _)| !is_reference(path)) {
         // Another error means that the file may exist, but cannot be read here.
         let is_missing = |error: Error| error.kind() == Kind::ReferencedFileNotFound;
         if !files.file(path).is_err_and(is_missing) {
             continue;
         }
         let declarations = outline.get(&["tools"]).into_iter().flat_map(|tools| tools.declarations());
-        let written = declarations.filter(|(name, _)| *name == tool.name).find_map(|(_, tool)| tool.get("path"));
+        let written = declarations.filter(|(name, _)| *name == tool.name).find_map(|(_, tool)| tool.get(key));
         // What comes from elsewhere is not shown.
         if written.and_then(|path| path.text()) != Some(path) {
             continue;

@@ -13,6 +13,8 @@ const AT_RUN_TIME: &[Kind] = &[
     Kind::UnknownPrompt,
     Kind::MissingInput,
     Kind::InvalidInput,
+    Kind::InvalidRows,
+    Kind::InvalidBatch,
     Kind::InvalidThread,
     Kind::UndefinedVariable,
     Kind::InvalidOperation,

@@ -23,7 +23,7 @@ use super::de::Document;
 use super::report::{Report, error};
 use super::shape::DocumentShape;
 use super::yaml::{self, Entry, Node, Problem, Value};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, guess};
 use crate::error::Kind;
 use crate::spec::DEFAULT_VARIANT;
 use crate::text::source::Span;
@@ -73,6 +73,8 @@ pub(crate) struct Parsed {
     pub(crate) arms: Vec<Arm>,
     /// The names of the declared variables, and their positions.
     pub(crate) declared: Vec<(String, Span)>,
+    /// Whether there may be more variables, because the declarations have the wrong shape or a misspelt key.
+    pub(crate) misses_variables: bool,
 }
 
 /// Returns whether a text is meant as a definition, even if it is invalid: it has a `role` and a `body` at the top
@@ -105,7 +107,8 @@ pub(crate) fn parse((root, problems): (Option<Node<'_>>, Vec<Problem>)) -> (Pars
     problems.into_iter().for_each(|problem| report.push(unreadable(Kind::InvalidDefinition, problem)));
     let Some(root) = root else { return (Parsed::default(), report.into_diagnostics()) };
     SHAPE.check(&root, &mut report);
-    let mut parsed = Parsed { definition: None, arms: arms(&root), declared: declared(&root) };
+    let (arms, declared) = (arms(&root), declared(&root));
+    let mut parsed = Parsed { definition: None, arms, declared, misses_variables: misses_variables(&root) };
     let diagnostics = report.into_diagnostics();
     if diagnostics.is_empty() {
         match PromptDefinition::deserialize(Document(root)) {
@@ -139,6 +142,13 @@ fn arms(root: &Node<'_>) -> Vec<Arm> {
 fn declared(root: &Node<'_>) -> Vec<(String, Span)> {
     let variables = entry(root, "variables").map_or(&[][..], |entry| entries(&entry.value));
     variables.iter().map(|variable| (variable.key.to_string(), variable.key_span)).collect()
+}
+
+fn misses_variables(root: &Node<'_>) -> bool {
+    match entry(root, "variables") {
+        Some(entry) => !matches!(entry.value.value, Value::Map(_)),
+        None => entries(root).iter().any(|entry| guess(&entry.key, ["variables"]).is_some()),
+    }
 }
 
 fn text_of(node: &Node<'_>, key: &str) -> Option<(String, Span)> {

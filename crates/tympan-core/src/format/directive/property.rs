@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::Value as Json;
 
 use super::element::{Element, Text, Yaml};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, guess};
 use crate::error::Kind;
 use crate::format::interpolation::is_name;
 use crate::format::report::{Report, error};
@@ -109,7 +109,11 @@ fn read_kind(element: &Element, report: &mut Report) -> PropertyKind {
     let message = format!("unknown type `{name}`, treated as a string");
     let types: Vec<_> = TYPES[..6].iter().map(|(name, _)| *name).collect();
     let finding = Diagnostic::warning("unknown_type", field.span, message);
-    report.push(finding.with_help(format!("known types: {}", types.join(", "))));
+    let known = format!("known types: {}", types.join(", "));
+    report.push(match guess(name, types) {
+        Some(meant) => finding.with_help(format!("did you mean `{meant}`? {known}")),
+        None => finding.with_help(known),
+    });
     PropertyKind::String
 }
 
