@@ -4,6 +4,7 @@ use std::fs;
 use std::io::ErrorKind;
 
 use tympan_core::chat::text_segment::SegmentedMessage;
+use tympan_core::spec::test_suite::MessageSelector;
 use tympan_runtime::file::{read, write};
 
 use super::Subject;
@@ -14,9 +15,13 @@ const MAX_BYTES: u64 = 64 << 20;
 
 impl Subject<'_> {
     /// Compares messages with their snapshot, or writes it.
-    pub(super) fn snapshot(&self, messages: &[&SegmentedMessage]) -> Result<(), Mismatch> {
+    pub(super) fn snapshot(
+        &self,
+        messages: &[&SegmentedMessage],
+        place: Option<MessageSelector>,
+    ) -> Result<(), Mismatch> {
         let text = transcript(messages);
-        let path = self.case.snapshot_path();
+        let path = self.case.snapshot_path(place);
         let cannot = |what: &str, error: std::io::Error| {
             Mismatch::new(format!("cannot {what} the snapshot `{}`: {error}", path.display()))
         };

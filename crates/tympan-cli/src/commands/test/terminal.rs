@@ -107,7 +107,7 @@ impl Terminal {
             }
         }
         if let Some(reason) = result.reason.as_ref().filter(|_| has_shown.is_empty()) {
-            out.push_str(&format!("  {}\n", visible(reason)));
+            visible(reason).lines().for_each(|line| out.push_str(&format!("  {line}\n")));
         }
         for warning in result.warnings.iter().filter(|_| !self.quiet) {
             out.push_str("  ");
