@@ -156,7 +156,7 @@ fn a_file_that_cannot_be_read_fails_whatever_is_selected() {
         let output = tympan(directory.path(), arguments);
         assert_eq!(output.status.code(), Some(1), "{arguments:?}");
         let shown = stdout(&output) + &String::from_utf8_lossy(&output.stderr);
-        assert!(shown.contains("other.test.yaml:1:18: Invalid tests: unknown key `cases[0].expcet`"), "{shown}");
+        assert!(shown.contains("other.test.yaml:1:19: Invalid tests: unknown key `cases[0].expcet`"), "{shown}");
     }
 }
 
