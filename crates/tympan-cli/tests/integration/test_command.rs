@@ -206,6 +206,24 @@ fn messages_of_each_role_have_their_own_snapshot() {
 }
 
 #[test]
+fn watch_runs_again_after_changes_of_others() {
+    let directory = project("cases: [{name: greets, inputs: {name: Ada}, expect: [{message: {snapshot: true}}]}]");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tympan"));
+    // The command writes to the directory that it watches.
+    command.current_dir(directory.path()).args(["test", "--watch", "--accept", "--report", "tap=report.tap"]);
+    command.args(["--save", "base.jsonl", "--output-format", "concise"]).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().expect("the command runs");
+    let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines().map(|line| line.expect("a line"));
+    let mut next = || (lines.next().expect("a case"), lines.next().expect("a summary"));
+    assert_eq!(next().0, "PASS greeting.test.yaml::greets");
+    // What it wrote itself is no reason to run again, so the next results are those after the change.
+    fs::write(directory.path().join("greeting.prompty"), "user:\n{{ nobody }}").expect("changed");
+    assert_eq!(next().0, "FAIL greeting.test.yaml::greets");
+    child.kill().expect("it can be stopped");
+    child.wait().expect("it ends");
+}
+
+#[test]
 fn programs_run_only_if_the_user_allows_it() {
     let directory = project(
         "cases:\n  - name: program\n    inputs: {name: Ada}\n    answer: echo\n    expect:\n      \

@@ -8,7 +8,7 @@ mod reports;
 mod terminal;
 
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -41,7 +41,9 @@ pub(super) fn run(args: &TestArgs, quiet: bool) -> Result<ExitCode, Failure> {
         return import::run(path, args, quiet);
     }
     if args.selection.watch {
-        return watch::repeat(&args.paths, &args.settings, quiet, &mut || test(args, quiet));
+        let reports = args.output.report.iter().map(|(_, path)| path).chain(&args.comparison.save);
+        let outputs: Vec<_> = reports.map(PathBuf::as_path).collect();
+        return watch::repeat(&args.paths, &args.settings, &outputs, quiet, &mut || test(args, quiet));
     }
     test(args, quiet)
 }
