@@ -69,7 +69,10 @@ impl Subject<'_> {
 
     pub(super) fn verbatim(&self, place: &InputPlace) -> Result<(), Mismatch> {
         let (name, origin) = (place.input(), self.origin(place.input())?);
-        let Some(value) = self.case.settings.inputs.get(name).and_then(|value| value.as_str()) else {
+        let declared = self.case.prompt().spec().inputs.iter().find(|input| input.name == name);
+        let default = || declared.and_then(|input| input.default.as_ref());
+        let value = self.case.settings.inputs.get(name).or_else(default);
+        let Some(value) = value.and_then(|value| value.as_str()) else {
             return Err(Mismatch::invalid(format!("input `{name}` is not a text in this case")));
         };
         let messages = self.select(place.place())?;

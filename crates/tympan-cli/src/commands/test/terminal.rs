@@ -94,14 +94,17 @@ impl Terminal {
         self.paint(&mut out, &visible_line(&result.name), HEADING);
         self.paint(&mut out, &format!("  {}:{}", visible_line(&result.file), result.line), QUIET);
         out.push('\n');
-        if result.attempts.len() > 1 {
+        let is_missing = result.verdict == Verdict::NotRun;
+        if result.attempts.len() > 1 && !is_missing {
             out.push_str(&format!("  {}\n", rate(result)));
         }
         let mut has_shown = Vec::new();
         for check in result.failures() {
             // Repetitions often fail for the same reason.
             let key = (check.line, check.message.as_deref());
-            if !has_shown.contains(&key) {
+            // The recording of each repetition has another place.
+            let is_repeated = is_missing && has_shown.iter().any(|(line, _)| *line == check.line);
+            if !is_repeated && !has_shown.contains(&key) {
                 has_shown.push(key);
                 self.check(&mut out, check);
             }
