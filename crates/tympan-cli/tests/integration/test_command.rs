@@ -241,13 +241,13 @@ fn programs_run_only_if_the_user_allows_it() {
 #[test]
 fn nothing_that_a_file_or_a_model_wrote_controls_the_terminal() {
     let directory = project(
-        "cases:\n  - name: \"evil\\e[2J\\u202e\"\n    inputs: {name: \"\\e]0;title\\a\"}\n    answer: {text: \"\\e[31mred\"}\n    \
+        "cases:\n  - name: \"evil\\e[2J\\u202e\"\n    inputs: {name: \"\\e]0;title\\a\\n\\r\"}\n    answer: {text: \"\\e[31mred\\n\\u202e\"}\n    \
         expect: [{message: {equals: none}}, {result: {equals: none}}]\n",
     );
     for format in ["full", "concise", "junit", "tap", "github", "markdown"] {
         let output = tympan(directory.path(), &["--output-format", format]);
         let text = stdout(&output);
-        assert!(!text.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{format}: {text:?}");
+        assert!(!text.contains(['\u{1b}', '\u{7}', '\u{202e}', '\r']), "{format}: {text:?}");
         assert_eq!(output.status.code(), Some(1));
     }
 }

@@ -130,7 +130,9 @@ impl Terminal {
         if let (Some(expected), Some(actual)) = (&check.expected, &check.actual)
             && (expected.contains('\n') || actual.contains('\n') || expected.len() + actual.len() > 120)
         {
-            let difference = diff::unified("expected/actual", &ended(expected), &ended(actual), self.looks);
+            // This is no patch: a log is displayed as well, sooner or later.
+            let (expected, actual) = (visible(expected), visible(actual));
+            let difference = diff::unified("expected/actual", &ended(&expected), &ended(&actual), self.looks);
             // The names of the two sides are above.
             for line in difference.lines().skip(2) {
                 out.push_str(&format!("    {line}\n"));
