@@ -117,7 +117,10 @@ try {
   });
 
   await test("differences", run, {}, async (page) => {
+    const why = caseRow(page, "snapshot of the formal letter").locator(".why");
+    assert.equal(await why.textContent(), "the messages differ from the snapshot `greeting/formal-en.txt`");
     await page.getByRole("button", { name: "snapshot of the formal letter" }).click();
+    assert.equal(await why.isVisible(), false);
     const details = page.locator(".details");
     assert.deepEqual(await details.locator("del").allTextContents(), ["thank you", " been", "on"]);
     assert.deepEqual(await details.locator("ins").allTextContents(), ["thanks", "by", " support"]);

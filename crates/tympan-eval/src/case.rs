@@ -1,11 +1,11 @@
 //! Cases: the settings of one test, with all defaults filled in.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
 use tympan_core::json::canonical_json;
-use tympan_core::spec::test_suite::{AnswerSource, Assertion, CaseSettings, Judge, TestCase};
+use tympan_core::spec::test_suite::{AnswerSource, Assertion, CaseSettings, Judge, MessageSelector, TestCase};
 use tympan_core::text::hash::sha256_hex;
 use tympan_core::{Inputs, Prompt};
 
@@ -149,10 +149,18 @@ impl Case {
         }
     }
 
-    /// Returns the path of the snapshot of this case.
-    pub fn snapshot_path(&self) -> PathBuf {
+    /// Returns the path of a snapshot of this case. The messages of each place have a snapshot of their own.
+    pub fn snapshot_path(&self, place: Option<MessageSelector>) -> PathBuf {
         let file = &self.loaded.file;
-        file.directory().join("snapshots").join(file.stem()).join(format!("{}.txt", slug(&self.name)))
+        let place = match place {
+            None => String::new(),
+            Some(MessageSelector::Role(role)) => format!(".{}", role.as_str()),
+            Some(MessageSelector::Index(index)) => format!(".{index}"),
+        };
+        let name = format!("{}{place}.txt", slug(&self.name));
+        // Messages name files without `./`.
+        let directory = Some(file.directory()).filter(|directory| *directory != Path::new("."));
+        directory.unwrap_or(Path::new("")).join("snapshots").join(file.stem()).join(name)
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::{Component, Path, PathBuf};
 
 use tympan_core::format::{Format, test_file};
 use tympan_core::spec::test_suite::TestSuite;
-use tympan_core::text::source::SourceFile;
+use tympan_core::text::source::{SourceFile, Span};
 use tympan_core::{Error, Kind, Result};
 use tympan_runtime::file::walk::read_found;
 use tympan_runtime::load::{DEFAULT_MAX_FILE_BYTES, directory_of, read_prompt_file};
@@ -57,8 +57,9 @@ impl TestFile {
             return Err(Error::from_parser(diagnostics, &source, Kind::InvalidTests));
         };
         let prompt = match (&suite.prompt, syntax) {
-            (Some(prompt), _) => contained(directory_of(path), prompt).map_err(|error| error.in_source(&source, 0))?,
-            (None, Some(_)) => prompt_beside(path).map_err(|error| error.in_source(&source, 0))?,
+            (Some(prompt), _) => contained(directory_of(path), prompt)
+                .map_err(|error| error.at(suite.prompt_span).in_source(&source, 0))?,
+            (None, Some(_)) => prompt_beside(path).map_err(|error| error.at(Span::new(0, 0)).in_source(&source, 0))?,
             (None, None) => path.to_owned(),
         };
         Ok(Some(Self { path: path.to_owned(), source, suite, prompt }))
@@ -71,8 +72,8 @@ impl TestFile {
 
     /// Returns the name of the file without its endings: `greeting` for `greeting.test.yaml`.
     pub fn stem(&self) -> String {
-        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
-        name.split('.').next().unwrap_or_default().to_owned()
+        let name = self.path.file_stem().unwrap_or_default().to_string_lossy();
+        name.strip_suffix(".test").unwrap_or(&name).to_owned()
     }
 
     /// Returns the directory of recorded answers.
@@ -110,7 +111,7 @@ fn prompt_beside(path: &Path) -> Result<PathBuf> {
 
 /// Resolves a path relative to a directory. A test file may come from anyone, so it can name only files in its own
 /// directory and in the working directory.
-fn contained(directory: &Path, path: &str) -> Result<PathBuf> {
+pub(crate) fn contained(directory: &Path, path: &str) -> Result<PathBuf> {
     let outside = || {
         Error::new(Kind::InvalidTests, format_args!("the path `{path}` leads out of the project"))
             .with_help("use a relative path to a file in the directory of the test file or in the working directory")
@@ -118,7 +119,8 @@ fn contained(directory: &Path, path: &str) -> Result<PathBuf> {
     if Path::new(path).has_root() {
         return Err(outside());
     }
-    let joined = directory.join(path);
+    // Messages name files without `./`.
+    let joined = if directory == Path::new(".") { PathBuf::from(path) } else { directory.join(path) };
     let real = real_path(&joined);
     let roots = [directory, Path::new(".")].map(real_path);
     if roots.iter().any(|root| real.starts_with(root)) { Ok(joined) } else { Err(outside()) }

@@ -14,6 +14,7 @@ pub mod file;
 pub mod judge;
 pub mod log;
 pub mod matching;
+mod matrix;
 mod messages;
 mod pool;
 pub mod promptfoo;

@@ -1,12 +1,13 @@
 //! The log of a run: the results of finished cases, so that a run can be resumed after a crash.
 //!
-//! The log is a file of JSON Lines. Each result is written as soon as its case is finished. A last line that is not
-//! complete is ignored.
+//! The log is a file of JSON Lines. Each result is written as soon as its case is finished, so the order is that in which
+//! cases finish. A last line that is not complete is ignored.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Result, Seek, SeekFrom, Write};
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use serde::Deserialize;
 
@@ -21,10 +22,10 @@ const NAME: &str = "last-test.jsonl";
 /// The maximum length of a line in bytes.
 const MAX_LINE: u64 = 64 << 20;
 
-/// A log that results are appended to.
+/// A log that results are appended to, by any number of threads.
 #[derive(Debug)]
 pub struct RunLog {
-    file: File,
+    file: Mutex<File>,
 }
 
 /// The finished cases of an earlier run.
@@ -63,7 +64,7 @@ impl RunLog {
             fs::write(ignore, "*\n")?;
         }
         let file = OpenOptions::new().create(true).write(true).truncate(true).open(directory.join(NAME))?;
-        Ok(Self { file })
+        Ok(Self { file: Mutex::new(file) })
     }
 
     /// Continues the log of the last run. What its last line lacks is removed.
@@ -82,18 +83,18 @@ impl RunLog {
         let mut file = OpenOptions::new().write(true).open(&path)?;
         file.set_len(end)?;
         file.seek(SeekFrom::End(0))?;
-        Ok((Self { file }, FinishedCases { file: Some(File::open(&path)?), cases }))
+        Ok((Self { file: Mutex::new(file) }, FinishedCases { file: Some(File::open(&path)?), cases }))
     }
 
     /// Writes the result of a finished case.
     ///
     /// # Errors
     /// Returns an error if the file cannot be written.
-    pub fn write(&mut self, result: &CaseResult) -> Result<()> {
+    pub fn write(&self, result: &CaseResult) -> Result<()> {
         let mut line = serde_json::to_vec(result)?;
         line.push(b'\n');
         // One call, so that a crash leaves at most one incomplete line.
-        self.file.write_all(&line)
+        self.file.lock().unwrap_or_else(PoisonError::into_inner).write_all(&line)
     }
 }
 
@@ -128,9 +129,19 @@ impl FinishedCases {
         self.cases.values().any(|case| matches!(case.verdict, Verdict::Failed | Verdict::NotRun))
     }
 
+    /// Returns whether there is the result of a case that passed or failed, and nothing that decides about it has changed
+    /// since.
+    pub fn contains(&self, id: &str, hash: &str) -> bool {
+        self.find(id, hash).is_some()
+    }
+
+    fn find(&self, id: &str, hash: &str) -> Option<&Finished> {
+        self.cases.get(id).filter(|case| case.hash == hash && case.verdict != Verdict::NotRun)
+    }
+
     /// Returns the result of a case that passed or failed, if nothing that decides about it has changed since.
     pub fn result(&self, id: &str, hash: &str) -> Option<CaseResult> {
-        let case = self.cases.get(id).filter(|case| case.hash == hash && case.verdict != Verdict::NotRun)?;
+        let case = self.find(id, hash)?;
         let mut file = self.file.as_ref()?;
         file.seek(SeekFrom::Start(case.offset)).ok()?;
         let mut line = String::new();

@@ -45,12 +45,10 @@ impl Mismatch {
         Self { difference: Some((expected.into(), actual.into())), ..self }
     }
 
-    /// Converts the mismatch to the result of an assertion. An assertion that is wrong itself could not be checked.
+    /// Converts the mismatch to the result of an assertion. An assertion that is wrong itself fails as well: it must not be
+    /// forgiven as if only a recording were missing.
     pub fn into_check(self, assertion: &str, line: usize) -> Check {
-        let check = match self.is_invalid {
-            true => Check::not_run(assertion, line, self.message),
-            false => Check::failed(assertion, line, self.message),
-        };
+        let check = Check::failed(assertion, line, self.message);
         match self.difference {
             Some((expected, actual)) => check.with_difference(expected, actual),
             None => check,
@@ -336,7 +334,7 @@ mod tests {
         let wrong = text("a", json!({"matches": "("})).expect_err("invalid");
         assert!(wrong.is_invalid, "{wrong:?}");
         assert_eq!(wrong.message, "invalid regular expression \"(\": unclosed group");
-        assert_eq!(wrong.into_check("result", 3).status, crate::CheckStatus::NotRun);
+        assert_eq!(wrong.into_check("result", 3).status, crate::CheckStatus::Failed);
         let wrong = value(json!({}), json!({"path": "title", "exists": true})).expect_err("invalid");
         assert!(wrong.is_invalid && wrong.message.contains("expected `$`"), "{wrong:?}");
         let wanted = serde_json::from_value(json!({"path": "a", "matches": "("})).expect("conditions");

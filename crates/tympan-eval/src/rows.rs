@@ -9,8 +9,13 @@ use tympan_core::spec::schema::{Property, PropertyKind};
 use tympan_core::{Error, Inputs, JsonMap, Kind, Result};
 use tympan_runtime::file::read;
 
+use crate::quote::type_name;
+
 /// The maximum size of a row in bytes.
 const MAX_ROW: u64 = 16 << 20;
+
+/// The byte order mark, which some programs write at the start of a file.
+const MARK: char = '\u{feff}';
 
 /// The rows of a file, read one by one.
 pub(crate) enum Rows {
@@ -38,9 +43,14 @@ impl Rows {
             }
         };
         let mut reader = csv::ReaderBuilder::new().delimiter(delimiter).from_reader(opened(path)?);
-        let columns = reader.headers().map_err(|error| unreadable(path, 1, &error))?;
+        let columns = reader.headers().map_err(|error| csv_error(path, &error))?;
         // Spreadsheet programs write a byte order mark.
-        let columns = columns.iter().map(|name| name.trim_start_matches('\u{feff}').to_owned()).collect();
+        let columns: Vec<_> = columns.iter().map(|name| name.trim_start_matches(MARK).to_owned()).collect();
+        let is_second = |(index, name): &(usize, &String)| columns[..*index].contains(name);
+        if let Some((_, name)) = columns.iter().enumerate().find(is_second) {
+            let reason = format_args!("expected columns with different names, found two called `{name}`");
+            return Err(unreadable(path, 1, None, &reason).with_help("rename one of the columns"));
+        }
         Ok(Self::Csv { records: reader.into_records(), columns })
     }
 
@@ -49,16 +59,16 @@ impl Rows {
         match self {
             Self::Csv { records, columns } => Some(match records.next()? {
                 Ok(record) => Ok(csv_row(&record, columns, declared)),
-                Err(error) => Err(unreadable(path, csv_line(&error), &error)),
+                Err(error) => Err(csv_error(path, &error)),
             }),
             Self::JsonLines { lines, number } => loop {
                 let mut line = String::new();
                 *number += 1;
                 match lines.take(MAX_ROW).read_line(&mut line) {
                     Ok(0) => return None,
-                    Ok(_) if line.trim().is_empty() => {}
-                    Ok(_) => return Some(json_row(&line).map_err(|reason| unreadable(path, *number, &reason))),
-                    Err(error) => return Some(Err(unreadable(path, *number, &error))),
+                    Ok(_) if line.trim_start_matches(MARK).trim().is_empty() => {}
+                    Ok(_) => return Some(json_row(path, *number, &line)),
+                    Err(error) => return Some(Err(unreadable(path, *number, None, &error))),
                 }
             },
         }
@@ -72,20 +82,39 @@ fn opened(path: &Path) -> Result<File> {
     })
 }
 
-fn unreadable(path: &Path, line: usize, reason: &dyn std::fmt::Display) -> Error {
-    Error::new(Kind::InvalidTests, format_args!("`{}`, line {line}: {reason}", path.display()))
+/// Creates the error for a row that cannot be read, with its position.
+fn unreadable(path: &Path, line: usize, column: Option<usize>, reason: &dyn std::fmt::Display) -> Error {
+    let column = column.map_or_else(String::new, |column| format!(":{column}"));
+    Error::new(Kind::InvalidTests, format_args!("the rows {}:{line}{column}: {reason}", path.display()))
 }
 
-fn csv_line(error: &csv::Error) -> usize {
-    let line = error.position().map_or(0, csv::Position::line);
-    usize::try_from(line).unwrap_or_default()
+fn csv_error(path: &Path, error: &csv::Error) -> Error {
+    let line = usize::try_from(error.position().map_or(1, csv::Position::line)).unwrap_or(usize::MAX);
+    match error.kind() {
+        csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
+            let cells = if *expected_len == 1 { "cell" } else { "cells" };
+            let reason = format_args!("expected {expected_len} {cells}, one for each column, found {len}");
+            unreadable(path, line, None, &reason).with_help("put cells that contain a separator in quotes")
+        }
+        csv::ErrorKind::Utf8 { .. } => {
+            unreadable(path, line, None, &"expected UTF-8, found other bytes").with_help("save the table as UTF-8")
+        }
+        _ => unreadable(path, line, None, error),
+    }
 }
 
-fn json_row(line: &str) -> Result<Row, String> {
-    match serde_json::from_str(line) {
+fn json_row(path: &Path, number: usize, line: &str) -> Result<Row> {
+    let help = "write one JSON object per line, such as `{\"name\": \"Ada\"}`";
+    let unreadable = |column, reason: &str| unreadable(path, number, column, &reason).with_help(help);
+    match serde_json::from_str(line.trim_start_matches(MARK)) {
         Ok(Json::Object(row)) => Ok(row),
-        Ok(_) => Err("expected a JSON object".to_owned()),
-        Err(error) => Err(error.to_string()),
+        Ok(other) => Err(unreadable(None, &format!("expected a JSON object, found {}", type_name(&other)))),
+        Err(error) => {
+            let message = error.to_string();
+            // The line is always the first one of the text that was parsed.
+            let reason = message.split_once(" at line ").map_or(&*message, |(reason, _)| reason);
+            Err(unreadable((error.column() > 0).then(|| error.column()), reason))
+        }
     }
 }
 

@@ -66,7 +66,11 @@ impl Runner {
     /// Returns an error if a file cannot be read, or if the tests or the prompt are invalid.
     pub fn load(&self, path: &Path) -> Result<Option<Arc<LoadedFile>>> {
         let Some(file) = TestFile::load(path)? else { return Ok(None) };
-        let prompt = self.load_prompt(&file.prompt)?;
+        // An error without a position is about the prompt file as a whole, which the test file names.
+        let prompt = self.load_prompt(&file.prompt).map_err(|error| match error.source_file() {
+            Some(_) => error,
+            None => error.at(file.suite.prompt_span).in_source(&file.source, 0),
+        })?;
         Ok(Some(Arc::new(LoadedFile::new(file, Arc::new(prompt)))))
     }
 
@@ -83,9 +87,27 @@ impl Runner {
     where
         I: Iterator<Item = Job> + Send,
     {
-        let work = |job| match job {
-            Job::Case(case) => self.run_case(&case),
-            Job::Finished(result) => *result,
+        self.run_with(cases, threads, |_| (), sink);
+    }
+
+    /// Runs cases as [`Runner::run`] does. `finished` receives each result at once, on the thread that ran the case, even if
+    /// earlier cases are still running.
+    pub fn run_with<I>(
+        &self,
+        cases: I,
+        threads: usize,
+        finished: impl Fn(&CaseResult) + Sync,
+        sink: impl FnMut(CaseResult) -> ControlFlow<()>,
+    ) where
+        I: Iterator<Item = Job> + Send,
+    {
+        let work = |job| {
+            let result = match job {
+                Job::Case(case) => self.run_case(&case),
+                Job::Finished(result) => *result,
+            };
+            finished(&result);
+            result
         };
         map_in_order(cases, threads, work, sink);
     }
@@ -308,10 +330,36 @@ pub fn broken(path: &Path, error: &Error) -> CaseResult {
         name: format!("line {line}"),
         file,
         verdict: Verdict::Failed,
-        reason: Some(described(error)),
+        reason: Some(all_findings(error)),
         required: 1.0,
         ..CaseResult::default()
     }
+}
+
+/// The maximum number of findings about a file that cannot be read.
+const MAX_FINDINGS: usize = 20;
+
+/// Describes an error and everything else that was found with it, one finding per line.
+fn all_findings(error: &Error) -> String {
+    let mut lines = vec![described(error)];
+    let errors: Vec<_> = error.others().iter().filter(|finding| finding.is_error()).collect();
+    for finding in errors.iter().take(MAX_FINDINGS - 1) {
+        let position =
+            error.source_file().zip(finding.span).map(|(source, span)| (source, source.line_column(span.start)));
+        let place = position.map(|(source, at)| format!("{}:{}:{}: ", source.name(), at.line, at.column));
+        let help = finding.help.as_ref().map(|help| format!(" ({help})")).unwrap_or_default();
+        lines.push(format!("{}{}{help}", place.unwrap_or_default(), finding.message));
+    }
+    match errors.len().saturating_sub(MAX_FINDINGS - 1) {
+        0 => {}
+        more => lines.push(format!("and {more} more")),
+    }
+    lines.join("\n")
+}
+
+/// Returns the result of a case whose prompt cannot be loaded.
+pub fn without_prompt(case: &Case, error: &Error) -> CaseResult {
+    CaseResult { verdict: Verdict::Failed, reason: Some(described(error)), ..case.result() }
 }
 
 /// Evaluates an assertion. With `not`, the assertion in it has to fail.
@@ -394,9 +442,11 @@ fn decide(case: &Case, result: &mut CaseResult) {
 }
 
 /// Describes an error with its position.
-fn described(error: &Error) -> String {
-    let position = error.source_file().zip(error.line_column());
-    let place = position.map(|(source, at)| format!("{}:{}:{}: ", source.name(), at.line, at.column));
+pub(crate) fn described(error: &Error) -> String {
+    let place = error.source_file().map(|source| match error.line_column() {
+        Some(at) => format!("{}:{}:{}: ", source.name(), at.line, at.column),
+        None => format!("{}: ", source.name()),
+    });
     let help = error.help().map(|help| format!(" ({help})")).unwrap_or_default();
     format!("{}{}{help}", place.unwrap_or_default(), error.message())
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::sync::Mutex;
 
 use serde_json::Value as Json;
 use tempfile::TempDir;
@@ -73,6 +74,41 @@ fn a_killed_run_loses_no_finished_case() {
 }
 
 #[test]
+fn a_killed_run_loses_no_case_that_finished_before_an_earlier_one() {
+    let answer = serde_json::json!({"choices": [
+        {"index": 0, "message": {"role": "assistant", "content": "Hello Ada"}, "finish_reason": "stop"},
+    ]});
+    // The first and the last of ten requests get no answer until the command is killed.
+    let waiting = Mutex::new(Vec::new());
+    let server = Server::start(move |stream, number| match number {
+        0 | 9 => waiting.lock().expect("no thread panics").push(stream.try_clone().expect("a connection")),
+        _ => respond(stream, "200 OK", "application/json", &answer.to_string()),
+    });
+    let directory = project("cases:\n  - {name: live, rows: rows.jsonl, expect: [{result: {contains: Ada}}]}\n");
+    fs::write(directory.path().join("rows.jsonl"), "{\"name\": \"Ada\"}\n".repeat(10)).expect("the rows are written");
+    let live = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tympan"));
+        command.current_dir(directory.path()).args(["test", "--json", "--live", "--jobs", "2"]).args(arguments);
+        command.env("OPENAI_API_KEY", crate::server::KEY).env("OPENAI_BASE_URL", &server.url).env("NO_PROXY", "*");
+        command
+    };
+    let mut child = live(&[]).stdout(Stdio::null()).spawn().expect("the command runs");
+    // One thread waits for the first answer. The other one had finished eight cases when it sent the last request.
+    assert_eq!(server.requests.iter().take(10).count(), 10);
+    child.kill().expect("the command is killed");
+    child.wait().expect("the command ends");
+    let log = || fs::read_to_string(directory.path().join(".tympan/last-test.jsonl")).expect("there is a log");
+    assert_eq!(log().lines().count(), 8);
+
+    let resumed = live(&["--resume"]).output().expect("the command runs");
+    assert!(resumed.status.success(), "{}", stdout(&resumed));
+    assert_eq!(results(&resumed).len(), 10);
+    assert_eq!(server.requests.try_iter().count(), 2);
+    // Results from the log are not written again.
+    assert_eq!(log().lines().count(), 10);
+}
+
+#[test]
 fn the_status_says_whether_cases_passed() {
     let good = project("cases: [{name: good, inputs: {name: Ada}, expect: [{messages: 1}]}]");
     assert_eq!(tympan(good.path(), &[]).status.code(), Some(0));
@@ -106,6 +142,44 @@ fn failures_can_be_repeated_and_end_a_run() {
     assert_eq!(names(&[]), ["a", "b", "c"]);
     assert_eq!(names(&["--last-failed"]), ["a", "c"]);
     assert_eq!(names(&["-k", "::b"]), ["b"]);
+    let output = tympan(directory.path(), &["-k", "nothing"]);
+    assert_eq!(output.status.code(), Some(2));
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(message.contains("-k: no case has `nothing` in its name or file"), "{message}");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_fails_whatever_is_selected() {
+    let directory = project("cases: [{name: a, inputs: {name: Ada}, expect: [{messages: 1}]}]");
+    fs::write(directory.path().join("other.test.yaml"), "cases: [{name: b, expcet: []}]").expect("it is written");
+    for arguments in [&["-k", "greeting"][..], &["--last-failed"], &["--resume"], &["--cost"]] {
+        let output = tympan(directory.path(), arguments);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        let shown = stdout(&output) + &String::from_utf8_lossy(&output.stderr);
+        assert!(shown.contains("other.test.yaml:1:19: Invalid tests: unknown key `cases[0].expcet`"), "{shown}");
+    }
+}
+
+#[test]
+fn assertions_that_are_wrong_themselves_always_fail() {
+    for assertion in [
+        "{message: {matches: '('}}",
+        "{no_origin: nmae}",
+        "{no_origin: {input: name, in: assistant}}",
+        "{only_from: {inputs: [nmae]}}",
+        "{share: {input: nmae, max: 0.5}}",
+        "{guarded: nmae}",
+        "{verbatim: nmae}",
+        "{request: {path: messages}}",
+        "{result: {matches: '('}}",
+        "{judge: {rubric: ../../../../greeting.prompty}}",
+    ] {
+        for expectation in [assertion.to_owned(), format!("{{not: {assertion}}}")] {
+            let case = format!("cases: [{{name: a, answer: echo, inputs: {{name: Ada}}, expect: [{expectation}]}}]");
+            let output = tympan(project(&case).path(), &["--allow-missing"]);
+            assert_eq!(output.status.code(), Some(1), "{expectation}: {}", stdout(&output));
+        }
+    }
 }
 
 #[test]
@@ -116,6 +190,37 @@ fn snapshots_are_accepted() {
     let snapshot = fs::read_to_string(directory.path().join("snapshots/greeting/greets.txt"));
     assert_eq!(snapshot.expect("there is a snapshot"), "user:\n  Hello Ada!\n");
     assert_eq!(tympan(directory.path(), &[]).status.code(), Some(0));
+}
+
+#[test]
+fn messages_of_each_role_have_their_own_snapshot() {
+    let directory = project(
+        "cases:\n  - name: greets\n    inputs: {name: Ada}\n    expect:\n      \
+        - message: {in: user, snapshot: true}\n      - message: {in: 0, snapshot: true}\n",
+    );
+    fs::write(directory.path().join("greeting.prompty"), PROMPT.replace("user:\n", "system:\nHi.\n\nuser:\n"))
+        .expect("changed");
+    assert_eq!(tympan(directory.path(), &["--accept"]).status.code(), Some(0));
+    let output = tympan(directory.path(), &[]);
+    assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
+}
+
+#[test]
+fn watch_runs_again_after_changes_of_others() {
+    let directory = project("cases: [{name: greets, inputs: {name: Ada}, expect: [{message: {snapshot: true}}]}]");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tympan"));
+    // The command writes to the directory that it watches.
+    command.current_dir(directory.path()).args(["test", "--watch", "--accept", "--report", "tap=report.tap"]);
+    command.args(["--save", "base.jsonl", "--output-format", "concise"]).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().expect("the command runs");
+    let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines().map(|line| line.expect("a line"));
+    let mut next = || (lines.next().expect("a case"), lines.next().expect("a summary"));
+    assert_eq!(next().0, "PASS greeting.test.yaml::greets");
+    // What it wrote itself is no reason to run again, so the next results are those after the change.
+    fs::write(directory.path().join("greeting.prompty"), "user:\n{{ nobody }}").expect("changed");
+    assert_eq!(next().0, "FAIL greeting.test.yaml::greets");
+    child.kill().expect("it can be stopped");
+    child.wait().expect("it ends");
 }
 
 #[test]
@@ -136,13 +241,13 @@ fn programs_run_only_if_the_user_allows_it() {
 #[test]
 fn nothing_that_a_file_or_a_model_wrote_controls_the_terminal() {
     let directory = project(
-        "cases:\n  - name: \"evil\\e[2J\\u202e\"\n    inputs: {name: \"\\e]0;title\\a\"}\n    answer: {text: \"\\e[31mred\"}\n    \
+        "cases:\n  - name: \"evil\\e[2J\\u202e\"\n    inputs: {name: \"\\e]0;title\\a\\n\\r\"}\n    answer: {text: \"\\e[31mred\\n\\u202e\"}\n    \
         expect: [{message: {equals: none}}, {result: {equals: none}}]\n",
     );
     for format in ["full", "concise", "junit", "tap", "github", "markdown"] {
         let output = tympan(directory.path(), &["--output-format", format]);
         let text = stdout(&output);
-        assert!(!text.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{format}: {text:?}");
+        assert!(!text.contains(['\u{1b}', '\u{7}', '\u{202e}', '\r']), "{format}: {text:?}");
         assert_eq!(output.status.code(), Some(1));
     }
 }
@@ -180,6 +285,14 @@ fn prompts_of_a_revision_are_compared() {
     assert!(!stdout(&output).contains("McNemar"), "{output:?}");
     assert_eq!(tympan(directory.path(), &["--against", "--all"]).status.code(), Some(2));
     assert_eq!(tympan(directory.path(), &["--against", "nowhere"]).status.code(), Some(2));
+    // A prompt that does not load can be repaired.
+    fs::write(directory.path().join("greeting.prompty"), "---\ninputs: 5\n---\n").expect("broken");
+    git(&["commit", "--quiet", "--all", "--message", "two"]);
+    fs::write(directory.path().join("greeting.prompty"), PROMPT).expect("repaired");
+    let output = tympan(directory.path(), &["--against", "HEAD"]);
+    assert!(stdout(&output).contains("Compared with HEAD: 0 worse, 1 better, 0 the same"), "{output:?}");
+    let warning = String::from_utf8_lossy(&output.stderr);
+    assert!(warning.contains("greeting.prompty does not load in the revision"), "{warning}");
 }
 
 #[test]

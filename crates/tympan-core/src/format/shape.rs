@@ -428,6 +428,8 @@ impl Checker<'_> {
         let what = if path.is_empty() { "top level".to_owned() } else { format!("`{path}`") };
         let found = match &node.value {
             Value::Number(number) if number.is_f64() && expected == Type::Integer.in_words() => number.to_string(),
+            // A number that JSON does not have is a text: `.nan`, or one with too many digits.
+            Value::String(text) if is_other_number(text) => format!("`{}`", short(node.quote())),
             _ => node.describe().to_owned(),
         };
         let finding = self.invalid(node.span, format_args!("{what}: expected {expected}, found {found}"));
@@ -480,6 +482,13 @@ fn number_in(shape: &Shape, node: &Node<'_>) -> Option<String> {
     let fits = least.is_none_or(|least| number >= least) && greatest.is_none_or(|greatest| number <= greatest);
     let is_integer = number.fract() == 0.0;
     (number.is_finite() && fits && (is_integer || shape.kind == Some(Type::Number))).then(|| number.to_string())
+}
+
+/// Returns whether a text is a number in YAML that JSON does not have.
+fn is_other_number(text: &str) -> bool {
+    let plain = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let is_too_long = plain.len() > 15 && plain.bytes().all(|byte| byte.is_ascii_digit());
+    is_too_long || matches!(plain.to_ascii_lowercase().as_str(), ".nan" | ".inf")
 }
 
 /// Returns the value that a text has in YAML 1.1, and in the mind of many authors.

@@ -116,6 +116,7 @@ fn suite(root: Node<'_>, report: Report) -> (Option<TestSuite>, Vec<Diagnostic>)
 
 /// What the types of a suite do not say: the positions of its cases, and its assertions as they are written.
 struct Written {
+    prompt: Span,
     defaults: Vec<(Span, Json)>,
     cases: Vec<(Span, Vec<(Span, Json)>)>,
 }
@@ -125,12 +126,14 @@ impl Written {
         let expectation = |item: &Node<'_>| (item.span, item.clone().into_json());
         let expectations = |node: &Node<'_>| items(node, "expect").iter().map(expectation).collect();
         Self {
+            prompt: value(root, "prompt").map(|node| node.span).unwrap_or_default(),
             defaults: value(root, "defaults").map(expectations).unwrap_or_default(),
             cases: items(root, CASES).iter().map(|case| (case.span, expectations(case))).collect(),
         }
     }
 
     fn apply(self, suite: &mut TestSuite) {
+        suite.prompt_span = self.prompt;
         set(&mut suite.defaults.expect, self.defaults);
         for (case, (span, expectations)) in suite.cases.iter_mut().zip(self.cases) {
             case.span = span;

@@ -17,6 +17,9 @@ use crate::text::source::Span;
 pub struct TestSuite {
     /// The path of the prompt file, relative to the test file.
     pub prompt: Option<String>,
+    /// The position of this path in the file.
+    #[serde(skip)]
+    pub prompt_span: Span,
     /// The path of the directory with recorded answers, relative to the test file.
     pub cassettes: Option<String>,
     /// Settings that apply to every case.

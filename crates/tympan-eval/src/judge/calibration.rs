@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::Value as Json;
 use tympan_core::JsonMap;
 use tympan_core::text::hash::sha256_hex;
+use tympan_runtime::file::read;
 
 /// The share of known verdicts that a judge must agree with, if the assertion states none.
 pub(super) const MIN_AGREEMENT: f64 = 0.9;
@@ -47,7 +48,7 @@ impl CalibrationSet {
     pub(super) fn read(path: &Path) -> Result<Self, String> {
         let in_file = |reason: &dyn std::fmt::Display| format!("calibration {}: {reason}", path.display());
         let mut text = String::new();
-        let file = std::fs::File::open(path).map_err(|error| in_file(&error))?;
+        let file = read::open(path).map_err(|error| in_file(&error))?;
         file.take(MAX_BYTES + 1).read_to_string(&mut text).map_err(|error| in_file(&error))?;
         if text.len() as u64 > MAX_BYTES {
             return Err(in_file(&format_args!("expected at most {MAX_BYTES} bytes")));

@@ -7,7 +7,7 @@ use tympan_core::wire::echo::ECHO;
 use tympan_core::wire::response::Usage;
 use tympan_runtime::model::tokens::Encoding;
 
-use super::{Bench, CALIBRATION, JUDGE, Judges, Problem};
+use super::{Bench, CALIBRATION, JUDGE, Judges, Problem, path_in};
 use crate::answer::{AnswerMode, Question};
 use crate::estimate::{Estimate, counted};
 use crate::matching::text_of;
@@ -39,7 +39,7 @@ impl Judges {
         answer_tokens: u64,
     ) -> Result<Estimate, Problem> {
         let runtime = question.runtime;
-        let rubric = self.rubric(runtime, &directory.join(&judge.rubric)).await?;
+        let rubric = self.rubric(runtime, &path_in(directory, &judge.rubric)?).await?;
         let bench = Bench { judges: self, runtime, rubric: &rubric, judge, mode: AnswerMode::Replay };
         let options = bench.options();
         let selection = options.select_model(&rubric.prompt);
@@ -61,7 +61,7 @@ impl Judges {
         let mut estimate = Estimate::default();
         (0..judge.votes.unwrap_or(1).max(1)).for_each(|_| estimate.add(&with_answer(answer_tokens)));
         if let Some(calibration) = &judge.calibration {
-            let set = self.calibration_set(&directory.join(calibration)).await?;
+            let set = self.calibration_set(&path_in(directory, calibration)?).await?;
             let key = bench.calibration_key(&set, &question.cassettes.join(JUDGE).join(CALIBRATION));
             if super::locked(&self.estimated).insert(key) {
                 let tokens = |text: &str| Encoding::of_model(model).count(text) as u64;

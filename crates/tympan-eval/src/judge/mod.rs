@@ -23,7 +23,9 @@ use tympan_runtime::{RunOptions, Runtime};
 
 use crate::answer::check::{AnsweredCase, Finding};
 use crate::answer::{AnswerMode, Price, cassette_directory, missing, runtime_for};
+use crate::file::contained;
 use crate::matching::text_of;
+use crate::runner::described;
 use calibration::{CalibrationSet, MIN_AGREEMENT};
 use rubric::Rubric;
 use verdict::{Tally, Verdict};
@@ -109,11 +111,11 @@ impl Judges {
 
     async fn judge(&self, judge: &Judge, case: &AnsweredCase<'_>, mode: AnswerMode) -> Result<Tally, Shortfall> {
         let runtime = case.question.runtime;
-        let rubric = self.rubric(runtime, &case.directory.join(&judge.rubric)).await?;
+        let rubric = self.rubric(runtime, &path_in(case.directory, &judge.rubric)?).await?;
         check_hash(judge, &rubric)?;
         let bench = Bench { judges: self, runtime, rubric: &rubric, judge, mode };
         if let Some(calibration) = &judge.calibration {
-            let path = case.directory.join(calibration);
+            let path = path_in(case.directory, calibration)?;
             let agreement = bench.agreement(&path, case.question.cassettes).await?;
             let min = judge.min_agreement.unwrap_or(MIN_AGREEMENT);
             if agreement.share() < min {
@@ -141,8 +143,8 @@ impl Judges {
 
     /// Returns the prompt of a rubric, or `None` if it cannot be used.
     pub(crate) fn rubric_prompt(&self, runtime: &Runtime, judge: &Judge, directory: &Path) -> Option<Prompt> {
-        let rubric = io::wait(self.rubric(runtime, &directory.join(&judge.rubric)));
-        rubric.ok().map(|rubric| rubric.prompt.clone())
+        let path = path_in(directory, &judge.rubric).ok()?;
+        io::wait(self.rubric(runtime, &path)).ok().map(|rubric| rubric.prompt.clone())
     }
 
     async fn calibration_set(&self, path: &Path) -> Result<Arc<CalibrationSet>, Problem> {
@@ -160,6 +162,11 @@ impl Judges {
 pub(crate) fn options(judge: &Judge) -> RunOptions {
     let Judge { provider, model, .. } = judge;
     RunOptions { provider: provider.clone(), model: model.clone(), ..RunOptions::default() }
+}
+
+/// Resolves a path in a test file, which must not lead out of the project.
+fn path_in(directory: &Path, path: &str) -> Result<PathBuf, Problem> {
+    contained(directory, path).map_err(|error| Problem::Wrong(described(&error)))
 }
 
 /// Why a judge does not decide.

@@ -16,6 +16,8 @@ use tympan_core::spec::schema::{Property, PropertyKind};
 use tympan_core::{Guard, Inputs, JsonMap, Message, Prompt, Rendered};
 use tympan_runtime::Runtime;
 
+use crate::runner::described;
+
 /// The input that contains the judged answer.
 pub(super) const ANSWER: &str = "answer";
 
@@ -40,7 +42,7 @@ impl Rubric {
     /// Returns a message if the file does not load, or is not a rubric.
     pub(super) fn load(runtime: &Runtime, path: &Path) -> Result<Self, String> {
         let in_file = |reason: String| format!("rubric {}: {reason}", path.display());
-        let prompt = runtime.load(path).map_err(|error| in_file(error.message().to_owned()))?;
+        let prompt = runtime.load(path).map_err(|error| in_file(described(&error)))?;
         let (has_pass, has_score) = check(&prompt).map_err(in_file)?;
         Ok(Self { prompt, has_pass, has_score })
     }

@@ -35,7 +35,7 @@ impl Subject<'_> {
         };
         for name in names {
             if !declared.iter().any(|input| input.name == name) {
-                return Err(Mismatch::new(format!("the prompt has no input `{name}`")));
+                return Err(Mismatch::invalid(format!("the prompt has no input `{name}`")));
             }
             for forgery in PARSED.iter() {
                 self.try_forgery(name, forgery)?;

@@ -109,7 +109,7 @@ impl Subject<'_> {
     fn request(&self, wanted: &ValueMatch) -> Result<(), Mismatch> {
         let messages: Vec<_> = self.rendering.messages.iter().map(|message| message.message.clone()).collect();
         let request = self.runtime.request(self.case.prompt(), &messages, &self.case.run_options(), false);
-        let request = request.map_err(|error| Mismatch::new(format!("the request cannot be built: {error}")))?;
+        let request = request.map_err(|error| Mismatch::invalid(format!("the request cannot be built: {error}")))?;
         let body = serde_json::from_str(&request.body).unwrap_or_default();
         matching::check_value(&body, wanted, None)
     }
@@ -131,7 +131,7 @@ impl Subject<'_> {
                 Some(MessageSelector::Role(role)) => format!("a message with the role {}", role.as_str()),
                 None => "a message".to_owned(),
             };
-            return Err(Mismatch::new(format!("expected {wanted}; the roles are {found}")));
+            return Err(Mismatch::invalid(format!("expected {wanted}; the roles are {found}")));
         }
         Ok(selected)
     }

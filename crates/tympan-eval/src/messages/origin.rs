@@ -69,8 +69,11 @@ impl Subject<'_> {
 
     pub(super) fn verbatim(&self, place: &InputPlace) -> Result<(), Mismatch> {
         let (name, origin) = (place.input(), self.origin(place.input())?);
-        let Some(value) = self.case.settings.inputs.get(name).and_then(|value| value.as_str()) else {
-            return Err(Mismatch::new(format!("input `{name}` is not a text in this case")));
+        let declared = self.case.prompt().spec().inputs.iter().find(|input| input.name == name);
+        let default = || declared.and_then(|input| input.default.as_ref());
+        let value = self.case.settings.inputs.get(name).or_else(default);
+        let Some(value) = value.and_then(|value| value.as_str()) else {
+            return Err(Mismatch::invalid(format!("input `{name}` is not a text in this case")));
         };
         let messages = self.select(place.place())?;
         let mut parts = messages.iter().flat_map(|message| message.message.content.iter().zip(&message.segments));
@@ -114,7 +117,7 @@ impl Subject<'_> {
         let found = inputs.iter().position(|input| input.name == name).map(Origin::input);
         found.ok_or_else(|| {
             let names: Vec<_> = inputs.iter().map(|input| input.name.clone()).collect();
-            Mismatch::new(format!("the prompt has no input `{name}`; it has {}", quoted(&names)))
+            Mismatch::invalid(format!("the prompt has no input `{name}`; it has {}", quoted(&names)))
         })
     }
 }

@@ -10,7 +10,7 @@ impl Subject<'_> {
     pub(super) fn message(&self, wanted: &MessageMatch) -> Result<(), Mismatch> {
         let selected = self.select(wanted.place)?;
         if wanted.snapshot {
-            self.snapshot(&selected)?;
+            self.snapshot(&selected, wanted.place)?;
         }
         let texts: Vec<_> = selected.iter().map(|message| message.message.to_text()).collect();
         let TextMatch { not_contains, ignore_case, .. } = &wanted.text;

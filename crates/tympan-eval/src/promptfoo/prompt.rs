@@ -250,9 +250,9 @@ fn messages(raw: &str) -> Result<(Vec<(Role, String)>, bool), Refusal> {
     let trimmed = raw.trim();
     let parsed = match trimmed.starts_with("- role:") {
         true => yaml_list(raw),
-        false => {
-            serde_json::from_str(trimmed).ok().filter(|json: &serde_json::Value| json.is_array() || json.is_object())
-        }
+        false => serde_json::from_str(&with_plain_values(trimmed))
+            .ok()
+            .filter(|json: &serde_json::Value| json.is_array() || json.is_object()),
     };
     let is_chat = parsed.is_some();
     let messages = match parsed {
@@ -274,6 +274,38 @@ fn messages(raw: &str) -> Result<(Vec<(Role, String)>, bool), Refusal> {
         }
     }
     Ok((messages, is_chat))
+}
+
+/// Converts `{{ name | dump }}` outside of strings, which writes a variable as JSON, to the string `"{{ name }}"`: the
+/// messages are the same.
+fn with_plain_values(json: &str) -> String {
+    let (mut out, mut rest, mut is_string) = (String::new(), json, false);
+    while let Some(char) = rest.chars().next() {
+        let value = rest.strip_prefix("{{").filter(|_| !is_string).and_then(|inner| inner.split_once("}}"));
+        if let Some((name, after)) = value.and_then(|(inner, after)| Some((dumped(inner)?, after))) {
+            out.push_str(&format!("\"{{{{ {name} }}}}\""));
+            rest = after;
+            continue;
+        }
+        // An escaped character does not end a string.
+        let length = match char {
+            '\\' if is_string => 1 + rest[1..].chars().next().map_or(0, char::len_utf8),
+            other => other.len_utf8(),
+        };
+        is_string ^= char == '"';
+        out.push_str(&rest[..length]);
+        rest = &rest[length..];
+    }
+    out
+}
+
+/// Returns the variable in an expression such as `name | dump`.
+fn dumped(expression: &str) -> Option<&str> {
+    let (name, filters) = expression.split_once('|')?;
+    let name = name.trim();
+    let is_name = !name.is_empty() && name.chars().all(|char| char.is_alphanumeric() || matches!(char, '_' | '.'));
+    let filters: Vec<_> = filters.split('|').map(str::trim).collect();
+    (is_name && matches!(filters.as_slice(), ["dump"] | ["dump", "safe"])).then_some(name)
 }
 
 fn yaml_list(raw: &str) -> Option<serde_json::Value> {
@@ -302,15 +334,26 @@ fn chat_messages(list: &serde_json::Value) -> Result<Vec<(Role, String)>, Refusa
                 "write the message in the prompt file yourself",
             ));
         }
-        match map.get("content") {
-            Some(serde_json::Value::String(text)) => Ok((role, text.clone())),
-            _ => Err((
+        match map.get("content").and_then(text_of) {
+            Some(text) => Ok((role, text.to_owned())),
+            None => Err((
                 "a message has content that is not a text".to_owned(),
                 "declare images and files as inputs of the kinds `image` and `file`",
             )),
         }
     };
     items.iter().map(message).collect()
+}
+
+/// Returns the text of a content: a text itself, or the only part of a list.
+fn text_of(content: &serde_json::Value) -> Option<&str> {
+    match content.as_array().map(Vec::as_slice) {
+        None => content.as_str(),
+        Some([part]) if part["type"] == "text" && part.as_object().is_some_and(|part| part.len() == 2) => {
+            part["text"].as_str()
+        }
+        Some(_) => None,
+    }
 }
 
 /// Splits the text of a file at the lines that separate prompts.

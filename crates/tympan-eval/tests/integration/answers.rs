@@ -2,7 +2,13 @@
 
 use std::fmt::Write as _;
 
-use crate::runs;
+use serde_json::json;
+use tympan_eval::CheckStatus;
+use tympan_eval::answer::AnswerMode;
+use tympan_eval::judge::Judges;
+
+use crate::models::Scripted;
+use crate::runs::{self, Asked};
 
 #[test]
 fn cases_have_their_known_verdicts() {
@@ -29,4 +35,19 @@ fn cases_have_their_known_verdicts() {
         settings.set_omit_expression(true);
         settings.bind(|| insta::assert_snapshot!("messages", all));
     }
+}
+
+#[test]
+fn the_time_of_a_model_counts_if_it_was_called() {
+    let runtime = runs::runtime();
+    runtime.register_provider("own", Scripted::new(&["Hello, Ada!"]));
+    let prompt = runtime.load(runs::fixtures().join("greeting.prompty")).expect("it loads");
+    let case = json!({"inputs": {"name": "Ada"}, "provider": "own", "expect": [
+        {"latency": {"max_seconds": 0}}, {"latency": {"max_seconds": 3600}}, {"not": {"latency": {"max_seconds": 0}}},
+    ]});
+    let asked = Asked::new(&runtime, prompt, runs::settings(case), &runs::fixtures().join("cassettes"));
+    let checks = asked.check(&asked.answer(AnswerMode::Live), &Judges::default(), AnswerMode::Live, false);
+    let statuses: Vec<_> = checks.iter().map(|check| check.status).collect();
+    assert_eq!(statuses, [CheckStatus::Failed, CheckStatus::Passed, CheckStatus::Passed], "{checks:?}");
+    assert!(checks[0].message.as_ref().is_some_and(|message| message.starts_with("expected an answer within 0 s")));
 }

@@ -1,5 +1,7 @@
 //! Answers that try to persuade the judge, and judges that are persuaded.
 
+use std::path::Path;
+
 use serde_json::{Value as Json, json};
 use tympan_core::{Message, Role};
 use tympan_eval::answer::AnswerMode;
@@ -13,13 +15,19 @@ const FAIL: &str = r#"{"pass": false, "score": 0}"#;
 
 /// Judges an answer. Returns the check, and the messages that the judge received.
 fn judged(answer: &str, verdict: &str, rubric: &str, is_negated: bool) -> (Check, Vec<Message>) {
+    judged_in(&fixtures(), answer, verdict, rubric, is_negated)
+}
+
+/// Judges an answer with a rubric in a directory.
+fn judged_in(directory: &Path, answer: &str, verdict: &str, rubric: &str, is_negated: bool) -> (Check, Vec<Message>) {
     let (runtime, provider) = (runtime(), Scripted::new(&[verdict]));
     runtime.register_provider("own", provider.clone());
     let prompt = runtime.load(fixtures().join("greeting.prompty")).expect("it loads");
     let judge = json!({"judge": {"rubric": rubric, "provider": "own"}});
     let assertion = if is_negated { json!({"not": judge}) } else { judge };
     let case = json!({"inputs": {"name": "Ada"}, "answer": {"text": answer}, "expect": [assertion]});
-    let asked = Asked::new(&runtime, prompt, settings(case), &fixtures().join("cassettes"));
+    let mut asked = Asked::new(&runtime, prompt, settings(case), &fixtures().join("cassettes"));
+    asked.directory = directory.to_owned();
     let check = asked.check(&asked.answer(AnswerMode::Live), &Judges::default(), AnswerMode::Live, false).remove(0);
     (check, provider.asked().into_iter().next().unwrap_or_default())
 }
@@ -115,7 +123,7 @@ fn refused(front: Json, template: &str) -> String {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("rubric.prompty");
     std::fs::write(&path, format!("---\n{front}\n---\n{template}")).expect("it is written");
-    let (check, messages) = judged("Good day!", r#"{"pass": true}"#, &path.display().to_string(), false);
+    let (check, messages) = judged_in(folder.path(), "Good day!", r#"{"pass": true}"#, "rubric.prompty", false);
     assert_eq!((check.status, messages.len()), (CheckStatus::Failed, 0), "{check:?}");
     check.message.unwrap_or_default()
 }

@@ -54,6 +54,8 @@ pub(crate) struct Asked {
     pub(crate) messages: ModelMessages,
     pub(crate) settings: CaseSettings,
     pub(crate) cassettes: PathBuf,
+    /// The directory of the test file.
+    pub(crate) directory: PathBuf,
 }
 
 impl Asked {
@@ -61,7 +63,8 @@ impl Asked {
         let (runtime, cassettes) = (runtime.clone(), cassettes.to_owned());
         let rendered = runtime.render(&prompt, &settings.inputs).expect("it renders");
         let messages = ModelMessages::new(&runtime, &prompt, &rendered).expect("it splits");
-        Self { runtime, prompt, inputs: settings.inputs.clone(), messages, settings, cassettes }
+        let directory = fixtures();
+        Self { runtime, prompt, inputs: settings.inputs.clone(), messages, settings, cassettes, directory }
     }
 
     pub(crate) fn question(&self, repetition: u32) -> Question<'_> {
@@ -95,8 +98,7 @@ impl Asked {
     /// Checks all assertions about an answer, in the order of the file.
     pub(crate) fn check(&self, answer: &Answer, judges: &Judges, mode: AnswerMode, allow_programs: bool) -> Vec<Check> {
         let question = self.question(1);
-        let (directory, name) = (fixtures(), "case");
-        let case = AnsweredCase { name, directory: &directory, question: &question, answer };
+        let case = AnsweredCase { name: "case", directory: &self.directory, question: &question, answer };
         let options = CheckOptions { mode, allow_programs, judges };
         let check = |line, assertion| io::wait(check_answer(assertion, line, &case, &options));
         self.settings.expect.iter().enumerate().map(|(line, expected)| check(line, &expected.assertion)).collect()

@@ -89,7 +89,7 @@ pub(super) fn run(args: &CheckArgs, quiet: bool) -> Result<ExitCode, Failure> {
         return Err(usage("--watch: standard input cannot be watched"));
     }
     if args.output.watch {
-        return watch::repeat(&args.paths, &args.settings, quiet, &mut || check(args, quiet));
+        return watch::repeat(&args.paths, &args.settings, &[], quiet, &mut || check(args, quiet));
     }
     check(args, quiet)
 }

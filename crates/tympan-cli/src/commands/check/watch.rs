@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
@@ -21,13 +21,15 @@ type Watched = BTreeSet<(PathBuf, RecursiveMode)>;
 /// Changes within this time belong together: editors write files in several steps.
 const TOGETHER: Duration = Duration::from_millis(100);
 
-/// Does something, waits for a change in these paths, and does it again, until the process is stopped.
+/// Does something, waits for a change in these paths, and does it again, until the process is stopped. Changes of `outputs`,
+/// the files that it writes, do not count.
 ///
 /// # Errors
 /// Returns an error if the paths cannot be watched.
 pub(in crate::commands) fn repeat(
     paths: &[PathBuf],
     settings: &SettingsArgs,
+    outputs: &[&Path],
     quiet: bool,
     work: &mut dyn FnMut() -> Result<ExitCode, Failure>,
 ) -> Result<ExitCode, Failure> {
@@ -36,6 +38,7 @@ pub(in crate::commands) fn repeat(
     // If nobody listens any more, the process is about to end.
     let mut watcher = recommended_watcher(move |event| drop(sender.send(event))).map_err(failed)?;
     let watched = watched(paths, settings);
+    let outputs: Vec<_> = outputs.iter().map(|path| absolute(path)).collect();
     for (path, mode) in &watched {
         watcher.watch(path, *mode).map_err(failed)?;
     }
@@ -52,7 +55,7 @@ pub(in crate::commands) fn repeat(
         }
         loop {
             match changes.recv() {
-                Ok(event) if is_relevant(&event, &watched) => break,
+                Ok(event) if is_relevant(&event, &watched, &outputs) => break,
                 Ok(_) => {}
                 Err(_) => return Ok(ExitCode::SUCCESS),
             }
@@ -80,13 +83,14 @@ fn watched(paths: &[PathBuf], settings: &SettingsArgs) -> Watched {
 }
 
 /// Returns whether a change can change the result. Generated and hidden directories are not looked at.
-fn is_relevant(event: &notify::Result<Event>, watched: &Watched) -> bool {
+fn is_relevant(event: &notify::Result<Event>, watched: &Watched, outputs: &[PathBuf]) -> bool {
     let Ok(event) = event else { return true };
     let is_left_out = |path: &PathBuf| {
+        let is_directory = path.is_dir();
         let inside = watched.iter().filter_map(|(directory, _)| path.strip_prefix(directory).ok());
-        inside
-            .map(|path| path.parent().unwrap_or(path))
-            .all(|directories| directories.components().any(|name| is_skipped(&name.as_os_str().to_string_lossy())))
+        let mut directories = inside.map(|path| path.parent().filter(|_| !is_directory).unwrap_or(path));
+        outputs.contains(path)
+            || directories.all(|path| path.components().any(|name| is_skipped(&name.as_os_str().to_string_lossy())))
     };
     !event.kind.is_access() && (event.paths.is_empty() || !event.paths.iter().all(is_left_out))
 }

@@ -14,7 +14,7 @@ use super::{FileOrResult, all_jobs, select};
 use crate::args::{TestArgs, TestFormat};
 use crate::commands::count::grouped;
 use crate::project::Project;
-use crate::report::Failure;
+use crate::report::{Failure, warn_plainly};
 use crate::{json, output};
 
 /// Returns the prices of models, with those that the project sets.
@@ -55,9 +55,17 @@ pub(super) fn check_bounds(args: &TestArgs, files: &[FileOrResult], runner: &Run
 /// Estimates what the answers of all cases would cost, and prints it.
 pub(super) fn run(args: &TestArgs, files: &[FileOrResult], runner: &Runner) -> Result<ExitCode, Failure> {
     let mut sum = Estimate::default();
-    let (mut cases, mut calling) = (0_u64, 0_u64);
+    let (mut cases, mut calling, mut broken) = (0_u64, 0_u64, false);
     for job in all_jobs(files).filter_map(|job| select(args, None, job)) {
-        let Job::Case(case) = job else { continue };
+        let case = match job {
+            Job::Case(case) => case,
+            Job::Finished(result) => {
+                broken = true;
+                let reason = result.reason.as_deref().unwrap_or_default();
+                warn_plainly("not_estimated", &format!("{} is not part of the estimate: {reason}", result.file));
+                continue;
+            }
+        };
         let estimate = runner.estimate(&case);
         cases += 1;
         calling += u64::from(estimate.requests > 0);
@@ -68,7 +76,7 @@ pub(super) fn run(args: &TestArgs, files: &[FileOrResult], runner: &Runner) -> R
     } else {
         output::print_lines(&shown(cases, calling, &sum))?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(if broken { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 fn shown(cases: u64, calling: u64, sum: &Estimate) -> String {

@@ -8,9 +8,9 @@ mod reports;
 mod terminal;
 
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use tympan::file::walk::unreadable;
@@ -41,7 +41,9 @@ pub(super) fn run(args: &TestArgs, quiet: bool) -> Result<ExitCode, Failure> {
         return import::run(path, args, quiet);
     }
     if args.selection.watch {
-        return watch::repeat(&args.paths, &args.settings, quiet, &mut || test(args, quiet));
+        let reports = args.output.report.iter().map(|(_, path)| path).chain(&args.comparison.save);
+        let outputs: Vec<_> = reports.map(PathBuf::as_path).collect();
+        return watch::repeat(&args.paths, &args.settings, &outputs, quiet, &mut || test(args, quiet));
     }
     test(args, quiet)
 }
@@ -67,18 +69,34 @@ fn test(args: &TestArgs, quiet: bool) -> Result<ExitCode, Failure> {
     }
     let finished = session.finished.take();
     let selected = all_jobs(&files).filter_map(|job| select(args, finished.as_ref(), job));
+    let (log, log_failure) = (session.log.take(), Mutex::new(None));
+    // A case that is finished is in the log at once, even if a report waits for an earlier one.
+    let write = |result: &CaseResult| {
+        let is_known = |finished: &FinishedCases| finished.contains(&result.id, &result.hash);
+        let is_new = !(args.selection.resume && finished.as_ref().is_some_and(is_known));
+        if let Some(Err(error)) = log.as_ref().filter(|_| is_new).map(|log| log.write(result)) {
+            *locked(&log_failure) = Some(error);
+        }
+    };
     let mut failure = None;
-    runner.run(selected, threads(args), |result| match session.add(&result) {
-        Ok(flow) => flow,
-        Err(error) => {
-            failure = Some(error);
-            ControlFlow::Break(())
+    runner.run_with(selected, threads(args), write, |result| {
+        let written = locked(&log_failure).take().map_or(Ok(()), |error| Err(Failure::from(error)));
+        match written.and_then(|()| session.add(&result)) {
+            Ok(flow) => flow,
+            Err(error) => {
+                failure = Some(error);
+                ControlFlow::Break(())
+            }
         }
     });
     match failure {
         Some(failure) => Err(failure),
         None => session.finish(args, &runner),
     }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the cases of all files.
@@ -146,10 +164,9 @@ fn load_target(target: &Target, runner: &Runner) -> Option<FileOrResult> {
 /// Returns a job if the command line selects it. A case that is finished keeps its result.
 fn select(args: &TestArgs, finished: Option<&FinishedCases>, job: Job) -> Option<Job> {
     let selection = &args.selection;
-    let (id, hash) = match &job {
-        Job::Case(case) => (case.id(), Some(|| case.hash())),
-        Job::Finished(result) => (result.id.clone(), None),
-    };
+    // Nobody knows which cases are in a file or a table that cannot be read, so it always fails.
+    let Job::Case(case) = &job else { return Some(job) };
+    let id = case.id();
     let lower = id.to_lowercase();
     if !selection.names.is_empty() && !selection.names.iter().any(|name| lower.contains(&name.to_lowercase())) {
         return None;
@@ -159,7 +176,7 @@ fn select(args: &TestArgs, finished: Option<&FinishedCases>, job: Job) -> Option
         // Without a failure, there is nothing to select by, so everything runs.
         return (finished.has_failed(&id) || !finished.has_failures()).then_some(job);
     }
-    let known = hash.and_then(|hash| finished.result(&id, &hash()));
+    let known = finished.result(&id, &case.hash());
     Some(known.map_or(job, |result| Job::Finished(Box::new(result))))
 }
 
@@ -206,9 +223,6 @@ impl Session {
     }
 
     fn add(&mut self, result: &CaseResult) -> Result<ControlFlow<()>, Failure> {
-        if let Some(log) = &mut self.log {
-            log.write(result)?;
-        }
         self.summary.add(result);
         self.reports.add(result)?;
         if let Some(comparer) = &mut self.comparer {
@@ -223,6 +237,12 @@ impl Session {
         self.summary.add_cost(runner.judge_cost());
         self.summary.comparison = self.comparer.map(comparison::finish);
         self.reports.finish(&self.summary, args)?;
+        let names = &args.selection.names;
+        if self.summary.cases() == 0 && !names.is_empty() {
+            let named: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
+            let message = format!("-k: no case has {} in its name or file", named.join(" or "));
+            return Err(Failure::Usage(message));
+        }
         let is_success = self.summary.is_success(args.answers.allow_missing);
         Ok(if is_success { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }

@@ -94,20 +94,23 @@ impl Terminal {
         self.paint(&mut out, &visible_line(&result.name), HEADING);
         self.paint(&mut out, &format!("  {}:{}", visible_line(&result.file), result.line), QUIET);
         out.push('\n');
-        if result.attempts.len() > 1 {
+        let is_missing = result.verdict == Verdict::NotRun;
+        if result.attempts.len() > 1 && !is_missing {
             out.push_str(&format!("  {}\n", rate(result)));
         }
         let mut has_shown = Vec::new();
         for check in result.failures() {
             // Repetitions often fail for the same reason.
             let key = (check.line, check.message.as_deref());
-            if !has_shown.contains(&key) {
+            // The recording of each repetition has another place.
+            let is_repeated = is_missing && has_shown.iter().any(|(line, _)| *line == check.line);
+            if !is_repeated && !has_shown.contains(&key) {
                 has_shown.push(key);
                 self.check(&mut out, check);
             }
         }
         if let Some(reason) = result.reason.as_ref().filter(|_| has_shown.is_empty()) {
-            out.push_str(&format!("  {}\n", visible(reason)));
+            visible(reason).lines().for_each(|line| out.push_str(&format!("  {line}\n")));
         }
         for warning in result.warnings.iter().filter(|_| !self.quiet) {
             out.push_str("  ");
@@ -127,7 +130,9 @@ impl Terminal {
         if let (Some(expected), Some(actual)) = (&check.expected, &check.actual)
             && (expected.contains('\n') || actual.contains('\n') || expected.len() + actual.len() > 120)
         {
-            let difference = diff::unified("expected/actual", &ended(expected), &ended(actual), self.looks);
+            // This is no patch: a log is displayed as well, sooner or later.
+            let (expected, actual) = (visible(expected), visible(actual));
+            let difference = diff::unified("expected/actual", &ended(&expected), &ended(&actual), self.looks);
             // The names of the two sides are above.
             for line in difference.lines().skip(2) {
                 out.push_str(&format!("    {line}\n"));

@@ -56,7 +56,7 @@ const percent = (share) => {
 };
 const seconds = (value) =>
   !isNumber(value) ? ""
-  : value < 0.001 ? `${Math.round(value * 1e6)} µs`
+  : value > 0 && value < 0.001 ? `${Math.round(value * 1e6)} µs`
   : value < 1 ? `${Math.round(value * 1e3)} ms`
   : value < 60 ? `${value.toFixed(1)} s`
   : value < 3600 ? `${Math.floor(value / 60)} min ${Math.floor(value % 60)} s`

@@ -129,6 +129,7 @@ function cells(one) {
       element("button", { class: "name text", type: "button", "aria-expanded": "false" }, one.name),
       element("span", { class: "where" }, quote("span", one.file), one.line > 0 && `:${one.line}`,
         one.variant !== undefined && [" ", quote("span", one.variant, "tag")]),
+      problem(one) !== undefined && element("span", { class: `why text color-${one.verdict}` }, problem(one)),
       one.warnings !== undefined && element("span", { class: "warned" }, counted(one.warnings.length, "warning"))),
     model: () => element("td", { class: "plain small", role: "cell" }, one.model !== undefined && quote("span", one.model)),
     rate: () => element("td", { class: "number", role: "cell", "data-label": "Passed" },
@@ -139,6 +140,13 @@ function cells(one) {
     cost: () => number("Cost", dollars(one.cost)),
     seconds: () => number("Time", seconds(one.seconds)),
   };
+}
+
+/** Returns why a case did not pass, or undefined if it did. */
+function problem(one) {
+  if (one.verdict === "passed") return undefined;
+  const check = one.attempts.flatMap((attempt) => attempt.checks).find(({ status }) => status !== "passed");
+  return check?.message ?? one.reason;
 }
 
 const number = (label, text) => element("td", { class: "number", role: "cell", "data-label": label }, text);
