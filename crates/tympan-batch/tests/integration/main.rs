@@ -3,5 +3,7 @@
 mod attacks;
 mod columns;
 mod files;
+mod jobs;
 mod prepare;
+mod server;
 mod support;
