@@ -22,7 +22,9 @@ pub fn run_batch_job(
     progress: OnProgress<'_>,
 ) -> Result<JobReport> {
     let RunOptions { base_url, api_key, functions, .. } = options.run.clone();
-    let run = RunOptions { base_url, api_key, functions, ..JobInfo::read(directory)?.run_options() };
+    let info = JobInfo::read(directory)?;
+    info.check_sendable(directory)?;
+    let run = RunOptions { base_url, api_key, functions, ..info.run_options() };
     let api = JobApi::new(runtime, prompt, &run)?;
     let job = BatchJob::open(directory, prompt, &api, options)?;
     loop {

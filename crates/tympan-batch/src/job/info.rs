@@ -87,8 +87,21 @@ impl JobInfo {
         }
     }
 
+    /// Returns an error if no batch API takes files of this form, or if not all rows were rendered.
+    ///
+    /// # Errors
+    /// The error says what to do instead.
+    pub fn check_sendable(&self, directory: &Path) -> Result<()> {
+        if matches!(self.target, Target::OpenAi | Target::Anthropic) {
+            return self.check_prepared(directory);
+        }
+        let target = self.target.as_str();
+        let message = format_args!("the job has files of the form `{target}`, which no batch API takes");
+        Err(Error::new(Kind::InvalidBatch, message).with_help("prepare it with `--to openai` or `--to anthropic`"))
+    }
+
     /// Returns an error if not all rows were rendered.
-    pub(super) fn check_prepared(&self, directory: &Path) -> Result<()> {
+    fn check_prepared(&self, directory: &Path) -> Result<()> {
         if self.rows.is_some() { Ok(()) } else { Err(not_prepared(directory)) }
     }
 

@@ -155,7 +155,7 @@ impl<'a> BatchJob<'a> {
         let lock = lock(directory)?;
         let manifest = Manifest::open(directory)?;
         let info = JobInfo::of_manifest(&manifest, directory)?;
-        info.check_prepared(directory)?;
+        info.check_sendable(directory)?;
         info.check_prompt(prompt)?;
         let (provider, model) = (api.api.provider().name, api.api.model());
         let origin = api.api.origin();

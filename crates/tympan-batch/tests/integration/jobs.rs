@@ -199,7 +199,7 @@ fn a_batch_that_is_not_known_yet_is_asked_for_again() {
 
 #[test]
 fn a_batch_whose_response_was_lost_is_looked_up() {
-    let case = Case::new(Target::OpenAi, 10, Faults { lost_responses: 2, ..Faults::default() });
+    let case = Case::new(Target::OpenAi, 10, Faults { lost_responses: 2, failed_responses: 1, ..Faults::default() });
     assert!(case.run().expect("the job runs").is_complete());
     sent_once(&case.server, 10);
     case.assert_answers(10, &[]);
@@ -360,7 +360,7 @@ fn a_cancelled_batch_is_collected() {
     both(|target| {
         let case = Case::new(target, 2, Faults { polls: 1, ..Faults::default() });
         case.with(|job| job.submit(&|_| {})).expect("the file is sent");
-        case.with(BatchJob::cancel).expect("the batch is cancelled");
+        case.with(|job| job.cancel()).expect("the batch is cancelled");
         assert!(case.server.state().batches[0].is_cancelled);
         assert!(case.run().expect("the job continues").is_complete());
         sent_once(&case.server, 2);
@@ -434,6 +434,11 @@ fn another_prompt_and_an_unfinished_job_are_refused() {
     case.job.prompt = Prompt::from_prompty(&GREET.replace("Hi", "Hello")).expect("the prompt is valid");
     let error = case.run().expect_err("another prompt");
     assert!(error.message().contains("the prompt has changed"), "{error}");
+    for target in [Target::Vllm, Target::JsonLines] {
+        let case = Case::new(target, 1, Faults::default());
+        let error = case.run().expect_err("no API takes such files");
+        assert!(error.message().contains("which no batch API takes"), "{error}");
+    }
     let empty = TempDir::new().expect("a temporary directory");
     assert_eq!(JobInfo::read(empty.path()).expect_err("no job").kind(), Kind::InvalidBatch);
 }

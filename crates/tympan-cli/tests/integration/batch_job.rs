@@ -110,6 +110,7 @@ fn a_job_runs_from_its_files_to_its_answers() {
             "{}",
             text(&collected.stdout)
         );
+        server.state().faults.polls = 0;
         let retried = job.run(&server, &["collect", "--retry"]);
         assert!(text(&retried.stderr).contains("sent 1 request again"), "{}", text(&retried.stderr));
         let done = job.run(&server, &["collect", "--wait", "--json"]);

@@ -124,7 +124,7 @@ impl<'a> ProviderApi<'a> {
     pub fn send(&self, request: ResourceRequest<'_>) -> Result<Json, TransferError> {
         let is_repeatable = request.is_repeatable;
         let (wire, file, redactor, credentials) = self.prepare(request)?;
-        let options = self.options_for(file.as_ref().map_or(0, FileBody::len), self.http_options().max_response_bytes);
+        let options = self.options_for(file.as_ref().map_or(0, FileBody::len), None);
         let transfer = Transfer { request: wire, file, is_repeatable, options };
         let client = self.runtime.client()?;
         let sent = match client.transfer(transfer).wait()? {
@@ -150,19 +150,21 @@ impl<'a> ProviderApi<'a> {
     pub fn download(&self, path: &str, most_bytes: u64) -> Result<ByteStream> {
         let (request, _, redactor, credentials) =
             self.prepare(ResourceRequest::get(path)).map_err(|failure| failure.error)?;
-        let options = self.options_for(most_bytes, most_bytes);
+        let options = self.options_for(0, Some(most_bytes));
         let transfer = Transfer { request, file: None, is_repeatable: true, options };
         let opened = self.runtime.client()?.download(transfer).wait();
         credentials.after(self.runtime, opened).map_err(|error| error.without_secrets(&redactor))
     }
 
-    /// Returns the HTTP options, with times that allow for the transfer of this many bytes.
-    fn options_for(&self, bytes: u64, most_response_bytes: u64) -> HttpOptions {
+    /// Returns the HTTP options, with times that allow for the transfer of this many bytes. A response begins when the
+    /// request was sent, so only the size of the request delays its first byte.
+    fn options_for(&self, sent_bytes: u64, most_received_bytes: Option<u64>) -> HttpOptions {
         let mut options = self.http_options().clone();
-        let transfer = Duration::from_secs(bytes / SLOWEST);
-        options.first_byte_timeout = options.first_byte_timeout.saturating_add(transfer);
-        options.total_timeout = options.total_timeout.saturating_add(transfer);
-        options.max_response_bytes = most_response_bytes;
+        let time = |bytes: u64| Duration::from_secs(bytes / SLOWEST);
+        options.first_byte_timeout = options.first_byte_timeout.saturating_add(time(sent_bytes));
+        let all_bytes = sent_bytes.saturating_add(most_received_bytes.unwrap_or_default());
+        options.total_timeout = options.total_timeout.saturating_add(time(all_bytes));
+        options.max_response_bytes = most_received_bytes.unwrap_or(options.max_response_bytes);
         options
     }
 

@@ -25,6 +25,8 @@ pub(crate) struct Faults {
     pub(crate) failed_uploads: usize,
     /// The connection is closed after a batch was created, and before the response.
     pub(crate) lost_responses: usize,
+    /// The status 500 is returned after a batch was created.
+    pub(crate) failed_responses: usize,
     /// A batch is refused with the status 400.
     pub(crate) refused: usize,
     /// The state of a batch is requested, and nobody knows the batch.
@@ -240,7 +242,10 @@ impl State {
         let polls = self.faults.polls;
         let batch = Batch { id: id.clone(), created, requests, is_anthropic, is_cancelled: false, polls };
         self.batches.push(batch);
-        if take(&mut self.faults.lost_responses) { Reply::Close } else { self.shown(&id) }
+        if take(&mut self.faults.lost_responses) {
+            return Reply::Close;
+        }
+        if take(&mut self.faults.failed_responses) { self.error(500) } else { self.shown(&id) }
     }
 
     fn status(&mut self, id: &str) -> Reply {

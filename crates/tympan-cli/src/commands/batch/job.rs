@@ -75,6 +75,7 @@ fn with_job(
     work: impl FnOnce(&BatchJob<'_>, &ProgressBar) -> Result<(), Error>,
 ) -> Result<JobReport, Failure> {
     let info = JobInfo::read(&args.directory)?;
+    info.check_sendable(&args.directory)?;
     let (runtime, prompt) = prompt(args, &info, quiet)?;
     let run = RunOptions { base_url: args.base_url.clone(), ..info.run_options() };
     let api = JobApi::new(&runtime, &prompt, &run)?;
