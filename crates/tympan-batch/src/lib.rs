@@ -9,7 +9,11 @@ pub use arrow;
 #[cfg(feature = "files")]
 pub use parquet;
 
+#[cfg(feature = "jobs")]
+mod api;
 pub mod columns;
+#[cfg(feature = "jobs")]
+pub mod job;
 #[cfg(feature = "jobs")]
 pub mod limits;
 #[cfg(feature = "jobs")]

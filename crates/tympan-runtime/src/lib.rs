@@ -55,6 +55,8 @@ pub use model::invoke::{PromptCheck, PromptSource};
 #[cfg(feature = "providers")]
 pub use model::provider::{Deltas, ModelCall, Provider, Reply};
 #[cfg(feature = "providers")]
+pub use model::resource::{ProviderApi, ResourceBody, ResourceRequest};
+#[cfg(feature = "providers")]
 pub use model::run::{Run, RunOptions};
 #[cfg(feature = "providers")]
 pub use model::stream::ResponseStream;

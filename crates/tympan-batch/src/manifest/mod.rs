@@ -4,13 +4,17 @@
 //! transaction, and is made after the file that it describes is safely on disk. So whatever the moment at which a
 //! process is killed, the manifest describes files that exist, and the next process continues from there.
 
+mod fault;
 mod schema;
+mod submission;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 use tympan_core::{Error, Kind, Result};
+
+pub use self::submission::Submission;
 
 use self::schema::{SCHEMA, VERSION};
 
@@ -34,7 +38,7 @@ pub enum FileState {
     Ended,
     /// The results are here.
     Collected,
-    /// The provider refused or cancelled the file as a whole, or it expired before any request was answered.
+    /// The provider refused the file, so there is no batch. It can be sent again.
     Failed,
 }
 
@@ -94,7 +98,7 @@ pub struct JobFile {
 pub struct Exception {
     /// The number of the row.
     pub row: u64,
-    /// What happened: `rejected`, `failed`, `expired` or `missing`.
+    /// What happened: `rejected`, `failed`, `expired`, `cancelled` or `missing`.
     pub state: String,
     /// Details for people.
     pub detail: String,
@@ -115,7 +119,6 @@ impl Manifest {
     pub fn create(directory: &Path) -> Result<Self> {
         let path = directory.join(MANIFEST);
         let manifest = Self::connect(Connection::open(&path), &path)?;
-        manifest.connection.execute_batch(SCHEMA).map_err(|error| failed(&path, &error))?;
         manifest.check_version()?;
         Ok(manifest)
     }
@@ -141,6 +144,7 @@ impl Manifest {
     fn connect(connection: rusqlite::Result<Connection>, path: &Path) -> Result<Self> {
         let connection = connection.map_err(|error| failed(path, &error))?;
         let ready = connection.busy_timeout(BUSY).and_then(|()| connection.pragma_update(None, "synchronous", "FULL"));
+        let ready = ready.and_then(|()| connection.execute_batch(SCHEMA));
         ready.map_err(|error| failed(path, &error))?;
         Ok(Self { connection, path: path.to_owned() })
     }
@@ -304,8 +308,10 @@ impl Manifest {
         let transaction = self.connection.unchecked_transaction();
         let written = transaction.and_then(|transaction| {
             write(&transaction)?;
+            fault::point();
             transaction.commit()
         });
+        fault::point();
         written.map_err(|error| self.failed(&error))
     }
 

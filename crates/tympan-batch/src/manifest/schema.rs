@@ -32,4 +32,25 @@ CREATE TABLE IF NOT EXISTS exception (
     detail TEXT NOT NULL,
     PRIMARY KEY (file, row)
 ) WITHOUT ROWID;
+
+-- Each time that a file, or the rest of it, was sent or will be. The row is there before anything is sent.
+CREATE TABLE IF NOT EXISTS submission (
+    file INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    requests INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    token TEXT NOT NULL,
+    started INTEGER NOT NULL,
+    upload TEXT,
+    batch TEXT,
+    status TEXT NOT NULL,
+    completed INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    output TEXT,
+    errors TEXT,
+    error TEXT,
+    report TEXT,
+    PRIMARY KEY (file, attempt)
+) WITHOUT ROWID;
 ";

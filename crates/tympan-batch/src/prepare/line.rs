@@ -84,7 +84,6 @@ impl<'a> LineWriter<'a> {
 }
 
 /// Returns the row that an identifier belongs to, if it is one of this job.
-#[expect(dead_code, reason = "results are joined by it")]
 pub(crate) fn row_of(custom_id: &str, job: &str) -> Option<u64> {
     let digits = custom_id.strip_prefix(job)?.strip_prefix('-')?;
     let is_canonical = digits.bytes().all(|byte| byte.is_ascii_digit()) && (digits == "0" || !digits.starts_with('0'));

@@ -14,7 +14,9 @@ use std::path::Path;
 use tympan_core::{Error, Kind, Prompt, Result};
 use tympan_runtime::{RunOptions, Runtime};
 
+pub(crate) use self::line::row_of;
 pub use self::reject::Reject;
+pub(crate) use self::resume::lock;
 
 use self::line::LineWriter;
 use self::part::Parts;

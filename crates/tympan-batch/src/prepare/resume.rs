@@ -84,11 +84,14 @@ fn begin(manifest: &Manifest, prompt: &Prompt, options: &PrepareOptions, identit
     let random = getrandom::u64().map_err(|error| Error::new(Kind::InvalidBatch, error))?;
     let job = format!("t{random:016x}");
     let (hash, identity) = (prompt.definition_hash(), identity.to_string());
+    // A prompt that is not a file has a name that does not exist.
+    let path = fs::canonicalize(prompt.source().name()).unwrap_or_default().display().to_string();
     manifest.set(&[
         ("job", &job),
         ("target", options.target.as_str()),
         ("prompt", prompt.name().unwrap_or_default()),
         ("prompt_hash", hash),
+        ("prompt_path", &path),
         // Last, so that a job without it has not begun.
         ("identity", &identity),
     ])?;

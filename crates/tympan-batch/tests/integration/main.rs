@@ -3,6 +3,8 @@
 mod attacks;
 mod columns;
 mod files;
+mod jobs;
 mod prepare;
+mod server;
 mod stream;
 mod support;

@@ -50,10 +50,12 @@ pub(crate) enum Command {
 
     /// Run a prompt over the rows of a table
     ///
-    /// Prepares the files that batch APIs of providers take, for millions of rows.
+    /// Prepares the files that batch APIs of providers take, for millions of rows, sends them, and collects the answers.
     #[cfg(feature = "batch")]
     #[command(after_long_help = "Examples:
   tympan batch prepare tickets.parquet --prompt classify.prompty -o job
+  tympan batch submit job
+  tympan batch collect job --wait
   tympan batch prepare --help")]
     Batch(super::BatchArgs),
 

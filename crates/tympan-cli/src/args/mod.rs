@@ -25,7 +25,8 @@ use clap::{Arg, CommandFactory, FromArgMatches, Parser};
 
 #[cfg(feature = "batch")]
 pub(crate) use batch::{
-    BatchArgs, BatchCommand, BatchFormatChoice, BatchPrepareArgs, BatchPromptArgs, BatchRowsArgs, BatchTargetChoice,
+    BatchArgs, BatchCancelArgs, BatchCollectArgs, BatchCommand, BatchFormatChoice, BatchJobArgs, BatchPrepareArgs,
+    BatchPromptArgs, BatchRowsArgs, BatchStatusArgs, BatchSubmitArgs, BatchTargetChoice,
 };
 pub(crate) use call::{CallArgs, ChatArgs, RunArgs};
 pub(crate) use check::{CheckArgs, OutputFormat, SettingsArgs};

@@ -3,6 +3,11 @@
 mod attacks;
 #[cfg(all(unix, feature = "batch"))]
 mod batch;
+#[cfg(all(unix, feature = "batch"))]
+mod batch_job;
+#[cfg(all(unix, feature = "batch"))]
+#[path = "../../../tympan-batch/tests/integration/server/mod.rs"]
+mod batch_server;
 #[cfg(unix)]
 mod chat;
 #[cfg(target_os = "linux")]

@@ -10,6 +10,7 @@ mod encode;
 mod headers;
 mod model_selection;
 mod models;
+mod resource;
 pub mod response;
 mod sse;
 mod target;
@@ -30,6 +31,7 @@ pub(crate) use encode::written as encoded_schema;
 pub use encode::{BodyEncoder, encode, inline_media, inline_segmented_media};
 pub use model_selection::ModelSelection;
 pub use models::{ModelInfo, decode_models, list_models};
+pub use resource::resource_request;
 pub use sse::{DEFAULT_MAX_EVENT_BYTES, Event, SseDecoder};
 pub use target::{AZURE_API_VERSION, BaseUrlFrom, Target, find_provider, own_connection, target};
 pub use trust::{Address, Carried, check_destination, is_allowed, is_loopback, parse_endpoint};
@@ -145,7 +147,7 @@ pub struct WireRequest {
     pub protocol: Protocol,
     /// Whether the request asks for a streamed response.
     pub stream: bool,
-    /// The HTTP method: `POST`, or `GET` to list models.
+    /// The HTTP method: `POST`, or `GET` for requests without a body.
     pub method: &'static str,
     /// The URL.
     pub url: String,

@@ -171,8 +171,8 @@ impl Protocol {
         }
     }
 
-    /// Returns the path of the endpoint, relative to the provider's base URL.
-    const fn path(self) -> &'static str {
+    /// Returns the path of the endpoint below the root of the provider's API, as in `/chat/completions`.
+    pub const fn endpoint(self) -> &'static str {
         match self {
             Self::OpenAiChat => "/chat/completions",
             Self::OpenAiResponses => "/responses",
@@ -199,11 +199,11 @@ impl Target<'_> {
             if let Ok(mut segments) = url.path_segments_mut() {
                 segments.push(self.model);
             }
-            let mut url = join(&url, self.protocol.path());
+            let mut url = join(&url, self.protocol.endpoint());
             url.query_pairs_mut().append_pair("api-version", version);
             return Ok(url.into());
         }
-        Ok(join(&rooted(self.provider, &base), self.protocol.path()).into())
+        Ok(join(&rooted(self.provider, &base), self.protocol.endpoint()).into())
     }
 }
 

@@ -6,6 +6,7 @@ pub(crate) mod credentials;
 pub(crate) mod invoke;
 pub(crate) mod models;
 pub(crate) mod provider;
+pub(crate) mod resource;
 pub(crate) mod run;
 pub mod spending;
 pub(crate) mod stream;

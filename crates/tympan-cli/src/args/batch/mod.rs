@@ -1,9 +1,11 @@
 //! Arguments of `batch`.
 
+mod job;
 mod prepare;
 
 use clap::Subcommand;
 
+pub(crate) use job::{BatchCancelArgs, BatchCollectArgs, BatchJobArgs, BatchStatusArgs, BatchSubmitArgs};
 pub(crate) use prepare::{BatchFormatChoice, BatchPrepareArgs, BatchPromptArgs, BatchRowsArgs, BatchTargetChoice};
 
 /// Arguments of `batch`.
@@ -31,6 +33,51 @@ pub(crate) enum BatchCommand {
 
 Exit status: 1 if rows were rejected, unless --max-rejects allows them.")]
     Prepare(BatchPrepareArgs),
+
+    /// Send the files of a job to the provider's batch API
+    ///
+    /// The connection and the key are those that `tympan run` would use for the prompt. Files are read while they are
+    /// sent. If the command is interrupted, calling it again continues: before each step, the manifest records what is
+    /// about to be done, and a batch whose creation was interrupted is looked up before the file is sent again.
+    ///
+    /// Anthropic's batches cannot be looked up. If a file may have been sent, the command reports it, and sends it again
+    /// only with `--retry-unknown`.
+    #[command(after_long_help = "Examples:
+  tympan batch submit job
+  tympan batch submit job --base-url https://proxy.example.com/v1
+  tympan batch submit job --retry-unknown
+
+Exit status: 1 if a file could not be sent, or if nobody knows whether it was.")]
+    Submit(BatchSubmitArgs),
+
+    /// Show the state of the batches of a job
+    ///
+    /// Asks the provider once, or with `--wait` until all batches have ended, at growing intervals.
+    #[command(after_long_help = "Examples:
+  tympan batch status job
+  tympan batch status job --wait
+  tympan batch status job --json")]
+    Status(BatchStatusArgs),
+
+    /// Download the answers of the batches that have ended
+    ///
+    /// Each file `requests-00001.jsonl` gets a file `answers-00001.jsonl` with one line for each request, in the order of
+    /// the rows: the body of the response, or the error. Answers are joined by their identifiers. Answers to requests
+    /// that were not sent, and different answers to the same request, are reported.
+    #[command(after_long_help = "Examples:
+  tympan batch collect job
+  tympan batch collect job --wait
+  tympan batch collect job --retry
+
+Exit status: 1 if batches have not ended, or if requests have no answer.")]
+    Collect(BatchCollectArgs),
+
+    /// Cancel the batches of a job
+    ///
+    /// Requests that were answered before can still be collected.
+    #[command(after_long_help = "Examples:
+  tympan batch cancel job && tympan batch collect job --wait")]
+    Cancel(BatchCancelArgs),
 }
 
 impl BatchCommand {
@@ -38,6 +85,10 @@ impl BatchCommand {
     pub(crate) fn is_json(&self) -> bool {
         match self {
             Self::Prepare(args) => args.json,
+            Self::Submit(args) => args.job.json,
+            Self::Status(args) => args.job.json,
+            Self::Collect(args) => args.job.json,
+            Self::Cancel(args) => args.job.json,
         }
     }
 }

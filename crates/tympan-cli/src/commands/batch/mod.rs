@@ -1,5 +1,6 @@
 //! `tympan batch`: prompts over tables.
 
+mod job;
 mod prepare;
 mod rows;
 
@@ -11,5 +12,9 @@ use crate::report::Failure;
 pub(super) fn run(args: &BatchArgs, quiet: bool) -> Result<ExitCode, Failure> {
     match &args.command {
         BatchCommand::Prepare(prepare_args) => prepare::run(prepare_args, quiet),
+        BatchCommand::Submit(submit_args) => job::submit(submit_args, quiet),
+        BatchCommand::Status(status_args) => job::status(status_args, quiet),
+        BatchCommand::Collect(collect_args) => job::collect(collect_args, quiet),
+        BatchCommand::Cancel(cancel_args) => job::cancel(cancel_args, quiet),
     }
 }

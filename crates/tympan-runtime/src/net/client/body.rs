@@ -14,7 +14,7 @@ use reqwest::Response;
 use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use tokio::time::{Instant, Sleep};
 
-use crate::net::client::content::{self, Content};
+use crate::net::client::content::{self, Content, Expected};
 use crate::net::client::failure::{Failure, broken_off, timeout};
 use crate::net::client::options::HttpOptions;
 use crate::net::client::retry::Again;
@@ -90,15 +90,15 @@ impl ByteStream {
     }
 
     /// Waits for the first byte and determines the kind of content.
-    pub(super) async fn begin(mut self, response: Announced, streamed: bool) -> Result<Self, Failure> {
+    pub(super) async fn begin(mut self, response: Announced, expected: Expected) -> Result<Self, Failure> {
         response.check(self.limits.bytes).map_err(Failure::for_good)?;
         let first = self.next().await.transpose().map_err(|error| {
             // No part of the response has been used, so a retry repeats nothing.
             let again = if error.kind() == Kind::Truncated { Again::Soon } else { Again::Never };
-            Failure { error, again }
+            Failure { again, ..Failure::for_good(error) }
         })?;
         let begin = first.as_deref().unwrap_or_default();
-        self.content = content::judge(self.content_type.as_deref(), begin, streamed).map_err(Failure::for_good)?;
+        self.content = content::judge(self.content_type.as_deref(), begin, expected).map_err(Failure::for_good)?;
         self.first = first;
         Ok(self)
     }

@@ -9,6 +9,30 @@ pub enum Content {
     Json,
     /// Server-sent events.
     EventStream,
+    /// A JSON document per line.
+    Lines,
+}
+
+/// The kind of content that a request asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Expected {
+    /// A JSON document.
+    Json,
+    /// Server-sent events, or else a JSON document.
+    Events,
+    /// A JSON document per line. Services store such files with any content type.
+    Lines,
+}
+
+impl Expected {
+    /// Returns the value of the header `accept`.
+    pub(super) const fn accept(self) -> &'static str {
+        match self {
+            Self::Json => "application/json",
+            Self::Events => "text/event-stream, application/json",
+            Self::Lines => "application/x-ndjson, application/json, */*",
+        }
+    }
 }
 
 /// The maximum number of characters of a content type to show in an error.
@@ -21,12 +45,14 @@ const SHOWN_TYPE: usize = 60;
 ///
 /// # Errors
 ///
-/// Returns [`Kind::ContentType`] for anything but JSON or, if `streamed` is set, an event stream.
-pub(super) fn judge(content_type: Option<&str>, begin: &[u8], streamed: bool) -> Result<Content> {
+/// Returns [`Kind::ContentType`] for anything but JSON or what is expected.
+pub(super) fn judge(content_type: Option<&str>, begin: &[u8], expected: Expected) -> Result<Content> {
     let essence = content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let begin = begin.strip_prefix(b"\xef\xbb\xbf").unwrap_or(begin).trim_ascii_start().first();
     let content = match essence.as_str() {
         _ if begin == Some(&b'<') => None,
+        "text/html" => None,
+        _ if expected == Expected::Lines => Some(Content::Lines),
         "application/json" | "text/json" => Some(Content::Json),
         "text/event-stream" => Some(Content::EventStream),
         "" | "text/plain" | "application/octet-stream" => match begin {
@@ -37,9 +63,9 @@ pub(super) fn judge(content_type: Option<&str>, begin: &[u8], streamed: bool) ->
         _ => None,
     };
     match content {
-        Some(Content::EventStream) if !streamed => Err(unexpected(&essence, "JSON")),
+        Some(Content::EventStream) if expected != Expected::Events => Err(unexpected(&essence, "JSON")),
         Some(content) => Ok(content),
-        None if streamed => Err(unexpected(&essence, "an event stream")),
+        None if expected == Expected::Events => Err(unexpected(&essence, "an event stream")),
         None => Err(unexpected(&essence, "JSON")),
     }
 }
@@ -78,14 +104,18 @@ mod tests {
             (None, "<html>", None, None),
         ];
         for (content_type, begin, sent, streamed) in cases {
-            assert_eq!(judge(content_type, begin.as_bytes(), false).ok(), sent, "{content_type:?} {begin}");
-            assert_eq!(judge(content_type, begin.as_bytes(), true).ok(), streamed, "{content_type:?} {begin}");
+            let found = |expected| judge(content_type, begin.as_bytes(), expected).ok();
+            assert_eq!(found(Expected::Json), sent, "{content_type:?} {begin}");
+            assert_eq!(found(Expected::Events), streamed, "{content_type:?} {begin}");
+            let is_page = begin.contains('<') || content_type == Some("text/html");
+            assert_eq!(found(Expected::Lines), (!is_page).then_some(Content::Lines), "{content_type:?} {begin}");
         }
     }
 
     #[test]
     fn a_hostile_content_type_is_shown_in_part() {
-        let error = judge(Some(&format!("text/\u{1b}[31m{}", "x".repeat(9000))), b"{}", false).expect_err("no type");
+        let error =
+            judge(Some(&format!("text/\u{1b}[31m{}", "x".repeat(9000))), b"{}", Expected::Json).expect_err("no type");
         assert!(error.message().len() < 200 && !error.message().contains('\u{1b}'), "{error}");
     }
 }

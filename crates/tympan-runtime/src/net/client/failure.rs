@@ -10,35 +10,45 @@ use crate::{Error, Kind};
 /// The maximum number of characters of external text to show.
 const SHOWN: usize = 200;
 
-/// Why an attempt failed, and whether a retry may succeed.
+/// Why an attempt failed, whether a retry may succeed, and whether the server may have done what was requested.
 #[derive(Debug)]
 pub(super) struct Failure {
     pub(super) error: Error,
     pub(super) again: Again,
+    /// Whether the server certainly did nothing.
+    pub(super) is_without_effect: bool,
 }
 
 impl Failure {
     pub(super) fn for_good(error: Error) -> Self {
-        Self { error, again: Again::Never }
+        Self { error, again: Again::Never, is_without_effect: false }
+    }
+
+    /// The server certainly did nothing.
+    pub(super) fn without_effect(self) -> Self {
+        Self { is_without_effect: true, ..self }
     }
 
     /// No answer came.
     pub(super) fn no_answer(failure: reqwest::Error, origin: &str, connect_timeout: Duration) -> Self {
         if let Some(own) = own(&failure) {
-            return Self::for_good(own.clone());
+            // Either no connection was made, or the body was not sent to its end.
+            return Self::for_good(own.clone()).without_effect();
         }
         if failure.is_connect() && failure.is_timeout() {
-            return Self { error: timeout(Kind::ConnectTimeout, origin, connect_timeout), again: Again::Soon };
+            let error = timeout(Kind::ConnectTimeout, origin, connect_timeout);
+            return Self { error, again: Again::Soon, is_without_effect: true };
         }
         let error = Error::new(Kind::Unreachable, format_args!("{origin}: {}", reason(&failure)));
-        let is_distrusted = distrusted(&failure);
+        let (is_distrusted, is_without_effect) = (distrusted(&failure), failure.is_connect());
         let error = error.with_cause(failure);
         if is_distrusted {
             let help = "the certificate is not trusted; if you trust its issuer, add its root certificate with \
                 HttpOptions::extra_roots";
-            return Self::for_good(error.with_help(help));
+            return Self::for_good(error.with_help(help)).without_effect();
         }
-        Self { error: error.with_help("check the URL, the network and the proxy"), again: Again::Soon }
+        let error = error.with_help("check the URL, the network and the proxy");
+        Self { error, again: Again::Soon, is_without_effect }
     }
 }
 

@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use tympan_core::wire::WireRequest;
 
-use crate::Result;
 use crate::model::spending::Reservation;
 use crate::net::io::{self, PerProcess, Task};
+use crate::{Error, Result};
 
 mod body;
 mod call;
@@ -23,17 +23,22 @@ mod pool;
 mod redirect;
 mod retry;
 pub(crate) mod tls;
+mod upload;
 
 pub use body::ByteStream;
 pub use content::Content;
 pub use options::{HttpOptions, ProxyPolicy, Sleep};
+pub use upload::FileBody;
 
 pub(crate) use failure::{own, reason, shown};
 pub(crate) use once::{Answer, send_once};
 pub(crate) use pool::{of_host, of_tools};
 
 use call::Call;
+use content::Expected;
+use failure::Failure;
 use pool::Pools;
+use upload::RequestBody;
 
 /// An HTTP client with its connections. Clones share them.
 #[derive(Clone)]
@@ -103,7 +108,8 @@ impl HttpClient {
     ) -> Task<WireResponse> {
         let shared = Arc::clone(&self.0);
         io::spawn(async move {
-            let mut stream = shared.call(request, false)?.open(reservation).await?;
+            let call = shared.call(request, Expected::Json)?;
+            let mut stream = call.open(reservation).await.map_err(|failure| failure.error)?;
             let body = stream.read_to_end().await?;
             let (status, content_type, request_id) = stream.into_head();
             Ok(WireResponse { status, content_type, request_id, body })
@@ -125,7 +131,64 @@ impl HttpClient {
         reservation: Option<Arc<Reservation>>,
     ) -> Task<ByteStream> {
         let shared = Arc::clone(&self.0);
-        io::spawn(async move { shared.call(request, true)?.open(reservation).await })
+        io::spawn(async move {
+            shared.call(request, Expected::Events)?.open(reservation).await.map_err(|failure| failure.error)
+        })
+    }
+
+    /// Sends a request to a resource of a provider's API, with options of its own, and reads the whole response.
+    pub(crate) fn transfer(&self, transfer: Transfer) -> Task<Result<Vec<u8>, TransferError>> {
+        let shared = Arc::clone(&self.0);
+        io::spawn(async move {
+            let call = shared.transfer(transfer, Expected::Json)?;
+            let mut stream = match call.open(None).await {
+                Ok(stream) => stream,
+                Err(failure) => return Ok(Err(failure.into())),
+            };
+            Ok(stream.read_to_end().await.map_err(|error| Failure::for_good(error).into()))
+        })
+    }
+
+    /// Requests a file with a JSON document per line, with options of its own.
+    pub(crate) fn download(&self, transfer: Transfer) -> Task<ByteStream> {
+        let shared = Arc::clone(&self.0);
+        io::spawn(async move {
+            let call = shared.transfer(transfer, Expected::Lines)?;
+            call.open(None).await.map_err(|failure| failure.error)
+        })
+    }
+}
+
+/// A request to a resource of a provider's API.
+pub(crate) struct Transfer {
+    pub(crate) request: WireRequest,
+    /// A body that replaces the request's, and is read while it is sent.
+    pub(crate) file: Option<FileBody>,
+    /// Whether to send the request again even if the server may have acted on it.
+    pub(crate) is_repeatable: bool,
+    pub(crate) options: HttpOptions,
+}
+
+/// Why a request failed.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct TransferError {
+    /// The error.
+    pub error: Error,
+    /// Whether the server may have done what was requested.
+    pub is_outcome_unknown: bool,
+}
+
+impl From<Failure> for TransferError {
+    fn from(failure: Failure) -> Self {
+        Self { error: failure.error, is_outcome_unknown: !failure.is_without_effect }
+    }
+}
+
+/// The request was not sent.
+impl From<Error> for TransferError {
+    fn from(error: Error) -> Self {
+        Self { error, is_outcome_unknown: false }
     }
 }
 
@@ -134,8 +197,18 @@ impl Shared {
         self.pools.get(|| Pools::new(&self.options)).as_ref().map_err(Clone::clone)
     }
 
-    fn call(&self, request: WireRequest, streamed: bool) -> Result<Call> {
-        Call::new(Arc::clone(&self.options), self.pools()?, request, streamed)
+    fn call(&self, request: WireRequest, expected: Expected) -> Result<Call> {
+        Call::new(Arc::clone(&self.options), self.pools()?, request, expected)
+    }
+
+    fn transfer(&self, transfer: Transfer, expected: Expected) -> Result<Call> {
+        let Transfer { request, file, is_repeatable, options } = transfer;
+        let call = Call::new(Arc::new(options), self.pools()?, request, expected)?;
+        let call = if is_repeatable { call } else { call.once() };
+        Ok(match file {
+            Some(file) => call.with_body(RequestBody::File(file)),
+            None => call,
+        })
     }
 }
 
