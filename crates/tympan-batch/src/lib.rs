@@ -11,6 +11,8 @@ pub use parquet;
 
 pub mod columns;
 #[cfg(feature = "jobs")]
+pub mod direct;
+#[cfg(feature = "jobs")]
 pub mod limits;
 #[cfg(feature = "jobs")]
 pub mod manifest;
@@ -18,5 +20,7 @@ pub mod output;
 #[cfg(feature = "jobs")]
 pub mod prepare;
 pub mod render;
+#[cfg(feature = "jobs")]
+pub mod results;
 #[cfg(feature = "files")]
 pub mod rows;

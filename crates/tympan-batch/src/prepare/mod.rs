@@ -14,6 +14,9 @@ use std::path::Path;
 use tympan_core::{Error, Kind, Prompt, Result};
 use tympan_runtime::{RunOptions, Runtime};
 
+pub(crate) use self::line::row_of;
+pub(crate) use self::resume::lock;
+
 pub use self::reject::Reject;
 
 use self::line::LineWriter;

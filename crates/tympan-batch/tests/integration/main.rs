@@ -2,6 +2,10 @@
 
 mod attacks;
 mod columns;
+mod direct;
+#[cfg(unix)]
+mod direct_kill;
 mod files;
 mod prepare;
+mod results;
 mod support;
