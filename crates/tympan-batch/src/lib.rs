@@ -18,9 +18,13 @@ pub mod limits;
 pub mod manifest;
 pub mod output;
 #[cfg(feature = "jobs")]
+pub mod plan;
+#[cfg(feature = "jobs")]
 pub mod prepare;
 pub mod render;
 #[cfg(feature = "jobs")]
 pub mod results;
 #[cfg(feature = "files")]
 pub mod rows;
+#[cfg(feature = "jobs")]
+pub mod sample;

@@ -14,12 +14,11 @@ use std::path::Path;
 use tympan_core::{Error, Kind, Prompt, Result};
 use tympan_runtime::{RunOptions, Runtime};
 
-pub(crate) use self::line::row_of;
+pub(crate) use self::line::{LineWriter, row_of};
 pub(crate) use self::resume::lock;
 
 pub use self::reject::Reject;
 
-use self::line::LineWriter;
 use self::part::Parts;
 use self::table::TableWriter;
 use crate::columns::Bindings;

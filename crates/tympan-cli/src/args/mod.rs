@@ -25,7 +25,8 @@ use clap::{Arg, CommandFactory, FromArgMatches, Parser};
 
 #[cfg(feature = "batch")]
 pub(crate) use batch::{
-    BatchArgs, BatchCommand, BatchFormatChoice, BatchPrepareArgs, BatchPromptArgs, BatchRowsArgs, BatchTargetChoice,
+    BatchArgs, BatchCommand, BatchFormatChoice, BatchPlanArgs, BatchPrepareArgs, BatchPromptArgs, BatchResultsArgs,
+    BatchResultsChoice, BatchRowsArgs, BatchRunArgs, BatchTargetChoice,
 };
 pub(crate) use call::{CallArgs, ChatArgs, RunArgs};
 pub(crate) use check::{CheckArgs, OutputFormat, SettingsArgs};

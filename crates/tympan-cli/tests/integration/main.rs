@@ -3,6 +3,8 @@
 mod attacks;
 #[cfg(all(unix, feature = "batch"))]
 mod batch;
+#[cfg(all(unix, feature = "batch"))]
+mod batch_run;
 #[cfg(unix)]
 mod chat;
 #[cfg(target_os = "linux")]
