@@ -101,7 +101,7 @@ fn answers_of_a_server_are_typed_and_its_errors_are_errors_of_rows() {
     // Only the row whose call failed is called again.
     let (status, shown, _) = run(&output, &[&more[..], &["--retry"]].concat());
     assert_eq!(status, Some(1));
-    assert!(shown.contains("1 calls"), "{shown}");
+    assert!(shown.contains("1 call, "), "{shown}");
     let requests: Vec<_> = server.requests.try_iter().collect();
     assert_eq!(requests.len(), 1);
     assert!(requests[0].contains("Two lines"), "{}", requests[0]);

@@ -34,7 +34,7 @@ pub(crate) enum BatchCommand {
   tympan batch prepare tickets.jsonl --prompt classify.prompty --to parquet --origins -o messages
 
 Exit status: 1 if rows were rejected, unless --max-rejects allows them.")]
-    Prepare(BatchPrepareArgs),
+    Prepare(Box<BatchPrepareArgs>),
 
     /// Answer every row of a table, and write the results beside its columns
     ///

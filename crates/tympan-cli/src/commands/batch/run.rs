@@ -215,7 +215,8 @@ fn shown(summary: &ResultsSummary, direct: &DirectSummary, output: &Path) -> Str
     let rows = if summary.rows == 1 { "row" } else { "rows" };
     let path = visible_line(&output.display().to_string());
     let answered = format!("{} of {} {rows} answered, in {path}\n", grouped(summary.answered), grouped(summary.rows));
-    format!("{answered}{} calls, {}\n", grouped(direct.calls), used(&direct.progress))
+    let calls = if direct.calls == 1 { "call" } else { "calls" };
+    format!("{answered}{} {calls}, {} in the whole job\n", grouped(direct.calls), used(&direct.progress))
 }
 
 /// Estimates the job, and prints the estimate.
