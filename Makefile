@@ -33,7 +33,7 @@ FUZZ_SECONDS ?= 60
 FUZZ_TARGETS ?= template syntax rendering front_matter definition directive parse stream openapi
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-report test-node test-python wheels wheel package vscode test-vscode test-vscode-editor interop lint bench bench-python bench-node agentdojo agentdojo-sample agentdojo-framework fuzz generate schema-fixtures statistics-fixtures docs-images need-cargo need-python need-node need-lint-tools install
+.PHONY: help demo test test-report test-node test-python wheels wheel package vscode test-vscode test-vscode-editor interop lint bench bench-memory bench-python bench-node agentdojo agentdojo-sample agentdojo-framework fuzz generate schema-fixtures statistics-fixtures docs-images need-cargo need-python need-node need-lint-tools install
 
 help:
 	@echo 'make demo           Render and run prompts, and watch an input fail to forge a message'
@@ -50,6 +50,7 @@ help:
 	@echo 'make install        Install the command `tympan` with all its features'
 	@echo 'make lint           Check formatting, clippy, documentation, licences, features and Windows'
 	@echo 'make bench          Compare Tympan with its peers, as ratios; writes target/bench.json'
+	@echo 'make bench-memory   Compare the memory of a batch of ten million rows with that of one million'
 	@echo 'make bench-python   Run the Python benchmarks; BENCH_PYTHON=python3.12, for example, chooses the Python'
 	@echo 'make bench-node     Run the Node benchmarks'
 	@echo 'make generate       Generate the typed forms of prompt definitions from their schema, and the page of rules'
@@ -354,6 +355,9 @@ docs-images: need-cargo
 bench: need-cargo
 	$(CARGO) bench --manifest-path bench/Cargo.toml
 	@$(MAKE) --no-print-directory bench-python bench-node
+
+bench-memory: need-cargo
+	$(CARGO) run --release --quiet --manifest-path bench/Cargo.toml --bin tables
 
 bench-python: wheel $(BENCH_PYTHON_DIR)/ready
 	$(BENCH_PYTHON_DIR)/bin/pip install --quiet --disable-pip-version-check --no-index --no-deps --force-reinstall \

@@ -13,6 +13,8 @@ pub use parquet;
 mod api;
 pub mod columns;
 #[cfg(feature = "jobs")]
+pub mod direct;
+#[cfg(feature = "jobs")]
 pub mod job;
 #[cfg(feature = "jobs")]
 pub mod limits;
@@ -22,8 +24,14 @@ pub mod manifest;
 pub mod options;
 pub mod output;
 #[cfg(feature = "jobs")]
+pub mod plan;
+#[cfg(feature = "jobs")]
 pub mod prepare;
 pub mod render;
+#[cfg(feature = "jobs")]
+pub mod results;
 #[cfg(feature = "files")]
 pub mod rows;
+#[cfg(feature = "jobs")]
+pub mod sample;
 pub mod stream;

@@ -361,3 +361,18 @@ pub(crate) fn with_views(kind: &DataType) -> DataType {
         other => other.clone(),
     }
 }
+
+/// Returns a table's type with views as text and bytes, for files.
+pub(crate) fn without_views(kind: &DataType) -> DataType {
+    let field = |field: &arrow::datatypes::FieldRef| {
+        Arc::new(field.as_ref().clone().with_data_type(without_views(field.data_type())))
+    };
+    match kind {
+        DataType::Utf8View => DataType::Utf8,
+        DataType::BinaryView => DataType::Binary,
+        DataType::List(item) => DataType::List(field(item)),
+        DataType::LargeList(item) => DataType::LargeList(field(item)),
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(field).collect()),
+        other => other.clone(),
+    }
+}

@@ -9,5 +9,7 @@ mod convert;
 
 #[cfg(feature = "files")]
 pub(crate) use self::array::with_views;
+#[cfg(feature = "jobs")]
+pub(crate) use self::array::{Column, without_views};
 pub(crate) use self::bind::BoundBatch;
 pub use self::bind::{Bindings, InputColumn};

@@ -104,6 +104,13 @@ pub struct Exception {
     pub detail: String,
 }
 
+impl Exception {
+    /// Returns whether the row was rejected when the job was prepared, so that nothing was sent for it.
+    pub fn is_rejected(&self) -> bool {
+        self.state == "rejected"
+    }
+}
+
 /// The manifest of a job.
 #[derive(Debug)]
 pub struct Manifest {

@@ -3,8 +3,8 @@
 use std::io::Write as _;
 
 use serde::Serialize;
-use tympan_core::wire::{BodyEncoder, Protocol};
-use tympan_core::{Error, Kind, Message, Prompt, Result};
+use tympan_core::wire::{BodyEncoder, Protocol, inline_media};
+use tympan_core::{ContentPart, Error, Kind, Message, Prompt, Result};
 use tympan_runtime::RunOptions;
 
 use crate::limits::Target;
@@ -75,12 +75,27 @@ impl<'a> LineWriter<'a> {
             }
             Form::Messages => {
                 write!(out, "{{\"row\":{row},\"messages\":").map_err(|error| failed(&error))?;
+                // JSON has no positions in texts, so images and files become parts of their own.
+                let inlined;
+                let messages = if messages.iter().any(has_media) {
+                    let mut copy = messages.to_vec();
+                    inline_media(&mut copy)?;
+                    inlined = copy;
+                    &inlined
+                } else {
+                    messages
+                };
                 messages.serialize(&mut serde_json::Serializer::new(&mut *out)).map_err(|error| failed(&error))?;
             }
         }
         out.extend_from_slice(b"}\n");
         Ok(())
     }
+}
+
+/// Returns whether a text of a message contains an image or a file.
+fn has_media(message: &Message) -> bool {
+    message.content.iter().any(|part| matches!(part, ContentPart::Text(text) if !text.anchors.is_empty()))
 }
 
 /// Returns the row that an identifier belongs to, if it is one of this job.

@@ -14,11 +14,10 @@ use std::path::Path;
 use tympan_core::{Error, Kind, Prompt, Result};
 use tympan_runtime::{RunOptions, Runtime};
 
-pub(crate) use self::line::row_of;
+pub(crate) use self::line::{LineWriter, row_of};
 pub use self::reject::Reject;
 pub(crate) use self::resume::lock;
 
-use self::line::LineWriter;
 use self::part::Parts;
 use self::table::TableWriter;
 use crate::columns::Bindings;

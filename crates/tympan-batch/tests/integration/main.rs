@@ -2,9 +2,13 @@
 
 mod attacks;
 mod columns;
+mod direct;
+#[cfg(unix)]
+mod direct_kill;
 mod files;
 mod jobs;
 mod prepare;
+mod results;
 mod server;
 mod stream;
 mod support;

@@ -193,7 +193,7 @@ impl TestOutputArgs {
     }
 }
 
-fn parse_dollars(text: &str) -> Result<f64, String> {
+pub(super) fn parse_dollars(text: &str) -> Result<f64, String> {
     let dollars = text.trim_start_matches('$').parse::<f64>().ok();
     let is_amount = |dollars: &f64| dollars.is_finite() && *dollars >= 0.0;
     dollars.filter(is_amount).ok_or_else(|| "expected an amount of US dollars, such as 0.50".to_owned())

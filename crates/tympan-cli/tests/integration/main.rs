@@ -6,6 +6,8 @@ mod batch;
 #[cfg(all(unix, feature = "batch"))]
 mod batch_job;
 #[cfg(all(unix, feature = "batch"))]
+mod batch_run;
+#[cfg(all(unix, feature = "batch"))]
 #[path = "../../../tympan-batch/tests/integration/server/mod.rs"]
 mod batch_server;
 #[cfg(unix)]

@@ -1,7 +1,8 @@
 //! The catalog of models: prices, context windows and output limits.
 //!
 //! Prices are in US dollars per million tokens, from public price lists on [`PRICES_DATE`]. They have not been compared
-//! with an actual bill, and exclude discounts, batch pricing and taxes. Costs that are computed from them are estimates.
+//! with an actual bill, and exclude discounts and taxes. Costs that are computed from them are estimates. What a batch
+//! costs is a share of them, which [`batch_share`] returns.
 //!
 //! ```
 //! use tympan_core::wire::catalog::{Catalog, ModelOverride};
@@ -21,6 +22,22 @@ use super::response::Usage;
 
 /// The date of the price lists.
 pub const PRICES_DATE: &str = "2026-11-15";
+
+/// The prices of the batch APIs of providers, as a share of their direct prices.
+const BATCH_SHARES: [(&str, f64); 3] = [("openai", 0.5), ("azure", 0.5), ("anthropic", 0.5)];
+
+/// Returns the price of a provider's batch API as a share of its direct price, or `None` if the provider has no batch
+/// API, or its price is not known.
+///
+/// ```
+/// use tympan_core::wire::catalog::batch_share;
+///
+/// assert_eq!(batch_share("openai"), Some(0.5));
+/// assert_eq!(batch_share("ollama"), None);
+/// ```
+pub fn batch_share(provider: &str) -> Option<f64> {
+    BATCH_SHARES.iter().find(|(name, _)| *name == provider).map(|(_, share)| *share)
+}
 
 /// The price of a model, in US dollars per million tokens.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -5,11 +5,12 @@ use std::path::Path;
 use tympan_core::spec::test_suite::Judge;
 use tympan_core::wire::echo::ECHO;
 use tympan_core::wire::response::Usage;
+use tympan_runtime::model::estimate::count;
 use tympan_runtime::model::tokens::Encoding;
 
 use super::{Bench, CALIBRATION, JUDGE, Judges, Problem, path_in};
 use crate::answer::{AnswerMode, Question};
-use crate::estimate::{Estimate, counted};
+use crate::estimate::Estimate;
 use crate::matching::text_of;
 
 impl Judges {
@@ -49,14 +50,14 @@ impl Judges {
         let model = selection.model.unwrap_or_default();
         let inputs = rubric.inputs("", Some(question.messages), &judge.inputs).map_err(Problem::Wrong)?;
         let messages = rubric.messages(runtime, &inputs).map_err(Problem::Wrong)?;
-        let (usage, basis) = counted(&rubric.prompt, model, &messages);
+        let (usage, basis) = count(&rubric.prompt, model, &messages);
         // The rubric was rendered without an answer.
         let with_answer = |tokens: u64| {
             let (input_tokens, output_tokens) = (usage.input_tokens + tokens, usage.output_tokens);
             let usage =
                 Usage { input_tokens, output_tokens, total_tokens: input_tokens + output_tokens, ..usage.clone() };
             let cost = self.price.as_ref().and_then(|price| price(model, &usage));
-            Estimate::of(1, &usage, cost, basis)
+            Estimate::new(1, &usage, cost, basis)
         };
         let mut estimate = Estimate::default();
         (0..judge.votes.unwrap_or(1).max(1)).for_each(|_| estimate.add(&with_answer(answer_tokens)));

@@ -3,6 +3,8 @@
 pub(crate) mod budget;
 pub mod cassette;
 pub(crate) mod credentials;
+#[cfg(feature = "tokens")]
+pub mod estimate;
 pub(crate) mod invoke;
 pub(crate) mod models;
 pub(crate) mod provider;

@@ -151,6 +151,32 @@ impl Runtime {
         self.run_as(&span, prompt, messages, options).await
     }
 
+    /// Calls the model of a prompt with custom options, and returns its response as it was decoded.
+    /// [`Runtime::finish`] converts it to a result, now or after it was saved.
+    ///
+    /// # Errors
+    /// Returns an error for the same reasons as [`Runtime::run`], as far as they are not about the result.
+    pub fn respond(&self, prompt: &Prompt, messages: &[Message], options: &RunOptions) -> Result<Response> {
+        io::wait(self.respond_async(prompt, messages, options))
+    }
+
+    /// Calls the model of a prompt: the async variant of [`Runtime::respond`].
+    ///
+    /// # Errors
+    /// Returns an error for the same reasons as [`Runtime::respond`].
+    pub async fn respond_async(&self, prompt: &Prompt, messages: &[Message], options: &RunOptions) -> Result<Response> {
+        let span = self.tracer().start("run");
+        self.respond_as(&span, prompt, messages, options).await
+    }
+
+    /// Converts a response to the result of a prompt, as [`Runtime::run`] does.
+    ///
+    /// # Errors
+    /// Returns an error if a response with embeddings or images is empty.
+    pub fn finish(&self, prompt: &Prompt, response: Response) -> Result<Run> {
+        Run::new(&self.tracer().start("process"), &prompt.spec().outputs, response)
+    }
+
     /// Calls the model, and records the call in a span.
     pub(crate) async fn run_as(
         &self,
@@ -159,6 +185,17 @@ impl Runtime {
         messages: &[Message],
         options: &RunOptions,
     ) -> Result<Run> {
+        let response = self.respond_as(span, prompt, messages, options).await?;
+        Run::new(span, &prompt.spec().outputs, response)
+    }
+
+    async fn respond_as(
+        &self,
+        span: &Span,
+        prompt: &Prompt,
+        messages: &[Message],
+        options: &RunOptions,
+    ) -> Result<Response> {
         event::record_request(span, prompt, messages);
         let call = ModelCall { prompt, messages, options, stream: false };
         let execute = span.child_client("execute");
@@ -169,8 +206,7 @@ impl Runtime {
         };
         let response = event::record_error(span, event::record_error(&execute, response))?;
         event::record_response(&execute, &response);
-        drop(execute);
-        Run::new(span, &prompt.spec().outputs, response)
+        Ok(response)
     }
 
     /// Calls a model and streams its response. The call has already started when this returns.

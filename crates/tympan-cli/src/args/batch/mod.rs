@@ -2,11 +2,15 @@
 
 mod job;
 mod prepare;
+mod results;
+mod run;
 
 use clap::Subcommand;
 
 pub(crate) use job::{BatchCancelArgs, BatchCollectArgs, BatchJobArgs, BatchStatusArgs, BatchSubmitArgs};
 pub(crate) use prepare::{BatchFormatChoice, BatchPrepareArgs, BatchPromptArgs, BatchRowsArgs, BatchTargetChoice};
+pub(crate) use results::{BatchResultsArgs, BatchResultsChoice};
+pub(crate) use run::{BatchPlanArgs, BatchRunArgs};
 
 /// Arguments of `batch`.
 #[derive(Debug, clap::Args)]
@@ -32,7 +36,7 @@ pub(crate) enum BatchCommand {
   tympan batch prepare tickets.jsonl --prompt classify.prompty --to parquet --origins -o messages
 
 Exit status: 1 if rows were rejected, unless --max-rejects allows them.")]
-    Prepare(BatchPrepareArgs),
+    Prepare(Box<BatchPrepareArgs>),
 
     /// Send the files of a job to the provider's batch API
     ///
@@ -78,6 +82,34 @@ Exit status: 1 if batches have not ended, or if requests have no answer.")]
     #[command(after_long_help = "Examples:
   tympan batch cancel job && tympan batch collect job --wait")]
     Cancel(BatchCancelArgs),
+
+    /// Answer every row of a table, and write the results beside its columns
+    ///
+    /// The model is called row by row, with several calls at a time. Results are typed columns: one for each output that
+    /// the prompt declares, or `answer` with the text, and `error`, `finish_reason`, `input_tokens` and `output_tokens`. An
+    /// answer that does not match the declared outputs is an error of its row; no row is lost.
+    ///
+    /// Every answer is saved before it counts. If the command is interrupted, calling it again continues with the rows that
+    /// have no answer.
+    #[command(after_long_help = "Examples:
+  tympan batch run tickets.parquet --prompt classify.prompty -o results.parquet
+  tympan batch run tickets.csv --prompt classify.prompty --provider echo -o results.csv --csv-safe
+  tympan batch run tickets.parquet --prompt classify.prompty --dry-run
+  tympan batch run tickets.parquet --prompt classify.prompty --concurrency 32 --requests-per-minute 500 --max-cost 20 -o results.parquet
+  tympan batch run tickets.parquet --prompt classify.prompty --retry -o results.parquet
+
+Exit status: 1 if a row has no answer that matches the declared outputs, unless --max-rejects allows the rejected ones.")]
+    Run(Box<BatchRunArgs>),
+
+    /// Plan a job: files, tokens, cost and time by provider, and the workers of a cluster
+    ///
+    /// Renders the first rows and measures their requests. Nothing is sent. Prices are those of `tympan count`, with the
+    /// discounts of batch APIs.
+    #[command(after_long_help = "Examples:
+  tympan batch plan tickets.parquet --prompt classify.prompty
+  tympan batch plan sample.csv --rows 10000000 --prompt classify.prompty --compare anthropic/claude-haiku-4-5
+  tympan batch plan sample.csv --rows 10000000 --prompt classify.prompty --within 1h --json")]
+    Plan(Box<BatchPlanArgs>),
 }
 
 impl BatchCommand {
@@ -89,6 +121,8 @@ impl BatchCommand {
             Self::Status(args) => args.job.json,
             Self::Collect(args) => args.job.json,
             Self::Cancel(args) => args.job.json,
+            Self::Run(args) => args.json,
+            Self::Plan(args) => args.json,
         }
     }
 }

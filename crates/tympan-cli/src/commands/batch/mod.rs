@@ -1,8 +1,11 @@
 //! `tympan batch`: prompts over tables.
 
 mod job;
+mod plan;
 mod prepare;
+mod results;
 mod rows;
+mod run;
 
 use std::process::ExitCode;
 
@@ -16,5 +19,7 @@ pub(super) fn run(args: &BatchArgs, quiet: bool) -> Result<ExitCode, Failure> {
         BatchCommand::Status(status_args) => job::status(status_args, quiet),
         BatchCommand::Collect(collect_args) => job::collect(collect_args, quiet),
         BatchCommand::Cancel(cancel_args) => job::cancel(cancel_args, quiet),
+        BatchCommand::Run(run_args) => run::run(run_args, quiet),
+        BatchCommand::Plan(plan_args) => plan::run(plan_args, quiet),
     }
 }

@@ -98,13 +98,30 @@ fn saved_stdin(format: Option<FileFormat>, directory: &Path) -> Result<Source, F
 /// # Errors
 /// Returns an error if the prompt cannot be loaded.
 pub(super) fn prompt(args: &BatchPromptArgs, quiet: bool) -> Result<(Runtime, Prompt), Failure> {
-    if is_stdin(&args.prompt) {
-        return Err(Failure::Usage("the prompt must be a file".to_owned()));
-    }
+    prompt_with(args, prompt_file::deferred(runtime_options(args)), quiet)
+}
+
+/// Returns the options of the command line for a runtime that renders rows.
+pub(super) fn runtime_options(args: &BatchPromptArgs) -> RuntimeOptions {
     let kinds = args.kinds.for_runtime();
     let options =
         RuntimeOptions { kinds, seed: args.seed, ..render::options_of(args.strict, args.lenient, args.guard) };
-    let runtime = prompt_file::runtime(&args.prompt, prompt_file::deferred(args.env.over(options)), quiet);
+    args.env.over(options)
+}
+
+/// Loads the prompt, with a runtime that has these options.
+///
+/// # Errors
+/// Returns an error if the prompt cannot be loaded.
+pub(super) fn prompt_with(
+    args: &BatchPromptArgs,
+    options: RuntimeOptions,
+    quiet: bool,
+) -> Result<(Runtime, Prompt), Failure> {
+    if is_stdin(&args.prompt) {
+        return Err(Failure::Usage("the prompt must be a file".to_owned()));
+    }
+    let runtime = prompt_file::runtime(&args.prompt, options, quiet);
     let prompt = prompt_file::load_and_warn(&runtime, &args.prompt, quiet)?;
     Ok((runtime, prompt))
 }
