@@ -7,6 +7,7 @@ STATISTICS := target/statistics
 INTEROP := target/interop
 INTEROP_NODE := target/interop-node
 EDITORS := target/editors
+CLUSTER := target/cluster
 AGENTDOJO := target/agentdojo
 AGENTDOJO_FRAMEWORK := target/agentdojo-framework
 VSCODE := editors/vscode
@@ -33,7 +34,7 @@ FUZZ_SECONDS ?= 60
 FUZZ_TARGETS ?= template syntax rendering front_matter definition directive parse stream openapi
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-report test-node test-python wheels wheel package vscode test-vscode test-vscode-editor interop lint bench bench-memory bench-python bench-node agentdojo agentdojo-sample agentdojo-framework fuzz generate schema-fixtures statistics-fixtures docs-images need-cargo need-python need-node need-lint-tools install
+.PHONY: help demo test test-report test-node test-python wheels wheel package vscode test-vscode test-vscode-editor interop lint bench bench-memory bench-python bench-node agentdojo agentdojo-sample agentdojo-framework test-cluster fuzz generate schema-fixtures statistics-fixtures docs-images need-cargo need-python need-node need-lint-tools install
 
 help:
 	@echo 'make demo           Render and run prompts, and watch an input fail to forge a message'
@@ -41,6 +42,7 @@ help:
 	@echo 'make test-python    Run the tests of the Python package'
 	@echo 'make test-node      Run the tests of the Node package'
 	@echo 'make test-report    Read the reports of tests with other programs, and use the HTML report in Chromium'
+	@echo 'make test-cluster   Prepare tables with a real Spark and a Ray cluster of two nodes; needs Java 17, and downloads 800 MB'
 	@echo 'make wheels         Build the Python and Node packages into $(WHEELS), install them and try them'
 	@echo 'make vscode         Build the extension for Visual Studio Code into $(VSIX)'
 	@echo 'make test-vscode-editor  Use the extension in Visual Studio Code; needs Chromium and Node 20, and downloads 150 MB'
@@ -145,6 +147,20 @@ test-python: need-cargo $(VENV)/ready
 $(VENV)/ready: bindings/python/requirements-dev.txt | need-python
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --requirement bindings/python/requirements-dev.txt
+	@touch $@
+
+# Use the modules for Spark and Ray with real clusters, and compare with the command. This is not part of `make test`,
+# because the clusters take long to install.
+test-cluster: need-cargo $(CLUSTER)/ready
+	@java -version >/dev/null 2>&1 || { \
+		echo 'Java is missing; Spark needs 17 or newer. On Debian: apt-get install openjdk-17-jre-headless' >&2; exit 1; }
+	@if [ -z "$(SHARED)" ] || [ ! -f target/debug/libtympan_python.so ]; then $(CARGO) build --workspace --all-targets; fi
+	"$(CLUSTER)/bin/python" bindings/python/use_built_module.py target/debug/libtympan_python.so
+	cd tests/cluster && "$(CURDIR)/$(CLUSTER)/bin/python" -B -m pytest -q
+
+$(CLUSTER)/ready: tests/cluster/requirements.txt | need-python
+	$(PYTHON) -m venv $(CLUSTER)
+	$(CLUSTER)/bin/pip install --quiet --disable-pip-version-check --requirement tests/cluster/requirements.txt
 	@touch $@
 
 # Build the Node package (the addon and the TypeScript code) and test both parts.

@@ -16,6 +16,7 @@ from typing import Optional, Sequence
 import tympan
 from measure import Timing, imports, times
 from peers import ROWS, Workload, checks, prompting_press
+from rows import THREADS, measure_rows
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 WORKLOADS = ["w1", "w2", "w3"]
@@ -24,6 +25,9 @@ MODULES = ["tympan", "jinja2", "prompty", *(["prompting_press"] if prompting_pre
 # The minimum speedup of Tympan's `prepare`, on the small and the retrieval workload.
 FASTER = {"prompty prepare": 200.0, "prompting-press render": 4.0, "jinja2 render": 1.0}
 IMPORT_MS = 30.0
+# The minimum speedup of `map_arrow` with two threads, and the rows of its table.
+ROWS_FASTER = {"jinja2 + json.dumps": 20.0}
+TABLE_ROWS = 20_000
 # The number of renders and the maximum growth of the process. A leak of one byte per render is detected.
 RENDERS = 1_000_000
 GROWTH_BYTES = 1_000_000
@@ -44,6 +48,7 @@ def main() -> None:
         measured[workload.name] = {row.name: timing for row, timing in zip(ROWS, timings)}
     operations = checks(workloads[0], folder)
     checked = dict(zip(operations, times(list(operations.values()), 10 if quick else 80)))
+    by_row = measure_rows(workloads[0], TABLE_ROWS // 10 if quick else TABLE_ROWS, 3 if quick else 9)
     bare, starts = imports(MODULES, 5 if quick else 40)
     growth = grown(workloads[0], RENDERS // 10 if quick else RENDERS)
 
@@ -51,12 +56,13 @@ def main() -> None:
     for name, rows in measured.items():
         print(workload_table(name, rows))
     print(check_table(workloads[0].name, checked))
+    print(row_table(workloads[0].name, by_row))
     print(import_table(bare, starts))
     print(size_table())
-    print(bars_table(bars(measured, starts, growth)))
+    print(bars_table([*bars(measured, starts, growth), *row_bars(by_row)]))
     if not prompting_press:
         print("note: no rows of prompting-press, which needs Python 3.12: make bench BENCH_PYTHON=python3.12\n")
-    write(measured, checked, starts)
+    write(measured, checked, starts, by_row)
 
 
 def grown(workload: Workload, renders: int) -> Optional[int]:
@@ -104,6 +110,23 @@ def bars(measured: Measured, starts: dict[str, Timing], growth: Optional[int]) -
     required = f"under {GROWTH_BYTES / 1000:,.0f} kB"
     all_bars.append(Bar("w1: growth over a million renders", required, shown, growth is not None and growth < GROWTH_BYTES))
     return all_bars
+
+
+def row_bars(by_row: dict[str, Timing]) -> list[Bar]:
+    ours = by_row[f"tympan map_arrow, {THREADS} threads"].ns
+    ratios = {theirs: by_row[theirs].ns / ours for theirs in ROWS_FASTER}
+    return [
+        Bar(f"w1: map_arrow, {THREADS} threads, against {name}", f"at least {ROWS_FASTER[name]:.0f} ×", f"{ratio:.1f} ×", ratio >= ROWS_FASTER[name])
+        for name, ratio in ratios.items()
+    ]
+
+
+def row_table(name: str, by_row: dict[str, Timing]) -> str:
+    ours = by_row[f"tympan map_arrow, {THREADS} threads"].ns
+    cells = [
+        [row, f"{1e9 / timing.ns:,.0f}", f"{timing.spread:.0%}", f"{timing.ns / ours:.1f}"] for row, timing in by_row.items()
+    ]
+    return table([f"Python, rows of {name}", "rows per second", "±", "× tympan"], cells)
 
 
 def workload_table(name: str, rows: dict[str, Timing]) -> str:
@@ -157,12 +180,15 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join([line(head), "─" * len(line(head)), *map(line, rows), ""])
 
 
-def write(measured: Measured, checked: dict[str, Timing], starts: dict[str, Timing]) -> None:
+def write(
+    measured: Measured, checked: dict[str, Timing], starts: dict[str, Timing], by_row: dict[str, Timing]
+) -> None:
     """Adds the results to those of the other benchmarks: `{"python": {"<workload>": {"<row>": {"ns": …}}}}`."""
     path = ROOT / "target" / "bench.json"
     known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     shown = {name: {row: {"ns": round(timing.ns, 1)} for row, timing in rows.items()} for name, rows in measured.items()}
     shown["check"] = {row: {"ns": round(timing.ns, 1)} for row, timing in checked.items()}
+    shown["rows"] = {row: {"ns": round(timing.ns, 1)} for row, timing in by_row.items()}
     shown["import"] = {module: {"ns": round(timing.ns)} for module, timing in starts.items()}
     known["python"] = shown
     path.parent.mkdir(exist_ok=True)
