@@ -61,7 +61,7 @@ impl NativeTable {
             let (mut options, threads) = table_options(read::<Json>("options", &options)?)?;
             options.guard = settings.guard().map(Option::<&tympan::Guard>::cloned);
             options.kinds = settings.kinds().or(options.kinds);
-            let stream = TableStream::new(Box::new(Tables::new(bytes)?), runtime, Arc::new(prompt), options, threads)?;
+            let stream = TableStream::new(Box::new(Tables::new(bytes)?), runtime, prompt, options, threads)?;
             let written = write(stream).map_err(|error| Error::new(Kind::InvalidRows, error))?;
             *result.lock().unwrap_or_else(PoisonError::into_inner) = Some(written);
             Ok(Made::Text("null".to_owned()))
