@@ -88,17 +88,25 @@ test("a damaged stream is an error, wherever it is cut or changed", async () => 
   for (let end = 0; end < table.length - 8; end += 7) {
     await assert.rejects(mapArrow(greet, table.slice(0, end)), { name: "TympanError" }, `cut at ${end}`);
   }
-  for (let at = 0; at < table.length; at += 3) {
-    const changed = Uint8Array.from(table);
-    changed[at] ^= 0xff;
-    // Some changes do not matter; none may end the process.
-    await mapArrow(greet, changed).catch((error) => assert.equal(error.name, "TympanError"));
+  const file = RecordBatchFileWriter.writeAll(tableFromArrays({ name: ["Ada", "Bob"] })).toUint8Array(true);
+  for (const bytes of [table, file]) {
+    for (let at = 0; at < bytes.length; at += 1) {
+      const changed = Uint8Array.from(bytes);
+      changed[at] ^= 0xff;
+      // Some changes do not matter. None may panic.
+      await mapArrow(greet, changed).catch((error) => assert.equal(error.code, "invalid_rows", error.stack));
+    }
   }
 });
 
 test("a validator of single calls is not passed over", async () => {
   const { z } = await import("zod");
-  const definition = { role: "user", body: "Hi {{ name }}", variables: [{ name: "name", validation_required: true }] };
+  const definition = {
+    name: "greet",
+    role: "user",
+    body: "Hi {{ name }}",
+    variables: { name: { type: "string", trusted: false, validation_required: true } },
+  };
   const table = tableToIPC(tableFromArrays({ name: ["Ada"] }));
   const checked = Prompt.fromDefinition(definition, { validator: z.object({ name: z.string() }) });
   await assert.rejects(checked.mapArrow(table), { message: /not validated one by one/ });

@@ -14,6 +14,8 @@ mod api;
 pub mod columns;
 #[cfg(feature = "jobs")]
 pub mod direct;
+#[cfg(feature = "ipc")]
+pub mod ipc;
 #[cfg(feature = "jobs")]
 pub mod job;
 #[cfg(feature = "jobs")]

@@ -1,6 +1,7 @@
 //! Which column each input of a prompt comes from.
 
 use std::collections::HashSet;
+use std::iter;
 
 use arrow::array::RecordBatch;
 use bumpalo::Bump;
@@ -21,6 +22,8 @@ pub struct InputColumn {
     pub column: String,
     /// The declared kind, if text in the column has to be read as that kind.
     reads: Option<PropertyKind>,
+    /// Whether whole numbers in a column of floats are integers. Many programs have no integers, or none with nulls.
+    whole: bool,
 }
 
 /// The columns that the inputs of a prompt come from.
@@ -59,8 +62,13 @@ impl Bindings {
                 check_optional(declared, input, columns)?;
                 continue;
             };
-            let kind = declared.iter().find(|property| property.name == input).map(reads);
-            bound.push(InputColumn { input: input.to_owned(), column: column.to_owned(), reads: kind.flatten() });
+            let property = declared.iter().find(|property| property.name == input);
+            bound.push(InputColumn {
+                input: input.to_owned(),
+                column: column.to_owned(),
+                reads: property.and_then(reads),
+                whole: property.is_some_and(is_integer),
+            });
         }
         Ok(Self { columns: bound })
     }
@@ -101,6 +109,18 @@ fn reads(property: &Property) -> Option<PropertyKind> {
     let is_text = |kind: &PropertyKind| matches!(kind, PropertyKind::String);
     let allows_text = is_text(&property.kind) || property.kinds.iter().any(is_text);
     (!allows_text).then_some(property.kind)
+}
+
+fn is_integer(property: &Property) -> bool {
+    let all = || iter::once(&property.kind).chain(&property.kinds);
+    all().any(|kind| matches!(kind, PropertyKind::Integer)) && !all().any(|kind| matches!(kind, PropertyKind::Float))
+}
+
+/// Returns the integer that a float is, if it is one. Larger floats stand for more than one integer.
+fn integer(value: f64) -> Option<i64> {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    #[allow(clippy::cast_possible_truncation)]
+    (value.fract() == 0.0 && value.abs() <= EXACT).then_some(value as i64)
 }
 
 /// Returns the names of the inputs that a prompt declares or uses.
@@ -173,7 +193,13 @@ impl BoundBatch<'_> {
                 (Some(kind), Some(text)) => read_as(text, kind, arena),
                 _ => column.value(row, arena),
             };
-            entries.push((bound.input.as_str(), value.map_err(|reason| (bound.column.as_str(), reason))?));
+            let value = match value.map_err(|reason| (bound.column.as_str(), reason))? {
+                InputData::Float(value) if bound.whole => {
+                    integer(value).map_or(InputData::Float(value), InputData::Int)
+                }
+                value => value,
+            };
+            entries.push((bound.input.as_str(), value));
         }
         InputData::map(entries.into_bump_slice()).ok_or(("", Unusable::TooManyKeys))
     }
@@ -186,7 +212,8 @@ impl BoundBatch<'_> {
                 _ => column.json(row),
             };
             let value = value.map_err(|reason| invalid(format_args!("column `{}`: {reason}", bound.column)))?;
-            Ok((bound.input.clone(), value))
+            let number = value.as_f64().filter(|_| bound.whole && value.is_f64());
+            Ok((bound.input.clone(), number.and_then(integer).map_or(value, Into::into)))
         });
         entries.collect::<Result<JsonMap>>()
     }

@@ -203,6 +203,7 @@ pub fn run_directly(
         shared: Shared { requests, ..Shared::new(options, totals) },
         progress,
     };
+    let Some(first) = todo.first() else { return Ok(run.summary()) };
     if let Some(dollars) = options.max_cost {
         let spent = totals.cost + todo.iter().map(|file| run.spent(directory, file)).sum::<Result<f64>>()?;
         let limit = SpendLimit::new((dollars - spent).max(0.0), options.catalog.clone());
@@ -211,7 +212,6 @@ pub fn run_directly(
         }
         run.runtime = runtime.with_spend_limit(limit);
     }
-    let Some(first) = todo.first() else { return Ok(run.summary()) };
     let mut queue = RowQueue::open(sources, columns, first.first_row)?;
     for mut file in todo {
         run.file(&manifest, &mut queue, directory, &mut file)?;
@@ -403,7 +403,10 @@ impl DirectRun<'_> {
             return Ok(());
         }
         let answered = self.runtime.respond(self.prompt, &messages, &self.options.run);
-        self.shared.state().calls += 1;
+        // A call that the limit on the cost refuses is not sent.
+        if !answered.as_ref().is_err_and(|error| error.kind() == Kind::SpendLimit) {
+            self.shared.state().calls += 1;
+        }
         let reply = match answered {
             Ok(response) => {
                 self.shared.unreachable.store(0, Ordering::Relaxed);

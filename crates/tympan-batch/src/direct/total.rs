@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use tympan_core::wire::catalog::Catalog;
+use tympan_core::wire::echo::ECHO;
 use tympan_core::wire::response::Usage;
 use tympan_core::{Error, Kind, Result};
 
@@ -17,6 +18,9 @@ pub(super) struct Price<'a> {
 impl Price<'_> {
     /// Returns the cost in US dollars, if the price is known.
     pub(super) fn cost(&self, usage: &Usage) -> Option<f64> {
+        if self.provider == ECHO {
+            return Some(0.0);
+        }
         let model = self.model?;
         let qualified = || self.catalog.cost(&format!("{}/{model}", self.provider), usage);
         self.catalog.cost(model, usage).or_else(qualified)

@@ -2,43 +2,27 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use arrow::array::{RecordBatch, RecordBatchReader};
-use arrow::datatypes::{Schema, SchemaRef};
-use arrow::ipc::reader::{FileReader, StreamReader};
+use arrow::datatypes::SchemaRef;
 use tympan_core::Result;
 
-use super::source::{begins_with, unreadable};
+use super::source::unreadable;
 use super::{CHUNK_BYTES, MAX_CHUNK_ROWS, ReadRows, Unreadable, Values};
-
-/// How files in the file format begin. Streams begin otherwise.
-const MAGIC: &[u8] = b"ARROW1";
+use crate::ipc::IpcTables;
 
 pub(super) struct IpcRows {
-    reader: Box<dyn RecordBatchReader + Send>,
+    reader: IpcTables,
     /// The rest of a batch that is larger than a chunk.
     slices: VecDeque<RecordBatch>,
     path: PathBuf,
 }
 
 impl IpcRows {
-    pub(super) fn open(mut file: File, path: &Path, columns: Option<&[String]>) -> Result<Self> {
-        let failed = |reason: &dyn std::fmt::Display| unreadable(path, None, reason);
-        let is_file = begins_with(&mut file, MAGIC).map_err(|error| failed(&error))?;
-        let projection = |schema: &Schema| {
-            let fields = schema.fields().iter().enumerate();
-            let chosen = |name: &String| columns.is_none_or(|columns| columns.contains(name));
-            fields.filter(|(_, field)| chosen(field.name())).map(|(index, _)| index).collect::<Vec<_>>()
-        };
-        let reader: Box<dyn RecordBatchReader + Send> = if is_file {
-            let all = FileReader::try_new(BufReader::new(file.try_clone().map_err(|error| failed(&error))?), None);
-            let chosen = projection(&all.map_err(|error| failed(&error))?.schema());
-            Box::new(FileReader::try_new(BufReader::new(file), Some(chosen)).map_err(|error| failed(&error))?)
-        } else {
-            Box::new(StreamReader::try_new(BufReader::new(file), None).map_err(|error| failed(&error))?)
-        };
+    pub(super) fn open(file: File, path: &Path, columns: Option<&[String]>) -> Result<Self> {
+        let keeps = |name: &str| columns.is_none_or(|columns| columns.iter().any(|column| column == name));
+        let reader = IpcTables::from_file(file, &keeps).map_err(|error| unreadable(path, None, &error))?;
         Ok(Self { reader, slices: VecDeque::new(), path: path.to_owned() })
     }
 

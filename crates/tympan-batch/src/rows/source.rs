@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use arrow::datatypes::SchemaRef;
@@ -165,16 +164,4 @@ pub(super) fn unreadable(path: &Path, line: Option<u64>, reason: &dyn fmt::Displ
         Some(line) => Error::new(Kind::InvalidRows, format_args!("`{}`, line {line}: {reason}", path.display())),
         None => Error::new(Kind::InvalidRows, format_args!("`{}`: {reason}", path.display())),
     }
-}
-
-/// Returns whether a file begins with these bytes. Afterwards, the file is at its beginning again.
-pub(super) fn begins_with(file: &mut File, magic: &[u8]) -> std::io::Result<bool> {
-    let mut start = vec![0; magic.len()];
-    let found = match file.read_exact(&mut start) {
-        Ok(()) => start == magic,
-        Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => false,
-        Err(error) => return Err(error),
-    };
-    file.seek(SeekFrom::Start(0))?;
-    Ok(found)
 }

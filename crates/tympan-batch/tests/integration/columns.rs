@@ -49,6 +49,13 @@ fn every_type_has_the_text_that_json_would_have() {
     assert_eq!(values(UInt64Array::from(vec![u64::MAX]), ""), ["18446744073709551615"]);
     assert_eq!(values(Float32Array::from(vec![0.1]), ", kind: float"), ["0.1"]);
     assert_eq!(values(Float64Array::from(vec![1.0, 0.1]), ", kind: float"), ["1.0", "0.1"]);
+    // Programs without integers, or without integers that can be null, write floats.
+    let whole = Float64Array::from(vec![1.0, -2.0, 0.5, 1e300]);
+    assert_eq!(values(whole.clone(), ", kind: float")[..2], ["1.0", "-2.0"]);
+    assert_eq!(values(whole.clone(), "")[0], "1.0");
+    let rows = rendered(Arc::new(whole), ", kind: integer");
+    assert_eq!(rows[..2], [Ok("1".to_owned()), Ok("-2".to_owned())]);
+    assert!(rows[2].as_ref().is_err_and(|error| error.contains("expected an integer")), "{:?}", rows[2]);
     assert_eq!(values(BooleanArray::from(vec![true]), ", kind: boolean"), ["true"]);
     assert_eq!(values(Date32Array::from(vec![0]), ""), ["1970-01-01"]);
     let time = TimestampMicrosecondArray::from(vec![1_500_000]).with_timezone("+00:00");

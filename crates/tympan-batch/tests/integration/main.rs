@@ -6,6 +6,7 @@ mod direct;
 #[cfg(unix)]
 mod direct_kill;
 mod files;
+mod ipc;
 mod jobs;
 mod prepare;
 mod results;
