@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import subprocess
+from dataclasses import make_dataclass
 from pathlib import Path
 from typing import Any, Iterator
 
@@ -102,14 +103,14 @@ def texts(stream: tympan.ArrowStream) -> list[str]:
 def test_tables_of_all_libraries_go_in() -> None:
     names = ["Ada", "a name that is longer than twelve bytes", "Ünï"]
     expected = [f"Hi {name}" for name in names]
-    table = pa.table({"name": names})
+    table = arrow_table = pa.table({"name": names})
     tables: list[Any] = [
         table,
         pa.chunked_array([table.to_struct_array().combine_chunks()]),
         table.to_batches()[0],
         table.to_reader(),
         pl.DataFrame({"name": names}),
-        duckdb.sql("SELECT * FROM table"),
+        duckdb.sql("SELECT * FROM arrow_table"),
         daft.from_arrow(table),
         GREET.map_arrow(table, output="text"),
     ]
@@ -192,15 +193,8 @@ def test_what_is_no_table_is_refused() -> None:
 
 
 def test_a_validator_of_single_calls_is_not_passed_over() -> None:
-    class Inputs:
-        __annotations__ = {"name": str}
-
-    text = prompt_file("user:\nHi {{ name }}", inputs=[{"name": "name", "validation_required": True}])
-    definition = {"role": "user", "body": "Hi {{ name }}", "variables": [{"name": "name", "validation_required": True}]}
-    del text
+    definition = {"name": "greet", "role": "user", "body": "Hi {{ name }}", "variables": {"name": {"type": "string", "trusted": False, "validation_required": True}}}
     table = pa.table({"name": ["Ada"]})
-    from dataclasses import make_dataclass
-
     prompt = tympan.Prompt.from_definition(definition, validator=make_dataclass("Checked", [("name", str)]))
     with pytest.raises(tympan.TympanValueError, match="not validated one by one"):
         prompt.map_arrow(table)
@@ -228,11 +222,24 @@ def test_daft_frames_stay_lazy() -> None:
         tympan_daft.prepare(daft.from_pydict({"name": ["Ada"], "messages": ["x"]}), GREET)
 
 
+YAML = """\
+name: greet
+role: user
+body: Hi {{ name }}
+variables: {name: {type: string, trusted: false}}
+"""
+DEFINITION: dict[str, Any] = {
+    "name": "greet",
+    "role": "user",
+    "body": "Hi {{ name }}",
+    "variables": {"name": {"type": "string", "trusted": False}},
+}
+
 PICKLED = {
     "text": lambda: GREET,
     "file": lambda: tympan.load("ticket.prompty"),
-    "yaml": lambda: tympan.Prompt.from_yaml("role: user\nbody: Hi {{ name }}\n"),
-    "data": lambda: tympan.Prompt.from_definition({"role": "user", "body": "Hi {{ name }}"}),
+    "yaml": lambda: tympan.Prompt.from_yaml(YAML),
+    "data": lambda: tympan.Prompt.from_definition(DEFINITION),
 }
 
 
@@ -251,7 +258,7 @@ def test_another_version_of_a_prompt_is_refused() -> None:
     with pytest.raises(tympan.TympanValueError, match="comes from Tympan 9.9.9"):
         pickle.loads(sent.replace(tympan.__version__.encode(), b"9.9.9"))
     with pytest.raises(tympan.TympanValueError, match="derived prompt") as caught:
-        pickle.dumps(tympan.Prompt.from_yaml("role: user\nbody: Hi\n").derive({"body": "Ho"}))
+        pickle.dumps(tympan.Prompt.from_yaml(YAML).derive({"body": "Ho"}))
     assert "derive it there" in str(caught.value.help)
 
 

@@ -35,7 +35,7 @@ def test_all_mistakes_of_a_file_come_at_once() -> None:
     assert len(caught.value.others) >= 2
     assert all(finding.line == 1 for finding in caught.value.others)
     with pytest.raises(tympan.TympanValueError) as caught:
-        tympan.Prompt.from_yaml("{name: a, role: user, body: '{{ x }}', varaibles: {}}")
+        tympan.Prompt.from_yaml("{name: a, role: user, body: hi, more: 1, varaibles: {}}")
     assert [finding.fix for finding in caught.value.others if finding.fix] == ["variables"]
 
 

@@ -13,6 +13,9 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("list_models", "Runtime::list_models"),
     ("list_models_async", "Runtime::list_models_async"),
     ("load_str", "Runtime::load_str"),
+    ("map_arrow", "TableStream"),
+    ("Prompt.map_arrow", "TableStream"),
+    ("Runtime.map_arrow", "TableStream"),
     ("stream", "Runtime::stream"),
     ("stream_async", "Runtime::stream_async"),
     // A function is a tool by itself, and its types are its schema.
@@ -162,7 +165,7 @@ fn surface(root: &Path) -> BTreeSet<String> {
 fn rust_has_what_the_packages_for_other_languages_have() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut public = Public::default();
-    for folder in ["tympan/src", "tympan-core/src", "tympan-lint/src", "tympan-runtime/src"] {
+    for folder in ["tympan/src", "tympan-batch/src", "tympan-core/src", "tympan-lint/src", "tympan-runtime/src"] {
         public.read_folder(&root.join("crates").join(folder));
     }
     let other_names: BTreeMap<_, _> = OTHER_NAMES.iter().copied().collect();
