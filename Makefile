@@ -140,7 +140,8 @@ test-python: need-cargo $(VENV)/ready
 		cd bindings/python && VIRTUAL_ENV="$(CURDIR)/$(VENV)" "$(CURDIR)/$(VENV)/bin/maturin" develop --quiet; \
 	fi
 	cd bindings/python && "$(CURDIR)/$(VENV)/bin/python" -m pytest -q
-	cd bindings/python && "$(CURDIR)/$(VENV)/bin/python" -m mypy.stubtest tympan --allowlist stubtest.allow
+	cd bindings/python && "$(CURDIR)/$(VENV)/bin/python" -m mypy.stubtest tympan --allowlist stubtest.allow \
+		--mypy-config-file pyproject.toml
 	cd bindings/python && "$(CURDIR)/$(VENV)/bin/python" -m mypy --strict python tests
 	cd bindings/python && "$(CURDIR)/$(VENV)/bin/pyright" --pythonpath "$(CURDIR)/$(VENV)/bin/python"
 

@@ -13,7 +13,7 @@ import daft
 import duckdb
 import polars as pl
 import pyarrow as pa
-import pyarrow.csv
+from pyarrow import csv
 import pytest
 from conftest import FIXTURES, ROOT, prompt_file
 
@@ -80,9 +80,9 @@ def test_requests_have_the_bytes_of_the_command(tmp_path: Path) -> None:
     assert done.returncode == 1, done.stderr
     lines = (tmp_path / "requests-00001.jsonl").read_text("utf-8").splitlines()
     written = [line[line.index('"body":') + len('"body":') : -1] for line in lines]
-    options = pa.csv.ParseOptions(newlines_in_values=True, invalid_row_handler=lambda row: "skip")
-    text = pa.csv.ConvertOptions(column_types={name: pa.string() for name in ["priority", "urgent", "tags", "customer"]})
-    table = pa.csv.read_csv("tickets.csv", parse_options=options, convert_options=text)
+    options = csv.ParseOptions(newlines_in_values=True, invalid_row_handler=lambda row: "skip")
+    text = csv.ConvertOptions(column_types={name: pa.string() for name in ["priority", "urgent", "tags", "customer"]})
+    table = csv.read_csv("tickets.csv", parse_options=options, convert_options=text)
     result = pa.table(tympan.load("ticket.prompty").map_arrow(nulls(table), output="openai")).to_pylist()
     assert [row["request"] for row in result if row["error"] is None] == written
 
@@ -123,7 +123,8 @@ def test_tables_of_all_libraries_come_out() -> None:
     hi = [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Hi Ada"}]
     assert pl.DataFrame(GREET.map_arrow(table))["messages"].to_list() == [hi]
     stream = GREET.map_arrow(table)
-    assert duckdb.sql("SELECT messages FROM stream").fetchall() == [(hi,)]
+    selected = duckdb.sql("SELECT messages FROM stream")
+    assert selected is not None and selected.fetchall() == [(hi,)]
     stream = GREET.map_arrow(table)
     assert pa.schema(stream).names == stream.column_names == ["name", "messages", "error"]
     assert repr(stream) == "ArrowStream(name, messages, error)"

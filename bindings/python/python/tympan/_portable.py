@@ -22,9 +22,13 @@ _FORMATS = {
 def describe(text: str, name: str, definition_hash: str, validator: Any) -> _Description:
     """Returns the arguments of `restore`. Fails if the prompt cannot be restored, in this process already."""
     base = os.path.dirname(os.path.abspath(name)) if os.path.exists(name) else os.getcwd()
-    description = (text, name, base, definition_hash, tympan.__version__, validator)
-    restore(*description)
-    return description
+    if _load(text, name, base, validator).definition_hash != definition_hash:
+        raise TympanValueError(
+            f"Invalid input: `{name}` is a derived prompt, which cannot be sent to another process",
+            code="invalid_input",
+            help="send the prompt that it was derived from, and derive it there",
+        )
+    return (text, name, base, definition_hash, tympan.__version__, validator)
 
 
 def restore(
@@ -43,7 +47,7 @@ def restore(
             f"Invalid input: the text of `{name}` is another version of the prompt: its hash is "
             f"{prompt.definition_hash[:12]}, expected {definition_hash[:12]}",
             code="invalid_input",
-            help="a derived prompt cannot be sent to another process; derive it there",
+            help="the files that the prompt refers to must be the same in all processes",
         )
     return prompt
 

@@ -6,6 +6,9 @@
     prepared = prepare(daft.read_parquet("tickets"), prompt)
 """
 
+# pyarrow has no types.
+# pyright: basic
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

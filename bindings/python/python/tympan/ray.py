@@ -9,6 +9,9 @@ The column `messages` is what `ray.data.llm` takes. The workers need the package
 `pyarrow`. They get the text of the prompt with its hash, and refuse another version of it.
 """
 
+# pyarrow has no types, and the clusters are not installed where types are checked.
+# pyright: basic, reportMissingImports=false
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

@@ -10,6 +10,9 @@ The workers need the packages `tympan`, in the same version, and `pyarrow`. They
 hash, and refuse another version of it.
 """
 
+# pyarrow has no types, and the clusters are not installed where types are checked.
+# pyright: basic, reportMissingImports=false
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Iterable, Iterator
