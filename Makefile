@@ -101,6 +101,7 @@ test: need-cargo $(ORACLE)/ready $(INTEROP)/ready $(INTEROP_NODE)/ready $(EDITOR
 	$(PYTHON) -B tests/interop/aimock.py target/debug/tympan $(INTEROP_NODE)
 	$(INTEROP)/bin/python -B tests/interop/prompty_files.py target/debug/tympan fixtures examples
 	$(INTEROP)/bin/python -B tests/interop/check_formats.py target/debug/tympan fixtures/lint fixtures/cli/prompts examples
+	@sh tests/install_program.sh nvim neovim
 	$(PYTHON) -B tests/editors/neovim.py target/debug/tympan
 	cd tests/editors && TYMPAN="$(CURDIR)/target/debug/tympan" "$(CURDIR)/$(EDITORS)/bin/python" -B -m pytest -q
 	@export ROTEL="$$(cat $(INTEROP)/ready)" OPENAPI_PYTHON="$(CURDIR)/$(INTEROP)/bin/python"; \
@@ -121,6 +122,7 @@ test-report: need-cargo $(INTEROP)/ready $(REPORT)/ready
 	$(INTEROP)/bin/python -B tests/report/junit.py target/debug/examples/report fixtures/report/run.jsonl fixtures/report/hostile.jsonl
 	cp tests/report/*.mjs $(REPORT)
 	node $(REPORT)/readers.mjs target/debug/examples/report fixtures/report
+	@sh tests/install_program.sh chromium chromium
 	node $(REPORT)/page.mjs target/debug/examples/report fixtures/report
 
 # The scripts of the packages would download a browser.

@@ -15,20 +15,10 @@ INSTALL = "apt-get install -y neovim"
 SECONDS = 120
 
 
-def find_neovim():
-    """Return the path of Neovim. On machines of continuous integration, install it if it is missing."""
-    found = shutil.which("nvim")
-    if found is None and os.environ.get("CI") and shutil.which("apt-get"):
-        for command in (["apt-get", "update"], INSTALL.split()):
-            subprocess.run(command, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        found = shutil.which("nvim")
-    return found
-
-
 def main():
     """Run the script and return its exit status."""
     tympan = Path(sys.argv[1]).resolve()
-    neovim = find_neovim()
+    neovim = shutil.which("nvim")
     if neovim is None:
         print(f"SKIPPED: the test with Neovim, which is not here ({INSTALL})")
         return 0
