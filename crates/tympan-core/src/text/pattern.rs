@@ -56,6 +56,11 @@ impl Pattern {
     pub fn is_match(&self, text: &str) -> bool {
         self.0.is_match(text)
     }
+
+    /// Returns how many matches a text contains that do not overlap.
+    pub fn count(&self, text: &str) -> usize {
+        self.0.find_iter(text).count()
+    }
 }
 
 /// Returns the last line of the innermost cause. The lines before it show the pattern, which messages quote themselves.

@@ -75,6 +75,11 @@ fn prompt_files_can_contain_tests() {
     assert_eq!(results.len(), 2);
 }
 
+#[test]
+fn forgeries_are_written_to_every_place() {
+    insta::assert_snapshot!(messages(&check("messages/forge.test.yaml")));
+}
+
 /// The forgeries are those of the attack corpus.
 #[test]
 fn forgeries_are_current() {
@@ -82,13 +87,51 @@ fn forgeries_are_current() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
         serde_json::from_str(&std::fs::read_to_string(path).expect("the file exists")).expect("the file is JSON")
     };
-    let attacks = read("../../fixtures/attacks/attacks.json");
-    let attacks = attacks.as_array().expect("a list").iter().filter(|attack| attack["class"] == "role_forgery");
-    let texts =
-        attacks.flat_map(|attack| attack["inputs"].as_object().expect("a map").values()).filter_map(Json::as_str);
-    let forgeries = read("src/messages/forgeries.json");
-    let known: Vec<_> =
-        forgeries.as_array().expect("a list").iter().filter_map(|forgery| forgery["text"].as_str()).collect();
-    let missing: Vec<_> = texts.filter(|text| !known.contains(text)).collect();
-    assert_eq!(missing, Vec::<&str>::new());
+    let forgeries = read("src/messages/forge/forgeries.json");
+    let known = |list: &str| -> Vec<String> {
+        let list = forgeries[list].as_array().expect("a list").iter();
+        list.flat_map(|forgery| [&forgery["text"], &forgery["then"]])
+            .filter_map(Json::as_str)
+            .map(str::to_owned)
+            .collect()
+    };
+    let attacks = [read("../../fixtures/attacks/attacks.json"), read("../../fixtures/attacks/provenance.json")];
+    let attacks: Vec<_> = attacks.iter().flat_map(|attacks| attacks.as_array().expect("a list")).collect();
+    let texts = |class: &str| -> Vec<String> {
+        let mut found = Vec::new();
+        let attacks = attacks.iter().filter(|attack| attack["class"] == class);
+        attacks.for_each(|attack| texts_of(&attack["inputs"], &mut found));
+        // Others are parts of the values around a forgery.
+        let is_forgery = |text: &String| text.contains(':') || text.contains("THREAD") || text.starts_with('\n');
+        found.retain(|text| class == "guard_breakout" || is_forgery(text) && !text.trim().is_empty());
+        found
+    };
+    for (class, list) in
+        [("role_forgery", "messages"), ("nonce", "messages"), ("thread", "messages"), ("guard_breakout", "guard")]
+    {
+        let (texts, known) = (texts(class), known(list));
+        assert!(!texts.is_empty(), "{class}");
+        let missing: Vec<_> = texts.iter().filter(|text| !known.contains(text)).collect();
+        assert_eq!(missing, Vec::<&String>::new(), "{class}");
+    }
+}
+
+/// Collects the keys and texts in a value, except for the names of inputs.
+fn texts_of(inputs: &Json, found: &mut Vec<String>) {
+    match inputs {
+        Json::Object(map) => map.iter().for_each(|(_, value)| keys_and_texts(value, found)),
+        other => keys_and_texts(other, found),
+    }
+}
+
+fn keys_and_texts(value: &Json, found: &mut Vec<String>) {
+    match value {
+        Json::String(text) => found.push(text.clone()),
+        Json::Array(items) => items.iter().for_each(|item| keys_and_texts(item, found)),
+        Json::Object(map) => map.iter().for_each(|(key, value)| {
+            found.push(key.clone());
+            keys_and_texts(value, found);
+        }),
+        _ => {}
+    }
 }
