@@ -284,6 +284,7 @@ pub(crate) fn runtime_for(
 
 /// Describes a missing cassette.
 pub(crate) fn missing(error: &Error) -> String {
-    let help = error.help().map_or_else(String::new, |help| format!(" ({help})"));
+    let help = error.help().map(|help| help.strip_suffix("; record the exchange first").unwrap_or(help));
+    let help = help.map_or_else(String::new, |help| format!(" ({help})"));
     format!("{}{help}; record it with `--record`", error.message())
 }
