@@ -64,10 +64,28 @@ pub fn pass_rate(result: &CaseResult) -> Option<String> {
     let (passes, attempts) = (tally.passes(), tally.attempts());
     let (low, high) = (percent(interval.low), percent(interval.high));
     let required = percent(result.required);
+    let together = all_pass(result).map(|chances| format!("; {chances}")).unwrap_or_default();
     let rate = percent(rate);
     Some(format!(
-        "{passes} of {attempts} attempts passed: {rate} (95 % interval: {low} to {high}), {required} required"
+        "{passes} of {attempts} attempts passed: {rate} (95 % interval: {low} to {high}), {required} required{together}"
     ))
+}
+
+/// Returns the estimated chances that several attempts all pass in words: `pass^2 62 %, pass^4 33 %`. If every attempt
+/// passed, or none, they are the pass rate and say nothing more.
+pub fn all_pass(result: &CaseResult) -> Option<String> {
+    let tally = result.tally();
+    let attempts = result.attempts.len();
+    let chance = |together: usize| Some((together, tally.all_pass(together)?));
+    let rate = tally.rate().filter(|rate| attempts > 1 && *rate > 0.0 && *rate < 1.0);
+    rate.map(|_| {
+        chances([2, 4, 8].into_iter().filter(|together| *together < attempts).chain([attempts]).filter_map(chance))
+    })
+}
+
+/// Formats the chances that several attempts all pass.
+pub(super) fn chances(chances: impl Iterator<Item = (usize, f64)>) -> String {
+    chances.map(|(together, chance)| format!("pass^{together} {}", percent(chance))).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns one sentence about the result of a case, or `None` if it passed and there is nothing to say.
@@ -118,7 +136,7 @@ mod tests {
         assert_eq!(found, [("b is missing", vec![1, 3]), ("a is missing", vec![3])]);
         assert_eq!(
             headline(&result).as_deref(),
-            Some("1 of 3 attempts passed: 33 % (95 % interval: 6 % to 79 %), 80 % required")
+            Some("1 of 3 attempts passed: 33 % (95 % interval: 6 % to 79 %), 80 % required; pass^2 0 %, pass^3 0 %")
         );
     }
 

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 
 use super::difference::Piece;
 use super::escape::{shortened, visible, visible_line};
-use super::number::{counted, dollars, percent, seconds};
+use super::number::{counted, dollars, seconds};
 use super::{Outcome, Report, ReportOptions, Summary, failures, pass_rate};
 use crate::CaseResult;
 use crate::baseline::{Changes, Comparison};
@@ -101,11 +101,7 @@ impl<W: Write> Report for Markdown<W> {
 /// Returns the numbers of a run in one line.
 fn totals(summary: &Summary) -> String {
     let mut totals = vec![counted(summary.cases(), "case")];
-    if summary.attempts > summary.cases() {
-        #[expect(clippy::cast_precision_loss, reason = "there are fewer attempts than 2^53")]
-        let share = summary.passed_attempts as f64 / summary.attempts as f64;
-        totals.push(format!("{}, {} of them passed", counted(summary.attempts, "attempt"), percent(share)));
-    }
+    totals.extend(summary.repetitions());
     if summary.input_tokens + summary.output_tokens > 0 {
         totals.push(format!("{} tokens in, {} out", summary.input_tokens, summary.output_tokens));
     }

@@ -40,7 +40,7 @@ use std::str::FromStr;
 use crate::{CaseResult, Verdict};
 
 pub use difference::{Piece, difference, difference_text};
-pub use failure::{Failure, failures, headline, pass_rate};
+pub use failure::{Failure, all_pass, failures, headline, pass_rate};
 pub use plain::{Description, describe};
 pub use summary::{AllPass, Summary};
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use indicatif::{ProgressBar, ProgressStyle};
-use tympan_eval::report::Summary;
+use tympan_eval::report::{Summary, all_pass};
 use tympan_eval::statistics::Confidence;
 use tympan_eval::{CaseResult, Check, CheckStatus, Verdict};
 
@@ -39,6 +39,18 @@ impl Terminal {
         Self { looks: output::looks(), progress, concise, quiet, counts: [0; 4] }
     }
 
+    /// Returns whether there is a progress bar.
+    pub(super) fn has_progress(&self) -> bool {
+        !self.progress.is_hidden()
+    }
+
+    /// Sets how many cases there are.
+    pub(super) fn set_total(&self, cases: usize) {
+        let style = ProgressStyle::with_template("{bar:24} {pos}/{len}  {msg}  {elapsed}");
+        self.progress.set_length(u64::try_from(cases).unwrap_or(u64::MAX));
+        self.progress.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    }
+
     /// Shows the result of a case.
     ///
     /// # Errors
@@ -47,6 +59,7 @@ impl Terminal {
         self.counts[result.verdict as usize] += 1;
         let [passed, failed, not_run, _] = self.counts;
         let open = if not_run > 0 { format!(", {not_run} not run") } else { String::new() };
+        self.progress.inc(1);
         self.progress.set_message(format!("{passed} passed, {failed} failed{open}"));
         if self.concise {
             return self.print(&self.line(result));
@@ -162,6 +175,10 @@ impl Terminal {
             out.push_str(&format!(", about ${cost:.4}"));
         }
         out.push('\n');
+        if let Some(repetitions) = summary.repetitions() {
+            self.paint(&mut out, &repetitions, QUIET);
+            out.push('\n');
+        }
         out
     }
 
@@ -185,8 +202,9 @@ pub(super) fn rate(result: &CaseResult) -> String {
     let (passes, count) = (result.passes(), result.attempts.len());
     let interval = result.tally().interval(Confidence::P95);
     let percent = |share: f64| (share * 100.0).round();
+    let together = all_pass(result).map(|chances| format!("; {chances}")).unwrap_or_default();
     format!(
-        "{passes} of {count} attempts passed, between {} % and {} % with 95 % confidence; {} % required",
+        "{passes} of {count} attempts passed, between {} % and {} % with 95 % confidence; {} % required{together}",
         percent(interval.low),
         percent(interval.high),
         percent(result.required)
