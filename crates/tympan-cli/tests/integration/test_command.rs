@@ -121,6 +121,8 @@ fn the_status_says_whether_cases_passed() {
     assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
     assert!(stdout(&output).contains("--record"), "{}", stdout(&output));
     assert_eq!(tympan(open.path(), &["--allow-missing"]).status.code(), Some(0));
+    // A run that tests nothing does not pass.
+    assert_eq!(tympan(TempDir::new().expect("a directory").path(), &[]).status.code(), Some(2));
     let broken = project("cases: [{name: broken, expcet: []}]");
     let output = tympan(broken.path(), &[]);
     assert_eq!(output.status.code(), Some(1));
@@ -239,6 +241,26 @@ fn programs_run_only_if_the_user_allows_it() {
 }
 
 #[test]
+fn the_policy_of_the_project_applies_to_tool_calls() {
+    let directory = project(
+        "prompt: agent.prompty\ncases:\n  - name: asks\n    inputs: {question: Mail Ann.}\n    tools: {send: sent}\n    \
+        expect:\n      - program: {command: [sh, -c, \"grep -q '\\\"asked\\\"' && echo '{\\\"pass\\\": true}'\"]}\n",
+    );
+    let script = "[{tool_calls: [{name: send, arguments: {to: ann}}]}, {text: Done.}]";
+    let prompt = format!(
+        "---\nname: agent\nmodel: {{provider: echo, options: {{additionalProperties: {{script: {script}}}}}}}\ninputs:\n  \
+        - {{name: question, kind: string}}\ntools:\n  - {{name: send, kind: function, parameters: [{{name: to, kind: string}}]}}\n\
+        ---\nuser:\n{{{{ question }}}}\n",
+    );
+    fs::write(directory.path().join("agent.prompty"), prompt).expect("the prompt is written");
+    let output = tympan(directory.path(), &["--allow-programs"]);
+    assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
+    fs::write(directory.path().join("tympan.toml"), "[policy.tools]\nmode = \"strict\"\n").expect("settings");
+    let output = tympan(directory.path(), &["--allow-programs"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
+}
+
+#[test]
 fn nothing_that_a_file_or_a_model_wrote_controls_the_terminal() {
     let directory = project(
         "cases:\n  - name: \"evil\\e[2J\\u202e\"\n    inputs: {name: \"\\e]0;title\\a\\n\\r\"}\n    answer: {text: \"\\e[31mred\\n\\u202e\"}\n    \
@@ -283,6 +305,12 @@ fn prompts_of_a_revision_are_compared() {
     let output = tympan(directory.path(), &["--against", "HEAD"]);
     assert!(stdout(&output).contains("Compared with HEAD: 1 worse, 0 better, 0 the same"), "{output:?}");
     assert!(!stdout(&output).contains("McNemar"), "{output:?}");
+    // What changed besides the verdicts, for the inputs of the first case.
+    let changes =
+        ["--- HEAD:greeting.prompty\n+++ greeting.prompty\n", "  1 user (added):\n", "~ template: ", "tokens:\n"];
+    changes.iter().for_each(|change| assert!(stdout(&output).contains(change), "{change}: {output:?}"));
+    let unchanged = stdout(&tympan(directory.path(), &["--against", "HEAD", "--json"]));
+    assert!(!unchanged.contains("--- HEAD"), "{unchanged}");
     assert_eq!(tympan(directory.path(), &["--against", "--all"]).status.code(), Some(2));
     assert_eq!(tympan(directory.path(), &["--against", "nowhere"]).status.code(), Some(2));
     // A prompt that does not load can be repaired.

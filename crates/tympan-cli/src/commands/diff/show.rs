@@ -11,6 +11,7 @@ use serde_json::Value as Json;
 use tympan::diagnostic::Severity;
 use tympan::spec::DEFAULT_VARIANT;
 use tympan::text::source::SourceFile;
+use tympan_eval::baseline::Comparison as Verdicts;
 use tympan_eval::comparison::{
     Change, Comparison, DefinitionChange, HashChange, InputPath, MessageComparison, MessageVersion, ModelTokens, Piece,
     PromptVersion, ReachChange, ReachTarget, TextWriter, VariantComparison, WriterKind,
@@ -31,6 +32,9 @@ const MAX_VALUE: usize = 80;
 /// The digits of a hash that are shown.
 const HASH_DIGITS: usize = 12;
 
+/// The most cases whose verdicts are shown.
+const MAX_CASES: usize = 20;
+
 /// The most notes about text with another writer.
 const MAX_NOTES: usize = 5;
 
@@ -41,6 +45,7 @@ const WARNING: Style = AnsiColor::Red.on_default().bold();
 /// Returns the comparison as text. It is empty if nothing changed.
 pub(super) fn comparison(
     compared: &Comparison,
+    verdicts: Option<&Verdicts>,
     names: [&str; 2],
     versions: [&PromptVersion; 2],
     colors: bool,
@@ -57,6 +62,7 @@ pub(super) fn comparison(
     page.section("reach", &compared.reach, Page::reach);
     compared.variants.iter().for_each(|variant| page.messages(variant));
     page.tokens(&compared.variants);
+    verdicts.into_iter().for_each(|verdicts| page.verdicts(verdicts));
     page.findings(compared, versions);
     let is_same = compared.variants.iter().all(VariantComparison::is_equal);
     let has_note = is_same && !compared.variants.is_empty() && compared.hashes.iter().any(|hash| hash.is_template);
@@ -257,6 +263,27 @@ impl Page {
         self.section("findings", &all, |page, (is_new, finding, source)| {
             page.signed(!is_new, *is_new, &found(finding, source));
         });
+    }
+
+    /// Appends the cases whose verdict changed.
+    fn verdicts(&mut self, verdicts: &Verdicts) {
+        let worse = verdicts.regressed.iter().map(|id| ('-', REMOVED, format!("worse: {id}")));
+        let better = verdicts.improved.iter().map(|id| ('+', ADDED, format!("better: {id}")));
+        let other = verdicts.other.iter().map(|change| {
+            let [before, now] = [change.before, change.now].map(|verdict| verdict.as_str().replace('_', " "));
+            ('~', Style::new(), format!("{before} → {now}: {}", change.id))
+        });
+        let all: Vec<_> = worse.chain(better).chain(other).collect();
+        if all.is_empty() {
+            return;
+        }
+        self.heading("tests:");
+        for (sign, style, text) in all.iter().take(MAX_CASES) {
+            self.line(&format!("  {sign} {}", visible_line(text)), *style);
+        }
+        if all.len() > MAX_CASES {
+            self.line(&format!("  and {} more", all.len() - MAX_CASES), Style::new());
+        }
     }
 
     fn hash(&mut self, change: &HashChange) {

@@ -11,6 +11,7 @@ use tympan_eval::runner::{Job, Runner, jobs, without_prompt};
 
 use super::{FileOrResult, all_jobs, comparison, select, threads};
 use crate::args::TestArgs;
+use crate::commands::diff::ChangedPrompt;
 use crate::project::absolute;
 use crate::report::{Failure, warn_plainly};
 
@@ -21,16 +22,23 @@ pub(super) fn run(
     revision: &str,
     files: &[FileOrResult],
     runner: &Runner,
-) -> Result<Comparer, Failure> {
+) -> Result<Against, Failure> {
     let failed = |error: RevisionError| Failure::Usage(format!("--against: {error}"));
     let repository = Repository::containing(&std::env::current_dir()?).map_err(failed)?;
-    let revision = repository.revision(revision).map_err(failed)?;
-    let checkout = revision.checkout(Path::new(""), &CheckoutLimits::default()).map_err(failed)?;
-    let (mut before, mut results) = (Vec::new(), Vec::new());
+    let commit = repository.revision(revision).map_err(failed)?;
+    let checkout = commit.checkout(Path::new(""), &CheckoutLimits::default()).map_err(failed)?;
+    let (mut before, mut results, mut changed) = (Vec::new(), Vec::new(), Vec::<ChangedPrompt>::new());
     for file in files.iter().flatten() {
-        let Some(path) = path_in(&checkout, &repository, &file.file.prompt) else { continue };
-        match runner.load_prompt(&path) {
-            Ok(prompt) => before.push(Ok(Arc::new(LoadedFile::new(file.file.clone(), Arc::new(prompt))))),
+        let Some(relative) = path_in(&checkout, &repository, &file.file.prompt) else { continue };
+        match runner.load_prompt(&checkout.path().join(&relative)) {
+            Ok(prompt) => {
+                let prompt = LoadedFile::new(file.file.clone(), Arc::new(prompt));
+                let is_new = || changed.iter().all(|changed| changed.after != file.file.prompt);
+                if prompt.prompt_hash != file.prompt_hash && is_new() {
+                    changed.push(changed_prompt(args, revision, &relative, file));
+                }
+                before.push(Ok(Arc::new(prompt)));
+            }
             // The cases failed then: nothing can be expected of a prompt that does not load.
             Err(error) => {
                 let cases = jobs(file).filter_map(|job| match select(args, None, job)? {
@@ -48,14 +56,35 @@ pub(super) fn run(
         results.push(result);
         ControlFlow::Continue(())
     });
-    Ok(comparison::compare(results))
+    Ok(Against { comparer: comparison::compare(results), changed })
 }
 
-/// Returns the path of a file in a checkout, if it is there.
+/// The results with the prompts of a revision.
+pub(super) struct Against {
+    pub(super) comparer: Comparer,
+    /// The prompts that are different now.
+    pub(super) changed: Vec<ChangedPrompt>,
+}
+
+fn changed_prompt(args: &TestArgs, revision: &str, relative: &Path, file: &Arc<LoadedFile>) -> ChangedPrompt {
+    // Git writes paths with slashes on all systems.
+    let relative: Vec<_> = relative.components().map(|part| part.as_os_str().to_string_lossy()).collect();
+    let inputs = jobs(file).filter_map(|job| select(args, None, job)).find_map(|job| match job {
+        Job::Case(case) => Some(case.inputs().clone()),
+        Job::Finished(_) => None,
+    });
+    ChangedPrompt {
+        before: format!("{revision}:{}", relative.join("/")).into(),
+        after: file.file.prompt.clone(),
+        inputs: inputs.unwrap_or_default(),
+    }
+}
+
+/// Returns the path of a file relative to the root of the repository, if the checkout contains it.
 fn path_in(checkout: &Checkout, repository: &Repository, path: &Path) -> Option<PathBuf> {
     // Git resolves links, and the path may go through some.
     let real = path.canonicalize().unwrap_or_else(|_| absolute(path));
     let root = repository.root().canonicalize().unwrap_or_else(|_| repository.root().to_owned());
     let relative = real.strip_prefix(root).ok()?;
-    Some(checkout.path().join(relative)).filter(|path| path.is_file())
+    checkout.path().join(relative).is_file().then(|| relative.to_owned())
 }

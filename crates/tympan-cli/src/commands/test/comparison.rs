@@ -31,7 +31,7 @@ pub(super) fn start(args: &TestArgs) -> Result<Option<Comparer>, Failure> {
 }
 
 /// Compares results with those of the same cases before.
-pub(super) fn compare(before: Vec<CaseResult>) -> Comparer {
+pub(in crate::commands) fn compare(before: Vec<CaseResult>) -> Comparer {
     let mut text = Vec::new();
     for result in &before {
         // Results are plain data, which can always be written.
@@ -42,7 +42,7 @@ pub(super) fn compare(before: Vec<CaseResult>) -> Comparer {
 }
 
 /// Ends a comparison.
-pub(super) fn finish(comparer: Comparer) -> Comparison {
+pub(in crate::commands) fn finish(comparer: Comparer) -> Comparison {
     comparer.finish(Confidence::P95)
 }
 

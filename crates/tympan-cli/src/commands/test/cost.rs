@@ -18,9 +18,9 @@ use crate::report::{Failure, warn_plainly};
 use crate::{json, output};
 
 /// Returns the prices of models, with those that the project sets.
-pub(super) fn price() -> Result<Price, Failure> {
-    let catalog = Project::catalog()?;
-    Ok(Arc::new(move |model, usage| catalog.cost(model, usage)))
+pub(in crate::commands) fn price(project: &Project) -> Price {
+    let catalog = project.settings.models.clone();
+    Arc::new(move |model, usage| catalog.cost(model, usage))
 }
 
 /// The maximum number of problems to list.

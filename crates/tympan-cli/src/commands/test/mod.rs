@@ -1,8 +1,8 @@
 //! `tympan test`: runs the tests of prompts.
 
 mod against;
-mod comparison;
-mod cost;
+pub(super) mod comparison;
+pub(super) mod cost;
 mod import;
 mod reports;
 mod terminal;
@@ -28,10 +28,14 @@ use tympan_eval::{CaseResult, Verdict};
 use self::reports::Reports;
 use super::check::targets::{Target, TargetKind, Targets};
 use super::check::watch;
+use super::diff;
 use crate::args::{TestArgs, TestFormat};
 use crate::project::Project;
-use crate::report::{Failure, warn_plainly};
+use crate::report::Failure;
 use crate::{config, prompt_file};
+
+/// The maximum number of cases that are counted for the progress bar, which takes time of its own.
+const MAX_COUNTED: usize = 10_000;
 
 /// How many models are called at a time, if the user does not say.
 const CALLS_AT_A_TIME: usize = 8;
@@ -52,10 +56,11 @@ pub(super) fn run(args: &TestArgs, quiet: bool) -> Result<ExitCode, Failure> {
 fn test(args: &TestArgs, quiet: bool) -> Result<ExitCode, Failure> {
     let quiet = quiet || args.output.format() == TestFormat::JsonLines;
     let project = Project::find(&args.settings)?;
-    let runner = runner(args, quiet)?;
+    let runner = runner(args, &project, quiet)?;
     let files = load_files(args, &project, &runner);
-    if !quiet && files.is_empty() {
-        warn_plainly("no_tests", "no tests found: add `NAME.test.yaml` beside a prompt file");
+    if files.is_empty() {
+        let message = "no tests found: add `NAME.test.yaml` beside a prompt file, or the key `tests` to it";
+        return Err(Failure::Usage(message.to_owned()));
     }
     if args.answers.cost {
         return cost::run(args, &files, &runner);
@@ -64,11 +69,19 @@ fn test(args: &TestArgs, quiet: bool) -> Result<ExitCode, Failure> {
         cost::check_bounds(args, &files, &runner)?;
     }
     let mut session = Session::start(args, &project, quiet)?;
+    let mut changed = Vec::new();
     if let Some(revision) = &args.comparison.against {
-        session.comparer = Some(against::run(args, revision, &files, &runner)?);
+        let before = against::run(args, revision, &files, &runner)?;
+        session.comparer = Some(before.comparer);
+        changed = before.changed;
     }
     let finished = session.finished.take();
     let selected = all_jobs(&files).filter_map(|job| select(args, finished.as_ref(), job));
+    session.reports.set_total(|| {
+        let cases =
+            all_jobs(&files).filter(|job| is_selected(args, finished.as_ref(), job)).take(MAX_COUNTED + 1).count();
+        (cases <= MAX_COUNTED).then_some(cases)
+    });
     let (log, log_failure) = (session.log.take(), Mutex::new(None));
     // A case that is finished is in the log at once, even if a report waits for an earlier one.
     let write = |result: &CaseResult| {
@@ -91,7 +104,13 @@ fn test(args: &TestArgs, quiet: bool) -> Result<ExitCode, Failure> {
     });
     match failure {
         Some(failure) => Err(failure),
-        None => session.finish(args, &runner),
+        None => {
+            let status = session.finish(args, &runner)?;
+            if matches!(args.output.format(), TestFormat::Full | TestFormat::Concise) {
+                diff::since(&changed, args, &project, quiet)?;
+            }
+            Ok(status)
+        }
     }
 }
 
@@ -108,8 +127,12 @@ fn all_jobs(files: &[FileOrResult]) -> impl Iterator<Item = Job> + Send {
 }
 
 /// Creates a runner with the options of the command line.
-fn runner(args: &TestArgs, quiet: bool) -> Result<Runner, Failure> {
-    let options = args.env.over(args.model.endpoint.over(RuntimeOptions::default()));
+fn runner(args: &TestArgs, project: &Project, quiet: bool) -> Result<Runner, Failure> {
+    let mut options = args.env.over(args.model.endpoint.over(RuntimeOptions::default()));
+    // That of the user is left out: a test has the same verdict on every machine.
+    if let Some(tools) = &project.settings.policy.tools {
+        options.tool_policy = options.tool_policy.tightened(tools);
+    }
     let calls_models = args.answers.live || args.answers.record;
     // Prompts are rendered without the variables that only a call needs.
     let options = if calls_models { options } else { prompt_file::deferred(options) };
@@ -124,12 +147,12 @@ fn runner(args: &TestArgs, quiet: bool) -> Result<Runner, Failure> {
         _ => AnswerMode::Replay,
     };
     let mut options = RunnerOptions::default();
-    options.answers = AnswerOptions::new(mode, Some(cost::price()?));
+    options.answers = AnswerOptions::new(mode, Some(cost::price(project)));
     options.answers.run = args.model.options();
     options.allow_programs = args.answers.allow_programs;
     options.accept = args.selection.accept;
     if let Some(dollars) = args.answers.max_cost.filter(|_| calls_models) {
-        options.spend_limit = Some(SpendLimit::new(dollars, Project::catalog()?));
+        options.spend_limit = Some(SpendLimit::new(dollars, project.settings.models.clone()));
     }
     Ok(Runner::new(runtime, options))
 }
@@ -163,21 +186,26 @@ fn load_target(target: &Target, runner: &Runner) -> Option<FileOrResult> {
 
 /// Returns a job if the command line selects it. A case that is finished keeps its result.
 fn select(args: &TestArgs, finished: Option<&FinishedCases>, job: Job) -> Option<Job> {
+    if !is_selected(args, finished, &job) {
+        return None;
+    }
+    let (Job::Case(case), Some(finished), true) = (&job, finished, args.selection.resume) else { return Some(job) };
+    let known = finished.result(&case.id(), &case.hash());
+    Some(known.map_or(job, |result| Job::Finished(Box::new(result))))
+}
+
+fn is_selected(args: &TestArgs, finished: Option<&FinishedCases>, job: &Job) -> bool {
     let selection = &args.selection;
     // Nobody knows which cases are in a file or a table that cannot be read, so it always fails.
-    let Job::Case(case) = &job else { return Some(job) };
+    let Job::Case(case) = job else { return true };
     let id = case.id();
     let lower = id.to_lowercase();
     if !selection.names.is_empty() && !selection.names.iter().any(|name| lower.contains(&name.to_lowercase())) {
-        return None;
+        return false;
     }
-    let Some(finished) = finished else { return Some(job) };
-    if selection.last_failed {
-        // Without a failure, there is nothing to select by, so everything runs.
-        return (finished.has_failed(&id) || !finished.has_failures()).then_some(job);
-    }
-    let known = finished.result(&id, &case.hash());
-    Some(known.map_or(job, |result| Job::Finished(Box::new(result))))
+    let Some(finished) = finished.filter(|_| selection.last_failed) else { return true };
+    // Without a failure, there is nothing to select by, so everything runs.
+    finished.has_failed(&id) || !finished.has_failures()
 }
 
 fn threads(args: &TestArgs) -> usize {

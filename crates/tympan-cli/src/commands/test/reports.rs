@@ -49,6 +49,15 @@ impl Reports {
         Ok(reports)
     }
 
+    /// Shows how many cases there are, if anybody sees it.
+    pub(super) fn set_total(&self, count: impl FnOnce() -> Option<usize>) {
+        if let Some(terminal) = self.terminal.as_ref().filter(|terminal| terminal.has_progress())
+            && let Some(cases) = count()
+        {
+            terminal.set_total(cases);
+        }
+    }
+
     pub(super) fn add(&mut self, result: &CaseResult) -> io::Result<()> {
         if let Some(terminal) = &mut self.terminal {
             terminal.show(result)?;

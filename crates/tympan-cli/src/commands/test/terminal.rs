@@ -91,7 +91,7 @@ impl Terminal {
         let (word, style) = word(result.verdict);
         self.paint(&mut out, word, style);
         out.push_str(&format!(" {}", visible_line(&result.id)));
-        if result.attempts.len() > 1 {
+        if result.attempts.len() > 1 && result.verdict != Verdict::NotRun {
             out.push_str(&format!(" ({})", rate(result)));
         }
         out.push('\n');
