@@ -8,9 +8,13 @@ use tympan_core::json::canonical_json;
 use tympan_core::spec::test_suite::{AnswerSource, Assertion, CaseSettings, Judge, MessageSelector, TestCase};
 use tympan_core::text::hash::sha256_hex;
 use tympan_core::{Inputs, Prompt};
+use tympan_runtime::file::read;
 
 use crate::file::TestFile;
 use crate::result::CaseResult;
+
+/// The maximum size of a rubric and of a calibration set, in bytes.
+const MAX_JUDGE_FILE: u64 = 16 << 20;
 
 /// A test file together with its prompt.
 #[derive(Clone, Debug)]
@@ -106,7 +110,7 @@ impl Case {
         })
     }
 
-    /// Returns a hash of everything that decides about the result.
+    /// Returns a hash of what decides about the result: the prompt, the case, and the files of its judges.
     pub fn hash(&self) -> String {
         let settings = &self.settings;
         let answer = match &settings.answer {
@@ -130,8 +134,20 @@ impl Case {
             "repeat": self.repeat(),
             "pass": self.pass(),
             "expect": expect,
+            "judges": self.judges().map(|judge| self.judge_hashes(judge)).collect::<Json>(),
         });
         sha256_hex(canonical_json(all))
+    }
+
+    /// Returns hashes of the files that decide about a judge. A file that cannot be read has none.
+    fn judge_hashes(&self, judge: &Judge) -> Json {
+        let files = [Some(&judge.rubric), judge.calibration.as_ref()].into_iter().flatten();
+        let hash = |path: &String| {
+            let path = self.loaded.file.resolve(path).ok()?;
+            let text = read::open(&path).and_then(|file| read::text(file, MAX_JUDGE_FILE)).ok()?;
+            Some(sha256_hex(text))
+        };
+        files.map(|path| json!(hash(path))).collect()
     }
 
     /// Returns a result without a verdict.

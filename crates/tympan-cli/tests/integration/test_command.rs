@@ -74,6 +74,26 @@ fn a_killed_run_loses_no_finished_case() {
 }
 
 #[test]
+fn cases_of_a_changed_judge_run_again() {
+    let directory = project(
+        "cases:\n  - name: judged\n    inputs: {name: Ada}\n    answer: {text: Hi}\n    expect: [{judge: {rubric: tone.prompty}}]\n",
+    );
+    let rubric = |pass: bool| {
+        let script = format!("script: [{{text: '{{\"pass\": {pass}}}'}}]");
+        let text = format!(
+            "---\nname: tone\nmodel: {{provider: echo, options: {{additionalProperties: {{{script}}}}}}}\n\
+            inputs: [{{name: answer, kind: string}}]\noutputs: [{{name: pass, kind: boolean}}]\n---\nuser:\n{{{{ answer }}}}\n",
+        );
+        fs::write(directory.path().join("tone.prompty"), text).expect("the rubric is written");
+    };
+    rubric(true);
+    assert_eq!(tympan(directory.path(), &[]).status.code(), Some(0));
+    rubric(false);
+    let output = tympan(directory.path(), &["--resume"]);
+    assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
+}
+
+#[test]
 fn a_killed_run_loses_no_case_that_finished_before_an_earlier_one() {
     let answer = serde_json::json!({"choices": [
         {"index": 0, "message": {"role": "assistant", "content": "Hello Ada"}, "finish_reason": "stop"},

@@ -13,6 +13,7 @@ use crate::color::{HEADING, styled};
 use crate::diff;
 use crate::escape::{visible, visible_line};
 use crate::output::{self, Looks};
+use crate::prices;
 
 const GOOD: Style = AnsiColor::Green.on_default().bold();
 const BAD: Style = AnsiColor::Red.on_default().bold();
@@ -172,7 +173,7 @@ impl Terminal {
         }
         out.push_str(&format!(" in {}", seconds(summary.seconds)));
         if let Some(cost) = summary.cost.filter(|cost| *cost > 0.0) {
-            out.push_str(&format!(", about ${cost:.4}"));
+            out.push_str(&format!(", about {}", prices::shown(cost)));
         }
         out.push('\n');
         if let Some(repetitions) = summary.repetitions() {
