@@ -109,7 +109,8 @@ impl Comparer {
             ids.push(result.id.clone());
         }
         // A result that cannot vary on one side leaves no doubt: a prompt that does not render never passes.
-        if before.varies && now.varies {
+        let is_decided = |measured: Measured| matches!(measured.verdict, Verdict::Passed | Verdict::Failed);
+        if before.varies && now.varies && is_decided(before) && is_decided(now) {
             self.add_varying(before, now);
         } else {
             self.comparison.exact.add(before.verdict, now.verdict);

@@ -148,6 +148,12 @@ impl CaseResult {
         Tally::new(self.passes(), self.attempts.len())
     }
 
+    /// Returns how many attempts there were, and how many of them passed, if the case has a pass rate: if there were several
+    /// attempts, and nothing that is missing could change the verdict.
+    pub fn repeated(&self) -> Option<Tally> {
+        (self.attempts.len() > 1 && self.verdict != Verdict::NotRun).then(|| self.tally())
+    }
+
     /// Returns the mean of all scores that the assertions measured, or `None` if there are none.
     pub fn score(&self) -> Option<f64> {
         let checks = self.attempts.iter().flat_map(|attempt| &attempt.checks);

@@ -58,8 +58,8 @@ pub fn failures(result: &CaseResult) -> Vec<Failure<'_>> {
 
 /// Returns the pass rate of a case in words, if there were several attempts.
 pub fn pass_rate(result: &CaseResult) -> Option<String> {
-    let tally = result.tally();
-    let rate = tally.rate().filter(|_| tally.attempts() > 1)?;
+    let tally = result.repeated()?;
+    let rate = tally.rate()?;
     let interval = tally.interval(Confidence::P95);
     let (passes, attempts) = (tally.passes(), tally.attempts());
     let (low, high) = (percent(interval.low), percent(interval.high));
@@ -74,10 +74,10 @@ pub fn pass_rate(result: &CaseResult) -> Option<String> {
 /// Returns the estimated chances that several attempts all pass in words: `pass^2 62 %, pass^4 33 %`. If every attempt
 /// passed, or none, they are the pass rate and say nothing more.
 pub fn all_pass(result: &CaseResult) -> Option<String> {
-    let tally = result.tally();
+    let tally = result.repeated()?;
     let attempts = result.attempts.len();
     let chance = |together: usize| Some((together, tally.all_pass(together)?));
-    let rate = tally.rate().filter(|rate| attempts > 1 && *rate > 0.0 && *rate < 1.0);
+    let rate = tally.rate().filter(|rate| *rate > 0.0 && *rate < 1.0);
     rate.map(|_| {
         chances([2, 4, 8].into_iter().filter(|together| *together < attempts).chain([attempts]).filter_map(chance))
     })
@@ -138,6 +138,15 @@ mod tests {
             headline(&result).as_deref(),
             Some("1 of 3 attempts passed: 33 % (95 % interval: 6 % to 79 %), 80 % required; pass^2 0 %, pass^3 0 %")
         );
+    }
+
+    #[test]
+    fn cases_that_did_not_run_have_no_pass_rate() {
+        let reason = Some("nothing is recorded".to_owned());
+        let open = attempt(vec![Check::not_run("result", 2, "nothing is recorded")]);
+        let result = CaseResult { reason, attempts: vec![open.clone(), open], ..CaseResult::default() };
+        assert_eq!((result.verdict, pass_rate(&result), all_pass(&result)), (Verdict::NotRun, None, None));
+        assert_eq!(headline(&result).as_deref(), Some("nothing is recorded"));
     }
 
     #[test]

@@ -106,12 +106,12 @@ fn description(result: &CaseResult) -> String {
 }
 
 fn properties(result: &CaseResult) -> Vec<Property> {
-    let tally = result.tally();
-    let rate = tally.rate().filter(|_| tally.attempts() > 1).map(|rate| {
-        let interval = tally.interval(Confidence::P95);
-        let numbers = [("pass_rate", rate), ("pass_rate_low", interval.low), ("pass_rate_high", interval.high)];
-        numbers.map(|(name, value)| (name, Some(format!("{value:.4}"))))
-    });
+    let tally = result.repeated();
+    let rate =
+        tally.and_then(|tally| Some((tally.rate()?, tally.interval(Confidence::P95)))).map(|(rate, interval)| {
+            let numbers = [("pass_rate", rate), ("pass_rate_low", interval.low), ("pass_rate_high", interval.high)];
+            numbers.map(|(name, value)| (name, Some(format!("{value:.4}"))))
+        });
     let values = [
         ("id", Some(result.id.clone())),
         ("prompt", Some(result.prompt.clone())),

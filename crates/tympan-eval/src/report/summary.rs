@@ -74,7 +74,7 @@ impl Summary {
             self.output_tokens = self.output_tokens.saturating_add(usage.output_tokens);
         }
         self.cost = [self.cost, result.cost()].into_iter().flatten().reduce(|sum, cost| sum + cost);
-        if result.attempts.len() > 1 && result.verdict != Verdict::NotRun {
+        if result.repeated().is_some() {
             self.add_all_pass(result);
         }
     }

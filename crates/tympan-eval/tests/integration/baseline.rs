@@ -104,6 +104,16 @@ fn rates_and_scores_show_what_verdicts_hide() {
 }
 
 #[test]
+fn attempts_that_are_not_recorded_show_nothing() {
+    let cases = |verdict: &str, passes: usize| -> Vec<Json> {
+        (0..20).map(|index| case(&index.to_string(), verdict, passes, 5, Some(0.5))).collect()
+    };
+    let comparison = compare(&cases("passed", 5), &cases("not_run", 2));
+    assert_eq!((comparison.varying, comparison.pass_rates, comparison.scores), (0, None, None));
+    assert_eq!((comparison.other.len(), comparison.change()), (20, Change::NotShown));
+}
+
+#[test]
 fn the_order_of_results_does_not_matter() {
     let run = |step: usize| -> Vec<Json> {
         let case = |index: usize| case(&index.to_string(), "passed", index * step % 5, 5, Some(index as f64 / 30.0));

@@ -143,7 +143,7 @@ function histogram(title, values, format, bounds) {
 /** Draws the pass rates of cases with their intervals, from the lowest to the highest. */
 function rates(cases, open) {
   const MOST = 60;
-  const repeated = cases.filter((one) => one.passed.length > 1).sort((one, other) => one.rate - other.rate || one.interval.low - other.interval.low);
+  const repeated = cases.filter((one) => one.passed.length > 1 && isNumber(one.rate)).sort((one, other) => one.rate - other.rate || one.interval.low - other.interval.low);
   if (repeated.length === 0) return undefined;
   const shown = repeated.slice(0, MOST);
   const [width, left] = [WIDE, 42];

@@ -205,7 +205,7 @@ function details(one) {
     facts,
     one.reason !== undefined && note(one.verdict === "passed" ? "skipped" : one.verdict, one.reason),
     (one.warnings ?? []).map((warning) => note("not_run", `Warning: ${warning}`)),
-    one.passed.length > 1 && repetitions(one),
+    one.passed.length > 1 && isNumber(one.rate) && repetitions(one),
     one.attempts.length > 0 && attempts(one),
   ];
 }

@@ -110,7 +110,7 @@ impl CaseView {
             warnings: result.warnings.iter().take(MOST_CHECKS).map(|warning| text(warning)).collect(),
             required: result.required,
             seconds: result.seconds,
-            rate: tally.rate(),
+            rate: tally.rate().filter(|_| result.verdict != Verdict::NotRun),
             interval: tally.interval(Confidence::P95),
             all_pass: all_pass(result),
             score: result.score(),
@@ -125,7 +125,7 @@ impl CaseView {
 
 /// Returns the chances that up to ten attempts all pass, if there are several attempts.
 fn all_pass(result: &CaseResult) -> Vec<f64> {
-    let most = if result.attempts.len() > 1 { 10 } else { 0 };
+    let most = if result.repeated().is_some() { 10 } else { 0 };
     (1..=most).map_while(|together| result.tally().all_pass(together)).collect()
 }
 
