@@ -120,7 +120,7 @@ fn judges_and_repetitions_count() {
     }
     let (directory, server) = (project(MODEL, PRICES, tests), server());
     let (_, text, _) = tympan(&directory, &server, &["--max-cost", "100"]);
-    assert!(text.contains("about $9.0000"), "{text}");
+    assert!(text.contains("about $9.00"), "{text}");
 }
 
 #[test]

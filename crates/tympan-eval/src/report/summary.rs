@@ -116,7 +116,10 @@ impl Summary {
         let is_shown = |entry: &&AllPass| [2, 4, 8, last].contains(&entry.together);
         let together = self.all_pass.iter().filter(is_shown).map(|entry| (entry.together, entry.mean));
         let cases = counted(first.cases, "repeated case");
-        Some(format!("{cases}: pass rate {}, {}", percent(first.mean), chances(together)))
+        let rate = format!("{cases}: pass rate {}", percent(first.mean));
+        // If every attempt passed, or none, the chances are the pass rate.
+        let is_clear = first.mean <= 0.0 || first.mean >= 1.0;
+        Some(if is_clear { rate } else { format!("{rate}, {}", chances(together)) })
     }
 
     /// Returns the numbers of cases in words: `8 passed, 1 failed, 2 not run`.

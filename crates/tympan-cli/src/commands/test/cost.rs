@@ -15,7 +15,7 @@ use crate::args::{TestArgs, TestFormat};
 use crate::commands::count::grouped;
 use crate::project::Project;
 use crate::report::{Failure, warn_plainly};
-use crate::{json, output};
+use crate::{json, output, prices};
 
 /// Returns the prices of models, with those that the project sets.
 pub(in crate::commands) fn price(project: &Project) -> Price {
@@ -88,7 +88,7 @@ fn shown(cases: u64, calling: u64, sum: &Estimate) -> String {
     let mut out = format!("{} of {} {call} a model: {requests}\n", grouped(calling), counted(cases, "case"));
     let (input, output) = (counted(sum.input_tokens, "input token"), counted(sum.output_tokens, "output token"));
     out.push_str(&format!("  about {input} and {output}\n"));
-    out.push_str(&format!("  about ${:.4}, at prices of {PRICES_DATE}\n", sum.cost));
+    out.push_str(&format!("  about {}, at prices of {PRICES_DATE}\n", prices::shown(sum.cost)));
     if sum.unpriced > 0 {
         let help = "set the price in `[models]` of tympan.toml";
         let requests = counted(sum.unpriced, "request");
