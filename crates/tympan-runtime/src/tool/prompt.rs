@@ -115,9 +115,10 @@ impl Tool for PromptTool {
                     settings.turn.flow.context = run.label;
                     let turn = runtime.turn_async(&*child, &*run.arguments, &settings).await?;
                     confidential |= turn.label.confidential;
-                    // Its inputs are as trusted as the call. What its own tools returned may be less so.
+                    // Its inputs are as trusted as the call. What its own tools returned may be less so. Values that
+                    // it extracted count only there: each turn has a budget of its own.
                     let is_input = |source: &Source| matches!(source, Source::Input { .. });
-                    untrusted = !turn.label.untrusted_sources.iter().all(is_input);
+                    untrusted = turn.label.extracted || !turn.label.untrusted_sources.iter().all(is_input);
                     turn.run.outcome
                 }
                 None => runtime.invoke_async(&*child, &*run.arguments).await?.outcome,

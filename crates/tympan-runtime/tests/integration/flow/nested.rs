@@ -52,7 +52,8 @@ fn nested(inner: &Value, text: &str, calls: Vec<(&'static str, Value)>, outer: V
         .expect("it is written");
     let prompt = Runtime::default().load(folder.path().join("outer.prompty")).expect("it loads");
     let mut scene = Scene::new(outer);
-    scene.runtime.register_provider("inner", Arc::new(Scripted { calls, extracted: "", seen: Arc::default() }));
+    let model = Scripted { calls, extracted: r#"{"answer": 7}"#, seen: Arc::default() };
+    scene.runtime.register_provider("inner", Arc::new(model));
     // The host trusts the prompt, and not what others say to it.
     scene.settings.turn.flow.tools.insert("inner".into(), ToolFlow::new(Effect::Read).trusted());
     scene.settings.turn.flow.tools.insert("plain".into(), ToolFlow::default().trusted());
@@ -75,6 +76,22 @@ fn a_trusted_prompt_does_not_launder_what_it_has_read() {
     });
     let outer = vec![("inner", json!({ "topic": "x" })), ("note", json!({ "text": "x" }))];
     assert_eq!(nested(&inner, "{{ topic }}", vec![], outer).names(), ["note"]);
+}
+
+/// Each turn has a budget for extracted values. The results of a prompt whose turn has used it are not trusted, or many
+/// calls of the prompt would carry any number of bits out.
+#[test]
+fn a_trusted_prompt_does_not_launder_what_it_has_extracted() {
+    let mut tools = tools();
+    tools[0]["hide"] = json!("auto");
+    let inner = json!({ "model": { "provider": "inner" }, "tools": tools });
+    let schema = json!({ "type": "integer", "minimum": 0, "maximum": 15 });
+    let extract = ("extract_value", json!({ "value": "$page_1", "question": "?", "schema": schema }));
+    let outer = || vec![("inner", json!({})), ("note", json!({ "text": "7" }))];
+    let scene = nested(&inner, "Go.", vec![("page", json!({}))], outer());
+    assert_eq!(scene.names(), ["page", "note"], "the prompt has only seen a handle");
+    let scene = nested(&inner, "Go.", vec![("page", json!({})), extract], outer());
+    assert_eq!(scene.names(), ["page"], "the prompt has extracted a value");
 }
 
 /// What a prompt as a tool declares as confidential stays so, however it is called.
