@@ -7,9 +7,10 @@ use crate::chat::message::{Content, ContentPart, TextPart};
 /// The maximum number of parts in a result.
 const MAX_PARTS: usize = 100;
 
-/// Limits the size of a result and applies the guard, if there is one.
-pub(super) fn presented(result: ToolResult, options: &TurnOptions) -> ToolResult {
+/// Limits the size of a result and applies the guard, if there is one. Returns also whether the result is complete.
+pub(super) fn presented(result: ToolResult, options: &TurnOptions) -> (ToolResult, bool) {
     let mut left = options.max_result_bytes;
+    let mut is_complete = result.parts.len() <= MAX_PARTS;
     let mut parts = Content::default();
     for part in result.parts.iter().take(MAX_PARTS) {
         let (text, note) = match part {
@@ -24,6 +25,7 @@ pub(super) fn presented(result: ToolResult, options: &TurnOptions) -> ToolResult
                 ("", Some(format!("Error: omitted a part of {size} bytes; the limit for a tool result is {max} bytes")))
             }
         };
+        is_complete &= note.is_none();
         let text = match &options.guard {
             Some(guard) if !text.is_empty() => guard.wrap_text(text),
             _ => text.to_owned(),
@@ -33,7 +35,7 @@ pub(super) fn presented(result: ToolResult, options: &TurnOptions) -> ToolResult
     if let Some(more @ 1..) = result.parts.len().checked_sub(MAX_PARTS) {
         parts.push(ContentPart::Text(TextPart::new(format!("[truncated: {more} more parts]"))));
     }
-    ToolResult { parts, ..result }
+    (ToolResult { parts, ..result }, is_complete)
 }
 
 /// Returns as much of a text as fits, and a note if it was cut.
@@ -53,7 +55,7 @@ mod tests {
     fn texts(parts: serde_json::Value, max_result_bytes: usize, guard: Option<Guard>) -> Vec<String> {
         let result = serde_json::from_value(json!({"parts": parts})).expect("it is a result");
         let options = TurnOptions { max_result_bytes, guard, ..TurnOptions::default() };
-        let parts = presented(result, &options).parts;
+        let parts = presented(result, &options).0.parts;
         parts.iter().map(|part| part.as_text().unwrap_or("(media)").to_owned()).collect()
     }
 

@@ -48,6 +48,8 @@ enum State {
     Ready(ToolRun),
     /// Running: the driver was asked to run it.
     Running(ToolRun),
+    /// Returned, and waiting for earlier calls, because results that are hidden are hidden in the order of the calls.
+    Returned(ToolResult),
     /// Finished.
     Finished(Finished),
 }
@@ -170,16 +172,28 @@ impl Round {
     }
 
     /// Records the result of a running call.
+    ///
+    /// What a model learns about hidden results, such as the names of handles, must not depend on which call returned
+    /// first: whoever wrote the content might decide about it.
     pub(super) fn finish(&mut self, index: usize, result: ToolResult, log: &mut Log<'_>) {
         let Some(call) = self.calls.get_mut(index) else { return };
-        let (result, label, is_output) = match &call.extraction {
-            Some(extraction) => {
-                let (result, label) = log.flow.extracted(extraction, &result);
-                (result, label, false)
+        if !call.hides(log) {
+            return call.returned(result, log);
+        }
+        call.state = State::Returned(result);
+        for call in &mut self.calls {
+            if !call.hides(log) {
+                continue;
             }
-            None => log.flow.returned(&call.call, &call.label, result),
-        };
-        call.end(result, label, is_output, log);
+            match &mut call.state {
+                State::Finished(_) => {}
+                State::Returned(result) => {
+                    let result = std::mem::replace(result, ToolResult::text(""));
+                    call.returned(result, log);
+                }
+                _ => return,
+            }
+        }
     }
 
     /// Returns whether every call has its result.
@@ -251,6 +265,23 @@ impl Call {
         log.flow.hides() && matches!(self.call.name.as_str(), READ_VALUE | EXTRACT_VALUE)
     }
 
+    /// Returns whether the model sees something else instead of the result.
+    fn hides(&self, log: &Log<'_>) -> bool {
+        self.extraction.is_some() || log.flow.may_hide(&self.call.name)
+    }
+
+    /// Ends a call whose result is known.
+    fn returned(&mut self, result: ToolResult, log: &mut Log<'_>) {
+        let (result, label, is_output) = match &self.extraction {
+            Some(extraction) => {
+                let (result, label) = log.flow.extracted(extraction, &result);
+                (result, label, false)
+            }
+            None => log.flow.returned(&self.call, &self.label, result),
+        };
+        self.end(result, label, is_output, log);
+    }
+
     /// Applies the policy.
     fn check(&mut self, run: ToolRun, declared: &Declared, log: &mut Log<'_>) {
         let matches = |given: &JsonMap| declared.problems(&run.name, given).is_empty();
@@ -293,8 +324,9 @@ impl Call {
     }
 
     fn end(&mut self, result: ToolResult, label: Label, is_output: bool, log: &mut Log<'_>) {
-        let result = log.finished(&self.call, result, &label);
-        self.state = State::Finished(Finished { result, label, is_output });
+        let (result, is_complete) = log.finished(&self.call, result, &label);
+        // Where a result was cut off, what looks like a value may be a part of one.
+        self.state = State::Finished(Finished { result, label, is_output: is_output && is_complete });
     }
 }
 
@@ -317,14 +349,14 @@ impl Log<'_> {
         self.events.push(TurnEvent::ToolCallStart { name, arguments, label });
     }
 
-    fn finished(&mut self, call: &ToolCall, result: ToolResult, label: &Label) -> ToolResult {
-        let result = presented(result, self.options);
+    fn finished(&mut self, call: &ToolCall, result: ToolResult, label: &Label) -> (ToolResult, bool) {
+        let (result, is_complete) = presented(result, self.options);
         if result.is_error() {
             let message = result.parts.iter().filter_map(|part| part.as_text()).collect();
             self.events.push(TurnEvent::Error { message });
         }
         let (name, label) = (call.name.clone(), label.clone());
         self.events.push(TurnEvent::ToolResult { name, result: result.clone(), label });
-        result
+        (result, is_complete)
     }
 }

@@ -160,7 +160,7 @@ impl Scene {
             }
             let mut destinations = given().filter(|(_, destination, _)| *destination).peekable();
             let are_listed = destinations.peek().is_some() && destinations.all(|(.., value)| *value == Value::Listed);
-            if self.is_confidential && !are_listed {
+            if self.is_confidential && (!are_listed || exception.is_some()) {
                 found.push(exception.unwrap_or_else(|| of(&self.policy.confidential)));
             }
         }

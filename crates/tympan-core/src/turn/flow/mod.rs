@@ -150,6 +150,11 @@ impl Flow {
         self.hides
     }
 
+    /// Returns whether the results of a tool may be hidden.
+    pub(super) fn may_hide(&self, name: &str) -> bool {
+        self.hides && self.tools.get(name).is_some_and(|tool| tool.hide != Hide::Never)
+    }
+
     pub(super) fn context(&self) -> &Label {
         &self.context
     }
@@ -294,11 +299,11 @@ impl Flow {
         let is_made_of_trusted_values = arguments.values().any(has_value)
             && untrusted.is_empty()
             && rules.bound.values().all(|label| label.trusted)
-            && arguments.keys().chain(&rules.parameters).all(|parameter| rules.trusted_only.contains(parameter));
-        let mut destinations = rules.destinations.iter().filter_map(|parameter| arguments.get(parameter)).peekable();
+            && arguments.keys().chain(&rules.parameters).all(|parameter| rules.exempts(parameter));
+        let mut destinations = rules.destinations.iter().filter_map(|name| Some((name, arguments.get(name)?)));
         // The list is about what the model may choose. A bound destination is another one.
-        let goes_to_listed_destinations = destinations.peek().is_some()
-            && destinations.all(|value| all_listed(&self.policy.destinations, value))
+        let goes_to_listed_destinations = destinations.clone().any(|(name, _)| rules.addresses(name))
+            && destinations.all(|(_, value)| all_listed(&self.policy.destinations, value))
             && !rules.destinations.iter().any(|parameter| rules.bound.contains_key(parameter));
         self.policy.decide(&CallFacts {
             tool: name,

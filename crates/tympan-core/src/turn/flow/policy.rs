@@ -11,8 +11,8 @@
 //!
 //! In addition, the policy asks if a parameter is `trusted_only` or a `destination`, the conversation is not only trusted
 //! text, and the value does not come from a trusted origin. A call with untrusted content in its context is allowed
-//! without asking if all parameters of the tool are `trusted_only` and their values come from a trusted origin, unless an
-//! exception names the tool.
+//! without asking if all parameters of the tool are `trusted_only` and their values come from a trusted origin. If an
+//! exception names the tool, its decision applies whatever the values and destinations are.
 
 use std::fmt;
 
@@ -228,13 +228,15 @@ impl ToolPolicy {
         let effect = call.effect.or(is_assumed.then_some(Effect::External));
         if let Some(effect) = effect {
             // Whoever names a tool wants a decision about it, whatever its values are.
-            let is_exempt = call.is_made_of_trusted_values && !self.names(call.tool);
+            let is_named = self.names(call.tool);
+            let is_exempt = call.is_made_of_trusted_values && !is_named;
+            let is_listed = call.goes_to_listed_destinations && !is_named;
             if !call.context.trusted && !is_exempt {
                 let decision = self.decision(call.tool, None, self.untrusted.of(effect));
                 let sources = || call.context.untrusted_sources.to_vec();
                 ruling.add(decision, || Reason::Untrusted { effect, assumed, sources: sources() });
             }
-            if (call.context.confidential || call.arguments.confidential) && !call.goes_to_listed_destinations {
+            if (call.context.confidential || call.arguments.confidential) && !is_listed {
                 let decision = self.decision(call.tool, None, self.confidential.of(effect));
                 ruling.add(decision, || Reason::Confidential { effect, assumed });
             }

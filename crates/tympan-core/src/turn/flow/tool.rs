@@ -26,6 +26,9 @@ pub(crate) struct ToolRules {
     pub(crate) trusted_only: Vec<String>,
     /// The parameters that are addresses.
     pub(crate) destinations: Vec<String>,
+    /// What whoever declared the effect says about parameters. Only this may spare a question: a prompt that marks the
+    /// parameters of a tool of the host makes nothing looser.
+    pub(crate) decisive: IndexMap<String, ParameterFlow>,
     /// The labels of the bound parameters.
     pub(crate) bound: IndexMap<String, Label>,
 }
@@ -33,6 +36,17 @@ pub(crate) struct ToolRules {
 impl ToolRules {
     pub(crate) fn checks_values(&self) -> bool {
         !self.trusted_only.is_empty() || !self.destinations.is_empty()
+    }
+
+    /// Returns whether a call may run without asking because the value of this parameter is the user's.
+    pub(crate) fn exempts(&self, parameter: &str) -> bool {
+        self.trusted_only.iter().any(|name| name == parameter)
+            && self.decisive.get(parameter).is_some_and(|flow| flow.trusted_only == Some(true))
+    }
+
+    /// Returns whether confidential data may go to this parameter's value without asking, if it is on the host's list.
+    pub(crate) fn addresses(&self, parameter: &str) -> bool {
+        self.decisive.get(parameter).is_some_and(|flow| flow.destination == Some(true))
     }
 }
 
@@ -57,8 +71,10 @@ pub(crate) fn rules(
             };
             let bound: IndexMap<_, _> =
                 bindings.iter().map(|binding| (binding.parameter.clone(), bound_label(binding, inputs))).collect();
+            let is_hosts = is_strict_host || host.effect.is_some();
             let tool = ToolRules {
                 effect: if is_strict_host { host.effect } else { flow.effect },
+                decisive: if is_hosts { host.parameters.clone() } else { flow.parameters.clone() },
                 trusted: flow.trusted == Some(true),
                 confidential: flow.confidential == Some(true),
                 hide: flow.hide.unwrap_or_default(),

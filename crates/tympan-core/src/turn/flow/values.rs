@@ -93,7 +93,8 @@ impl TrustedValues {
         self.texts.iter().any(|trusted| {
             let Some(rest) = left.checked_sub(trusted.text.len()) else { return false };
             *left = rest;
-            let mut tokens = trusted.text.split(|char: char| char.is_whitespace() || is_enclosing(char));
+            let is_between = |char: char| char.is_whitespace() || is_delimiter(char) || bracket(char).is_some();
+            let mut tokens = trusted.text.split(is_between);
             tokens.any(|token| {
                 let token = token.trim_end_matches(is_punctuation);
                 let start = token.as_ptr() as usize - trusted.text.as_ptr() as usize;
@@ -108,39 +109,88 @@ impl TrustedText {
     /// Returns whether this range is a whole token, or several: nothing that belongs to it is directly before or after
     /// it.
     fn is_token(&self, start: usize, end: usize) -> bool {
-        let (Some(before), Some(after)) = (self.text.get(..start), self.text.get(end..)) else { return false };
-        let starts = match before.chars().next_back() {
-            None => !self.is_open_start,
-            Some(char) => {
-                char.is_whitespace() || is_enclosing(char) || (is_quote(char) && is_edge(before.chars().rev().nth(1)))
-            }
+        let (before, value, after) = (self.text.get(..start), self.text.get(start..end), self.text.get(end..));
+        let (Some(before), Some(value), Some(after)) = (before, value, after) else { return false };
+        let is_balanced = is_balanced(value);
+        self.starts(before, is_balanced) && self.ends(after, is_balanced)
+    }
+
+    /// Returns whether a token starts after this text. A bracket is not a part of it if nothing else is, and if the
+    /// brackets of the token itself are balanced.
+    fn starts(&self, before: &str, is_balanced: bool) -> bool {
+        let Some(last) = before.chars().next_back() else { return !self.is_open_start };
+        if last.is_whitespace() || is_delimiter(last) {
+            return true;
+        }
+        let rest = match bracket(last) {
+            Some(Bracket::Opening) if is_balanced => before.trim_end_matches(is_opening),
+            _ if is_quote(last) => &before[..before.len() - last.len_utf8()],
+            _ => return false,
         };
-        starts && self.ends(after)
+        match rest.chars().next_back() {
+            None => !self.is_open_start,
+            Some(char) => is_edge(char) || (is_opening(last) && (is_punctuation(char) || is_quote(char))),
+        }
     }
 
     /// Returns whether a token ends before this text.
-    fn ends(&self, after: &str) -> bool {
+    fn ends(&self, after: &str, is_balanced: bool) -> bool {
         let rest = after.trim_start_matches(is_punctuation);
+        let Some(first) = rest.chars().next() else { return !self.is_open_end };
+        if first.is_whitespace() || is_delimiter(first) {
+            return true;
+        }
+        let is_closing = |char: char| bracket(char) == Some(Bracket::Closing);
+        let rest = match bracket(first) {
+            Some(Bracket::Closing) if is_balanced => {
+                rest.trim_start_matches(|char| is_closing(char) || is_punctuation(char))
+            }
+            _ if is_quote(first) => rest[first.len_utf8()..].trim_start_matches(is_punctuation),
+            _ => return false,
+        };
         match rest.chars().next() {
             None => !self.is_open_end,
-            Some(char) if char.is_whitespace() || is_enclosing(char) => true,
-            Some(char) if is_quote(char) => {
-                let rest = rest[char.len_utf8()..].trim_start_matches(is_punctuation);
-                is_edge(rest.chars().next()) && (!rest.is_empty() || !self.is_open_end)
-            }
-            Some(_) => false,
+            Some(char) => is_edge(char) || (is_closing(first) && is_quote(char)),
         }
     }
 }
 
 /// Returns whether a token cannot go on across this character.
-fn is_edge(char: Option<char>) -> bool {
-    char.is_none_or(|char| char.is_whitespace() || is_enclosing(char))
+fn is_edge(char: char) -> bool {
+    char.is_whitespace() || is_delimiter(char) || bracket(char).is_some()
 }
 
-/// Returns whether a character encloses tokens.
-fn is_enclosing(char: char) -> bool {
-    matches!(char, '"' | '`' | '(' | ')' | '[' | ']' | '{' | '}' | '<' | '>' | '“' | '”' | '„' | '«' | '»')
+/// Returns whether a character is between tokens, and never in one: no address contains it.
+fn is_delimiter(char: char) -> bool {
+    matches!(char, '"' | '`' | '<' | '>' | '“' | '”' | '„' | '«' | '»')
+}
+
+/// A bracket. Words, addresses and paths may contain brackets, as in `https://example.com/a_(b)`.
+#[derive(Clone, Copy, PartialEq)]
+enum Bracket {
+    Opening,
+    Closing,
+}
+
+fn bracket(char: char) -> Option<Bracket> {
+    match char {
+        '(' | '[' | '{' => Some(Bracket::Opening),
+        ')' | ']' | '}' => Some(Bracket::Closing),
+        _ => None,
+    }
+}
+
+fn is_opening(char: char) -> bool {
+    bracket(char) == Some(Bracket::Opening)
+}
+
+/// Returns whether no bracket in a text belongs to one outside.
+fn is_balanced(text: &str) -> bool {
+    let depth = text.chars().filter_map(bracket).try_fold(0_usize, |depth, bracket| match bracket {
+        Bracket::Opening => Some(depth + 1),
+        Bracket::Closing => depth.checked_sub(1),
+    });
+    depth == Some(0)
 }
 
 /// Returns whether a character may be a quotation mark or part of a word.
@@ -153,13 +203,22 @@ fn is_punctuation(char: char) -> bool {
     matches!(char, '.' | ',' | ';' | ':' | '!' | '?')
 }
 
-/// Compares numbers by value.
+/// Compares numbers by value. A large whole number is not compared with one that has lost digits.
 fn is_equal(a: &Number, b: &Number) -> bool {
-    match (a.as_i64(), b.as_i64(), a.as_f64(), b.as_f64()) {
-        (Some(a), Some(b), ..) => a == b,
-        (_, _, Some(a), Some(b)) => a == b,
-        _ => a == b,
+    match (whole(a), whole(b)) {
+        (None, None) => a.as_f64() == b.as_f64(),
+        (a, b) => a == b,
     }
+}
+
+/// Returns a whole number, if it is exact.
+fn whole(number: &Number) -> Option<i128> {
+    /// All whole numbers up to here are exact as floating-point numbers.
+    const MAX_EXACT: f64 = 9_007_199_254_740_992.0;
+    let exact = number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from));
+    #[expect(clippy::cast_possible_truncation, reason = "it is a whole number below 2^53")]
+    let rounded = || number.as_f64().filter(|it| it.fract() == 0.0 && it.abs() < MAX_EXACT).map(|it| it as i128);
+    exact.or_else(rounded)
 }
 
 /// The values that the host lists.
@@ -193,7 +252,8 @@ fn is_mailbox(name: &str) -> bool {
 /// Returns whether a path stays below its base, whoever parses it.
 fn is_plain_path(path: &str) -> bool {
     let is_plain = |char: char| char.is_ascii_graphic() && char != '\\' && char != '%';
-    path.chars().all(is_plain) && !path.split(['/', '?', '#']).any(|part| part == ".." || part == ".")
+    // Some servers ignore what follows a semicolon.
+    path.chars().all(is_plain) && !path.split(['/', '?', '#', ';']).any(|part| part == ".." || part == ".")
 }
 
 #[cfg(test)]
@@ -262,6 +322,65 @@ mod tests {
                 && !values.contain(&json!(1), &NONE)
                 && !values.contain(&json!(true), &NONE)
         );
+        // Numbers that are only equal if digits are lost.
+        let values = of("Accounts 9007199254740993 and 18446744073709551615, and 1e3, 2.5.");
+        for number in ["9007199254740993", "18446744073709551615", "1000", "1000.0", "2.50"] {
+            assert!(values.contain(&parsed(number), &NONE), "{number}");
+        }
+        for other in ["9007199254740992", "9007199254740993.0", "18446744073709551614", "18446744073709551616", "2.4"] {
+            assert!(!values.contain(&parsed(other), &NONE), "{other}");
+        }
+    }
+
+    fn parsed(json: &str) -> Json {
+        serde_json::from_str(json).expect("it is JSON")
+    }
+
+    /// A bracket may be part of an address, and then so is what it encloses.
+    #[test]
+    fn brackets_belong_to_words() {
+        let text = "See https://x.org/a_(b), (https://x.org/c_(d)) and [its page](https://x.org/e). Not f(7), [9], \
+            http://[::1]/admin, https://x.org/{id}/key, 'O[k]' or {\"to\": [\"bob\", 'eve']}: (12).";
+        let values = of(text);
+        for token in [
+            "https://x.org/a_(b)",
+            "https://x.org/c_(d)",
+            "its page",
+            "https://x.org/e",
+            "f(7)",
+            "http://[::1]/admin",
+            "https://x.org/{id}/key",
+            "O[k]",
+            "bob",
+            "eve",
+            "12",
+        ] {
+            assert!(values.contain(&json!(token), &NONE), "{token}");
+        }
+        for other in [
+            "https://x.org/a_",
+            "https://x.org/a_(b",
+            "https://x.org/c_(d",
+            "https://x.org/c_",
+            "d",
+            "b",
+            "f",
+            "7",
+            "http://",
+            "http://[",
+            "::1",
+            "/admin",
+            "]/admin",
+            "https://x.org/",
+            "id",
+            "/key",
+            "k",
+            "O",
+        ] {
+            assert!(!values.contain(&json!(other), &NONE), "{other}");
+        }
+        assert!(values.contain(&json!(12), &NONE) && values.contain(&json!(9), &NONE));
+        assert!(!values.contain(&json!(7), &NONE) && !values.contain(&json!(1), &NONE));
     }
 
     #[test]
@@ -300,6 +419,8 @@ mod tests {
             "https://x.org/inside",
             "https://x.org/in/../out",
             "https://x.org/in/%2e%2e/out",
+            "https://x.org/in/..;/out",
+            "https://x.org/in/..;x=1/out",
             "https://x.org/in/a b",
             "Ops",
         ] {

@@ -1,6 +1,8 @@
 //! Attacks on the policy for tools: ways to make untrusted text pass for a trusted value, or to carry it past the labels.
 
 mod hidden;
+mod marks;
+mod order;
 mod values;
 
 use std::collections::HashMap;

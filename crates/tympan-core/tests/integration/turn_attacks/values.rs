@@ -64,6 +64,55 @@ fn a_value_that_is_almost_the_users_is_not() {
     }
 }
 
+/// A part of an address is another address, also if brackets are around it.
+#[test]
+fn what_brackets_enclose_is_not_always_a_value() {
+    let text = "Open https://x.org/a_(b)/c, http://[::1]/admin and https://x.org/{id}/key (or 99, f(88)).";
+    let asked = Conversation::asked().then(Role::User, text, &Label::user());
+    for value in ["https://x.org/a_(b)/c", "http://[::1]/admin", "https://x.org/{id}/key", "99", "f(88)", "or 99"] {
+        assert!(asked.trusts("open", json!(value)), "{value}");
+    }
+    for value in
+        ["https://x.org/a_", "b", "/c", ")/c", "http://", "::1", "/admin", "https://x.org/", "id", "/key", "88"]
+    {
+        assert!(!asked.trusts("open", json!(value)), "{value}");
+    }
+    assert!(asked.trusts("count", json!(99)) && !asked.trusts("count", json!(88)));
+}
+
+/// Account numbers are longer than what a floating-point number can hold.
+#[test]
+fn a_number_that_loses_digits_is_another_number() {
+    let asked =
+        Conversation::asked().then(Role::User, "Pay to 9007199254740993, 18446744073709551615.", &Label::user());
+    let parsed = |json: &str| -> serde_json::Value { serde_json::from_str(json).expect("it is JSON") };
+    for value in ["9007199254740993", "18446744073709551615"] {
+        assert!(sends(&asked, &json!({ "value": parsed(value) })), "{value}");
+    }
+    for value in
+        ["9007199254740992", "9007199254740993.0", "9007199254740994", "18446744073709551614", "1.8446744073709552e19"]
+    {
+        assert!(!sends(&asked, &json!({ "value": parsed(value) })), "{value}");
+    }
+}
+
+/// Where a long result is cut off, the last word may be the beginning of another one.
+#[test]
+fn the_end_of_a_result_that_was_cut_off_is_not_a_value() {
+    for (max_result_bytes, is_trusted) in [(100, true), (12, false)] {
+        let mut turn = Conversation::asked().turn(TurnOptions { max_result_bytes, ..TurnOptions::default() });
+        feed(&mut turn, calls("own", json!({})));
+        returns(&mut turn, "accounts DE12 DE1234");
+        feed(&mut turn, calls("page", json!({})));
+        returns(&mut turn, "EVIL");
+        feed(&mut turn, calls("open", json!({ "value": "DE1" })));
+        assert!(!is_run(&mut turn));
+        feed(&mut turn, InputEvent::Approved { verdict: Verdict::Deny("no".into()) });
+        feed(&mut turn, calls("open", json!({ "value": "DE12" })));
+        assert_eq!(is_run(&mut turn), is_trusted);
+    }
+}
+
 /// Names of files are as untrusted as the files: whoever shares one chooses its name.
 #[test]
 fn the_name_of_a_file_is_not_a_trusted_value() {
@@ -311,6 +360,7 @@ fn almost_listed_destinations_are_not() {
         "https://x.org/inside",
         "https://x.org/in/../out",
         "https://x.org/in/%2e%2e/out",
+        "https://x.org/in/..;/out",
         "https://evil.com/",
         "Ops",
     ] {
