@@ -23,7 +23,7 @@ pub(crate) static RULE: Rule = Rule {
         policy allows external effects.",
     why: "Untrusted text can tell the model to send the confidential data to somebody else. With these three together, \
         no wording of a prompt prevents that.",
-    example: "tools:\n  - {name: fetch_page, kind: function, effect: read}\n  - {name: read_mail, kind: function, effect: \
+    example: "tools:\n  - {name: read_tickets, kind: function, effect: read}\n  - {name: read_mail, kind: function, effect: \
         read, confidential: true}\n  - {name: send_email, kind: function}",
     how_to_fix: "Declare `effect: external` on the tool that sends, or `effect: read` if it sends nothing. `policy: strict` \
         in the prompt treats all tools without an effect as external.",
