@@ -67,14 +67,15 @@ fn a_value_that_is_almost_the_users_is_not() {
 /// A part of an address is another address, also if brackets are around it.
 #[test]
 fn what_brackets_enclose_is_not_always_a_value() {
-    let text = "Open https://x.org/a_(b)/c, http://[::1]/admin and https://x.org/{id}/key (or 99, f(88)).";
+    let text = "Open https://x.org/a_(b)/c, http://[::1]/admin and https://x.org/{id}/key (or 99, f(88)). \
+                (It was https://x.org/c_(d))";
     let asked = Conversation::asked().then(Role::User, text, &Label::user());
-    for value in ["https://x.org/a_(b)/c", "http://[::1]/admin", "https://x.org/{id}/key", "99", "f(88)", "or 99"] {
+    let written = ["https://x.org/a_(b)/c", "http://[::1]/admin", "https://x.org/{id}/key", "https://x.org/c_(d)"];
+    for value in written.into_iter().chain(["99", "f(88)", "or 99"]) {
         assert!(asked.trusts("open", json!(value)), "{value}");
     }
-    for value in
-        ["https://x.org/a_", "b", "/c", ")/c", "http://", "::1", "/admin", "https://x.org/", "id", "/key", "88"]
-    {
+    let parts = ["https://x.org/a_", "b", "/c", ")/c", "http://", "::1", "/admin", "https://x.org/", "id", "/key"];
+    for value in parts.into_iter().chain(["https://x.org/c_(d", "d)", "88"]) {
         assert!(!asked.trusts("open", json!(value)), "{value}");
     }
     assert!(asked.trusts("count", json!(99)) && !asked.trusts("count", json!(88)));
