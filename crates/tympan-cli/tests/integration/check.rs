@@ -374,6 +374,20 @@ fn lock_refuses_prompts_with_errors() {
 
 /// Tests are not part of a prompt, wherever they are.
 #[test]
+fn lock_refuses_prompts_against_the_policy() {
+    let project = Project::new(&[
+        ("tympan.toml", "[policy.messages]\nuntrusted = [\"user\"]\n"),
+        ("a.prompty", "---\ninputs: [{name: note, kind: string}]\n---\nsystem:\n{{ note }}\n"),
+    ]);
+    let lock = |arguments: &[&str]| project.command(&[&["lock"], arguments].concat()).output().expect("it runs");
+    let refused = lock(&[]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(text(&refused.stderr).contains("policy_violation"), "{}", text(&refused.stderr));
+    assert!(!project.path("tympan.lock").exists());
+    assert!(lock(&["--no-config"]).status.success());
+}
+
+#[test]
 fn lock_does_not_notice_tests() {
     let yaml = "name: a\nrole: user\nbody: Hi\n";
     let project = Project::new(&[("a.yaml", yaml), ("b.prompty", "---\nname: b\n---\nuser:\nHi\n")]);
