@@ -507,6 +507,9 @@ impl<'p> Scan<'_, 'p> {
                     self.names.optional.insert(self.text(value.span));
                 }
                 self.call(Callee::Name(NameKind::Filter), name, node.name, &node.args);
+                if let Some(list) = &node.value {
+                    self.attribute_of_items(name, value, list, &node.args);
+                }
                 return filtered(name, value);
             }
             ExpressionKind::Test(node) => {

@@ -1,4 +1,4 @@
-//! Calls, and comparisons with the values that a declaration lists.
+//! Calls, attributes that filters read, and comparisons with the values that a declaration lists.
 
 use tympan_core::template::name_use::NameKind;
 use tympan_core::template::syntax::jinja::ast::{
@@ -6,8 +6,8 @@ use tympan_core::template::syntax::jinja::ast::{
 };
 use tympan_core::text::source::Span;
 
-use super::known::Known;
-use super::{BindingKind, Callee, NamedCall, Scan, text_literal};
+use super::known::{Known, is_closed, item_of, known_property};
+use super::{BindingKind, Callee, NamedCall, Scan, UnknownAttribute, text_literal};
 
 impl<'p> Scan<'_, 'p> {
     pub(super) fn function_call(&mut self, node: &Call) {
@@ -47,6 +47,53 @@ impl<'p> Scan<'_, 'p> {
             }
         }
         self.names.calls.push(call);
+    }
+
+    /// Reports the attribute that a filter reads from the items of a declared list, if they do not have it.
+    pub(super) fn attribute_of_items(&mut self, filter: &str, list: Known<'p>, of: &Expression, args: &[Argument]) {
+        let Known::Declared(list) = list else { return };
+        let Known::Declared(mut owner) = item_of(list) else { return };
+        let Some((path, at)) = self.attribute_argument(filter, args) else { return };
+        let (of, mut of_item, mut start) = (of.span, true, 0);
+        for part in path.split('.') {
+            // A number is the index of an item.
+            if part.is_empty() || part.bytes().all(|byte| byte.is_ascii_digit()) {
+                return;
+            }
+            match known_property(owner, part) {
+                Some(Known::Declared(property)) => owner = property,
+                Some(Known::Nothing) => return,
+                None if is_closed(owner) => {
+                    let span = Span::new(at + start, at + start + part.len());
+                    let text = if of_item { self.text(of) } else { &path[..start - 1] };
+                    let unknown =
+                        UnknownAttribute { span, name: part, owner: text, of_item, text: path, declaration: owner };
+                    return self.names.unknown_attributes.push(unknown);
+                }
+                None => return,
+            }
+            (of_item, start) = (false, start + part.len() + 1);
+        }
+    }
+
+    /// Returns the path of the attribute that a filter reads, and its position. Attributes that may be missing are left out.
+    fn attribute_argument(&self, filter: &str, args: &[Argument]) -> Option<(&'p str, usize)> {
+        let named = |wanted: &str| {
+            args.iter().find(|arg| matches!(arg.kind, ArgumentKind::Named(name) if self.text(name) == wanted))
+        };
+        let mut positional = args.iter().filter(|arg| arg.kind == ArgumentKind::Positional);
+        let arg = match filter {
+            "selectattr" | "rejectattr" => {
+                let arg = positional.next();
+                let test = positional.next().and_then(|test| text_literal(&test.value, self.source));
+                arg.filter(|_| !matches!(test, Some("defined" | "undefined" | "none")))
+            }
+            "groupby" | "sum" => named("attribute").or_else(|| positional.next()),
+            "map" | "sort" | "min" | "max" | "unique" | "join" => named("attribute"),
+            _ => None,
+        };
+        let arg = arg.filter(|_| named("default").is_none())?;
+        Some((text_literal(&arg.value, self.source)?, arg.value.span.start + 1))
     }
 
     pub(super) fn comparison(
