@@ -33,8 +33,9 @@ fn check(context: &Context<'_>, findings: &mut Findings) {
     for connection in context.connections() {
         literal_keys(connection, false, &mut fields);
     }
-    let source = context.prompt.source();
-    for range in well_known_keys(source.text()) {
+    let text = context.prompt.source().text();
+    let keys = if may_have_key(text) { well_known_keys(text) } else { Vec::new() };
+    for range in keys {
         let is_reported = |field: &Field<'_>| field.span.start <= range.start && range.end <= field.span.end;
         if !fields.iter().any(is_reported) {
             let finding =
@@ -46,6 +47,22 @@ fn check(context: &Context<'_>, findings: &mut Findings) {
         let message = format!("`{}` is written in the file", field.key.unwrap_or_default());
         Finding::new(&RULE, field.span, message).with_help("refer to an environment variable: `${env:NAME}`")
     }));
+}
+
+/// Returns whether a text has anything that is as long as a key. Most prompts have not, and one pass finds this out.
+fn may_have_key(text: &str) -> bool {
+    const SHORTEST: usize = 15;
+    let (mut length, mut has_digit) = (0, false);
+    let has_word = text.bytes().any(|byte| {
+        if !byte.is_ascii_alphanumeric() && !matches!(byte, b'_' | b'-') {
+            (length, has_digit) = (0, false);
+            return false;
+        }
+        length += 1;
+        has_digit |= byte.is_ascii_digit();
+        has_digit && length >= SHORTEST
+    });
+    has_word || text.contains("-----BEGIN ")
 }
 
 /// Collects the keys at and below a field. `is_secret` is whether a key above it names a credential.
