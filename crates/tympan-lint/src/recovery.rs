@@ -139,7 +139,8 @@ impl<'o> Unclear<'o> {
     fn add(&mut self, outline: &'o Outline<'_>, at: Span) -> Option<()> {
         let is_about = |field: &Field<'_>| whole(*field).range().contains(&at.start);
         let field = outline.get(&[])?.entries().find(is_about)?;
-        let declared = || field.declarations().find(|(_, field)| is_about(field));
+        // The declarations of a JSON Schema are in another one, `properties`.
+        let declared = || field.declarations().filter(|(_, field)| is_about(field)).last();
         match field.key? {
             "inputs" => {
                 let (name, field) = declared()?;

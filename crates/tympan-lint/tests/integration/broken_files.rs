@@ -101,6 +101,16 @@ system:
     assert_eq!(found("a.prompty", text), expected);
 }
 
+/// The declarations of a JSON Schema are one level deeper.
+#[test]
+fn a_broken_declaration_in_a_schema_is_left_out() {
+    let text = "---\ninputs:\n  type: object\n  properties:\n    a: {type: strng}\n    b: {type: string}\n---\nsystem:\n\
+                {{ a.x }}{{ b }}\n";
+    let found = found("a.prompty", text);
+    assert!(found.contains(&"9:13 untrusted_in_system".to_owned()), "{found:?}");
+    assert!(!found.iter().any(|found| found.starts_with("9:4 ")), "{found:?}");
+}
+
 #[test]
 fn a_missing_file_does_not_hide_the_rest() {
     let text = "---\ndescription: ${file:about.txt}\ninputs: [{name: a, kind: string}]\n---\nsystem:\n{{ a }}{{ b }}\n";
