@@ -185,7 +185,9 @@ impl<'p> TemplateContext<'p> {
             Some(SyntaxTree::Mustache(parsed)) => Some(scan_mustache(&parsed.body, analysis.source(), declarations)),
             _ => None,
         };
-        Self { analysis, messages: analysis.messages(), tree, names, compiled }
+        let mut messages = analysis.messages();
+        messages.iter_mut().for_each(|message| trim_line_end(message, analysis.source()));
+        Self { analysis, messages, tree, names, compiled }
     }
 
     /// Returns the statements of a Jinja template. They may contain mistakes.
@@ -209,7 +211,7 @@ impl<'p> TemplateContext<'p> {
     /// Returns whether a message has text or expressions. Definitions of macros have neither.
     pub(crate) fn has_content(&self, message: &WrittenMessage) -> bool {
         let mut rest = self.analysis.source().get(message.content.range()).unwrap_or_default();
-        let is_content = |text: &str| text.contains("{{") || fixed_text(text).any(|text| !text.trim().is_empty());
+        let is_content = |text: &str| has_expression(text) || fixed_text(text).any(|text| !text.trim().is_empty());
         while let Some((before, after)) = rest.split_once(" macro ") {
             let end = after.find("endmacro").unwrap_or(after.len());
             if is_content(before) {
@@ -265,6 +267,18 @@ fn first_of_each<'p>(declarations: impl Iterator<Item = (&'p str, Field<'p>)>) -
         found.entry(name).or_insert(field);
     }
     found
+}
+
+/// Removes the carriage return of a line end from the position of a marker.
+fn trim_line_end(message: &mut WrittenMessage, source: &str) {
+    if let Some(marker) = &mut message.marker {
+        marker.end -= usize::from(source.get(marker.range()).is_some_and(|text| text.ends_with('\r')));
+    }
+}
+
+/// Returns whether a text has tags that write something. Comments of Mustache write nothing.
+fn has_expression(text: &str) -> bool {
+    text.match_indices("{{").any(|(at, _)| !text[at + 2..].starts_with('!'))
 }
 
 /// Returns whether a model takes messages of this role for instructions of the application.

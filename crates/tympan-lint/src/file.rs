@@ -1,20 +1,19 @@
 //! Checks of whole files, including those that do not load.
 
 use serde_json::Value as Json;
-use tympan_core::diagnostic::{Severity, guess_name};
+use tympan_core::diagnostic::Severity;
 use tympan_core::format::outline::{Field, Outline};
-use tympan_core::format::{Document, Format, ReferencedFile, Resolve, prompty};
-use tympan_core::spec::TemplateSpec;
+use tympan_core::format::{Format, ReferencedFile, Resolve};
 use tympan_core::spec::test_suite::TestSuite;
 use tympan_core::text::source::SourceFile;
-use tympan_core::{Kind, Prompt, Result, directive};
+use tympan_core::{Prompt, Result, directive};
 
-use crate::finding::{Finding, Findings, Fix};
+use crate::finding::{Finding, Findings};
 use crate::migration::add_fixes;
-use crate::rule::Group;
+use crate::recovery::check_broken;
 use crate::rules::tool_file_not_found::check_tool_files;
 use crate::test_file::{check_embedded, check_test_file};
-use crate::{Options, check_outlined, check_templates, suppression};
+use crate::{Options, check_outlined, suppression};
 
 /// The result of checking a file.
 #[derive(Debug)]
@@ -22,6 +21,8 @@ use crate::{Options, check_outlined, check_templates, suppression};
 pub struct Checked {
     /// The prompt, if the file loads. Its template may have errors.
     pub prompt: Option<Prompt>,
+    /// If the file does not load, the part of the prompt that can be parsed. Directives have no such part.
+    pub partial: Option<Prompt>,
     /// The tests, if the file is a test file that loads.
     pub suite: Option<TestSuite>,
     /// The findings, sorted by position and without duplicates.
@@ -52,13 +53,12 @@ pub fn check_file(source: &SourceFile, files: &mut dyn Resolve, options: &Option
     checked
 }
 
-/// Marks the reasons that a file does not load, that a template does not compile, or that tests cannot be checked.
+/// Marks the reasons that a template does not compile, or that tests cannot be checked. Those that a file does not load
+/// are marked already.
 fn mark_fatal(checked: &mut Checked) {
     const ALWAYS: [&str; 4] = ["template_syntax", "excluded_feature", "limit_exceeded", "invalid_tests"];
-    for finding in &mut checked.findings {
-        let keeps_from_loading = checked.prompt.is_none() && finding.rule.group == Group::Format;
-        finding.is_fatal =
-            finding.severity == Severity::Error && (keeps_from_loading || ALWAYS.contains(&finding.rule.name));
+    for finding in checked.findings.iter_mut().filter(|finding| finding.severity == Severity::Error) {
+        finding.is_fatal |= ALWAYS.contains(&finding.rule.name);
     }
 }
 
@@ -76,58 +76,11 @@ fn check_all(source: &SourceFile, resolve: &mut WithoutEnv<'_>, options: &Option
             check_embedded(source, format, (Some(&prompt), &outline), resolve, &mut findings);
             let mut findings = findings.into_sorted();
             add_fixes(&prompt, &outline, resolve, &mut findings);
-            Checked { prompt: Some(prompt), suite: None, findings }
+            Checked { prompt: Some(prompt), partial: None, suite: None, findings }
         }
-        Err(error) => {
-            let mut findings = Findings::default();
-            findings.extend(Finding::from_error(&error));
-            check_rest(source, resolve, options, &mut findings);
-            if source.text().contains("tests") {
-                let outline = Outline::new(source, format);
-                check_embedded(source, format, (None, &outline), resolve, &mut findings);
-            }
-            Checked { prompt: None, suite: None, findings: findings.into_sorted() }
-        }
+        Err(error) => check_broken(source, &error, resolve, options),
     }
 }
-
-/// Applies the rules that can be trusted to the templates of a file that does not load.
-fn check_rest(source: &SourceFile, resolve: &mut WithoutEnv<'_>, options: &Options, findings: &mut Findings) {
-    match format(source) {
-        Format::Definition(syntax) => {
-            let (prompt, _) = Prompt::from_definition_as_far_as_possible(source.clone(), syntax);
-            // The mistakes of the templates are among the errors already.
-            suggest_variables(source, &prompt, findings);
-            check_templates(&prompt, options, false, findings);
-        }
-        // A directive is checked as a whole.
-        Format::Directive => {}
-        _ => {
-            let (document, _) = prompty::parse_as_far_as_possible(source, resolve);
-            let Some(Document { mut spec, body, front_matter, .. }) = document else { return };
-            // If the front matter is not valid YAML, the format of the template is not known.
-            let text = front_matter.map_or("", |span| source.slice(span));
-            if spec.template == TemplateSpec::default() && text.contains(MUSTACHE) {
-                MUSTACHE.clone_into(&mut spec.template.format);
-            }
-            let prompt = Prompt::from_document(spec, source.clone(), body.start, Vec::new());
-            // An unknown format may be a consequence of the invalid front matter.
-            let is_known = prompt.template().err().is_none_or(|error| error.kind() != Kind::NotRegistered);
-            check_templates(&prompt, options, is_known, findings);
-        }
-    }
-}
-
-/// Adds fixes to the names that a definition does not declare.
-fn suggest_variables(source: &SourceFile, prompt: &Prompt, findings: &mut Findings) {
-    let names = || prompt.variables().iter().map(|variable| variable.name.as_str());
-    for finding in findings.iter_mut().filter(|finding| finding.rule.name == Kind::UndeclaredVariable.code()) {
-        let Some(span) = finding.span else { continue };
-        finding.fix = guess_name(source.slice(span), names()).map(|near| Fix::needs_review(span, near));
-    }
-}
-
-const MUSTACHE: &str = "mustache";
 
 /// Loads a file, and its declarations as they are written.
 fn load_outlined<'s>(source: &'s SourceFile, resolve: &mut impl Resolve) -> Result<(Prompt, Outline<'s>)> {
@@ -155,7 +108,7 @@ pub(crate) fn format(source: &SourceFile) -> Format {
 }
 
 /// Resolves references to files, and leaves those to environment variables as they are.
-struct WithoutEnv<'r>(&'r mut dyn Resolve);
+pub(crate) struct WithoutEnv<'r>(&'r mut dyn Resolve);
 
 impl Resolve for WithoutEnv<'_> {
     fn env(&mut self, _name: &str) -> Result<Option<String>> {

@@ -140,10 +140,6 @@ impl Findings {
         self.0.extend(findings);
     }
 
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Finding> {
-        self.0.iter_mut()
-    }
-
     /// Returns the findings, sorted by position and without duplicates.
     pub(crate) fn into_sorted(mut self) -> Vec<Finding> {
         sort(&mut self.0);

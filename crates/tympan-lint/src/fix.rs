@@ -140,8 +140,13 @@ impl Fixer<'_> {
         }
         let source = SourceFile::new(current.source.name(), text);
         let checked = check_file(&source, self.files, self.options);
-        let loads = |checked: &Checked| checked.prompt.is_some() || checked.suite.is_some();
-        if (loads(&current.checked) && !loads(&checked)) || has_new_error(&current.checked, &checked) {
+        let is_worse = match (loads(&current.checked), loads(&checked)) {
+            (true, false) => true,
+            // What is wrong with a file that does not load hides other errors.
+            (false, true) => false,
+            _ => has_new_error(&current.checked, &checked),
+        };
+        if is_worse {
             return None;
         }
         // Several findings may have the same fix, such as all keys of version 1.
@@ -192,6 +197,10 @@ fn edited<'e>(text: &str, edits: impl Iterator<Item = &'e (Span, String)>) -> St
     }
     out.push_str(&text[at..]);
     out
+}
+
+fn loads(checked: &Checked) -> bool {
+    checked.prompt.is_some() || checked.suite.is_some()
 }
 
 /// Returns whether there is an error that was not there before, wherever it was. An error that keeps tests from being

@@ -31,6 +31,7 @@ mod model_settings;
 mod names;
 mod policy;
 mod reach;
+mod recovery;
 mod rule;
 mod rules;
 mod selection;

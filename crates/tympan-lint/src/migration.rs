@@ -402,7 +402,8 @@ impl<'p> FrontMatter<'p> {
         let last = declared.entries().filter(is_line).last()?;
         let line = self.text[..first.key_span.start].rfind('\n').map_or(0, |at| at + 1);
         let indent = first.key_span.start - line;
-        let at = self.text[last.span.end..].find('\n').map_or(self.text.len(), |length| last.span.end + length);
+        let rest = self.text[last.span.end..].lines().next().unwrap_or_default();
+        let at = last.span.end + rest.len();
         let kind = kind.map(|kind| format!("\n{:indent$}kind: {kind}", "")).unwrap_or_default();
         Some(Some((Span::new(at, at), format!("{kind}\n{:indent$}example: {example}", ""))))
     }

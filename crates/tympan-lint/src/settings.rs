@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::path::Path;
+use std::path::{Component, Path};
 
 use toml::de::{DeTable, DeValue};
 use tympan_core::chat::policy::Policy;
@@ -142,7 +142,7 @@ impl CheckSettings {
             tests: section.strings("tests").unwrap_or_default(),
             functions: section.strings("functions").unwrap_or_default(),
             providers: section.strings("providers").unwrap_or_default(),
-            baseline: section.string("baseline"),
+            baseline: section.inner_path("baseline"),
             output_format: section.string("output-format"),
         };
         section.finish();
@@ -338,6 +338,19 @@ impl<'t, 'e> Section<'t, 'e> {
             self.expected(key, span, "a string", value);
         }
         value.as_str().map(str::to_owned)
+    }
+
+    /// Returns a path that does not leave the directory of the file.
+    fn inner_path(&mut self, key: &'static str) -> Option<String> {
+        let path = self.string(key)?;
+        let is_inner = |part: Component<'_>| matches!(part, Component::Normal(_) | Component::CurDir);
+        if !Path::new(&path).components().all(is_inner) {
+            let (_, span) = self.get(key)?;
+            let help = format!("pass `--{key} FILE` to the commands that need another file");
+            self.error(span, format!("`{key}`: expected a path below the directory of this file"), Some(help));
+            return None;
+        }
+        Some(path)
     }
 
     /// Returns a boolean.

@@ -25,7 +25,7 @@ pub(crate) fn check_test_file(source: &SourceFile, syntax: Syntax, files: &mut i
         let prompt = tested_prompt(source, suite, root, files, &mut findings);
         check(source, suite, root, prompt.as_ref(), files, &mut findings);
     }
-    Checked { prompt: None, suite, findings: findings.into_sorted() }
+    Checked { prompt: None, partial: None, suite, findings: findings.into_sorted() }
 }
 
 /// Checks the tests in a prompt file, if it has any. `prompt` is `None` if the file does not load.

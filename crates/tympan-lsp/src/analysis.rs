@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use tympan_core::Prompt;
-use tympan_core::format::{Format, prompty};
 use tympan_core::text::source::SourceFile;
 use tympan_lint::{Finding, Options, check_file};
 
@@ -24,28 +23,15 @@ pub(crate) struct Analysis {
 }
 
 impl Analysis {
-    pub(crate) fn new(source: &SourceFile, format: Format, mut files: WorkspaceFiles<'_>, options: Options) -> Self {
+    pub(crate) fn new(source: &SourceFile, mut files: WorkspaceFiles<'_>, options: Options) -> Self {
         let checked = check_file(source, &mut files, &options);
         let loads = checked.prompt.is_some() || checked.suite.is_some();
-        let prompt = checked.prompt.or_else(|| partial(source, format, &mut files));
+        let prompt = checked.prompt.or(checked.partial);
         Self { findings: checked.findings, prompt, loads, dependencies: files.into_requested(), options }
     }
 
     /// Returns the analysis of a document that is not a prompt.
     pub(crate) fn empty() -> Self {
         Self { findings: Vec::new(), prompt: None, loads: false, dependencies: Vec::new(), options: Options::default() }
-    }
-}
-
-/// Parses as much of a file as possible. Directives have no such parser.
-fn partial(source: &SourceFile, format: Format, files: &mut WorkspaceFiles<'_>) -> Option<Prompt> {
-    match format {
-        Format::Prompty => {
-            let (document, _) = prompty::parse_as_far_as_possible(source, files);
-            let document = document?;
-            Some(Prompt::from_document(document.spec, source.clone(), document.body.start, Vec::new()))
-        }
-        Format::Definition(syntax) => Some(Prompt::from_definition_as_far_as_possible(source.clone(), syntax).0),
-        _ => None,
     }
 }

@@ -322,7 +322,7 @@ impl Server<'_> {
         document.analysis(|| match document.is_prompt() {
             true => {
                 let options = settings::options(&self.client.folders, document.path.as_deref());
-                Analysis::new(document.source(), document.format(), self.files(document), options)
+                Analysis::new(document.source(), self.files(document), options)
             }
             false => Analysis::empty(),
         })

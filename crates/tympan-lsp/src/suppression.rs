@@ -27,7 +27,7 @@ pub(crate) fn comment(
     finding: &Finding,
 ) -> Option<Insertion> {
     let span = finding.span?;
-    if finding.is_fatal || !analysis.loads {
+    if finding.is_fatal {
         return None;
     }
     let line = document.line_at(span.start);
@@ -134,7 +134,7 @@ fn is_effective(
         let other_start = other.span.unwrap_or_default().start;
         other.rule.code == finding.rule.code && [start, start + comment.len()].contains(&other_start)
     };
-    (checked.prompt.is_some() || checked.suite.is_some())
+    (checked.prompt.is_some() || checked.suite.is_some() || !analysis.loads)
         && !checked.findings.iter().any(is_finding)
         && !has_new_finding(&analysis.findings, &checked.findings)
 }

@@ -169,7 +169,7 @@ fn refuse_errors(args: &LockArgs, prompts: &[(PathBuf, SourceFile)]) -> Result<O
     let load = LoadOptions { file_roots: args.allowed.allow_dir.clone(), ..LoadOptions::default() };
     let mut refused = Vec::new();
     for (path, source) in prompts {
-        let options = project.settings.check.options(&project.relative(path));
+        let options = project.settings.options(&project.relative(path));
         let mut findings = check_file(source, &mut References::new(directory_of(path), &load), &options).findings;
         // The tests of a prompt are not locked.
         findings.retain(|finding| finding.severity == Severity::Error && finding.rule.group != Group::Tests);

@@ -353,6 +353,30 @@ fn annotations_cannot_be_forged() {
     }
 }
 
+/// A settings file comes with the project, and must not choose which of the user's files are overwritten.
+#[test]
+#[cfg(unix)]
+fn a_project_cannot_write_outside_of_its_directory() {
+    let project = Project::new(&[("p/a.prompty", UNUSED), ("mine.txt", "mine"), ("other/mine.txt", "mine")]);
+    let directory = project.path("p");
+    std::os::unix::fs::symlink(project.path("mine.txt"), directory.join("link.json")).expect("a link");
+    std::os::unix::fs::symlink(project.path("other"), directory.join("folder")).expect("a link");
+    let write = |baseline: &str, arguments: &[&str]| {
+        project.write("p/tympan.toml", &format!("[check]\nbaseline = '{baseline}'\n"));
+        let mut command = project.command(&[&["check", "--write-baseline"], arguments].concat());
+        command.current_dir(&directory).output().expect("it runs").status.code()
+    };
+    let absolute = project.path("mine.txt").display().to_string();
+    for baseline in ["../mine.txt", "./../mine.txt", &absolute, "link.json", "folder/mine.txt"] {
+        assert_eq!(write(baseline, &[]), Some(2), "{baseline}");
+    }
+    assert_eq!((project.read("mine.txt"), project.read("other/mine.txt")), ("mine".to_owned(), "mine".to_owned()));
+    assert_eq!(write("known.json", &[]), Some(0));
+    // The user may name any file.
+    assert_eq!(write("known.json", &["--baseline", "../mine.txt"]), Some(0));
+    assert!(project.read("mine.txt").contains("TY201"));
+}
+
 #[test]
 fn lock_refuses_prompts_with_errors() {
     let typo = "---\nmodel: {id: gpt-4o, provider: opanai}\n---\nuser:\nHi\n";
@@ -373,6 +397,20 @@ fn lock_refuses_prompts_with_errors() {
 }
 
 /// Tests are not part of a prompt, wherever they are.
+#[test]
+fn lock_refuses_prompts_against_the_policy() {
+    let project = Project::new(&[
+        ("tympan.toml", "[policy.messages]\nuntrusted = [\"user\"]\n"),
+        ("a.prompty", "---\ninputs: [{name: note, kind: string}]\n---\nsystem:\n{{ note }}\n"),
+    ]);
+    let lock = |arguments: &[&str]| project.command(&[&["lock"], arguments].concat()).output().expect("it runs");
+    let refused = lock(&[]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(text(&refused.stderr).contains("policy_violation"), "{}", text(&refused.stderr));
+    assert!(!project.path("tympan.lock").exists());
+    assert!(lock(&["--no-config"]).status.success());
+}
+
 #[test]
 fn lock_does_not_notice_tests() {
     let yaml = "name: a\nrole: user\nbody: Hi\n";

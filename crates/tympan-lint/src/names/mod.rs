@@ -4,18 +4,21 @@
 //! Scopes are those of the evaluator: a template, the body of a loop or of `with`, and a macro. A name that is set in a scope
 //! may be read before it is set, and then means what it means outside of the scope.
 
+mod known;
 mod mustache;
+mod uses;
 
 use std::collections::{HashMap, HashSet};
 
 use tympan_core::spec::schema::{Property, PropertyKind};
 use tympan_core::template::name_use::NameKind;
 use tympan_core::template::syntax::jinja::ast::{
-    Argument, ArgumentKind, Call, CompareOperator, Else, Expression, ExpressionKind, For, If, Literal, Macro,
-    Parameter, Set, SetBlock, Statement, StatementKind, Target, TargetKind, With,
+    Argument, Else, Expression, ExpressionKind, For, If, Literal, Macro, Parameter, Set, SetBlock, Statement,
+    StatementKind, Target, TargetKind, With,
 };
 use tympan_core::text::source::Span;
 
+use known::{Known, filtered, is_closed, is_scalar, is_text, item_of, known_property};
 pub(crate) use mustache::scan_mustache;
 
 /// The names of a template. In a Mustache template, only the attributes are known.
@@ -47,6 +50,8 @@ pub(crate) struct Binding<'p> {
     pub(crate) in_loop: bool,
     /// Whether the name has this value wherever it can be read.
     is_sure: bool,
+    /// Whether only one statement of its scope sets the name.
+    is_only: bool,
     known: Known<'p>,
     /// The parameters of a macro. `None` if it is not the only meaning of the name in its scope.
     params: Option<Vec<&'p str>>,
@@ -116,13 +121,6 @@ pub(crate) struct UnknownAttribute<'p> {
     /// The whole expression.
     pub(crate) text: &'p str,
     pub(crate) declaration: &'p Property,
-}
-
-/// What is known about a value.
-#[derive(Clone, Copy, Debug)]
-enum Known<'p> {
-    Nothing,
-    Declared(&'p Property),
 }
 
 /// The declarations that a template can refer to.
@@ -244,7 +242,9 @@ impl<'p> Scan<'_, 'p> {
         self.block(&node.body.statements);
         self.loops -= 1;
         self.pop_scope();
+        self.conditions.push(node.iter.span);
         self.otherwise(node.otherwise.as_ref());
+        self.conditions.pop();
     }
 
     fn for_target(&mut self, target: &Target, known: Known<'p>) {
@@ -266,14 +266,31 @@ impl<'p> Scan<'_, 'p> {
         }
         self.declare_assigned(&node.body.statements);
         for (target, value) in &node.assignments {
-            self.assignment(target, value.span, BindingKind::With, |scan| scan.expressions([value]));
+            let known = self.assignment(target, value.span, BindingKind::With, |scan| scan.expression(value));
+            self.alias(target, known);
         }
         self.block(&node.body.statements);
         self.pop_scope();
     }
 
     fn set(&mut self, node: &Set) {
-        self.assignment(&node.target, node.value.span, BindingKind::Set, |scan| scan.expressions([&node.value]));
+        let known =
+            self.assignment(&node.target, node.value.span, BindingKind::Set, |scan| scan.expression(&node.value));
+        self.alias(&node.target, known);
+    }
+
+    /// Records that a name refers to a declared value, if this is the only statement that sets it.
+    fn alias(&mut self, target: &Target, known: Known<'p>) {
+        let bindings = self.active.get(self.text(target.span)).filter(|_| target.kind == TargetKind::Name);
+        let Some(index) = bindings.and_then(|bindings| bindings.last()).copied() else { return };
+        let binding = &mut self.names.bindings[index];
+        // Inside of a condition, the name may keep its old meaning.
+        let is_certain = binding.is_only && binding.span == target.span && self.conditions.is_empty();
+        if let Known::Declared(_) = known
+            && is_certain
+        {
+            (binding.is_sure, binding.known) = (true, known);
+        }
     }
 
     fn set_block(&mut self, node: &SetBlock) {
@@ -286,17 +303,24 @@ impl<'p> Scan<'_, 'p> {
     }
 
     /// Reads the value of an assignment, which is in `value`.
-    fn assignment(&mut self, target: &Target, value: Span, kind: BindingKind, read: impl FnOnce(&mut Self)) {
+    fn assignment<T>(
+        &mut self,
+        target: &Target,
+        value: Span,
+        kind: BindingKind,
+        read: impl FnOnce(&mut Self) -> T,
+    ) -> T {
         let name = self.text(target.span);
         let own = self.active.get(name).and_then(|bindings| bindings.last()).copied();
         let outer = std::mem::replace(&mut self.own, own.filter(|_| target.kind == TargetKind::Name));
-        read(self);
+        let result = read(self);
         self.own = outer;
         match &target.kind {
             TargetKind::Name => self.shadow(target.span, kind, Some(value)),
             TargetKind::Attribute(attribute) => self.expressions([&attribute.value]),
             _ => {}
         }
+        result
     }
 
     /// Records a name of an input that gets another value, unless the value is computed from the input or replaces a
@@ -353,6 +377,7 @@ impl<'p> Scan<'_, 'p> {
         let bindings = self.active.entry(name).or_default();
         let depth = self.scopes.len();
         if let Some(index) = bindings.last().filter(|index| self.names.bindings[**index].depth == depth) {
+            self.names.bindings[*index].is_only = false;
             return *index;
         }
         let index = self.names.bindings.len();
@@ -363,6 +388,7 @@ impl<'p> Scan<'_, 'p> {
             is_read: false,
             in_loop: self.loops > 0,
             is_sure: false,
+            is_only: true,
             known: Known::Nothing,
             params: None,
             depth,
@@ -481,6 +507,9 @@ impl<'p> Scan<'_, 'p> {
                     self.names.optional.insert(self.text(value.span));
                 }
                 self.call(Callee::Name(NameKind::Filter), name, node.name, &node.args);
+                if let Some(list) = &node.value {
+                    self.attribute_of_items(name, value, list, &node.args);
+                }
                 return filtered(name, value);
             }
             ExpressionKind::Test(node) => {
@@ -518,45 +547,6 @@ impl<'p> Scan<'_, 'p> {
         Known::Nothing
     }
 
-    fn function_call(&mut self, node: &Call) {
-        self.arguments(&node.args);
-        match &node.callee.kind {
-            ExpressionKind::Name => {
-                let name = self.text(node.callee.span);
-                self.read(name);
-                let bindings = self.active.get(name).map(Vec::as_slice).unwrap_or_default();
-                let callee = match bindings {
-                    [] if !self.declarations.inputs.contains_key(name) => Callee::Name(NameKind::Function),
-                    [only] => {
-                        let binding = &self.names.bindings[*only];
-                        match &binding.params {
-                            Some(params) => Callee::Macro(params.clone()),
-                            None if binding.kind == BindingKind::Special && name == "loop" => Callee::Loop,
-                            None => return,
-                        }
-                    }
-                    _ => return,
-                };
-                self.call(callee, name, node.callee.span, &node.args);
-            }
-            // Whether a value has a method is not a question of its declaration.
-            ExpressionKind::Attribute(attribute) => self.expressions([&attribute.value]),
-            _ => self.expressions([&node.callee]),
-        }
-    }
-
-    fn call(&mut self, callee: Callee<'p>, name: &'p str, span: Span, args: &[Argument]) {
-        let mut call = NamedCall { callee, name, span, positional: 0, named: Vec::new(), has_spread: false };
-        for arg in args {
-            match arg.kind {
-                ArgumentKind::Positional => call.positional += 1,
-                ArgumentKind::Named(name) => call.named.push((self.text(name), name)),
-                _ => call.has_spread = true,
-            }
-        }
-        self.names.calls.push(call);
-    }
-
     /// Returns what is known about an attribute of a value. `span` is the position of its name, and `whole` that of the
     /// expression.
     fn attribute(&mut self, owner: Known<'p>, of: Span, name: &'p str, span: Span, whole: Span) -> Known<'p> {
@@ -577,34 +567,6 @@ impl<'p> Scan<'_, 'p> {
         }
         Known::Nothing
     }
-
-    fn comparison(
-        &mut self,
-        left: (Known<'p>, &Expression),
-        operator: CompareOperator,
-        right: (Known<'p>, &Expression),
-    ) {
-        use CompareOperator::{Equal, In, NotEqual, NotIn};
-        let pairs = match operator {
-            Equal | NotEqual => vec![(left.0, right.1), (right.0, left.1)],
-            In | NotIn => match &right.1.unparenthesized().kind {
-                ExpressionKind::List(items) | ExpressionKind::Tuple(items) => {
-                    items.iter().map(|item| (left.0, item)).collect()
-                }
-                _ => return,
-            },
-            _ => return,
-        };
-        for (known, literal) in pairs {
-            let Known::Declared(declaration) = known else { continue };
-            let Some(values) = declaration.enum_values.as_ref().filter(|values| !values.is_empty()) else { continue };
-            let literal = literal.unparenthesized();
-            let Some(text) = text_literal(literal, self.source) else { continue };
-            if values.iter().all(|value| value.as_str().is_some_and(|value| value != text)) {
-                self.names.unknown_values.push((literal.span, text, declaration));
-            }
-        }
-    }
 }
 
 /// Returns the text of a string literal without escapes.
@@ -621,52 +583,4 @@ fn mentions(text: &str, name: &str) -> bool {
     let is_part = |char: Option<char>| char.is_some_and(|char| char.is_alphanumeric() || char == '_');
     text.match_indices(name)
         .any(|(at, _)| !is_part(text[..at].chars().next_back()) && !is_part(text[at + name.len()..].chars().next()))
-}
-
-fn is_single(property: &Property) -> bool {
-    property.kinds.len() <= 1 && property.schema.is_none()
-}
-
-/// Returns whether a declaration may be a string only because its kind is missing.
-fn is_text(property: &Property) -> bool {
-    property.kind == PropertyKind::String && property.enum_values.is_none()
-}
-
-fn is_scalar(property: &Property) -> bool {
-    use PropertyKind::{Boolean, Float, Integer, String};
-    is_single(property) && matches!(property.kind, String | Integer | Float | Boolean)
-}
-
-/// Returns whether a value has no other attributes than those that are declared.
-fn is_closed(property: &Property) -> bool {
-    let is_open = property.extra.contains_key("additionalProperties");
-    let is_object = property.kind == PropertyKind::Object && !property.properties.is_empty() && !is_open;
-    is_single(property) && (is_object || is_scalar(property))
-}
-
-/// Returns what is known about a property, if it is declared. A property without a kind may be anything.
-fn known_property<'p>(declaration: &'p Property, name: &str) -> Option<Known<'p>> {
-    let found = declaration.properties.iter().find(|property| property.name == name)?;
-    Some(if is_text(found) { Known::Nothing } else { Known::Declared(found) })
-}
-
-fn item_of(property: &Property) -> Known<'_> {
-    match &property.items {
-        Some(items) if property.kind == PropertyKind::Array && !is_text(items) => Known::Declared(items),
-        _ => Known::Nothing,
-    }
-}
-
-/// Returns what is known about a value after a filter.
-fn filtered<'p>(filter: &str, value: Known<'p>) -> Known<'p> {
-    match (filter, value) {
-        ("first" | "last" | "random" | "min" | "max", Known::Declared(list)) => item_of(list),
-        ("sort" | "reverse" | "unique" | "select" | "reject" | "selectattr" | "rejectattr", Known::Declared(list))
-            if list.kind == PropertyKind::Array =>
-        {
-            value
-        }
-        ("list", Known::Declared(list)) if list.kind == PropertyKind::Array => value,
-        _ => Known::Nothing,
-    }
 }

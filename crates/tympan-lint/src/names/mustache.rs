@@ -7,7 +7,8 @@ use tympan_core::spec::schema::PropertyKind;
 use tympan_core::template::syntax::mustache::ast::{Node, NodeKind, Section};
 use tympan_core::text::source::Span;
 
-use super::{Declarations, Known, Names, UnknownAttribute, is_closed, is_single, is_text, item_of, known_property};
+use super::known::{Known, is_closed, is_single, is_text, item_of, known_property};
+use super::{Declarations, Names, UnknownAttribute};
 
 /// Finds the attributes in a template that a declaration does not have.
 pub(crate) fn scan_mustache<'p>(nodes: &[Node], source: &'p str, declarations: &Declarations<'_, 'p>) -> Names<'p> {

@@ -13,8 +13,8 @@ pub(crate) static RULE: Rule = Rule {
     group: Group::Suspicious,
     severity: Severity::Warning,
     fix: FixAvailability::Sometimes,
-    summary: "Reports invisible characters in a template (zero-width and filler characters, bidirectional controls, \
-        tag characters), and words that mix Latin letters with look-alikes from other scripts.",
+    summary: "Reports invisible characters in a template (zero-width and filler characters, bidirectional and other \
+        controls, tag characters, variation selectors), and words that mix Latin letters with look-alikes from other scripts.",
     why: "The model reads these characters, but a reviewer does not see them. They can hide instructions.",
     example: concat!("system:\nAnswer br", "\\u{200b}", "iefly."),
     how_to_fix: "Remove the characters, or replace the look-alikes with Latin letters.",
@@ -25,7 +25,7 @@ fn check(context: &Context<'_>, findings: &mut Findings) {
     for template in &context.templates {
         let source = template.analysis.source();
         // Most templates have none of these characters.
-        if source.is_ascii() {
+        if source.bytes().all(|byte| byte.is_ascii() && !is_control(byte.into())) {
             continue;
         }
         for (span, name, first) in hidden(source) {
@@ -46,20 +46,45 @@ fn check(context: &Context<'_>, findings: &mut Findings) {
 fn hidden(source: &str) -> Vec<(Span, &'static str, char)> {
     let mut found: Vec<(Span, &'static str, char)> = Vec::new();
     let mut before = None;
+    let mut flag_end = 0;
     let mut chars = source.char_indices().peekable();
     while let Some((at, char)) = chars.next() {
         let after = chars.peek().map(|(_, char)| *char);
-        if let Some(name) = name_of(char).filter(|_| !belongs(before, char, after)) {
+        if char == BLACK_FLAG {
+            flag_end = at + flag_length(&source[at..]);
+        }
+        if let Some(name) = name_of(char).filter(|_| at >= flag_end && !belongs(before, char, after)) {
             let end = at + char.len_utf8();
             match found.last_mut() {
                 Some((span, ..)) if span.end == at => span.end = end,
                 _ => found.push((Span::new(at, end), name, char)),
             }
-        } else {
-            before = Some(char);
         }
+        before = Some(char);
     }
     found
+}
+
+const BLACK_FLAG: char = '\u{1f3f4}';
+
+/// Returns the length of the flag of a region at the start of a text: a black flag, the code of the region in tag
+/// characters, and the end tag. The length is 0 if this is another flag.
+fn flag_length(text: &str) -> usize {
+    const LONGEST: usize = 6;
+    let tags = text.strip_prefix(BLACK_FLAG).unwrap_or_default();
+    let is_code = |char: &char| matches!(char, '\u{e0030}'..='\u{e0039}' | '\u{e0061}'..='\u{e007a}');
+    let code = tags.chars().take_while(is_code).count();
+    match tags.chars().nth(code) {
+        Some(end @ '\u{e007f}') if (3..=LONGEST).contains(&code) => {
+            text.len() - tags.len() + (code + 1) * end.len_utf8()
+        }
+        _ => 0,
+    }
+}
+
+/// Returns whether a character controls a terminal. White space does not.
+fn is_control(char: char) -> bool {
+    char.is_control() && !matches!(char, '\t'..='\r')
 }
 
 /// Returns the name of a character that is not shown.
@@ -80,25 +105,42 @@ fn name_of(char: char) -> Option<&'static str> {
         '\u{2066}'..='\u{2069}' => "direction isolate",
         '\u{206a}'..='\u{206f}' => "deprecated format character",
         '\u{e0000}'..='\u{e007f}' => "tag character",
-        '\u{e0100}'..='\u{e01ef}' => "variation selector",
+        '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}' => "variation selector",
+        '\u{2028}' | '\u{2029}' => "line or paragraph separator",
+        '\u{2800}' => "Braille blank",
+        '\u{17b4}' | '\u{17b5}' => "Khmer inherent vowel",
+        '\u{fff9}'..='\u{fffb}' => "interlinear annotation",
+        '\u{1d173}'..='\u{1d17a}' => "musical control",
+        _ if is_control(char) => "control character",
         _ => return None,
     })
 }
 
-/// Returns whether writing needs an invisible character between its neighbours.
+/// Returns whether writing needs an invisible character between its neighbours. Several in a row are never needed, apart
+/// from a selector before a joiner.
 fn belongs(before: Option<char>, char: char, after: Option<char>) -> bool {
-    let is_wide = |char: Option<char>| char.is_some_and(|char| char >= '\u{590}');
+    let is_wide =
+        |char: char| char >= '\u{590}' && !matches!(char, '\u{2000}'..='\u{206f}' | '\u{e0000}'..='\u{e0fff}');
+    let is_any = |matches: fn(char) -> bool| [before, after].into_iter().flatten().any(matches);
     match char {
         // Joins emoji, and letters of scripts that have joined forms.
-        '\u{200c}' | '\u{200d}' => is_wide(before) && is_wide(after),
-        // Flags of regions are a black flag with tags, the first of which belongs to the flag.
-        '\u{e0020}'..='\u{e007f}' => matches!(before, Some('\u{1f3f4}' | '\u{e0020}'..='\u{e007f}')),
+        '\u{200c}' | '\u{200d}' => before.is_some_and(is_wide) && after.is_some_and(is_wide),
         // Selects a form of an ideograph.
-        '\u{e0100}'..='\u{e01ef}' => before.is_some_and(|before| ('\u{3400}'..='\u{3ffff}').contains(&before)),
+        '\u{e0100}'..='\u{e01ef}' => before.is_some_and(is_ideograph),
+        // Selects a form of a symbol, such as the emoji. Digits have such forms as well.
+        '\u{fe00}'..='\u{fe0f}' => before.is_some_and(|before| {
+            let is_text = before.is_ascii() && !matches!(before, '#' | '*' | '0'..='9');
+            !is_text && name_of(before).is_none()
+        }),
         // Marks the direction of text that is written from right to left.
-        '\u{61c}' | '\u{200e}' | '\u{200f}' => [before, after].into_iter().flatten().any(is_right_to_left),
+        '\u{61c}' | '\u{200e}' | '\u{200f}' => is_any(is_right_to_left),
+        '\u{2800}' => is_any(|char| matches!(char, '\u{2801}'..='\u{28ff}')),
         _ => false,
     }
+}
+
+fn is_ideograph(char: char) -> bool {
+    matches!(char, '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
 }
 
 fn is_right_to_left(char: char) -> bool {
@@ -124,6 +166,8 @@ fn look_alikes(source: &str) -> Vec<(Span, char)> {
 fn is_look_alike(char: char) -> bool {
     const CYRILLIC: &str = "АВЕЅІЈКМНОРСТХаеѕіјорсухԁһԛԝ";
     const GREEK: &str = "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧονρ";
+    const ARMENIAN: &str = "հոսցօք";
     // Nearly all letters of a template are ASCII.
-    !char.is_ascii() && (CYRILLIC.contains(char) || GREEK.contains(char) || matches!(char, '\u{ff21}'..='\u{ff5a}'))
+    let is_other = || [CYRILLIC, GREEK, ARMENIAN].iter().any(|letters| letters.contains(char));
+    !char.is_ascii() && (is_other() || matches!(char, '\u{ff21}'..='\u{ff5a}'))
 }

@@ -16,7 +16,8 @@ pub(crate) static RULE: Rule = Rule {
     severity: Severity::Error,
     fix: FixAvailability::Always,
     summary: "Reports a line such as `sytem:` that is almost a role marker. Words with two wrong characters are \
-        warnings, and only at the beginning of a paragraph. Lines in code blocks are not reported.",
+        warnings, and are reported only at the beginning of a paragraph, as are indented lines and lines such as `sytem: Be \
+        brief`. Lines in code blocks are not reported.",
     why: "The line becomes part of the message before it. Without a role marker, the whole prompt is one system \
         message.",
     example: "sytem:\nYou answer in one sentence.",
@@ -61,15 +62,19 @@ fn check(context: &Context<'_>, findings: &mut Findings) {
 /// Returns the word of a line that is close to a role, the role that was meant, and how sure this is.
 fn misspelt(line: Line<'_>) -> Option<(Label<'_>, &'static str, Severity)> {
     let label = line.label()?;
-    let is_indented = line.text.starts_with([' ', '\t']);
-    let is_alone = label.rest.is_empty() && !line.in_fence && !is_indented;
     let word = label.word.to_ascii_lowercase();
     let is_role = Role::IN_MARKERS.iter().any(|role| role.as_str() == word);
-    if !is_alone || is_role || WORDS.contains(&word.as_str()) {
+    if line.in_fence || is_role || WORDS.contains(&word.as_str()) {
         return None;
     }
     let role = guess_name(&word, Role::IN_MARKERS.map(Role::as_str))?;
     let severity = typo::severity(&word, role);
+    let is_indented = line.text.starts_with([' ', '\t']);
+    if !label.rest.is_empty() || is_indented {
+        // Text has many labels. `text_after_role` reports such lines as warnings, too.
+        let is_likely = line.begins_paragraph && severity == Severity::Error && label.word == word && role.len() > 4;
+        return is_likely.then_some((label, role, Severity::Warning));
+    }
     // Many other words are two characters away from a role, such as `Buyer` from `user`.
     let is_likely = line.begins_paragraph && role.len() > 4;
     (severity == Severity::Error || is_likely).then_some((label, role, severity))

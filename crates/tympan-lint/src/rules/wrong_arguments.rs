@@ -16,7 +16,7 @@ pub(crate) static RULE: Rule = Rule {
     severity: Severity::Error,
     fix: FixAvailability::Sometimes,
     summary: "Reports calls of built-in filters, tests and functions, and of macros, that have a missing argument, too \
-        many arguments, or an argument with an unknown name.",
+        many arguments, or an argument with an unknown name. Arguments that a test ignores are warnings.",
     why: "The prompt fails when it is rendered.",
     example: "user:\n{{ name | replace(\"_\") }}",
     how_to_fix: "Pass the arguments that the message names.",
@@ -44,12 +44,27 @@ fn mistake(template: &TemplateContext<'_>, call: &NamedCall<'_>) -> Option<Findi
     let by_name = if signature.by_position { &[] } else { signature.params };
     let params = || by_name.iter().chain(signature.named).copied();
     let report = |message: String| Finding::new(&RULE, template.locate(call.span), message);
-    Some(match signature.mistake(call.positional, &named)? {
+    let Some(mistake) = signature.mistake(call.positional, &named) else {
+        let is_test = call.callee == Callee::Name(NameKind::Test);
+        return ignored(call, signature.params.len()).filter(|_| is_test).map(|message| {
+            report(format!("{what}: {message}")).with_severity(Severity::Warning).with_help("remove what is ignored")
+        });
+    };
+    Some(match mistake {
         ArgumentMistake::Missing(param) => report(format!("{what}: missing argument `{param}`")),
         ArgumentMistake::TooMany(most) => too_many(template, call, &what, most),
         ArgumentMistake::Twice(index) => report(format!("{what}: argument `{}` is passed twice", named[index])),
         ArgumentMistake::UnknownName(index) => unknown_name(template, call, &what, index, params()),
         _ => return None,
+    })
+}
+
+/// Describes the arguments that a test does not need. It ignores them, but Jinja2 rejects them.
+fn ignored(call: &NamedCall<'_>, most: usize) -> Option<String> {
+    let found = call.positional + call.named.len();
+    (found > most).then(|| match most {
+        0 => format!("expected no arguments, found {found}"),
+        _ => format!("expected 1 argument, found {found}"),
     })
 }
 

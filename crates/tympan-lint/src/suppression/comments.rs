@@ -93,7 +93,12 @@ fn test_file_comments(source: &SourceFile) -> Vec<Comment> {
 fn comments_in(text: &str, region: Span, is_toml: bool, outline: &Outline<'_>) -> Vec<Comment> {
     let mut taken = Vec::new();
     outline.get(&[]).into_iter().for_each(|root| scalars(root, &mut taken));
+    // Keys and values do not overlap, so only the last one that starts before a position can contain it.
     taken.sort_by_key(|span| (span.start, span.end));
+    let is_taken = |at: usize| {
+        let after = taken.partition_point(|span| span.start <= at);
+        after.checked_sub(1).is_some_and(|last| taken[last].range().contains(&at))
+    };
     let mut found = Vec::new();
     let mut end = 0;
     for (at, _) in text[region.range()].match_indices(ADDRESS) {
@@ -102,7 +107,7 @@ fn comments_in(text: &str, region: Span, is_toml: bool, outline: &Outline<'_>) -
         let Some(before) = before.strip_suffix('#').filter(|_| at >= end) else { continue };
         let start = before.len();
         let starts_comment = is_toml || before.is_empty() || before.ends_with([' ', '\t', '\n']);
-        if starts_comment && start >= region.start && !taken.iter().any(|span| span.range().contains(&start)) {
+        if starts_comment && start >= region.start && !is_taken(start) {
             end = line_end(text, at);
             let content = Span::new(at + ADDRESS.len(), end);
             found.push(comment(text, Language::Data, Span::new(start, end), content, |span| span));

@@ -61,15 +61,21 @@ struct Entry {
 
 /// Removes the findings that comments hide, and adds those about the comments.
 pub(crate) fn apply(source: &SourceFile, selection: &Selection, checked: &mut Checked) {
-    if checked.prompt.is_none() && checked.suite.is_none() {
+    let loads = checked.prompt.is_some() || checked.suite.is_some();
+    let prompt = checked.prompt.as_ref().or(checked.partial.as_ref());
+    if !loads && prompt.is_none() {
         return;
     }
     let mut invalid = Vec::new();
-    let mut suppressions = suppressions(source, checked.prompt.as_ref(), &mut invalid);
-    checked.findings.retain(|finding| finding.is_fatal || !is_hidden(finding, &mut suppressions));
+    let mut suppressions = Suppressions::new(suppressions(source, prompt, &mut invalid));
+    checked.findings.retain(|finding| finding.is_fatal || !suppressions.hide(finding));
+    // Of a file that does not load, not all comments are known.
+    if !loads {
+        return;
+    }
     // If a template does not compile, most rules have not seen it.
     if !checked.findings.iter().any(|finding| finding.is_fatal) {
-        invalid.extend(suppressions.iter().filter_map(|suppression| suppression.unused(source, selection)));
+        invalid.extend(suppressions.all().filter_map(|suppression| suppression.unused(source, selection)));
     }
     if !invalid.is_empty() {
         checked.findings.extend(invalid);
@@ -77,20 +83,49 @@ pub(crate) fn apply(source: &SourceFile, selection: &Selection, checked: &mut Ch
     }
 }
 
-fn is_hidden(finding: &Finding, suppressions: &mut [Suppression]) -> bool {
-    let mut is_hidden = false;
-    for suppression in suppressions {
-        let target = suppression.comment.target;
-        let is_inside =
-            |span: Span| target.start <= span.start && (span.start < target.end || span.start == target.start);
-        if !suppression.is_file && !finding.span.is_some_and(is_inside) {
-            continue;
-        }
-        for entry in suppression.entries.iter_mut().filter(|entry| entry.selector.contains(finding.rule)) {
-            (entry.is_used, is_hidden) = (true, true);
-        }
+/// The suppressions of a file, prepared for a search by position.
+struct Suppressions {
+    of_file: Vec<Suppression>,
+    /// The other ones, sorted by the start of their target, each with the largest end of a target so far.
+    of_lines: Vec<(Suppression, usize)>,
+}
+
+impl Suppressions {
+    fn new(suppressions: Vec<Suppression>) -> Self {
+        let (of_file, mut of_lines): (Vec<_>, Vec<_>) =
+            suppressions.into_iter().partition(|suppression| suppression.is_file);
+        of_lines.sort_by_key(|suppression| suppression.comment.target.start);
+        let mut last = 0;
+        let with_end = |suppression: Suppression| {
+            last = suppression.comment.target.end.max(last);
+            (suppression, last)
+        };
+        Self { of_file, of_lines: of_lines.into_iter().map(with_end).collect() }
     }
-    is_hidden
+
+    /// Returns whether a suppression hides a finding, and marks all that do as used.
+    fn hide(&mut self, finding: &Finding) -> bool {
+        let mut is_hidden = false;
+        for suppression in &mut self.of_file {
+            is_hidden |= suppression.hide(finding);
+        }
+        let Some(at) = finding.span.map(|span| span.start) else { return is_hidden };
+        let after = self.of_lines.partition_point(|(suppression, _)| suppression.comment.target.start <= at);
+        for (suppression, last) in self.of_lines[..after].iter_mut().rev() {
+            let target = suppression.comment.target;
+            if at < target.end || at == target.start {
+                is_hidden |= suppression.hide(finding);
+            } else if *last <= at {
+                break;
+            }
+        }
+        is_hidden
+    }
+
+    /// Returns all suppressions.
+    fn all(&self) -> impl Iterator<Item = &Suppression> {
+        self.of_file.iter().chain(self.of_lines.iter().map(|(suppression, _)| suppression))
+    }
 }
 
 /// Parses the comments of a file. A test file has no prompt.
@@ -148,6 +183,15 @@ fn unknown_rule(span: Span, unknown: &crate::UnknownSelector) -> Finding {
 }
 
 impl Suppression {
+    /// Returns whether an entry contains the rule of a finding, and marks all that do as used.
+    fn hide(&mut self, finding: &Finding) -> bool {
+        let mut is_hidden = false;
+        for entry in self.entries.iter_mut().filter(|entry| entry.selector.contains(finding.rule)) {
+            (entry.is_used, is_hidden) = (true, true);
+        }
+        is_hidden
+    }
+
     /// Returns the finding about entries that hide nothing, although their rules are reported.
     fn unused(&self, source: &SourceFile, selection: &Selection) -> Option<Finding> {
         let is_reported =

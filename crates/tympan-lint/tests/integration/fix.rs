@@ -42,6 +42,26 @@ fn line_ends_and_the_byte_order_mark_stay() {
     assert_eq!(fixed.source.text(), text.replace("api:", "apiType:"));
 }
 
+/// Files from Windows get the same fixes as others.
+#[test]
+fn fixes_do_not_depend_on_line_ends() {
+    let mut changed = 0;
+    for path in files().into_iter().filter(|path| !path.ends_with("not_utf8.prompty")) {
+        let name = path.display().to_string();
+        let text = read(&path).text().replace("\r\n", "\n");
+        if text.contains('\r') || text.starts_with('\u{feff}') {
+            continue;
+        }
+        for mode in [FixMode::Safe, FixMode::Unsafe] {
+            let expected = fix(&name, &text, mode).source.text().to_owned();
+            let windows = fix(&name, &format!("\u{feff}{}", text.replace('\n', "\r\n")), mode);
+            assert_eq!(windows.source.text(), format!("\u{feff}{}", expected.replace('\n', "\r\n")), "{name}");
+            changed += usize::from(expected != text);
+        }
+    }
+    assert!(changed > 60, "{changed}");
+}
+
 /// The prompt files of the fixtures.
 fn files() -> Vec<PathBuf> {
     let mut folders: Vec<PathBuf> = ["lint", "load", "definition", "directive", "cli/prompts", "cli/definitions"]

@@ -47,6 +47,17 @@ fn rules_are_chosen_per_file() {
 }
 
 #[test]
+fn the_baseline_is_below_the_directory() {
+    for path in ["known.json", "./a/b.json", "..a/b..json"] {
+        assert_eq!(parse(&format!("[check]\nbaseline = '{path}'\n")).check.baseline.as_deref(), Some(path));
+    }
+    for path in ["../a.json", "a/../../b.json", "/tmp/a.json"] {
+        let errors = errors(&format!("[check]\nbaseline = '{path}'\n"));
+        assert!(errors.len() == 1 && errors[0].starts_with("2:12 `baseline`: expected a path below"), "{errors:?}");
+    }
+}
+
+#[test]
 fn every_mistake_has_a_position_and_advice() {
     let text = "selct = 1\n[check]\nselect = ['TY1', 'trst', 3]\nignore = 'TY1'\nfiltres = []\n\
         exclude = ['a[']\n[chekc]\n[fmt]\nwidth = 80\n";

@@ -28,12 +28,30 @@ pub(super) struct BaselineReport {
 
 /// Returns the path of the baseline file, if there is one.
 pub(super) fn path(args: &CheckArgs, project: &Project, settings: &CheckSettings) -> Result<Option<PathBuf>, Failure> {
-    let in_settings = settings.baseline.as_ref().map(|path| project.directory.join(path));
-    let path = args.baseline.baseline.clone().or(in_settings);
-    if path.is_none() && args.baseline.write_baseline {
-        return Err(usage("--write-baseline: name the file with `--baseline FILE`, or with `baseline` in tympan.toml"));
+    if let Some(path) = &args.baseline.baseline {
+        return Ok(Some(path.clone()));
     }
-    Ok(path)
+    let path = settings.baseline.as_ref().map(|path| project.directory.join(path));
+    match &path {
+        None if args.baseline.write_baseline => {
+            Err(usage("--write-baseline: name the file with `--baseline FILE`, or with `baseline` in tympan.toml"))
+        }
+        Some(path) if args.baseline.write_baseline && !is_inside(path, &project.directory) => {
+            let message = format!("{}: is not a file below the directory of tympan.toml", path.display());
+            Err(usage(&format!("--write-baseline: {message}; name it with `--baseline FILE`")))
+        }
+        _ => Ok(path),
+    }
+}
+
+/// Returns whether a path leads to a place below a directory, without links. A project must not choose which of the user's
+/// files are overwritten.
+fn is_inside(path: &Path, directory: &Path) -> bool {
+    let real =
+        |path: &Path| if path.as_os_str().is_empty() { Path::new(".").canonicalize() } else { path.canonicalize() };
+    let folder = path.parent().map(real).and_then(Result::ok);
+    !path.is_symlink()
+        && folder.zip(real(directory).ok()).is_some_and(|(folder, directory)| folder.starts_with(directory))
 }
 
 /// Writes the findings to a baseline file.

@@ -135,6 +135,14 @@ impl Redactor {
     }
 }
 
+/// Returns the ranges of well-known services' keys and of private keys in a text, sorted.
+pub fn well_known_keys(text: &str) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    patterns::keys(text, &mut found);
+    found.sort_by_key(|range| (range.start, range.end));
+    found
+}
+
 impl Redactor {
     /// Returns the ranges of registered secrets in a text.
     fn find(&self, text: &str) -> Vec<Range<usize>> {

@@ -38,15 +38,20 @@ const MIN_BEARER: usize = 8;
 
 /// Adds the ranges of everything that looks like a credential.
 pub(super) fn find(text: &str, found: &mut Vec<Range<usize>>) {
+    keys(text, found);
+    addresses(text, found);
+    schemes(text, found);
+    web_tokens(text, found);
+    assigned(text, found);
+}
+
+/// Adds the ranges of keys that are recognized without what is around them.
+pub(super) fn keys(text: &str, found: &mut Vec<Range<usize>>) {
     aws(text, found);
     for (prefix, least) in PREFIXES {
         prefixed(text, prefix, least, found);
     }
     private_keys(text, found);
-    addresses(text, found);
-    schemes(text, found);
-    web_tokens(text, found);
-    assigned(text, found);
 }
 
 fn is_word(byte: u8) -> bool {

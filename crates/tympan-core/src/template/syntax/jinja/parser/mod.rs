@@ -155,7 +155,11 @@ impl<'s> Parser<'s> {
         } else {
             format!("unexpected {found}, expected {expected}")
         };
-        self.fail(SyntaxError::new(span, message))
+        let error = SyntaxError::new(span, message);
+        self.fail(match advice(self.source, span.start) {
+            Some(help) => error.with_help(help),
+            None => error,
+        })
     }
 
     fn here_span(&self) -> Span {
@@ -181,4 +185,18 @@ impl<'s> Parser<'s> {
             self.advance();
         }
     }
+}
+
+/// Returns advice on an unexpected character, if it is clear what it comes from.
+fn advice(source: &str, at: usize) -> Option<&'static str> {
+    const MUSTACHE: &str =
+        "this is a tag of Mustache, which a `.prompty` file selects with `template: {format: mustache}`";
+    let (before, rest) = source.split_at_checked(at)?;
+    let is_mustache =
+        before.ends_with("{{") && (rest.starts_with(['#', '/', '^', '!', '>', '&']) || rest.starts_with(".}}"));
+    if is_mustache {
+        return Some(MUSTACHE);
+    }
+    let is_name = rest.starts_with(|char: char| !char.is_ascii() && char.is_alphanumeric());
+    is_name.then_some("names in templates consist of the letters a to z, digits and underscores")
 }
