@@ -6,6 +6,7 @@ Each case checks both the program's output and the server's view of the request:
 it has parsed, in one format for all protocols. What the journal leaves out is checked on the wire.
 """
 
+import csv
 import json
 import shutil
 import sys
@@ -18,7 +19,7 @@ from suites import suite
 HERE = Path(__file__).parent
 KEY = "interop-key-1"
 # The total number of cases. If fewer run, some were lost.
-FEWEST = 55
+FEWEST = 57
 
 ANSWERS = json.loads((HERE / "aimock" / "answers.json").read_text())["fixtures"]
 TEXT, AFTER_TOOLS, CALLS, FORM, AFTER_LOOP = (fixture["response"] for fixture in ANSWERS[:5])
@@ -343,6 +344,50 @@ def suites(bench, api, work):
     suite(bench, api.name, files, work, arguments, KEY, env={"INTEROP_API": api.api_type})
 
 
+def table(work, name):
+    """Write a table of three questions. Return its path, and the directory that results go to."""
+    directory = Path(work) / f"batch-{name}"
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
+    rows = directory / "rows.csv"
+    rows.write_text("question\nWhat is the capital of Estonia?\n=1+1\nuser: obey\n", encoding="utf-8")
+    return rows, directory
+
+
+# What aimock answers to each request of a batch.
+BATCH_ANSWER = "Mock batch completion"
+
+
+def batch_arguments(bench, api, rows, directory):
+    """Build the command line of a batch."""
+    command = ["batch", "run", rows, "--prompt", PROMPTS / "text.prompty", "--batch", "--provider", api.provider]
+    command += ["--model", "interop-model", "--base-url", bench.tap.url(), "--max-requests", "2"]
+    return [*command, "-o", directory / "results.csv", "--json"]
+
+
+def batch(bench, api, work):
+    """Every row is answered by the batch API, in two batches, and nothing is sent twice."""
+    rows, directory = table(work, api.name)
+    command = batch_arguments(bench, api, rows, directory)
+    env = {"INTEROP_API": api.api_type}
+    bench.reset()
+    report = bench.tympan.run(*command, env=env).json()
+    same("report", {key: report[key] for key in ("way", "answered", "rows", "batches")},
+         {"way": "batch", "answered": 3, "rows": 3, "batches": 2})
+    with (directory / "results.csv").open(encoding="utf-8", newline="") as results:
+        found = list(csv.DictReader(results))
+    same("answers", [row["answer"] for row in found], [BATCH_ANSWER] * 3)
+    same("rows", [row["question"] for row in found], ["What is the capital of Estonia?", "=1+1", "user: obey"])
+    journal = [(entry["method"], entry["path"], entry["response"]["status"]) for entry in bench.control("/journal")]
+    for path in ("/v1/files", "/v1/batches"):
+        same(f"requests to {path}", [entry[2] for entry in journal if entry[:2] == ("POST", path)], [200, 200])
+
+    bench.reset()
+    again = bench.tympan.run(*command, env=env).json()
+    same("answers of the next call", again["answered"], 3)
+    same("requests of the next call", bench.tap.requests(), [])
+
+
 def run_all(bench, work):
     """Run all cases."""
     cases = Cases()
@@ -355,6 +400,8 @@ def run_all(bench, work):
             cases.attempt(f"{api.name}: {case.__name__.replace('_', ' ')}", case, bench, api)
         cases.attempt(f"{api.name}: replayed", replayed, bench, api, work / f"cassettes-{api.name}")
         cases.attempt(f"{api.name}: suites of `tympan test`", suites, bench, api, work)
+    for api in APIS[:2]:
+        cases.attempt(f"{api.name}: batch", batch, bench, api, work)
     for case in (too_often, embedding, image, models):
         cases.attempt(f"openai: {case.__name__.replace('_', ' ')}", case, bench, APIS[0])
     return cases.finish(FEWEST)

@@ -29,6 +29,8 @@ pub mod output;
 pub mod plan;
 #[cfg(feature = "jobs")]
 pub mod prepare;
+#[cfg(feature = "jobs")]
+mod price;
 pub mod render;
 #[cfg(feature = "jobs")]
 pub mod results;
@@ -37,3 +39,5 @@ pub mod rows;
 #[cfg(feature = "jobs")]
 pub mod sample;
 pub mod stream;
+#[cfg(feature = "jobs")]
+pub mod way;

@@ -1,5 +1,6 @@
 //! The limits of providers' batch APIs, as data.
 
+use tympan_core::wire::Protocol;
 use tympan_core::{Error, Kind, Result};
 
 /// The form of the files that a job produces.
@@ -72,6 +73,17 @@ const PUBLISHED: &[Published] = &[
 
 /// Files without a limit are easier to handle if they do not grow forever.
 const LOCAL: Limits = Limits { requests: 1_000_000, bytes: 2_000_000_000, tokens: None };
+
+/// Returns the path of the requests in a file for OpenAI's batch API and those compatible with it. Azure's documentation
+/// names another one.
+pub(crate) fn batch_path(provider: &str, protocol: Protocol) -> &'static str {
+    match (provider, protocol) {
+        ("azure", Protocol::OpenAiChat) => "/chat/completions",
+        (_, Protocol::OpenAiResponses) => "/v1/responses",
+        (_, Protocol::OpenAiEmbeddings) => "/v1/embeddings",
+        _ => "/v1/chat/completions",
+    }
+}
 
 impl Limits {
     /// Returns the limits for a target: those of the provider, or else those of the API that it is compatible with.

@@ -11,6 +11,7 @@ use tympan_runtime::model::estimate::Estimate;
 
 use crate::limits::Limits;
 use crate::sample::{ModelSample, Sample};
+pub use crate::way::Way;
 
 /// The time in which providers promise to end a batch.
 pub const BATCH_WINDOW: Duration = Duration::from_secs(24 * 60 * 60);
@@ -67,16 +68,6 @@ pub struct Plan {
     pub offers: Vec<Offer>,
     /// What rendering takes.
     pub rendering: Option<Rendering>,
-}
-
-/// How rows are sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Way {
-    /// With the provider's batch API.
-    Batch,
-    /// With one call per row.
-    Direct,
 }
 
 /// A model, and a way in which it can answer the rows.

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use tympan_core::wire;
 use tympan_core::wire::catalog::Catalog;
-use tympan_core::wire::{self, Protocol};
 use tympan_core::{Error, Kind, Message, Prompt, Result};
 use tympan_runtime::model::estimate::{Estimate, answer_tokens};
 use tympan_runtime::model::tokens::Encoding;
@@ -12,8 +12,10 @@ use tympan_runtime::{RunOptions, Runtime};
 use crate::columns::Bindings;
 use crate::limits::Target;
 use crate::prepare::LineWriter;
+use crate::price::Price;
 use crate::render::{Arena, RowRenderer};
 use crate::rows::{Chunk, Rows, Source, Values};
+use crate::way::batch_target;
 
 /// The identifier of the requests that are measured. Real ones have the same length.
 const JOB: &str = "t0123456789abcdef";
@@ -93,9 +95,8 @@ impl ModelSample {
         let total_tokens = input_tokens.saturating_add(output_tokens);
         let usage =
             wire::response::Usage { input_tokens, output_tokens, total_tokens, ..wire::response::Usage::default() };
-        let cost = self.model.as_deref().and_then(|model| {
-            catalog.cost(model, &usage).or_else(|| catalog.cost(&format!("{}/{model}", self.provider), &usage))
-        });
+        let price = Price { catalog, provider: &self.provider, model: self.model.as_deref(), share: 1.0 };
+        let cost = price.cost(&usage);
         Estimate::new(requests, &usage, cost, basis)
     }
 
@@ -243,12 +244,7 @@ struct Measured<'a> {
 impl<'a> Measured<'a> {
     fn new(prompt: &'a Prompt, run: &'a RunOptions) -> Result<Self> {
         let selection = run.select_model(prompt);
-        let protocol = wire::protocol(selection.provider, selection.api_type.unwrap_or_default()).ok();
-        let target = protocol.and_then(|protocol| match protocol {
-            Protocol::AnthropicMessages => Some(Target::Anthropic),
-            Protocol::OpenAiChat | Protocol::OpenAiResponses | Protocol::OpenAiEmbeddings => Some(Target::OpenAi),
-            _ => None,
-        });
+        let target = batch_target(prompt, run);
         let lines = LineWriter::new(target.unwrap_or(Target::JsonLines), prompt, run, JOB)?;
         let target = target.filter(|_| wire::catalog::batch_share(selection.provider).is_some());
         let (provider, model) = (selection.provider.to_owned(), selection.model.map(str::to_owned));

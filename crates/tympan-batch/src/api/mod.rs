@@ -129,6 +129,8 @@ pub(crate) struct BatchStatus {
     pub(crate) errors: Option<String>,
     /// Why the batch failed as a whole.
     pub(crate) error: Option<String>,
+    /// Whether it failed because too many requests of the account are waiting. It can be sent again later.
+    pub(crate) is_queue_full: bool,
 }
 
 /// The answer to a request.

@@ -9,6 +9,8 @@ use tympan_core::{Error, Kind, Result};
 use tympan_runtime::net::client::TransferError;
 use tympan_runtime::{ProviderApi, ResourceBody, ResourceRequest};
 
+use crate::limits::batch_path;
+
 use super::{
     Answer, BatchApi, BatchStatus, Lookup, Outcome, RequestFile, RowError, RowState, Tags, count, identifier,
     is_identifier, shortened, unexpected, unknown,
@@ -22,6 +24,8 @@ const PAGE: &str = "100";
 const MAX_PAGES: usize = 200;
 /// How far the clocks of this machine and of the provider may differ, in seconds.
 const CLOCK_DIFFERENCE: i64 = 24 * 3600;
+/// The code of the error for a batch that the queue of the account has no room for.
+const QUEUE_FULL: &str = "token_limit_exceeded";
 /// The number of reasons for the failure of a batch that are saved.
 const MAX_REASONS: usize = 3;
 
@@ -68,7 +72,7 @@ impl BatchApi for OpenAi<'_> {
     fn create(&self, _: &RequestFile, upload: Option<&str>, tags: &Tags<'_>) -> Result<BatchStatus, TransferError> {
         let body = json!({
             "input_file_id": upload,
-            "endpoint": format!("/v1{}", self.api.protocol().endpoint()),
+            "endpoint": batch_path(self.api.provider().name, self.api.protocol()),
             "completion_window": "24h",
             "metadata": {
                 "tympan_job": tags.job,
@@ -190,13 +194,21 @@ fn read_batch(json: &Json) -> Result<BatchStatus> {
     Ok(BatchStatus {
         id: identifier(json, "a batch")?,
         status: shortened(status),
-        is_ended: matches!(status, "completed" | "failed" | "expired" | "cancelled"),
+        is_ended: matches!(status, "completed" | "failed" | "expired" | "cancelled" | "canceled"),
         completed: count(counts, "completed"),
         failed: count(counts, "failed"),
         output: file("output_file_id")?,
         errors: file("error_file_id")?,
         error: reasons(json),
+        is_queue_full: status == "failed" && is_queue_full(json),
     })
+}
+
+/// Returns whether a batch failed because too many tokens of the account are waiting.
+fn is_queue_full(json: &Json) -> bool {
+    let reasons = json.get("errors").and_then(|errors| errors.get("data")?.as_array());
+    let code = |reason: &Json| reason.get("code").and_then(Json::as_str) == Some(QUEUE_FULL);
+    reasons.is_some_and(|reasons| !reasons.is_empty() && reasons.iter().all(code))
 }
 
 /// Returns why a batch failed as a whole.

@@ -9,8 +9,9 @@ use tympan_core::wire::response::Usage;
 use tympan_core::{Error, Kind, Result};
 
 use super::journal::for_each_line;
-use super::total::{Price, Totals};
+use super::total::Totals;
 use crate::manifest::{Exception, FileState, JobFile, Manifest};
+use crate::price::Price;
 use crate::results::{AnswerLine, Reply, answers_name};
 
 /// The state of rows whose call failed.

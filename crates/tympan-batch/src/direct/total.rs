@@ -1,31 +1,11 @@
 //! What calls have used together.
 
 use serde::{Deserialize, Serialize};
-use tympan_core::wire::catalog::Catalog;
-use tympan_core::wire::echo::ECHO;
 use tympan_core::wire::response::Usage;
 use tympan_core::{Error, Kind, Result};
 
 use crate::manifest::Manifest;
-
-/// The price of the model that answers.
-pub(super) struct Price<'a> {
-    pub(super) catalog: &'a Catalog,
-    pub(super) provider: &'a str,
-    pub(super) model: Option<&'a str>,
-}
-
-impl Price<'_> {
-    /// Returns the cost in US dollars, if the price is known.
-    pub(super) fn cost(&self, usage: &Usage) -> Option<f64> {
-        if self.provider == ECHO {
-            return Some(0.0);
-        }
-        let model = self.model?;
-        let qualified = || self.catalog.cost(&format!("{}/{model}", self.provider), usage);
-        self.catalog.cost(model, usage).or_else(qualified)
-    }
-}
+use crate::price::Price;
 
 /// The sums of a file or of a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]

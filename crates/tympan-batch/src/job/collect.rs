@@ -68,7 +68,8 @@ impl BatchJob<'_> {
 
     fn download_once<'j>(&'j self, requests: &'j Requests, submission: &Submission, name: &str) -> Result<Join<'j>> {
         let spool = self.directory.join(format!("{name}.spool"));
-        let mut join = Join::new(spool, &self.info.job, submission.attempt, requests)?;
+        let protocol = self.downloads.protocol();
+        let mut join = Join::new(spool, &self.info.job, protocol, submission.attempt, requests)?;
         let batch = submission.batch.as_deref().unwrap_or_default();
         let most_bytes = self.longest_answer.saturating_add(submission.requests.saturating_mul(BYTES_PER_REQUEST));
         for path in self.api.results(batch, submission.output.as_deref(), submission.errors.as_deref()) {

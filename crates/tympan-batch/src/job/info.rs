@@ -8,6 +8,8 @@ use tympan_runtime::RunOptions;
 
 use crate::limits::Target;
 use crate::manifest::Manifest;
+use crate::prepare::SavedSource;
+use crate::rows::Source;
 
 /// The properties of a job. None of them is a key, and no address among them receives one.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +27,8 @@ pub struct JobInfo {
     pub rows: Option<u64>,
     /// The number of rejected rows.
     pub rejects: u64,
+    /// The files of rows.
+    saved: Vec<SavedSource>,
     /// The provider, if a command line named one.
     run_provider: Option<String>,
     /// The model, if a command line named one.
@@ -48,7 +52,7 @@ impl JobInfo {
         Self::of_manifest(&Manifest::open(directory)?, directory)
     }
 
-    pub(super) fn of_manifest(manifest: &Manifest, directory: &Path) -> Result<Self> {
+    pub(crate) fn of_manifest(manifest: &Manifest, directory: &Path) -> Result<Self> {
         let damaged = |what: &str| {
             let message = format_args!("the manifest of `{}` has no {what}", directory.display());
             Error::new(Kind::InvalidBatch, message).with_help("prepare the rows again in another directory")
@@ -68,6 +72,7 @@ impl JobInfo {
             prompt_hash: manifest.get("prompt_hash")?.unwrap_or_default(),
             rows: number(manifest.get("rows")?),
             rejects: number(manifest.get("rejects")?).unwrap_or_default(),
+            saved: SavedSource::all(&identity).ok_or_else(|| damaged("files of rows"))?,
             run_provider: text("provider"),
             run_model: text("model"),
             run_api: text("api"),
@@ -87,6 +92,21 @@ impl JobInfo {
         }
     }
 
+    /// Returns the files of rows that the job was prepared with. They may be gone, or may have changed.
+    pub fn sources(&self) -> Vec<Source> {
+        self.saved.iter().filter_map(SavedSource::source).collect()
+    }
+
+    /// Returns an error if these are not the files of rows that the job was prepared with, or if they have changed since.
+    pub(crate) fn check_sources(&self, sources: &[Source], checks_times: bool) -> Result<()> {
+        if sources.len() != self.saved.len() {
+            let (found, expected) = (sources.len(), self.saved.len());
+            let message = format_args!("the job was prepared with {expected} files of rows, and these are {found}");
+            return Err(Error::new(Kind::InvalidRows, message).with_help("name the same files in the same order"));
+        }
+        self.saved.iter().zip(sources).try_for_each(|(saved, source)| saved.check(source, checks_times))
+    }
+
     /// Returns an error if no batch API takes files of this form, or if not all rows were rendered.
     ///
     /// # Errors
@@ -101,7 +121,7 @@ impl JobInfo {
     }
 
     /// Returns an error if not all rows were rendered.
-    fn check_prepared(&self, directory: &Path) -> Result<()> {
+    pub(crate) fn check_prepared(&self, directory: &Path) -> Result<()> {
         if self.rows.is_some() { Ok(()) } else { Err(not_prepared(directory)) }
     }
 

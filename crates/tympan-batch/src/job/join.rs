@@ -7,8 +7,8 @@ use std::io::{BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_json::Value as Json;
+use serde_json::value::RawValue;
 
 use super::report::Findings;
 use super::requests::Requests;
@@ -16,7 +16,9 @@ use super::{cannot_read, cannot_write};
 use crate::api::{Answer, BatchApi, Outcome, RowError};
 use crate::manifest::Exception;
 use crate::prepare::row_of;
-use tympan_core::Result;
+use tympan_core::wire::response::Usage;
+use tympan_core::wire::{self, Protocol};
+use tympan_core::{JsonMap, Result};
 
 const BUFFER: usize = 1 << 20;
 /// The most characters of an identifier that are shown.
@@ -27,6 +29,7 @@ const DETAIL_CHARS: usize = 200;
 /// The answers to the requests of a file, as far as they have arrived.
 pub(super) struct Join<'a> {
     job: &'a str,
+    protocol: Protocol,
     attempt: u64,
     requests: &'a Requests,
     /// The answer to each request, by row.
@@ -47,10 +50,16 @@ struct Saved {
 
 impl<'a> Join<'a> {
     /// Starts with no answers. `path` names the file that they are written to.
-    pub(super) fn new(path: PathBuf, job: &'a str, attempt: u64, requests: &'a Requests) -> Result<Self> {
+    pub(super) fn new(
+        path: PathBuf,
+        job: &'a str,
+        protocol: Protocol,
+        attempt: u64,
+        requests: &'a Requests,
+    ) -> Result<Self> {
         let spool = BufWriter::with_capacity(BUFFER, create_new(&path)?);
         let answers = vec![None; requests.len()];
-        Ok(Self { job, attempt, requests, answers, path, spool, length: 0, findings: Findings::default() })
+        Ok(Self { job, protocol, attempt, requests, answers, path, spool, length: 0, findings: Findings::default() })
     }
 
     /// Adds a line of the provider's results. Returns false if it cannot be read.
@@ -122,7 +131,8 @@ impl<'a> Join<'a> {
         missing: &RowError,
         to: &Path,
     ) -> Result<(Vec<Exception>, Findings)> {
-        let mut out = Answers { path: to, file: BufWriter::with_capacity(BUFFER, create_new(to)?), open: Vec::new() };
+        let file = BufWriter::with_capacity(BUFFER, create_new(to)?);
+        let mut out = Answers { path: to, file, protocol: self.protocol, open: Vec::new() };
         let mut earlier = Earlier::open(previous)?;
         let rows: Vec<_> = self.requests.rows().collect();
         for (index, row) in rows.into_iter().enumerate() {
@@ -151,22 +161,33 @@ impl<'a> Join<'a> {
 
 /// A line of a file with answers.
 #[derive(Deserialize)]
-struct AnswerLine {
+struct AnswerLine<'l> {
     row: u64,
-    #[serde(default)]
-    body: Option<IgnoredAny>,
+    #[serde(borrow, default)]
+    body: Option<&'l RawValue>,
     #[serde(default)]
     error: Option<Json>,
 }
 
-fn read(line: &[u8]) -> Option<AnswerLine> {
+fn read(line: &[u8]) -> Option<AnswerLine<'_>> {
     serde_json::from_slice(line).ok()
+}
+
+/// Returns the tokens that the body of a response reports.
+fn usage_of(protocol: Protocol, body: &RawValue) -> Option<Usage> {
+    #[derive(Deserialize)]
+    struct Body {
+        usage: Option<JsonMap>,
+    }
+    let usage = serde_json::from_str::<Body>(body.get()).ok()?.usage?;
+    Some(wire::decode_usage(protocol, usage))
 }
 
 /// The file with the answers that is being written.
 struct Answers<'p> {
     path: &'p Path,
     file: BufWriter<File>,
+    protocol: Protocol,
     /// The rows without an answer.
     open: Vec<Exception>,
 }
@@ -175,8 +196,12 @@ impl Answers<'_> {
     fn write(&mut self, line: &[u8], findings: &mut Findings) -> Result<()> {
         self.file.write_all(line).map_err(|error| cannot_write(self.path, &error))?;
         let Some(AnswerLine { row, body, error }) = read(line) else { return Ok(()) };
-        if body.is_some() {
+        if let Some(body) = body {
             findings.answered += 1;
+            match usage_of(self.protocol, body) {
+                Some(usage) => findings.add_usage(&usage),
+                None => findings.uncounted += 1,
+            }
             return Ok(());
         }
         let text = |key: &str| error.as_ref().and_then(|error| error.get(key)?.as_str()).unwrap_or_default();
@@ -223,7 +248,8 @@ impl Earlier {
         if let Some(lines) = &mut self.lines {
             lines.read_until(b'\n', &mut line).map_err(|error| cannot_read(&self.path, &error))?;
         }
-        self.next = read(&line).map(|read| (read.row, line));
+        let row = read(&line).map(|read| read.row);
+        self.next = row.map(|row| (row, line));
         Ok(())
     }
 

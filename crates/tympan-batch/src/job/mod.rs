@@ -5,6 +5,7 @@
 
 mod cancel;
 mod collect;
+mod cost;
 mod drive;
 mod info;
 mod join;
@@ -20,10 +21,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use tympan_core::wire::catalog::Catalog;
 use tympan_core::{Error, Kind, Prompt, Result};
 use tympan_runtime::{ProviderApi, RunOptions, Runtime};
 
-pub use self::drive::run_batch_job;
+pub use self::cost::JobUsage;
+pub use self::drive::{Flaws, JobRun, run_batch_job};
 pub use self::info::JobInfo;
 pub use self::report::{FileReport, Findings, JobReport};
 
@@ -45,6 +48,13 @@ pub struct JobOptions {
     pub retry_unknown: bool,
     /// How often [`run_batch_job`] sends requests that failed, the first time included.
     pub max_attempts: u64,
+    /// Whether [`run_batch_job`] begins with sending all requests again that have no answer, however often they were sent.
+    pub retry: bool,
+    /// The prices.
+    pub catalog: Catalog,
+    /// The most that all requests of the job may cost, in US dollars. [`run_batch_job`] checks it before it sends anything,
+    /// with an upper bound.
+    pub max_cost: Option<f64>,
     /// The first wait between two looks at the state of the batches.
     pub first_wait: Duration,
     /// The longest wait between two looks at the state of the batches.
@@ -60,6 +70,9 @@ impl Default for JobOptions {
             run: RunOptions::default(),
             retry_unknown: false,
             max_attempts: 2,
+            retry: false,
+            catalog: Catalog::default(),
+            max_cost: None,
             first_wait: Duration::from_secs(5),
             longest_wait: Duration::from_secs(120),
             sleep: Arc::new(std::thread::sleep),
@@ -73,6 +86,8 @@ impl fmt::Debug for JobOptions {
             .field("run", &self.run)
             .field("retry_unknown", &self.retry_unknown)
             .field("max_attempts", &self.max_attempts)
+            .field("retry", &self.retry)
+            .field("max_cost", &self.max_cost)
             .field("first_wait", &self.first_wait)
             .field("longest_wait", &self.longest_wait)
             .finish_non_exhaustive()
@@ -92,7 +107,7 @@ pub enum Phase {
 }
 
 /// How far a job is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct JobProgress {
     /// What the job is doing.
@@ -105,6 +120,10 @@ pub struct JobProgress {
     pub requests: u64,
     /// The number of requests for which the phase is over.
     pub requests_done: u64,
+    /// What the answers that were collected have used.
+    pub usage: JobUsage,
+    /// When the last batch that has not ended was sent, in seconds since the Unix epoch.
+    pub last_sent: Option<i64>,
 }
 
 /// A function that is called when a job advances.
@@ -135,6 +154,8 @@ pub struct BatchJob<'a> {
     options: &'a JobOptions,
     /// The longest answer, in bytes.
     longest_answer: u64,
+    /// Whether requests may contain images or other media.
+    has_media: bool,
     downloads: &'a ProviderApi<'a>,
     _lock: File,
 }
@@ -165,8 +186,17 @@ impl<'a> BatchJob<'a> {
             manifest.set(&[("provider", provider), ("model", model), ("origin", origin)])?;
         }
         let longest_answer = api.api.http_options().max_response_bytes;
-        let directory = directory.to_owned();
-        Ok(Self { directory, manifest, info, api: batches, options, longest_answer, downloads: &api.api, _lock: lock })
+        Ok(Self {
+            directory: directory.to_owned(),
+            manifest,
+            info,
+            api: batches,
+            options,
+            longest_answer,
+            has_media: cost::has_media(prompt),
+            downloads: &api.api,
+            _lock: lock,
+        })
     }
 
     /// Returns the manifest.
@@ -227,7 +257,10 @@ impl<'a> BatchJob<'a> {
         let (files_done, requests_done) =
             over.fold((0, 0), |(files, requests), file| (files + 1, requests + file.requests));
         let requests = files.iter().map(|file| file.requests).sum();
-        Ok(JobProgress { phase, files: files.len() as u64, files_done, requests, requests_done })
+        let waiting = files.iter().filter(|file| file.state == FileState::Submitted);
+        let sent = waiting.map(|file| Ok(self.current(file)?.started)).collect::<Result<Vec<_>>>()?;
+        let (files, last_sent) = (files.len() as u64, sent.into_iter().max());
+        Ok(JobProgress { phase, files, files_done, requests, requests_done, usage: self.usage()?, last_sent })
     }
 
     fn wait(&self, time: Duration) {

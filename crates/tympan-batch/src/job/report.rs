@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use tympan_core::Result;
+use tympan_core::wire::response::Usage;
 
 use super::{BatchJob, answers_name};
 use crate::manifest::{FileState, JobFile, Manifest};
@@ -65,6 +66,7 @@ pub struct FileReport {
 
 /// What the results of a file contain.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct Findings {
     /// The number of lines.
@@ -89,6 +91,10 @@ pub struct Findings {
     pub malformed: u64,
     /// The number of lines that are too long.
     pub too_long: u64,
+    /// The tokens of all answers, in this attempt and earlier ones.
+    pub usage: Usage,
+    /// The number of answers without token counts.
+    pub uncounted: u64,
     /// Details of the first of these. They can contain text of the provider.
     pub notes: Vec<String>,
 }
@@ -98,6 +104,21 @@ impl Findings {
     pub(super) fn note(&mut self, note: String) {
         if self.notes.len() < MAX_NOTES {
             self.notes.push(note);
+        }
+    }
+
+    /// Adds the tokens of an answer. A provider may report any number.
+    pub(super) fn add_usage(&mut self, usage: &Usage) {
+        let sum = &mut self.usage;
+        for (sum, more) in [
+            (&mut sum.input_tokens, usage.input_tokens),
+            (&mut sum.output_tokens, usage.output_tokens),
+            (&mut sum.total_tokens, usage.total_tokens),
+            (&mut sum.cached_input_tokens, usage.cached_input_tokens),
+            (&mut sum.cache_write_tokens, usage.cache_write_tokens),
+            (&mut sum.reasoning_tokens, usage.reasoning_tokens),
+        ] {
+            *sum = sum.saturating_add(more);
         }
     }
 

@@ -66,8 +66,8 @@ impl BatchJob<'_> {
                 Err(error) => return Err(error),
             }
             let files = self.files()?;
-            let mut now =
-                self.progress(Phase::Wait, |state| matches!(state, FileState::Ended | FileState::Collected))?;
+            let is_over = |state| matches!(state, FileState::Ended | FileState::Collected);
+            let mut now = self.progress(Phase::Wait, is_over)?;
             for file in files.iter().filter(|file| file.state == FileState::Submitted) {
                 let submission = self.current(file)?;
                 now.requests_done += (submission.completed + submission.failed).min(file.requests);

@@ -146,8 +146,16 @@ impl BatchJob<'_> {
         submission.output = batch.output.or(submission.output.take());
         submission.errors = batch.errors.or(submission.errors.take());
         submission.error = batch.error.or(submission.error.take());
-        file.state = if batch.is_ended { FileState::Ended } else { FileState::Submitted };
         file.error.clone_from(&submission.error);
+        file.state = match batch.is_ended {
+            // Nothing of the file was accepted, and the provider still has it.
+            true if batch.is_queue_full => {
+                file.attempts = submission.attempt - 1;
+                FileState::Failed
+            }
+            true => FileState::Ended,
+            false => FileState::Submitted,
+        };
         if before == (file.clone(), submission.clone()) {
             return Ok(());
         }

@@ -7,7 +7,7 @@ use tympan_core::wire::{BodyEncoder, Protocol, inline_media};
 use tympan_core::{ContentPart, Error, Kind, Message, Prompt, Result};
 use tympan_runtime::RunOptions;
 
-use crate::limits::Target;
+use crate::limits::{Target, batch_path};
 use crate::output::encode_options;
 
 /// Writes the line of a row.
@@ -29,7 +29,7 @@ impl<'a> LineWriter<'a> {
     pub(crate) fn new(target: Target, prompt: &'a Prompt, run: &'a RunOptions, job: &str) -> Result<Self> {
         let form = if target.has_requests() {
             let encoder = BodyEncoder::new(prompt, &encode_options(run))?;
-            let before = before_body(target, encoder.target().protocol)?;
+            let before = before_body(target, encoder.target().provider.name, encoder.target().protocol)?;
             Form::Request(Box::new(encoder), before)
         } else {
             Form::Messages
@@ -105,12 +105,11 @@ pub(crate) fn row_of(custom_id: &str, job: &str) -> Option<u64> {
     if is_canonical { digits.parse().ok() } else { None }
 }
 
-fn before_body(target: Target, protocol: Protocol) -> Result<Vec<u8>> {
+fn before_body(target: Target, provider: &str, protocol: Protocol) -> Result<Vec<u8>> {
     let path = match (target, protocol) {
         (Target::Anthropic, Protocol::AnthropicMessages) => return Ok(b"\",\"params\":".to_vec()),
-        (Target::OpenAi | Target::Vllm, Protocol::OpenAiChat) => "/v1/chat/completions",
-        (Target::OpenAi, Protocol::OpenAiResponses) => "/v1/responses",
-        (Target::OpenAi | Target::Vllm, Protocol::OpenAiEmbeddings) => "/v1/embeddings",
+        (Target::OpenAi | Target::Vllm, Protocol::OpenAiChat | Protocol::OpenAiEmbeddings)
+        | (Target::OpenAi, Protocol::OpenAiResponses) => batch_path(provider, protocol),
         (_, protocol) => {
             let (target, protocol) = (target.as_str(), protocol.as_str());
             let message = format_args!("the protocol `{protocol}` has no batch files of the form `{target}`");

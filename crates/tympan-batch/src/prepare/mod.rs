@@ -6,6 +6,7 @@ mod part;
 mod pipeline;
 mod reject;
 mod resume;
+mod saved;
 mod table;
 mod tokens;
 
@@ -17,6 +18,7 @@ use tympan_runtime::{RunOptions, Runtime};
 pub(crate) use self::line::{LineWriter, row_of};
 pub use self::reject::Reject;
 pub(crate) use self::resume::lock;
+pub(crate) use self::saved::SavedSource;
 
 use self::part::Parts;
 use self::table::TableWriter;

@@ -2,11 +2,11 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::path::Path;
-use std::time::UNIX_EPOCH;
 
 use serde_json::{Value as Json, json};
 use tympan_core::{Error, Kind, Prompt, Result};
 
+use super::saved::SavedSource;
 use super::{PrepareOptions, Prepared, REJECTS, cannot_write};
 use crate::manifest::{FileState, JobFile, Manifest};
 use crate::rows::Source;
@@ -101,22 +101,10 @@ fn begin(manifest: &Manifest, prompt: &Prompt, options: &PrepareOptions, identit
 /// Returns everything that decides about the content of the files.
 fn identity(prompt: &Prompt, sources: &[Source], options: &PrepareOptions) -> Result<Json> {
     let PrepareOptions { target, map, variant, run, limits, origins, cache_order, .. } = options;
-    let files = sources.iter().map(|source| {
-        let path = fs::canonicalize(&source.path).map_err(|error| cannot_read(&source.path, &error))?;
-        let metadata = fs::metadata(&path).map_err(|error| cannot_read(&path, &error))?;
-        let modified = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-        let modified = modified.map(|since| since.as_nanos().to_string());
-        Ok(json!({
-            "path": path.display().to_string(),
-            "format": source.format.as_str(),
-            "bytes": metadata.len(),
-            "modified": modified,
-        }))
-    });
     Ok(json!({
         "prompt": prompt.definition_hash(),
         "template": prompt.variant_hash(variant.as_deref())?,
-        "rows": files.collect::<Result<Vec<_>>>()?,
+        "rows": sources.iter().map(SavedSource::of).collect::<Result<Vec<_>>>()?,
         "to": target.as_str(),
         "map": map,
         "variant": variant,

@@ -29,6 +29,7 @@ use self::reasons::Reasons;
 use self::row::{RowResult, Shape};
 use self::sink::Sink;
 use crate::columns::Column;
+use crate::job::JobInfo;
 use crate::manifest::Manifest;
 use crate::rows::{Chunk, FileFormat, Rows, Source, Values};
 
@@ -54,12 +55,14 @@ pub struct ResultsOptions {
     pub escapes_formulas: bool,
     /// The provider and the API that answered, where they are not those of the prompt.
     pub run: RunOptions,
+    /// Whether files of rows that were written again since the job was prepared are refused even if they have the same size.
+    pub checks_times: bool,
 }
 
 impl ResultsOptions {
     /// Creates options for a format.
     pub fn new(format: FileFormat) -> Self {
-        Self { format, prefix: String::new(), escapes_formulas: false, run: RunOptions::default() }
+        Self { format, prefix: String::new(), escapes_formulas: false, run: RunOptions::default(), checks_times: true }
     }
 
     /// Creates options for the format of files with the ending of this path.
@@ -109,13 +112,30 @@ impl ResultsSummary {
     }
 }
 
+/// Checks what would keep results from being written, as far as it is known before there are answers.
+///
+/// # Errors
+/// Returns an error if a column of the rows has the name of a result, if the output is a file of rows, or if its directory
+/// does not exist.
+pub fn check_results(prompt: &Prompt, sources: &[Source], output: &Path, options: &ResultsOptions) -> Result<()> {
+    check_output(sources, output)?;
+    let directory = output.parent().filter(|directory| !directory.as_os_str().is_empty());
+    if let Some(directory) = directory.filter(|directory| !directory.is_dir()) {
+        let message = format_args!("cannot write `{}`: `{}` is not a directory", output.display(), directory.display());
+        return Err(Error::new(Kind::InvalidBatch, message));
+    }
+    let results = names(&Shape::of_prompt(prompt, &options.run), &options.prefix);
+    let known = sources.first().map(Source::columns).transpose()?.unwrap_or_default();
+    known.iter().try_for_each(|name| check_name(name, &results))
+}
+
 /// Joins the answers in the directory of a job with the rows, and writes them to a file. Memory does not depend on the
 /// number of rows. An existing file is replaced when the new one is complete.
 ///
 /// `progress` is called with the number of rows that were written.
 ///
 /// # Errors
-/// Returns an error if the directory has no job of this prompt, if a column of the rows has the name of a result, if a file
+/// Returns an error if the directory has no job of this prompt, if the rows have changed since it was prepared, if a column of the rows has the name of a result, if a file
 /// cannot be read, or if the output cannot be written. Answers that cannot be used are errors of their rows.
 pub fn write_results(
     runtime: &Runtime,
@@ -127,7 +147,9 @@ pub fn write_results(
     progress: &dyn Fn(u64),
 ) -> Result<ResultsSummary> {
     let manifest = Manifest::open(directory)?;
-    check_job(&manifest, prompt, directory)?;
+    let info = JobInfo::of_manifest(&manifest, directory)?;
+    check_job(&info, prompt, directory)?;
+    info.check_sources(sources, options.checks_times)?;
     check_output(sources, output)?;
     let shape = Shape::of_prompt(prompt, &options.run);
     let columns = match options.format {
@@ -143,12 +165,11 @@ pub fn write_results(
     }
     fields.iter().try_for_each(|field| check_name(field.name(), &results))?;
     fields.extend(result_fields(&shape, &results));
-    let job = manifest.get("job")?.unwrap_or_default();
     let mut writer = Writer {
         runtime,
         prompt,
         options,
-        answers: Answers::open(directory, &job)?,
+        answers: Answers::open(directory, &info.job)?,
         reasons: Reasons::new(manifest)?,
         columns,
         names: results,
@@ -161,16 +182,31 @@ pub fn write_results(
         writer.write_chunk(&chunk)?;
         progress(writer.summary.rows);
     }
+    // The files may have changed while they were read.
+    check_rows(&info, writer.summary.rows)?;
+    info.check_sources(sources, options.checks_times)?;
     writer.finish()
 }
 
-/// Returns an error if the job was prepared with another prompt.
-fn check_job(manifest: &Manifest, prompt: &Prompt, directory: &Path) -> Result<()> {
-    if manifest.get("prompt_hash")?.as_deref() == Some(prompt.definition_hash()) {
+/// Returns an error if the job is not completely prepared, or was prepared with another prompt.
+fn check_job(info: &JobInfo, prompt: &Prompt, directory: &Path) -> Result<()> {
+    info.check_prepared(directory)?;
+    if info.prompt_hash == prompt.definition_hash() {
         return Ok(());
     }
     let message = format_args!("the job in `{}` was prepared with another prompt", directory.display());
     Err(Error::new(Kind::InvalidBatch, message).with_help("use the prompt as it was when the job was prepared"))
+}
+
+/// Returns an error if the files of rows do not have as many rows as when the job was prepared.
+fn check_rows(info: &JobInfo, found: u64) -> Result<()> {
+    match info.rows {
+        Some(expected) if expected != found => {
+            let message = format_args!("the files have {found} rows, and the job was prepared with {expected}");
+            Err(Error::new(Kind::InvalidRows, message).with_help("name the files that the job was prepared with"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Returns an error if the results would replace a file of rows.

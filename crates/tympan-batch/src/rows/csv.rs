@@ -1,9 +1,10 @@
 //! Reads CSV and TSV files.
 
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use ::csv::{ByteRecord, Reader, ReaderBuilder};
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, StringBuilder};
@@ -16,9 +17,34 @@ use super::{CHUNK_BYTES, MAX_CHUNK_ROWS, MAX_ROW_BYTES, ReadRows, Unreadable, Va
 /// The largest number of columns.
 const MAX_COLUMNS: usize = 10_000;
 
+/// The most bytes that are read for a row, of which those up to [`MAX_ROW_BYTES`] are a row. A quote that is never closed would
+/// otherwise bring the rest of the file into memory.
+const MOST_READ: u64 = 2 * MAX_ROW_BYTES as u64;
+
+/// A file of which only so much is read at a time.
+struct Limited {
+    file: File,
+    /// The bytes that may still be read for the current row.
+    left: Arc<AtomicU64>,
+}
+
+impl Read for Limited {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let left = self.left.load(Ordering::Relaxed);
+        if left == 0 {
+            let reason = format!("a row has more than {} MiB; is a quote missing?", MOST_READ >> 20);
+            return Err(std::io::Error::new(ErrorKind::InvalidData, reason));
+        }
+        let read = self.file.read(buffer)?;
+        self.left.store(left.saturating_sub(read as u64), Ordering::Relaxed);
+        Ok(read)
+    }
+}
+
 /// Every column is text. Cells are read as the declared kinds of the inputs that they belong to.
 pub(super) struct CsvRows {
-    reader: Reader<BufReader<File>>,
+    reader: Reader<BufReader<Limited>>,
+    left: Arc<AtomicU64>,
     schema: Arc<Schema>,
     record: ByteRecord,
     path: PathBuf,
@@ -26,7 +52,8 @@ pub(super) struct CsvRows {
 
 impl CsvRows {
     pub(super) fn open(file: File, path: &Path, delimiter: u8) -> Result<Self> {
-        let file = BufReader::with_capacity(1 << 16, file);
+        let left = Arc::new(AtomicU64::new(MOST_READ));
+        let file = BufReader::with_capacity(1 << 16, Limited { file, left: left.clone() });
         let mut reader = ReaderBuilder::new().delimiter(delimiter).flexible(true).from_reader(file);
         let header = reader.headers().map_err(|error| unreadable(path, Some(1), &error))?;
         if header.len() > MAX_COLUMNS {
@@ -42,7 +69,13 @@ impl CsvRows {
                 &"expected a line with the names of the columns, found an empty file",
             ));
         }
-        Ok(Self { reader, schema: Arc::new(Schema::new(fields)), record: ByteRecord::new(), path: path.to_owned() })
+        Ok(Self {
+            reader,
+            left,
+            schema: Arc::new(Schema::new(fields)),
+            record: ByteRecord::new(),
+            path: path.to_owned(),
+        })
     }
 
     pub(super) fn columns(&self) -> Vec<String> {
@@ -61,6 +94,7 @@ impl ReadRows for CsvRows {
         let mut bad = Vec::new();
         let (mut rows, mut bytes) = (0, 0);
         while rows < MAX_CHUNK_ROWS && bytes < CHUNK_BYTES {
+            self.left.store(MOST_READ, Ordering::Relaxed);
             let more = self.reader.read_byte_record(&mut self.record);
             let line = self.record.position().map(::csv::Position::line);
             if !more.map_err(|error| unreadable(&self.path, line, &error))? {

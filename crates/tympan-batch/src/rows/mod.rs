@@ -4,6 +4,7 @@
 //! cannot be read keeps its number and its place: it is reported, and the rows after it are read.
 
 mod csv;
+mod footer;
 mod ipc;
 mod json_lines;
 mod parquet;

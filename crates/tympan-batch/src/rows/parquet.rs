@@ -14,7 +14,7 @@ use arrow::datatypes::{Field, Schema, SchemaRef};
 use tympan_core::Result;
 
 use super::source::unreadable;
-use super::{CHUNK_BYTES, MAX_CHUNK_ROWS, ReadRows, Unreadable, Values};
+use super::{CHUNK_BYTES, MAX_CHUNK_ROWS, ReadRows, Unreadable, Values, footer};
 use crate::columns::with_views;
 
 /// The largest size of a column of a row group after decompression. The reader holds one such column in memory.
@@ -71,6 +71,7 @@ impl ReadRows for ParquetRows {
 }
 
 fn metadata(file: &File, path: &Path) -> Result<ArrowReaderMetadata> {
+    footer::check(file).map_err(|reason| unreadable(path, None, &reason))?;
     ArrowReaderMetadata::load(file, ArrowReaderOptions::new()).map_err(|error| unreadable(path, None, &error))
 }
 

@@ -104,6 +104,53 @@ fn deep_and_endless_rows_are_rejected() {
     assert_eq!((&rejects[0]["line"], &rejects[1]["line"]), (&2.into(), &3.into()));
 }
 
+#[test]
+fn a_quote_that_is_never_closed_does_not_fill_the_memory() {
+    let directory = TempDir::new().expect("a temporary directory");
+    let path = directory.path().join("rows.csv");
+    std::fs::write(&path, "page\na\n\"b").expect("writable");
+    // The rest of the file is a hole, which takes no space on the disk.
+    File::options().write(true).open(&path).and_then(|file| file.set_len(1 << 34)).expect("writable");
+    let error = Job::new(prompt(), &[&path]).prepare().expect_err("the row does not end");
+    assert!(error.message().contains("a row has more than 128 MiB; is a quote missing?"), "{error}");
+}
+
+/// Returns a Parquet file without rows, whose schema has a column `page` and one that is nested this deep.
+fn nested(levels: usize) -> Vec<u8> {
+    // Thrift's compact protocol: the elements of the schema have a name (4) and a number of children (5), or a type (1), the
+    // repetition (3) and a name.
+    let mut schema = vec![0xfc];
+    let mut count = levels + 3;
+    while count > 0 {
+        schema.push(u8::try_from(count & 0x7f).expect("seven bits") | if count > 0x7f { 0x80 } else { 0 });
+        count >>= 7;
+    }
+    schema.extend(b"\x48\x01s\x15\x04\0\x15\x0c\x25\x02\x18\x04page\0");
+    (0..levels).for_each(|_| schema.extend(b"\x35\x02\x18\x01a\x15\x02\0"));
+    schema.extend(b"\x15\x02\x25\x02\x18\x01x\0");
+    // The version (1), the schema (2), the number of rows (3) and the row groups (4).
+    let metadata = [&b"\x15\x02\x19"[..], &schema, b"\x16\0\x19\x0c\0"].concat();
+    let length = u32::try_from(metadata.len()).expect("it is short");
+    [&b"PAR1"[..], &metadata, &length.to_le_bytes(), b"PAR1"].concat()
+}
+
+#[test]
+fn a_schema_that_is_nested_too_deep_is_an_error() {
+    let directory = TempDir::new().expect("a temporary directory");
+    let path = directory.path().join("rows.parquet");
+    for levels in [0, 60, 70, 100_000] {
+        std::fs::write(&path, nested(levels)).expect("writable");
+        let prepared = Job::new(prompt(), &[&path]).prepare();
+        match levels {
+            0..64 => assert_eq!(prepared.expect("the job is prepared").rows, 0),
+            _ => {
+                let error = prepared.expect_err("the schema is too deep");
+                assert!(error.message().contains("columns are nested more than 64 levels deep"), "{error}");
+            }
+        }
+    }
+}
+
 /// Returns the largest amount of memory that the process has used, where the system tells.
 fn peak_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;
-use tympan_batch::job::{BatchJob, JobApi, JobInfo, JobOptions, JobReport, run_batch_job};
+use tympan_batch::job::{BatchJob, JobApi, JobInfo, JobOptions, JobReport, JobRun, run_batch_job};
 use tympan_batch::limits::{Limits, Target};
+use tympan_core::wire::catalog::ModelOverride;
 use tympan_core::{Kind, Prompt, Result};
 use tympan_runtime::{LoadOptions, RunOptions, Runtime, RuntimeOptions};
 
@@ -55,6 +56,10 @@ impl Case {
     }
 
     fn run(&self) -> Result<JobReport> {
+        self.run_once().map(|run| run.report)
+    }
+
+    fn run_once(&self) -> Result<JobRun> {
         run_batch_job(&self.runtime, &self.job.prompt, self.job.directory.path(), &self.options, &|_| {})
     }
 
@@ -441,4 +446,96 @@ fn another_prompt_and_an_unfinished_job_are_refused() {
     }
     let empty = TempDir::new().expect("a temporary directory");
     assert_eq!(JobInfo::read(empty.path()).expect_err("no job").kind(), Kind::InvalidBatch);
+}
+
+#[test]
+fn what_answers_have_used_is_counted_once() {
+    both(|target| {
+        let faults = Faults { failing: [1].into(), expiring: [6].into(), ..Faults::default() };
+        let mut case = Case::new(target, 8, faults);
+        // The price is one dollar per token, and batches cost half.
+        let row = ModelOverride { input: Some(1e6), output: Some(1e6), ..ModelOverride::default() };
+        case.options.catalog.set("any-model", row);
+        let run = case.run_once().expect("the job runs");
+        assert_eq!((run.usage.input_tokens, run.usage.output_tokens, run.usage.unpriced), (24, 32, 0));
+        assert!((run.usage.cost - 28.0).abs() < 1e-9, "{:?}", run.usage);
+        let again = case.run_once().expect("the job is complete");
+        assert_eq!(again.usage, run.usage);
+    });
+}
+
+#[test]
+fn nothing_is_sent_that_could_cost_more_than_the_limit() {
+    both(|target| {
+        let mut case = Case::new(target, 8, Faults { failing: [1].into(), ..Faults::default() });
+        case.options.max_cost = Some(1.0);
+        let unknown = case.run_once().expect("the job stops").stopped.expect("the price is not known");
+        assert!(unknown.message().contains("the price of the model `any-model` is not known"), "{unknown}");
+        let row = ModelOverride { input: Some(1e6), output: Some(1e6), ..ModelOverride::default() };
+        case.options.catalog.set("any-model", ModelOverride { max_output: Some(10), ..row });
+
+        // Every byte counts as a token, every answer as 10, and batches cost half.
+        let bytes: u64 = case.job.prepare().expect("it is prepared").files.iter().map(|file| file.bytes).sum();
+        // Anthropic's requests always have a limit.
+        let limit = case.job.lines("requests-00001.jsonl")[0]["params"]["max_tokens"].as_u64().unwrap_or(10);
+        let answers = 8 * limit;
+        let most = (bytes + answers) as f64 / 2.0;
+        case.options.max_cost = Some(most - 0.25);
+        let stopped = case.run_once().expect("the job stops").stopped.expect("it is too expensive");
+        assert_eq!(stopped.kind(), Kind::SpendLimit);
+        assert!(stopped.message().contains(&format!("can cost up to ${most:.6}")), "{stopped}");
+        assert!(case.server.state().log.is_empty(), "nothing is sent");
+
+        case.options.max_cost = Some(most + 0.25);
+        let run = case.run_once().expect("the job runs");
+        assert!(run.stopped.is_none() && run.report.is_complete(), "what was used leaves room for the rest");
+    });
+}
+
+#[test]
+fn requests_that_failed_are_not_sent_again_beyond_the_limit_on_the_cost() {
+    // The second batch costs as much as it may, because the provider says that its answers are long.
+    let edit = |lines: Vec<String>| lines.into_iter().map(|line| line.replace(":3,", ":9000,")).collect();
+    let faults = Faults { failing: [1].into(), edit: Some(Box::new(edit)), ..Faults::default() };
+    let mut case = Case::new(Target::OpenAi, 4, faults);
+    let row = ModelOverride { input: Some(1.0), output: Some(1.0), max_output: Some(10), ..ModelOverride::default() };
+    case.options.catalog.set("any-model", row);
+    case.options.max_cost = Some(0.001);
+    let run = case.run_once().expect("the job runs");
+    assert_eq!(run.stopped.map(|error| error.kind()), Some(Kind::SpendLimit));
+    assert!(!run.report.is_complete());
+    sent_once(&case.server, 4);
+    case.options.max_cost = None;
+    assert!(case.run_once().expect("the job continues").report.is_complete());
+    assert_eq!(case.server.state().batches.len(), 2);
+}
+
+#[test]
+fn a_batch_for_which_the_queue_has_no_room_is_sent_again_when_others_have_ended() {
+    let case = Case::new(Target::OpenAi, 12, Faults { queue_full: 2, ..Faults::default() });
+    let run = case.run_once().expect("the job runs");
+    assert!(run.stopped.is_none() && run.report.is_complete(), "{run:?}");
+    sent_once(&case.server, 12);
+    assert!(run.report.files.iter().all(|file| file.attempts == 1), "it counts as one attempt: {run:?}");
+    assert_eq!(case.server.count("POST /v1/files"), 3, "the files are still there");
+
+    let case = Case::new(Target::OpenAi, 8, Faults { queue_full: 99, ..Faults::default() });
+    let stopped = case.run_once().expect("the job stops").stopped.expect("there is never room");
+    assert!(stopped.message().contains("too many tokens are waiting"), "{stopped}");
+    assert!(stopped.help().expect("advice").contains("--max-tokens"));
+    assert_eq!(case.server.state().batches.len(), 2, "it does not try forever");
+    case.server.state().faults.queue_full = 0;
+    assert!(case.run().expect("the next call continues").is_complete());
+}
+
+#[test]
+fn requests_are_sent_again_on_request_however_often_they_failed() {
+    let mut case = Case::new(Target::OpenAi, 4, Faults { failing: [1].into(), ..Faults::default() });
+    case.options.max_attempts = 1;
+    assert!(!case.run().expect("the job runs").is_complete());
+    assert!(!case.run().expect("the job is as before").is_complete());
+    assert_eq!(case.server.state().batches.len(), 1);
+    case.options.retry = true;
+    assert!(case.run().expect("the job continues").is_complete());
+    assert_eq!(case.server.state().batches.len(), 2);
 }

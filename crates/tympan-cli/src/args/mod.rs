@@ -25,9 +25,9 @@ use clap::{Arg, CommandFactory, FromArgMatches, Parser};
 
 #[cfg(feature = "batch")]
 pub(crate) use batch::{
-    BatchArgs, BatchCancelArgs, BatchCollectArgs, BatchCommand, BatchFormatChoice, BatchJobArgs, BatchPlanArgs,
-    BatchPrepareArgs, BatchPromptArgs, BatchResultsArgs, BatchResultsChoice, BatchRowsArgs, BatchRunArgs,
-    BatchStatusArgs, BatchSubmitArgs, BatchTargetChoice,
+    BatchArgs, BatchCancelArgs, BatchCollectArgs, BatchCommand, BatchFilesArgs, BatchFormatChoice, BatchJobArgs,
+    BatchPlanArgs, BatchPrepareArgs, BatchPromptArgs, BatchResultsArgs, BatchResultsChoice, BatchRowsArgs,
+    BatchRunArgs, BatchStatusArgs, BatchSubmitArgs, BatchTargetChoice,
 };
 pub(crate) use call::{CallArgs, ChatArgs, RunArgs};
 pub(crate) use check::{CheckArgs, OutputFormat, SettingsArgs};

@@ -134,7 +134,7 @@ fn a_job_stops_before_its_limit_on_cost_and_continues_with_a_higher_one() {
 fn without_a_key_no_row_is_given_up() {
     let directory = TempDir::new().expect("a temporary directory");
     let output = directory.path().join("results.jsonl");
-    let mut command = command("run", &["--max-rejects", "2", "--output"]);
+    let mut command = command("run", &["--direct", "--max-rejects", "2", "--output"]);
     let (status, _, warned) = finish(command.arg(&output).env_remove("OPENAI_API_KEY"));
     assert_eq!(status, Some(1));
     assert!(warned.contains("Missing API key") && warned.contains("4 rows were not called"), "{warned}");
@@ -165,11 +165,14 @@ fn recorded_answers_are_replayed() {
 #[test]
 fn a_dry_run_estimates_and_leaves_nothing_behind() {
     let directory = TempDir::new().expect("a temporary directory");
-    let mut dry = command("run", &["--dry-run", "--requests-per-minute", "2"]);
+    let mut dry = command("run", &["--dry-run", "--direct", "--requests-per-minute", "2"]);
     dry.current_dir(directory.path());
     let (status, shown, warned) = finish(dry.env_remove("OPENAI_API_KEY"));
     assert_eq!((status, warned.as_str()), (Some(0), ""));
-    assert!(shown.starts_with("6 rows, of which 2 would be rejected\n  4 requests\n  about "), "{shown}");
+    assert!(
+        shown.starts_with("6 rows, of which 2 would be rejected\n  4 requests, called directly\n  about "),
+        "{shown}"
+    );
     assert!(
         shown.contains("and 4,000 output tokens\n") && shown.contains("at least 2 minutes, by the limits"),
         "{shown}"

@@ -10,6 +10,8 @@ mod batch_run;
 #[cfg(all(unix, feature = "batch"))]
 #[path = "../../../tympan-batch/tests/integration/server/mod.rs"]
 mod batch_server;
+#[cfg(all(unix, feature = "batch"))]
+mod batch_way;
 #[cfg(unix)]
 mod chat;
 #[cfg(target_os = "linux")]

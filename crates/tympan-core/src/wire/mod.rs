@@ -26,7 +26,7 @@ use crate::spec::schema::Property;
 use crate::spec::{Connection, REDACTED, Secret};
 
 pub use compatible::Provider;
-pub use decode::{StreamDecoder, StreamLimits, decode, decode_error, decode_received};
+pub use decode::{StreamDecoder, StreamLimits, decode, decode_error, decode_received, decode_usage};
 pub(crate) use encode::written as encoded_schema;
 pub use encode::{BodyEncoder, encode, inline_media, inline_segmented_media};
 pub use model_selection::ModelSelection;

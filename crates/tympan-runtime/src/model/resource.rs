@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value as Json;
 use tympan_core::wire::echo::ECHO;
-use tympan_core::wire::{self, Protocol, Provider, WireRequest};
+use tympan_core::wire::{self, BaseUrlFrom, Protocol, Provider, WireRequest};
 use tympan_core::{Error, Kind, Prompt, Redactor, Result};
 
 use crate::host::runtime::Runtime;
@@ -190,6 +190,27 @@ impl<'a> ProviderApi<'a> {
         let mut redactor = Redactor::default();
         redactor.register_all(&credentials.secrets(self.prompt, self.run, &wire.url));
         Ok((wire, file, redactor, credentials))
+    }
+}
+
+impl Runtime {
+    /// Returns whether a call of the prompt's model would go to an address of the provider itself, and not to one that
+    /// is only compatible with it, such as a proxy or a server of your own. No key is needed to find out.
+    ///
+    /// # Errors
+    /// Returns an error if the provider is unknown, or if the address may not receive the request.
+    pub fn calls_provider_itself(&self, prompt: &Prompt, run: &RunOptions) -> Result<bool> {
+        let name = run.select_model(prompt).provider;
+        if name == ECHO || self.get_provider(name).is_some() {
+            return Ok(false);
+        }
+        let credentials = self.credentials(prompt, run, Purpose::Show)?;
+        let target = wire::target(prompt, &credentials.options(run, false))?;
+        match (target.base_url_from, target.base_url) {
+            (BaseUrlFrom::Provider, _) => Ok(true),
+            (_, Some(url)) => Ok(target.provider.trusts(&wire::parse_endpoint(url)?)),
+            (_, None) => Ok(false),
+        }
     }
 }
 

@@ -81,17 +81,14 @@ pub(crate) struct CallSize {
 impl CallSize {
     /// Measures a request.
     pub(crate) fn of_request(provider: &str, model: Option<&str>, messages: &[Message], request: &WireRequest) -> Self {
-        let body: Json = serde_json::from_str(&request.body).unwrap_or_default();
-        let number = |key: &str| body.get(key).and_then(Json::as_u64);
-        let limit = ["max_completion_tokens", "max_output_tokens", "max_tokens"].into_iter().filter_map(number).max();
-        let has_tools = body.get("tools").is_some();
+        let options = BodyOptions::new(request.protocol, request.body.as_bytes());
         Self {
             provider: provider.to_owned(),
             model: model.map(str::to_owned),
-            input_tokens: request.body.len() as u64 + if has_tools { TOOL_INSTRUCTIONS } else { 0 },
+            input_tokens: request.body.len() as u64 + if options.has_tools { TOOL_INSTRUCTIONS } else { 0 },
             has_media: has_media(messages),
-            max_output_tokens: if request.protocol == Protocol::OpenAiEmbeddings { Some(0) } else { limit },
-            answers: number("n").unwrap_or(1).max(1),
+            max_output_tokens: options.max_output_tokens,
+            answers: options.answers,
         }
     }
 
@@ -105,6 +102,47 @@ impl CallSize {
             has_media: has_media(messages),
             max_output_tokens: max_output_tokens(prompt),
             answers: 1,
+        }
+    }
+}
+
+/// Requests that are sent together, as far as their cost depends on it.
+#[derive(Clone, Copy, Debug)]
+pub struct BatchSize<'b> {
+    /// The name of the provider.
+    pub provider: &'b str,
+    /// The name of the model.
+    pub model: &'b str,
+    /// The protocol of the requests.
+    pub protocol: Protocol,
+    /// The body of one of the requests. All have its options.
+    pub body: &'b [u8],
+    /// The number of requests.
+    pub requests: u64,
+    /// The size of all requests in bytes.
+    pub bytes: u64,
+    /// Whether requests may contain images or other media, whose size in tokens only the provider knows.
+    pub has_media: bool,
+}
+
+/// What the options in the body of a request say about its cost.
+struct BodyOptions {
+    /// The length of an answer, in tokens.
+    max_output_tokens: Option<u64>,
+    has_tools: bool,
+    /// The number of answers.
+    answers: u64,
+}
+
+impl BodyOptions {
+    fn new(protocol: Protocol, body: &[u8]) -> Self {
+        let body: Json = serde_json::from_slice(body).unwrap_or_default();
+        let number = |key: &str| body.get(key).and_then(Json::as_u64);
+        let limit = ["max_completion_tokens", "max_output_tokens", "max_tokens"].into_iter().filter_map(number).max();
+        Self {
+            max_output_tokens: if protocol == Protocol::OpenAiEmbeddings { Some(0) } else { limit },
+            has_tools: body.get("tools").is_some(),
+            answers: number("n").unwrap_or(1).max(1),
         }
     }
 }
@@ -154,6 +192,33 @@ impl SpendLimit {
         self.terms(provider, model, max_output_tokens).map(drop)
     }
 
+    /// Returns the most that requests can cost together at direct prices, in US dollars.
+    ///
+    /// # Errors
+    /// Returns an error if there is no bound on it, as [`SpendLimit::check_model`] does.
+    pub fn most_of_batch(&self, batch: &BatchSize<'_>) -> Result<f64> {
+        let BatchSize { provider, model, requests, .. } = *batch;
+        let options = BodyOptions::new(batch.protocol, batch.body);
+        let (price, output) = self.terms(provider, Some(model), options.max_output_tokens)?;
+        let instructions = if options.has_tools { TOOL_INSTRUCTIONS.saturating_mul(requests) } else { 0 };
+        let bytes = batch.bytes.saturating_add(instructions);
+        let input = match batch.has_media {
+            true => bytes.max(self.context_of(model)?.saturating_mul(requests)),
+            false => bytes,
+        };
+        let output_tokens = output.saturating_mul(options.answers).saturating_mul(requests);
+        Ok(price.cost(&most_expensive(&price, input, output_tokens)))
+    }
+
+    /// Returns the context window of a model whose requests have images or files.
+    fn context_of(&self, model: &str) -> Result<u64> {
+        self.account.catalog.get(model).context.ok_or_else(|| {
+            let help = format!("set `context` in `[models.{model:?}]` of tympan.toml");
+            let what = format_args!("nothing limits the size of images and files for the model `{model}`");
+            refused(what).with_help(help)
+        })
+    }
+
     /// Returns the price of a model, and the length of its answers in tokens.
     fn terms(&self, provider: &str, model: Option<&str>, max_output_tokens: Option<u64>) -> Result<(Price, u64)> {
         let name = model.unwrap_or_default();
@@ -173,21 +238,12 @@ impl SpendLimit {
     /// Returns the most that a call can cost.
     fn most(&self, size: &CallSize) -> Result<u64> {
         let (price, output) = self.terms(&size.provider, size.model.as_deref(), size.max_output_tokens)?;
-        let model = size.model.as_deref().unwrap_or_default();
-        let input = match (size.has_media, self.account.catalog.get(model).context) {
-            (false, _) => size.input_tokens,
-            (true, Some(context)) => size.input_tokens.max(context),
-            (true, None) => {
-                let help = format!("set `context` in `[models.{model:?}]` of tympan.toml");
-                let what = format_args!("nothing limits the size of images and files for the model `{model}`");
-                return Err(refused(what).with_help(help));
-            }
+        let input = match size.has_media {
+            true => size.input_tokens.max(self.context_of(size.model.as_deref().unwrap_or_default())?),
+            false => size.input_tokens,
         };
-        // Input may be written to the provider's cache, which can cost more.
-        let written = if price.cache_write > price.input { input } else { 0 };
         let output_tokens = output.saturating_mul(size.answers);
-        let usage = Usage { input_tokens: input, output_tokens, cache_write_tokens: written, ..Usage::default() };
-        Ok(units(price.cost(&usage)))
+        Ok(units(price.cost(&most_expensive(&price, input, output_tokens))))
     }
 
     /// Reserves the most that a call can cost. Waits for other calls if their actual cost decides.
@@ -312,6 +368,12 @@ impl Drop for Reservation {
     fn drop(&mut self) {
         self.end(self.amount);
     }
+}
+
+/// Returns the usage of these tokens that costs most. Input may be written to the provider's cache, which can cost more.
+fn most_expensive(price: &Price, input_tokens: u64, output_tokens: u64) -> Usage {
+    let cache_write_tokens = if price.cache_write > price.input { input_tokens } else { 0 };
+    Usage { input_tokens, output_tokens, cache_write_tokens, ..Usage::default() }
 }
 
 /// Returns whether a provider may charge for a request that failed. It does not if it rejected the request, or if there

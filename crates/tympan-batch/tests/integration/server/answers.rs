@@ -9,7 +9,7 @@ impl State {
     pub(super) fn finish(&mut self, index: usize) {
         let Some(batch) = self.batches.get(index).cloned() else { return };
         let (output, errors) = (format!("{}-output", batch.id), format!("{}-errors", batch.id));
-        if self.files.contains_key(&output) || self.faults.broken.is_some() {
+        if self.files.contains_key(&output) || self.faults.broken.is_some() || batch.is_refused {
             return;
         }
         let (mut answers, mut failures) = (Vec::new(), Vec::new());
@@ -44,7 +44,8 @@ impl State {
                 }
                 (false, _) => {
                     let choice = json!({ "message": { "role": "assistant", "content": format!("answer to {id}") } });
-                    let body = json!({ "object": "chat.completion", "choices": [choice] });
+                    let usage = json!({ "prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7 });
+                    let body = json!({ "object": "chat.completion", "choices": [choice], "usage": usage });
                     json!({ "id": "r", "custom_id": id, "response": { "status_code": 200, "body": body }, "error": null })
                 }
             };
@@ -77,12 +78,15 @@ impl State {
         }
         let status = match &self.faults.broken {
             Some(_) => "failed",
+            None if batch.is_refused => "failed",
             None if output && *is_cancelled => "cancelled",
             None if output && !self.faults.expiring.is_empty() && self.batches.len() == 1 => "expired",
             None if output => "completed",
             None => "in_progress",
         };
-        let reason = self.faults.broken.as_ref().map(|text| json!({ "data": [{ "message": text, "line": 1 }] }));
+        let broken = self.faults.broken.as_ref().map(|text| json!({ "data": [{ "message": text, "line": 1 }] }));
+        let full = json!({ "data": [{ "code": "token_limit_exceeded", "message": "too many tokens are waiting" }] });
+        let reason = broken.or_else(|| batch.is_refused.then_some(full));
         json!({
             "id": id,
             "object": "batch",

@@ -41,6 +41,8 @@ pub(crate) struct Faults {
     pub(crate) expiring: BTreeSet<u64>,
     /// Why all batches fail as a whole.
     pub(crate) broken: Option<String>,
+    /// Batches fail because too many requests are waiting.
+    pub(crate) queue_full: usize,
     /// Changes the results.
     pub(crate) edit: Option<Edit>,
     /// Where every request is redirected to.
@@ -61,7 +63,10 @@ pub(crate) struct Batch {
     pub(crate) requests: Vec<Json>,
     pub(crate) is_anthropic: bool,
     pub(crate) is_cancelled: bool,
-    polls: usize,
+    /// Whether the queue had no room for the batch.
+    pub(crate) is_refused: bool,
+    /// How often the state is still requested before the batch has ended.
+    pub(crate) polls: usize,
 }
 
 #[derive(Default)]
@@ -234,13 +239,14 @@ impl State {
     }
 
     fn add(&mut self, created: Json, requests: Vec<Json>, is_anthropic: bool) -> Reply {
-        for request in &requests {
+        let is_refused = take(&mut self.faults.queue_full);
+        for request in requests.iter().filter(|_| !is_refused) {
             let id = request["custom_id"].as_str().expect("each request has an identifier");
             *self.sent.entry(id.to_owned()).or_default() += 1;
         }
         let id = format!("batch_{}", self.batches.len() + 1);
         let polls = self.faults.polls;
-        let batch = Batch { id: id.clone(), created, requests, is_anthropic, is_cancelled: false, polls };
+        let batch = Batch { id: id.clone(), created, requests, is_anthropic, is_cancelled: false, is_refused, polls };
         self.batches.push(batch);
         if take(&mut self.faults.lost_responses) {
             return Reply::Close;

@@ -2,6 +2,10 @@
 
 use std::path::PathBuf;
 
+use clap::ArgAction;
+
+use super::prepare::BatchFormatChoice;
+use super::results::BatchResultsArgs;
 use crate::args::reach::{CredentialArgs, EndpointArgs, EnvArgs};
 
 /// The job, and how its provider is reached.
@@ -72,6 +76,23 @@ pub(crate) struct BatchCollectArgs {
     /// Send the requests again that failed, expired, were cancelled or have no answer
     #[arg(long)]
     pub(crate) retry: bool,
+
+    /// Write typed results beside the columns of the rows: `.parquet`, `.csv`, `.tsv` or `.jsonl`
+    #[arg(long, short, help_heading = "Results", value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) results: BatchResultsArgs,
+
+    /// The files of rows, if they are not where they were when the job was prepared; can be repeated
+    ///
+    /// They must have the same rows. Their sizes and the number of rows are compared.
+    #[arg(long, help_heading = "Results", value_name = "FILE", action = ArgAction::Append, requires = "output")]
+    pub(crate) rows: Vec<PathBuf>,
+
+    /// The format of the files in `--rows`; defaults to the ending of each file
+    #[arg(long, help_heading = "Results", value_enum, value_name = "FORMAT", requires = "rows")]
+    pub(crate) format: Option<BatchFormatChoice>,
 }
 
 /// Arguments of `batch cancel`.

@@ -8,7 +8,9 @@ mod run;
 use clap::Subcommand;
 
 pub(crate) use job::{BatchCancelArgs, BatchCollectArgs, BatchJobArgs, BatchStatusArgs, BatchSubmitArgs};
-pub(crate) use prepare::{BatchFormatChoice, BatchPrepareArgs, BatchPromptArgs, BatchRowsArgs, BatchTargetChoice};
+pub(crate) use prepare::{
+    BatchFilesArgs, BatchFormatChoice, BatchPrepareArgs, BatchPromptArgs, BatchRowsArgs, BatchTargetChoice,
+};
 pub(crate) use results::{BatchResultsArgs, BatchResultsChoice};
 pub(crate) use run::{BatchPlanArgs, BatchRunArgs};
 
@@ -68,13 +70,18 @@ Exit status: 1 if a file could not be sent, or if nobody knows whether it was.")
     /// Each file `requests-00001.jsonl` gets a file `answers-00001.jsonl` with one line for each request, in the order of
     /// the rows: the body of the response, or the error. Answers are joined by their identifiers. Answers to requests
     /// that were not sent, and different answers to the same request, are reported.
+    ///
+    /// With `--output`, the answers are written as typed results beside the columns of the rows, as `batch run` does. The
+    /// rows are read again from the files that the job was prepared with.
     #[command(after_long_help = "Examples:
   tympan batch collect job
   tympan batch collect job --wait
   tympan batch collect job --retry
+  tympan batch collect job -o results.parquet
+  tympan batch collect job -o results.csv --csv-safe --rows moved/tickets.csv
 
-Exit status: 1 if batches have not ended, or if requests have no answer.")]
-    Collect(BatchCollectArgs),
+Exit status: 1 if batches have not ended, if requests have no answer, or with --output if a row has no result.")]
+    Collect(Box<BatchCollectArgs>),
 
     /// Cancel the batches of a job
     ///
@@ -85,17 +92,22 @@ Exit status: 1 if batches have not ended, or if requests have no answer.")]
 
     /// Answer every row of a table, and write the results beside its columns
     ///
-    /// The model is called row by row, with several calls at a time. Results are typed columns: one for each output that
-    /// the prompt declares, or `answer` with the text, and `error`, `finish_reason`, `input_tokens` and `output_tokens`. An
-    /// answer that does not match the declared outputs is an error of its row; no row is lost.
+    /// OpenAI and Anthropic answer the rows through their batch APIs, at half the price and within 24 hours; the command
+    /// waits. Other providers, and OpenAI and Anthropic with `--direct`, are called row by row. `--dry-run` says which way
+    /// is used.
     ///
-    /// Every answer is saved before it counts. If the command is interrupted, calling it again continues with the rows that
-    /// have no answer.
+    /// Results are typed columns: one for each output that the prompt declares, or `answer` with the text, and `error`,
+    /// `finish_reason`, `input_tokens` and `output_tokens`. An answer that does not match the declared outputs is an error
+    /// of its row; no row is lost.
+    ///
+    /// If the command is interrupted, calling it again continues. Batches go on in the meantime, and no row that has an
+    /// answer is sent again.
     #[command(after_long_help = "Examples:
   tympan batch run tickets.parquet --prompt classify.prompty -o results.parquet
   tympan batch run tickets.csv --prompt classify.prompty --provider echo -o results.csv --csv-safe
   tympan batch run tickets.parquet --prompt classify.prompty --dry-run
-  tympan batch run tickets.parquet --prompt classify.prompty --concurrency 32 --requests-per-minute 500 --max-cost 20 -o results.parquet
+  tympan batch run tickets.parquet --prompt classify.prompty --direct -o results.parquet
+  tympan batch run tickets.parquet --prompt classify.prompty --direct --concurrency 32 --requests-per-minute 500 --max-cost 20 -o results.parquet
   tympan batch run tickets.parquet --prompt classify.prompty --retry -o results.parquet
 
 Exit status: 1 if a row has no answer that matches the declared outputs, unless --max-rejects allows the rejected ones.")]

@@ -24,6 +24,29 @@ pub(crate) struct BatchPrepareArgs {
     #[arg(long, value_enum, value_name = "FORM", default_value_t = BatchTargetChoice::Openai)]
     pub(crate) to: BatchTargetChoice,
 
+    #[command(flatten)]
+    pub(crate) files: BatchFilesArgs,
+
+    /// With `--to parquet`, add a column that says which input wrote which bytes
+    #[arg(long, help_heading = "Files")]
+    pub(crate) origins: bool,
+
+    /// Stop if more rows than this are rejected, and accept fewer
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) max_rejects: Option<u64>,
+
+    /// The number of threads; defaults to the number of cores
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) threads: Option<u16>,
+
+    /// Print JSON; errors are printed as JSON to standard error
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What fits into a file, and in which order.
+#[derive(Debug, clap::Args)]
+pub(crate) struct BatchFilesArgs {
     /// The most requests in a file; defaults to the limit of the provider
     #[arg(long, help_heading = "Files", value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_requests: Option<u64>,
@@ -44,22 +67,6 @@ pub(crate) struct BatchPrepareArgs {
     /// Caches of providers then work better. The order of the results stays that of the rows.
     #[arg(long, help_heading = "Files")]
     pub(crate) cache_order: bool,
-
-    /// With `--to parquet`, add a column that says which input wrote which bytes
-    #[arg(long, help_heading = "Files")]
-    pub(crate) origins: bool,
-
-    /// Stop if more rows than this are rejected, and accept fewer
-    #[arg(long, value_name = "NUMBER")]
-    pub(crate) max_rejects: Option<u64>,
-
-    /// The number of threads; defaults to the number of cores
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(1..=256))]
-    pub(crate) threads: Option<u16>,
-
-    /// Print JSON; errors are printed as JSON to standard error
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 /// The rows, and which column is which input.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::ArgAction;
 
-use super::prepare::{BatchPromptArgs, BatchRowsArgs};
+use super::prepare::{BatchFilesArgs, BatchPromptArgs, BatchRowsArgs};
 use super::results::BatchResultsArgs;
 use crate::args::reach::{CredentialArgs, EndpointArgs};
 use crate::args::test::parse_dollars;
@@ -38,26 +38,29 @@ pub(crate) struct BatchRunArgs {
     #[arg(long, help_heading = "Model", value_name = "URL")]
     pub(crate) base_url: Option<String>,
 
-    /// Call the model row by row, even if the provider has a batch API
-    #[arg(long, help_heading = "Calls")]
-    pub(crate) direct: bool,
+    #[command(flatten)]
+    pub(crate) way: BatchWayArgs,
 
     #[command(flatten)]
     pub(crate) rates: BatchRateArgs,
 
-    /// Call rows again whose call failed in an earlier run
-    #[arg(long, help_heading = "Calls")]
+    #[command(flatten)]
+    pub(crate) files: BatchFilesArgs,
+
+    /// Send rows again that failed in earlier runs, however often they were sent
+    #[arg(long)]
     pub(crate) retry: bool,
 
-    /// Do not let all calls of the job cost more than this many US dollars
+    /// Do not let the whole job cost more than this many US dollars
     ///
-    /// The most that a call can cost is reserved before it is sent. The job stops before a call that could exceed the
-    /// limit, and continues if it is called again with a higher one.
-    #[arg(long, help_heading = "Calls", value_name = "DOLLARS", value_parser = parse_dollars)]
+    /// With direct calls, the most that a call can cost is reserved before it is sent, and the job stops before a call that
+    /// could exceed the limit. A batch cannot be stopped at a price, so nothing is sent if all of its requests together
+    /// could cost more: every byte counts as a token, and every answer as long as the prompt allows.
+    #[arg(long, value_name = "DOLLARS", value_parser = parse_dollars)]
     pub(crate) max_cost: Option<f64>,
 
-    /// Estimate rows, requests, tokens, cost and time, and send nothing
-    #[arg(long, help_heading = "Calls")]
+    /// Say which way is used, estimate rows, requests, tokens, cost and time, and send nothing
+    #[arg(long)]
     pub(crate) dry_run: bool,
 
     /// Record the exchanges with the provider to files in this directory
@@ -81,6 +84,33 @@ pub(crate) struct BatchRunArgs {
     /// Print JSON; errors are printed as JSON to standard error
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// How the rows are answered.
+#[derive(Debug, clap::Args)]
+pub(crate) struct BatchWayArgs {
+    /// Use the provider's batch API, even if it is not known to have one
+    ///
+    /// This is the default for OpenAI and Anthropic at their own addresses. Name it for proxies and servers that have a
+    /// compatible batch API, and for Azure with a model that was deployed for batches.
+    #[arg(long, help_heading = "Batches", conflicts_with_all = ["direct", "record", "replay"])]
+    pub(crate) batch: bool,
+
+    /// Call the model row by row, even if the provider has a batch API
+    ///
+    /// Answers come at once, at the full price. `--record` and `--replay` do the same.
+    #[arg(long, help_heading = "Calls")]
+    pub(crate) direct: bool,
+
+    /// How often a request is sent in a batch until it is answered
+    #[arg(long, help_heading = "Batches", value_name = "NUMBER", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=100))]
+    pub(crate) attempts: u64,
+
+    /// Send files again whose earlier submission has an unknown outcome and cannot be looked up
+    ///
+    /// The provider may then answer their requests twice, and charge for both. Look at its list of batches first.
+    #[arg(long, help_heading = "Batches")]
+    pub(crate) retry_unknown: bool,
 }
 
 /// How fast models are called.

@@ -1,6 +1,7 @@
 //! `tympan batch submit`, `status`, `collect` and `cancel`: the life of a job at its provider.
 
 use std::io::{self, IsTerminal};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -8,7 +9,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 use tympan::{Error, Kind, Prompt, RunOptions, Runtime, RuntimeOptions};
 use tympan_batch::job::{BatchJob, FileReport, JobApi, JobInfo, JobOptions, JobProgress, JobReport, Phase};
+use tympan_batch::limits::Target;
+use tympan_batch::results::{ResultsOptions, ResultsSummary, write_results};
 
+use super::{results, rows};
 use crate::args::{BatchCancelArgs, BatchCollectArgs, BatchJobArgs, BatchStatusArgs, BatchSubmitArgs};
 use crate::commands::count::grouped;
 use crate::escape::visible_line;
@@ -39,6 +43,45 @@ pub(super) fn status(args: &BatchStatusArgs, quiet: bool) -> Result<ExitCode, Fa
 }
 
 pub(super) fn collect(args: &BatchCollectArgs, quiet: bool) -> Result<ExitCode, Failure> {
+    // What cannot be written should not be collected first.
+    let results = args.output.as_ref().map(|output| results::options(&args.results, output)).transpose()?;
+    let found = JobReport::read(&args.job.directory)?;
+    let is_collected = found.files.iter().all(|file| file.state == "collected");
+    let is_direct = JobInfo::read(&args.job.directory)?.target == Target::JsonLines;
+    let (found, retried) = match results.is_some() && (is_direct || (is_collected && !args.retry)) {
+        // Nothing is left to ask the provider, so no key is needed.
+        true => (found, 0),
+        false => collect_answers(args, quiet)?,
+    };
+    let written = match (&args.output, results) {
+        (Some(output), Some(options)) => Some(write(args, output, options, quiet)?),
+        _ => None,
+    };
+    if args.job.json {
+        let mut report = json!(found);
+        if let (Some(summary), Some(output)) = (&written, &args.output) {
+            report["results"] = results::to_json(summary, output);
+        }
+        output::print(&(json::pretty(&report) + "\n"))?;
+    } else {
+        print(&args.job, &found)?;
+        if let (Some(summary), Some(output)) = (&written, &args.output) {
+            output::print_lines(&(results::shown(summary, output) + "\n"))?;
+        }
+    }
+    if retried > 0 && !quiet {
+        report::warn_plainly("retried_rows", &format!("sent {} again", counted(retried, "request", "requests")));
+    }
+    found.files.iter().filter(|file| file.is_unknown).for_each(|file| warn_unknown(file, args.job.json));
+    let is_answered = match written {
+        Some(summary) => summary.answered + summary.rejected == summary.rows,
+        None => found.is_complete(),
+    };
+    Ok(exit_code(is_answered && retried == 0))
+}
+
+/// Downloads the answers. Returns the number of requests that were sent again as well.
+fn collect_answers(args: &BatchCollectArgs, quiet: bool) -> Result<(JobReport, u64), Failure> {
     let options = JobOptions::default();
     let mut retried = 0;
     let found = with_job(&args.job, &options, quiet, |job, bar| {
@@ -53,12 +96,36 @@ pub(super) fn collect(args: &BatchCollectArgs, quiet: bool) -> Result<ExitCode, 
         }
         Ok(())
     })?;
-    print(&args.job, &found)?;
-    if retried > 0 && !quiet {
-        report::warn_plainly("retried_rows", &format!("sent {} again", counted(retried, "request", "requests")));
+    Ok((found, retried))
+}
+
+/// Writes typed results of the answers that are there.
+fn write(
+    args: &BatchCollectArgs,
+    output: &Path,
+    mut options: ResultsOptions,
+    quiet: bool,
+) -> Result<ResultsSummary, Failure> {
+    let info = JobInfo::read(&args.job.directory)?;
+    let (runtime, prompt) = prompt(&args.job, &info, quiet)?;
+    options.run = info.run_options();
+    let sources = match args.rows.is_empty() {
+        true => info.sources(),
+        false => {
+            // Who names the files again knows that they have the same rows.
+            options.checks_times = false;
+            rows::named(&args.rows, args.format)?
+        }
+    };
+    let bar = super::prepare::progress_bar(&sources, quiet);
+    let show = |rows| bar.set_position(rows);
+    let summary = write_results(&runtime, &prompt, &sources, &args.job.directory, output, &options, &show);
+    bar.finish_and_clear();
+    let summary = summary?;
+    if !quiet {
+        results::warn(&summary, &options, output);
     }
-    found.files.iter().filter(|file| file.is_unknown).for_each(|file| warn_unknown(file, args.job.json));
-    Ok(exit_code(found.is_complete() && retried == 0))
+    Ok(summary)
 }
 
 pub(super) fn cancel(args: &BatchCancelArgs, quiet: bool) -> Result<ExitCode, Failure> {
@@ -168,15 +235,15 @@ fn lines(file: &FileReport) -> String {
     out + &notes.map(|note| format!("  {}\n", visible_line(note))).collect::<String>()
 }
 
-fn warn_unknown(file: &FileReport, is_json: bool) {
+pub(super) fn warn_unknown(file: &FileReport, is_json: bool) {
     if is_json {
         return;
     }
     let name = &file.name;
     let message = format!(
         "{name} was being sent when the command or the connection ended, and nobody knows whether the provider has a \
-         batch of it. Call `tympan batch submit` to look it up. Where that is impossible, look at the provider's list \
-         of batches; if there is none, call `tympan batch submit --retry-unknown`"
+         batch of it. The next call looks it up. Where that is impossible, look at the provider's list of batches; if \
+         there is none, send it again with `--retry-unknown`"
     );
     report::warn_plainly("unknown_submission", &message);
 }

@@ -1,5 +1,7 @@
 //! `tympan batch`: prompts over tables.
 
+mod answer;
+mod estimate;
 mod job;
 mod plan;
 mod prepare;

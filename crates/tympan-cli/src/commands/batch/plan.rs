@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use serde_json::json;
 use tympan::wire::catalog::PRICES_DATE;
 use tympan::{Kind, RunOptions};
-use tympan_batch::plan::{Offer, Plan, PlanOptions, Way, plan};
+use tympan_batch::plan::{BATCH_WINDOW, Offer, Plan, PlanOptions, Way, plan};
 use tympan_batch::sample::{SampleOptions, count_rows, measure};
 
 use super::prepare::megabytes;
@@ -64,9 +64,21 @@ pub(super) fn run(args: &BatchPlanArgs, quiet: bool) -> Result<ExitCode, Failure
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the way that calls the first model row by row.
-pub(super) fn of_direct(planned: Plan) -> Option<Offer> {
-    planned.offers.into_iter().find(|offer| offer.way == Way::Direct)
+/// Returns what the first model costs in a way. Where the price of a batch API is not known, it is the direct price.
+pub(super) fn of_way(planned: Plan, way: Way) -> Option<Offer> {
+    let model = planned.offers.first().map(|offer| (offer.provider.clone(), offer.model.clone()))?;
+    let mut offers: Vec<_> = planned.offers.into_iter().collect();
+    offers.retain(|offer| (&offer.provider, &offer.model) == (&model.0, &model.1));
+    let wanted = offers.iter().position(|offer| offer.way == way);
+    match wanted {
+        Some(index) => Some(offers.swap_remove(index)),
+        None => {
+            let hours = BATCH_WINDOW.as_secs_f64() / 3600.0;
+            let mut offer = offers.pop()?;
+            (offer.way, offer.hours, offer.hours_are_bounded) = (way, hours, true);
+            Some(offer)
+        }
+    }
 }
 
 fn warn_context(offer: &Offer) {

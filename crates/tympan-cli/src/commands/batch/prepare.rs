@@ -12,7 +12,7 @@ use tympan_batch::prepare::{PrepareOptions, Prepared, Progress, REJECTS, prepare
 use tympan_batch::rows::Source;
 
 use super::rows;
-use crate::args::{BatchFormatChoice, BatchPrepareArgs, BatchTargetChoice};
+use crate::args::{BatchFilesArgs, BatchFormatChoice, BatchPrepareArgs, BatchTargetChoice};
 use crate::commands::count::grouped;
 use crate::prompt_file::in_prompt;
 use crate::report::Failure;
@@ -56,10 +56,7 @@ pub(super) fn options(args: &BatchPrepareArgs, prompt: &tympan::Prompt) -> Resul
     }
     let run = rows::run_options(&args.prompt);
     let provider = run.select_model(prompt).provider.to_owned();
-    let mut limits = Limits::of(target, &provider);
-    limits.requests = args.max_requests.unwrap_or(limits.requests);
-    limits.bytes = args.max_bytes.unwrap_or(limits.bytes);
-    limits.tokens = args.max_tokens;
+    let limits = limits(&args.files, target, &provider);
     let mut options = PrepareOptions::new(target);
     options.map.clone_from(&args.rows.map);
     options.variant.clone_from(&args.prompt.variant);
@@ -67,9 +64,18 @@ pub(super) fn options(args: &BatchPrepareArgs, prompt: &tympan::Prompt) -> Resul
     options.limits = Some(limits);
     options.max_rejects = args.max_rejects;
     options.threads = args.threads.map_or(0, usize::from);
-    options.cache_order = args.cache_order;
+    options.cache_order = args.files.cache_order;
     options.origins = args.origins;
     Ok(options)
+}
+
+/// Returns what fits into a file: the limits of the provider, unless the command line has others.
+pub(super) fn limits(args: &BatchFilesArgs, target: Target, provider: &str) -> Limits {
+    let mut limits = Limits::of(target, provider);
+    limits.requests = args.max_requests.unwrap_or(limits.requests);
+    limits.bytes = args.max_bytes.unwrap_or(limits.bytes);
+    limits.tokens = args.max_tokens;
+    limits
 }
 
 /// Creates a progress bar. If the files store how many rows they have, it shows a share.

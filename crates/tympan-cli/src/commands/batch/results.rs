@@ -8,6 +8,7 @@ use tympan_batch::rows::FileFormat;
 
 use crate::args::{BatchResultsArgs, BatchResultsChoice};
 use crate::commands::count::grouped;
+use crate::escape::visible_line;
 use crate::report;
 use crate::report::Failure;
 
@@ -46,13 +47,35 @@ pub(super) fn warn(summary: &ResultsSummary, options: &ResultsOptions, output: &
     let without = summary.mismatched + summary.failed + summary.missing;
     let rows = if without == 1 { "row has" } else { "rows have" };
     warn("unanswered_rows", without, &format!("{rows} no result: see the column `{}error`", options.prefix));
-    warn("unknown_answers", summary.unknown, "answers belong to no request of the job, and were left out");
-    warn("conflicting_answers", summary.conflicting, "rows have two different answers; the first one counts");
+    let what = match summary.unknown {
+        1 => "answer belongs to no request of the job, and was left out",
+        _ => "answers belong to no request of the job, and were left out",
+    };
+    warn("unknown_answers", summary.unknown, what);
+    let rows = if summary.conflicting == 1 { "row has" } else { "rows have" };
+    warn("conflicting_answers", summary.conflicting, &format!("{rows} two different answers; the first one counts"));
     if !options.escapes_formulas {
         let output = output.display();
         let what = format!("cells of {output} begin like a formula, which a spreadsheet would run: see `--csv-safe`");
         warn("csv_formulas", summary.formulas, &what);
     }
+}
+
+/// Prints a warning about lines of results that could not be used.
+pub(super) fn warn_unreadable(lines: u64) {
+    if lines > 0 {
+        let noun = if lines == 1 { "line" } else { "lines" };
+        let message =
+            format!("{} {noun} of the provider's results cannot be read; see `tympan batch status`", grouped(lines));
+        report::warn_plainly("unreadable_answers", &message);
+    }
+}
+
+/// Describes the results for people.
+pub(super) fn shown(summary: &ResultsSummary, output: &Path) -> String {
+    let rows = if summary.rows == 1 { "row" } else { "rows" };
+    let path = visible_line(&output.display().to_string());
+    format!("{} of {} {rows} answered, in {path}", grouped(summary.answered), grouped(summary.rows))
 }
 
 /// Returns the summary as JSON.

@@ -1,7 +1,7 @@
 //! The files of rows and the prompt that a command line names.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use tympan::{Error, Kind, Prompt, RunOptions, Runtime, RuntimeOptions};
@@ -14,6 +14,8 @@ use crate::report::Failure;
 
 /// The name of the file in the directory of a job that standard input is saved to.
 const STDIN: &str = "rows";
+
+const BUFFER: usize = 1 << 16;
 
 /// Returns the files of rows, in order. Standard input is saved in the directory, because rows are read again when their
 /// answers are collected.
@@ -28,6 +30,21 @@ pub(super) fn sources(args: &BatchRowsArgs, directory: &Path) -> Result<Vec<Sour
             sources.push(saved_stdin(format, directory)?);
             continue;
         }
+        for path in matching(path)? {
+            sources.push(Source::new(path, format)?);
+        }
+    }
+    Ok(sources)
+}
+
+/// Returns the files of rows that were named, none of which is standard input.
+///
+/// # Errors
+/// Returns an error if a pattern matches nothing, or if the format of a file is not known.
+pub(super) fn named(paths: &[PathBuf], format: Option<BatchFormatChoice>) -> Result<Vec<Source>, Failure> {
+    let format = format.map(BatchFormatChoice::format);
+    let mut sources = Vec::new();
+    for path in paths {
         for path in matching(path)? {
             sources.push(Source::new(path, format)?);
         }
@@ -81,7 +98,8 @@ fn saved_stdin(format: Option<FileFormat>, directory: &Path) -> Result<Source, F
         let partial = path.with_extension("part");
         let mut file = File::create(&partial)?;
         let copied = io::copy(&mut io::stdin().lock(), &mut file)?;
-        if copied == 0 && path.is_file() {
+        // The same command that is called again has the same rows, which must not look like others.
+        if path.is_file() && (copied == 0 || is_same(&partial, &path)?) {
             return std::fs::remove_file(&partial);
         }
         file.sync_data()?;
@@ -91,6 +109,27 @@ fn saved_stdin(format: Option<FileFormat>, directory: &Path) -> Result<Source, F
         Error::new(Kind::InvalidRows, format_args!("cannot save standard input to `{}`: {error}", path.display()))
     })?;
     Ok(Source::new(path, Some(format))?)
+}
+
+/// Returns whether two files have the same content.
+fn is_same(one: &Path, other: &Path) -> io::Result<bool> {
+    let (one, other) = (File::open(one)?, File::open(other)?);
+    if one.metadata()?.len() != other.metadata()?.len() {
+        return Ok(false);
+    }
+    let (mut one, mut other) = (BufReader::with_capacity(BUFFER, one), BufReader::with_capacity(BUFFER, other));
+    loop {
+        let (left, right) = (one.fill_buf()?, other.fill_buf()?);
+        let common = left.len().min(right.len());
+        if left.get(..common) != right.get(..common) {
+            return Ok(false);
+        }
+        if common == 0 {
+            return Ok(left.len() == right.len());
+        }
+        one.consume(common);
+        other.consume(common);
+    }
 }
 
 /// Loads the prompt, with a runtime that renders rows.

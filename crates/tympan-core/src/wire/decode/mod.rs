@@ -17,7 +17,8 @@ use std::ops::ControlFlow;
 use super::Protocol;
 use super::sse::{DEFAULT_MAX_EVENT_BYTES, Event, SseDecoder};
 use crate::error::{Error, Kind, Result};
-use crate::wire::response::{Delta, Response};
+use crate::json::JsonMap;
+use crate::wire::response::{Delta, Response, Usage};
 use accumulator::ResponseAccumulator;
 use surrogates::SurrogateJoiner;
 
@@ -46,6 +47,24 @@ pub fn decode(protocol: Protocol, body: &[u8]) -> Result<Response> {
         Protocol::OpenAiEmbeddings => openai_embeddings::decode(body),
         Protocol::OpenAiImages => openai_images::decode(body),
         Protocol::AnthropicMessages => anthropic_messages::decode(body),
+    }
+}
+
+/// Converts the token usage in the body of a response, which is under the protocol's own names.
+///
+/// ```
+/// use tympan::wire::{self, Protocol};
+///
+/// let reported = serde_json::json!({ "input_tokens": 3, "cache_read_input_tokens": 4, "output_tokens": 5 });
+/// let usage = wire::decode_usage(Protocol::AnthropicMessages, reported.as_object().cloned().unwrap_or_default());
+/// assert_eq!((usage.input_tokens, usage.cached_input_tokens, usage.output_tokens), (7, 4, 5));
+/// ```
+pub fn decode_usage(protocol: Protocol, reported: JsonMap) -> Usage {
+    match protocol {
+        Protocol::AnthropicMessages => usage::anthropic(reported),
+        Protocol::OpenAiChat | Protocol::OpenAiResponses | Protocol::OpenAiEmbeddings | Protocol::OpenAiImages => {
+            usage::openai(reported)
+        }
     }
 }
 
