@@ -1,8 +1,8 @@
 //! Renders chunks of rows on several threads, and hands the results on in order.
 //!
 //! Every thread does all of the work in turn: it reads a chunk, renders it, and writes what is complete. Only one thread
-//! reads and only one writes at a time, and both are quick compared with rendering. No chunk waits in a queue for longer
-//! than the other threads need for theirs, so memory is bounded by the number of threads.
+//! reads and only one writes at a time, while the others render. No chunk waits in a queue for longer than the other
+//! threads need for theirs, so memory is bounded by the number of threads.
 
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -36,10 +36,13 @@ pub(super) struct Pipeline<'a> {
 
 /// The pieces that were rendered, and where they go.
 struct Output {
+    /// The files, unless a thread is writing to them.
     parts: Option<Parts>,
     /// The sequence number of the next piece to write.
     next: u64,
     waiting: BTreeMap<u64, Piece>,
+    /// Buffers of pieces that were written. New ones would have to be mapped by the system first.
+    spare: Vec<Vec<u8>>,
     failed: Option<Error>,
 }
 
@@ -71,7 +74,7 @@ impl<'a> Pipeline<'a> {
         parts: Parts,
         progress: &(dyn Fn(Progress) + Sync),
     ) -> Result<(Manifest, Progress)> {
-        let output = Output { parts: Some(parts), next: 0, waiting: BTreeMap::new(), failed: None };
+        let output = Output { parts: Some(parts), next: 0, waiting: BTreeMap::new(), spare: Vec::new(), failed: None };
         let shared = Shared { rows: Mutex::new((rows, 0)), output: Mutex::new(output), turn: Condvar::new(), progress };
         thread::scope(|scope| {
             for _ in 1..self.threads {
@@ -111,7 +114,7 @@ impl<'a> Pipeline<'a> {
             return tables.render(chunk);
         }
         let end_row = chunk.first + chunk.len() as u64;
-        let mut piece = Piece { source: chunk.source, end_row, ..Piece::default() };
+        let mut piece = Piece { lines: shared.spare(), source: chunk.source, end_row, ..Piece::default() };
         let mut bad = chunk.unreadable.iter().peekable();
         let bound = match &chunk.values {
             Values::Arrow(batch) => Some(self.renderer.bind(batch)?),
@@ -168,9 +171,24 @@ impl<'a> Pipeline<'a> {
     }
 }
 
+impl Output {
+    /// Keeps the buffer of a piece that was written, unless there are this many already.
+    fn reuse(&mut self, mut lines: Vec<u8>, most: usize) {
+        if self.spare.len() < most {
+            lines.clear();
+            self.spare.push(lines);
+        }
+    }
+}
+
 impl Shared<'_> {
     fn output(&self) -> MutexGuard<'_, Output> {
         self.output.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns an empty buffer for lines.
+    fn spare(&self) -> Vec<u8> {
+        self.output().spare.pop().unwrap_or_default()
     }
 
     /// Reads the next chunk, unless a thread has failed.
@@ -192,14 +210,23 @@ impl Shared<'_> {
         }
         output.waiting.insert(sequence, piece);
         let mut progress = None;
-        loop {
+        // If another thread is writing, it writes this piece as well.
+        while let Some(mut parts) = output.parts.take() {
             let next = output.next;
-            let Some(piece) = output.waiting.remove(&next) else { break };
-            progress = output.parts.as_mut().map(|parts| parts.write(&piece)).transpose()?;
+            let Some(piece) = output.waiting.remove(&next) else {
+                output.parts = Some(parts);
+                break;
+            };
+            drop(output);
+            let written = parts.write(&piece);
+            output = self.output();
+            output.parts = Some(parts);
+            progress = Some(written?);
             output.next += 1;
+            output.reuse(piece.lines, most_waiting);
+            self.turn.notify_all();
         }
         drop(output);
-        self.turn.notify_all();
         if let Some(progress) = progress {
             (self.progress)(progress);
         }
