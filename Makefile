@@ -15,6 +15,14 @@ VSIX := target/vscode
 VSCODE_EDITOR := target/vscode-editor
 INTEROP_MODELS := target/interop-models
 REPORT := target/report-tests
+WASM := target/wasm
+WASM_TARGET := wasm32-unknown-unknown
+# The module contains no path of the machine that builds it.
+WASM_FLAGS = $(foreach folder,$(wildcard $(or $(CARGO_HOME),$(HOME)/.cargo)/registry/src/*) $(CURDIR),--remap-path-prefix=$(folder)=source)
+WASM_BINDGEN := $(WASM)/tools/bin/wasm-bindgen
+WASM_BINDGEN_VERSION := 0.2.130
+STUDIO := studio
+STUDIO_TESTS := target/studio-tests
 INTEROP_SCHEMAS := target/interop-schemas
 OPENAI_DOCUMENT := https://raw.githubusercontent.com/openai/openai-openapi/f85dbe223d40e1a31cba812ab2d755c7e98a92a3/openapi.yaml
 GET_OPENAI_DOCUMENT = curl --fail --silent --show-error --location --output $(INTEROP_SCHEMAS)/openai.yaml $(OPENAI_DOCUMENT)
@@ -34,7 +42,7 @@ FUZZ_SECONDS ?= 60
 FUZZ_TARGETS ?= template syntax rendering front_matter definition directive parse stream openapi
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-report test-node test-python wheels wheel package vscode test-vscode test-vscode-editor interop lint bench bench-memory bench-python bench-node agentdojo agentdojo-sample agentdojo-framework test-cluster fuzz generate schema-fixtures statistics-fixtures docs-images need-cargo need-python need-node need-lint-tools install
+.PHONY: help demo test test-report wasm test-wasm studio test-studio test-node test-python wheels wheel package vscode test-vscode test-vscode-editor interop lint bench bench-memory bench-python bench-node agentdojo agentdojo-sample agentdojo-framework test-cluster fuzz generate schema-fixtures statistics-fixtures docs-images need-cargo need-python need-node need-lint-tools install
 
 help:
 	@echo 'make demo           Render and run prompts, and watch an input fail to forge a message'
@@ -42,6 +50,10 @@ help:
 	@echo 'make test-python    Run the tests of the Python package'
 	@echo 'make test-node      Run the tests of the Node package'
 	@echo 'make test-report    Read the reports of tests with other programs, and use the HTML report in Chromium'
+	@echo 'make wasm           Build the engine as WebAssembly into $(WASM)/package'
+	@echo 'make test-wasm      Compare the WebAssembly module with the native engine on all fixtures'
+	@echo 'make studio         Check and build the page of the studio into crates/tympan-studio/assets'
+	@echo 'make test-studio    Use the studio and an exported studio in Chromium'
 	@echo 'make test-cluster   Prepare tables with a real Spark and a Ray cluster of two nodes; needs Java 17, and downloads 800 MB'
 	@echo 'make wheels         Build the Python and Node packages into $(WHEELS), install them and try them'
 	@echo 'make vscode         Build the extension for Visual Studio Code into $(VSIX)'
@@ -95,6 +107,11 @@ test: need-cargo $(ORACLE)/ready $(INTEROP)/ready $(INTEROP_NODE)/ready $(EDITOR
 	@$(MAKE) --no-print-directory test-python test-node test-vscode SHARED=1
 	@$(MAKE) --no-print-directory agentdojo-sample
 	@$(MAKE) --no-print-directory test-report SHARED=1
+	@if $(RUSTUP) target list --installed 2>/dev/null | grep -qx $(WASM_TARGET) || $(RUSTUP) target add $(WASM_TARGET); then \
+		$(MAKE) --no-print-directory test-wasm SHARED=1; \
+	else \
+		echo 'SKIPPED: the engine as WebAssembly, whose target could not be installed (rustup target add $(WASM_TARGET))'; \
+	fi
 	$(CARGO) test --workspace --doc
 	$(ORACLE)/bin/python tests/oracle/jinja2_oracle.py fixtures/jinja
 	PYTHON=$(PYTHON) sh schemas/generate.sh --check
@@ -130,6 +147,50 @@ $(REPORT)/ready: tests/report/package.json tests/report/package-lock.json | need
 	@mkdir -p $(REPORT)
 	cp tests/report/package.json tests/report/package-lock.json $(REPORT)
 	npm ci --silent --no-fund --no-audit --ignore-scripts --prefix $(REPORT)
+	@touch $@
+
+# The engine and the rules as WebAssembly.
+wasm: need-cargo $(WASM_BINDGEN)
+	@$(RUSTUP) target list --installed | grep -qx $(WASM_TARGET) || $(RUSTUP) target add $(WASM_TARGET)
+	RUSTFLAGS='$(WASM_FLAGS)' $(CARGO) build --package tympan-wasm --target $(WASM_TARGET) --profile wasm
+	$(WASM_BINDGEN) --target web --out-name tympan_wasm --out-dir $(WASM)/package --remove-name-section \
+		--remove-producers-section target/$(WASM_TARGET)/wasm/tympan_wasm.wasm
+
+# Its version has to be that of the library in Cargo.lock.
+$(WASM_BINDGEN):
+	$(CARGO) install wasm-bindgen-cli --version $(WASM_BINDGEN_VERSION) --root $(WASM)/tools
+
+test-wasm: wasm need-node
+	@if [ -z "$(SHARED)" ] || [ ! -f target/debug/examples/native ]; then $(CARGO) build --package tympan-wasm --example native; fi
+	target/debug/examples/native fixtures examples > $(WASM)/native.jsonl
+	PACKAGE=$(WASM)/package NATIVE=$(WASM)/native.jsonl node --test bindings/wasm/test/module.test.mjs
+
+# The page of the studio. Its assets are checked in, so that nobody else needs npm.
+studio: wasm $(STUDIO)/node_modules/ready
+	mkdir -p $(STUDIO)/src/wasm
+	cp $(WASM)/package/* $(STUDIO)/src/wasm
+	cd $(STUDIO) && npm run --silent check && npm test --silent && npm run --silent build
+
+$(STUDIO)/node_modules/ready: $(STUDIO)/package.json $(STUDIO)/package-lock.json | need-node
+	npm ci --silent --no-fund --no-audit --ignore-scripts --prefix $(STUDIO)
+	@touch $@
+
+# Use the studio, and an exported one, in a real browser. The screenshots are in $(STUDIO_TESTS)/screenshots. This is not
+# part of `make test` yet: the steps that use the server depend on how fast the page is.
+test-studio: need-cargo $(STUDIO_TESTS)/ready
+	@if [ -z "$(SHARED)" ] || [ ! -f target/debug/tympan ]; then $(CARGO) build --package tympan-cli; fi
+	cp tests/studio/*.mjs $(STUDIO_TESTS)
+	rm -rf $(STUDIO_TESTS)/export
+	target/debug/tympan studio examples --export $(STUDIO_TESTS)/export
+	@sh tests/install_program.sh chromium chromium
+	node $(STUDIO_TESTS)/export.mjs $(STUDIO_TESTS)/export
+	node $(STUDIO_TESTS)/studio.mjs target/debug/tympan examples
+
+# The scripts of the packages would download a browser.
+$(STUDIO_TESTS)/ready: tests/studio/package.json tests/studio/package-lock.json | need-node
+	@mkdir -p $(STUDIO_TESTS)
+	cp tests/studio/package.json tests/studio/package-lock.json $(STUDIO_TESTS)
+	npm ci --silent --no-fund --no-audit --ignore-scripts --prefix $(STUDIO_TESTS)
 	@touch $@
 
 # Build the Python package into the checkout's virtual environment, test it, and compare its type stubs with the real

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
+#[cfg(unix)]
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -118,6 +120,10 @@ fn check_parameters(prompt: &Prompt, programs: &Programs) -> Result<(), String> 
 fn end_with_programs() -> std::io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
 
+    static IS_WAITING: AtomicBool = AtomicBool::new(false);
+    if IS_WAITING.swap(true, Ordering::Relaxed) {
+        return Ok(());
+    }
     let waiting = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut terminated = {
         let _inside = waiting.enter();

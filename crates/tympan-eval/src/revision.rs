@@ -188,6 +188,27 @@ impl Revision {
         Ok(Checkout { directory: target, files: entries.len() })
     }
 
+    /// Returns the text of a file, or `None` if the revision does not have it. The path is relative to the work tree of
+    /// the repository.
+    ///
+    /// # Errors
+    /// Returns an error if the file is larger than `most` bytes, if it is not UTF-8, or if git does not have it.
+    pub fn text(&self, path: &Path, most: u64) -> Result<Option<String>> {
+        let place = slashed(path)?;
+        let mut command = git(&self.root);
+        command.args(["ls-tree", "-z", "-l", "--full-tree", &self.commit, "--", &place]);
+        let list = output(&mut command, MAX_LINE)?.unwrap_or_default();
+        let Some(record) = list.split(|byte| *byte == 0).find(|record| !record.is_empty()) else { return Ok(None) };
+        let Some(entry) = Entry::parse(record)?.filter(|entry| entry.path == path) else { return Ok(None) };
+        if entry.size > most {
+            return Err(RevisionError::new(format!("`{place}` is larger than {most} bytes in the revision")));
+        }
+        let mut bytes = Vec::new();
+        Objects::open(&self.root)?.copy(&entry, &mut bytes)?;
+        let not_text = |_| RevisionError::new(format!("`{place}` is not UTF-8 in the revision"));
+        String::from_utf8(bytes).map(Some).map_err(not_text)
+    }
+
     /// Lists the files below a directory.
     fn list(&self, directory: &Path, limits: &CheckoutLimits) -> Result<Vec<Entry>> {
         let place = slashed(directory)?;

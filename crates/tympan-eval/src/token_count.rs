@@ -15,7 +15,7 @@ use tympan_core::spec::ToolKind;
 use tympan_core::spec::role::Role;
 use tympan_core::text::origin::Origin;
 use tympan_core::wire::Function;
-use tympan_core::wire::catalog::Price;
+use tympan_core::wire::catalog::{ModelData, Price};
 use tympan_core::wire::response::Usage;
 use tympan_core::{Message, Prompt, Rendered, Result};
 use tympan_runtime::model::tokens::{Encoding, MEDIA_TOKENS, MESSAGE_TOKENS, text_ranges};
@@ -163,6 +163,42 @@ impl TokenCount {
             "media": self.media,
             "cacheable": { "tokens": self.cacheable, "share": share(self.cacheable) },
         })
+    }
+}
+
+impl TokenCount {
+    /// Returns the part of a model's context window that the tokens take, if its size is known.
+    pub fn context_share(&self, data: &ModelData) -> Option<f64> {
+        let context = usize::try_from(data.context?).ok()?;
+        Some(share(self.total(), context))
+    }
+
+    /// Converts the count for a model to JSON, with what is known about the model. Prices are in US dollars.
+    pub fn to_json_for(&self, model: Option<&str>, data: &ModelData) -> Json {
+        let price = data.price.map(|price| {
+            json!({
+                "input": price.input,
+                "output": price.output,
+                "cached_input": price.cached_input,
+                "cache_write": price.cache_write,
+            })
+        });
+        let cost = data.price.map(|price| self.cost(&price));
+        let more = json!({
+            "context": data.context,
+            "context_share": self.context_share(data),
+            "max_output": data.max_output,
+            "price": price,
+            "cost": cost,
+            "cost_of_1000_calls": cost.map(|cost| cost * 1000.0),
+        });
+        let mut json = json!({ "model": model });
+        for part in [self.to_json(), more] {
+            if let (Json::Object(json), Json::Object(part)) = (&mut json, part) {
+                json.extend(part);
+            }
+        }
+        json
     }
 }
 

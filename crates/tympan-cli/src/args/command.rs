@@ -9,6 +9,9 @@ use super::{
     TestFormat, TraceArgs, VerifyArgs,
 };
 
+#[cfg(feature = "studio")]
+use super::StudioArgs;
+
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -304,6 +307,18 @@ Exit status: 0 if there are no differences; 1 if there are; 2 if a version canno
         stdio: bool,
     },
 
+    /// Open a local web page that shows who wrote every byte of a prompt
+    ///
+    /// The page edits the prompts of a folder and renders them on every keystroke, runs them with approval of tool calls,
+    /// counts tokens and runs tests. The server answers only the page that it opens, and writes only prompts, tests and
+    /// cassettes in the folder.
+    #[cfg(feature = "studio")]
+    #[command(after_long_help = "Examples:
+  tympan studio
+  tympan studio prompts --read-only
+  tympan studio prompts --export site")]
+    Studio(StudioArgs),
+
     /// Generate a manual page
     #[command(after_long_help = "Examples:
   tympan man > tympan.1
@@ -341,6 +356,8 @@ impl Command {
             Self::Sign(_) | Self::Keygen(_) | Self::Chat(_) => false,
             #[cfg(feature = "lsp")]
             Self::Lsp { .. } => false,
+            #[cfg(feature = "studio")]
+            Self::Studio(args) => args.json,
             Self::Schema(_) | Self::Completions { .. } | Self::Man { .. } => false,
         }
     }

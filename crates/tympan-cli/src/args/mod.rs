@@ -16,6 +16,8 @@ mod render;
 mod response;
 mod resume;
 mod signatures;
+#[cfg(feature = "studio")]
+mod studio;
 mod test;
 
 use std::ffi::OsStr;
@@ -43,6 +45,8 @@ pub(crate) use render::{InputArgs, KindsChoice, PromptArgs, RenderArgs, RequestA
 pub(crate) use response::{ParseArgs, ProcessArgs, TraceArgs};
 pub(crate) use resume::ResumeArgs;
 pub(crate) use signatures::{KeygenArgs, SignArgs, VerifyArgs};
+#[cfg(feature = "studio")]
+pub(crate) use studio::StudioArgs;
 pub(crate) use test::{TestArgs, TestComparisonArgs, TestFormat};
 
 /// A prompt engine that remembers who wrote every byte

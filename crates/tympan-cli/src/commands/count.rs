@@ -80,34 +80,11 @@ impl Counted {
     }
 
     fn context_share(&self) -> Option<f64> {
-        let context = usize::try_from(self.data.context?).ok()?;
-        Some(share(self.count.total(), context))
+        self.count.context_share(&self.data)
     }
 
     fn to_json(&self) -> Json {
-        let mut json = json!({ "model": self.model });
-        let price = self.data.price.map(|price| {
-            json!({
-                "input": price.input,
-                "output": price.output,
-                "cached_input": price.cached_input,
-                "cache_write": price.cache_write,
-            })
-        });
-        let more = json!({
-            "context": self.data.context,
-            "context_share": self.context_share(),
-            "max_output": self.data.max_output,
-            "price": price,
-            "cost": self.cost(),
-            "cost_of_1000_calls": self.cost().map(|cost| cost * CALLS),
-        });
-        for part in [self.count.to_json(), more] {
-            if let (Json::Object(json), Json::Object(part)) = (&mut json, part) {
-                json.extend(part);
-            }
-        }
-        json
+        self.count.to_json_for(self.model.as_deref(), &self.data)
     }
 
     /// Returns the cells of the model's row.

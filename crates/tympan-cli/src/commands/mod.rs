@@ -30,6 +30,8 @@ mod run;
 mod schema;
 mod show;
 mod sign;
+#[cfg(feature = "studio")]
+mod studio;
 mod test;
 mod trace;
 mod verify;
@@ -69,6 +71,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         Command::Lock(lock_args) => return lock::run(lock_args),
         #[cfg(feature = "lsp")]
         Command::Lsp { .. } => return lsp::run(),
+        #[cfg(feature = "studio")]
+        Command::Studio(studio_args) => return studio::run(studio_args, quiet),
         Command::Process(process_args) => process::run(process_args, quiet)?,
         Command::Schema(args) => schema::run(args)?,
         Command::Verify(verify_args) => return verify::run(verify_args),

@@ -31,7 +31,7 @@ pub(super) fn run(args: &RequestArgs, quiet: bool) -> Result<(), Failure> {
     let target = target(&prompt, &named).map_err(in_file)?;
     let mut request = runtime.request(&prompt, &messages, &args.model.options(), args.stream).map_err(in_file)?;
     let has_token = target.connection.is_some_and(|connection| is_keyless(&runtime, connection));
-    if has_token || wants_key(&target) {
+    if has_token || target.needs_key() {
         // The key itself is not needed. A placeholder shows that the request would have one.
         let auth = if has_token { Auth::Bearer } else { target.provider.auth };
         let value = HeaderValue::Secret { prefix: auth.prefix(), secret: Secret::new("key") };
@@ -55,12 +55,6 @@ fn is_keyless(runtime: &Runtime, connection: &Connection) -> bool {
         ConnectionKind::Anonymous => is_registered(connection.kind.as_str()),
         _ => connection.api_key.is_none() && (is_registered(connection.kind.as_str()) || is_registered("*")),
     }
-}
-
-/// Returns whether a request to this target uses a key from the environment. Local servers do not need one.
-fn wants_key(target: &Target<'_>) -> bool {
-    let is_anonymous = target.connection.is_some_and(|connection| connection.kind == ConnectionKind::Anonymous);
-    target.api_key.is_none() && !target.provider.is_local && !is_anonymous
 }
 
 fn body(request: &WireRequest) -> String {

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anstyle::{AnsiColor, Style};
 use serde_json::{Value as Json, json};
+use tympan::trace::spans::{span_model, span_usage};
 use tympan::wire::catalog::Catalog;
 use tympan::wire::response::Usage;
 use tympan::{Error, Kind, Result};
@@ -136,8 +137,8 @@ impl Frame {
         }
         let below = json["__frames"].as_array().into_iter().flatten();
         let frames = below.map(|frame| Self::read(frame, depth + 1, catalog)).collect::<Option<Vec<_>>>()?;
-        let model = model(json);
-        let own = own_usage(json);
+        let model = span_model(json).map(ToOwned::to_owned);
+        let own = span_usage(json);
         let mut cost = Cost::of(model.as_deref(), &own, catalog);
         let mut usage = own;
         for frame in &frames {
@@ -228,38 +229,6 @@ fn shown_time(milliseconds: f64) -> String {
 /// Shortens a name for display. All lines are padded to the longest name.
 fn shortened(name: &str) -> &str {
     &name[..name.floor_char_boundary(MAX_NAME)]
-}
-
-/// Returns the model that answered or, if unknown, the model that was requested.
-fn model(json: &Json) -> Option<String> {
-    let attributes = &json["__attributes"];
-    let names = [&attributes["gen_ai.response.model"], &attributes["gen_ai.request.model"], &json["result"]["model"]];
-    names.into_iter().find_map(Json::as_str).map(ToOwned::to_owned)
-}
-
-/// Returns the usage of a span itself, from any provider's field names.
-fn own_usage(json: &Json) -> Usage {
-    let (usage, attributes) = (&json["result"]["usage"], &json["__attributes"]);
-    let count = |value: &Json| value.as_u64();
-    let first = |values: [&Json; 3]| values.into_iter().find_map(count).unwrap_or(0);
-    let read = &usage["cache_read_input_tokens"];
-    let written = &usage["cache_creation_input_tokens"];
-    let cached = first([read, &usage["prompt_tokens_details"]["cached_tokens"], &usage["cached_input_tokens"]]);
-    let written = first([written, &usage["cache_write_tokens"], &Json::Null]);
-    let input = first([&usage["input_tokens"], &usage["prompt_tokens"], &attributes["gen_ai.usage.input_tokens"]]);
-    // Anthropic does not count cached tokens as input tokens.
-    let beside = if read.is_null() { 0 } else { cached.saturating_add(written) };
-    Usage {
-        input_tokens: input.saturating_add(beside),
-        output_tokens: first([
-            &usage["output_tokens"],
-            &usage["completion_tokens"],
-            &attributes["gen_ai.usage.output_tokens"],
-        ]),
-        cached_input_tokens: cached,
-        cache_write_tokens: written,
-        ..Usage::default()
-    }
 }
 
 /// Returns whether no tokens were used.

@@ -2,8 +2,12 @@
 
 use std::fmt;
 
-use regex_automata::meta::{Config, Regex};
 use regex_automata::util::syntax;
+
+#[cfg(not(target_arch = "wasm32"))]
+use fast as engine;
+#[cfg(target_arch = "wasm32")]
+use small as engine;
 
 /// The maximum length of a pattern in bytes.
 const MAX_PATTERN: usize = 2_000;
@@ -22,7 +26,7 @@ const MAX_SIZE: usize = 256 * 1024;
 /// # Ok::<(), tympan::text::pattern::PatternError>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Pattern(Regex);
+pub struct Pattern(engine::Regex);
 
 /// Why a regular expression cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,10 +50,8 @@ impl Pattern {
         if pattern.len() > MAX_PATTERN {
             return Err(PatternError(format!("expected at most {MAX_PATTERN} bytes, found {}", pattern.len())));
         }
-        let config = Config::new().nfa_size_limit(Some(MAX_SIZE)).hybrid_cache_capacity(MAX_SIZE);
         let syntax = syntax::Config::new().case_insensitive(ignore_case);
-        let built = Regex::builder().configure(config).syntax(syntax).build(pattern);
-        built.map(Self).map_err(|error| PatternError(reason(&error)))
+        engine::Regex::new(pattern, syntax).map(Self).map_err(|error| PatternError(reason(&*error)))
     }
 
     /// Returns whether a text contains a match.
@@ -59,13 +61,68 @@ impl Pattern {
 
     /// Returns how many matches a text contains that do not overlap.
     pub fn count(&self, text: &str) -> usize {
-        self.0.find_iter(text).count()
+        self.0.count(text)
+    }
+}
+
+/// The error of a regular expression.
+type BuildError = Box<dyn std::error::Error>;
+
+/// Regular expressions with lazy automata, which are the fastest.
+#[cfg(any(not(target_arch = "wasm32"), test))]
+mod fast {
+    use regex_automata::meta;
+
+    use super::{BuildError, MAX_SIZE, syntax};
+
+    #[derive(Clone, Debug)]
+    pub(super) struct Regex(meta::Regex);
+
+    impl Regex {
+        pub(super) fn new(pattern: &str, syntax: syntax::Config) -> Result<Self, BuildError> {
+            let config = meta::Config::new().nfa_size_limit(Some(MAX_SIZE)).hybrid_cache_capacity(MAX_SIZE);
+            Ok(Self(meta::Regex::builder().configure(config).syntax(syntax).build(pattern)?))
+        }
+
+        pub(super) fn is_match(&self, text: &str) -> bool {
+            self.0.is_match(text)
+        }
+
+        pub(super) fn count(&self, text: &str) -> usize {
+            self.0.find_iter(text).count()
+        }
+    }
+}
+
+/// The same regular expressions with much less code, for WebAssembly, which is downloaded.
+#[cfg(any(target_arch = "wasm32", test))]
+mod small {
+    use regex_automata::nfa::thompson::{self, pikevm::PikeVM};
+
+    use super::{BuildError, MAX_SIZE, syntax};
+
+    #[derive(Clone, Debug)]
+    pub(super) struct Regex(PikeVM);
+
+    impl Regex {
+        pub(super) fn new(pattern: &str, syntax: syntax::Config) -> Result<Self, BuildError> {
+            let config = thompson::Config::new().nfa_size_limit(Some(MAX_SIZE));
+            Ok(Self(PikeVM::builder().thompson(config).syntax(syntax).build(pattern)?))
+        }
+
+        pub(super) fn is_match(&self, text: &str) -> bool {
+            self.0.is_match(&mut self.0.create_cache(), text)
+        }
+
+        pub(super) fn count(&self, text: &str) -> usize {
+            self.0.find_iter(&mut self.0.create_cache(), text).count()
+        }
     }
 }
 
 /// Returns the last line of the innermost cause. The lines before it show the pattern, which messages quote themselves.
-fn reason(error: &regex_automata::meta::BuildError) -> String {
-    let mut cause: &dyn std::error::Error = error;
+fn reason(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut cause = error;
     while let Some(inner) = cause.source() {
         cause = inner;
     }
@@ -100,5 +157,37 @@ mod tests {
         assert_eq!(error(r"(?=a)"), "look-around, including look-ahead and look-behind, is not supported");
         assert_eq!(error(&"a".repeat(2_001)), "expected at most 2000 bytes, found 2001");
         assert!(error(r"\w{500}{500}").contains("limit"), "{}", error(r"\w{500}{500}"));
+    }
+
+    #[test]
+    fn both_engines_agree() {
+        let patterns = [
+            "straße",
+            r"^\d{2,3}$",
+            r"\bκόσμε\b",
+            "(?m)^a|b$",
+            "",
+            r"[^\w\s]+",
+            "a(",
+            r"\w{500}{500}",
+            r"\p{Greek}+",
+            "é",
+        ];
+        let texts = ["STRASSE straße", "123", "x κόσμε y", "x\na", "", "!?", "καλό", "É"];
+        for (pattern, ignore_case) in patterns.iter().flat_map(|pattern| [(pattern, true), (pattern, false)]) {
+            let syntax = syntax::Config::new().case_insensitive(ignore_case);
+            match (fast::Regex::new(pattern, syntax), small::Regex::new(pattern, syntax)) {
+                (Ok(fast), Ok(small)) => {
+                    for text in texts {
+                        assert_eq!(fast.is_match(text), small.is_match(text), "{pattern}: {text}");
+                        assert_eq!(fast.count(text), small.count(text), "{pattern}: {text}");
+                    }
+                }
+                (fast, small) => {
+                    let failure = |error: Option<BuildError>| reason(&*error.expect("it is an error"));
+                    assert_eq!(failure(fast.err()), failure(small.err()), "{pattern}");
+                }
+            }
+        }
     }
 }

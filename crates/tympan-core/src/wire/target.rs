@@ -64,6 +64,15 @@ pub enum BaseUrlFrom {
     Provider,
 }
 
+impl Target<'_> {
+    /// Returns whether a request needs a key that neither the options nor the connection contain. Local servers do not
+    /// need one.
+    pub fn needs_key(&self) -> bool {
+        let is_anonymous = self.connection.is_some_and(|connection| connection.kind == ConnectionKind::Anonymous);
+        self.api_key.is_none() && self.token.is_none() && !self.provider.is_local && !is_anonymous
+    }
+}
+
 /// Resolves the destination of a request. [`ModelSelection`] decides about the provider, the API type and the model. A
 /// model name is enough for a prompt to run, because there is a default provider.
 ///

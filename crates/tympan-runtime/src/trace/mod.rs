@@ -31,6 +31,8 @@ mod model_event;
 mod otel;
 mod record;
 mod span;
+#[cfg(feature = "providers")]
+pub mod spans;
 mod tracer;
 mod tracy;
 mod worker;

@@ -5,8 +5,12 @@
 //! itself. The advisory, which explains the markers to the model, is returned next to the text and never inserted
 //! into it.
 
+mod marks;
+
 use std::ops::Range;
 use std::sync::Arc;
+
+pub use marks::marks;
 
 use super::scan::for_each_marker;
 use crate::chat::marker::Marker;
